@@ -1,0 +1,39 @@
+"""Every error that linkwork raises on purpose, under one root."""
+
+from __future__ import annotations
+
+
+class LinkworkError(Exception):
+    """Root of all errors that linkwork raises on purpose."""
+
+
+class TraceError(LinkworkError, TypeError):
+    """A traced function did something that no program can express, such as branching on a symbol's value."""
+
+
+class ProgramError(LinkworkError, ValueError):
+    """A program breaks the rules of the intermediate representation."""
+
+
+class ShapeError(LinkworkError, ValueError):
+    """An array has the wrong shape; the message names the argument."""
+
+
+class DtypeError(LinkworkError, TypeError):
+    """An array has a dtype that cannot be used without loss; the message names the argument."""
+
+
+class OverlapError(LinkworkError, ValueError):
+    """An output array shares memory with another array of the same call."""
+
+
+class DifferentiationError(LinkworkError, ValueError):
+    """A program holds something that cannot be differentiated in the asked direction."""
+
+
+class TargetError(LinkworkError, RuntimeError):
+    """A target cannot compile or run a program here."""
+
+
+class CacheError(LinkworkError, RuntimeError):
+    """The kernel cache folder cannot be used as asked."""

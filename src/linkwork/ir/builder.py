@@ -1,0 +1,244 @@
+"""Builds programs instruction by instruction: no instruction twice, and none that exact rules make needless.
+
+The rules here never change a bit of a result (NaN counts as one value), so tracing and every pass share them. Rules about
+structural zeros, which do (0 x = 0 drops a NaN), belong to `symbol`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from linkwork.errors import ProgramError
+from linkwork.ir.meaning import fold
+from linkwork.ir.operations import BOOL, COMMUTATIVE, CORE, OPERATIONS, REAL
+from linkwork.ir.program import Array, Instruction, Loop, Program
+
+Rule = Callable[["Builder", tuple[int, ...]], "int | None"]
+
+
+class Builder:
+    """The growing instructions of one program (or of one loop body, whose `parent` is the builder around it)."""
+
+    def __init__(self, dtype: str = "float64", parent: Builder | None = None) -> None:
+        self.dtype = dtype
+        self.parent = parent
+        self.code: list[Instruction] = []
+        self.captured: dict[int, int] = {}  # value of the parent -> its input here
+        self._seen: dict[tuple, int] = {}
+
+    def put(self, op: str, args: tuple[int, ...] = (), attr: object = None) -> int:
+        """The value of an instruction, new or the same as before, without looking for a simpler form."""
+        key = (op, args, attr)
+        value = self._seen.get(key)
+        if value is None:
+            value = self._seen[key] = len(self.code)
+            self.code.append(Instruction(op, args, attr))
+        return value
+
+    def constant(self, number: float | bool) -> int:
+        """The value of a constant, rounded to the program's dtype; -0.0 and 0.0 are different constants."""
+        if isinstance(number, bool):
+            key: tuple = ("const", number, "bool")
+        else:
+            if self.dtype == "float32":
+                number = fold("add", "float32", [number, -0.0])
+            key = ("const", number, math.copysign(1.0, number)) if number == number else ("const", "nan")
+        value = self._seen.get(key)
+        if value is None:
+            value = self._seen[key] = len(self.code)
+            self.code.append(Instruction("const", (), number))
+        return value
+
+    def input(self, array: int, element: int) -> int:
+        """The value of one element of one input array."""
+        return self.put("input", (), (array, element))
+
+    def number(self, value: int) -> float | bool | None:
+        """The constant behind a value, None where it is not one."""
+        op, _, attr = self.code[value]
+        return attr if op == "const" else None  # type: ignore[return-value]
+
+    def kind(self, value: int) -> str:
+        """REAL or BOOL."""
+        op, _, attr = self.code[value]
+        if op in OPERATIONS:
+            return OPERATIONS[op].gives
+        return BOOL if isinstance(attr, bool) else REAL
+
+    def apply(self, op: str, *args: int) -> int:
+        """The value of an operation, in the simplest form that has the same bits."""
+        code = self.code
+        if op in CORE and all(code[a].op == "const" for a in args):
+            return self.constant(fold(op, self.dtype, [code[a].attr for a in args]))
+        rule = RULES.get(op)
+        if rule is not None:
+            simpler = rule(self, args)
+            if simpler is not None:
+                return simpler
+        if op in COMMUTATIVE and args[0] > args[1]:
+            args = (args[1], args[0])
+        return self.put(op, args)
+
+    def loop(self, loop: Loop, args: Sequence[int]) -> list[int]:
+        """The values of a loop's last state."""
+        value = self.put("loop", tuple(args), loop)
+        return [self.put("result", (value,), k) for k in range(loop.states)]
+
+    def capture(self, value: int) -> int:
+        """The input of this loop body that carries a value of the builder around it."""
+        assert self.parent is not None
+        number = self.parent.number(value)
+        if number is not None:
+            return self.constant(number)
+        if self.parent.kind(value) != REAL:
+            raise ProgramError("a loop body may read only real values from outside: pass where(condition, 1.0, 0.0)")
+        position = self.captured.setdefault(value, len(self.captured))
+        return self.input(1, position)
+
+    def finish(
+        self, name: str, inputs: Sequence[Array], outputs: Sequence[Array], results: Sequence[Sequence[int]]
+    ) -> Program:
+        """The program made of the instructions so far."""
+        return Program(
+            name, tuple(inputs), tuple(outputs), tuple(self.code), tuple(tuple(r) for r in results), self.dtype
+        )
+
+
+# Exact rules. Each looks at one operation's arguments and returns a simpler value or None.
+
+
+def _arg_of(b: Builder, op: str, value: int) -> int | None:
+    instruction = b.code[value]
+    return instruction.args[0] if instruction.op == op else None
+
+
+def _add(b: Builder, args: tuple[int, ...]) -> int | None:
+    x, y = args
+    if (n := _arg_of(b, "neg", y)) is not None:
+        return b.apply("sub", x, n)
+    if (n := _arg_of(b, "neg", x)) is not None:
+        return b.apply("sub", y, n)
+    for one, other in ((x, y), (y, x)):
+        number = b.number(one)
+        if number == 0 and math.copysign(1.0, number) < 0:  # x + -0 is x; x + 0 is not, for x = -0
+            return other
+    return None
+
+
+def _sub(b: Builder, args: tuple[int, ...]) -> int | None:
+    x, y = args
+    if (n := _arg_of(b, "neg", y)) is not None:
+        return b.apply("add", x, n)
+    number = b.number(y)
+    if number == 0 and math.copysign(1.0, number) > 0:
+        return x
+    return None
+
+
+def _mul(b: Builder, args: tuple[int, ...]) -> int | None:
+    x, y = args
+    for one, other in ((x, y), (y, x)):
+        number = b.number(one)
+        if number == 1:
+            return other
+        if number == -1:
+            return b.apply("neg", other)
+    nx, ny = _arg_of(b, "neg", x), _arg_of(b, "neg", y)
+    if nx is not None and ny is not None:
+        return b.apply("mul", nx, ny)
+    if nx is not None:
+        return b.apply("neg", b.apply("mul", nx, y))
+    if ny is not None:
+        return b.apply("neg", b.apply("mul", x, ny))
+    return None
+
+
+def _div(b: Builder, args: tuple[int, ...]) -> int | None:
+    x, y = args
+    number = b.number(y)
+    if number is None or number == 0 or not math.isfinite(number):
+        return None
+    mantissa, exponent = math.frexp(number)
+    if abs(mantissa) == 0.5 and abs(exponent) < 100:  # a power of two: the reciprocal is exact
+        return b.apply("mul", x, b.constant(1.0 / number))
+    return None
+
+
+def _neg(b: Builder, args: tuple[int, ...]) -> int | None:
+    return _arg_of(b, "neg", args[0])
+
+
+def _abs(b: Builder, args: tuple[int, ...]) -> int | None:
+    if b.code[args[0]].op == "abs":
+        return args[0]
+    n = _arg_of(b, "neg", args[0])
+    return None if n is None else b.apply("abs", n)
+
+
+def _fma(b: Builder, args: tuple[int, ...]) -> int | None:
+    x, y, z = args
+    for one, other in ((x, y), (y, x)):
+        number = b.number(one)
+        if number == 1:
+            return b.apply("add", other, z)
+        if number == -1:
+            return b.apply("sub", z, other)
+    nx, ny = _arg_of(b, "neg", x), _arg_of(b, "neg", y)
+    if nx is not None and ny is not None:
+        return b.apply("fma", nx, ny, z)
+    if x > y:
+        return b.apply("fma", y, x, z)
+    return None
+
+
+def _select(b: Builder, args: tuple[int, ...]) -> int | None:
+    condition, x, y = args
+    chosen = b.number(condition)
+    if chosen is not None:
+        return x if chosen else y
+    if x == y:
+        return x
+    n = _arg_of(b, "not", condition)
+    return None if n is None else b.apply("select", n, y, x)
+
+
+def _same(b: Builder, args: tuple[int, ...]) -> int | None:
+    return args[0] if args[0] == args[1] else None
+
+
+def _and(b: Builder, args: tuple[int, ...]) -> int | None:
+    for one, other in (args, args[::-1]):
+        number = b.number(one)
+        if number is not None:
+            return other if number else one
+    return _same(b, args)
+
+
+def _or(b: Builder, args: tuple[int, ...]) -> int | None:
+    for one, other in (args, args[::-1]):
+        number = b.number(one)
+        if number is not None:
+            return one if number else other
+    return _same(b, args)
+
+
+def _not(b: Builder, args: tuple[int, ...]) -> int | None:
+    return _arg_of(b, "not", args[0])
+
+
+RULES: dict[str, Rule] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "neg": _neg,
+    "abs": _abs,
+    "fma": _fma,
+    "select": _select,
+    "min": _same,
+    "max": _same,
+    "and": _and,
+    "or": _or,
+    "not": _not,
+}

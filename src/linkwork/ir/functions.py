@@ -1,0 +1,202 @@
+"""Functions on numbers, symbols and arrays of either: what NumPy has under names that also work while tracing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ShapeError, TraceError
+from linkwork.ir.builder import Builder
+from linkwork.ir.meaning import MEANING
+from linkwork.ir.operations import BOOL
+from linkwork.ir.program import Array, Loop
+from linkwork.ir.symbol import Symbol, apply, is_number, shared_builder, user_line, value_in
+
+
+def _symbolic(*args: Any) -> bool:
+    return any(isinstance(a, Symbol) or (isinstance(a, np.ndarray) and a.dtype == object) for a in args)
+
+
+def _lift(op: str, on_numbers: Callable[..., Any], *args: Any) -> Any:
+    """Apply an operation element by element, on symbols where there are any and with NumPy where there are none."""
+    if not _symbolic(*args):
+        return on_numbers(*args)
+
+    def one(*scalars: Any) -> Any:
+        if any(isinstance(s, Symbol) for s in scalars):
+            return apply(op, *scalars)
+        return np.asarray(on_numbers(*scalars)).item()
+
+    if not any(isinstance(a, np.ndarray) for a in args):
+        return one(*args)
+    return np.frompyfunc(one, len(args), 1)(*args)
+
+
+def sqrt(x: Any) -> Any:
+    """Square root."""
+    return _lift("sqrt", np.sqrt, x)
+
+
+def sin(x: Any) -> Any:
+    """Sine; x in radians."""
+    return _lift("sin", np.sin, x)
+
+
+def cos(x: Any) -> Any:
+    """Cosine; x in radians."""
+    return _lift("cos", np.cos, x)
+
+
+def sincos(x: Any) -> tuple[Any, Any]:
+    """Sine and cosine together; x in radians."""
+    return sin(x), cos(x)
+
+
+def atan2(y: Any, x: Any) -> Any:
+    """Angle in radians of the point (x, y)."""
+    return _lift("atan2", np.arctan2, y, x)
+
+
+def asin(x: Any) -> Any:
+    """Arc sine in radians."""
+    return _lift("asin", np.arcsin, x)
+
+
+def acos(x: Any) -> Any:
+    """Arc cosine in radians."""
+    return _lift("acos", np.arccos, x)
+
+
+def exp(x: Any) -> Any:
+    """e to the power x."""
+    return _lift("exp", np.exp, x)
+
+
+def log(x: Any) -> Any:
+    """Natural logarithm."""
+    return _lift("log", np.log, x)
+
+
+def absolute(x: Any) -> Any:
+    """Magnitude."""
+    return _lift("abs", np.abs, x)
+
+
+def rint(x: Any) -> Any:
+    """Nearest whole number, ties to even."""
+    return _lift("rint", np.rint, x)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """x where x < y, else y: y where either is NaN."""
+    return _lift("min", MEANING["min"], x, y)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """x where x > y, else y: y where either is NaN."""
+    return _lift("max", MEANING["max"], x, y)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """x where the condition holds, else y. Both are computed."""
+    return _lift("select", np.where, condition, x, y)
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """x y + z with one rounding."""
+
+    def on_numbers(*scalars: Any) -> Any:
+        x, y, z = np.broadcast_arrays(*[np.asarray(s, dtype=float) for s in scalars])
+        flat = MEANING["fma"](x.ravel(), y.ravel(), z.ravel()).reshape(x.shape)
+        return flat if flat.ndim else flat.item()
+
+    return _lift("fma", on_numbers, x, y, z)
+
+
+def pow2(k: Any) -> Any:
+    """2 to the whole power k, clamped to the exponents of normal numbers."""
+    return _lift("pow2", lambda k: MEANING["pow2"](np.atleast_1d(np.asarray(k, dtype=float))).reshape(np.shape(k)), k)
+
+
+def exponent(x: Any) -> Any:
+    """The binary exponent field of x, unbiased, as a number."""
+    return _lift("exponent", lambda x: MEANING["exponent"](np.atleast_1d(np.asarray(x, dtype=float))).reshape(np.shape(x)), x)
+
+
+def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int) -> Any:
+    """Repeat `state, again = step(state)` while `again` holds, at most `limit` times; return the last state.
+
+    `state` is a scalar or an array of reals and keeps its shape; `again` is one condition. The step runs at least once. In a
+    batch every row stops on its own. On plain numbers this is an ordinary Python loop.
+    """
+    if limit < 1:
+        raise TraceError(f"{user_line()}: a loop needs a limit of at least 1, not {limit}")
+    first = np.asarray(state, dtype=object if _symbolic(state) else None)
+    builder = _builder_around(step, first)
+    if builder is None:
+        for _ in range(limit):
+            state, again = step(state)
+            if not again:
+                break
+        return state
+
+    body = Builder(builder.dtype, builder)
+    inside = np.empty(first.shape, dtype=object)
+    inside.ravel()[:] = [Symbol(body, body.input(0, k)) for k in range(first.size)]
+    after, again = step(inside if first.ndim else inside[()])
+    after = np.asarray(after, dtype=object)
+    if after.shape != first.shape:
+        raise ShapeError(f"{user_line()}: the loop state has shape {first.shape} but its step returns {after.shape}")
+    states = [value_in(body, x) for x in after.ravel()]
+    go_on = value_in(body, again)
+    if body.kind(go_on) != BOOL:
+        raise TraceError(f"{user_line()}: a loop's step must return (state, condition); the second is a number")
+    record = Loop(
+        body.finish(
+            "step",
+            [Array("state", (first.size,)), Array("outer", (len(body.captured),))],
+            [Array("state", (first.size,)), Array("again", ())],
+            [states, [go_on]],
+        ),
+        first.size,
+        limit,
+    )
+    outside = [value_in(builder, x) for x in first.ravel()]
+    values = builder.loop(record, outside + list(body.captured))
+    out = np.empty(first.shape, dtype=object)
+    out.ravel()[:] = [Symbol(builder, v) for v in values]
+    return out if first.ndim else out[()]
+
+
+def _builder_around(step: Callable[..., Any], first: np.ndarray) -> Builder | None:
+    """The builder that a loop belongs to: its state's, or that of a symbol which its step reads from outside."""
+    symbols = [x for x in first.ravel() if isinstance(x, Symbol)]
+    if symbols:
+        return shared_builder(symbols)
+    return _tracing[-1] if _tracing else None
+
+
+_tracing: list[Builder] = []  # traces under way, innermost last
+
+
+__all__ = [
+    "absolute",
+    "acos",
+    "asin",
+    "atan2",
+    "cos",
+    "exp",
+    "fma",
+    "is_number",
+    "log",
+    "loop",
+    "maximum",
+    "minimum",
+    "rint",
+    "sin",
+    "sincos",
+    "sqrt",
+    "where",
+]

@@ -1,0 +1,142 @@
+"""Programs: flat lists of instructions on scalars, with named arrays going in and out.
+
+A value is the position of the instruction that makes it. Programs are values themselves: frozen, comparable by digest,
+and never changed by a pass, which makes a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from linkwork.errors import ProgramError
+from linkwork.ir.operations import BOOL, OPERATIONS, REAL
+
+DTYPES = ("float64", "float32")
+
+
+class Array(NamedTuple):
+    """A named array of a program's interface; `shape` is () for a scalar."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of scalars."""
+        return math.prod(self.shape)
+
+
+class Instruction(NamedTuple):
+    """One operation, the values it takes, and its attribute (see `operations.STRUCTURAL`), None for plain operations."""
+
+    op: str
+    args: tuple[int, ...] = ()
+    attr: object = None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A bounded loop with state: run `body` on the state until its `again` is false, at most `limit` times.
+
+    The loop instruction takes the first state, then the values that the body reads from outside. The body has the inputs
+    `state` and `outer` and the outputs `state` and `again` (a bool). It runs at least once. A row whose `again` was false
+    keeps its state while other rows of the batch go on: rows never see each other.
+    """
+
+    body: Program
+    states: int
+    limit: int
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A function from named input arrays to named output arrays, over scalars of one dtype.
+
+    `results[k]` lists, in row-major order, the values that make up `outputs[k]`.
+    """
+
+    name: str
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    code: tuple[Instruction, ...]
+    results: tuple[tuple[int, ...], ...]
+    dtype: str = "float64"
+    _kinds: list[str] = field(default_factory=list, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def __str__(self) -> str:
+        from linkwork.ir.text import to_text
+
+        return to_text(self)
+
+    @property
+    def kinds(self) -> list[str]:
+        """REAL or BOOL for every value; "loop" for a loop instruction, which is no value itself."""
+        if not self._kinds:
+            self._kinds.extend(kinds_of(self.code))
+        return self._kinds
+
+    def result_values(self) -> Iterator[int]:
+        """Every value that some output needs, output after output."""
+        for values in self.results:
+            yield from values
+
+    def with_dtype(self, dtype: str) -> Program:
+        """The same instructions with constants and arithmetic in another dtype, in loop bodies too."""
+        if dtype not in DTYPES:
+            raise ProgramError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+        if dtype == self.dtype:
+            return self
+        return replace(self.map_bodies(lambda body: body.with_dtype(dtype)), dtype=dtype, _kinds=[])
+
+    def map_bodies(self, change) -> Program:
+        """The same program with `change` applied to every loop body; itself where there is no loop."""
+        if not any(op == "loop" for op, _, _ in self.code):
+            return self
+        code = tuple(
+            Instruction(op, args, replace(attr, body=change(attr.body))) if op == "loop" else Instruction(op, args, attr)
+            for op, args, attr in self.code
+        )
+        return replace(self, code=code, _kinds=[])
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that gives the program its meaning and interface, as hexadecimal text."""
+        h = hashlib.sha256()
+        h.update(repr((self.name, self.inputs, self.outputs, self.dtype, self.results)).encode())
+        h.update("\n".join(op for op, _, _ in self.code).encode())
+        flat = array("q")
+        for _, args, _ in self.code:
+            flat.append(len(args))
+            flat.extend(args)
+        h.update(flat.tobytes())
+        for op, _, attr in self.code:
+            if op == "const":
+                h.update(struct.pack("<?d", isinstance(attr, bool), attr))
+            elif isinstance(attr, Loop):
+                h.update(f"{attr.states} {attr.limit} {attr.body.digest}".encode())
+            elif attr is not None:
+                h.update(repr(attr).encode())
+        return h.hexdigest()
+
+
+def kinds_of(code: Iterable[Instruction]) -> list[str]:
+    """The kind of every value of a list of instructions."""
+    kinds: list[str] = []
+    for op, _, attr in code:
+        if op in OPERATIONS:
+            kinds.append(OPERATIONS[op].gives)
+        elif op == "const":
+            kinds.append(BOOL if isinstance(attr, bool) else REAL)
+        else:
+            kinds.append("loop" if op == "loop" else REAL)
+    return kinds

@@ -1,0 +1,297 @@
+"""Symbols: the scalars that stand for numbers while a function is traced.
+
+They live in NumPy object arrays beside plain floats, so `S.T @ I @ S` works on both. Two kinds of rule act here, because
+only here a zero is known to be a zero of the model's structure and not of its numbers: 0 x = 0, x + 0 = x, x - x = 0,
+-(x - y) = y - x. They follow real arithmetic and never round; what they give up is the NaN of 0 times infinity and the
+sign of zero.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from linkwork.errors import TraceError
+from linkwork.ir.builder import Builder
+from linkwork.ir.operations import BOOL, OPERATIONS, REAL
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+_NUMPY = str(Path(np.__file__).resolve().parent)
+_NUMBERS = (float, int, np.floating, np.integer)
+
+
+def user_line() -> str:
+    """`file:line` of the innermost frame outside linkwork and NumPy: where the user wrote it."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_PACKAGE, _NUMPY)):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return "unknown place"
+
+
+def _refuse(why: str) -> NoReturn:
+    raise TraceError(f"{user_line()}: {why}")
+
+
+class Symbol:
+    """A scalar whose number is not known yet. Arithmetic on it is written down, not computed."""
+
+    __slots__ = ("builder", "value")
+
+    def __init__(self, builder: Builder, value: int) -> None:
+        self.builder = builder
+        self.value = value
+
+    # arithmetic
+
+    def __add__(self, other: Any) -> Any:
+        return add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return sub(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return sub(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return mul(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return mul(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return div(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return div(other, self)
+
+    def __neg__(self) -> Any:
+        return neg(self)
+
+    def __pos__(self) -> Symbol:
+        return self
+
+    def __abs__(self) -> Any:
+        return apply("abs", self)
+
+    def __pow__(self, power: Any) -> Any:
+        if not isinstance(power, (int, np.integer)) or power < 0:
+            _refuse("a symbol can be raised only to a whole number >= 0; write exp(p * log(x)) or sqrt(x)")
+        result: Any = 1.0
+        for bit in bin(int(power))[2:]:
+            result = result * result * (self if bit == "1" else 1.0)
+        return result
+
+    # comparisons and conditions
+
+    def __lt__(self, other: Any) -> Any:
+        return apply("lt", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return apply("le", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return apply("lt", other, self)
+
+    def __ge__(self, other: Any) -> Any:
+        return apply("le", other, self)
+
+    def __eq__(self, other: object) -> Any:
+        return apply("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return apply("not", apply("eq", self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __and__(self, other: Any) -> Any:
+        return apply("and", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return apply("or", self, other)
+
+    __rand__ = __and__
+    __ror__ = __or__
+
+    def __invert__(self) -> Any:
+        return apply("not", self)
+
+    # what NumPy calls on the elements of an object array for np.sqrt and its kin
+
+    def sqrt(self) -> Any:
+        return apply("sqrt", self)
+
+    def sin(self) -> Any:
+        return apply("sin", self)
+
+    def cos(self) -> Any:
+        return apply("cos", self)
+
+    def arcsin(self) -> Any:
+        return apply("asin", self)
+
+    def arccos(self) -> Any:
+        return apply("acos", self)
+
+    def arctan2(self, x: Any) -> Any:
+        return apply("atan2", self, x)
+
+    def exp(self) -> Any:
+        return apply("exp", self)
+
+    def log(self) -> Any:
+        return apply("log", self)
+
+    def rint(self) -> Any:
+        return apply("rint", self)
+
+    def conjugate(self) -> Symbol:
+        return self
+
+    # what a symbol cannot be
+
+    def __bool__(self) -> bool:
+        _refuse(
+            "Python asked for the truth of a symbol, whose number is not known while tracing: "
+            "use linkwork.where, minimum, maximum or loop instead of if, while, and, or, min, max on values"
+        )
+
+    def __float__(self) -> float:
+        _refuse("a symbol has no number while tracing: it cannot become a float (or enter a float array, math.* or np.linalg)")
+
+    __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
+
+    def __iter__(self) -> NoReturn:
+        _refuse("a symbol is one scalar and cannot be iterated over")
+
+    def __repr__(self) -> str:
+        op, args, attr = self.builder.code[self.value]
+        inner = attr if attr is not None else ", ".join(f"%{a}" for a in args)
+        return f"<symbol %{self.value} = {op}({inner})>"
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy functions on a bare symbol act as they do on an object array that holds it."""
+        boxed = [box(x) if isinstance(x, Symbol) else x for x in inputs]
+        return getattr(ufunc, method)(*boxed, **kwargs)
+
+
+def box(symbol: Symbol) -> np.ndarray:
+    """A 0-d object array holding the symbol."""
+    out = np.empty((), dtype=object)
+    out[()] = symbol
+    return out
+
+
+def is_number(x: Any) -> bool:
+    """Whether x is a plain real number."""
+    return isinstance(x, _NUMBERS)
+
+
+def shared_builder(symbols: list[Symbol]) -> Builder:
+    """The innermost builder among the symbols' builders, which must lie inside one another."""
+    innermost = symbols[0].builder
+    for s in symbols[1:]:
+        if s.builder is not innermost and not _inside(innermost, s.builder):
+            if not _inside(s.builder, innermost):
+                _refuse("symbols of two different traces were mixed, or a loop body's symbol was used outside of it")
+            innermost = s.builder
+    return innermost
+
+
+def _inside(inner: Builder, outer: Builder) -> bool:
+    b: Builder | None = inner
+    while b is not None:
+        if b is outer:
+            return True
+        b = b.parent
+    return False
+
+
+def value_in(builder: Builder, x: Any) -> int:
+    """The value of a symbol or number in a builder, carried into loop bodies as needed."""
+    if isinstance(x, Symbol):
+        if x.builder is builder:
+            return x.value
+        if builder.parent is None:
+            _refuse("a symbol of another trace, or of a loop body that has ended, was used")
+        return builder.capture(value_in(builder.parent, x))
+    if isinstance(x, (bool, np.bool_)):
+        return builder.constant(bool(x))
+    if is_number(x):
+        return builder.constant(float(x))
+    _refuse(f"a traced function can calculate with real numbers and symbols only, not with {type(x).__name__}")
+
+
+def apply(op: str, *args: Any) -> Any:
+    """Any operation on symbols and numbers, at least one of them a symbol."""
+    symbols = [a for a in args if isinstance(a, Symbol)]
+    if not symbols:
+        return NotImplemented
+    if any(isinstance(a, np.ndarray) for a in args):
+        return NotImplemented
+    builder = shared_builder(symbols)
+    values = [value_in(builder, a) for a in args]
+    for kind, value in zip(OPERATIONS[op].takes, values, strict=True):
+        if builder.kind(value) != kind:
+            _refuse(f"`{op}` wants a {_KIND_WORDS[kind]} where a {_KIND_WORDS[builder.kind(value)]} was given")
+    return Symbol(builder, builder.apply(op, *values))
+
+
+_KIND_WORDS = {REAL: "number", BOOL: "condition"}
+
+
+def _pair(op: str, x: Any, y: Any) -> Any:
+    """x op y where both are symbols of one trace: the fast way through most of a trace."""
+    if type(x) is Symbol and type(y) is Symbol and x.builder is y.builder:
+        b = x.builder
+        if b.kind(x.value) == REAL == b.kind(y.value):
+            return Symbol(b, b.apply(op, x.value, y.value))
+    return apply(op, x, y)
+
+
+def add(x: Any, y: Any) -> Any:
+    if is_number(x) and x == 0:
+        return y
+    if is_number(y) and y == 0:
+        return x
+    return _pair("add", x, y)
+
+
+def sub(x: Any, y: Any) -> Any:
+    if is_number(y) and y == 0:
+        return x
+    if is_number(x) and x == 0:
+        return neg(y)
+    if type(x) is Symbol and type(y) is Symbol and x.builder is y.builder and x.value == y.value:
+        return 0.0
+    return _pair("sub", x, y)
+
+
+def mul(x: Any, y: Any) -> Any:
+    if (is_number(x) and x == 0) or (is_number(y) and y == 0):
+        return 0.0
+    return _pair("mul", x, y)
+
+
+def div(x: Any, y: Any) -> Any:
+    if is_number(x) and x == 0:
+        return 0.0
+    if is_number(y) and y == 0:
+        _refuse("division of a symbol by a structural zero")
+    return _pair("div", x, y)
+
+
+def neg(x: Any) -> Any:
+    if type(x) is Symbol:
+        op, args, _ = x.builder.code[x.value]
+        if op == "sub":
+            return Symbol(x.builder, x.builder.apply("sub", args[1], args[0]))
+    return apply("neg", x)

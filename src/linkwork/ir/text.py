@@ -1,0 +1,64 @@
+"""A program as text that a person can read: one value a line, letters for arrays, loops indented."""
+
+from __future__ import annotations
+
+from linkwork.ir.program import Array, Loop, Program
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "and": "&", "or": "|"}
+
+
+def to_text(program: Program, *, indent: str = "") -> str:
+    """The whole program. Constants, inputs and signs are shown where they are used, not on lines of their own."""
+    names = _names(program)
+    takes = ", ".join(_signature(a) for a in program.inputs)
+    gives = ", ".join(_signature(a) for a in program.outputs)
+    lines = [f"{indent}{program.name}({takes}) -> {gives}    # {program.dtype}, {len(program.code)} instructions"]
+    for value, (op, args, attr) in enumerate(program.code):
+        if op in ("const", "input", "neg"):
+            continue
+        if isinstance(attr, Loop):
+            start = ", ".join(names[a] for a in args[: attr.states])
+            outer = ", ".join(names[a] for a in args[attr.states :])
+            lines.append(f"{indent}  %{value} = loop at most {attr.limit} times from ({start}) with outer = ({outer})")
+            lines.append(to_text(attr.body, indent=indent + "    "))
+        elif op == "result":
+            lines.append(f"{indent}  %{value} = %{args[0]}.state[{attr}]")
+        else:
+            lines.append(f"{indent}  %{value} = {_expression(op, [names[a] for a in args])}")
+    for array, values in zip(program.outputs, program.results, strict=True):
+        lines.append(f"{indent}  {array.name} = [{', '.join(names[v] for v in values)}]")
+    return "\n".join(lines)
+
+
+def _expression(op: str, args: list[str]) -> str:
+    if op in _INFIX:
+        return f"{args[0]} {_INFIX[op]} {args[1]}"
+    return f"{op}({', '.join(args)})"
+
+
+def _names(program: Program) -> list[str]:
+    names: list[str] = []
+    for value, (op, args, attr) in enumerate(program.code):
+        if op == "const":
+            names.append(repr(attr))
+        elif op == "input":
+            array = program.inputs[attr[0]]  # type: ignore[index]
+            names.append(array.name + element_text(array.shape, attr[1]))  # type: ignore[index]
+        elif op == "neg":
+            names.append(f"-{names[args[0]]}")
+        else:
+            names.append(f"%{value}")
+    return names
+
+
+def element_text(shape: tuple[int, ...], element: int) -> str:
+    """`[i,j]` of a row-major element number; empty for a scalar."""
+    index = []
+    for size in reversed(shape):
+        element, k = divmod(element, size)
+        index.append(str(k))
+    return f"[{','.join(reversed(index))}]" if index else ""
+
+
+def _signature(array: Array) -> str:
+    return array.name + (f"[{','.join(map(str, array.shape))}]" if array.shape else "")
