@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from linkwork.errors import ProgramError
-from linkwork.ir.meaning import fold
+from linkwork.ir.meaning import fold, round_to_float32
 from linkwork.ir.operations import BOOL, COMMUTATIVE, CORE, OPERATIONS, REAL
 from linkwork.ir.program import Array, Instruction, Loop, Program
 
@@ -42,7 +41,7 @@ class Builder:
             key: tuple = ("const", number, "bool")
         else:
             if self.dtype == "float32":
-                number = fold("add", "float32", [number, -0.0])
+                number = round_to_float32(number)
             key = ("const", number, math.copysign(1.0, number)) if number == number else ("const", "nan")
         value = self._seen.get(key)
         if value is None:
@@ -69,8 +68,12 @@ class Builder:
     def apply(self, op: str, *args: int) -> int:
         """The value of an operation, in the simplest form that has the same bits."""
         code = self.code
-        if op in CORE and all(code[a].op == "const" for a in args):
-            return self.constant(fold(op, self.dtype, [code[a].attr for a in args]))
+        for a in args:
+            if code[a][0] != "const":
+                break
+        else:
+            if op in CORE:
+                return self.constant(fold(op, self.dtype, [code[a].attr for a in args]))  # type: ignore[misc]
         rule = RULES.get(op)
         if rule is not None:
             simpler = rule(self, args)
@@ -88,11 +91,13 @@ class Builder:
     def capture(self, value: int) -> int:
         """The input of this loop body that carries a value of the builder around it."""
         assert self.parent is not None
-        number = self.parent.number(value)
+        around = self.parent
+        number = around.number(value)
         if number is not None:
             return self.constant(number)
-        if self.parent.kind(value) != REAL:
-            raise ProgramError("a loop body may read only real values from outside: pass where(condition, 1.0, 0.0)")
+        if around.kind(value) == BOOL:  # only reals pass into a body: a condition goes in as 1 or 0
+            carried = around.apply("select", value, around.constant(1.0), around.constant(0.0))
+            return self.apply("lt", self.constant(0.5), self.capture(carried))
         position = self.captured.setdefault(value, len(self.captured))
         return self.input(1, position)
 

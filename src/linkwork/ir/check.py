@@ -7,8 +7,11 @@ from linkwork.ir.operations import BOOL, CORE, OPERATIONS, REAL
 from linkwork.ir.program import DTYPES, Loop, Program
 
 
-def check(program: Program, *, core_only: bool = False) -> Program:
-    """Return the program unchanged, or raise `ProgramError` naming the first instruction that breaks a rule."""
+def check(program: Program, *, core_only: bool = False, body: bool = False) -> Program:
+    """Return the program unchanged, or raise `ProgramError` naming the first instruction that breaks a rule.
+
+    `core_only` forbids elementary functions, as targets do; `body` says that the program is the body of a loop.
+    """
     allowed = CORE if core_only else OPERATIONS
     kinds = program.kinds
     sizes = [a.size for a in program.inputs]
@@ -44,7 +47,9 @@ def check(program: Program, *, core_only: bool = False) -> Program:
             fail(value, "elementary functions must be expanded here")
         else:
             fail(value, "unknown operation")
-    _check_interface(program)
+    _check_results(program)
+    if not body:
+        _check_names(program)
     return program
 
 
@@ -62,18 +67,21 @@ def _check_loop(program: Program, value: int, args: tuple[int, ...], loop: objec
     )
     if not fits:
         raise ProgramError(f"{program.name}: %{value}: the loop's values do not fit its body")
-    check(body, core_only=core_only)
+    check(body, core_only=core_only, body=True)
     if body.kinds[body.results[1][0]] != BOOL:
         raise ProgramError(f"{program.name}: %{value}: `again` must be a condition")
 
 
-def _check_interface(program: Program) -> None:
+def _check_names(program: Program) -> None:
+    names = [a.name for a in program.inputs + program.outputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ProgramError(f"{program.name}: two arrays are called {name!r}")
+
+
+def _check_results(program: Program) -> None:
     if program.dtype not in DTYPES:
         raise ProgramError(f"{program.name}: dtype {program.dtype!r} is not one of {DTYPES}")
-    names = [a.name for a in program.inputs + program.outputs]
-    if len(set(names)) != len(names) and program.name != "step":
-        twice = next(n for n in names if names.count(n) > 1)
-        raise ProgramError(f"{program.name}: two arrays are called {twice!r}")
     for array, values in zip(program.outputs, program.results, strict=True):
         if len(values) != array.size:
             raise ProgramError(f"{program.name}: output {array.name!r} of shape {array.shape} has {len(values)} values")

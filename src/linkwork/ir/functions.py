@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from linkwork.ir.builder import Builder
 from linkwork.ir.meaning import MEANING
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import Array, Loop
-from linkwork.ir.symbol import Symbol, apply, is_number, shared_builder, user_line, value_in
+from linkwork.ir.symbol import Symbol, apply, shared_builder, user_line, value_in
 
 
 def _symbolic(*args: Any) -> bool:
@@ -134,7 +135,7 @@ def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int) -> A
     if limit < 1:
         raise TraceError(f"{user_line()}: a loop needs a limit of at least 1, not {limit}")
     first = np.asarray(state, dtype=object if _symbolic(state) else None)
-    builder = _builder_around(step, first)
+    builder = _builder_around(first)
     if builder is None:
         for _ in range(limit):
             state, again = step(state)
@@ -145,7 +146,8 @@ def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int) -> A
     body = Builder(builder.dtype, builder)
     inside = np.empty(first.shape, dtype=object)
     inside.ravel()[:] = [Symbol(body, body.input(0, k)) for k in range(first.size)]
-    after, again = step(inside if first.ndim else inside[()])
+    with tracing(body):
+        after, again = step(inside if first.ndim else inside[()])
     after = np.asarray(after, dtype=object)
     if after.shape != first.shape:
         raise ShapeError(f"{user_line()}: the loop state has shape {first.shape} but its step returns {after.shape}")
@@ -170,33 +172,21 @@ def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int) -> A
     return out if first.ndim else out[()]
 
 
-def _builder_around(step: Callable[..., Any], first: np.ndarray) -> Builder | None:
-    """The builder that a loop belongs to: its state's, or that of a symbol which its step reads from outside."""
-    symbols = [x for x in first.ravel() if isinstance(x, Symbol)]
-    if symbols:
-        return shared_builder(symbols)
-    return _tracing[-1] if _tracing else None
+def _builder_around(first: np.ndarray) -> Builder | None:
+    """The builder that a loop belongs to: the innermost of its state's and of the trace or loop body under way."""
+    here = [Symbol(b, -1) for b in _tracing[-1:]]
+    symbols = here + [x for x in first.ravel() if isinstance(x, Symbol)]
+    return shared_builder(symbols) if symbols else None
 
 
-_tracing: list[Builder] = []  # traces under way, innermost last
+_tracing: list[Builder] = []  # traces and loop bodies under way in this thread of thought, innermost last
 
 
-__all__ = [
-    "absolute",
-    "acos",
-    "asin",
-    "atan2",
-    "cos",
-    "exp",
-    "fma",
-    "is_number",
-    "log",
-    "loop",
-    "maximum",
-    "minimum",
-    "rint",
-    "sin",
-    "sincos",
-    "sqrt",
-    "where",
-]
+@contextmanager
+def tracing(builder: Builder) -> Iterator[None]:
+    """While the block runs, loops that start from plain numbers belong to this builder."""
+    _tracing.append(builder)
+    try:
+        yield
+    finally:
+        _tracing.pop()

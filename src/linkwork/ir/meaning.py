@@ -5,6 +5,8 @@ Two results count as the same if they have the same bits or are both NaN.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -69,11 +71,12 @@ def _fma64(a: Values, b: Values, c: Values) -> Values:
     w, w_err = two_sum(u, t)
     z, z_err = two_sum(t_err, w_err)
     result = w + _round_to_odd(z, z_err)
-    size = np.abs(u)
-    safe = (np.abs(a) < 2.0**900) & (np.abs(b) < 2.0**900) & (np.abs(c) < 2.0**900) & (size < 2.0**900) & (size > 2.0**-900)
-    if not safe.all():
-        result = result.copy()
-        for i in np.flatnonzero(~safe):
+    nothing = (u == 0) & ((a == 0) | (b == 0))  # an exact product of zero, with its sign
+    result = np.where(nothing, u + c, result)
+    big, size = 2.0**900, np.abs(u)
+    safe = (np.abs(a) < big) & (np.abs(b) < big) & (np.abs(c) < big) & (size < big) & (size > 1 / big)
+    if not (safe | nothing).all():
+        for i in np.flatnonzero(~(safe | nothing)):
             result[i] = _fma64_exact(float(a[i]), float(b[i]), float(c[i]))
     return result
 
@@ -118,6 +121,14 @@ MEANING: dict[str, Callable[..., Values]] = {
     "not": np.logical_not,
     "select": np.where,
 }
+
+
+def round_to_float32(number: float) -> float:
+    """The float32 next to a number, as a Python float."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:  # struct refuses what rounds beyond the largest float32
+        return math.copysign(math.inf, number)
 
 
 def fold(op: str, dtype: str, values: list[float | bool]) -> float | bool:

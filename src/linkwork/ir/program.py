@@ -59,7 +59,8 @@ class Loop:
 class Program:
     """A function from named input arrays to named output arrays, over scalars of one dtype.
 
-    `results[k]` lists, in row-major order, the values that make up `outputs[k]`.
+    `results[k]` lists, in row-major order, the values that make up `outputs[k]`. `cuts` are the positions at which
+    targets begin a new function; they have no meaning beyond that.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Program:
     code: tuple[Instruction, ...]
     results: tuple[tuple[int, ...], ...]
     dtype: str = "float64"
+    cuts: tuple[int, ...] = ()
     _kinds: list[str] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:

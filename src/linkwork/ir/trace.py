@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ShapeError, TraceError
-from linkwork.ir import functions
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
+from linkwork.ir.functions import tracing
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import Array, Program
 from linkwork.ir.symbol import Symbol, value_in
@@ -33,11 +33,8 @@ def trace(fn: Callable[..., Any], inputs: Mapping[str, Shape], *, name: str | No
         symbols = np.empty(array.shape, dtype=object)
         symbols.ravel()[:] = [Symbol(builder, builder.input(number, k)) for k in range(array.size)]
         arguments.append(symbols if array.shape else symbols[()])
-    functions._tracing.append(builder)
-    try:
+    with tracing(builder):
         returned = fn(*arguments)
-    finally:
-        functions._tracing.pop()
 
     outputs, results = [], []
     for key, result in _named(returned).items():

@@ -1,0 +1,36 @@
+"""Dead code: drop every instruction that no output needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from linkwork.ir.program import Instruction, Program
+
+
+def drop_dead(program: Program) -> Program:
+    """The program with only the instructions that its outputs need, in the same order, in loop bodies too."""
+    program = program.map_bodies(drop_dead)
+    code = program.code
+    needed = bytearray(len(code))
+    for v in program.result_values():
+        needed[v] = 1
+    for v in range(len(code) - 1, -1, -1):
+        if needed[v]:
+            for a in code[v].args:
+                needed[a] = 1
+    if all(needed):
+        return program
+    return reorder(program, [v for v in range(len(code)) if needed[v]])
+
+
+def reorder(program: Program, order: list[int]) -> Program:
+    """The program with its instructions in a new order (a list of old values); those not listed are dropped."""
+    place = [-1] * len(program.code)
+    for new, old in enumerate(order):
+        place[old] = new
+    code = []
+    for old in order:
+        op, args, attr = program.code[old]
+        code.append(Instruction(op, tuple([place[a] for a in args]), attr))
+    results = tuple(tuple(place[v] for v in values) for values in program.results)
+    return replace(program, code=tuple(code), results=results, _kinds=[])

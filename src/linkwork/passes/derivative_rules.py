@@ -1,0 +1,215 @@
+"""The derivative of every operation, written once for both directions.
+
+A rule says how small changes of the arguments change the result. Forward mode reads it from arguments to result
+(`push`), reverse mode from result to arguments (`pull`). Rules reuse the values that the program already computed, so
+nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from linkwork.ir.builder import Builder
+from linkwork.ir.program import Program
+
+
+class Term(NamedTuple):
+    """One addend of a derivative: plus or minus `factor` (None: one) times the change of the argument at `position`."""
+
+    position: int
+    factor: int | None = None
+    minus: bool = False
+
+
+class Linear(NamedTuple):
+    """The change of the result is the sum of the terms, divided by `divisor` where there is one."""
+
+    terms: tuple[Term, ...]
+    divisor: int | None = None
+
+    def scaled(self, b: Builder) -> Linear:
+        """The same without the divisor: one division per term instead of one per direction."""
+        if self.divisor is None:
+            return self
+        one = b.constant(1.0)
+        divided = (b.apply("div", one if t.factor is None else t.factor, self.divisor) for t in self.terms)
+        return Linear(tuple(t._replace(factor=f) for t, f in zip(self.terms, divided, strict=True)))
+
+
+class Choice(NamedTuple):
+    """The change of the result is that of the argument at `taken` where the condition holds, else at `other`."""
+
+    condition: int
+    taken: int
+    other: int
+
+
+Values = tuple[int, ...]
+Changes = dict[int, int]  # direction (or output) -> derivative; zero where missing
+Rule = Callable[[Builder, Values, int], Linear | Choice]  # builder, arguments, result
+
+
+def _mul(b: Builder, args: Values, _: int) -> Linear:
+    x, y = args
+    if x == y:  # 2 x is shared by all directions
+        return Linear((Term(0, b.apply("add", x, x)),))
+    return Linear((Term(0, y), Term(1, x)))
+
+
+def _abs(b: Builder, args: Values, _: int) -> Linear:
+    below = b.apply("lt", args[0], b.constant(0.0))  # at zero the sign is +, as the meaning |0| = 0 = +0
+    return Linear((Term(0, b.apply("select", below, b.constant(-1.0), b.constant(1.0))),))
+
+
+def _atan2(b: Builder, args: Values, _: int) -> Linear:
+    y, x = args
+    square = b.apply("add", b.apply("mul", x, x), b.apply("mul", y, y))
+    return Linear((Term(0, x), Term(1, y, minus=True)), square)
+
+
+def _arc_root(b: Builder, x: int) -> int:
+    """sqrt(1 - x x), as a product that keeps its digits near |x| = 1."""
+    one = b.constant(1.0)
+    return b.apply("sqrt", b.apply("mul", b.apply("sub", one, x), b.apply("add", one, x)))
+
+
+RULES: dict[str, Rule] = {
+    "add": lambda b, a, v: Linear((Term(0), Term(1))),
+    "sub": lambda b, a, v: Linear((Term(0), Term(1, minus=True))),
+    "mul": _mul,
+    "div": lambda b, a, v: Linear((Term(0), Term(1, v, minus=True)), a[1]),
+    "neg": lambda b, a, v: Linear((Term(0, minus=True),)),
+    "fma": lambda b, a, v: Linear((Term(0, a[1]), Term(1, a[0]), Term(2))),
+    "sqrt": lambda b, a, v: Linear((Term(0, b.apply("div", b.constant(0.5), v)),)),
+    "abs": _abs,
+    "min": lambda b, a, v: Choice(b.apply("lt", a[0], a[1]), 0, 1),
+    "max": lambda b, a, v: Choice(b.apply("lt", a[1], a[0]), 0, 1),
+    "select": lambda b, a, v: Choice(a[0], 1, 2),
+    "sin": lambda b, a, v: Linear((Term(0, b.apply("cos", a[0])),)),
+    "cos": lambda b, a, v: Linear((Term(0, b.apply("sin", a[0]), minus=True),)),
+    "atan2": _atan2,
+    "asin": lambda b, a, v: Linear((Term(0),), _arc_root(b, a[0])),
+    "acos": lambda b, a, v: Linear((Term(0, minus=True),), _arc_root(b, a[0])),
+    "exp": lambda b, a, v: Linear((Term(0, v),)),
+    "log": lambda b, a, v: Linear((Term(0),), a[0]),
+}
+
+# Steps and conditions: their derivative is zero wherever they have one.
+FLAT = frozenset({"rint", "pow2", "exponent", "lt", "le", "eq", "and", "or", "not"})
+
+
+def carriers(op: str, args: Values) -> Values:
+    """The arguments through which a change can reach the result."""
+    if op == "select":
+        return args[1:]
+    return args if op in RULES or op in ("loop", "result") else ()
+
+
+# Sums and products of derivatives. None is a structural zero: it is never written down.
+
+
+def nonzero(b: Builder, value: int) -> int | None:
+    """The value, or None where it is the constant zero."""
+    return None if b.number(value) == 0 else value
+
+
+def times(b: Builder, factor: int | None, change: int) -> int | None:
+    """factor * change; no factor counts as one."""
+    if factor is None:
+        return change
+    if b.number(factor) == 0:
+        return None
+    return nonzero(b, b.apply("mul", factor, change))
+
+
+def plus(b: Builder, total: int | None, addend: int | None, minus: bool = False) -> int | None:
+    """total + addend, or total - addend."""
+    if addend is None:
+        return total
+    if total is None:
+        return b.apply("neg", addend) if minus else addend
+    if not minus:
+        return nonzero(b, b.apply("add", total, addend))
+    return None if total == addend else nonzero(b, b.apply("sub", total, addend))
+
+
+def choose(b: Builder, condition: int, taken: int | None, other: int | None) -> int | None:
+    """taken where the condition holds, else other."""
+    if taken is None and other is None:
+        return None
+    zero = b.constant(0.0)
+    return nonzero(b, b.apply("select", condition, zero if taken is None else taken, zero if other is None else other))
+
+
+def entry(b: Builder, change: Changes, direction: int) -> int:
+    """The derivative in one direction as a value, the constant zero where it is zero."""
+    value = change.get(direction)
+    return b.constant(0.0) if value is None else value
+
+
+def push(b: Builder, rule: Linear | Choice, given: list[Changes]) -> Changes:
+    """The changes of a result from those of its arguments."""
+    change: Changes = {}
+    if isinstance(rule, Choice):
+        for d in sorted(given[rule.taken].keys() | given[rule.other].keys()):
+            value = choose(b, rule.condition, given[rule.taken].get(d), given[rule.other].get(d))
+            if value is not None:
+                change[d] = value
+        return change
+    rule = rule._replace(terms=tuple(t for t in rule.terms if given[t.position]))
+    directions = sorted(set().union(*(given[t.position] for t in rule.terms)))
+    if len(directions) > 1:
+        rule = rule.scaled(b)
+    for d in directions:
+        total: int | None = None
+        for position, factor, minus in rule.terms:
+            if d in given[position]:
+                total = plus(b, total, times(b, factor, given[position][d]), minus)
+        if total is not None:
+            change[d] = total if rule.divisor is None else b.apply("div", total, rule.divisor)
+    return change
+
+
+def pull(b: Builder, rule: Linear | Choice, bars: Changes, to: Sequence[bool]) -> Iterator[tuple[int, int, int, bool]]:
+    """What the derivatives by a result add to those by its arguments: (position, output, value, minus or plus).
+
+    `to` says for every argument whether it is asked for.
+    """
+    if isinstance(rule, Choice):
+        for row, bar in bars.items():
+            sides = ((rule.taken, bar, None), (rule.other, None, bar))
+            for position, taken, other in sides:
+                if to[position] and (value := choose(b, rule.condition, taken, other)) is not None:
+                    yield position, row, value, False
+        return
+    rule = rule._replace(terms=tuple(t for t in rule.terms if to[t.position]))
+    if len(bars) > 1:
+        rule = rule.scaled(b)
+    for row, bar in bars.items():
+        weight = bar if rule.divisor is None else b.apply("div", bar, rule.divisor)
+        for position, factor, minus in rule.terms:
+            if (value := times(b, factor, weight)) is not None:
+                yield position, row, value, minus
+
+
+def signed_sum(b: Builder, parts: list[tuple[int, bool]]) -> int | None:
+    """The sum of values with whether to subtract them; positive ones come first and save a change of sign."""
+    if all(minus for _, minus in parts):
+        return plus(b, None, signed_sum(b, [(value, False) for value, _ in parts]), minus=True)
+    total: int | None = None
+    for value, minus in sorted(parts, key=lambda part: part[1]):
+        total = plus(b, total, value, minus)
+    return total
+
+
+def moves(program: Program, wanted: Iterable[int]) -> list[bool]:
+    """For every value, whether a small change of it can change a wanted value."""
+    found = [False] * len(program.code)
+    for value in wanted:
+        found[value] = True
+    for value in range(len(found) - 1, -1, -1):
+        if found[value]:
+            for a in carriers(program.code[value].op, program.code[value].args):
+                found[a] = True
+    return found

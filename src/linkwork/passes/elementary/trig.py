@@ -1,0 +1,130 @@
+"""Sine, cosine and their inverses."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from linkwork.ir.symbol import Symbol
+from linkwork.passes.elementary.write import (
+    absolute,
+    coefficients_for,
+    exponent,
+    fma,
+    maximum,
+    minimum,
+    polynomial,
+    pow2,
+    rint,
+    sqrt,
+    times,
+    where,
+)
+
+# x (2 / pi) times this overflows from |x| = 2**45 pi / 2 (2**16 pi / 2) on.
+TURNS_SCALE = {"float64": 2.0**979, "float32": 2.0**112}
+
+
+class Turned(NamedTuple):
+    """An angle x = r + k pi / 2: sine and cosine of r, and those of k pi / 2, which are -1, 0 or 1."""
+
+    s: Symbol
+    c: Symbol
+    sk: Symbol
+    ck: Symbol
+
+
+def turned(x: Symbol) -> Turned:
+    """What sin x and cos x share. This runs for every joint of every robot: no instruction is here in vain."""
+    known = coefficients_for(x)
+    two_over_pi, scale = known.two_over_pi[0], TURNS_SCALE[x.builder.dtype]
+    k = rint(x * two_over_pi)
+    # pi / 2 in three parts. The first step is exact, so r is good even where x is almost a multiple of pi / 2.
+    r = x
+    for part in known.half_pi:
+        r = fma(k, -part, r)
+    z = r * r
+    s = fma(r * z, polynomial(z, known.sin), r)
+    c = fma(z, polynomial(z, known.cos), 1.0)
+    # k modulo 4, from -2 to 2. An angle too large for the steps above overflows here, which makes sk NaN: one
+    # multiplication is the whole check of the range.
+    j = fma(rint(x * (two_over_pi * scale) * (0.25 / scale)), -4.0, k)
+    ck = 1.0 - absolute(j)
+    return Turned(s, c, fma(j, ck, j), ck)
+
+
+def sin(x: Symbol) -> Symbol:
+    """One of the two products is zero, so this rounds nothing."""
+    at = turned(x)
+    return fma(at.c, at.sk, at.s * at.ck)
+
+
+def cos(x: Symbol) -> Symbol:
+    """One of the two products is zero, so this rounds nothing."""
+    at = turned(x)
+    return fma(at.c, at.ck, -(at.s * at.sk))
+
+
+def atan2(y: Symbol, x: Symbol) -> Symbol:
+    """The angle of the point (x, y), from the slope of the nearest of the directions 0, atan 1/2 and pi / 4."""
+    known = coefficients_for(x)
+    half_pi, half_pi_low, _ = known.half_pi
+    across, up = absolute(x), absolute(y)
+    steep = across < up
+    small, large = minimum(across, up), maximum(up, across)  # in this order, a NaN gets into at least one
+    endless = large == math.inf
+    small = where(endless, where(small == math.inf, 1.0, times(small, 0.0)), small)
+    large = where(endless, 1.0, large)
+    scale = pow2(-exponent(large))  # keeps sums from overflow and halves of subnormals exact
+    small = small * scale
+    large = maximum(2.0**-60, large * scale)  # not zero, even for the point (0, 0)
+
+    middle, high = large * 0.375 < small, large * 0.72 < small
+    slope = where(high, 1.0, where(middle, 0.5, 0.0))
+    t = fma(-slope, large, small) / fma(slope, small, large)  # the numerator is exact
+    angle = where(high, half_pi / 2, where(middle, known.atan_half[0], 0.0))
+    angle_low = where(high, half_pi_low / 2, where(middle, known.atan_half[1], 0.0))
+
+    backward = x < 0.0
+    base = where(steep, half_pi, where(backward, 2 * half_pi, 0.0))
+    sign = where(steep, -1.0, 1.0) * where(backward, -1.0, 1.0)
+    low = fma(sign * base, half_pi_low / half_pi, angle_low)  # what `base` and `angle` lack
+    z = t * t
+    turn = angle + (t + fma(t * z, polynomial(z, known.atan), low))
+    result = fma(sign, turn, base)
+    return where(y < 0.0, -result, result)
+
+
+class Arc(NamedTuple):
+    """asin of s is s + rest; s is x itself where |x| is at most 1/2, else asin x = pi / 2 - 2 asin s."""
+
+    far: Symbol
+    s: Symbol
+    rest: Symbol
+
+
+def arc(x: Symbol) -> Arc:
+    """What asin and acos share."""
+    size = absolute(x)
+    far = 0.5 < size
+    z = where(far, fma(size, -0.5, 0.5), x * x)
+    s = where(far, sqrt(z), x)  # NaN where |x| > 1
+    return Arc(far, s, s * z * polynomial(z, coefficients_for(x).asin))
+
+
+def asin(x: Symbol) -> Symbol:
+    """Arc sine."""
+    half_pi, half_pi_low, _ = coefficients_for(x).half_pi
+    at = arc(x)
+    most = fma(at.s, -2.0, half_pi)
+    lost = fma(at.s, -2.0, half_pi - most)  # the rounding error of `most`, exactly
+    far = most + (lost + fma(at.rest, -2.0, half_pi_low))
+    return where(at.far, where(x < 0.0, -far, far), at.s + at.rest)
+
+
+def acos(x: Symbol) -> Symbol:
+    """Arc cosine."""
+    half_pi, half_pi_low, _ = coefficients_for(x).half_pi
+    at = arc(x)
+    near = half_pi - (at.s + (at.rest - half_pi_low))  # and pi - 2 asin s is twice this
+    return where(at.far, where(x < 0.0, near, at.s + at.rest) * 2.0, near)

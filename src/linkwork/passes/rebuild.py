@@ -1,0 +1,38 @@
+"""The walk that passes share: a program written anew, instruction by instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from linkwork.ir.builder import Builder
+from linkwork.ir.operations import OPERATIONS
+from linkwork.ir.program import Loop, Program
+
+Visit = Callable[[Builder, str, tuple[int, ...], object], "int | None"]
+
+
+def rebuild(program: Program, visit: Visit) -> Program:
+    """The program with every instruction replaced by what `visit` puts into the new builder.
+
+    `visit(builder, op, args, attr)` gets the arguments as values of the new program and returns the value that takes
+    the instruction's place; None copies the instruction. Loop bodies are rebuilt in the same way, before their loop is
+    visited.
+    """
+    builder = Builder(program.dtype)
+    new: list[int] = []
+    for op, old_args, attr in program.code:
+        args = tuple([new[a] for a in old_args])
+        if isinstance(attr, Loop):
+            attr = replace(attr, body=rebuild(attr.body, visit))
+        value = visit(builder, op, args, attr)
+        if value is None:
+            if op in OPERATIONS:
+                value = builder.apply(op, *args)
+            elif op == "const":
+                value = builder.constant(attr)  # type: ignore[arg-type]
+            else:
+                value = builder.put(op, args, attr)
+        new.append(value)
+    results = [[new[v] for v in values] for values in program.results]
+    return builder.finish(program.name, program.inputs, program.outputs, results)

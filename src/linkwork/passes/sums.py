@@ -1,0 +1,132 @@
+"""Sums: decide, once for every target, in which order a sum is added up and which products are fused into it.
+
+A sum here is a tree of add, sub and neg whose inner results nobody else needs. It becomes one chain in which terms that are
+ready early come first, so that late ones wait for nobody, and in which products ride along as fused multiply-adds:
+n terms cost n - 1 instructions where one of them is no product, n otherwise. This pass chooses the meaning of the program:
+it changes how results round. All that follow it keep every bit.
+"""
+
+from __future__ import annotations
+
+from linkwork.ir.builder import Builder
+from linkwork.ir.program import Program
+
+_SUM = frozenset({"add", "sub", "neg"})
+_LATENCY = {"div": 14, "sqrt": 20, "neg": 0, "const": 0, "input": 0, "result": 0}
+
+
+def order_sums(program: Program) -> Program:
+    """The program with every sum as one chain of fused multiply-adds, in loop bodies too."""
+    program = program.map_bodies(order_sums)
+    return _Sums(program).run()
+
+
+class _Sums:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.code = program.code
+        self.builder = Builder(program.dtype)
+        self.new: list[int] = []  # old value -> new value
+        self.ready: list[int] = []  # new value -> earliest time of its result, in cycles
+
+    def run(self) -> Program:
+        uses, in_sums = self._count_uses()
+        code = self.code
+        # An add, sub or neg that only one sum needs is a part of that sum; a product that only sums need is fused into them.
+        self.part = [op in _SUM and uses[v] == 1 == in_sums[v] for v, (op, _, _) in enumerate(code)]
+        self.fused = [op == "mul" and uses[v] == in_sums[v] for v, (op, _, _) in enumerate(code)]
+        for v, (op, args, attr) in enumerate(code):
+            if self.part[v] or self.fused[v]:
+                self.new.append(-1)
+            elif op in ("add", "sub"):
+                self.new.append(self._sum(v))
+            else:
+                self.new.append(self._copy(op, tuple([self._value(a) for a in args]), attr))
+        results = [[self._value(v) for v in values] for values in self.program.results]
+        return self.builder.finish(self.program.name, self.program.inputs, self.program.outputs, results)
+
+    def _count_uses(self) -> tuple[list[int], list[int]]:
+        uses, in_sums = [0] * len(self.code), [0] * len(self.code)
+        for op, args, _ in self.code:
+            for a in args:
+                uses[a] += 1
+                if op in _SUM:
+                    in_sums[a] += 1
+        for v in self.program.result_values():
+            uses[v] += 1
+        return uses, in_sums
+
+    def _copy(self, op: str, args: tuple[int, ...], attr: object) -> int:
+        b = self.builder
+        if op == "const":
+            return self._timed(b.constant(attr))  # type: ignore[arg-type]
+        if op in ("input", "loop", "result"):
+            return self._timed(b.put(op, args, attr))
+        return self._apply(op, *args)
+
+    def _apply(self, op: str, *args: int) -> int:
+        return self._timed(self.builder.apply(op, *args))
+
+    def _timed(self, value: int) -> int:
+        ready, code = self.ready, self.builder.code
+        while len(ready) < len(code):
+            op, args, _ = code[len(ready)]
+            ready.append(max([ready[a] for a in args], default=0) + _LATENCY.get(op, 4))
+        return value
+
+    def _value(self, old: int) -> int:
+        """The new value of an old one; a part or product that turned out to be needed alone is made now."""
+        if self.new[old] < 0:
+            if self.fused[old]:
+                x, y = self.code[old].args
+                self.new[old] = self._apply("mul", self._value(x), self._value(y))
+            else:
+                self.new[old] = self._sum(old)
+        return self.new[old]
+
+    def _sum(self, root: int) -> int:
+        plain: list[tuple[int, bool, int]] = []  # (ready, negative, value)
+        products: list[tuple[int, bool, int, int]] = []  # (ready, negative, factor, factor)
+        stack = [(root, False)]
+        while stack:
+            v, negative = stack.pop()
+            op, args, _ = self.code[v]
+            if v == root or self.part[v]:
+                if op == "neg":
+                    stack.append((args[0], not negative))
+                else:
+                    stack.append((args[1], negative ^ (op == "sub")))
+                    stack.append((args[0], negative))
+            elif self.fused[v]:
+                x, y = self._value(args[0]), self._value(args[1])
+                products.append((max(self.ready[x], self.ready[y]), negative, x, y))
+            else:
+                value = self._value(v)
+                plain.append((self.ready[value], negative, value))
+        return self._chain(plain, products)
+
+    def _chain(self, plain: list[tuple[int, bool, int]], products: list[tuple[int, bool, int, int]]) -> int:
+        plain.sort(key=lambda t: t[0])
+        products.sort(key=lambda t: t[0])
+        b = self.builder
+        if plain:
+            _, minus, total = plain.pop(0)  # the total so far, and whether it stands for its negative
+        else:
+            first = next((k for k, p in enumerate(products) if not p[1]), 0)
+            _, minus, x, y = products.pop(first)
+            total = self._apply("mul", x, y)
+        for term in sorted([*plain, *products], key=lambda t: t[0]):
+            negative = term[1]
+            if len(term) == 3:
+                if minus and not negative:
+                    total, minus = self._apply("sub", term[2], total), False
+                else:
+                    total = self._apply("sub" if negative != minus else "add", total, term[2])
+            else:
+                x, y = term[2], term[3]  # type: ignore[misc]
+                if minus:
+                    total, minus = self._apply("neg", total), False
+                total = self._apply("fma", self._apply("neg", x) if negative else x, y, total)
+        return self._apply("neg", total) if minus else total
+
+

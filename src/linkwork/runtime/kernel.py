@@ -1,0 +1,182 @@
+"""Kernels: compiled programs as NumPy generalised ufuncs."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+
+from linkwork.errors import ProgramError, TargetError
+from linkwork.ir.program import Array, Program
+from linkwork.passes import lower
+from linkwork.runtime import arguments
+from linkwork.runtime.bound import Bound, bind_arrays
+from linkwork.runtime.cache import Cache
+from linkwork.runtime.compiler import (
+    OPTIMISED,
+    QUICK,
+    background,
+    compile_objects,
+    default_cache,
+    join_objects,
+    kernel_key,
+    split_objects,
+)
+from linkwork.runtime.native import Code, make_gufunc
+from linkwork.runtime.threads import Sharer, checked_threads, using_threads
+from linkwork.targets.cpu import EXPORTS, Machine, host
+
+AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
+SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
+_NS_PER_INSTRUCTION = 0.04  # of one row, in lanes
+
+
+class Kernel:
+    """A compiled program. Call it as a NumPy ufunc: any leading batch dimensions, broadcasting, `out=`, casting.
+
+    `ufunc` is the NumPy ufunc itself; calling the kernel adds arguments by name, `threads=`, and errors that name the
+    argument. Kernels are thread-safe and run without the interpreter lock.
+    """
+
+    def __init__(self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...], size: int) -> None:
+        self.name, self.dtype, self.inputs, self.outputs = name, dtype, inputs, outputs
+        self.size = size  # instructions
+        self.lanes = 1
+        self.tier = 0
+        self._codes: list[Code] = []  # code that was ever called stays in memory: another thread may still be inside
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        lanes = host().lanes(dtype)
+        self._sharer = Sharer(len(inputs) + len(outputs), lanes)
+        rows = max(4 * lanes, int(SHARED_WORK_NS / (_NS_PER_INSTRUCTION * max(size, 1))))
+        self._data = (ctypes.c_void_p * 3)(None, self._sharer.address, rows)
+
+    @property
+    def signature(self) -> str:
+        """The ufunc's signature of core dimensions."""
+
+        def dims(array: Array) -> str:
+            return f"({','.join(map(str, array.shape))})"
+
+        return f"{','.join(map(dims, self.inputs))}->{','.join(map(dims, self.outputs))}"
+
+    def __repr__(self) -> str:
+        return f"<linkwork kernel {self.name} {self.signature} {self.dtype}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self.ufunc(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            return self._call_slowly(args, kwargs, error)
+
+    def _call_slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
+        """Arguments by name, threads=, or a mistake to explain."""
+        positional, rest, threads = arguments.sort_out(self, args, kwargs)
+        if threads is None and not rest.keys() ^ kwargs.keys() and len(positional) == len(args):
+            raise arguments.explain(self, args, kwargs, error) from None
+        try:
+            if threads is None:
+                return self.ufunc(*positional, **rest)
+            with using_threads(checked_threads(threads)):
+                return self.ufunc(*positional, **rest)
+        except (TypeError, ValueError) as second:
+            raise arguments.explain(self, positional, rest, second) from None
+
+    def bind(self, *args: Any, out: Any = None, **named: Any) -> Bound:
+        """A call of no arguments on arrays fixed now: the quickest way for control loops.
+
+        Arrays that are not given are allocated. See `Bound`.
+        """
+        return bind_arrays(self, args, named, out)
+
+    def wait(self) -> Kernel:
+        """Return when the optimised code is in place."""
+        self._ready.wait()
+        if self._failure is not None:
+            raise TargetError(f"{self.name}: the optimised kernel could not be made: {self._failure}") from self._failure
+        return self
+
+    # making of
+
+    def _install(self, objects: list[bytes], *, tier: int, lanes: int) -> None:
+        """Load code and let all calls from now on use it."""
+        code = Code(objects, EXPORTS)
+        self._codes.append(code)
+        self._data[0] = code.address["run"]  # one aligned word: calls under way see the old or the new one
+        if self.tier == 0:
+            doc = f"{self.name}{self.signature} in {self.dtype}, compiled by linkwork."
+            self.ufunc, self._keep = make_gufunc(
+                code.address["loop"], ctypes.addressof(self._data), len(self.inputs), len(self.outputs),
+                self.dtype, self.signature, self.name, doc,
+            )  # fmt: skip
+            self.bound_address = code.address["bound"]
+        self.tier, self.lanes = tier, lanes
+        if tier == 2:
+            self._ready.set()
+
+    @property
+    def data_address(self) -> int:
+        """Where compiled code finds the function that does the work."""
+        return ctypes.addressof(self._data)
+
+
+_kernels: dict[tuple[str, str], Kernel] = {}  # kept for good: ufuncs do not keep the code alive that they call
+_making = threading.Lock()
+
+
+def build_kernel(program: Program, dtype: str = "float64", *, wait: bool = False, cache: Cache | None = None) -> Kernel:
+    """The kernel of a traced program on this machine; the same one whenever the same program comes again."""
+    for array in program.inputs + program.outputs:
+        if array.size == 0:
+            raise ProgramError(f"{program.name}: array {array.name!r} of shape {array.shape} is empty: leave it out")
+    if not program.inputs:
+        raise ProgramError(f"{program.name} has no inputs: it is a constant, and needs no kernel")
+    program = program.with_dtype(dtype)
+    place = (program.digest, dtype)
+    with _making:
+        kernel = _kernels.get(place)
+        if kernel is None or cache is not None:
+            kernel = _make(program, host(), cache or default_cache())
+            _kernels[place] = kernel
+    return kernel.wait() if wait else kernel
+
+
+def _make(program: Program, machine: Machine, cache: Cache) -> Kernel:
+    key = kernel_key(program, machine)
+    lanes = machine.lanes(program.dtype)
+    stored = cache.load(key)
+    if stored is not None:
+        kernel = _empty_kernel(program, stored.header["size"])
+        kernel._install(split_objects(stored.header, stored.blob), tier=2, lanes=lanes)
+        return kernel
+
+    lowered = lower(program, program.dtype)
+    kernel = _empty_kernel(program, len(lowered))
+
+    def optimise() -> None:
+        try:
+            objects = compile_objects(lowered, machine, level=OPTIMISED, lanes=lanes, stop=background.stopping)
+            if objects is None:
+                return
+            kernel._install(objects, tier=2, lanes=lanes)
+            sizes, blob = join_objects(objects)
+            header = {"name": program.name, "dtype": program.dtype, "cpu": machine.cpu, "size": len(lowered), "objects": sizes}
+            cache.store(key, header, blob)
+        except BaseException as failure:  # reported by wait(); the quick kernel goes on working
+            kernel._failure = failure
+            kernel._ready.set()
+
+    if len(lowered) <= AT_ONCE:
+        optimise()
+        kernel.wait()
+    else:
+        objects = compile_objects(lowered, machine, level=QUICK, lanes=1)
+        assert objects is not None
+        kernel._install(objects, tier=1, lanes=1)
+        background.submit(optimise)
+    return kernel
+
+
+def _empty_kernel(program: Program, size: int) -> Kernel:
+    return Kernel(program.name, program.dtype, program.inputs, program.outputs, size)

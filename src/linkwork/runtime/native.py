@@ -1,0 +1,107 @@
+"""The edge to machine code and to the C interfaces of Python and NumPy, all through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from linkwork.errors import TargetError
+
+# `loop` and `run` of a kernel (targets.cpu.module): (args, dims, steps, data). The first kind releases the interpreter
+# lock while it runs; the second is how such code calls back into Python.
+LoopFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Code:
+    """Machine code in memory. It stays there as long as this object lives."""
+
+    def __init__(self, objects: Sequence[bytes], names: Sequence[str]) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        empty = llvm.parse_assembly("")
+        self._engine = llvm.create_mcjit_compiler(empty, _host_machine())
+        for data in objects:
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        self._engine.finalize_object()
+        self.address: Mapping[str, int] = {name: self._engine.get_function_address(name) for name in names}
+        missing = [name for name, address in self.address.items() if not address]
+        if missing:
+            raise TargetError(f"compiled code lacks {', '.join(missing)}")
+
+
+@cache
+def _host_target() -> Any:
+    return llvm.Target.from_default_triple()
+
+
+def _host_machine() -> Any:
+    return _host_target().create_target_machine()  # the engine takes it over: one each
+
+
+@cache
+def _ufunc_api(slot: int) -> int:
+    from numpy._core import _multiarray_umath
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = ctypes.cast(pointer(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return table[slot]
+
+
+_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # its place in NumPy's table of C functions, fixed by NumPy's binary interface
+_TYPE_NUMBER = {"float64": 12, "float32": 11}
+_NO_IDENTITY = -1
+
+
+def make_gufunc(
+    loop: int, data: int, n_in: int, n_out: int, dtype: str, signature: str, name: str, doc: str
+) -> tuple[np.ufunc, object]:
+    """A generalised ufunc around a compiled inner loop, and what must be kept alive as long as it."""
+    count = n_in + n_out
+    functions = (ctypes.c_void_p * 1)(loop)
+    datas = (ctypes.c_void_p * 1)(data)
+    types = (ctypes.c_char * count)(*[bytes([_TYPE_NUMBER[dtype]])] * count)
+    texts = (name.encode(), doc.encode())
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object,
+        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
+        ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+        ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p,
+    )(_ufunc_api(_FROM_FUNC_AND_DATA_AND_SIGNATURE))  # fmt: skip
+    ufunc = make(
+        ctypes.addressof(functions), ctypes.addressof(datas), ctypes.addressof(types),
+        1, n_in, n_out, _NO_IDENTITY, *texts, 0, signature.encode(),
+    )  # fmt: skip
+    return ufunc, (functions, datas, types, texts)
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_METH_NOARGS = 0x0004
+
+
+def make_builtin(function: int, owner: Any, name: str, doc: str) -> tuple[Any, object]:
+    """A built-in of no arguments around compiled code that gets `owner` as self, and what must be kept alive with it."""
+    method = _MethodDef(name.encode(), function, _METH_NOARGS, doc.encode())
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make(ctypes.addressof(method), owner, None), method
+
+
+def address_of(c_function: Any) -> int:
+    """Where a C function of the running Python lies."""
+    address = ctypes.cast(c_function, ctypes.c_void_p).value
+    assert address is not None
+    return address

@@ -1,0 +1,201 @@
+"""The small C texts under every exported function: number literals, the operations that C lacks, and the guards.
+
+The helpers reach the bits of a number with memcpy, which every compiler turns into a register move. Each follows the
+function of the same name in `ir.meaning`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from string import Template
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Real:
+    """What C needs to know about a dtype."""
+
+    dtype: str
+    c: str  # the C type
+    size: int  # bytes
+    suffix: str  # of literals and of functions of the C library
+    bits: int
+    fraction: int  # bits of the fraction
+    bias: int  # of the exponent
+    eval_methods: tuple[int, ...]  # values of FLT_EVAL_METHOD under which this type is computed in itself
+
+    def literal(self, number: float | bool) -> str:
+        """A constant as C text, exact; a condition is 1 or 0, infinities and NaN are made from their bits."""
+        if isinstance(number, bool):
+            return str(int(number))
+        x = self.round(number)
+        if not math.isfinite(x):
+            field = (2 * self.bias + 1) << self.fraction
+            sign = int(x < 0) << (self.bits - 1)
+            quiet = int(math.isnan(x)) << (self.fraction - 1)
+            return f"lw_from_bits({self.bits_literal(field | sign | quiet)})"
+        text = self.hexadecimal(x)
+        return f"({text})" if text.startswith("-") else text
+
+    def hexadecimal(self, x: float) -> str:
+        """A finite number as a hexadecimal literal without needless zeros."""
+        return re.sub(r"\.?0+p", "p", x.hex()) + self.suffix
+
+    def bits_literal(self, bits: int) -> str:
+        """An unsigned integer as wide as the dtype."""
+        return f"UINT{self.bits}_C({bits:#x})"
+
+    def round(self, number: float) -> float:
+        """The number as the dtype holds it."""
+        with np.errstate(over="ignore"):
+            return float(np.dtype(self.dtype).type(number))
+
+
+REALS = {
+    "float64": Real("float64", "double", 8, "", 64, 52, 1023, (0, 1, 16)),
+    "float32": Real("float32", "float", 4, "f", 32, 23, 127, (0, 16)),
+}
+
+# helper -> (the helpers it calls, its text); callees stand before their callers
+_HELPERS: dict[str, tuple[tuple[str, ...], str]] = {
+    "to_bits": (
+        (),
+        """
+static inline $uint lw_to_bits($real x) {
+    $uint bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+""",
+    ),
+    "from_bits": (
+        (),
+        """
+static inline $real lw_from_bits($uint bits) {
+    $real x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+""",
+    ),
+    "abs": (
+        ("to_bits", "from_bits"),
+        """
+static inline $real lw_abs($real x) {
+    return lw_from_bits(lw_to_bits(x) & $magnitude);
+}
+""",
+    ),
+    "min": (
+        (),
+        """
+static inline $real lw_min($real a, $real b) {
+    return a < b ? a : b;
+}
+""",
+    ),
+    "max": (
+        (),
+        """
+static inline $real lw_max($real a, $real b) {
+    return a > b ? a : b;
+}
+""",
+    ),
+    "rint": (
+        ("to_bits", "from_bits"),
+        """
+/* From 2^$fraction on, numbers are whole and adding rounds to whole ones; the sign is set by hand to keep -0. */
+static inline $real lw_rint($real x) {
+    const $uint bits = lw_to_bits(x);
+    const $real size = lw_from_bits(bits & $magnitude);
+    const $real whole = (size + $whole) - $whole;
+    return size < $whole ? lw_from_bits(lw_to_bits(whole) | (bits & ~$magnitude)) : x;
+}
+""",
+    ),
+    "pow2": (
+        ("rint", "from_bits"),
+        """
+static inline $real lw_pow2($real a) {
+    const $real low = a > $lowest ? a : $lowest;
+    const $real k = low < $highest ? low : $highest;
+    return lw_from_bits(($uint)(($int)lw_rint(k) + $bias) << $fraction);
+}
+""",
+    ),
+    "exponent": (
+        ("to_bits",),
+        """
+static inline $real lw_exponent($real x) {
+    return ($real)(($int)((lw_to_bits(x) >> $fraction) & $field) - $bias);
+}
+""",
+    ),
+}
+
+
+def helper_text(real: Real, wanted: Iterable[str]) -> str:
+    """The wanted helpers and those they call."""
+    needed: set[str] = set()
+    todo = list(wanted)
+    while todo:
+        name = todo.pop()
+        if name not in needed:
+            needed.add(name)
+            todo.extend(_HELPERS[name][0])
+    words = {
+        "real": real.c,
+        "uint": f"uint{real.bits}_t",
+        "int": f"int{real.bits}_t",
+        "magnitude": real.bits_literal((1 << (real.bits - 1)) - 1),
+        "whole": real.literal(2.0**real.fraction),
+        "fraction": real.fraction,
+        "field": real.bits_literal(2 * real.bias + 1),
+        "bias": real.bias,
+        "lowest": real.literal(1.0 - real.bias),
+        "highest": real.literal(float(real.bias)),
+    }
+    return "".join(Template(text).substitute(words) for name, (_, text) in _HELPERS.items() if name in needed)
+
+
+_GUARDS = Template("""\
+/* The bits of the results are part of the contract, so flags that let a compiler change them are refused. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \\
+    defined(__NO_SIGNED_ZEROS__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "$name.c: compile this file without -ffast-math and its parts: they change the results"
+#endif
+#if $excess
+#error "$name.c: this compiler computes $real with extra precision (FLT_EVAL_METHOD); on x86 use -msse2 -mfpmath=sse"
+#endif
+
+/* No a * b + c may become one operation where the program rounds twice. GCC knows only its own pragma. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize ("fp-contract=off")
+#else
+#pragma STDC FP_CONTRACT OFF
+#endif
+""")
+
+
+def guard_text(real: Real, name: str) -> str:
+    """The preprocessor lines that keep a compiler from changing results."""
+    excess = " && ".join(f"FLT_EVAL_METHOD != {k}" for k in real.eval_methods)
+    return _GUARDS.substitute(name=name, excess=excess, real=real.c)
+
+
+def wrap(items: Iterable[str], indent: str, width: int = 110) -> str:
+    """The items with commas between them, on as many indented lines as they need."""
+    lines: list[str] = []
+    line = indent
+    for item in items:
+        if len(line) + len(item) > width and line != indent:
+            lines.append(line.rstrip())
+            line = indent
+        line += item + ", "
+    lines.append(line.rstrip(", "))
+    return "\n".join(lines)

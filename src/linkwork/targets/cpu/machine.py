@@ -1,0 +1,82 @@
+"""The machine that code is made for, and LLVM's part of the work: text in, object code out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from linkwork.errors import TargetError
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A processor as LLVM knows it: target triple, CPU name and feature string."""
+
+    triple: str
+    cpu: str
+    features: str
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of the widest useful vector registers."""
+        on = set(self.features.split(","))
+        if "+avx512f" in on and "+avx512vl" in on:
+            return 512
+        return 256 if "+avx2" in on else 128
+
+    def lanes(self, dtype: str) -> int:
+        """How many states of a dtype fit side by side into one register."""
+        return self.vector_bits // (64 if dtype == "float64" else 32)
+
+    def key(self) -> list[str]:
+        """What compiled code depends on beside the program."""
+        version = ".".join(map(str, llvm.llvm_version_info))
+        return [self.triple, self.cpu, self.features, f"LLVM {version}", f"llvmlite {llvmlite.__version__}"]
+
+
+@cache
+def host() -> Machine:
+    """The machine this process runs on."""
+    return Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+@cache
+def _initialize(native: bool) -> None:
+    if native:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+
+
+def target_machine(machine: Machine, level: int) -> Any:
+    """LLVM's code generator for a machine, at an optimisation level of 0 or 2."""
+    _initialize(machine == host())
+    try:
+        target = llvm.Target.from_triple(machine.triple)
+    except RuntimeError as error:
+        raise TargetError(f"this LLVM makes no code for {machine.triple}: {error}") from None
+    return target.create_target_machine(
+        cpu=machine.cpu, features=machine.features, opt=level, reloc="pic", codemodel="small", jit=False
+    )
+
+
+def compile_object(text: str, machine: Machine, *, level: int) -> bytes:
+    """Object code of a module's LLVM text. No LLVM pass runs on it but code generation: programs are already simple."""
+    return target_machine(machine, level).emit_object(_parse(text, machine))
+
+
+def compile_assembly(text: str, machine: Machine, *, level: int) -> str:
+    """The same as assembly text, to look at."""
+    return target_machine(machine, level).emit_assembly(_parse(text, machine))
+
+
+def _parse(text: str, machine: Machine) -> Any:
+    module = llvm.parse_assembly(text)
+    module.triple = machine.triple
+    return module

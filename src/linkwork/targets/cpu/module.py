@@ -1,0 +1,272 @@
+"""A whole kernel as one LLVM module: the bodies, and the loop over the rows of NumPy arrays around them.
+
+The module exports three functions. `loop` and `run` have the signature of a NumPy generalised ufunc's inner loop,
+(args, dims, steps, data); `data` points to the words
+
+    [0] the `run` that does the work: a better one can be put here while others call `loop`
+    [1] the function that shares a batch among threads, also with this signature
+    [2] the number of rows from which it is called
+
+`bound` is a C function of the Python interface, without arguments, on arrays fixed in advance: its `self` is an ndarray
+of the words [result object, Py_IncRef, args, dims, steps, data].
+"""
+
+from __future__ import annotations
+
+from linkwork.ir.program import Array, Program
+from linkwork.targets.cpu.body import Body
+from linkwork.targets.cpu.operations import declarations
+from linkwork.targets.cpu.tiles import copy_text, pack_text, tile_declarations, tile_items, unpack_text
+from linkwork.targets.cpu.types import Types
+
+EXPORTS = ("loop", "run", "bound")
+NDARRAY_DATA = object.__basicsize__  # an ndarray keeps the address of its data right behind what every object has
+FEWEST_IN_LANES = 3  # from this many rows on, a tile that is not full costs less than single rows
+STACK_LIMIT = 1 << 16  # bytes of work space that may lie on the stack; more comes from the heap
+
+_ENTRY = f"""
+define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
+%n = load i64, ptr %dims
+%limitp = getelementptr i64, ptr %data, i64 2
+%limit = load i64, ptr %limitp
+%large = icmp uge i64 %n, %limit
+%which = zext i1 %large to i64
+%fp = getelementptr ptr, ptr %data, i64 %which
+%f = load atomic ptr, ptr %fp acquire, align 8
+call void %f(ptr %args, ptr %dims, ptr %steps, ptr %data)
+ret void
+}}
+define ptr @bound(ptr %self, ptr %unused) #0 {{
+%tablep = getelementptr i8, ptr %self, i64 {NDARRAY_DATA}
+%table = load ptr, ptr %tablep
+%p1 = getelementptr ptr, ptr %table, i64 1
+%p2 = getelementptr ptr, ptr %table, i64 2
+%p3 = getelementptr ptr, ptr %table, i64 3
+%p4 = getelementptr ptr, ptr %table, i64 4
+%p5 = getelementptr ptr, ptr %table, i64 5
+%result = load ptr, ptr %table
+%incref = load ptr, ptr %p1
+%args = load ptr, ptr %p2
+%dims = load ptr, ptr %p3
+%steps = load ptr, ptr %p4
+%data = load ptr, ptr %p5
+%f = load atomic ptr, ptr %data acquire, align 8
+call void %f(ptr %args, ptr %dims, ptr %steps, ptr %data)
+call void %incref(ptr %result)
+ret ptr %result
+}}
+"""
+
+
+def module_texts(program: Program, lanes: int) -> list[str]:
+    """The LLVM texts of a program's kernel, with a body for one state and, for lanes > 1, one for tiles of states.
+
+    Each text is a module of its own, small enough for a compiler; together they make the kernel.
+    """
+    one = Body(program, 1, "lw.one")
+    many = Body(program, lanes, "lw.many") if lanes > 1 else None
+    wide = Types(program.dtype, lanes)
+    frame = [one.declaration()]
+    texts = [declarations(one.types) + "\n" + function for function in one.functions()]
+    if many:
+        texts += [declarations(wide) + "\n" + function for function in many.functions()]
+        frame += [many.declaration(), tile_declarations(wide), pack_text(wide), unpack_text(wide)]
+    for k, array in enumerate(program.inputs):
+        frame.append(copy_text(f"gather{k}", array, one.types, into_strided=False))
+    for k, array in enumerate(program.outputs):
+        frame.append(copy_text(f"scatter{k}", array, one.types, into_strided=True))
+    texts.append("\n".join([*frame, _Run(program, one, many).text(), _ENTRY]))
+    # spills of wide registers cross cache lines unless the stack is aligned for them
+    width = max(128, 8 * wide.bytes)
+    attributes = (
+        f"attributes #0 = {{ nounwind alignstack={max(16, wide.bytes)} "
+        f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}\n'
+    )
+    return [text + attributes for text in texts]
+
+
+class _Run:
+    """Writes `run`: whole and partial tiles first, then single rows."""
+
+    def __init__(self, program: Program, one: Body, many: Body | None) -> None:
+        self.program, self.one, self.many = program, one, many
+        self.lanes = many.types.lanes if many else 1
+        self.item = one.types.item
+        self.arrays: tuple[Array, ...] = program.inputs + program.outputs
+        self.inputs = range(len(program.inputs))
+        self.outputs = range(len(program.inputs), len(self.arrays))
+
+    def text(self) -> str:
+        setup = "\n".join(self._operand(k) for k in range(len(self.arrays)))
+        if self.many:
+            tiles = self._tiles()
+            start = f"%few0 = icmp ult i64 %n, {FEWEST_IN_LANES}\nbr i1 %few0, label %singles, label %tiles"
+            come = "[ 0, %start ], [ %tnext, %tdone ], [ %snext, %sdone ]"
+        else:
+            tiles, start = "", "br label %singles"
+            come = "[ 0, %start ], [ %snext, %sdone ]"
+        return f"""
+declare ptr @malloc(i64)
+declare void @free(ptr)
+define void @run(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
+entry:
+%n = load i64, ptr %dims
+%none = icmp eq i64 %n, 0
+br i1 %none, label %quit, label %begin
+quit:
+ret void
+begin:
+{self._workspace()}
+{setup}
+br label %start
+start:
+{start}
+{tiles}
+singles:
+%si = phi i64 {come}
+%sover = icmp uge i64 %si, %n
+br i1 %sover, label %finish, label %single
+single:
+{self._single()}
+finish:
+{self._release()}
+ret void
+}}
+"""
+
+    def _places(self) -> list[tuple[str, int]]:
+        """Names and sizes in bytes of the pieces of the work space: a tile and contiguous rows per array, the scratch."""
+        places = []
+        for k, array in enumerate(self.arrays):
+            if self.many:
+                places.append((f"%tile{k}", tile_items(array, self.lanes) * self.item))
+            places.append((f"%rows{k}", max(array.size, 1) * self.lanes * self.item))
+        scratch = max(self.one.scratch, (self.many.scratch if self.many else 0) * self.lanes)
+        places.append(("%scratch", max(scratch, 1) * self.item))
+        return places
+
+    def _workspace(self) -> str:
+        lines, offset = [], 0
+        for name, size in self._places():
+            lines.append(f"{name} = getelementptr i8, ptr %work, i64 {offset}")
+            offset += -(-size // 64) * 64
+        if offset <= STACK_LIMIT:
+            get = f"%work = alloca [{offset} x i8], align 64"
+        else:
+            get = (
+                f"%heap = call ptr @malloc(i64 {offset + 64})\n%address = ptrtoint ptr %heap to i64\n"
+                "%up = add i64 %address, 63\n%aligned = and i64 %up, -64\n%work = inttoptr i64 %aligned to ptr"
+            )
+        self.on_heap = offset > STACK_LIMIT
+        return "\n".join([get, *lines])
+
+    def _release(self) -> str:
+        return "call void @free(ptr %heap)" if self.on_heap else ""
+
+    def _operand(self, k: int) -> str:
+        """Base, distance between rows, and whether a row is contiguous. Core strides follow the steps of all arrays."""
+        array = self.arrays[k]
+        first = len(self.arrays) + sum(len(a.shape) for a in self.arrays[:k])
+        lines = [
+            f"%basep{k} = getelementptr ptr, ptr %args, i64 {k}",
+            f"%base{k} = load ptr, ptr %basep{k}",
+            f"%stepp{k} = getelementptr i64, ptr %steps, i64 {k}",
+            f"%step{k} = load i64, ptr %stepp{k}",
+            f"%strides{k} = getelementptr i64, ptr %steps, i64 {first}",
+        ]
+        plain, after = "true", self.item
+        for axis in reversed(range(len(array.shape))):
+            if array.shape[axis] > 1:
+                tag = f"{k}.{axis}"
+                lines += [
+                    f"%sp{tag} = getelementptr i64, ptr %strides{k}, i64 {axis}",
+                    f"%s{tag} = load i64, ptr %sp{tag}",
+                    f"%same{tag} = icmp eq i64 %s{tag}, {after}",
+                    f"%plain{tag} = and i1 {plain}, %same{tag}",
+                ]
+                plain = f"%plain{tag}"
+            after *= array.shape[axis]
+        lines.append(f"%plain{k} = and i1 {plain}, true")
+        return "\n".join(lines)
+
+    def _row(self, k: int, index: str, tag: str) -> str:
+        return (
+            f"%off{k}{tag} = mul i64 {index}, %step{k}\n"
+            f"%row{k}{tag} = getelementptr i8, ptr %base{k}, i64 %off{k}{tag}\n"
+        )
+
+    def _copies(self, k: int, index: str, count: str, tag: str) -> str:
+        """A loop that moves `count` strided rows to the contiguous ones (an input) or back (an output)."""
+        name = f"gather{k}" if k in self.inputs else f"scatter{k - len(self.inputs)}"
+        p, length = f"{tag}{k}", self.arrays[k].size * self.item
+        return f"""br label %{p}.copy
+{p}.copy:
+%{p}.j = phi i64 [ 0, %{p}.from ], [ %{p}.j2, %{p}.copy ]
+%{p}.at = add i64 {index}, %{p}.j
+%{p}.o = mul i64 %{p}.at, %step{k}
+%{p}.r = getelementptr i8, ptr %base{k}, i64 %{p}.o
+%{p}.c = mul i64 %{p}.j, {length}
+%{p}.t = getelementptr i8, ptr %rows{k}, i64 %{p}.c
+call void @{name}(ptr %{p}.r, ptr %strides{k}, ptr %{p}.t)
+%{p}.j2 = add i64 %{p}.j, 1
+%{p}.more = icmp ult i64 %{p}.j2, {count}
+br i1 %{p}.more, label %{p}.copy, label %{p}.next
+"""
+
+    def _tiles(self) -> str:
+        """Inputs into tiles, the wide body, tiles into outputs; strided or partial rows go through contiguous ones."""
+        text = f"""tiles:
+%ti = phi i64 [ 0, %start ], [ %tnext, %tdone ]
+%tleft = sub i64 %n, %ti
+%count = call i64 @llvm.umin.i64(i64 %tleft, i64 {self.lanes})
+%full = icmp eq i64 %count, {self.lanes}
+"""
+        for k in self.inputs:
+            length = self.arrays[k].size * self.item
+            text += f"""{self._row(k, "%ti", "t")}br i1 %plain{k}, label %t{k}.next, label %t{k}.from
+t{k}.from:
+{self._copies(k, "%ti", "%count", "t")}t{k}.next:
+%t{k}.base = select i1 %plain{k}, ptr %row{k}t, ptr %rows{k}
+%t{k}.step = select i1 %plain{k}, i64 %step{k}, i64 {length}
+call void @pack(ptr %t{k}.base, i64 %t{k}.step, i64 %count, i64 {self.arrays[k].size}, ptr %tile{k})
+"""
+        tiles = ", ".join(f"ptr %tile{k}" for k in range(len(self.arrays)))
+        text += f"call void @lw.many({tiles}, ptr %scratch)\n"
+        for k in self.outputs:
+            length = self.arrays[k].size * self.item
+            text += f"""{self._row(k, "%ti", "t")}%t{k}.direct = and i1 %plain{k}, %full
+%t{k}.base = select i1 %t{k}.direct, ptr %row{k}t, ptr %rows{k}
+%t{k}.step = select i1 %t{k}.direct, i64 %step{k}, i64 {length}
+call void @unpack(ptr %tile{k}, ptr %t{k}.base, i64 %t{k}.step, i64 {self.arrays[k].size})
+br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
+t{k}.from:
+{self._copies(k, "%ti", "%count", "t")}t{k}.next:
+"""
+        text += f"""br label %tdone
+tdone:
+%tnext = add i64 %ti, %count
+%trest = sub i64 %n, %tnext
+%few = icmp ult i64 %trest, {FEWEST_IN_LANES}
+br i1 %few, label %singles, label %tiles
+"""
+        return text
+
+    def _single(self) -> str:
+        """The one-lane body straight on the user's rows where they are contiguous."""
+        text = ""
+        for k in self.inputs:
+            text += f"""{self._row(k, "%si", "s")}br i1 %plain{k}, label %s{k}.next, label %s{k}.from
+s{k}.from:
+{self._copies(k, "%si", "1", "s")}s{k}.next:
+%s{k} = select i1 %plain{k}, ptr %row{k}s, ptr %rows{k}
+"""
+        for k in self.outputs:
+            text += f"{self._row(k, '%si', 's')}%s{k} = select i1 %plain{k}, ptr %row{k}s, ptr %rows{k}\n"
+        pointers = ", ".join(f"ptr %s{k}" for k in range(len(self.arrays)))
+        text += f"call void @lw.one({pointers}, ptr %scratch)\n"
+        for k in self.outputs:
+            text += f"""br i1 %plain{k}, label %s{k}.next, label %s{k}.from
+s{k}.from:
+{self._copies(k, "%si", "1", "s")}s{k}.next:
+"""
+        return text + "br label %sdone\nsdone:\n%snext = add i64 %si, 1\nbr label %singles"

@@ -1,0 +1,152 @@
+"""Programs for the tests of the C target, and rows of inputs for them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from linkwork.ir import functions as lw
+from linkwork.ir.builder import Builder
+from linkwork.ir.check import check
+from linkwork.ir.operations import BOOL, CORE
+from linkwork.ir.program import Array, Loop, Program
+from linkwork.ir.trace import trace
+
+
+def every_operation() -> Program:
+    """Each operation of the core on three scalars, conditions as 1 and 0."""
+    b = Builder()
+    reals = [b.input(k, 0) for k in range(3)]
+    conditions = [b.put("lt", (reals[0], reals[1])), b.put("le", (reals[1], reals[2]))]
+    one, zero = b.constant(1.0), b.constant(0.0)
+    results = []
+    for op in CORE.values():
+        pools = {"real": iter(reals), BOOL: iter(conditions)}
+        value = b.put(op.name, tuple(next(pools[kind]) for kind in op.takes))
+        results.append(b.put("select", (value, one, zero)) if op.gives == BOOL else value)
+    inputs, outputs = [Array(n, ()) for n in "abc"], [Array("out", (len(results),))]
+    return check(b.finish("ops", inputs, outputs, [results]), core_only=True)
+
+
+def products(q: Any, v: Any, k: Any) -> dict[str, Any]:
+    """Sums of products, whose rounding differs where one is fused with a sum."""
+    return {"out": q * v + k * q[::-1] - v * 0.3, "dot": q @ v, "norm": lw.sqrt(abs(q @ q - v @ v)), "keep": v[::-1]}
+
+
+def loops(x: Any, n: Any) -> dict[str, Any]:
+    """Loops that end by their condition, by their limit, at once, inside one another; two share one body."""
+
+    def newton(y: Any) -> Any:
+        z = 0.5 * (y + abs(x[0]) / y)
+        return z, abs(z - y) > 1e-6 * z
+
+    def swap(s: Any) -> Any:  # needs the whole old state; ends by its limit or its count
+        return np.array([s[1], s[0], s[2] + 1.0], dtype=object), s[2] < n
+
+    def outer(s: Any) -> Any:
+        inner = lw.loop(lambda t: (t * 0.5 + x[1], t < n), s[0], limit=4)
+        return np.array([inner, s[1] + inner], dtype=object), s[1] < 3.0
+
+    return {
+        "root": lw.loop(newton, 1.0 + abs(x[1]), limit=30),
+        "swap": lw.loop(swap, np.array([x[0], x[1], 0.0], dtype=object), limit=5),
+        "again": lw.loop(swap, np.array([x[1], x[0], 1.0], dtype=object), limit=5),  # the same body
+        "nested": lw.loop(outer, np.array([x[0], x[1]], dtype=object), limit=6),
+        "once": lw.loop(lambda s: (s + 1.0, False), x[0], limit=9),
+        "limit": lw.loop(lambda s: (s * 1.5, True), x[0], limit=3),
+    }
+
+
+def constants() -> Program:
+    """Constants of every sort, alone and in arithmetic, an unread input, empty arrays, an input returned."""
+    b = Builder()
+    numbers = [0.0, -0.0, 1.0, -2.5, 0.1, 5e-324, 1e-40, -1.7976931348623157e308, np.inf, -np.inf, np.nan]
+    values = [b.constant(float(x)) for x in numbers]
+    x = b.input(0, 1)
+    sums = [b.put("add", (x, v)) for v in values] + [b.put("neg", (values[3],)), b.put("eq", (x, x))]
+    unfolded = b.put("and", (b.constant(True), b.put("lt", (values[2], values[3]))))
+    sums[-1] = b.put("select", (b.put("or", (unfolded, sums[-1])), x, values[-1]))
+    inputs = [Array("x", (2,)), Array("unread", (3,)), Array("empty", (0,))]
+    outputs = [Array("pure", (len(values),)), Array("mixed", (len(sums),)), Array("same", ()), Array("none", (2, 0))]
+    return b.finish("constants", inputs, outputs, [values, sums, [x], []])
+
+
+def nothing_in() -> Program:
+    """No inputs at all, and a keyword for a name."""
+    b = Builder()
+    return b.finish("double", [], [Array("int", (2,))], [[b.constant(1.5), b.constant(float("nan"))]])
+
+
+def awkward_names() -> Program:
+    """A library function's name, and arrays called as keywords, macros and what generated code uses itself."""
+    names = ["int", "int_", "main", "class", "t3", "s", "NAN", "_x", "sqrt", "f_part0", "M_PI", "unix", "state0"]
+    shapes = dict.fromkeys([*names, "lw_abs"], ())
+    return trace(lambda *xs: {"register": lw.sqrt(abs(sum(xs))), "I": xs[0] * 2.0}, shapes, name="sin")
+
+
+def tangle(count: int, seed: int = 1) -> Program:
+    """A random program with far references, conditions and now and then a loop; its numbers stay moderate."""
+    rng = np.random.default_rng(seed)
+    b = Builder()
+    reals = [b.input(0, k) for k in range(6)]
+    bools = [b.put("lt", (reals[0], reals[1]))]
+    half = b.constant(0.5)
+    loop = Loop(_tangle_body(), states=2, limit=7)
+
+    def pick(kind: str) -> int:  # mostly near, sometimes far back
+        pool = bools if kind == BOOL else reals
+        return pool[-1 - int(min(len(pool) - 1, rng.pareto(0.7) * 3))]
+
+    plain = ["add", "sub", "mul", "div", "neg", "abs", "sqrt", "rint", "fma", "min", "max", "select", "lt", "and", "not"]
+    while len(b.code) < count:
+        if rng.random() < 0.01:
+            reals += b.loop(loop, [pick("real") for _ in range(3)])
+            continue
+        op = plain[rng.integers(len(plain))]
+        args = [pick(kind) for kind in CORE[op].takes]
+        if op == "sqrt":
+            args = [b.put("abs", tuple(args))]
+        if op in ("mul", "fma"):
+            args[0] = b.put("max", (b.put("min", (args[0], half)), b.put("neg", (half,))))
+        (bools if CORE[op].gives == BOOL else reals).append(b.put(op, tuple(args)))
+    kept = reals[:: len(reals) // 40]
+    return check(b.finish("tangle", [Array("x", (6,))], [Array("y", (len(kept),))], [kept]), core_only=True)
+
+
+def _tangle_body() -> Program:
+    b = Builder()
+    x, y, outer = b.input(0, 0), b.input(0, 1), b.input(1, 0)
+    x = b.put("fma", (x, b.constant(0.5), outer))
+    y = b.put("sub", (y, b.constant(1.0)))
+    go_on = b.put("lt", (b.constant(0.25), y))
+    inputs = [Array("state", (2,)), Array("outer", (1,))]
+    return b.finish("step", inputs, [Array("state", (2,)), Array("again", ())], [[x, y], [go_on]])
+
+
+_POSITIVE = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 0.49999999999999994, 1e-3, 7.25, 126.0, 127.0, 128.0, 1022.5, 1023.0, 1e30]
+_POSITIVE += [2.0**23 - 0.5, 2.0**22 + 0.5, 2.0**52 - 0.5, 2.0**51 + 0.5, 2.0**23 + 1, 2.0**52 + 1]
+_POSITIVE += [1.2e-38, 1e-45, 2e-308, 5e-324, 3e38, 1.7e308]
+SPECIAL = [s * x for x in _POSITIVE for s in (1, -1)] + [np.inf, -np.inf, np.nan]
+
+
+def random_bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    kind = np.dtype(dtype)
+    return rng.integers(0, 256, (*shape, kind.itemsize), dtype=np.uint8).view(kind)[..., 0]
+
+
+def rows_for(program: Program, count: int) -> list[np.ndarray]:
+    """`count` rows each of moderate numbers, of special values (all pairs for three scalars) and of random bits."""
+    rng = np.random.default_rng(5)
+    scalars = [a.shape for a in program.inputs] == [(), (), ()]
+    pairs = np.array(list(itertools.product(SPECIAL, SPECIAL)))
+    triples = np.column_stack([pairs, rng.permutation(pairs[:, 0])])
+    out = []
+    for k, a in enumerate(program.inputs):
+        shape = (count, *a.shape)
+        special = triples[:, k] if scalars else rng.choice(SPECIAL, shape)
+        with np.errstate(over="ignore"):
+            moderate, special = rng.standard_normal(shape).astype(program.dtype), special.astype(program.dtype)
+        out.append(np.concatenate([moderate, special, random_bits(rng, shape, program.dtype)]))
+    return out
