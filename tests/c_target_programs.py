@@ -99,7 +99,23 @@ def tangle(count: int, seed: int = 1) -> Program:
         pool = bools if kind == BOOL else reals
         return pool[-1 - int(min(len(pool) - 1, rng.pareto(0.7) * 3))]
 
-    plain = ["add", "sub", "mul", "div", "neg", "abs", "sqrt", "rint", "fma", "min", "max", "select", "lt", "and", "not"]
+    plain = [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "neg",
+        "abs",
+        "sqrt",
+        "rint",
+        "fma",
+        "min",
+        "max",
+        "lt",
+        "and",
+        "not",
+        "select",
+    ]
     while len(b.code) < count:
         if rng.random() < 0.01:
             reals += b.loop(loop, [pick("real") for _ in range(3)])

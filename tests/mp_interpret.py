@@ -123,9 +123,7 @@ def _run_loop(loop: Loop, args: list[Any], margins: list[Any] | None) -> list[An
     return state
 
 
-def mp_interpret(
-    program: Program, inputs: Mapping[str, Any], margins: list[Any] | None = None
-) -> dict[str, np.ndarray]:
+def mp_interpret(program: Program, inputs: Mapping[str, Any], margins: list[Any] | None = None) -> dict[str, np.ndarray]:
     """The outputs of a program as object arrays of mpf, by name."""
     assert set(inputs) == {a.name for a in program.inputs}
     flat = []

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +176,13 @@ def test_stack_bound_of_small_programs(cc: str, level: str, cases: list[Case], t
         assert used <= case.export.stack_bytes, case.export.name
         macro = f"#define {case.export.name.upper()}_STACK_BYTES {case.export.stack_bytes}\n"
         assert macro in case.export.header.read_text()
+
+
+def test_cuts_of_the_program_are_kept(tmp_path: Path) -> None:
+    program = replace(tangle(300), cuts=(0, 40, 41, 200, 299))
+    case = make_case(program, tmp_path, rows=20)
+    assert case.export.source.read_text().count("LW_PART tangle_part") in (4, 5)  # one may hold no live value
+    case.compare(build(shutil.which("gcc") or "cc", [*STRICT, "-O1"], [case], tmp_path / "cuts.so"))
 
 
 def test_scratch_slots_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,13 +101,9 @@ class Builder:
         position = self.captured.setdefault(value, len(self.captured))
         return self.input(1, position)
 
-    def finish(
-        self, name: str, inputs: Sequence[Array], outputs: Sequence[Array], results: Sequence[Sequence[int]]
-    ) -> Program:
+    def finish(self, name: str, inputs: Sequence[Array], outputs: Sequence[Array], results: Sequence[Sequence[int]]) -> Program:
         """The program made of the instructions so far."""
-        return Program(
-            name, tuple(inputs), tuple(outputs), tuple(self.code), tuple(tuple(r) for r in results), self.dtype
-        )
+        return Program(name, tuple(inputs), tuple(outputs), tuple(self.code), tuple(tuple(r) for r in results), self.dtype)
 
 
 # Exact rules. Each looks at one operation's arguments and returns a simpler value or None.

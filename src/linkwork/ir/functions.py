@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ShapeError, TraceError
 from linkwork.ir.builder import Builder
+from linkwork.ir.context import builder_around, tracing
 from linkwork.ir.meaning import MEANING
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import Array, Loop
-from linkwork.ir.symbol import Symbol, apply, shared_builder, user_line, value_in
+from linkwork.ir.symbol import Symbol, apply, user_line, value_in
 
 
 def _symbolic(*args: Any) -> bool:
@@ -135,7 +135,7 @@ def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int) -> A
     if limit < 1:
         raise TraceError(f"{user_line()}: a loop needs a limit of at least 1, not {limit}")
     first = np.asarray(state, dtype=object if _symbolic(state) else None)
-    builder = _builder_around(first)
+    builder = builder_around([x for x in first.ravel() if isinstance(x, Symbol)])
     if builder is None:
         for _ in range(limit):
             state, again = step(state)
@@ -170,23 +170,3 @@ def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int) -> A
     out = np.empty(first.shape, dtype=object)
     out.ravel()[:] = [Symbol(builder, v) for v in values]
     return out if first.ndim else out[()]
-
-
-def _builder_around(first: np.ndarray) -> Builder | None:
-    """The builder that a loop belongs to: the innermost of its state's and of the trace or loop body under way."""
-    here = [Symbol(b, -1) for b in _tracing[-1:]]
-    symbols = here + [x for x in first.ravel() if isinstance(x, Symbol)]
-    return shared_builder(symbols) if symbols else None
-
-
-_tracing: list[Builder] = []  # traces and loop bodies under way in this thread of thought, innermost last
-
-
-@contextmanager
-def tracing(builder: Builder) -> Iterator[None]:
-    """While the block runs, loops that start from plain numbers belong to this builder."""
-    _tracing.append(builder)
-    try:
-        yield
-    finally:
-        _tracing.pop()

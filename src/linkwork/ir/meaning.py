@@ -9,11 +9,12 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Values = NDArray[np.generic]
+Values = NDArray[Any]
 
 # dtype -> (matching integer, fraction bits, exponent bias)
 LAYOUT = {"float64": (np.int64, 52, 1023), "float32": (np.int32, 23, 127)}
@@ -99,6 +100,14 @@ def _exponent(a: Values) -> Values:
     return (field - bias).astype(a.dtype)
 
 
+def _min(a: Values, b: Values) -> Values:
+    return np.where(a < b, a, b)
+
+
+def _max(a: Values, b: Values) -> Values:
+    return np.where(a > b, a, b)
+
+
 MEANING: dict[str, Callable[..., Values]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -108,8 +117,8 @@ MEANING: dict[str, Callable[..., Values]] = {
     "fma": _fma,
     "sqrt": np.sqrt,
     "abs": np.abs,
-    "min": lambda a, b: np.where(a < b, a, b),
-    "max": lambda a, b: np.where(a > b, a, b),
+    "min": _min,
+    "max": _max,
     "rint": np.rint,
     "pow2": _pow2,
     "exponent": _exponent,

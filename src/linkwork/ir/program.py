@@ -10,10 +10,10 @@ import hashlib
 import math
 import struct
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from linkwork.errors import ProgramError
 from linkwork.ir.operations import BOOL, OPERATIONS, REAL
@@ -38,7 +38,7 @@ class Instruction(NamedTuple):
 
     op: str
     args: tuple[int, ...] = ()
-    attr: object = None
+    attr: Any = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Program:
             return self
         return replace(self.map_bodies(lambda body: body.with_dtype(dtype)), dtype=dtype, _kinds=[])
 
-    def map_bodies(self, change) -> Program:
+    def map_bodies(self, change: Callable[[Program], Program]) -> Program:
         """The same program with `change` applied to every loop body; itself where there is no loop."""
         if not any(op == "loop" for op, _, _ in self.code):
             return self

@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.errors import ShapeError, TraceError
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
-from linkwork.ir.functions import tracing
+from linkwork.ir.context import tracing
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import Array, Program
 from linkwork.ir.symbol import Symbol, value_in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from linkwork.ir.program import Instruction, Program
@@ -10,17 +11,22 @@ from linkwork.ir.program import Instruction, Program
 def drop_dead(program: Program) -> Program:
     """The program with only the instructions that its outputs need, in the same order, in loop bodies too."""
     program = program.map_bodies(drop_dead)
-    code = program.code
-    needed = bytearray(len(code))
-    for v in program.result_values():
-        needed[v] = 1
-    for v in range(len(code) - 1, -1, -1):
-        if needed[v]:
-            for a in code[v].args:
-                needed[a] = 1
+    needed = live(program, program.result_values())
     if all(needed):
         return program
-    return reorder(program, [v for v in range(len(code)) if needed[v]])
+    return reorder(program, [v for v, is_needed in enumerate(needed) if is_needed])
+
+
+def live(program: Program, wanted: Iterable[int]) -> list[bool]:
+    """For every value, whether one of the wanted values needs it."""
+    needed = [False] * len(program.code)
+    for v in wanted:
+        needed[v] = True
+    for v in range(len(needed) - 1, -1, -1):
+        if needed[v]:
+            for a in program.code[v].args:
+                needed[a] = True
+    return needed
 
 
 def reorder(program: Program, order: list[int]) -> Program:

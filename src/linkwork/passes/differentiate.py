@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import DifferentiationError
-from linkwork.ir import functions
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
+from linkwork.ir.context import builder_around, tracing
+from linkwork.ir.interpret import interpret
 from linkwork.ir.operations import BOOL, OPERATIONS
 from linkwork.ir.program import Array, Loop, Program
-from linkwork.ir.symbol import Symbol, shared_builder, value_in
+from linkwork.ir.symbol import Symbol, value_in
+from linkwork.passes.dead import live
 from linkwork.passes.derivative_rules import RULES, Changes, carriers, entry, moves, plus, pull, push, signed_sum
-from linkwork.passes.inline import evaluate, inline, live, replay
+from linkwork.passes.expand import expand
+from linkwork.passes.inline import inline, replay
 
 _NONE: Changes = {}
 
@@ -62,9 +65,7 @@ def vjp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
     prefix = _prefix(program, "bar", [program.inputs[k].name for k in chosen] + [a.name for a in program.outputs])
     b = Builder(program.dtype)
     first = len(program.inputs)
-    seeds = [
-        (v, 0, b.input(first + n, element)) for n, r in enumerate(program.results) for element, v in enumerate(r)
-    ]
+    seeds = [(v, 0, b.input(first + n, element)) for n, r in enumerate(program.results) for element, v in enumerate(r)]
     values, gradients = _reverse(program, b, chosen, seeds)
     results = [[values[v] for v in r] for r in program.results]
     for k in chosen:
@@ -293,34 +294,16 @@ def jvp_of(fn: Callable[[Any], Any], x: Any, direction: Any) -> tuple[Any, Any]:
     return _results(jvp(program, "x"), inner, [values[0], list(inner.captured), values[1]])
 
 
-class _Inside(Builder):
-    """The builder of a function differentiated inside another trace; input array 1 holds what it reads from there."""
-
-    def capture(self, value: int) -> int:
-        """As in a loop body; conditions come in as the numbers 1 and 0."""
-        assert self.parent is not None
-        if self.parent.kind(value) != BOOL or self.parent.number(value) is not None:
-            return super().capture(value)
-        number = self.parent.apply("select", value, self.parent.constant(1.0), self.parent.constant(0.0))
-        return self.apply("lt", self.constant(0.0), super().capture(number))
-
-
-def _trace_inside(fn: Callable[[Any], Any], x: Any, *more: Any) -> tuple[_Inside, Program, list]:
+def _trace_inside(fn: Callable[[Any], Any], x: Any, *more: Any) -> tuple[Builder, Program, list]:
     """The program of fn at symbols in place of x, and x (and what else is given) as values of the trace around it."""
     given = [np.asarray(a, dtype=object) for a in (x, *more)]
-    around: list[Any] = [s for a in given for s in a.ravel() if isinstance(s, Symbol)]
-    if functions._tracing:
-        around.append(Symbol(functions._tracing[-1], 0))  # fn may read its symbols even where x holds none
-    outer = shared_builder(around) if around else None
-    inner = _Inside(outer.dtype if outer else "float64", outer)
+    outer = builder_around([s for a in given for s in a.ravel() if isinstance(s, Symbol)])
+    inner = Builder(outer.dtype if outer else "float64", outer)
     symbols = np.empty(given[0].shape, dtype=object)
     symbols.ravel()[:] = [Symbol(inner, inner.input(0, k)) for k in range(symbols.size)]
-    functions._tracing.append(inner)
-    try:
+    with tracing(inner):
         out = np.asarray(fn(symbols if symbols.ndim else symbols[()]), dtype=object)
         results = [value_in(inner, cell) for cell in out.ravel()]
-    finally:
-        functions._tracing.pop()
     one, zero = inner.constant(1.0), inner.constant(0.0)
     results = [inner.apply("select", v, one, zero) if inner.kind(v) == BOOL else v for v in results]
     inputs = [Array("x", symbols.shape), Array("outer", (len(inner.captured),))]
@@ -329,11 +312,11 @@ def _trace_inside(fn: Callable[[Any], Any], x: Any, *more: Any) -> tuple[_Inside
     return inner, program, values
 
 
-def _results(program: Program, inner: _Inside, values: list) -> tuple[Any, Any]:
+def _results(program: Program, inner: Builder, values: list) -> tuple[Any, Any]:
     """The outputs of a program in the trace around `inner`, or as floats where there is none."""
     outer = inner.parent
     if outer is None:
-        first, second = evaluate(program, values)
+        first, second = interpret(expand(program), *values)
         return first[()], second[()]
     made = []
     for array, cells in zip(program.outputs, inline(program, outer, values), strict=True):

@@ -108,7 +108,6 @@ class _Sums:
     def _chain(self, plain: list[tuple[int, bool, int]], products: list[tuple[int, bool, int, int]]) -> int:
         plain.sort(key=lambda t: t[0])
         products.sort(key=lambda t: t[0])
-        b = self.builder
         if plain:
             _, minus, total = plain.pop(0)  # the total so far, and whether it stands for its negative
         else:
@@ -128,5 +127,3 @@ class _Sums:
                     total, minus = self._apply("neg", total), False
                 total = self._apply("fma", self._apply("neg", x) if negative else x, y, total)
         return self._apply("neg", total) if minus else total
-
-

@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import linkwork
 from linkwork.ir.program import Program
 from linkwork.runtime.cache import Cache, make_key
 from linkwork.targets.cpu import NDARRAY_DATA, Machine, compile_object, module_texts
@@ -28,7 +27,7 @@ def default_cache() -> Cache:
 @cache
 def source_digest() -> str:
     """Digest of the rooms that decide what code a program becomes, so that no kernel outlives the compiler it came from."""
-    root = Path(linkwork.__file__).parent
+    root = Path(__file__).parents[1]
     h = hashlib.sha256()
     for room in ("ir", "passes", "targets/cpu"):
         for path in sorted((root / room).rglob("*.py")):
@@ -102,4 +101,3 @@ class Background:
 
 
 background = Background()
-

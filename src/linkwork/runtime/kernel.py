@@ -6,7 +6,6 @@ import ctypes
 import threading
 from typing import Any
 
-
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir.program import Array, Program
 from linkwork.passes import lower
@@ -161,7 +160,13 @@ def _make(program: Program, machine: Machine, cache: Cache) -> Kernel:
                 return
             kernel._install(objects, tier=2, lanes=lanes)
             sizes, blob = join_objects(objects)
-            header = {"name": program.name, "dtype": program.dtype, "cpu": machine.cpu, "size": len(lowered), "objects": sizes}
+            header = {
+                "name": program.name,
+                "dtype": program.dtype,
+                "cpu": machine.cpu,
+                "size": len(lowered),
+                "objects": sizes,
+            }
             cache.store(key, header, blob)
         except BaseException as failure:  # reported by wait(); the quick kernel goes on working
             kernel._failure = failure

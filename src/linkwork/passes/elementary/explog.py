@@ -51,6 +51,6 @@ def log(x: Symbol) -> Symbol:
     z = s * s
     less = s * (f - z * polynomial(z, known.log))
     result = fma(e, known.ln2[0], f - fma(e, -known.ln2[1], less))
-    positive = 0.0 < x
+    positive = x > 0.0
     special = where(positive, x, where(x == 0.0, -math.inf, math.nan))
     return where(positive & (x < math.inf), result, special)

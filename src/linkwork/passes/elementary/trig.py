@@ -106,7 +106,7 @@ class Arc(NamedTuple):
 def arc(x: Symbol) -> Arc:
     """What asin and acos share."""
     size = absolute(x)
-    far = 0.5 < size
+    far = size > 0.5
     z = where(far, fma(size, -0.5, 0.5), x * x)
     s = where(far, sqrt(z), x)  # NaN where |x| > 1
     return Arc(far, s, s * z * polynomial(z, coefficients_for(x).asin))

@@ -13,7 +13,7 @@ def _operation(op: str) -> Callable[..., Symbol]:
 
     def write(*args: Symbol | float) -> Symbol:
         builder = next(a.builder for a in args if type(a) is Symbol)
-        values = [a.value if type(a) is Symbol else builder.constant(a) for a in args]
+        values = [a.value if isinstance(a, Symbol) else builder.constant(a) for a in args]
         return Symbol(builder, builder.apply(op, *values))
 
     return write
@@ -33,10 +33,12 @@ where = _operation("select")
 
 def polynomial(z: Symbol, coefficients: tuple[float, ...]) -> Symbol:
     """Horner's rule; the constant term comes first."""
-    *rest, value = coefficients
+    *rest, last = coefficients
+    value: Symbol | float = last
     for c in reversed(rest):
         value = fma(z, value, c)
-    return value  # type: ignore[return-value]
+    assert isinstance(value, Symbol)
+    return value
 
 
 def coefficients_for(x: Symbol) -> Coefficients:

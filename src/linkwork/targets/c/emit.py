@@ -18,7 +18,7 @@ from string import Template
 from linkwork.ir.check import check
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import Array, Loop, Program
-from linkwork.targets.c.helpers import REALS, Real, guard_text, helper_text, wrap
+from linkwork.targets.c.helpers import PART_TEXT, REALS, Real, guard_text, helper_text, wrap
 from linkwork.targets.c.names import array_names, function_name
 
 CHUNK = 1500  # statements in one C function
@@ -95,7 +95,7 @@ def emit_c(program: Program, *, name: str | None = None) -> Emitted:
         name=name,
         includes="".join(f"#include <{h}.h>\n" for h in unit.includes()),
         guards=guard_text(unit.real, name),
-        noinline=_NOINLINE if unit.has_parts else "",
+        noinline=PART_TEXT if unit.has_parts else "",
         helpers=helper_text(unit.real, unit.helpers),
         functions="".join(unit.functions),
     )
@@ -139,15 +139,6 @@ _SOURCE = Template("""\
 
 $includes
 $guards$noinline$helpers$functions""")
-
-_NOINLINE = """
-/* A part that were inlined again would be compiled as slowly as the uncut code. */
-#if defined(__GNUC__)
-#define LW_PART static __attribute__((noinline)) void
-#else
-#define LW_PART static void
-#endif
-"""
 
 _LOOP = Template("""\
     $real state$v[$states] = {
@@ -269,16 +260,20 @@ class _Routine:
         return -(-(stack + FRAME) // 16) * 16
 
     def _cut(self) -> list[list[int]]:
-        """The values that become statements, in parts of at most CHUNK statements; fills `home`."""
+        """The values that become statements, cut where the program says and at CHUNK at the latest; fills `home`."""
         returned = set(self.program.result_values())
         parts: list[list[int]] = [[]]
         room = CHUNK
+        cuts = list(reversed(self.program.cuts))
         for v in _live(self.program):
             op, args, _ = self.program.code[v]
             if op == "result":  # read straight from the loop's state
                 self.home[v] = self.home[args[0]]
             elif op != "const" and (op != "input" or v in returned):  # a returned input is read before any write
                 weight = 1 + len(args) if op == "loop" else 1
+                while cuts and cuts[-1] <= v:
+                    cuts.pop()
+                    room = 0
                 if weight > room and parts[-1]:
                     parts.append([])
                     room = CHUNK

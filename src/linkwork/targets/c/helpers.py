@@ -182,6 +182,16 @@ _GUARDS = Template("""\
 """)
 
 
+PART_TEXT = """
+/* A part that were inlined again would be compiled as slowly as the uncut code. */
+#if defined(__GNUC__)
+#define LW_PART static __attribute__((noinline)) void
+#else
+#define LW_PART static void
+#endif
+"""
+
+
 def guard_text(real: Real, name: str) -> str:
     """The preprocessor lines that keep a compiler from changing results."""
     excess = " && ".join(f"FLT_EVAL_METHOD != {k}" for k in real.eval_methods)

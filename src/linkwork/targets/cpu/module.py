@@ -190,10 +190,7 @@ ret void
         return "\n".join(lines)
 
     def _row(self, k: int, index: str, tag: str) -> str:
-        return (
-            f"%off{k}{tag} = mul i64 {index}, %step{k}\n"
-            f"%row{k}{tag} = getelementptr i8, ptr %base{k}, i64 %off{k}{tag}\n"
-        )
+        return f"%off{k}{tag} = mul i64 {index}, %step{k}\n%row{k}{tag} = getelementptr i8, ptr %base{k}, i64 %off{k}{tag}\n"
 
     def _copies(self, k: int, index: str, count: str, tag: str) -> str:
         """A loop that moves `count` strided rows to the contiguous ones (an input) or back (an output)."""

@@ -51,9 +51,7 @@ def _select(out: str, a: Sequence[str], t: Types) -> str:
 
 
 def _extreme(order: str) -> Callable[[str, Sequence[str], Types], str]:
-    return lambda out, a, t: (
-        f"{out}.c = fcmp {order} {t.real} {a[0]}, {a[1]}\n" + _select(out, [f"{out}.c", a[0], a[1]], t)
-    )
+    return lambda out, a, t: f"{out}.c = fcmp {order} {t.real} {a[0]}, {a[1]}\n" + _select(out, [f"{out}.c", a[0], a[1]], t)
 
 
 _min, _max = _extreme("olt"), _extreme("ogt")

@@ -57,8 +57,7 @@ def pack_text(t: Types) -> str:
 
     def stores(names: list[str], tag: str) -> str:
         return "\n".join(
-            f"%{tag}{k} = getelementptr i8, ptr %out, i64 {k * t.bytes}\n"
-            f"store {t.real} {name}, ptr %{tag}{k}, align {t.bytes}"
+            f"%{tag}{k} = getelementptr i8, ptr %out, i64 {k * t.bytes}\nstore {t.real} {name}, ptr %{tag}{k}, align {t.bytes}"
             for k, name in enumerate(names)
         )
 
@@ -101,9 +100,7 @@ ret void
 def unpack_text(t: Types) -> str:
     """`unpack(tile, row, step, size)`: a full tile into `lanes` rows."""
     n = t.lanes
-    pointers = "\n".join(
-        f"%m{k} = mul i64 {k}, %step\n%row{k} = getelementptr i8, ptr %row, i64 %m{k}" for k in range(n)
-    )
+    pointers = "\n".join(f"%m{k} = mul i64 {k}, %step\n%row{k} = getelementptr i8, ptr %row, i64 %m{k}" for k in range(n))
     at = "\n".join(f"%at{k} = getelementptr i8, ptr %row{k}, i64 %bytes" for k in range(n))
     loads = "\n".join(
         f"%s{k} = getelementptr i8, ptr %in, i64 {k * t.bytes}\n%a{k} = load {t.real}, ptr %s{k}, align {t.bytes}"
