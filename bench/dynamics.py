@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import linkwork as lw
+from linkwork.ir.symbol import Symbol
 
 GRAVITY = 9.81
 ROBOTS: dict[str, Any] = json.loads((Path(__file__).parent / "robots.json").read_text())
@@ -27,14 +28,6 @@ def skew(r: np.ndarray) -> np.ndarray:
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
-
-
-def cross_motion(v: np.ndarray, m: np.ndarray) -> np.ndarray:
-    return np.concatenate([cross(v[:3], m[:3]), cross(v[3:], m[:3]) + cross(v[:3], m[3:])])
-
-
-def cross_force(v: np.ndarray, f: np.ndarray) -> np.ndarray:
-    return np.concatenate([cross(v[:3], f[:3]) + cross(v[3:], f[3:]), cross(v[:3], f[3:])])
 
 
 class Transform:
@@ -53,6 +46,12 @@ class Transform:
     def inertia_back(self, inertia: Inertia) -> Inertia:
         """Xᵀ I X, each symmetric block computed once."""
         E, rx = self.E, skew(self.r)
+        if inertia.mass is not None:  # a rigid body stays one: D = m 1 and B = skew(h)
+            m, r = inertia.mass, self.r
+            A, h = congruence(E, inertia.A), E.T @ axial(inertia.B)
+            hx = skew(h + 0.5 * m * r)  # A' = A - rx hx - hx rx with the mean of h and h + m r
+            Y = rx @ hx
+            return Inertia(symmetric(lambda i, j: A[i, j] - Y[i, j] - Y[j, i]), skew(h + m * r), inertia.D, m)
         A, B, D = congruence(E, inertia.A), E.T @ (inertia.B @ E), congruence(E, inertia.D)
         B2 = B + rx @ D
         Y, Z = rx @ B.T, rx @ B2.T
@@ -60,11 +59,21 @@ class Transform:
 
 
 class Inertia:
-    def __init__(self, A: np.ndarray, B: np.ndarray, D: np.ndarray) -> None:
-        self.A, self.B, self.D = A, B, D
+    """[[A, B], [Bᵀ, D]]; of a rigid body with known mass, B is the skew matrix of h = mass * centre and D = mass * 1."""
+
+    def __init__(self, A: np.ndarray, B: np.ndarray, D: np.ndarray, mass: float | None = None) -> None:
+        self.A, self.B, self.D, self.mass = A, B, D, mass
 
     def __add__(self, other: Inertia) -> Inertia:
-        return Inertia(self.A + other.A, self.B + other.B, self.D + other.D)
+        mass = None if self.mass is None or other.mass is None else self.mass + other.mass
+        return Inertia(self.A + other.A, self.B + other.B, self.D + other.D, mass)
+
+    def force(self, a: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """Of a rigid body, what makes its points at r accelerate by a + W r."""
+        h = axial(self.B)
+        J = 0.5 * np.trace(self.A) * np.eye(3) - self.A  # second moments of the mass
+        moment = [W[i] @ J[:, j] - W[j] @ J[:, i] for i, j in ((2, 1), (0, 2), (1, 0))]
+        return np.concatenate([moment + cross(h, a), self.mass * a + W @ h])
 
     def __matmul__(self, m: np.ndarray) -> np.ndarray:
         return np.concatenate([self.A @ m[:3] + self.B @ m[3:], self.B.T @ m[:3] + self.D @ m[3:]])
@@ -82,6 +91,11 @@ class Inertia:
         A = symmetric(lambda i, j: keep(i, j, self.A[i, j] - U[i] * W[j]))
         B = np.array([[keep(i, -1, self.B[i, j] - W[i] * U[3 + j]) for j in range(3)] for i in range(3)])
         return Inertia(A, B, symmetric(lambda i, j: self.D[i, j] - U[3 + i] * W[3 + j]))
+
+
+def axial(B: np.ndarray) -> np.ndarray:
+    """The vector of a skew matrix."""
+    return np.array([B[2, 1], B[0, 2], B[1, 0]])
 
 
 def symmetric(entry: Callable[[int, int], Any]) -> np.ndarray:
@@ -105,7 +119,7 @@ class Body:
         self.axis: int | None = None if spec["axis"] is None else "xyz".index(spec["axis"])
         self.E0, self.r = np.array(spec["R"], dtype=float).T, np.array(spec["p"], dtype=float)
         m, cx = spec["mass"], skew(np.array(spec["com"], dtype=float))
-        self.I = Inertia(np.array(spec["inertia"]) + m * cx @ cx.T, m * cx, m * np.eye(3))
+        self.I = Inertia(np.array(spec["inertia"]) + m * cx @ cx.T, m * cx, m * np.eye(3), m)
 
     def joint(self, q: np.ndarray) -> Transform:
         if self.axis is None:
@@ -124,28 +138,36 @@ class Body:
 
 
 class State:
-    """Transforms, velocities and velocity products of all bodies."""
+    """Transforms of all bodies and, where velocities are given, what these add to accelerations and forces.
+
+    Accelerations are those of body points as seen from outside, so no linear velocity is needed but the free base's own:
+    a body's points at r accelerate by a + W r, of which skew(w) skew(w) is the part that velocities cause.
+    """
 
     def __init__(self, robot: str, q: np.ndarray, v: np.ndarray | None = None) -> None:
         self.bodies = [Body(spec) for spec in ROBOTS[robot]["bodies"]]
+        self.nv: int = ROBOTS[robot]["nv"]
         self.X: list[Transform] = []
-        self.v: list[np.ndarray] = []
-        self.c: list[np.ndarray] = []
         self.dofs: list[slice] = []
+        self.spin: list[np.ndarray] = []  # skew(w) skew(w) of each body
+        self.c: list[np.ndarray] = []  # acceleration that velocities cause across the joint
+        w: list[np.ndarray] = []
         iq = iv = 0
         for b in self.bodies:
             nq, nv = (7, 6) if b.axis is None else (1, 1)
-            self.dofs.append(slice(iv, iv + nv))
             X = b.joint(q[iq : iq + nq])
             self.X.append(X)
+            self.dofs.append(slice(iv, iv + nv))
             if v is not None:
                 vJ = v[iv : iv + nv] if b.axis is None else on_axis(b.axis, v[iv])
-                free = b.parent < 0
-                self.v.append(vJ if free else X.motion(self.v[b.parent]) + vJ)
-                self.c.append(np.zeros(6) if free else cross_motion(self.v[-1], vJ))
+                came = X.E @ w[b.parent] if b.parent >= 0 else np.zeros(3)
+                linear = X.E @ (self.spin[b.parent] @ X.r) if b.parent >= 0 else np.zeros(3)
+                w.append(came + vJ[:3])
+                self.spin.append(skew(w[-1]) @ skew(w[-1]))
+                self.c.append(np.concatenate([cross(came, vJ[:3]), linear + cross(vJ[:3], vJ[3:])]))
             iq, iv = iq + nq, iv + nv
 
-    def base_acceleration(self, k: int, a: list[Any]) -> np.ndarray:
+    def carried(self, k: int, a: list[Any]) -> np.ndarray:
         """The parent's acceleration in the child's frame; gravity enters as the acceleration of the ground."""
         b = self.bodies[k]
         return self.X[k].motion(a[b.parent] if b.parent >= 0 else np.array([0.0, 0, 0, 0, 0, GRAVITY]))
@@ -159,12 +181,21 @@ def on_axis(k: int, x: Any) -> np.ndarray:
 
 def inverse_dynamics(robot: str) -> Callable[..., Any]:
     def rnea(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        s = State(robot, q, v)
-        acc, f, tau = [], [], np.empty(ROBOTS[robot]["nv"], dtype=object)
+        s = State(robot, q)
+        ground = (np.zeros(3), np.zeros(3), np.array([0.0, 0.0, GRAVITY]), np.zeros((3, 3)))
+        motion, f, tau = [], [], np.empty(s.nv, dtype=object)
         for k, b in enumerate(s.bodies):
-            aJ = a[s.dofs[k]] if b.axis is None else on_axis(b.axis, a[s.dofs[k]][0])
-            acc.append(s.base_acceleration(k, acc) + s.c[k] + aJ)
-            f.append(b.I @ acc[k] + cross_force(s.v[k], b.I @ s.v[k]))
+            w, dw, acc, W = motion[b.parent] if b.parent >= 0 else ground
+            E, r, vJ, aJ = s.X[k].E, s.X[k].r, v[s.dofs[k]], a[s.dofs[k]]
+            w, dw, acc = E @ w, E @ dw, E @ (acc + W @ r)
+            if b.axis is None:
+                w, dw, acc = vJ[:3], aJ[:3], acc + aJ[3:] + cross(vJ[:3], vJ[3:])
+            else:
+                spin = on_axis(b.axis, vJ[0])[:3]
+                w, dw = w + spin, dw + cross(w, spin) + on_axis(b.axis, aJ[0])[:3]
+            W = skew(dw) + skew(w) @ skew(w)
+            motion.append((w, dw, acc, W))
+            f.append(b.I.force(acc, W))
         for k, b in reversed(list(enumerate(s.bodies))):
             tau[s.dofs[k]] = f[k] if b.axis is None else f[k][b.axis]
             if b.parent >= 0:
@@ -174,10 +205,12 @@ def inverse_dynamics(robot: str) -> Callable[..., Any]:
     return rnea
 
 
-def mass_matrix(robot: str) -> Callable[..., Any]:
+def mass_matrix(robot: str, *, packed: bool = False) -> Callable[..., Any]:
+    """The full matrix, or only the entries of its upper triangle that are not zero by structure."""
+
     def crba(q: np.ndarray) -> np.ndarray:
         s = State(robot, q)
-        nv = ROBOTS[robot]["nv"]
+        nv = s.nv
         M = np.zeros((nv, nv), dtype=object)
         Ic = [b.I for b in s.bodies]
         for k, b in reversed(list(enumerate(s.bodies))):
@@ -192,7 +225,7 @@ def mass_matrix(robot: str) -> Callable[..., Any]:
                 F, j = s.X[j].force_back(F), s.bodies[j].parent
                 axis = s.bodies[j].axis
                 M[i, s.dofs[j]] = M[s.dofs[j], i] = F if axis is None else F[axis]
-        return M
+        return np.array([x for x in M[np.triu_indices(nv)] if isinstance(x, Symbol) or x != 0.0]) if packed else M
 
     return crba
 
@@ -202,7 +235,7 @@ def forward_dynamics(robot: str) -> Callable[..., Any]:
         s = State(robot, q, v)
         n = len(s.bodies)
         IA = [b.I for b in s.bodies]
-        pA = [cross_force(s.v[k], b.I @ s.v[k]) for k, b in enumerate(s.bodies)]
+        pA = [b.I.force(np.zeros(3), spin) for b, spin in zip(s.bodies, s.spin)]
         U, d, u = [None] * n, [None] * n, [None] * n
         for k, b in reversed(list(enumerate(s.bodies))):
             if b.axis is None:
@@ -215,9 +248,9 @@ def forward_dynamics(robot: str) -> Callable[..., Any]:
                 pa = pA[k] + Ia @ s.c[k] + U[k] * (u[k] * d[k])
                 IA[b.parent] = IA[b.parent] + s.X[k].inertia_back(Ia)
                 pA[b.parent] = pA[b.parent] + s.X[k].force_back(pa)
-        acc, out = [], np.empty(ROBOTS[robot]["nv"], dtype=object)
+        acc, out = [], np.empty(s.nv, dtype=object)
         for k, b in enumerate(s.bodies):
-            a0 = s.base_acceleration(k, acc) + s.c[k]
+            a0 = s.carried(k, acc) + s.c[k]
             if b.axis is None:
                 x = ldl_solve(IA[k].dense(), tau[s.dofs[k]] - pA[k])
                 out[s.dofs[k]] = x - a0
@@ -255,6 +288,7 @@ def programs(robot: str) -> dict[str, lw.Program]:
     nq, nv = ROBOTS[robot]["nq"], ROBOTS[robot]["nv"]
     return {
         "inverse dynamics": lw.trace(inverse_dynamics(robot), {"q": nq, "v": nv, "a": nv}),
-        "mass matrix": lw.trace(mass_matrix(robot), {"q": nq}),
+        "mass matrix": lw.trace(mass_matrix(robot, packed=True), {"q": nq}),
+        "full mass matrix": lw.trace(mass_matrix(robot), {"q": nq}),
         "forward dynamics": lw.trace(forward_dynamics(robot), {"q": nq, "v": nv, "tau": nv}),
     }

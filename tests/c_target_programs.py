@@ -73,6 +73,20 @@ def constants() -> Program:
     return b.finish("constants", inputs, outputs, [values, sums, [x], []])
 
 
+def exact_zeros() -> Program:
+    """A fused sum that is an exact zero, with its sign flipped in all ways: GCC likes to flip the operands instead."""
+    b = Builder()
+    x, y = (b.put("rint", (b.input(0, k),)) for k in range(2))
+    results = []
+    for k, op in enumerate(("neg", "mul", "div", "sub")):  # each from its own sum: GCC looks at sums with one reader
+        whole = b.put("add", (x, b.constant(float(k))))
+        zero = b.put("fma", (whole, y, b.put("neg", (b.put("mul", (whole, y)),))))
+        minus_one, minus_zero = b.constant(-1.0), b.constant(-0.0)
+        args = {"neg": (zero,), "sub": (minus_zero, zero)}.get(op, (zero, minus_one))
+        results.append(b.put(op, args))
+    return b.finish("zeros", [Array("q", (2,))], [Array("out", (len(results),))], [results])
+
+
 def nothing_in() -> Program:
     """No inputs at all, and a keyword for a name."""
     b = Builder()

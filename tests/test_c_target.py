@@ -14,7 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from c_target_programs import awkward_names, constants, every_operation, loops, nothing_in, products, rows_for, tangle
+from c_target_programs import (
+    awkward_names,
+    constants,
+    every_operation,
+    exact_zeros,
+    loops,
+    nothing_in,
+    products,
+    rows_for,
+    tangle,
+)
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir import functions as lw
 from linkwork.ir.interpret import interpret
@@ -91,7 +101,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     """All small programs in both dtypes; some once more cut into tiny parts."""
     folder = tmp_path_factory.mktemp("c")
     traced = [trace(products, {"q": 4, "v": 4, "k": ()}), trace(loops, {"x": 2, "n": ()})]
-    programs = [every_operation(), *traced, constants(), nothing_in(), awkward_names(), tangle(120)]
+    programs = [every_operation(), *traced, constants(), nothing_in(), awkward_names(), tangle(120), exact_zeros()]
     out = []
     with pytest.MonkeyPatch.context() as patch:
         for chunk, suffix in ((1500, ""), (4, "_cut")):

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linkwork.errors import LinkworkError
@@ -36,7 +37,19 @@ def cache(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (cache,)
+def demo(parser: argparse.ArgumentParser) -> Run:
+    """Trace, compile, check and time a chain of pendulums."""
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the picture and the exported C go (out)")
+
+    def run(args: argparse.Namespace) -> int:
+        from linkwork.demo import run as run_demo
+
+        return run_demo(Path(args.out))
+
+    return run
+
+
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (cache, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from linkwork.errors import ProgramError
 from linkwork.ir.operations import BOOL, CORE, OPERATIONS, REAL
 from linkwork.ir.program import DTYPES, Loop, Program
@@ -12,45 +14,50 @@ def check(program: Program, *, core_only: bool = False, body: bool = False) -> P
 
     `core_only` forbids elementary functions, as targets do; `body` says that the program is the body of a loop.
     """
-    allowed = CORE if core_only else OPERATIONS
+    allowed = {name: operation.takes for name, operation in (CORE if core_only else OPERATIONS).items()}
     kinds = program.kinds
-    sizes = [a.size for a in program.inputs]
-
-    def fail(value: int, why: str) -> None:
-        raise ProgramError(f"{program.name}: instruction %{value} {program.code[value]}: {why}")
-
     for value, (op, args, attr) in enumerate(program.code):
         for a in args:
             if not 0 <= a < value:
-                fail(value, f"takes %{a}, which is not computed before it")
-        if op in allowed:
-            takes = OPERATIONS[op].takes
-            if len(args) != len(takes):
-                fail(value, f"takes {len(takes)} values")
-            for a, kind in zip(args, takes, strict=True):
-                if kinds[a] != kind:
-                    fail(value, f"wants %{a} to be {kind}, it is {kinds[a]}")
-        elif op == "const":
-            if args or not isinstance(attr, (float, bool)):
-                fail(value, "a constant carries one float or bool")
-        elif op == "input":
-            ok = isinstance(attr, tuple) and 0 <= attr[0] < len(sizes) and 0 <= attr[1] < sizes[attr[0]]
-            if args or not ok:
-                fail(value, "an input carries the address of an element of an input array")
-        elif op == "loop":
-            _check_loop(program, value, args, attr, core_only)
-        elif op == "result":
-            source = program.code[args[0]]
-            if source.op != "loop" or not 0 <= attr < source.attr.states:  # type: ignore[union-attr,operator]
-                fail(value, "a result reads one state of a loop")
-        elif op in OPERATIONS:
-            fail(value, "elementary functions must be expanded here")
+                _fail(program, value, f"takes %{a}, which is not computed before it")
+        takes = allowed.get(op)
+        if takes is None:
+            _check_structural(program, value, core_only)
+        elif len(args) != len(takes) or attr is not None:
+            _fail(program, value, f"takes {len(takes)} values and nothing else")
         else:
-            fail(value, "unknown operation")
-    _check_results(program)
+            for a, kind in zip(args, takes):
+                if kinds[a] != kind:
+                    _fail(program, value, f"wants %{a} to be {kind}, it is {kinds[a]}")
+    _check_results(program, body)
     if not body:
         _check_names(program)
     return program
+
+
+def _fail(program: Program, value: int, why: str) -> NoReturn:
+    raise ProgramError(f"{program.name}: instruction %{value} {program.code[value]}: {why}")
+
+
+def _check_structural(program: Program, value: int, core_only: bool) -> None:
+    op, args, attr = program.code[value]
+    if op == "const":
+        if args or not isinstance(attr, (float, bool)):
+            _fail(program, value, "a constant carries one float or bool")
+    elif op == "input":
+        arrays = program.inputs
+        if args or not (isinstance(attr, tuple) and 0 <= attr[0] < len(arrays) and 0 <= attr[1] < arrays[attr[0]].size):
+            _fail(program, value, "an input carries the address of an element of an input array")
+    elif op == "loop":
+        _check_loop(program, value, args, attr, core_only)
+    elif op == "result":
+        source = program.code[args[0]] if len(args) == 1 else None
+        if source is None or source.op != "loop" or not (isinstance(attr, int) and 0 <= attr < source.attr.states):
+            _fail(program, value, "a result reads one state of a loop")
+    elif op in OPERATIONS:
+        _fail(program, value, "elementary functions must be expanded here")
+    else:
+        _fail(program, value, "unknown operation")
 
 
 def _check_loop(program: Program, value: int, args: tuple[int, ...], loop: object, core_only: bool) -> None:
@@ -68,8 +75,6 @@ def _check_loop(program: Program, value: int, args: tuple[int, ...], loop: objec
     if not fits:
         raise ProgramError(f"{program.name}: %{value}: the loop's values do not fit its body")
     check(body, core_only=core_only, body=True)
-    if body.kinds[body.results[1][0]] != BOOL:
-        raise ProgramError(f"{program.name}: %{value}: `again` must be a condition")
 
 
 def _check_names(program: Program) -> None:
@@ -79,12 +84,13 @@ def _check_names(program: Program) -> None:
             raise ProgramError(f"{program.name}: two arrays are called {name!r}")
 
 
-def _check_results(program: Program) -> None:
+def _check_results(program: Program, body: bool) -> None:
     if program.dtype not in DTYPES:
         raise ProgramError(f"{program.name}: dtype {program.dtype!r} is not one of {DTYPES}")
-    for array, values in zip(program.outputs, program.results, strict=True):
+    for number, (array, values) in enumerate(zip(program.outputs, program.results, strict=True)):
+        kind = BOOL if body and number == 1 else REAL  # a loop body ends with its `again`
         if len(values) != array.size:
             raise ProgramError(f"{program.name}: output {array.name!r} of shape {array.shape} has {len(values)} values")
         for v in values:
-            if not 0 <= v < len(program.code) or (program.kinds[v] != REAL and array.name != "again"):
-                raise ProgramError(f"{program.name}: output {array.name!r} reads %{v}, which is no real value")
+            if not 0 <= v < len(program.code) or program.kinds[v] != kind:
+                raise ProgramError(f"{program.name}: output {array.name!r} reads %{v}, which is no {kind} value")

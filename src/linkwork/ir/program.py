@@ -133,12 +133,7 @@ class Program:
 
 def kinds_of(code: Iterable[Instruction]) -> list[str]:
     """The kind of every value of a list of instructions."""
-    kinds: list[str] = []
-    for op, _, attr in code:
-        if op in OPERATIONS:
-            kinds.append(OPERATIONS[op].gives)
-        elif op == "const":
-            kinds.append(BOOL if isinstance(attr, bool) else REAL)
-        else:
-            kinds.append("loop" if op == "loop" else REAL)
-    return kinds
+    return [_GIVES.get(op) or (BOOL if isinstance(attr, bool) else REAL) for op, _, attr in code]
+
+
+_GIVES = {**{name: operation.gives for name, operation in OPERATIONS.items()}, "loop": "loop", "input": REAL, "result": REAL}

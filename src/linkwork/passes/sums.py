@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from linkwork.ir.builder import Builder
 from linkwork.ir.program import Program
+from linkwork.passes.schedule import latency
 
 _SUM = frozenset({"add", "sub", "neg"})
-_LATENCY = {"div": 14, "sqrt": 20, "neg": 0, "const": 0, "input": 0, "result": 0}
 
 
 def order_sums(program: Program) -> Program:
@@ -69,9 +69,11 @@ class _Sums:
 
     def _timed(self, value: int) -> int:
         ready, code = self.ready, self.builder.code
-        while len(ready) < len(code):
-            op, args, _ = code[len(ready)]
-            ready.append(max([ready[a] for a in args], default=0) + _LATENCY.get(op, 4))
+        for op, args, _ in code[len(ready) :]:
+            start = 0
+            for a in args:
+                start = max(start, ready[a])
+            ready.append(start + latency(op))
         return value
 
     def _value(self, old: int) -> int:

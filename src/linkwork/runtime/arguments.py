@@ -6,25 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwork.errors import DtypeError, LinkworkError, ShapeError
+from linkwork.errors import DtypeError, ShapeError
 from linkwork.ir.program import Array
 
 if TYPE_CHECKING:
     from linkwork.runtime.kernel import Kernel
-
-_UFUNC_OPTIONS = frozenset({"out", "casting", "order", "dtype", "subok", "signature", "axes", "axis", "keepdims"})
-
-
-def sort_out(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-    """Positional arguments, options for NumPy, and `threads`, from a call that may name its inputs."""
-    rest = dict(kwargs)
-    threads = rest.pop("threads", None)
-    positional = list(args)
-    for array in kernel.inputs[len(args) :]:
-        if array.name not in rest:
-            break
-        positional.append(rest.pop(array.name))
-    return tuple(positional), rest, threads
 
 
 def shape_text(array: Array) -> str:
@@ -34,15 +20,9 @@ def shape_text(array: Array) -> str:
     return f"(..., {', '.join(map(str, array.shape))})"
 
 
-def explain(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
+def explain(kernel: Kernel, args: tuple[Any, ...], out: Any, error: Exception) -> Exception:
     """The error that says which argument is wrong; NumPy's own where we find nothing."""
     inputs, outputs = kernel.inputs, kernel.outputs
-    names = ", ".join(a.name for a in inputs)
-    unknown = sorted(set(kwargs) - _UFUNC_OPTIONS)
-    if unknown:
-        return LinkworkError(f"{kernel.name} has no argument {unknown[0]!r}; it takes {names}, out and threads")
-    if not len(inputs) <= len(args) <= len(inputs) + len(outputs):
-        return LinkworkError(f"{kernel.name} takes {len(inputs)} arrays ({names}), {len(args)} were given")
     found = []
     for spec, value in zip(inputs, args, strict=False):
         array, problem = _look(kernel, spec, value)
@@ -55,15 +35,14 @@ def explain(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any], error
     except ValueError:
         pairs = ", ".join(f"{s.name} {b}" for s, b in zip(inputs, batches, strict=True))
         return ShapeError(f"{kernel.name}: the batch shapes do not broadcast: {pairs}")
-    given = kwargs.get("out", args[len(inputs) :])
-    outs = given if isinstance(given, tuple) else (given,)
-    if kwargs.get("out") is not None and len(outs) != len(outputs):
+    outs = out if isinstance(out, tuple) else (out,)
+    if out is not None and len(outs) != len(outputs):
         return ShapeError(f"{kernel.name}: out must be a tuple of {len(outputs)} arrays ({', '.join(a.name for a in outputs)})")
     for spec, value in zip(outputs, outs, strict=False):
         problem = None if value is None else look_at_output(kernel, spec, value, (*batch, *spec.shape))
         if problem is not None:
             return problem
-    return type(error)(f"{kernel.name}: {error}")
+    return error
 
 
 def _look(kernel: Kernel, spec: Array, value: Any) -> tuple[np.ndarray, Exception | None]:

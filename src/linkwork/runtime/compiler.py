@@ -41,11 +41,11 @@ def kernel_key(program: Program, machine: Machine) -> str:
 
 
 def compile_objects(
-    program: Program, machine: Machine, *, level: int, lanes: int, stop: Callable[[], bool] = lambda: False
+    program: Program, machine: Machine, *, level: int, lanes: int, single: bool = True, stop: Callable[[], bool] = lambda: False
 ) -> list[bytes] | None:
-    """Object code of a lowered program, module by module; None if `stop` came true in between."""
+    """Object code of a lowered program, module by module (see `module_texts`); None if `stop` came true in between."""
     objects = []
-    for text in module_texts(program, lanes):
+    for text in module_texts(program, lanes, single=single):
         if stop():
             return None
         objects.append(compile_object(text, machine, level=level))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import keyword
 import threading
 from typing import Any
 
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir.program import Array, Program
 from linkwork.passes import lower
-from linkwork.runtime import arguments
+from linkwork.runtime.arguments import explain
 from linkwork.runtime.bound import Bound, bind_arrays
 from linkwork.runtime.cache import Cache
 from linkwork.runtime.compiler import (
@@ -26,16 +27,17 @@ from linkwork.runtime.native import Code, make_gufunc
 from linkwork.runtime.threads import Sharer, checked_threads, using_threads
 from linkwork.targets.cpu import EXPORTS, Machine, host
 
+QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
 AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
 SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
 _NS_PER_INSTRUCTION = 0.04  # of one row, in lanes
 
 
 class Kernel:
-    """A compiled program. Call it as a NumPy ufunc: any leading batch dimensions, broadcasting, `out=`, casting.
+    """A compiled program. Call it with its input arrays: any leading batch dimensions, broadcasting, casting, `out=`.
 
-    `ufunc` is the NumPy ufunc itself; calling the kernel adds arguments by name, `threads=`, and errors that name the
-    argument. Kernels are thread-safe and run without the interpreter lock.
+    `ufunc` is the NumPy generalised ufunc that does the work; calling the kernel adds arguments by name, `threads=`, and
+    errors that name the argument. Kernels are thread-safe and run without the interpreter lock.
     """
 
     def __init__(self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...], size: int) -> None:
@@ -64,23 +66,7 @@ class Kernel:
         return f"<linkwork kernel {self.name} {self.signature} {self.dtype}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return self.ufunc(*args, **kwargs)
-        except (TypeError, ValueError) as error:
-            return self._call_slowly(args, kwargs, error)
-
-    def _call_slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
-        """Arguments by name, threads=, or a mistake to explain."""
-        positional, rest, threads = arguments.sort_out(self, args, kwargs)
-        if threads is None and not rest.keys() ^ kwargs.keys() and len(positional) == len(args):
-            raise arguments.explain(self, args, kwargs, error) from None
-        try:
-            if threads is None:
-                return self.ufunc(*positional, **rest)
-            with using_threads(checked_threads(threads)):
-                return self.ufunc(*positional, **rest)
-        except (TypeError, ValueError) as second:
-            raise arguments.explain(self, positional, rest, second) from None
+        raise NotImplementedError  # every kernel gets a call with its own arguments: see `_make_call`
 
     def bind(self, *args: Any, out: Any = None, **named: Any) -> Bound:
         """A call of no arguments on arrays fixed now: the quickest way for control loops.
@@ -110,6 +96,7 @@ class Kernel:
                 self.dtype, self.signature, self.name, doc,
             )  # fmt: skip
             self.bound_address = code.address["bound"]
+            self.__class__ = type("Kernel", (Kernel,), {"__call__": _make_call(self)})
         self.tier, self.lanes = tier, lanes
         if tier == 2:
             self._ready.set()
@@ -118,6 +105,34 @@ class Kernel:
     def data_address(self) -> int:
         """Where compiled code finds the function that does the work."""
         return ctypes.addressof(self._data)
+
+
+def _make_call(kernel: Kernel) -> Any:
+    """The function behind `kernel(...)`, written for its arguments: Python then passes them on without packing them."""
+    names = [a.name + "_" * (keyword.iskeyword(a.name) or a.name in ("self", "out", "threads")) for a in kernel.inputs]
+    given = ", ".join(names)
+    text = f"""
+def __call__(self, {given}, out=None, threads=None):
+    try:
+        if threads is not None:
+            with using_threads(checked_threads(threads)):
+                return ufunc({given}) if out is None else ufunc({given}, out=out)
+        return ufunc({given}) if out is None else ufunc({given}, out=out)
+    except (TypeError, ValueError) as error:
+        raise explain(self, ({given},), out, error) from None
+"""
+    scope: dict[str, Any] = {
+        "ufunc": kernel.ufunc,
+        "explain": explain,
+        "using_threads": using_threads,
+        "checked_threads": checked_threads,
+    }
+    exec(text, scope)
+    call = scope["__call__"]
+    call.__doc__ = (
+        f"{kernel.name}{kernel.signature} on arrays with any leading batch dimensions; `out` and `threads` as wanted."
+    )
+    return call
 
 
 _kernels: dict[tuple[str, str], Kernel] = {}  # kept for good: ufuncs do not keep the code alive that they call
@@ -176,9 +191,10 @@ def _make(program: Program, machine: Machine, cache: Cache) -> Kernel:
         optimise()
         kernel.wait()
     else:
-        objects = compile_objects(lowered, machine, level=QUICK, lanes=1)
+        quick_lanes = min(lanes, QUICK_LANES)
+        objects = compile_objects(lowered, machine, level=QUICK, lanes=quick_lanes, single=False)
         assert objects is not None
-        kernel._install(objects, tier=1, lanes=1)
+        kernel._install(objects, tier=1, lanes=quick_lanes)
         background.submit(optimise)
     return kernel
 

@@ -7,12 +7,15 @@ of any size and order: results are the same bits with any number of threads.
 from __future__ import annotations
 
 import ctypes
-import itertools
 import os
+import queue
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import starmap
 
 from linkwork.errors import LinkworkError
 from linkwork.runtime.native import LoopFunction
@@ -26,19 +29,26 @@ _pool_lock = threading.Lock()
 
 def default_threads() -> int:
     """How many threads large batches use: LINKWORK_THREADS, or as many cores as this process may use."""
-    text = os.environ.get("LINKWORK_THREADS", "").strip()
-    if text:
-        return checked_threads(text, "LINKWORK_THREADS")
+    wanted = _wanted_threads()
+    if wanted is not None:
+        return wanted
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@cache
+def _wanted_threads() -> int | None:
+    """What LINKWORK_THREADS asks for, read once: a mistake in it is found when the first kernel is made."""
+    text = os.environ.get("LINKWORK_THREADS", "").strip()
+    return checked_threads(text, "LINKWORK_THREADS") if text else None
 
 
 def checked_threads(value: object, name: str = "threads") -> int:
     """A number of threads given by a user."""
     try:
         number = int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = 0
     if number < 1 or (isinstance(value, float) and value != number):
         raise LinkworkError(f"{name} must be a whole number of at least 1, not {value!r}")
@@ -84,6 +94,7 @@ class Sharer:
     """The function that a kernel's `loop` calls for large batches, as compiled code sees it."""
 
     def __init__(self, operands: int, lanes: int) -> None:
+        default_threads()
         self._operands = operands
         self._lanes = lanes
         self.function = LoopFunction(self._share)
@@ -92,58 +103,81 @@ class Sharer:
         self.address = address
 
     def _share(self, args: int, dims: int, steps: int, data: int) -> None:
-        run = LoopFunction(ctypes.c_void_p.from_address(data).value)  # type: ignore[arg-type]
-        try:
-            pieces, helpers, rows = self._plan(args, dims, steps)
-            pool = _workers(helpers) if helpers else None
-        except Exception:  # an exception cannot pass through compiled code, and one thread can always do the work
-            run(args, dims, steps, data)
-            return
-
-        def work() -> None:
-            for start in pieces:
-                count = min(rows.piece, rows.total - start)
-                own_dims = ctypes.c_int64(count)  # the kernel reads no other dimension: its shapes are fixed
-                own_args = (ctypes.c_void_p * self._operands)(
-                    *[base + start * step for base, step in zip(rows.bases, rows.steps, strict=True)]
-                )
-                run(ctypes.addressof(own_args), ctypes.addressof(own_dims), steps, data)
-
-        waiting = []
-        for _ in range(helpers):
+        """Do all rows, whatever happens: no exception can pass through compiled code, and a Ctrl-C comes at any line."""
+        batch, failure = None, None
+        while batch is None or not batch.finished:
             try:
-                waiting.append(pool.submit(work))  # type: ignore[union-attr]
-            except RuntimeError:  # the interpreter is shutting down: no new threads
-                break
-        work()
-        for future in waiting:
-            future.result()
+                if batch is None:
+                    batch = self._plan(args, dims, steps, data)
+                    batch.call_helpers()
+                batch.finish()
+            except BaseException as error:
+                failure = error
+                if batch is None:
+                    batch = _Batch(_run_of(data), [(args, dims, steps, data)], 0)
+        if failure is not None:
+            raise failure  # Python reports it as ignored
 
-    def _plan(self, args: int, dims: int, steps: int) -> tuple[Iterator[int], int, _Rows]:
+    def _plan(self, args: int, dims: int, steps: int, data: int) -> _Batch:
+        """The rows cut into pieces, some for each thread, of whole vectors."""
+        count = self._operands
         total = ctypes.c_int64.from_address(dims).value
-        bases = list((ctypes.c_int64 * self._operands).from_address(args))
-        distances = list((ctypes.c_int64 * self._operands).from_address(steps))
+        bases = list((ctypes.c_int64 * count).from_address(args))
+        distances = list((ctypes.c_int64 * count).from_address(steps))
         threads = min(_threads(), max(1, total // self._lanes))
         piece = -(-total // (threads * _PIECES))
         piece = -(-piece // self._lanes) * self._lanes if threads > 1 else total
-        starts = itertools.takewhile(lambda s: s < total, itertools.count(0, piece))
-        return _Shared(starts), threads - 1, _Rows(total, piece, bases, distances)
+        calls, kept = [], []
+        for start in range(0, total, piece):
+            own_args = (ctypes.c_int64 * count)(*[b + start * d for b, d in zip(bases, distances, strict=True)])
+            own_dims = ctypes.c_int64(min(piece, total - start))  # the kernel reads no other: its shapes are fixed
+            kept.append((own_args, own_dims))
+            calls.append((ctypes.addressof(own_args), ctypes.addressof(own_dims), steps, data))
+        return _Batch(_run_of(data), calls, threads - 1, kept)
 
 
-class _Rows:
-    def __init__(self, total: int, piece: int, bases: list[int], steps: list[int]) -> None:
-        self.total, self.piece, self.bases, self.steps = total, piece, bases, steps
+def _run_of(data: int) -> Callable[..., None]:
+    return LoopFunction(ctypes.c_void_p.from_address(data).value)  # type: ignore[arg-type]
 
 
-class _Shared:
-    """An iterator that several threads may draw from."""
+class _Batch:
+    """The pieces of one call. Each is done once, although the calling thread may be interrupted between any two lines.
 
-    def __init__(self, source: Iterator[int]) -> None:
-        self._source, self._lock = source, threading.Lock()
+    For that, all that changes does so inside one call of C: a whole drain, a helper's state in `_helpers`.
+    """
 
-    def __iter__(self) -> _Shared:
-        return self
+    def __init__(self, run: Callable[..., None], calls: list[tuple[int, int, int, int]], helpers: int, kept: object = None):
+        self.finished = False
+        self._run, self._calls, self._count, self._kept = run, iter(calls), helpers, kept
+        self._helpers: dict[int, str] = {}  # at "work" or "over", by number
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def __next__(self) -> int:
-        with self._lock:
-            return next(self._source)
+    def call_helpers(self) -> None:
+        """Ask the pool for help."""
+        pool = _workers(self._count) if self._count else None
+        for number in range(self._count):
+            try:
+                pool.submit(self._help, number)  # type: ignore[union-attr]
+            except RuntimeError:  # no more threads, or Python is shutting down
+                break
+
+    def finish(self) -> None:
+        """Work, then wait for helpers; call it again if an exception came between. Who has not begun to help need not."""
+        self._drain()
+        for number in range(self._count):
+            while self._helpers.setdefault(number, "over") != "over":
+                with suppress(queue.Empty):
+                    self._wake.get(timeout=0.1)
+        self.finished = True
+
+    def _help(self, number: int) -> None:
+        if self._helpers.setdefault(number, "work") == "over":
+            return
+        try:
+            self._drain()
+        finally:
+            self._helpers[number] = "over"
+            self._wake.put(None)
+
+    def _drain(self) -> None:
+        deque(starmap(self._run, self._calls), maxlen=0)

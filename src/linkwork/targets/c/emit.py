@@ -33,7 +33,7 @@ EXPRESSIONS = {
     "mul": "{0} * {1}",
     "div": "{0} / {1}",
     "neg": "-{0}",
-    "fma": "fma{f}({0}, {1}, {2})",
+    "fma": "lw_fma({0}, {1}, {2})",
     "sqrt": "sqrt{f}({0})",
     "abs": "lw_abs({0})",
     "min": "lw_min({0}, {1})",
@@ -50,7 +50,7 @@ EXPRESSIONS = {
     "select": "{0} ? {1} : {2}",
 }
 _LIBRARY = ("fma", "sqrt")  # of the C library, correctly rounded by its contract
-_HELPED = ("abs", "min", "max", "rint", "pow2", "exponent")
+_HELPED = ("fma", "abs", "min", "max", "rint", "pow2", "exponent")
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class _Unit:
 
     def includes(self) -> list[str]:
         """Standard headers."""
-        bits = self.helpers - {"min", "max"}
+        bits = self.helpers - {"min", "max", "fma"}
         return ["float"] + ["math"] * self.library + (["stdint", "string"] if bits else [])
 
 

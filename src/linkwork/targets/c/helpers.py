@@ -82,6 +82,30 @@ static inline $real lw_from_bits($uint bits) {
 }
 """,
     ),
+    "fma": (
+        (),
+        """
+/* GCC turns -fma(a, b, c) into fma(-a, b, -c), which has the other sign where the sum is an exact zero. The barrier
+   hides the one from the other; it costs nothing, but GCC loses it where it makes vectors (see the pragma above). */
+static inline $real lw_fma($real a, $real b, $real c) {
+#if defined(__clang__) || !defined(__GNUC__)
+    return fma$suffix(a, b, c);
+#elif __GNUC__ >= 12
+    return __builtin_assoc_barrier(fma$suffix(a, b, c));
+#else
+    $real sum = fma$suffix(a, b, c);
+#if defined(__SSE2__)
+    __asm__("" : "+x"(sum));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(sum));
+#else
+    __asm__("" : "+m"(sum));
+#endif
+    return sum;
+#endif
+}
+""",
+    ),
     "abs": (
         ("to_bits", "from_bits"),
         """
@@ -150,6 +174,7 @@ def helper_text(real: Real, wanted: Iterable[str]) -> str:
             todo.extend(_HELPERS[name][0])
     words = {
         "real": real.c,
+        "suffix": real.suffix,
         "uint": f"uint{real.bits}_t",
         "int": f"int{real.bits}_t",
         "magnitude": real.bits_literal((1 << (real.bits - 1)) - 1),
@@ -173,9 +198,10 @@ _GUARDS = Template("""\
 #error "$name.c: this compiler computes $real with extra precision (FLT_EVAL_METHOD); on x86 use -msse2 -mfpmath=sse"
 #endif
 
-/* No a * b + c may become one operation where the program rounds twice. GCC knows only its own pragma. */
+/* No a * b + c may become one operation where the program rounds twice. GCC knows only its own pragma, and may make
+   no vectors because it forgets a barrier in them: the sign of a negated fma that is zero would be wrong. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize ("fp-contract=off")
+#pragma GCC optimize ("fp-contract=off,no-tree-loop-vectorize,no-tree-slp-vectorize")
 #else
 #pragma STDC FP_CONTRACT OFF
 #endif

@@ -58,23 +58,26 @@ ret ptr %result
 """
 
 
-def module_texts(program: Program, lanes: int) -> list[str]:
+def module_texts(program: Program, lanes: int, *, single: bool = True) -> list[str]:
     """The LLVM texts of a program's kernel, with a body for one state and, for lanes > 1, one for tiles of states.
 
-    Each text is a module of its own, small enough for a compiler; together they make the kernel.
+    Each text is a module of its own, small enough for a compiler; together they make the kernel. Without `single`, one
+    state takes a tile too: half the code, for when it must be there soon.
     """
-    one = Body(program, 1, "lw.one")
+    one = Body(program, 1, "lw.one") if single or lanes == 1 else None
     many = Body(program, lanes, "lw.many") if lanes > 1 else None
-    wide = Types(program.dtype, lanes)
-    frame = [one.declaration()]
-    texts = [declarations(one.types) + "\n" + function for function in one.functions()]
+    wide, scalar = Types(program.dtype, lanes), Types(program.dtype, 1)
+    frame, texts = [], []
+    if one:
+        texts += [declarations(scalar) + "\n" + function for function in one.functions()]
+        frame.append(one.declaration())
     if many:
         texts += [declarations(wide) + "\n" + function for function in many.functions()]
         frame += [many.declaration(), tile_declarations(wide), pack_text(wide), unpack_text(wide)]
     for k, array in enumerate(program.inputs):
-        frame.append(copy_text(f"gather{k}", array, one.types, into_strided=False))
+        frame.append(copy_text(f"gather{k}", array, scalar, into_strided=False))
     for k, array in enumerate(program.outputs):
-        frame.append(copy_text(f"scatter{k}", array, one.types, into_strided=True))
+        frame.append(copy_text(f"scatter{k}", array, scalar, into_strided=True))
     texts.append("\n".join([*frame, _Run(program, one, many).text(), _ENTRY]))
     # spills of wide registers cross cache lines unless the stack is aligned for them
     width = max(128, 8 * wide.bytes)
@@ -88,23 +91,24 @@ def module_texts(program: Program, lanes: int) -> list[str]:
 class _Run:
     """Writes `run`: whole and partial tiles first, then single rows."""
 
-    def __init__(self, program: Program, one: Body, many: Body | None) -> None:
+    def __init__(self, program: Program, one: Body | None, many: Body | None) -> None:
         self.program, self.one, self.many = program, one, many
         self.lanes = many.types.lanes if many else 1
-        self.item = one.types.item
+        self.item = Types(program.dtype, 1).item
+        self.fewest = FEWEST_IN_LANES if one else 1
         self.arrays: tuple[Array, ...] = program.inputs + program.outputs
         self.inputs = range(len(program.inputs))
         self.outputs = range(len(program.inputs), len(self.arrays))
 
     def text(self) -> str:
         setup = "\n".join(self._operand(k) for k in range(len(self.arrays)))
+        tiles, start, come = "", "br label %singles", "[ 0, %start ]"
         if self.many:
             tiles = self._tiles()
-            start = f"%few0 = icmp ult i64 %n, {FEWEST_IN_LANES}\nbr i1 %few0, label %singles, label %tiles"
-            come = "[ 0, %start ], [ %tnext, %tdone ], [ %snext, %sdone ]"
-        else:
-            tiles, start = "", "br label %singles"
-            come = "[ 0, %start ], [ %snext, %sdone ]"
+            start = f"%few0 = icmp ult i64 %n, {self.fewest}\nbr i1 %few0, label %singles, label %tiles"
+            come += ", [ %tnext, %tdone ]"
+        if self.one:
+            come += ", [ %snext, %sdone ]"
         return f"""
 declare ptr @malloc(i64)
 declare void @free(ptr)
@@ -116,8 +120,8 @@ br i1 %none, label %quit, label %begin
 quit:
 ret void
 begin:
-{self._workspace()}
 {setup}
+{self._workspace()}
 br label %start
 start:
 {start}
@@ -141,7 +145,7 @@ ret void
             if self.many:
                 places.append((f"%tile{k}", tile_items(array, self.lanes) * self.item))
             places.append((f"%rows{k}", max(array.size, 1) * self.lanes * self.item))
-        scratch = max(self.one.scratch, (self.many.scratch if self.many else 0) * self.lanes)
+        scratch = max(body.scratch * body.types.lanes for body in (self.one, self.many) if body)
         places.append(("%scratch", max(scratch, 1) * self.item))
         return places
 
@@ -150,15 +154,34 @@ ret void
         for name, size in self._places():
             lines.append(f"{name} = getelementptr i8, ptr %work, i64 {offset}")
             offset += -(-size // 64) * 64
-        if offset <= STACK_LIMIT:
-            get = f"%work = alloca [{offset} x i8], align 64"
-        else:
-            get = (
-                f"%heap = call ptr @malloc(i64 {offset + 64})\n%address = ptrtoint ptr %heap to i64\n"
-                "%up = add i64 %address, 63\n%aligned = and i64 %up, -64\n%work = inttoptr i64 %aligned to ptr"
-            )
         self.on_heap = offset > STACK_LIMIT
+        if not self.on_heap:
+            return "\n".join([f"%work = alloca [{offset} x i8], align 64", *lines])
+        get = f"""%heap = call ptr @malloc(i64 {offset + 64})
+%poor = icmp eq ptr %heap, null
+br i1 %poor, label %poor0, label %rich
+{self._no_memory()}
+rich:
+%address = ptrtoint ptr %heap to i64
+%up = add i64 %address, 63
+%aligned = and i64 %up, -64
+%work = inttoptr i64 %aligned to ptr"""
         return "\n".join([get, *lines])
+
+    def _no_memory(self) -> str:
+        """Without work space the results are NaN: never a crash, never a wrong number."""
+        text = ""
+        for number, k in enumerate(self.outputs):
+            text += f"""poor{number}:
+br label %poor{number}.loop
+poor{number}.loop:
+%z{k} = phi i64 [ 0, %poor{number} ], [ %z{k}.next, %poor{number}.loop ]
+{self._row(k, f"%z{k}", "z")}call void @scatter{number}(ptr %row{k}z, ptr %strides{k}, ptr null)
+%z{k}.next = add i64 %z{k}, 1
+%z{k}.more = icmp ult i64 %z{k}.next, %n
+br i1 %z{k}.more, label %poor{number}.loop, label %poor{number + 1}
+"""
+        return text + f"poor{len(self.outputs)}:\nret void"
 
     def _release(self) -> str:
         return "call void @free(ptr %heap)" if self.on_heap else ""
@@ -243,13 +266,15 @@ t{k}.from:
 tdone:
 %tnext = add i64 %ti, %count
 %trest = sub i64 %n, %tnext
-%few = icmp ult i64 %trest, {FEWEST_IN_LANES}
+%few = icmp ult i64 %trest, {self.fewest}
 br i1 %few, label %singles, label %tiles
 """
         return text
 
     def _single(self) -> str:
         """The one-lane body straight on the user's rows where they are contiguous."""
+        if not self.one:
+            return "unreachable"
         text = ""
         for k in self.inputs:
             text += f"""{self._row(k, "%si", "s")}br i1 %plain{k}, label %s{k}.next, label %s{k}.from

@@ -165,33 +165,42 @@ def tile_declarations(t: Types) -> str:
 
 
 def copy_text(name: str, array: Array, t: Types, *, into_strided: bool) -> str:
-    """`name(strided, strides, contiguous)`: copy one row of an array between a strided and a contiguous place."""
-    offsets, terms = [], []
-    after = 1
+    """`name(strided, strides, contiguous)`: copy one row of an array between a strided and a contiguous place.
+
+    Into a strided place, a null pointer for the contiguous one stands for a row of NaN.
+    """
+    offsets, total, after = [], "0", 1
     for axis in reversed(range(len(array.shape))):
         offsets.append(
             f"%d{axis} = udiv i64 %k, {after}\n%i{axis} = urem i64 %d{axis}, {array.shape[axis]}\n"
             f"%sp{axis} = getelementptr i64, ptr %strides, i64 {axis}\n%s{axis} = load i64, ptr %sp{axis}\n"
-            f"%o{axis} = mul i64 %i{axis}, %s{axis}"
+            f"%o{axis} = mul i64 %i{axis}, %s{axis}\n%t{axis} = add i64 {total}, %o{axis}"
         )
-        terms.append(f"%o{axis}")
+        total = f"%t{axis}"
         after *= array.shape[axis]
-    total = "0"
-    for k, term in enumerate(terms):
-        offsets.append(f"%t{k} = add i64 {total}, {term}")
-        total = f"%t{k}"
-    source, sink = ("%c", "%p") if into_strided else ("%p", "%c")
+    if into_strided:
+        move = f"""%none = icmp eq ptr %contiguous, null
+br i1 %none, label %empty, label %there
+there:
+%y = load {t.scalar}, ptr %c, align {t.item}
+br label %empty
+empty:
+%x = phi {t.scalar} [ {t.constant(float("nan"))}, %loop ], [ %y, %there ]
+store {t.scalar} %x, ptr %p, align {t.item}
+br label %next"""
+    else:
+        move = f"%x = load {t.scalar}, ptr %p, align {t.item}\nstore {t.scalar} %x, ptr %c, align {t.item}\nbr label %next"
     return f"""
 define internal void @{name}(ptr %strided, ptr %strides, ptr noalias %contiguous) #0 {{
 entry:
 br label %loop
 loop:
-%k = phi i64 [ 0, %entry ], [ %k2, %loop ]
+%k = phi i64 [ 0, %entry ], [ %k2, %next ]
 {chr(10).join(offsets)}
 %p = getelementptr i8, ptr %strided, i64 {total}
 %c = getelementptr {t.scalar}, ptr %contiguous, i64 %k
-%x = load {t.scalar}, ptr {source}, align {t.item}
-store {t.scalar} %x, ptr {sink}, align {t.item}
+{move}
+next:
 %k2 = add i64 %k, 1
 %more = icmp ult i64 %k2, {array.size}
 br i1 %more, label %loop, label %done

@@ -1,0 +1,83 @@
+# Every target makes its own virtual environment on first use.
+# Needed: make, and Python 3.11 or newer with venv and pip. Some tests also want a C compiler, and skip themselves without.
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+DOCS_STAMP := $(VENV)/.ready-docs
+DOCS := docs/_build/html
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+
+.PHONY: help demo test test-all pytest-all bench lint docs wheel wheel-check clean
+
+help:
+	@echo "make demo      see the compiler at work, in well under a minute"
+	@echo "make test      lint, types, import direction, and the tests that are quick"
+	@echo "make test-all  that, the slow tests, the documentation and the wheel"
+	@echo "make bench     measure"
+	@echo "make lint      style, types and import direction only"
+	@echo "make docs      build the documentation into $(DOCS)"
+	@echo "make wheel     build the wheel into dist"
+	@echo "make clean     remove what the other targets made"
+
+demo: $(STAMP)
+	$(BIN)/linkwork demo
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile
+
+test-all: lint pytest-all docs wheel-check
+
+pytest-all: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/python bench/speed.py
+
+docs: $(DOCS_STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(DOCS)
+	@echo "The documentation is in $(DOCS)/index.html"
+
+wheel: $(STAMP)
+	rm -rf dist build
+	$(BIN)/python -m build --wheel --outdir dist . >/dev/null
+	@ls dist
+
+# The wheel must be pure Python, and work where nothing else is installed.
+wheel-check: wheel
+	@ls dist/linkwork-*-py3-none-any.whl
+	rm -rf build/wheel-check
+	$(PYTHON) -m venv build/wheel-check
+	build/wheel-check/bin/python -m pip install -qq --disable-pip-version-check dist/linkwork-*-py3-none-any.whl
+	cd build && LINKWORK_CACHE=off wheel-check/bin/python -c \
+	  'import linkwork as lw; k = lw.compile(lambda x: lw.sin(x) * x, {"x": 2}); print(lw.__version__, k([0.5, 1.0]))'
+	cd build && LINKWORK_CACHE=off wheel-check/bin/linkwork cache
+
+clean:
+	rm -rf $(VENV) build dist out docs/_build src/linkwork.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests bench tools docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "linkwork needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo missing)."; \
+	  echo "Name another one: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { \
+	  echo "'$(PYTHON)' lacks venv or pip. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@echo "Making $(VENV) (once, and again when pyproject.toml changes)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) -e ".[dev]"
+	@touch $@
+
+$(DOCS_STAMP): $(STAMP)
+	@$(PIP) -e ".[docs]"
+	@touch $@

@@ -1,0 +1,162 @@
+"""How fast compiled kernels are: `python bench/speed.py [--quick] [--write]`.
+
+Times are without Python: of one state (one lane, states one after the other) and per state of a batch of 4096 in lanes on
+one thread, from and to row-major float64 arrays. The best of many repetitions counts, all kernels taking turns.
+`--write` puts the tables into README.md and docs/design.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import re
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import dynamics
+import numpy as np
+
+from linkwork.ir.program import Program
+from linkwork.passes import lower
+from linkwork.runtime.compiler import OPTIMISED, compile_objects
+from linkwork.runtime.kernel import Kernel
+from linkwork.runtime.threads import using_threads
+from linkwork.targets.cpu import host
+
+ROWS = 4096
+ROOT = Path(__file__).resolve().parents[1]
+
+# What a first experiment of this design reached on the same kind of machine (Zen 4, one core), from arrays already laid
+# out in tiles: ns per state for one state and in 8 lanes. The mass matrix is the upper triangle without zeros.
+FIRST_ATTEMPT = {
+    "iiwa14": {"inverse dynamics": (110, 23), "mass matrix": (96, 21), "forward dynamics": (228, 45)},
+    "solo12": {"inverse dynamics": (267, 57), "mass matrix": (268, 60), "forward dynamics": (617, 107)},
+    "g1": {"inverse dynamics": (930, 223), "mass matrix": (1125, 259), "forward dynamics": (1842, 485)},
+    "talos": {"inverse dynamics": (985, 231), "mass matrix": (1013, 279), "forward dynamics": (1880, 534)},
+}
+
+
+def kernel_of(program: Program, lanes: int) -> Kernel:
+    """The optimised kernel of a lowered program for a number of lanes."""
+    kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(program))
+    objects = compile_objects(program, host(), level=OPTIMISED, lanes=lanes)
+    assert objects is not None
+    kernel._install(objects, tier=2, lanes=lanes)
+    return kernel
+
+
+def caller(kernel: Kernel, rows: int, seed: int = 1) -> Callable[[], Any]:
+    """A call on random row-major arrays of so many rows, the output already there."""
+    rng = np.random.default_rng(seed)
+    inputs = [rng.normal(size=(rows, *a.shape)).astype(kernel.dtype) for a in kernel.inputs]
+    outputs = tuple(np.zeros((rows, *a.shape), kernel.dtype) for a in kernel.outputs)
+    return lambda: kernel.ufunc(*inputs, out=outputs)
+
+
+def best_times(calls: dict[Any, Callable[[], Any]], turns: int) -> dict[Any, float]:
+    """The best time of each call in seconds: they take turns, and in a turn each is called three times after a warm-up."""
+    best = dict.fromkeys(calls, float("inf"))
+    with using_threads(1):
+        for _ in range(turns):
+            for key, call in calls.items():
+                call()
+                for _ in range(3):
+                    start = time.perf_counter()
+                    call()
+                    best[key] = min(best[key], time.perf_counter() - start)
+    return best
+
+
+def clock_rate() -> float:
+    """Cycles per second, from a chain of dependent additions (3 cycles each on Zen 3 and 4, 4 on most others)."""
+    latency = 3 if host().cpu.startswith("znver") else 4
+
+    def chain(x: Any) -> Any:
+        y = x[0]
+        for _ in range(3000):
+            y = y + x[1]
+        return y
+
+    from linkwork.ir.trace import trace
+    from linkwork.passes.dead import drop_dead
+
+    kernel = kernel_of(drop_dead(trace(chain, {"x": 2})), 1)
+    rows = 256
+    seconds = best_times({0: caller(kernel, rows)}, 50)[0]
+    return 3000 * rows * latency / seconds
+
+
+def flops(program: Program) -> int:
+    """Floating-point operations of a program as a processor counts them: two for an fma."""
+    weight = {"fma": 2, "add": 1, "sub": 1, "mul": 1, "div": 1, "sqrt": 1}
+    return sum(weight.get(op, 0) for op, _, _ in program.code)
+
+
+def instructions(program: Program) -> int:
+    """Instructions that a processor has to run: no constants, inputs or signs."""
+    return sum(op not in ("const", "input", "neg") for op, _, _ in program.code)
+
+
+def measure(repetitions: int, dtype: str = "float64") -> tuple[str, dict]:
+    """The table of all robots and programs as Markdown, and the numbers."""
+    lowered = {
+        (robot, name): lower(program, dtype) for robot in FIRST_ATTEMPT for name, program in dynamics.programs(robot).items()
+    }
+    lanes = host().lanes(dtype)
+    calls = {}
+    for key, program in lowered.items():
+        calls[(*key, 1)] = caller(kernel_of(program, 1), ROWS)
+        calls[(*key, lanes)] = caller(kernel_of(program, lanes), ROWS)
+    times = {key: 1e9 * t / ROWS for key, t in best_times(calls, repetitions).items()}
+    clock = clock_rate()
+    roof = clock * 2 * lanes  # flops a second: one multiply-add per lane and cycle (two half-wide units on Zen 4)
+    lines = [
+        f"| robot | | instructions | one state, ns | first attempt | in {lanes} lanes, ns per state | first attempt | share of the roof |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for robot, name in lowered:
+        program = lowered[robot, name]
+        one, wide = times[robot, name, 1], times[robot, name, lanes]
+        before = FIRST_ATTEMPT[robot].get(name)
+        ratio = [f"{b} ({b / t:.2f}×)" if b and dtype == "float64" else "" for b, t in zip(before or (0, 0), (one, wide))]
+        share = flops(program) / (wide * 1e-9) / roof
+        lines.append(
+            f"| {robot} | {name} | {instructions(program)} | {one:.0f} | {ratio[0]} | {wide:.1f} | {ratio[1]} | {share:.0%} |"
+        )
+    lines.append("")
+    lines.append(f"Clock {clock / 1e9:.2f} GHz; roof {roof / 1e9:.0f} Gflop/s a core in {dtype}.")
+    return "\n".join(lines), times
+
+
+def machine_line() -> str:
+    """Machine and date, for every figure that is written down."""
+    return f"{host().cpu}, {platform.system()}, Python {platform.python_version()}, {date.today().isoformat()}"
+
+
+def write_between(path: Path, mark: str, text: str) -> None:
+    """Replace what stands between `<!-- mark:begin -->` and `<!-- mark:end -->` in a file."""
+    old = path.read_text()
+    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+    if begin not in old or end not in old:
+        raise SystemExit(f"{path.name} has no place marked {begin}")
+    new = re.sub(re.escape(begin) + ".*?" + re.escape(end), lambda _: f"{begin}\n{text}\n{end}", old, flags=re.S)
+    path.write_text(new)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--write", action="store_true", help="put the tables into README.md")
+    options = parser.parse_args()
+    table, _ = measure(30 if options.quick else 200)
+    text = f"{table}\n\n`make bench`, {machine_line()}."
+    print(text)
+    if options.write:
+        write_between(ROOT / "README.md", "bench", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The README and the guide are true: their Python runs, and their commands exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/kernels.md")
+
+
+def blocks(page: str, language: str) -> list[tuple[int, str]]:
+    """The number of the line before, and the text, of every block in a language."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.finditer(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [(text[: match.start(1)].count("\n"), match[1]) for match in found]
+
+
+def commands() -> list[str]:
+    lines = [line for page in PAGES for _, text in blocks(page, "console") for line in text.splitlines()]
+    return sorted({line[2:].partition(" #")[0].strip() for line in lines if line.startswith(("$ make", "$ linkwork"))})
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/kernels.md"])
+def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "page"}
+    found = blocks(page, "python")
+    assert found
+    for line, text in found:
+        exec(compile("\n" * line + text, str(ROOT / page), "exec"), names)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_command(command: str, tmp_path: Path) -> None:
+    words = shlex.split(command)
+    if words[0] == "make":
+        if shutil.which("make") is None:
+            pytest.skip("no make")
+        words, folder = [*words, "-n"], ROOT  # say what would be done, and do nothing
+    else:
+        words, folder = [sys.executable, "-m", *words], tmp_path
+    done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/design.md", "docs/conventions.md", "docs/extending.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (ROOT / page).parent.joinpath(link).exists(), link

@@ -1,0 +1,416 @@
+"""The central law: the interpreter, one lane, all lanes, the quick and the optimised tier, and C give the same bits."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from linkwork.ir.builder import Builder
+from linkwork.ir.check import check
+from linkwork.ir.interpret import interpret
+from linkwork.ir.operations import CORE
+from linkwork.ir.program import Array, Loop, Program
+from linkwork.ir.trace import trace
+from linkwork.passes import lower
+from linkwork.passes.dead import drop_dead
+from linkwork.passes.expand import expand
+from linkwork.passes.rebuild import rebuild
+from linkwork.passes.schedule import schedule
+from linkwork.runtime import threads
+from linkwork.runtime.compiler import OPTIMISED, QUICK
+from linkwork.runtime.kernel import Kernel
+from linkwork.targets.cpu import Machine, compile_assembly, compile_object, host, module_texts
+from programs import (
+    DTYPES,
+    allowed_cuts,
+    as_tuple,
+    assert_same,
+    call,
+    core_programs,
+    cut_into,
+    dynamics,
+    every_operation,
+    kernel_of,
+    quick_kernel,
+    same_bits,
+    seeded_program,
+    share_from,
+    states,
+)
+
+ROWS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 1000)
+SOME = 37  # whole tiles of up to 16 lanes, and a partial one
+ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
+both = pytest.mark.parametrize("dtype", DTYPES)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def law(examples: int) -> settings:
+    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def assert_kernel(kernel: Kernel, program: Program, inputs: list[np.ndarray], wanted: object, what: object) -> None:
+    """The kernel gives what is wanted on all rows at once, on the first two, on the last and on a single state."""
+    assert_same(program, call(kernel, inputs), wanted, inputs, what)
+    for rows in (slice(0, 2), slice(-1, None)):
+        some = [a[rows] for a in inputs]
+        assert_same(program, call(kernel, some), tuple(w[rows] for w in as_tuple(wanted)), some, (what, rows))
+    assert_same(program, call(kernel, [a[0] for a in inputs]), tuple(w[0] for w in as_tuple(wanted)), what=(what, "state"))
+
+
+def assert_kernels(program: Program, inputs: list[np.ndarray], *kernels: Kernel) -> None:
+    wanted = interpret(program, *inputs)
+    for number, kernel in enumerate(kernels):
+        assert_kernel(kernel, program, inputs, wanted, f"kernel {number} with {kernel.lanes} lanes")
+
+
+def assert_tiers(program: Program, inputs: list[np.ndarray]) -> None:
+    assert_kernels(program, inputs, quick_kernel(program), kernel_of(program))
+
+
+# generated programs
+
+
+def test_the_generator_reaches_everything() -> None:
+    """Every operation, loops in loops, special numbers, and results that are mostly numbers."""
+    seen: Counter[str] = Counter()
+    rng, numbers = np.random.default_rng(0), []
+
+    def look(program: Program, depth: int) -> None:
+        for op, _, attr in program.code:
+            seen[f"loop{depth}" if op == "loop" else op] += 1
+            if isinstance(attr, Loop):
+                look(attr.body, depth + 1)
+
+    stopped = 0
+    for seed in range(60):
+        program = seeded_program(seed, tame=bool(seed % 2))
+        look(program, 0)
+        inputs = states(program, 20, rng)
+        results = as_tuple(interpret(program, *inputs))
+        numbers += [np.isfinite(r).mean() for r in results]
+        once = tuple(i._replace(attr=replace(i.attr, limit=1)) if i.op == "loop" else i for i in program.code)
+        rest = as_tuple(interpret(replace(program, code=once), *inputs))
+        changed = [~same_bits(a, b).reshape(20, -1).all(axis=1) for a, b in zip(results, rest)]
+        stopped += 0 < np.any(changed, axis=0).mean() < 1
+    assert set(seen) >= {*CORE, "const", "input", "result", "loop0", "loop1"} and min(seen.values()) > 5
+    assert 0.5 < np.mean(numbers) < 0.95
+    assert stopped > 15  # programs in which some rows stop after one step and others go on
+
+
+@both
+def test_interpreter_and_host_kernels(dtype: str) -> None:
+    @law(100)
+    @given(core_programs(dtype), seeds)
+    def holds(program: Program, seed: int) -> None:
+        inputs = states(program, SOME, np.random.default_rng(seed))
+        assert_tiers(program, inputs)
+
+    holds()
+
+
+@both
+def test_interpreter_and_other_levels_and_lanes(dtype: str) -> None:
+    lanes = host().lanes(dtype)
+
+    @law(20)
+    @given(core_programs(dtype), seeds)
+    def holds(program: Program, seed: int) -> None:
+        inputs = states(program, 2 * lanes + 3, np.random.default_rng(seed))
+        kernels = [kernel_of(program, QUICK, 1), kernel_of(program, OPTIMISED, 1), kernel_of(program, QUICK, lanes)]
+        assert_kernels(program, inputs, *kernels, kernel_of(program, OPTIMISED, 2 * lanes, single=False))
+
+    holds()
+
+
+AVX2 = Machine(host().triple, "x86-64-v3", "+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe")
+SSE2 = Machine(host().triple, "x86-64", "")
+
+
+@pytest.mark.skipif(not ON_X86, reason="needs an x86-64 processor")
+@pytest.mark.parametrize(
+    "machine, dtype, lanes",
+    [
+        (AVX2, "float64", 4),
+        (AVX2, "float64", 8),
+        (AVX2, "float32", 8),
+        (SSE2, "float64", 2),
+        (SSE2, "float32", 4),
+    ],
+    ids=lambda x: x.cpu if isinstance(x, Machine) else str(x),
+)
+def test_interpreter_and_older_machines(machine: Machine, dtype: str, lanes: int) -> None:
+    if machine is AVX2 and not {"+avx2", "+fma"} <= set(host().features.split(",")):
+        pytest.skip("this processor has no AVX2")
+
+    @law(15)
+    @given(core_programs(dtype), seeds)
+    def holds(program: Program, seed: int) -> None:
+        inputs = states(program, SOME, np.random.default_rng(seed))
+        assert_kernels(program, inputs, kernel_of(program, OPTIMISED, lanes, machine))
+
+    holds()
+    program = every_operation(dtype)
+    inputs = states(program, 4000, np.random.default_rng(8))
+    kernels = [kernel_of(program, level, lanes, machine, single=level == OPTIMISED) for level in (QUICK, OPTIMISED)]
+    assert_kernels(program, inputs, *kernels)
+
+
+@both
+def test_every_operation_on_many_states(dtype: str) -> None:
+    program = every_operation(dtype)
+    inputs = states(program, 20_000, np.random.default_rng(9))
+    assert_tiers(program, inputs)
+
+
+# batches, threads, neighbours
+
+
+@cache
+def forward_dynamics(dtype: str) -> Program:
+    robot = dynamics()
+    return lower(trace(robot.forward_dynamics("iiwa14"), {"q": 7, "v": 7, "tau": 7}), dtype)
+
+
+def collatz(dtype: str) -> Program:
+    """Loops whose rows stop at very different times, one inside the other, with outer values."""
+
+    def inner() -> Program:  # halve until below the outer value
+        b = Builder(dtype)
+        x, least = b.input(0, 0), b.input(1, 0)
+        half = b.apply("mul", x, b.constant(0.5))
+        return body(b, 1, 1, [half], b.apply("lt", least, half))
+
+    def outer() -> Program:
+        b = Builder(dtype)
+        n, total, least = b.input(0, 0), b.input(0, 1), b.input(1, 0)
+        (small,) = b.loop(Loop(inner(), 1, 12), [b.apply("fma", n, n, total), least])
+        n = b.apply("sub", n, b.constant(1.0))
+        return body(b, 2, 1, [n, b.apply("add", total, small)], b.apply("lt", b.constant(0.0), n))
+
+    def body(b: Builder, states: int, outer: int, after: list[int], again: int) -> Program:
+        inputs, outputs = [Array("state", (states,)), Array("outer", (outer,))], [Array("state", (states,)), Array("again", ())]
+        return b.finish("step", inputs, outputs, [after, [again]])
+
+    b = Builder(dtype)
+    n, least = b.input(0, 0), b.input(1, 0)
+    results = b.loop(Loop(outer(), 2, 40), [n, b.constant(0.1), least])
+    return b.finish("collatz", [Array("n", ()), Array("least", ())], [Array("out", (2,))], [results])
+
+
+def collatz_states(dtype: str, rows: int, rng: np.random.Generator) -> list[np.ndarray]:
+    n = rng.integers(0, 41, rows).astype(dtype)
+    least = rng.uniform(0.001, 10.0, rows).astype(dtype)
+    for x in (n, least):
+        x[rng.random(rows) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
+    return [n, least]
+
+
+def long_program(dtype: str) -> Program:
+    return seeded_program(3, dtype, 400, tame=True, keep=60)
+
+
+@cache
+def fixed(name: str, dtype: str) -> tuple[Program, Kernel, Kernel, list[np.ndarray], object]:
+    """A program, its kernels of both tiers, 1000 states and what the interpreter makes of them."""
+    rng = np.random.default_rng(4)
+    program = {"dynamics": forward_dynamics, "collatz": collatz, "long": long_program}[name](dtype)
+    inputs = collatz_states(dtype, 1000, rng) if name == "collatz" else states(program, 1000, rng)
+    wanted = interpret(program, *inputs)
+    return program, quick_kernel(program), kernel_of(program), inputs, wanted
+
+
+names = pytest.mark.parametrize("name", ["dynamics", "collatz", "long"])
+
+
+@both
+@names
+def test_any_number_of_rows_and_threads(name: str, dtype: str) -> None:
+    program, quick, optimised, inputs, wanted = fixed(name, dtype)
+    assert 0.3 < np.mean([np.isfinite(w).mean() for w in as_tuple(wanted)])
+    for rows in ROWS:
+        some, want = [a[:rows] for a in inputs], tuple(w[:rows] for w in as_tuple(wanted))
+        for kernel in (quick, optimised):
+            for number in (1, 2):
+                for least in (1, 1 << 60):  # rows from which on threads share
+                    got = call(share_from(kernel, least), some, threads=number)
+                    assert_same(program, got, want, some, (rows, number, least, kernel.lanes))
+
+
+@both
+def test_threads_really_share(dtype: str) -> None:
+    """Batches from the threshold on are shared, and smaller ones are not."""
+    program, _, kernel, inputs, wanted = fixed("long", dtype)
+    with mock.patch.object(threads, "_workers", wraps=threads._workers) as workers:
+        got = call(share_from(kernel, 64), inputs, threads=2)
+        call(kernel, [a[:63] for a in inputs], threads=2)
+    assert_same(program, got, wanted, inputs)
+    workers.assert_called_once_with(1)  # one helper beside this thread
+
+
+@both
+@names
+def test_rows_do_not_depend_on_their_neighbours(name: str, dtype: str) -> None:
+    """A row's result in a batch is that of the row alone, whatever stands beside it and however long that iterates."""
+    program, quick, optimised, inputs, wanted = fixed(name, dtype)
+
+    @law(40)
+    @given(seeds, st.sampled_from([np.nan, np.inf, -np.inf, 0.0, 1e30, None]), st.integers(1, 40))
+    def holds(seed: int, neighbour: float | None, rows: int) -> None:
+        rng = np.random.default_rng(seed)
+        chosen = rng.integers(0, 1000, rows)
+        some = [a[chosen] for a in inputs]
+        kept = rng.random(rows) < 0.5
+        if neighbour is not None:
+            for a in some:
+                a[~kept] = neighbour
+        want = tuple(w[chosen[kept]] for w in as_tuple(wanted))
+        for kernel in (quick, optimised):
+            got = as_tuple(call(kernel, some))
+            assert_same(program, tuple(g[kept] for g in got), want, [a[kept] for a in some], (seed, kernel.lanes))
+
+    holds()
+
+
+@both
+def test_rows_of_generated_programs_stand_alone(dtype: str) -> None:
+    @law(20)
+    @given(core_programs(dtype), seeds)
+    def holds(program: Program, seed: int) -> None:
+        inputs = states(program, 21, np.random.default_rng(seed))
+        kernel = kernel_of(program)
+        together = call(kernel, inputs)
+        for row in range(21):
+            alone = [a[row] for a in inputs]
+            assert_same(program, call(kernel, alone), tuple(t[row] for t in as_tuple(together)), what=f"row {row}")
+            assert_same(program, interpret(program, *alone), tuple(t[row] for t in as_tuple(together)), what=f"row {row}")
+
+    holds()
+
+
+@both
+def test_strided_and_broadcast_batches(dtype: str) -> None:
+    program, _, kernel, inputs, wanted = fixed("long", dtype)
+    backwards = [np.asfortranarray(a[:100])[::-3] for a in inputs]
+    assert_same(program, call(kernel, backwards), tuple(w[:100][::-3] for w in as_tuple(wanted)), backwards)
+    same = [np.broadcast_to(a[5], (2, 9, *a.shape[1:])) for a in inputs]
+    want = tuple(np.broadcast_to(w[5], (2, 9, *w.shape[1:])) for w in as_tuple(wanted))
+    assert_same(program, call(kernel, same), want, same)
+
+
+# passes
+
+
+EXACT = {
+    "drop_dead": drop_dead,
+    "expand": expand,
+    "schedule": schedule,
+    "cut": lambda p: cut_into(p, 8),
+    "rebuild": lambda p: rebuild(p, lambda *_: None),
+    "all but order_sums": lambda p: cut_into(schedule(drop_dead(expand(drop_dead(p)))), 8),
+}
+
+
+@both
+@pytest.mark.parametrize("name", EXACT)
+def test_passes_keep_every_bit(name: str, dtype: str) -> None:
+    @law(40)
+    @given(core_programs(dtype, 50), seeds)
+    def holds(program: Program, seed: int) -> None:
+        inputs = states(program, 16, np.random.default_rng(seed))
+        after = check(EXACT[name](program), core_only=True)
+        assert_same(program, interpret(after, *inputs), interpret(program, *inputs), inputs, after)
+
+    holds()
+
+
+@both
+def test_kernels_of_lowered_programs(dtype: str) -> None:
+    """`lower` decides how sums round; from then on all targets agree."""
+
+    @law(15)
+    @given(core_programs("float64", 60), seeds)
+    def holds(program: Program, seed: int) -> None:
+        lowered = lower(program, dtype)
+        inputs = states(lowered, SOME, np.random.default_rng(seed))
+        assert_tiers(lowered, inputs)
+
+    holds()
+
+
+# cuts
+
+
+@both
+def test_cuts_keep_every_bit(dtype: str) -> None:
+    cuts = 0
+    for seed in range(8):
+        program = cut_into(seeded_program(seed, dtype, 100, tame=True, keep=6), 8 + 4 * seed)
+        cuts += len(program.cuts)
+        inputs = states(program, SOME, np.random.default_rng(seed))
+        assert_tiers(program, inputs)
+    assert cuts > 8
+
+
+@both
+def test_every_cut_that_is_allowed(dtype: str) -> None:
+    """Cut before every instruction that no condition or loop crosses: parts of one instruction, parts of none alive."""
+    cuts = 0
+    for seed in (1, 2, 5):
+        program = seeded_program(seed, dtype, 60, tame=True, keep=20)
+        program = replace(program, cuts=allowed_cuts(program))
+        cuts += len(program.cuts)
+        inputs = states(program, SOME, np.random.default_rng(seed))
+        assert_tiers(program, inputs)
+    assert cuts > 40
+
+
+@both
+def test_forward_dynamics_with_cuts(dtype: str) -> None:
+    program = cut_into(forward_dynamics(dtype), 200)
+    assert len(program.cuts) >= 4
+    _, _, _, inputs, wanted = fixed("dynamics", dtype)
+    inputs, wanted = [a[:100] for a in inputs], tuple(w[:100] for w in as_tuple(wanted))
+    for kernel in (quick_kernel(program), kernel_of(program)):
+        assert_kernel(kernel, program, inputs, wanted, kernel.lanes)
+
+
+# machines we cannot run on
+
+
+def with_everything(dtype: str) -> list[Program]:
+    return [every_operation(dtype), collatz(dtype), replace(long_program(dtype), cuts=(100, 200))]
+
+
+@pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "arm64-apple-macosx13"])
+@pytest.mark.parametrize("dtype, lanes", [("float64", 1), ("float64", 2), ("float32", 1), ("float32", 4)])
+def test_arm_code_can_be_made(triple: str, dtype: str, lanes: int) -> None:
+    machine = Machine(triple, "generic", "+neon")
+    assert machine.lanes(dtype) == (2 if dtype == "float64" else 4)
+    assembly = assemble(machine, with_everything(dtype)[:2], lanes)
+    assert ("fmadd" in assembly) and (lanes == 1 or "fmla" in assembly)
+    assert "bl\tfma" not in assembly and "bl\t_fma" not in assembly  # one instruction, no call
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_windows_code_can_be_made(dtype: str) -> None:
+    machine = Machine("x86_64-pc-windows-msvc", "x86-64-v3", AVX2.features)
+    assert "vfmadd" in assemble(machine, with_everything(dtype)[:2], machine.lanes(dtype))
+
+
+def assemble(machine: Machine, programs: list[Program], lanes: int) -> str:
+    """Assembly of all modules; their objects are made too, and are not empty."""
+    text = ""
+    for program in programs:
+        for module in module_texts(program, lanes):
+            text += compile_assembly(module, machine, level=OPTIMISED)
+            assert len(compile_object(module, machine, level=QUICK)) > 100
+    return text
