@@ -34,9 +34,9 @@ def chain(bodies: int) -> str:
 
 def one(bodies: int) -> None:
     """Trace, compile and call in this process, and print the times."""
-    import dynamics
     import numpy as np
 
+    import dynamics
     import linkwork as lw
 
     start = time.perf_counter()

@@ -16,9 +16,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import dynamics
 import numpy as np
 
+import dynamics
 from linkwork.ir.program import Program
 from linkwork.passes import lower
 from linkwork.runtime.compiler import OPTIMISED, compile_objects

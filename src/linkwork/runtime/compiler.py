@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import queue
+import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,8 +14,10 @@ from typing import Any
 
 from linkwork.ir.program import Program
 from linkwork.runtime.cache import Cache, make_key
+from linkwork.runtime.native import Code
 from linkwork.targets.cpu import NDARRAY_DATA, Machine, compile_object, module_texts
 
+_llvm = threading.Lock()  # held while LLVM works
 QUICK, OPTIMISED = 0, 2  # LLVM's levels of code generation
 
 
@@ -48,16 +51,25 @@ def compile_objects(
     for text in module_texts(program, lanes, single=single):
         if stop():
             return None
-        objects.append(compile_object(text, machine, level=level))
+        with _llvm:
+            objects.append(compile_object(text, machine, level=level))
     return objects
 
 
+def load_code(objects: Sequence[bytes], names: Sequence[str]) -> Code:
+    """Machine code in memory from object code."""
+    with _llvm:
+        return Code(objects, names)
+
+
 def split_objects(header: dict[str, Any], blob: bytes) -> list[bytes]:
-    """The objects of a cache entry."""
+    """The objects of a cache entry; ValueError where header and blob do not belong together."""
     objects, place = [], 0
     for size in header["objects"]:
         objects.append(blob[place : place + size])
         place += size
+    if place != len(blob):
+        raise ValueError(f"objects of {place} bytes in a blob of {len(blob)}")
     return objects
 
 
@@ -67,37 +79,61 @@ def join_objects(objects: Sequence[bytes]) -> tuple[list[int], bytes]:
 
 
 class Background:
-    """One thread that compiles what can wait, in order. It stops between two modules when Python exits."""
+    """One thread that compiles what can wait, in order, and ends when nothing is left.
+
+    When Python exits it stops between two modules. A forked child takes over what its parent had not finished.
+    """
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._jobs: deque[Callable[[], None]] = deque()  # the first one is being worked on
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._stopping = False
+        self._start_anew()
+        atexit.register(self._finish)
+        if hasattr(os, "register_at_fork"):
+            # No fork while LLVM works: the child would inherit its locks, and nobody to release them.
+            os.register_at_fork(before=_llvm.acquire, after_in_parent=_llvm.release, after_in_child=self._after_fork)
 
     def submit(self, job: Callable[[], None]) -> None:
         """Run a job later. A job must not raise."""
         with self._lock:
-            if self._thread is None:
-                # A daemon, but joined at exit: ending the process while LLVM works would crash it.
-                self._thread = threading.Thread(target=self._work, name="linkwork-compiler", daemon=True)
-                self._thread.start()
-                atexit.register(self._finish)
-        self._jobs.put(job)
+            self._jobs.append(job)
+            self._ensure_thread()
 
     def stopping(self) -> bool:
         """Whether jobs should give up."""
-        return self._stopping.is_set()
+        return self._stopping
+
+    def _start_anew(self) -> None:
+        self._lock = threading.Lock()
+        self._thread = None
+
+    def _ensure_thread(self) -> None:
+        if self._thread is None and not self._stopping:
+            # A daemon, but joined at exit: ending the process while LLVM works would crash it.
+            self._thread = threading.Thread(target=self._work, name="linkwork-compiler", daemon=True)
+            self._thread.start()
 
     def _work(self) -> None:
-        while not self.stopping():
-            self._jobs.get()()
+        while True:
+            self._jobs[0]()
+            with self._lock:
+                self._jobs.popleft()
+                if not self._jobs or self._stopping:
+                    self._thread = None
+                    return
 
     def _finish(self) -> None:
-        self._stopping.set()
-        self._jobs.put(lambda: None)
-        assert self._thread is not None
-        self._thread.join()
+        self._stopping = True
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _after_fork(self) -> None:
+        _llvm.release()
+        self._start_anew()
+        if self._jobs:
+            self._ensure_thread()
 
 
 background = Background()

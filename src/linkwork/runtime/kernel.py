@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import keyword
+import os
 import threading
 from typing import Any
 
@@ -21,6 +22,7 @@ from linkwork.runtime.compiler import (
     default_cache,
     join_objects,
     kernel_key,
+    load_code,
     split_objects,
 )
 from linkwork.runtime.native import Code, make_gufunc
@@ -86,7 +88,7 @@ class Kernel:
 
     def _install(self, objects: list[bytes], *, tier: int, lanes: int) -> None:
         """Load code and let all calls from now on use it."""
-        code = Code(objects, EXPORTS)
+        code = load_code(objects, EXPORTS)
         self._codes.append(code)
         self._data[0] = code.address["run"]  # one aligned word: calls under way see the old or the new one
         if self.tier == 0:
@@ -111,13 +113,15 @@ def _make_call(kernel: Kernel) -> Any:
     """The function behind `kernel(...)`, written for its arguments: Python then passes them on without packing them."""
     names = [a.name + "_" * (keyword.iskeyword(a.name) or a.name in ("self", "out", "threads")) for a in kernel.inputs]
     given = ", ".join(names)
+    # one output goes on by position, which NumPy takes sooner than by name
+    place = "out[0] if type(out) is tuple and len(out) == 1 else out" if len(kernel.outputs) == 1 else "out=out"
     text = f"""
 def __call__(self, {given}, out=None, threads=None):
     try:
-        if threads is not None:
-            with using_threads(checked_threads(threads)):
-                return ufunc({given}) if out is None else ufunc({given}, out=out)
-        return ufunc({given}) if out is None else ufunc({given}, out=out)
+        if threads is None:
+            return ufunc({given}) if out is None else ufunc({given}, {place})
+        with using_threads(checked_threads(threads)):
+            return ufunc({given}) if out is None else ufunc({given}, {place})
     except (TypeError, ValueError) as error:
         raise explain(self, ({given},), out, error) from None
 """
@@ -137,6 +141,15 @@ def __call__(self, {given}, out=None, threads=None):
 
 _kernels: dict[tuple[str, str], Kernel] = {}  # kept for good: ufuncs do not keep the code alive that they call
 _making = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _making
+    _making = threading.Lock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def build_kernel(program: Program, dtype: str = "float64", *, wait: bool = False, cache: Cache | None = None) -> Kernel:
@@ -161,9 +174,12 @@ def _make(program: Program, machine: Machine, cache: Cache) -> Kernel:
     lanes = machine.lanes(program.dtype)
     stored = cache.load(key)
     if stored is not None:
-        kernel = _empty_kernel(program, stored.header["size"])
-        kernel._install(split_objects(stored.header, stored.blob), tier=2, lanes=lanes)
-        return kernel
+        try:
+            kernel = _empty_kernel(program, stored.header["size"])
+            kernel._install(split_objects(stored.header, stored.blob), tier=2, lanes=lanes)
+            return kernel
+        except (KeyError, TypeError, ValueError, RuntimeError):
+            pass  # whole, but not what this version stores: make it anew
 
     lowered = lower(program, program.dtype)
     kernel = _empty_kernel(program, len(lowered))
