@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import dynamics
 import numpy as np
-from speed import best_times, caller, kernel_of
 
+import dynamics
 from linkwork.passes import lower
 from linkwork.runtime.threads import using_threads
 from linkwork.targets.cpu import host
+from speed import best_times, caller, kernel_of
 
 
 def per_call(calls: dict[str, Callable[[], Any]], turns: int = 40, number: int = 3000) -> dict[str, float]:

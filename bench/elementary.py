@@ -10,8 +10,7 @@ this too.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import mpmath as mp
@@ -178,6 +177,22 @@ def sweep(name: str, dtype: str, count: int, seed: int = 1) -> Iterator[Points]:
         yield Points("near sqrt(2) 2**n", (_near(borders, rng, dtype),))
 
 
+def table(points: int, only: Sequence[str] = NAMES, seed: int = 1) -> str:
+    """The Markdown table of the worst error of each function, with so many points per function and dtype."""
+    lines = ["| function | dtype | points | worst error, ulp | at | range of the worst |", "| --- " * 6 + "|"]
+    for name in only:
+        for dtype in DTYPES:
+            run, count = program(name, dtype), 0
+            finds = []
+            for part in sweep(name, dtype, points, seed):
+                finds.append((worst(name, part, dtype, run), part.label))
+                count += len(part.args[0])
+            found, label = max(finds, key=lambda f: f[0].error)
+            at = ", ".join(f"{a!r}" for a in found.args)
+            lines.append(f"| {name} | {dtype} | {count} | {found.error:.3f} | {at} | {label} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -185,15 +200,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES, help="functions to measure")
     options = parser.parse_args()
-    print(f"{'function':9}{'dtype':9}{'range':30}{'points':>9}  {'ulp':6}at")
-    for dtype in DTYPES:
-        for name in options.only:
-            start, run = time.perf_counter(), program(name, dtype)
-            for points in sweep(name, dtype, options.points, options.seed):
-                found = worst(name, points, dtype, run)
-                at = ", ".join(f"{a!r}" for a in found.args)
-                print(f"{name:9}{dtype:9}{points.label:30}{len(points.args[0]):9}  {found.error:<6.3f}{at}", flush=True)
-            print(f"{'':27}{len(run)} instructions, {time.perf_counter() - start:.1f} s", flush=True)
+    print(table(options.points, options.only, options.seed))
 
 
 if __name__ == "__main__":

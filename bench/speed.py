@@ -1,19 +1,13 @@
-"""How fast compiled kernels are: `python bench/speed.py [--quick] [--write]`.
+"""How fast compiled kernels are: `python bench/speed.py`.
 
 Times are without Python: of one state (one lane, states one after the other) and per state of a batch of 4096 in lanes on
-one thread, from and to row-major float64 arrays. The best of many repetitions counts, all kernels taking turns.
-`--write` puts the tables into README.md and docs/design.md.
+one thread, from and to row-major arrays. The best of many repetitions counts, all kernels taking turns.
 """
 
 from __future__ import annotations
 
-import argparse
-import platform
-import re
 import time
 from collections.abc import Callable
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +21,6 @@ from linkwork.runtime.threads import using_threads
 from linkwork.targets.cpu import host
 
 ROWS = 4096
-ROOT = Path(__file__).resolve().parents[1]
 
 # What a first experiment of this design reached on the same kind of machine (Zen 4, one core), from arrays already laid
 # out in tiles: ns per state for one state and in 8 lanes. The mass matrix is the upper triangle without zeros.
@@ -100,8 +93,8 @@ def instructions(program: Program) -> int:
     return sum(op not in ("const", "input", "neg") for op, _, _ in program.code)
 
 
-def measure(repetitions: int, dtype: str = "float64") -> tuple[str, dict]:
-    """The table of all robots and programs as Markdown, and the numbers."""
+def table(turns: int, dtype: str = "float64") -> str:
+    """The Markdown table of all robots and programs."""
     lowered = {
         (robot, name): lower(program, dtype) for robot in FIRST_ATTEMPT for name, program in dynamics.programs(robot).items()
     }
@@ -110,53 +103,27 @@ def measure(repetitions: int, dtype: str = "float64") -> tuple[str, dict]:
     for key, program in lowered.items():
         calls[(*key, 1)] = caller(kernel_of(program, 1), ROWS)
         calls[(*key, lanes)] = caller(kernel_of(program, lanes), ROWS)
-    times = {key: 1e9 * t / ROWS for key, t in best_times(calls, repetitions).items()}
+    times = {key: 1e9 * t / ROWS for key, t in best_times(calls, turns).items()}
     clock = clock_rate()
-    roof = clock * 2 * lanes  # flops a second: one multiply-add per lane and cycle (two half-wide units on Zen 4)
-    lines = [
-        f"| robot | | instructions | one state, ns | first attempt | in {lanes} lanes, ns per state | first attempt | share of the roof |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for robot, name in lowered:
-        program = lowered[robot, name]
+    roof = clock * 2 * lanes  # flops a second: one multiply-add per lane and cycle, as with two half-wide units on Zen 4
+    compare = dtype == "float64"
+    head = ["robot", "", "instructions", "one state, ns", f"in {lanes} lanes, ns per state", "share of the roof"]
+    head += ["first attempt: one state", "in lanes"] if compare else []
+    lines = [_row(head), _row(["---"] * len(head))]
+    for (robot, name), program in lowered.items():
         one, wide = times[robot, name, 1], times[robot, name, lanes]
-        before = FIRST_ATTEMPT[robot].get(name)
-        ratio = [f"{b} ({b / t:.2f}×)" if b and dtype == "float64" else "" for b, t in zip(before or (0, 0), (one, wide))]
         share = flops(program) / (wide * 1e-9) / roof
-        lines.append(
-            f"| {robot} | {name} | {instructions(program)} | {one:.0f} | {ratio[0]} | {wide:.1f} | {ratio[1]} | {share:.0%} |"
-        )
-    lines.append("")
-    lines.append(f"Clock {clock / 1e9:.2f} GHz; roof {roof / 1e9:.0f} Gflop/s a core in {dtype}.")
-    return "\n".join(lines), times
+        cells = [robot, name, str(instructions(program)), f"{one:.0f}", f"{wide:.1f}", f"{share:.0%}"]
+        if compare:
+            before = FIRST_ATTEMPT[robot].get(name)
+            cells += [f"{b} ({b / t:.2f}×)" for b, t in zip(before, (one, wide))] if before else ["", ""]
+        lines.append(_row(cells))
+    return "\n".join([*lines, "", f"Clock {clock / 1e9:.2f} GHz; the roof is {roof / 1e9:.0f} Gflop/s a core in {dtype}."])
 
 
-def machine_line() -> str:
-    """Machine and date, for every figure that is written down."""
-    return f"{host().cpu}, {platform.system()}, Python {platform.python_version()}, {date.today().isoformat()}"
-
-
-def write_between(path: Path, mark: str, text: str) -> None:
-    """Replace what stands between `<!-- mark:begin -->` and `<!-- mark:end -->` in a file."""
-    old = path.read_text()
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-    if begin not in old or end not in old:
-        raise SystemExit(f"{path.name} has no place marked {begin}")
-    new = re.sub(re.escape(begin) + ".*?" + re.escape(end), lambda _: f"{begin}\n{text}\n{end}", old, flags=re.S)
-    path.write_text(new)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--write", action="store_true", help="put the tables into README.md")
-    options = parser.parse_args()
-    table, _ = measure(30 if options.quick else 200)
-    text = f"{table}\n\n`make bench`, {machine_line()}."
-    print(text)
-    if options.write:
-        write_between(ROOT / "README.md", "bench", text)
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":
-    main()
+    print(table(60))

@@ -15,21 +15,6 @@ from linkwork.ir.program import Array, Loop, Program
 from linkwork.ir.trace import trace
 
 
-def every_operation() -> Program:
-    """Each operation of the core on three scalars, conditions as 1 and 0."""
-    b = Builder()
-    reals = [b.input(k, 0) for k in range(3)]
-    conditions = [b.put("lt", (reals[0], reals[1])), b.put("le", (reals[1], reals[2]))]
-    one, zero = b.constant(1.0), b.constant(0.0)
-    results = []
-    for op in CORE.values():
-        pools = {"real": iter(reals), BOOL: iter(conditions)}
-        value = b.put(op.name, tuple(next(pools[kind]) for kind in op.takes))
-        results.append(b.put("select", (value, one, zero)) if op.gives == BOOL else value)
-    inputs, outputs = [Array(n, ()) for n in "abc"], [Array("out", (len(results),))]
-    return check(b.finish("ops", inputs, outputs, [results]), core_only=True)
-
-
 def products(q: Any, v: Any, k: Any) -> dict[str, Any]:
     """Sums of products, whose rounding differs where one is fused with a sum."""
     return {"out": q * v + k * q[::-1] - v * 0.3, "dot": q @ v, "norm": lw.sqrt(abs(q @ q - v @ v)), "keep": v[::-1]}
@@ -100,70 +85,9 @@ def awkward_names() -> Program:
     return trace(lambda *xs: {"register": lw.sqrt(abs(sum(xs))), "I": xs[0] * 2.0}, shapes, name="sin")
 
 
-def tangle(count: int, seed: int = 1) -> Program:
-    """A random program with far references, conditions and now and then a loop; its numbers stay moderate."""
-    rng = np.random.default_rng(seed)
-    b = Builder()
-    reals = [b.input(0, k) for k in range(6)]
-    bools = [b.put("lt", (reals[0], reals[1]))]
-    half = b.constant(0.5)
-    loop = Loop(_tangle_body(), states=2, limit=7)
-
-    def pick(kind: str) -> int:  # mostly near, sometimes far back
-        pool = bools if kind == BOOL else reals
-        return pool[-1 - int(min(len(pool) - 1, rng.pareto(0.7) * 3))]
-
-    plain = [
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "neg",
-        "abs",
-        "sqrt",
-        "rint",
-        "fma",
-        "min",
-        "max",
-        "lt",
-        "and",
-        "not",
-        "select",
-    ]
-    while len(b.code) < count:
-        if rng.random() < 0.01:
-            reals += b.loop(loop, [pick("real") for _ in range(3)])
-            continue
-        op = plain[rng.integers(len(plain))]
-        args = [pick(kind) for kind in CORE[op].takes]
-        if op == "sqrt":
-            args = [b.put("abs", tuple(args))]
-        if op in ("mul", "fma"):
-            args[0] = b.put("max", (b.put("min", (args[0], half)), b.put("neg", (half,))))
-        (bools if CORE[op].gives == BOOL else reals).append(b.put(op, tuple(args)))
-    kept = reals[:: len(reals) // 40]
-    return check(b.finish("tangle", [Array("x", (6,))], [Array("y", (len(kept),))], [kept]), core_only=True)
-
-
-def _tangle_body() -> Program:
-    b = Builder()
-    x, y, outer = b.input(0, 0), b.input(0, 1), b.input(1, 0)
-    x = b.put("fma", (x, b.constant(0.5), outer))
-    y = b.put("sub", (y, b.constant(1.0)))
-    go_on = b.put("lt", (b.constant(0.25), y))
-    inputs = [Array("state", (2,)), Array("outer", (1,))]
-    return b.finish("step", inputs, [Array("state", (2,)), Array("again", ())], [[x, y], [go_on]])
-
-
-_POSITIVE = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 0.49999999999999994, 1e-3, 7.25, 126.0, 127.0, 128.0, 1022.5, 1023.0, 1e30]
-_POSITIVE += [2.0**23 - 0.5, 2.0**22 + 0.5, 2.0**52 - 0.5, 2.0**51 + 0.5, 2.0**23 + 1, 2.0**52 + 1]
-_POSITIVE += [1.2e-38, 1e-45, 2e-308, 5e-324, 3e38, 1.7e308]
-SPECIAL = [s * x for x in _POSITIVE for s in (1, -1)] + [np.inf, -np.inf, np.nan]
-
-
-def random_bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    kind = np.dtype(dtype)
-    return rng.integers(0, 256, (*shape, kind.itemsize), dtype=np.uint8).view(kind)[..., 0]
+def tangle(count: int) -> Program:
+    """A long random program with far references, conditions and now and then a loop; its numbers stay moderate."""
+    return seeded_program(1, size=count, keep=40, depth=1, tame=True, name="tangle")
 
 
 def rows_for(program: Program, count: int) -> list[np.ndarray]:

@@ -50,7 +50,8 @@ def _look(kernel: Kernel, spec: Array, value: Any) -> tuple[np.ndarray, Exceptio
         array = np.asarray(value)
     except Exception as error:
         return np.empty(0), ShapeError(f"{kernel.name}: {spec.name} is no array: {error}")
-    if array.dtype == object or not np.can_cast(array.dtype, kernel.dtype, "safe"):
+    weak = type(value) in (bool, int, float) and array.dtype != object  # NumPy fits plain numbers to the kernel
+    if array.dtype == object or not (weak or np.can_cast(array.dtype, kernel.dtype, "safe")):
         fitting = np.can_cast(array.dtype, kernel.dtype, "same_kind") and array.dtype != object
         hint = f"convert it with .astype({kernel.dtype!r})" if fitting else "real numbers are needed"
         return array, DtypeError(f"{kernel.name}: {spec.name} has dtype {array.dtype}, the kernel {kernel.dtype}: {hint}")

@@ -107,14 +107,13 @@ class Sharer:
         batch, failure = None, None
         while batch is None or not batch.finished:
             try:
-                if batch is None:
+                if batch is None and failure is None:
                     batch = self._plan(args, dims, steps, data)
                     batch.call_helpers()
+                batch = batch or _Batch(_run_of(data), [(args, dims, steps, data)], 0)
                 batch.finish()
             except BaseException as error:
                 failure = error
-                if batch is None:
-                    batch = _Batch(_run_of(data), [(args, dims, steps, data)], 0)
         if failure is not None:
             raise failure  # Python reports it as ignored
 

@@ -1,0 +1,59 @@
+"""All measurements: `python bench/run.py [--quick] [--write]`. `--write` puts the tables into README.md and docs/performance.md."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import re
+from datetime import date
+from pathlib import Path
+
+import calls
+import elementary
+import soon
+import speed
+from linkwork.targets.cpu import host
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def machine_line(command: str) -> str:
+    """Where a figure comes from: command, machine and date."""
+    return f"`{command}`, one core of {host().cpu}, {platform.system()}, Python {platform.python_version()}, {date.today()}."
+
+
+def write_between(path: Path, mark: str, text: str) -> None:
+    """Replace what stands between `<!-- mark:begin -->` and `<!-- mark:end -->` in a file."""
+    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+    old = path.read_text()
+    if begin not in old or end not in old:
+        raise SystemExit(f"{path.name} has no place marked {begin}")
+    pattern = re.escape(begin) + ".*?" + re.escape(end)
+    path.write_text(re.sub(pattern, lambda _: f"{begin}\n{text}\n{end}", old, flags=re.DOTALL))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions, sizes and points")
+    parser.add_argument("--write", action="store_true", help="put the tables into README.md and docs/performance.md")
+    options = parser.parse_args()
+    quick = options.quick
+    tables = {
+        "speed": lambda: speed.table(10 if quick else 60),
+        "float32": lambda: speed.table(10 if quick else 30, "float32"),
+        "calls": calls.overhead_table,
+        "threads": calls.threads_table,
+        "soon": lambda: soon.table([1000, 10000] if quick else [1000, 10000, 50000, 100000, 200000]),
+        "elementary": lambda: elementary.table(20_000 if quick else 1_000_000),
+    }
+    for mark, make in tables.items():
+        text = f"{make()}\n\n{machine_line('make bench')}"
+        print(f"\n{text}\n", flush=True)
+        if options.write:
+            write_between(ROOT / "docs" / "performance.md", mark, text)
+            if mark == "speed":
+                write_between(ROOT / "README.md", "bench", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,322 @@
+"""Bound calls: the same results on arrays fixed in advance, kept alive, and refused where they would not be safe."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import sys
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.runtime import kernel as module
+from linkwork.runtime.bound import Bound
+from linkwork.runtime.cache import Cache
+from linkwork.runtime.compiler import OPTIMISED
+
+
+def mixed(a: Any, s: Any, m: Any) -> dict[str, Any]:
+    return {"y": m @ a * s, "n": (a * a).sum(), "p": np.outer(a, a) + s}
+
+
+def steep(x: Any) -> Any:
+    """More instructions than are optimised at once."""
+    for k in range(12):
+        x = lw.sin(x) * (1.0 + k) + x[::-1]
+    return x
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Any:
+    return lw.compile(mixed, inputs={"a": 3, "s": (), "m": (2, 3)})
+
+
+@pytest.fixture(scope="module")
+def double() -> Any:
+    return lw.compile(lambda x: x[::-1] * 2.0, inputs={"x": 4})
+
+
+def arrays(rows: int | None = None, dtype: str = "f8") -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    batch = () if rows is None else (rows,)
+    return [np.asarray(rng.integers(-9, 10, (*batch, *core))).astype(dtype) for core in ((3,), (), (2, 3))]
+
+
+def same(found: Any, expected: Any) -> None:
+    for f, e in zip(found, expected, strict=True):
+        assert f.shape == np.shape(e)
+        np.testing.assert_array_equal(f, e)
+
+
+def unaligned(*shape: int) -> np.ndarray:
+    array = np.zeros(8 * int(np.prod(shape)) + 1, np.uint8)[1:].view(np.float64).reshape(shape)
+    assert not array.flags.aligned
+    return array
+
+
+def frozen(*shape: int) -> np.ndarray:
+    array = np.zeros(shape)
+    array.flags.writeable = False
+    return array
+
+
+# what it does
+
+
+def test_arrays_that_are_given_are_used(kernel: Any) -> None:
+    given, out = arrays(), (np.zeros(2), np.zeros(()), np.zeros((3, 3)))
+    bound = kernel.bind(*given, out=out)
+    assert isinstance(bound, Bound)
+    assert all(bound.inputs[n] is a for n, a in zip("asm", given, strict=True))
+    assert all(bound.outputs[n] is a for n, a in zip("ynp", out, strict=True))
+    assert not any(np.any(o) for o in out)
+    found = bound()
+    assert isinstance(found, tuple) and all(f is o for f, o in zip(found, out, strict=True))
+    assert bound() is found
+    same(out, kernel(*given))
+    assert all(name in repr(bound) for name in ("a", "s", "m", "y", "n", "p"))
+
+
+def test_arrays_that_are_missing_are_made(kernel: Any) -> None:
+    bound = kernel.bind()
+    assert {n: (a.shape, a.dtype.str[1:]) for n, a in {**bound.inputs, **bound.outputs}.items()} == {
+        "a": ((3,), "f8"), "s": ((), "f8"), "m": ((2, 3), "f8"), "y": ((2,), "f8"), "n": ((), "f8"), "p": ((3, 3), "f8"),
+    }  # fmt: skip
+    assert not any(np.any(r) for r in bound())
+    a, s, m = arrays()
+    some = kernel.bind(a, m=m)
+    some.inputs["s"][...] = s
+    same(some(), kernel(a, s, m))
+    same(kernel.bind(m=m, s=s, a=a)(), kernel(a, s, m))
+
+
+def test_inputs_changed_in_place_are_seen(kernel: Any) -> None:
+    a, s, m = arrays()
+    bound = kernel.bind(a, s, m)
+    for k in range(5):
+        a[k % 3] += 1.0
+        s += k
+        m[k % 2] -= k
+        same(bound(), kernel(a, s, m))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 8, 13, 40])
+def test_one_batch_dimension(kernel: Any, rows: int) -> None:
+    a, s, m = arrays(rows)
+    same(kernel.bind(a, s, m)(), kernel(a, s, m))
+    one = arrays()
+    same(kernel.bind(a, one[1], m)(), kernel(a, one[1], m))
+    bound = kernel.bind(one[0], s=s)
+    assert bound.inputs["m"].shape == (rows, 2, 3)
+    bound.inputs["m"][...] = m
+    same(bound(), kernel(one[0], s, m))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: np.repeat(np.repeat(a, 2, 0), 2, -1)[::2, ..., ::2],
+        lambda a: a[::-1, ..., ::-1].copy()[::-1, ..., ::-1],
+        lambda a: np.asfortranarray(a),
+        lambda a: np.broadcast_to(a[0], a.shape),
+    ],
+)
+def test_strided_arrays(kernel: Any, rows: int, view: Any) -> None:
+    a, s, m = arrays(rows)
+    a, m = view(a), view(m)
+    expected = kernel(a.copy(), s, m.copy())
+    out = (np.zeros((rows, 4))[:, ::-2], np.zeros(2 * rows)[::2], np.asfortranarray(np.zeros((rows, 3, 3))))
+    assert kernel.bind(a, s, m, out=out)()[0] is out[0]
+    same(out, expected)
+
+
+def test_read_only_inputs_are_fine(double: Any) -> None:
+    assert double.bind(frozen(4))().tolist() == [0.0] * 4
+
+
+def test_float32(kernel: Any) -> None:
+    kernel32 = lw.compile(mixed, inputs={"a": 3, "s": (), "m": (2, 3)}, dtype="float32")
+    given = arrays(5, "f4")
+    same(kernel32.bind(*given)(), kernel(*given))
+    with pytest.raises(lw.DtypeError, match="a must be an aligned float32 array"):
+        kernel32.bind(*arrays(5))
+
+
+def test_it_takes_no_arguments(double: Any) -> None:
+    bound = double.bind()
+    with pytest.raises(TypeError):
+        bound(np.zeros(4))
+    with pytest.raises(TypeError):
+        bound(x=np.zeros(4))
+    assert bound().tolist() == [0.0] * 4
+
+
+# lives
+
+
+def test_results_are_counted_right(kernel: Any, double: Any) -> None:
+    for bound in (double.bind(np.ones(4)), kernel.bind(*arrays())):
+        result = bound()
+        before = sys.getrefcount(result)
+        for _ in range(10_000):
+            bound()
+        assert sys.getrefcount(result) == before
+        kept = [bound() for _ in range(100)]
+        assert sys.getrefcount(result) == before + 100
+        del kept
+        assert sys.getrefcount(result) == before
+
+
+def test_it_keeps_what_it_needs_alive() -> None:
+    kernel = lw.compile(lambda x: x * 2.0 + 0.125, inputs={"x": 1000})
+    call = kernel.bind(np.full(1000, 3.0)).__call__
+    for place in [p for p, k in module._kernels.items() if k is kernel]:
+        del module._kernels[place]  # kernels are kept for good: here only the bound call keeps this one
+    watched = weakref.ref(kernel)
+    del kernel
+    gc.collect()
+    assert watched() is not None
+    memory = [np.full(1000, 9.0) for _ in range(50)]
+    assert np.all(call() == 6.125) and len(memory) == 50
+
+
+def test_it_lets_go_of_what_it_kept(kernel: Any) -> None:
+    bound = kernel.bind()
+    bound()
+    watched = [weakref.ref(x) for x in (bound, *bound.inputs.values(), *bound.outputs.values())]
+    del bound
+    gc.collect()
+    assert [w() for w in watched] == [None] * 7
+
+
+def test_a_copy_works_on_arrays_that_are_no_longer_its_own(double: Any) -> None:
+    """Copies share the call, and so the arrays, of the first."""
+    bound = double.bind(np.ones(4))
+    assert copy.copy(bound)() is bound()
+
+
+def test_many_threads_call_it(kernel: Any) -> None:
+    given = arrays(40)
+    bound = kernel.bind(*given)
+    expected = kernel(*given)
+    wrong = []
+
+    def work() -> None:
+        for _ in range(500):
+            found = bound()
+            wrong.extend(k for k in range(3) if not np.array_equal(found[k], expected[k]))
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert wrong == []
+
+
+def test_it_follows_the_kernel_to_its_optimised_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, compile_objects = threading.Event(), module.compile_objects
+
+    def late(*args: Any, **options: Any) -> Any:
+        if options["level"] == OPTIMISED:
+            gate.wait()
+        return compile_objects(*args, **options)
+
+    monkeypatch.setattr(module, "compile_objects", late)
+    x = np.random.default_rng(1).normal(size=(21, 4))
+    try:
+        kernel = module.build_kernel(lw.trace(steep, {"x": 4}), cache=Cache(None))
+        bounds = [kernel.bind(x), *(kernel.bind(row) for row in x[:3])]
+        assert kernel.tier == 1
+        before = [bound().tobytes() for bound in bounds]
+    finally:
+        gate.set()
+    kernel.wait()
+    assert kernel.tier == 2
+    for bound in bounds:
+        for out in bound.outputs.values():
+            out[...] = np.nan
+    assert [bound().tobytes() for bound in bounds] == before
+    assert kernel.bind(x)().tobytes() == before[0] == kernel(x).tobytes()
+
+
+# errors
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "error", "words"),
+    [
+        (([0.0, 0.0, 0.0],), {}, lw.DtypeError, "a must be a NumPy array to be bound, not list"),
+        ((None,), {}, lw.DtypeError, "a must be a NumPy array to be bound, not NoneType"),
+        ((), {"s": 2.0}, lw.DtypeError, "s must be a NumPy array to be bound, not float"),
+        ((), {"s": np.float64(2.0)}, lw.DtypeError, "s must be a NumPy array"),
+        ((np.zeros(3, "f4"),), {}, lw.DtypeError, "a must be an aligned float64 array to be bound, not float32"),
+        ((np.zeros(3, int),), {}, lw.DtypeError, "a must be an aligned float64 array to be bound, not int64"),
+        ((np.zeros(3, np.dtype("f8").newbyteorder()),), {}, lw.DtypeError, "a must be an aligned float64 array"),
+        ((unaligned(3),), {}, lw.DtypeError, "a must be an aligned float64 array"),
+        ((), {"m": unaligned(2, 2, 3)}, lw.DtypeError, "m must be an aligned float64 array"),
+        ((np.zeros(4),), {}, lw.ShapeError, r"a must have shape \(..., 3\) .*not \(4,\)"),
+        ((np.zeros(()),), {}, lw.ShapeError, r"a must have shape \(..., 3\) .*not \(\)"),
+        ((np.zeros((2, 2, 3)),), {}, lw.ShapeError, r"a must have .*at most one batch dimension, not \(2, 2, 3\)"),
+        ((), {"m": np.zeros((3, 2))}, lw.ShapeError, r"m must have shape \(..., 2, 3\)"),
+        ((np.zeros((2, 3)), np.zeros(3)), {}, lw.ShapeError, "s has 3 rows, other inputs 2"),
+        ((np.zeros((2, 3)), np.zeros(1)), {}, lw.ShapeError, "s has 1 rows, other inputs 2"),
+        ((), {"q": np.zeros(3)}, lw.LinkworkError, "'q' is unknown; the inputs are a, s, m"),
+        ((np.zeros(3),), {"a": np.zeros(3)}, lw.LinkworkError, "'a' is given twice"),
+        ([np.zeros(3)] * 4, {}, lw.LinkworkError, r"takes 3 input arrays \(a, s, m\), 4 were given"),
+    ],
+)
+def test_wrong_inputs(kernel: Any, args: Any, named: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=f"mixed.*{words}") as found:
+        kernel.bind(*args, **named)
+    assert type(found.value) is error
+
+
+Y, N, P = np.zeros(2), np.zeros(()), np.zeros((3, 3))
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "words"),
+    [
+        ((Y, N), lw.ShapeError, r"out must be a tuple of 3 arrays \(y, n, p\)"),
+        (Y, lw.ShapeError, "out must be a tuple of 3 arrays"),
+        ([Y, N, P], lw.ShapeError, "out must be a tuple of 3 arrays"),
+        ((Y, None, P), lw.DtypeError, "n must be a NumPy array, not NoneType"),
+        ((Y, np.float64(0.0), P), lw.DtypeError, "n must be a NumPy array, not float64"),
+        ((np.zeros(3), N, P), lw.ShapeError, r"y must have shape \(2,\), not \(3,\)"),
+        ((np.zeros((5, 2)), N, P), lw.ShapeError, r"y must have shape \(2,\), not \(5, 2\)"),
+        ((Y.astype("f4"), N, P), lw.DtypeError, "y must be an aligned float64 array to be bound, not float32"),
+        ((Y.astype(int), N, P), lw.DtypeError, "y has dtype int64, which cannot hold float64"),
+        ((Y, N, unaligned(3, 3)), lw.DtypeError, "p must be an aligned float64 array"),
+        ((Y, N, P.astype(P.dtype.newbyteorder())), lw.DtypeError, "p must be an aligned float64 array"),
+        ((Y, frozen(), P), lw.DtypeError, "n is read-only"),
+        ((np.broadcast_to(0.0, 2), N, P), lw.DtypeError, "y is read-only"),
+    ],
+)
+def test_wrong_outputs(kernel: Any, out: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=f"mixed: .*{words}") as found:
+        kernel.bind(out=out)
+    assert type(found.value) is error
+
+
+def test_arrays_that_overlap_are_refused(kernel: Any, double: Any) -> None:
+    memory = np.zeros(40)
+    for args, out, words in (
+        ((memory[:3],), (memory[2:4], N, P), "output y shares memory with a"),
+        ((memory[:3],), (Y, memory[1:2].reshape(()), P), "output n shares memory with a"),
+        ((), (memory[2:4], N, memory[3:12].reshape(3, 3)), "output p shares memory with y"),
+    ):
+        with pytest.raises(lw.OverlapError, match=f"mixed: {words}"):
+            kernel.bind(*args, out=out)
+    for shift in (0, 2):
+        with pytest.raises(lw.OverlapError, match="output out shares memory with x"):
+            double.bind(memory[:20].reshape(5, 4), out=memory[shift : 20 + shift].reshape(5, 4))
+    memory[::2] = 1.0  # interleaved is apart; inputs may share
+    assert double.bind(memory[:8:2], out=memory[1:9:2])().tolist() == [2.0] * 4
+    a = np.ones(9)
+    same(kernel.bind(a[:3], m=a[:6].reshape(2, 3))(), kernel(a[:3], 0.0, a[:6].reshape(2, 3)))

@@ -1,0 +1,576 @@
+"""Kernels as NumPy generalised ufuncs: what goes in, what comes out, and what is said when it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.ir.program import Program
+
+SOURCE = str(Path(lw.__file__).parents[1])
+A = np.array([1.0, 2.0, -3.0])
+M = np.array([[1.0, 0.0, 2.0], [4.0, -5.0, 6.0]])
+
+
+def mixed(a: Any, s: Any, m: Any) -> dict[str, Any]:
+    """A vector, a scalar and a matrix in; of each one out. On small whole numbers everything is exact."""
+    return {"y": m @ a * s, "n": (a * a).sum(), "p": np.outer(a, a) + s}
+
+
+def reference(a: Any, s: Any, m: Any) -> tuple[Any, Any, Any]:
+    a, s, m = np.asarray(a, float), np.asarray(s, float), np.asarray(m, float)
+    batch = np.broadcast_shapes(a.shape[:-1], s.shape, m.shape[:-2])
+    a = np.broadcast_to(a, (*batch, 3))
+    outer = a[..., :, None] * a[..., None, :] + np.broadcast_to(s, batch)[..., None, None]
+    return (m @ a[..., None])[..., 0] * s[..., None], (a * a).sum(-1), outer
+
+
+def back(x: Any) -> Any:
+    """Every output depends on another element than its own."""
+    return x[::-1] * 2.0
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Any:
+    return lw.compile(mixed, inputs={"a": 3, "s": (), "m": (2, 3)})
+
+
+@pytest.fixture(scope="module")
+def kernel32() -> Any:
+    return lw.compile(mixed, inputs={"a": 3, "s": (), "m": (2, 3)}, dtype="float32")
+
+
+@pytest.fixture(scope="module")
+def reverse() -> Any:
+    return lw.compile(back, inputs={"x": 4})
+
+
+def whole(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.integers(-9, 10, shape).astype(float)
+
+
+def same(found: Any, expected: Any) -> None:
+    for f, e in zip(found, expected, strict=True):
+        assert np.shape(f) == np.shape(e)
+        np.testing.assert_array_equal(f, e)
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": SOURCE, **environment}
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+
+
+# what a kernel is
+
+
+def test_a_kernel_holds_a_true_generalised_ufunc(kernel: Any) -> None:
+    assert type(kernel.ufunc) is np.ufunc
+    assert kernel.ufunc.signature == kernel.signature == "(3),(),(2,3)->(2),(),(3,3)"
+    assert (kernel.ufunc.nin, kernel.ufunc.nout, kernel.ufunc.types) == (3, 3, ["ddd->ddd"])
+    assert kernel.ufunc.__name__ == kernel.name == "mixed"
+    assert [a.name for a in kernel.inputs + kernel.outputs] == ["a", "s", "m", "y", "n", "p"]
+    assert isinstance(kernel, lw.Kernel) and "mixed" in repr(kernel) and "float64" in repr(kernel)
+
+
+def test_the_ufunc_itself_gives_the_same(kernel: Any) -> None:
+    same(kernel.ufunc(A, 2.0, M), reference(A, 2.0, M))
+    with pytest.raises(TypeError):
+        kernel.ufunc.outer(A, A)
+    with pytest.raises(RuntimeError):
+        kernel.ufunc.reduce(A)
+
+
+def test_one_output_comes_bare_and_several_as_a_tuple(kernel: Any, reverse: Any) -> None:
+    assert isinstance(reverse(np.arange(4.0)), np.ndarray)
+    assert isinstance(kernel(A, 2.0, M), tuple)
+
+
+# broadcasting
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        ((), (), ()),
+        ((5,), (), ()),
+        ((), (7,), ()),
+        ((), (), (3,)),
+        ((5, 1), (1, 4), ()),
+        ((5, 1), (4,), (2, 1, 1)),
+        ((1,), (1,), (1,)),
+        ((17,), (17,), (17,)),
+        ((2, 3, 11), (1, 3, 1), (11,)),
+        ((0,), (), ()),
+        ((0, 1), (5,), ()),
+        ((4, 0), (1, 1), (1, 0)),
+        ((1,) * 20, (), ()),
+    ],
+    ids=str,
+)
+def test_any_leading_dimensions_broadcast(kernel: Any, batches: tuple[tuple[int, ...], ...]) -> None:
+    rng = np.random.default_rng(1)
+    args = [whole(rng, *b, *core) for b, core in zip(batches, ((3,), (), (2, 3)), strict=True)]
+    same(kernel(*args), reference(*args))
+
+
+def test_every_number_of_rows_around_the_vector_width(kernel: Any) -> None:
+    rng = np.random.default_rng(2)
+    for rows in range(40):
+        args = whole(rng, rows, 3), whole(rng, rows), whole(rng, rows, 2, 3)
+        same(kernel(*args), reference(*args))
+
+
+def test_rows_beside_a_row_do_not_change_its_bits() -> None:
+    kernel = lw.compile(lambda x: lw.sin(x) / x + lw.exp(x[0]), inputs={"x": 3})
+    x = np.random.default_rng(3).normal(size=(37, 3))
+    alone = np.array([kernel(row) for row in x])
+    for first, last in ((0, 37), (1, 20), (5, 8), (30, 37)):
+        assert kernel(x[first:last]).tobytes() == alone[first:last].tobytes()
+
+
+def test_zero_dimensional_arrays_and_plain_numbers(kernel: Any) -> None:
+    for s in (2, 2.0, np.float64(2), np.array(2.0), np.array(2), True + True, np.float32(2)):
+        same(kernel(A, s, M), reference(A, 2.0, M))
+    square = lw.compile(lambda x: x * x, inputs={"x": ()})
+    assert square.signature == "()->()"
+    assert square(3) == 9.0 and isinstance(square(3), np.float64)
+    same([square(np.arange(12).reshape(3, 4))], [np.arange(12.0).reshape(3, 4) ** 2])
+
+
+# inputs of all kinds
+
+
+def strided(values: np.ndarray, kind: str) -> np.ndarray:
+    """The same values in another layout."""
+    if kind == "every second":
+        wide = np.full([2 * n for n in values.shape], np.nan)
+        view = wide[tuple(slice(0, None, 2) for _ in values.shape)]
+    elif kind == "backwards":
+        view = np.full(values.shape, np.nan)[tuple(slice(None, None, -1) for _ in values.shape)]
+    elif kind == "fortran":
+        view = np.full(values.shape, np.nan, order="F")
+    elif kind == "rows last":
+        view = np.moveaxis(np.full((*values.shape[1:], values.shape[0]), np.nan), -1, 0)
+    elif kind == "field":
+        view = np.zeros(values.shape, dtype=[("flag", "i4"), ("x", "f8"), ("y", "f8")])["x"]
+    elif kind == "unaligned":
+        view = np.zeros(values.size * 8 + 1, np.uint8)[1:].view(np.float64).reshape(values.shape)
+        assert not view.flags.aligned
+    elif kind == "swapped":
+        view = np.zeros(values.shape, np.dtype(np.float64).newbyteorder())
+    else:
+        raise AssertionError(kind)
+    view[...] = values
+    return view
+
+
+LAYOUTS = ["every second", "backwards", "fortran", "rows last", "field", "unaligned", "swapped"]
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.parametrize("rows", [2, 13])
+def test_inputs_of_any_layout(kernel: Any, kind: str, rows: int) -> None:
+    rng = np.random.default_rng(4)
+    args = whole(rng, rows, 3), whole(rng, rows), whole(rng, rows, 2, 3)
+    expected = reference(*args)
+    for place in range(3):
+        given = list(args)
+        given[place] = strided(args[place], kind)
+        kept = given[place].copy()
+        same(kernel(*given), expected)
+        np.testing.assert_array_equal(given[place], kept)
+    same(kernel(*(strided(x, kind) for x in args)), expected)
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.parametrize("rows", [2, 13])
+def test_outputs_of_any_layout(kernel: Any, kind: str, rows: int) -> None:
+    rng = np.random.default_rng(5)
+    args = whole(rng, rows, 3), whole(rng, rows), whole(rng, rows, 2, 3)
+    expected = reference(*args)
+    out = tuple(strided(np.full(e.shape, np.nan), kind) for e in expected)
+    found = kernel(*args, out=out)
+    assert all(f is o for f, o in zip(found, out, strict=True))
+    same(out, expected)
+
+
+def test_a_strided_output_leaves_its_neighbours_alone(reverse: Any) -> None:
+    for rows in (1, 2, 3, 9, 16):
+        wide = np.full((2 * rows, 9), 7.0)
+        reverse(np.ones((rows, 4)), out=wide[::2, 1::2])
+        assert np.all(wide[::2, 1::2] == 2.0)
+        wide[::2, 1::2] = 7.0
+        assert np.all(wide == 7.0)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64, np.float16, np.float32, bool])
+def test_smaller_and_whole_numbers_become_float64(kernel: Any, dtype: Any) -> None:
+    a, m = np.array([1, 0, 1], dtype), np.array([[1, 1, 0], [0, 1, 1]], dtype)
+    found = kernel(a, dtype(1), m)
+    same(found, reference(a, 1, m))
+    assert all(f.dtype == np.float64 for f in found)
+
+
+def test_lists_and_tuples_and_read_only_arrays(kernel: Any) -> None:
+    same(kernel([1, 2, 3], 2, ((1, 2, 3), (4, 5, 6))), reference([1, 2, 3], 2, [[1, 2, 3], [4, 5, 6]]))
+    a = A.copy()
+    a.flags.writeable = False
+    same(kernel(a, 2.0, np.broadcast_to(M, (4, 2, 3))), reference(a, 2.0, np.broadcast_to(M, (4, 2, 3))))
+
+
+def test_float32_kernels_take_what_fits(kernel32: Any) -> None:
+    a, m = A.astype("f4"), M.astype("f4")
+    for args in ((a, 2.0, m), (a, 2, m), (a.astype("f2"), np.float32(2), m), (A.astype(np.int8), True + True, M.astype(np.int16))):
+        found = kernel32(*args)
+        same(found, reference(A, 2.0, M))
+        assert all(f.dtype == np.float32 for f in found)
+
+
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        ((A, 2.0, M.astype("f4")), "a"),
+        ((A.astype("f4"), np.float64(2.0), M.astype("f4")), "s"),
+        ((A.astype("f4"), 2.0, M), "m"),
+        ((A.astype(np.int64), 2.0, M.astype("f4")), "a"),
+        (([1.0, 2.0, 3.0], 2.0, M.astype("f4")), "a"),
+    ],
+)
+def test_float32_kernels_refuse_float64_and_say_what_to_do(kernel32: Any, args: Any, name: str) -> None:
+    with pytest.raises(lw.DtypeError, match=rf"mixed: {name} has dtype .*float32.*\.astype\('float32'\)"):
+        kernel32(*args)
+
+
+# arguments by name, out
+
+
+def test_arguments_by_name(kernel: Any) -> None:
+    expected = reference(A, 2.0, M)
+    same(kernel(a=A, s=2.0, m=M), expected)
+    same(kernel(m=M, s=2.0, a=A), expected)
+    same(kernel(A, m=M, s=2.0), expected)
+    out = tuple(np.zeros(e.shape) for e in expected)
+    assert kernel(A, m=M, s=2.0, out=out)[2] is out[2]
+    same(out, expected)
+    same(kernel(m=M, s=2.0, a=A, threads=2), expected)
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "axis", "dtype", "where", "out", "threads", "self", "lambda", "kernel", "args"]
+)  # fmt: skip
+def test_inputs_may_have_any_name(name: str) -> None:
+    assert lw.compile(lambda x: {"y": x * 2.0}, inputs={name: 2})([1.0, 2.0]).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.xfail(strict=True, reason="names used inside Kernel.__call__ (runtime/kernel.py, _make_call) are shadowed by inputs")
+@pytest.mark.parametrize("name", ["ufunc", "explain", "error", "TypeError", "using_threads", "checked_threads"])
+def test_inputs_may_have_the_names_that_the_call_uses(name: str) -> None:
+    kernel = lw.compile(lambda x: {"y": x * 2.0}, inputs={name: 2})
+    assert kernel([1.0, 2.0]).tolist() == kernel([1.0, 2.0], threads=2).tolist() == [2.0, 4.0]
+    with pytest.raises(lw.ShapeError, match=name):
+        kernel([1.0])
+
+
+def test_out_is_returned_and_filled(reverse: Any, kernel: Any) -> None:
+    out = np.full((5, 4), np.nan)
+    assert reverse(np.ones(4), out=out[0]) is not out
+    assert reverse(np.ones((5, 4)), out=out) is out
+    assert np.all(out == 2.0)
+    assert reverse(np.ones((5, 4)), out=(out,)) is out
+    zero = np.array(0.0)
+    assert kernel(A, 2.0, M, out=(None, zero, None))[1] is zero and zero == 14.0
+
+
+def test_out_may_be_none_or_hold_none(kernel: Any) -> None:
+    expected = reference(A, 2.0, M)
+    same(kernel(A, 2.0, M, out=None), expected)
+    same(kernel(A, 2.0, M, out=(None, None, None)), expected)
+    same(kernel(A, 2.0, M, out=None, threads=1), expected)
+
+
+def test_a_batch_of_outputs_takes_one_input_many_times(reverse: Any) -> None:
+    out = np.zeros((3, 4))
+    assert reverse(np.arange(4.0), out=out) is out
+    assert np.all(out == [6.0, 4.0, 2.0, 0.0])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 11, 64])
+def test_out_of_another_precision(kernel: Any, kernel32: Any, rows: int) -> None:
+    rng = np.random.default_rng(6)
+    args = whole(rng, rows, 3), whole(rng, rows), whole(rng, rows, 2, 3)
+    expected = reference(*args)
+    down = tuple(np.zeros(e.shape, "f4") for e in expected)
+    assert kernel(*args, out=down)[0] is down[0]
+    same(down, expected)
+    up = tuple(np.zeros(e.shape, "f8") for e in expected)
+    assert kernel32(*(x.astype("f4") for x in args), out=up)[0] is up[0]
+    same(up, expected)
+
+
+single_rows = pytest.mark.xfail(
+    strict=True, reason="targets/cpu/module.py, _single: NumPy copies no input that is exactly the output, and rows are written in place"
+)
+
+
+@pytest.mark.parametrize("rows", [8, *(pytest.param(n, marks=single_rows) for n in (None, 1, 2, 10, 33))])
+def test_out_may_be_the_input_itself(reverse: Any, rows: int | None) -> None:
+    x = np.arange(4.0 * (rows or 1)).reshape((4,) if rows is None else (rows, 4))
+    expected = x[..., ::-1] * 2.0
+    assert reverse(x, out=x) is x
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("shift", [1, 2, 4, 6])
+@pytest.mark.parametrize("rows", [1, 2, 10, 33])
+def test_out_may_overlap_the_input(reverse: Any, shift: int, rows: int) -> None:
+    for forward in (True, False):
+        memory = np.arange(4.0 * rows + 8)
+        low, high = memory[: 4 * rows].reshape(rows, 4), memory[shift : shift + 4 * rows].reshape(rows, 4)
+        source, out = (low, high) if forward else (high, low)
+        expected = source[:, ::-1] * 2.0
+        reverse(source, out=out)
+        np.testing.assert_array_equal(out, expected)
+
+
+# errors of calls
+
+
+def refused(kernel: Any, error: type[Exception], words: str, *args: Any, **options: Any) -> None:
+    with pytest.raises(error, match=words) as found:
+        kernel(*args, **options)
+    assert type(found.value) is error
+
+
+@pytest.mark.parametrize(
+    ("args", "options", "name"),
+    [
+        ((), {}, "a"),
+        ((A,), {}, "s"),
+        ((A, 2.0), {}, "m"),
+        ((A,), {"m": M}, "s"),
+        ((), {"s": 2.0, "m": M}, "a"),
+        ((A, 2.0, M), {"a": A}, "a"),
+        ((A, 2.0, M), {"foo": 1}, "foo"),
+        ((A, 2.0, M), {"where": True}, "where"),
+        ((A, 2.0, M), {"casting": "unsafe"}, "casting"),
+        ((A, 2.0, M), {"dtype": "f4"}, "dtype"),
+        ((A, 2.0, M), {"axes": [(0,)]}, "axes"),
+        ((A, 2.0, M), {"keepdims": True}, "keepdims"),
+        ((A, 2.0, M), {"subok": True}, "subok"),
+    ],
+)
+def test_wrong_arguments_are_named(kernel: Any, args: Any, options: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"'{name}'"):
+        kernel(*args, **options)
+
+
+def test_too_many_arguments(kernel: Any) -> None:
+    with pytest.raises(TypeError, match="8 were given|9 were given"):
+        kernel(*[A] * 8)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((A[:2], 2.0, M), r"mixed: a must have shape \(\.\.\., 3\), not \(2,\)"),
+        ((1.0, 2.0, M), r"mixed: a must have shape \(\.\.\., 3\), not \(\)"),
+        ((A, 2.0, M.T), r"mixed: m must have shape \(\.\.\., 2, 3\), not \(3, 2\)"),
+        ((A, 2.0, A), r"mixed: m must have shape \(\.\.\., 2, 3\), not \(3,\)"),
+        ((np.ones((5, 1)), 2.0, M), r"mixed: a must"),
+        ((np.ones((4, 3)), np.ones(5), M), r"mixed: .*broadcast: a \(4,\), s \(5,\), m \(\)"),
+        ((A, np.ones(2), np.ones((3, 2, 3))), r"mixed: .*broadcast.*s \(2,\), m \(3,\)"),
+        (([1, [2, 3], 4], 2.0, M), r"mixed: a is no array"),
+    ],
+)
+def test_wrong_shapes(kernel: Any, args: Any, words: str) -> None:
+    refused(kernel, lw.ShapeError, words, *args)
+    refused(kernel, lw.ShapeError, words, *args, threads=2)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        A + 0j,
+        A.astype(object),
+        np.array(["a", "b", "c"]),
+        "abc",
+        None,
+        np.zeros(3, "M8[s]"),
+        np.zeros(3, [("x", "f8")]),
+        [1.0, "x", 2.0],
+        [1.0, None, 2.0],
+    ],
+    ids=lambda v: type(v).__name__ if not isinstance(v, np.ndarray) else str(v.dtype),
+)
+def test_wrong_dtypes(kernel: Any, value: Any) -> None:
+    refused(kernel, lw.DtypeError, "mixed: a has dtype .*real numbers are needed", value, 2.0, M)
+    refused(kernel, lw.DtypeError, "mixed: m has dtype .*real numbers are needed", A, 2.0, np.asarray(value))
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble) == np.float64, reason="long double is double here")
+def test_long_doubles_need_a_cast(kernel: Any) -> None:
+    refused(kernel, lw.DtypeError, r"mixed: a .*\.astype\('float64'\)", A.astype(np.longdouble), 2.0, M)
+
+
+def frozen(*shape: int) -> np.ndarray:
+    array = np.zeros(shape)
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "words"),
+    [
+        ((np.zeros(3), None, None), lw.ShapeError, r"output y must have shape \(2,\), not \(3,\)"),
+        ((None, None, np.zeros((3, 2))), lw.ShapeError, r"output p must have shape \(3, 3\), not \(3, 2\)"),
+        ((None, np.zeros((2, 1, 1)), np.zeros((4, 3, 3))), lw.ShapeError, r"output n"),
+        ((np.zeros(2, int), None, None), lw.DtypeError, r"output y has dtype int64, which cannot hold float64"),
+        ((None, np.zeros((), object), np.zeros(2)), lw.ShapeError, r"output p must"),
+        ((frozen(2), None, None), lw.DtypeError, r"output y is read-only"),
+        ((None, frozen(), None), lw.DtypeError, r"output n is read-only"),
+        (([0.0, 0.0], None, None), lw.DtypeError, r"output y must be a NumPy array, not list"),
+        ((None, 0.0, None), lw.DtypeError, r"output n must be a NumPy array, not float"),
+        ((None, None), lw.ShapeError, r"out must be a tuple of 3 arrays \(y, n, p\)"),
+        ((None,) * 4, lw.ShapeError, r"out must be a tuple of 3 arrays"),
+        (np.zeros(2), lw.ShapeError, r"out must be a tuple of 3 arrays"),
+        ([np.zeros(2), np.zeros(()), np.zeros((3, 3))], lw.ShapeError, r"out must be a tuple of 3 arrays"),
+    ],
+)
+def test_wrong_outputs(kernel: Any, out: Any, error: type[Exception], words: str) -> None:
+    refused(kernel, error, f"mixed: {words}", A, 2.0, M, out=out)
+
+
+def test_an_output_smaller_than_the_batch(reverse: Any) -> None:
+    for shape in ((1, 4), (4,), (4, 4), (5, 1, 4)):
+        refused(reverse, lw.ShapeError, r"back: output out must have shape \(5, 4\)", np.ones((5, 4)), out=np.zeros(shape))
+
+
+@pytest.mark.parametrize("threads", [0, -1, "x", 1.5, float("inf"), float("nan"), [2], "", "2.5"])
+def test_wrong_threads(kernel: Any, threads: Any) -> None:
+    with pytest.raises(lw.LinkworkError, match="threads must be a whole number of at least 1"):
+        kernel(A, 2.0, M, threads=threads)
+
+
+def test_errors_of_the_arguments_pass_through(kernel: Any) -> None:
+    class Broken:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise RuntimeError("no data today")
+
+    with pytest.raises(RuntimeError, match="no data today"):
+        kernel(Broken(), 2.0, M)
+
+
+def test_a_refused_call_leaves_no_trace(kernel: Any) -> None:
+    with pytest.raises(lw.ShapeError) as found:
+        kernel(A[:2], 2.0, M)
+    assert found.value.__cause__ is None and found.value.__suppress_context__
+    same(kernel(A, 2.0, M), reference(A, 2.0, M))
+
+
+def test_other_libraries_may_take_over(kernel: Any) -> None:
+    class Other:
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
+            return ufunc, method, len(inputs)
+
+    assert kernel(Other(), 2.0, M) == (kernel.ufunc, "__call__", 3)
+
+
+# compile
+
+
+def test_compile_refuses_what_it_cannot_do() -> None:
+    def twice(x: Any) -> Any:
+        return x * 2.0
+
+    program = lw.trace(twice, {"x": 2})
+    cases: list[tuple[type[Exception], str, Any, Any, dict[str, Any]]] = [
+        (lw.LinkworkError, "dtype must be one of float64, float32, not 'f8'", twice, {"x": 2}, {"dtype": "f8"}),
+        (lw.LinkworkError, "dtype must be one of", twice, {"x": 2}, {"dtype": None}),
+        (lw.LinkworkError, "dtype must be one of", twice, {"x": 2}, {"dtype": "int64"}),
+        (lw.TargetError, "target must be 'cpu'.*'gpu'", twice, {"x": 2}, {"target": "gpu"}),
+        (lw.TargetError, "target must be 'cpu'", twice, {"x": 2}, {"target": None}),
+        (lw.LinkworkError, "give inputs= only with a function", program, {"x": 2}, {}),
+        (lw.LinkworkError, "give the shapes of the function's inputs", twice, None, {}),
+        (lw.ProgramError, "'x' of shape \\(0,\\) is empty", lambda x: 1.0, {"x": 0}, {}),
+        (lw.ProgramError, "'x' of shape \\(2, 0\\) is empty", lambda x: 1.0, {"x": (2, 0)}, {}),
+        (lw.ProgramError, "'out' of shape \\(0,\\) is empty", lambda x: x[:0], {"x": 2}, {}),
+        (lw.ProgramError, "has no inputs", lambda: 1.0, {}, {}),
+        (lw.ShapeError, "'x'.*negative", twice, {"x": -1}, {}),
+        (lw.ShapeError, "'x'.*whole numbers", twice, {"x": 2.5}, {}),
+        (lw.TraceError, "'2x'", twice, {"2x": 2}, {}),
+        (lw.TraceError, "'out' holds None", lambda x: None, {"x": 2}, {}),
+    ]
+    for error, words, source, inputs, options in cases:
+        with pytest.raises(error, match=words):
+            lw.compile(source, inputs, **options)
+
+
+def test_compile_of_programs_and_own_targets() -> None:
+    program = lw.trace(back, {"x": 4})
+    kernel = lw.compile(program)
+    assert kernel([1, 2, 3, 4]).tolist() == [8.0, 6.0, 4.0, 2.0]
+    taken = lw.compile(program, target=lambda lowered: lowered, dtype="float32")
+    assert isinstance(taken, Program) and taken.dtype == "float32"
+
+
+def test_the_same_program_gives_the_same_kernel(reverse: Any) -> None:
+    assert lw.compile(back, inputs={"x": 4}) is reverse
+    assert lw.compile(lw.trace(back, {"x": 4})) is reverse
+    assert lw.compile(back, inputs={"x": 4}, dtype="float32") is not reverse
+    assert lw.compile(back, inputs={"x": 5}) is not reverse
+    assert lw.compile(back, inputs={"y": 4}) is not reverse
+    assert lw.compile(lambda x: x[::-1] * 2.5, inputs={"x": 4}) is not reverse
+
+
+def test_many_threads_compile_at_once() -> None:
+    kernels: dict[tuple[int, int], Any] = {}
+    start = threading.Barrier(6)
+
+    def work(number: int) -> None:
+        start.wait()
+        for factor in range(3):
+            kernels[number, factor] = lw.compile(lambda x: x * (7.5 + factor) + 1.0, inputs={"x": 3})  # noqa: B023
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    for (_, factor), kernel in kernels.items():
+        assert kernel is kernels[0, factor]
+        assert kernel(np.ones(3)).tolist() == [8.5 + factor] * 3
+    assert len(kernels) == 18 and len(set(kernels.values())) == 3
+
+
+# copies, imports
+
+
+@pytest.mark.xfail(strict=True, reason="runtime/kernel.py: Kernel has no __reduce__ and __deepcopy__ of its own")
+def test_kernels_are_copied_and_pickled_or_say_why_not() -> None:
+    """In a process of its own: half-made copies of LLVM's objects complain when they go."""
+    done = run_python(
+        "import copy, pickle, linkwork as lw\n"
+        "k = lw.compile(lambda x: x * 3.0, {'x': 2})\n"
+        "for f in (copy.copy, copy.deepcopy, lambda k: pickle.loads(pickle.dumps(k))):\n"
+        "    try:\n"
+        "        assert f(k)([1, 2]).tolist() == [3.0, 6.0]\n"
+        "    except TypeError as error:\n"
+        "        assert 'kernel' in str(error), error\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_import_takes_no_more_than_it_needs() -> None:
+    done = run_python("import sys, linkwork; print(*sys.modules)")
+    assert done.returncode == 0, done.stderr
+    modules = {name.partition(".")[0] for name in done.stdout.split()}
+    assert {"numpy", "llvmlite", "linkwork"} <= modules
+    assert not modules & {"mpmath", "hypothesis", "scipy", "matplotlib", "pinocchio", "mujoco", "numba", "pytest", "sympy"}

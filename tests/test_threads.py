@@ -1,0 +1,393 @@
+"""Large batches on several threads: the same bits, no rows lost whatever happens, and the interpreter free meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.runtime import threads as module
+
+SOURCE = str(Path(lw.__file__).parents[1])
+ROWS = 90_003  # more than the work for which threads are called in
+
+
+def wave(x: Any, s: Any) -> Any:
+    return lw.sin(x) * s + lw.exp(lw.cos(x[::-1])) / (lw.sqrt(x[0] * x[0] + 1.0))
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Any:
+    kernel = lw.compile(wave, inputs={"x": 4, "s": ()}, wait=True)
+    assert kernel._data[2] < ROWS // 3
+    return kernel
+
+
+@pytest.fixture(scope="module")
+def states() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(ROWS, 4))
+
+
+@pytest.fixture(scope="module")
+def expected(kernel: Any, states: np.ndarray) -> bytes:
+    """In parts too small for any sharing."""
+    step = kernel._data[2] // 2
+    return b"".join(kernel.ufunc(states[k : k + step], 2.0).tobytes() for k in range(0, ROWS, step))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many helpers each shared call asked the pool for."""
+    numbers: list[int] = []
+    workers = module._workers
+
+    def spy(count: int) -> Any:
+        numbers.append(count)
+        return workers(count)
+
+    monkeypatch.setattr(module, "_workers", spy)
+    return numbers
+
+
+@pytest.fixture
+def ignored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Exceptions that Python could only print."""
+    found: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: found.append(type(u.exc_value)))
+    return found
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": SOURCE, **environment}
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=env, capture_output=True, text=True, timeout=60)
+
+
+# the same bits
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5, np.int64(2), "4", 3.0])
+def test_any_number_of_threads_gives_the_same_bits(
+    kernel: Any, states: np.ndarray, expected: bytes, asked: list[int], threads: Any
+) -> None:
+    assert kernel(states, 2.0, threads=threads).tobytes() == expected
+    assert asked == ([int(threads) - 1] if int(threads) > 1 else [])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 17, ROWS - 1, ROWS - 2, ROWS - 7, ROWS // 2 + 1])
+def test_any_number_of_rows(kernel: Any, states: np.ndarray, expected: bytes, rows: int) -> None:
+    for threads in (2, 3):
+        assert kernel(states[:rows], 2.0, threads=threads).tobytes() == expected[: 32 * rows]
+
+
+def test_any_layout(kernel: Any, states: np.ndarray, expected: bytes) -> None:
+    flipped = np.asfortranarray(states)[::-1]
+    out = np.full((4, ROWS), np.nan).T[::-1]
+    assert kernel(flipped, np.full(ROWS, 2.0), out=out, threads=3) is out
+    assert out[::-1].tobytes() == expected
+    narrow = np.zeros((ROWS, 4), np.float32)
+    kernel(states, 2.0, out=narrow, threads=3)
+    assert narrow.tobytes() == np.frombuffer(expected).astype(np.float32).tobytes()
+
+
+def test_several_outer_dimensions(kernel: Any, states: np.ndarray, expected: bytes) -> None:
+    s = np.full((3, 1), 2.0)
+    found = kernel(states, s, threads=3)
+    assert [found[k].tobytes() for k in range(3)] == [expected] * 3
+
+
+def test_small_batches_need_no_threads(kernel: Any, states: np.ndarray, asked: list[int]) -> None:
+    few = kernel._data[2] - 1
+    kernel(states[:few], 2.0, threads=4)
+    assert asked == []
+    kernel(states[: few + 1], 2.0, threads=4)
+    assert asked == [3]
+
+
+def test_threads_are_for_one_call_of_one_thread(kernel: Any, states: np.ndarray, asked: list[int]) -> None:
+    kernel(states, 2.0, threads=3)
+    with pytest.raises(lw.ShapeError):
+        kernel(states[:, :3], 2.0, threads=3)
+    with module.using_threads(2):
+        kernel(states, 2.0)
+        kernel(states, 2.0, threads=4)
+        kernel(states, 2.0)
+        other = threading.Thread(target=lambda: asked.append(-module._threads()))
+        other.start()
+        other.join()
+    assert asked == [2, 1, 3, 1, -module.default_threads()]
+
+
+def test_many_python_threads_at_once(kernel: Any, states: np.ndarray, expected: bytes) -> None:
+    def work(number: int) -> list[bool]:
+        return [kernel(states, 2.0, threads=1 + (number + k) % 4).tobytes() == expected for k in range(6)]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(itertools.chain(*pool.map(work, range(4))))
+
+
+# the number from outside
+
+
+def test_the_environment_says_how_many() -> None:
+    code = """
+        import numpy as np, linkwork as lw
+        from linkwork.runtime import threads
+        asked, workers = [], threads._workers
+        threads._workers = lambda n: asked.append(n) or workers(n)
+        kernel = lw.compile(lambda x: lw.sin(x), {"x": 4})
+        x = np.ones((2 * kernel._data[2], 4))
+        kernel(x)
+        kernel(x, threads=2)
+        print(threads.default_threads(), asked)
+    """
+    for text, words in (("1", "1 [1]"), ("3", "3 [2, 1]"), (" 2 ", "2 [1, 1]")):
+        done = run_python(code, LINKWORK_THREADS=text)
+        assert (done.returncode, done.stdout.strip(), done.stderr) == (0, words, "")
+
+
+def test_a_wrong_number_in_the_environment_is_found_when_a_kernel_is_made() -> None:
+    done = run_python("""
+        import os, linkwork as lw
+        for text in ("0", "-2", "x", "1.5", "two"):
+            os.environ["LINKWORK_THREADS"] = text
+            try:
+                lw.compile(lambda x: x * 2.0, {"x": 2})
+            except lw.LinkworkError as error:
+                print(error)
+        os.environ["LINKWORK_THREADS"] = ""
+        print(lw.compile(lambda x: x * 2.0, {"x": 2})([1.0, 2.0]))
+    """)
+    wanted = [f"LINKWORK_THREADS must be a whole number of at least 1, not {t!r}" for t in ("0", "-2", "x", "1.5", "two")]
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, [*wanted, "[2. 4.]"], "")
+
+
+def test_the_default_is_the_cores_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_wanted_threads", lambda: None)
+    if hasattr(os, "sched_getaffinity"):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 4, 7})
+        assert module.default_threads() == 3
+        monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert module.default_threads() == 6
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert module.default_threads() == 1
+
+
+# when something goes wrong
+
+
+class FakePool:
+    """A pool in which submitting fails from one call on; with `late`, after the work was taken up, as when threads run out."""
+
+    def __init__(self, good: int, late: bool) -> None:
+        self.good, self.late, self.pool = good, late, ThreadPoolExecutor(3)
+
+    def submit(self, *call: Any) -> Any:
+        self.good -= 1
+        if self.good >= 0 or self.late:
+            self.pool.submit(*call)
+        if self.good < 0:
+            raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("good", [0, 1, 2])
+@pytest.mark.parametrize("late", [False, True])
+def test_threads_that_cannot_start(
+    kernel: Any, states: np.ndarray, expected: bytes, monkeypatch: pytest.MonkeyPatch, ignored: list[Any], good: int, late: bool
+) -> None:
+    for _ in range(5):
+        pool = FakePool(good, late)
+        monkeypatch.setattr(module, "_workers", lambda _, pool=pool: pool)
+        out = np.full((ROWS, 4), np.nan)
+        kernel(states, 2.0, out=out, threads=4)
+        found = out.tobytes()
+        pool.pool.shutdown()
+        assert found == expected and out.tobytes() == expected
+    assert ignored == []
+
+
+def test_helpers_that_never_come_are_not_waited_for(
+    kernel: Any, states: np.ndarray, expected: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadPoolExecutor(1) as busy:
+        gate = threading.Event()
+        busy.submit(gate.wait)
+        monkeypatch.setattr(module, "_workers", lambda _: busy)
+        assert kernel(states, 2.0, threads=3).tobytes() == expected
+        gate.set()
+
+
+PLACES = [
+    (module.Sharer, "_plan"), (module._Batch, "call_helpers"), (module._Batch, "finish"), (module._Batch, "_drain"),
+    (module, "_workers"), (module, "_threads"), (module, "_run_of"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, lw.LinkworkError])
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(("owner", "name"), PLACES, ids=[name for _, name in PLACES])
+def test_an_exception_in_the_callback_loses_no_row(
+    monkeypatch: pytest.MonkeyPatch,
+    ignored: list[Any],
+    owner: Any,
+    name: str,
+    after: bool,
+    error: type[BaseException],
+) -> None:
+    """As a Ctrl-C does it, in the calling thread only."""
+    add = lw.compile(lambda x: x + lw.sin(x) * 1e-300, inputs={"x": 4})
+    rows = 2 * add._data[2] + 3
+    x = np.random.default_rng(1).normal(size=(rows, 4))
+    expected = add(x, threads=1).tobytes()
+    caller, original, left = threading.get_ident(), getattr(owner, name), [2]
+
+    def broken(*args: Any) -> Any:
+        strike = threading.get_ident() == caller and left[0] > 0
+        left[0] -= strike
+        if strike and not after:
+            raise error
+        result = original(*args)
+        if strike:
+            raise error
+        return result
+
+    monkeypatch.setattr(owner, name, broken)
+    out = np.full((rows, 4), np.nan)
+    add(x, out=out, threads=3)
+    assert out.tobytes() == expected
+    assert ignored == [error] and left[0] < 2
+
+
+def test_rows_are_done_once(monkeypatch: pytest.MonkeyPatch, ignored: list[Any]) -> None:
+    """A Ctrl-C after the caller's own part: doing it again would show, since here out is the input."""
+    add = lw.compile(lambda x: x + lw.sin(x) * 0.0 + 1.0, inputs={"x": ()})
+    x = np.zeros(3 * add._data[2])
+    drain, caller, left = module._Batch._drain, threading.get_ident(), [3]
+
+    def interrupted(batch: Any) -> None:
+        drain(batch)
+        if threading.get_ident() == caller and left[0]:
+            left[0] -= 1
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(module._Batch, "_drain", interrupted)
+    add(x, out=x, threads=2)
+    assert np.all(x == 1.0)
+    assert ignored == [KeyboardInterrupt]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX signals")
+def test_real_interrupts() -> None:
+    """Signals whose handler raises, at any place of a shared call: results are right, and the process ends well."""
+    done = run_python("""
+        import signal, sys, numpy as np, linkwork as lw
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        sys.unraisablehook = lambda u: seen.append(u.exc_type)
+        signal.signal(signal.SIGALRM, interrupt)
+        kernel = lw.compile(lambda x: lw.sin(lw.exp(lw.sin(x))), {"x": 6}, wait=True)
+        x = np.random.default_rng(0).normal(size=(150_000, 6))
+        expected, out, seen = kernel(x, threads=1), np.empty_like(x), []
+        for k in range(40):
+            out[...] = np.nan
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.0005 * (k % 10))
+                kernel(x, out=out, threads=2 + k % 3)
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+                if not np.array_equal(out, expected):
+                    sys.exit(f"wrong in round {k}")
+            except KeyboardInterrupt:
+                pass
+        assert set(seen) <= {KeyboardInterrupt}
+        print(len(seen) > 0)
+    """)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.xfail(strict=True, reason="runtime/kernel.py: the interrupt is known in _share, but no call raises it afterwards")
+def test_an_interrupt_reaches_the_caller(kernel: Any, states: np.ndarray, monkeypatch: pytest.MonkeyPatch, ignored: list[Any]) -> None:
+    def interrupted(_: Any) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module._Batch, "call_helpers", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernel(states, 2.0, threads=2)
+
+
+# forks, the lock, the end
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_process_shares_its_batches_too(kernel: Any, states: np.ndarray, expected: bytes, asked: list[int]) -> None:
+    assert kernel(states, 2.0, threads=3).tobytes() == expected
+    asked.clear()
+
+    def child(pipe: Any) -> None:
+        found = [kernel(states, 2.0, threads=t).tobytes() == expected for t in (3, 1, 4, 2)]
+        pipe.send((found, asked, kernel.bind(states[:9], np.array(2.0))().tobytes() == expected[: 9 * 32]))
+
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=child, args=(theirs,))
+    process.start()
+    try:
+        assert ours.poll(30), "the child hangs"
+        assert ours.recv() == ([True] * 4, [2, 3, 1], True)
+    finally:
+        process.kill()
+        process.join()
+    assert kernel(states, 2.0, threads=3).tobytes() == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_calls_leave_the_interpreter_to_others(threads: int) -> None:
+    """Another Python thread sees a batch half done, which it cannot if the call holds the lock."""
+    kernel = lw.compile(lambda x: lw.sin(lw.exp(lw.sin(x))) + 0.5, inputs={"x": 6})
+    x = np.ones((300_000, 6))
+    out = np.empty_like(x)
+    seen = []
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            if not np.isnan(out[0, 0]) and np.isnan(out[-1, 0]):
+                seen.append(True)
+                return
+
+    out[...] = np.nan
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for _ in range(20):
+        out[...] = np.nan  # from the front: this alone never looks half done
+        kernel(x, out=out, threads=threads)
+        if seen:
+            break
+    stop.set()
+    watcher.join()
+    assert seen
+
+
+def test_the_interpreter_ends_cleanly_after_a_shared_batch() -> None:
+    done = run_python("""
+        import atexit, numpy as np, linkwork as lw
+        kernel = lw.compile(lambda x: lw.sin(x), {"x": 4})
+        x = np.ones((3 * kernel._data[2], 4))
+        kernel(x, threads=4)
+        atexit.register(lambda: print(np.all(kernel(x, threads=4) == kernel(x[0]))))
+    """)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
