@@ -41,7 +41,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python bench/speed.py
+	$(BIN)/python bench/run.py
 
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(DOCS)
@@ -68,8 +68,8 @@ clean:
 	find src tests bench tools docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "linkwork needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo missing)."; \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "linkwork needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo missing)."; \
 	  echo "Name another one: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || { \
 	  echo "'$(PYTHON)' lacks venv or pip. On Debian and Ubuntu: apt install python3-venv"; exit 1; }

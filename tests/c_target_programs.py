@@ -1,18 +1,29 @@
-"""Programs for the tests of the C target, and rows of inputs for them."""
+"""For tests of the C target: programs, rows of inputs for them, and how exported code is compiled and compared."""
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from linkwork.ir import functions as lw
 from linkwork.ir.builder import Builder
-from linkwork.ir.check import check
-from linkwork.ir.operations import BOOL, CORE
-from linkwork.ir.program import Array, Loop, Program
+from linkwork.ir.interpret import interpret
+from linkwork.ir.program import Array, Program
 from linkwork.ir.trace import trace
+from linkwork.targets.c import Export, export_c
+from programs import SPECIAL, as_tuple, random_bits, same_bits, seeded_program
+
+CLEAN = ["-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror"]
+STRICT = ["-std=c99", *CLEAN]
 
 
 def products(q: Any, v: Any, k: Any) -> dict[str, Any]:
@@ -87,7 +98,7 @@ def awkward_names() -> Program:
 
 def tangle(count: int) -> Program:
     """A long random program with far references, conditions and now and then a loop; its numbers stay moderate."""
-    return seeded_program(1, size=count, keep=40, depth=1, tame=True, name="tangle")
+    return seeded_program(1, size=count, keep=80, depth=1, tame=True, name="tangle")
 
 
 def rows_for(program: Program, count: int) -> list[np.ndarray]:
@@ -104,3 +115,56 @@ def rows_for(program: Program, count: int) -> list[np.ndarray]:
             moderate, special = rng.standard_normal(shape).astype(program.dtype), special.astype(program.dtype)
         out.append(np.concatenate([moderate, special, random_bits(rng, shape, program.dtype)]))
     return out
+
+
+# exported code
+
+
+def compiler(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+def run(*command: object, ok: bool = True) -> str:
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+    text = done.stdout + done.stderr
+    assert (done.returncode == 0) == ok, f"{command}\n{text}"
+    return text
+
+
+@dataclass
+class Case:
+    """An exported program with rows of inputs and what the interpreter makes of them."""
+
+    program: Program
+    export: Export
+    inputs: list[np.ndarray]
+    wanted: list[np.ndarray]
+
+    def compare(self, library: ctypes.CDLL) -> None:
+        function = getattr(library, self.export.name)
+        rows = len(self.inputs[0]) if self.inputs else 1
+        got = [np.full((rows, *a.shape), 77, self.program.dtype) for a in self.program.outputs]
+        arrays = [np.ascontiguousarray(a) for a in self.inputs] + got
+        steps = [(a.ctypes.data, a.nbytes // rows) for a in arrays]
+        for row in range(rows):
+            function(*[ctypes.c_void_p(start + row * step) for start, step in steps])
+        for spec, g, w in zip(self.program.outputs, got, self.wanted, strict=True):
+            bad = np.argwhere(~same_bits(g, np.broadcast_to(w, g.shape)))
+            assert not len(bad), (
+                f"{self.export.name}.{spec.name}: {len(bad)} differ, first at {bad[0]}: C {g[tuple(bad[0])]!r}, "
+                f"want {w[tuple(bad[0])]!r} for {[a[bad[0][0]] for a in self.inputs]}"
+            )
+
+
+def make_case(program: Program, folder: Path, name: str | None = None, rows: int = 200) -> Case:
+    inputs = rows_for(program, rows)
+    wanted = list(as_tuple(interpret(program, *inputs)))
+    return Case(program, export_c(program, folder, name=name), inputs, wanted)
+
+
+def build(cc: str, flags: Iterable[str], cases: Iterable[Case], library: Path) -> ctypes.CDLL:
+    run(cc, *flags, "-shared", "-fPIC", *[c.export.source for c in cases], "-o", library, "-lm")
+    return ctypes.CDLL(str(library))

@@ -59,6 +59,10 @@ def every_operation(dtype: str = "float64") -> Program:
     return check(b.finish("ops", inputs, outputs, [results]), core_only=True)
 
 
+_ALL = tuple(CORE.values())
+_TAME = tuple(op for op in _ALL if op.name not in ("pow2", "exponent"))
+
+
 class _Growing:
     """Instructions under way, of a program or of a loop body, and the values to choose from."""
 
@@ -66,15 +70,18 @@ class _Growing:
         self.choose, self.depth, self.tame = choose, depth, tame
         self.b = Builder(dtype)
         self.reals = [self.b.input(k, e) for k, array in enumerate(inputs) for e in range(array.size)]
+        self.fresh = len(self.reals)
         self.bools: list[int] = []
 
     def pick(self, kind: str) -> int:
-        """A value: mostly a near one, sometimes one far back or a constant."""
+        """A value: mostly a near one, sometimes one far back, a constant, or in a tame program an input."""
         if kind == BOOL and not self.bools:
             self.bools.append(self.b.put("lt", (self.pick(REAL), self.pick(REAL))))
         pool = self.bools if kind == BOOL else self.reals
         how = self.choose(16)
-        if how == 15 and not self.tame:
+        if how > 12 and self.tame and kind == REAL:
+            return pool[self.choose(min(len(pool), self.fresh))]
+        if how == 15:
             return self.b.constant(bool(self.choose(2)) if kind == BOOL else CONSTANTS[self.choose(len(CONSTANTS))])
         far = len(pool) if how > 11 else min(len(pool), 6)
         return pool[-1 - self.choose(far)]
@@ -84,13 +91,14 @@ class _Growing:
         if self.depth and not self.choose(40 if self.tame else 9):
             self.loop()
             return
-        op = tuple(CORE.values())[self.choose(len(CORE))]
+        ops = _TAME if self.tame else _ALL
+        op = ops[self.choose(len(ops))]
         args = [self.pick(kind) for kind in op.takes]
         if self.tame and op.name in ("mul", "fma"):  # numbers of a long program must not run away
             half = self.b.constant(0.5)
             args[0] = self.b.put("max", (self.b.put("min", (args[0], half)), self.b.put("neg", (half,))))
-        if self.tame and op.name == "sqrt":
-            args[0] = self.b.put("abs", (args[0],))
+        if self.tame and op.name in ("div", "sqrt"):
+            args[-1] = self.b.put("max", (self.b.put("abs", (args[-1],)), self.b.constant(0.25)))
         value = self.b.put(op.name, tuple(args)) if self.choose(2) else self.b.apply(op.name, *args)
         (self.bools if op.gives == BOOL else self.reals).append(value)
 

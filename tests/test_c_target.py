@@ -7,34 +7,37 @@ import itertools
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from c_target_programs import (
+    CLEAN,
+    STRICT,
+    Case,
     awkward_names,
+    build,
+    compiler,
     constants,
-    every_operation,
     exact_zeros,
     loops,
+    make_case,
     nothing_in,
     products,
-    rows_for,
+    run,
     tangle,
 )
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir import functions as lw
 from linkwork.ir.interpret import interpret
 from linkwork.ir.operations import CORE
-from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.targets.c import Export, emit_c, export_c
+from programs import every_operation
 
-CLEAN = ["-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror"]
-STRICT = ["-std=c99", *CLEAN]
 FLAGS = {
     "O0": [*STRICT, "-O0"],
     "O2": [*STRICT, "-O2"],
@@ -43,57 +46,6 @@ FLAGS = {
 }
 
 pytestmark = pytest.mark.skipif(not (shutil.which("cc") or shutil.which("gcc")), reason="no C compiler: cc, gcc")
-
-
-def compiler(name: str) -> str:
-    path = shutil.which(name)
-    if path is None:
-        pytest.skip(f"{name} is not installed")
-    return path
-
-
-def run(*command: object, ok: bool = True) -> str:
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
-    text = done.stdout + done.stderr
-    assert (done.returncode == 0) == ok, f"{command}\n{text}"
-    return text
-
-
-def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    bits = f"u{a.dtype.itemsize}"
-    return (a.view(bits) == b.view(bits)) | (np.isnan(a) & np.isnan(b))
-
-
-@dataclass
-class Case:
-    """An exported program with rows of inputs and what the interpreter makes of them."""
-
-    program: Program
-    export: Export
-    inputs: list[np.ndarray]
-    wanted: list[np.ndarray]
-
-    def compare(self, library: ctypes.CDLL) -> None:
-        function = getattr(library, self.export.name)
-        rows = len(self.inputs[0]) if self.inputs else 1
-        got = [np.full((rows, *a.shape), 77, self.program.dtype) for a in self.program.outputs]
-        arrays = [np.ascontiguousarray(a) for a in self.inputs] + got
-        steps = [(a.ctypes.data, a.nbytes // rows) for a in arrays]
-        for row in range(rows):
-            function(*[ctypes.c_void_p(start + row * step) for start, step in steps])
-        for spec, g, w in zip(self.program.outputs, got, self.wanted, strict=True):
-            bad = np.argwhere(~same(g, np.broadcast_to(w, g.shape).copy()))
-            assert not len(bad), (
-                f"{self.export.name}.{spec.name}: {len(bad)} differ, first at {bad[0]}: C {g[tuple(bad[0])]!r}, "
-                f"want {w[tuple(bad[0])]!r} for {[a[bad[0][0]] for a in self.inputs]}"
-            )
-
-
-def make_case(program: Program, folder: Path, name: str | None = None, rows: int = 200) -> Case:
-    inputs = rows_for(program, rows)
-    wanted = interpret(program, *inputs)
-    wanted = list(wanted) if isinstance(wanted, tuple) else [wanted]
-    return Case(program, export_c(program, folder, name=name), inputs, wanted)
 
 
 @pytest.fixture(scope="session")
@@ -110,11 +62,6 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
                 ending = suffix + tail
                 out.append(make_case(p.with_dtype(dtype), folder, p.name + ending if ending else None))
     return out
-
-
-def build(cc: str, flags: Iterable[str], cases: Iterable[Case], library: Path) -> ctypes.CDLL:
-    run(cc, *flags, "-shared", "-fPIC", *[c.export.source for c in cases], "-o", library, "-lm")
-    return ctypes.CDLL(str(library))
 
 
 # tests
@@ -144,7 +91,7 @@ def test_gcc_contraction_is_off_whatever_the_flags(cases: list[Case], tmp_path: 
 
 @pytest.fixture(scope="session")
 def long_case(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return make_case(tangle(8000), tmp_path_factory.mktemp("long"), rows=50)
+    return make_case(tangle(12_000), tmp_path_factory.mktemp("long"), rows=50)
 
 
 def test_long_program_is_cut(long_case: Case) -> None:
@@ -191,7 +138,7 @@ def test_stack_bound_of_small_programs(cc: str, level: str, cases: list[Case], t
 def test_cuts_of_the_program_are_kept(tmp_path: Path) -> None:
     program = replace(tangle(300), cuts=(0, 40, 41, 200, 299))
     case = make_case(program, tmp_path, rows=20)
-    assert case.export.source.read_text().count("LW_PART tangle_part") in (4, 5)  # one may hold no live value
+    assert case.export.source.read_text().count("LW_PART tangle_part") in (4, 5, 6)  # some may hold no live value
     case.compare(build(shutil.which("gcc") or "cc", [*STRICT, "-O1"], [case], tmp_path / "cuts.so"))
 
 

@@ -228,7 +228,12 @@ def test_lists_and_tuples_and_read_only_arrays(kernel: Any) -> None:
 
 def test_float32_kernels_take_what_fits(kernel32: Any) -> None:
     a, m = A.astype("f4"), M.astype("f4")
-    for args in ((a, 2.0, m), (a, 2, m), (a.astype("f2"), np.float32(2), m), (A.astype(np.int8), True + True, M.astype(np.int16))):
+    for args in (
+        (a, 2.0, m),
+        (a, 2, m),
+        (a.astype("f2"), np.float32(2), m),
+        (A.astype(np.int8), True + True, M.astype(np.int16)),
+    ):
         found = kernel32(*args)
         same(found, reference(A, 2.0, M))
         assert all(f.dtype == np.float32 for f in found)
@@ -270,7 +275,9 @@ def test_inputs_may_have_any_name(name: str) -> None:
     assert lw.compile(lambda x: {"y": x * 2.0}, inputs={name: 2})([1.0, 2.0]).tolist() == [2.0, 4.0]
 
 
-@pytest.mark.xfail(strict=True, reason="names used inside Kernel.__call__ (runtime/kernel.py, _make_call) are shadowed by inputs")
+@pytest.mark.xfail(
+    strict=True, reason="names used inside Kernel.__call__ (runtime/kernel.py, _make_call) are shadowed by inputs"
+)
 @pytest.mark.parametrize("name", ["ufunc", "explain", "error", "TypeError", "using_threads", "checked_threads"])
 def test_inputs_may_have_the_names_that_the_call_uses(name: str) -> None:
     kernel = lw.compile(lambda x: {"y": x * 2.0}, inputs={name: 2})
@@ -316,7 +323,8 @@ def test_out_of_another_precision(kernel: Any, kernel32: Any, rows: int) -> None
 
 
 single_rows = pytest.mark.xfail(
-    strict=True, reason="targets/cpu/module.py, _single: NumPy copies no input that is exactly the output, and rows are written in place"
+    strict=True,
+    reason="targets/cpu/module.py, _single: NumPy copies no input that is exactly the output, and rows are written in place",
 )
 
 

@@ -6,6 +6,7 @@ import platform
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from c_target_programs import build, compiler, make_case
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.interpret import interpret
@@ -381,6 +383,21 @@ def test_forward_dynamics_with_cuts(dtype: str) -> None:
     inputs, wanted = [a[:100] for a in inputs], tuple(w[:100] for w in as_tuple(wanted))
     for kernel in (quick_kernel(program), kernel_of(program)):
         assert_kernel(kernel, program, inputs, wanted, kernel.lanes)
+
+
+# C
+
+
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+def test_c_of_generated_programs(cc: str, tmp_path: Path) -> None:
+    path, cases = compiler(cc), []
+    for dtype in DTYPES:
+        some = [seeded_program(seed, dtype, 40, tame=bool(seed % 2), name=f"p{seed}") for seed in range(12)]
+        some += [cut_into(long_program(dtype), 50), forward_dynamics(dtype)]
+        cases += [make_case(replace(p, name=f"{p.name}_{dtype}"), tmp_path, rows=60) for p in some]
+    library = build(path, ["-O2", "-march=native"], cases, tmp_path / "all.so")
+    for case in cases:
+        case.compare(library)
 
 
 # machines we cannot run on

@@ -84,6 +84,7 @@ def module_texts(program: Program, lanes: int, *, single: bool = True) -> list[s
     attributes = (
         f"attributes #0 = {{ nounwind alignstack={max(16, wide.bytes)} "
         f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}\n'
+        f'attributes #1 = {{ nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}\n'
     )
     return [text + attributes for text in texts]
 
@@ -110,6 +111,7 @@ class _Run:
         if self.one:
             come += ", [ %snext, %sdone ]"
         return f"""
+declare i64 @llvm.umin.i64(i64, i64)
 declare ptr @malloc(i64)
 declare void @free(ptr)
 define void @run(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
@@ -215,14 +217,18 @@ br i1 %z{k}.more, label %poor{number}.loop, label %poor{number + 1}
     def _row(self, k: int, index: str, tag: str) -> str:
         return f"%off{k}{tag} = mul i64 {index}, %step{k}\n%row{k}{tag} = getelementptr i8, ptr %base{k}, i64 %off{k}{tag}\n"
 
-    def _copies(self, k: int, index: str, count: str, tag: str) -> str:
-        """A loop that moves `count` strided rows to the contiguous ones (an input) or back (an output)."""
+    def _copies(self, k: int, index: str, count: str, tag: str, last: str = "-1") -> str:
+        """A loop that moves `count` strided rows to the contiguous ones (an input) or back (an output).
+
+        Rows beyond `last` repeat that one: they fill the lanes of a tile that is not full.
+        """
         name = f"gather{k}" if k in self.inputs else f"scatter{k - len(self.inputs)}"
         p, length = f"{tag}{k}", self.arrays[k].size * self.item
         return f"""br label %{p}.copy
 {p}.copy:
 %{p}.j = phi i64 [ 0, %{p}.from ], [ %{p}.j2, %{p}.copy ]
-%{p}.at = add i64 {index}, %{p}.j
+%{p}.l = call i64 @llvm.umin.i64(i64 %{p}.j, i64 {last})
+%{p}.at = add i64 {index}, %{p}.l
 %{p}.o = mul i64 %{p}.at, %step{k}
 %{p}.r = getelementptr i8, ptr %base{k}, i64 %{p}.o
 %{p}.c = mul i64 %{p}.j, {length}
@@ -240,15 +246,17 @@ br i1 %{p}.more, label %{p}.copy, label %{p}.next
 %tleft = sub i64 %n, %ti
 %count = call i64 @llvm.umin.i64(i64 %tleft, i64 {self.lanes})
 %full = icmp eq i64 %count, {self.lanes}
+%last = sub i64 %count, 1
 """
         for k in self.inputs:
             length = self.arrays[k].size * self.item
-            text += f"""{self._row(k, "%ti", "t")}br i1 %plain{k}, label %t{k}.next, label %t{k}.from
+            text += f"""{self._row(k, "%ti", "t")}%t{k}.direct = and i1 %plain{k}, %full
+br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
 t{k}.from:
-{self._copies(k, "%ti", "%count", "t")}t{k}.next:
-%t{k}.base = select i1 %plain{k}, ptr %row{k}t, ptr %rows{k}
-%t{k}.step = select i1 %plain{k}, i64 %step{k}, i64 {length}
-call void @pack(ptr %t{k}.base, i64 %t{k}.step, i64 %count, i64 {self.arrays[k].size}, ptr %tile{k})
+{self._copies(k, "%ti", str(self.lanes), "t", last="%last")}t{k}.next:
+%t{k}.base = select i1 %t{k}.direct, ptr %row{k}t, ptr %rows{k}
+%t{k}.step = select i1 %t{k}.direct, i64 %step{k}, i64 {length}
+call void @pack(ptr %t{k}.base, i64 %t{k}.step, i64 {self.arrays[k].size}, ptr %tile{k})
 """
         tiles = ", ".join(f"ptr %tile{k}" for k in range(len(self.arrays)))
         text += f"call void @lw.many({tiles}, ptr %scratch)\n"

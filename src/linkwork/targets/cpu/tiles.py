@@ -38,13 +38,9 @@ def _transpose(t: Types, rows: list[str], tag: str) -> tuple[list[str], list[str
 
 
 def pack_text(t: Types) -> str:
-    """`pack(row, step, count, size, tile)`: rows 0 to count - 1 into a tile; lanes beyond repeat the last row."""
+    """`pack(row, step, size, tile)`: `lanes` rows into a tile."""
     n = t.lanes
-    pointers = "\n".join(
-        f"%k{k} = call i64 @llvm.umin.i64(i64 {k}, i64 %last)\n%m{k} = mul i64 %k{k}, %step\n"
-        f"%row{k} = getelementptr i8, ptr %row, i64 %m{k}"
-        for k in range(n)
-    )
+    pointers = _row_pointers(n)
     at = "\n".join(f"%at{k} = getelementptr i8, ptr %row{k}, i64 %bytes" for k in range(n))
     loads = "\n".join(f"%a{k} = load {t.real}, ptr %at{k}, align {t.item}" for k in range(n))
     masked = "\n".join(
@@ -62,9 +58,8 @@ def pack_text(t: Types) -> str:
         )
 
     return f"""
-define internal void @pack(ptr %row, i64 %step, i64 %count, i64 %size, ptr noalias %tile) #0 {{
+define internal void @pack(ptr %row, i64 %step, i64 %size, ptr noalias %tile) #1 {{
 entry:
-%last = sub i64 %count, 1
 {pointers}
 br label %block
 block:
@@ -98,9 +93,9 @@ ret void
 
 
 def unpack_text(t: Types) -> str:
-    """`unpack(tile, row, step, size)`: a full tile into `lanes` rows."""
+    """`unpack(tile, row, step, size)`: a tile into `lanes` rows."""
     n = t.lanes
-    pointers = "\n".join(f"%m{k} = mul i64 {k}, %step\n%row{k} = getelementptr i8, ptr %row, i64 %m{k}" for k in range(n))
+    pointers = _row_pointers(n)
     at = "\n".join(f"%at{k} = getelementptr i8, ptr %row{k}, i64 %bytes" for k in range(n))
     loads = "\n".join(
         f"%s{k} = getelementptr i8, ptr %in, i64 {k * t.bytes}\n%a{k} = load {t.real}, ptr %s{k}, align {t.bytes}"
@@ -113,7 +108,7 @@ def unpack_text(t: Types) -> str:
         for k, name in enumerate(rows)
     )
     return f"""
-define internal void @unpack(ptr noalias %tile, ptr %row, i64 %step, i64 %size) #0 {{
+define internal void @unpack(ptr noalias %tile, ptr %row, i64 %step, i64 %size) #1 {{
 entry:
 {pointers}
 br label %block
@@ -145,6 +140,10 @@ ret void
 """
 
 
+def _row_pointers(n: int) -> str:
+    return "\n".join(f"%m{k} = mul i64 {k}, %step\n%row{k} = getelementptr i8, ptr %row, i64 %m{k}" for k in range(n))
+
+
 def _mask_text(t: Types) -> str:
     n = t.lanes
     iota = ", ".join(f"i64 {k}" for k in range(n))
@@ -160,7 +159,6 @@ def tile_declarations(t: Types) -> str:
     return (
         f"declare {t.real} @llvm.masked.load.{t.suffix}.p0(ptr, i32, {t.condition}, {t.real})\n"
         f"declare void @llvm.masked.store.{t.suffix}.p0({t.real}, ptr, i32, {t.condition})\n"
-        "declare i64 @llvm.umin.i64(i64, i64)\n"
     )
 
 

@@ -1,0 +1,515 @@
+"""How kernels come into being: quick code first, optimised code after it, and both from the cache on the disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.ir.program import Program
+from linkwork.runtime import compiler
+from linkwork.runtime import kernel as module
+from linkwork.runtime.cache import Cache
+from linkwork.runtime.compiler import OPTIMISED
+from linkwork.targets.cpu import Machine, host
+
+SOURCE = str(Path(lw.__file__).parents[1])
+OFF = Cache(None)
+
+STEEP = """
+def steep(x, rounds=12, start=1.0):
+    import linkwork as lw
+    for k in range(rounds):
+        x = lw.sin(x) * (start + k) + x[::-1]
+    return x
+"""
+exec(STEEP)
+steep: Callable[..., Any]
+
+
+def program(start: float = 1.0, rounds: int = 12, name: str = "steep") -> Program:
+    """More instructions than are optimised at once."""
+    return lw.trace(lambda x: steep(x, rounds, start), {"x": 4}, name=name)  # noqa: F821
+
+
+def states(rows: int = 29) -> np.ndarray:
+    return np.random.default_rng(7).normal(size=(rows, 4))
+
+
+class Gate:
+    """Holds the optimiser back until it is opened; then it may fail."""
+
+    def __init__(self) -> None:
+        self.open, self.calls, self.failure = threading.Event(), [], None
+        self._compile = module.compile_objects
+
+    def __call__(self, lowered: Any, machine: Any, **options: Any) -> Any:
+        self.calls.append(options["level"])
+        if options["level"] == OPTIMISED:
+            assert self.open.wait(60)
+            if self.failure is not None:
+                raise self.failure
+        return self._compile(lowered, machine, **options)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    gate = Gate()
+    monkeypatch.setattr(module, "compile_objects", gate)
+    yield gate
+    gate.open.set()
+
+
+def run_python(code: str, *, timeout: float = 60.0, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": SOURCE, **environment}
+    text = STEEP + textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", text], env=env, capture_output=True, text=True, timeout=timeout)
+
+
+def clean(done: subprocess.CompletedProcess[str], stdout: str) -> None:
+    assert (done.returncode, done.stdout, done.stderr) == (0, stdout, "")
+
+
+# two tiers
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_large_program_answers_at_once_and_is_optimised_later(gate: Gate, dtype: str) -> None:
+    kernel = module.build_kernel(program(), dtype, cache=OFF)
+    assert kernel.size > module.AT_ONCE
+    assert (kernel.tier, gate.calls[0]) == (1, compiler.QUICK)
+    x = states().astype(dtype)
+    ufunc, quick = kernel.ufunc, [kernel(x[:n]).tobytes() for n in range(29)]
+    assert kernel.tier == 1
+    gate.open.set()
+    assert kernel.wait() is kernel
+    assert kernel.tier == 2 and gate.calls == [compiler.QUICK, OPTIMISED]
+    assert kernel.ufunc is ufunc
+    assert [kernel(x[:n]).tobytes() for n in range(29)] == quick
+    reference = lw.interpret(lw.lower(program(), dtype), x)
+    assert np.array_equal(reference[0] if isinstance(reference, tuple | list) else reference, kernel(x))
+
+
+def test_a_small_program_is_optimised_at_once(gate: Gate) -> None:
+    gate.open.set()
+    kernel = module.build_kernel(lw.trace(lambda x: x * 4.5, {"x": 2}), cache=OFF)
+    assert kernel.tier == 2 and gate.calls == [OPTIMISED]
+    assert kernel.wait() is kernel
+
+
+def test_compile_can_wait() -> None:
+    kernel = lw.compile(lambda x: steep(x, 12, 2.5), inputs={"x": 4}, wait=True)  # noqa: F821
+    assert kernel.tier == 2
+
+
+def test_calls_during_the_swap_are_right(gate: Gate) -> None:
+    kernel = module.build_kernel(program(3.0), cache=OFF)
+    x = states(64)
+    expected = [kernel(x[:n]).tobytes() for n in range(65)]
+    tiers: list[set[int]] = [set() for _ in range(4)]
+    wrong: list[Any] = []
+    stop = threading.Event()
+
+    def work(seen: set[int]) -> None:
+        bound = kernel.bind(x)
+        n = 0
+        while not (stop.is_set() and 2 in seen):
+            n = n % 64 + 1
+            before = kernel.tier
+            if kernel(x[:n]).tobytes() != expected[n] or bound().tobytes() != expected[64]:
+                wrong.append((before, n))
+            seen.add(before)
+
+    workers = [threading.Thread(target=work, args=(seen,)) for seen in tiers]
+    for w in workers:
+        w.start()
+    while not all(1 in seen for seen in tiers):
+        pass
+    gate.open.set()
+    kernel.wait()
+    stop.set()
+    for w in workers:
+        w.join()
+    assert wrong == [] and tiers == [{1, 2}] * 4
+
+
+def test_a_failing_optimiser_leaves_the_quick_kernel(gate: Gate) -> None:
+    kernel = module.build_kernel(program(4.0, name="unlucky"), cache=OFF)
+    x = states()
+    before = kernel(x).tobytes()
+    gate.failure = MemoryError("too large")
+    gate.open.set()
+    for _ in range(2):
+        with pytest.raises(lw.TargetError, match="unlucky: the optimised kernel could not be made: too large") as found:
+            kernel.wait()
+        assert found.value.__cause__ is gate.failure
+    assert kernel.tier == 1 and kernel(x).tobytes() == before == kernel.bind(x)().tobytes()
+
+
+def test_a_failing_optimiser_is_reported_at_once_for_small_programs(gate: Gate) -> None:
+    gate.failure = RuntimeError("no such luck")
+    gate.open.set()
+    with pytest.raises(lw.TargetError, match="no such luck"):
+        module.build_kernel(lw.trace(lambda x: x * 5.5, {"x": 2}), cache=OFF)
+
+
+def test_the_background_goes_on_after_a_failure(gate: Gate) -> None:
+    failing = module.build_kernel(program(5.0), cache=OFF)
+    following = module.build_kernel(program(6.0), cache=OFF)
+    gate.failure = RuntimeError("both times")
+    gate.open.set()
+    with pytest.raises(lw.TargetError):
+        failing.wait()
+    with pytest.raises(lw.TargetError):
+        following.wait()
+    gate.failure = None
+    assert module.build_kernel(program(7.0), cache=OFF).wait().tier == 2
+
+
+# the end of the process
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_process_may_end_while_kernels_are_pending(count: int, tmp_path: Path) -> None:
+    done = run_python(
+        f"""
+        import numpy as np, linkwork as lw
+        kernels = [lw.compile(lambda x: steep(x, 80, 1.0 + k), {{"x": 6}}) for k in range({count})]
+        print(kernels[-1].tier, np.isfinite(kernels[-1](np.ones(6))).all())
+        """,
+        LINKWORK_CACHE=str(tmp_path / "cache"),
+    )
+    clean(done, "1 True\n")
+
+
+def test_a_process_may_end_by_an_error_while_a_kernel_is_pending() -> None:
+    done = run_python(
+        """
+        import sys, linkwork as lw
+        lw.compile(lambda x: steep(x, 80), {"x": 6})
+        sys.exit(3)
+        """,
+        LINKWORK_CACHE="off",
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+
+
+def hangs(code: str) -> bool:
+    try:
+        done = run_python(code, timeout=10.0, LINKWORK_CACHE="off")
+    except subprocess.TimeoutExpired:
+        return True
+    assert (done.returncode, done.stderr) == (0, "")
+    return "hangs" in done.stdout
+
+
+before_linkwork = pytest.mark.xfail(
+    strict=True,
+    reason="runtime/kernel.py: once Background stops, optimise() returns without a failure, and wait() never returns",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["after", pytest.param("before", marks=before_linkwork)])
+@pytest.mark.parametrize("last", ["lw.compile(lambda x: x * 7.0, {'x': 2})", "kernel.wait()"])
+def test_exit_handlers_may_use_kernels(last: str, when: str) -> None:
+    """Handlers run in the order opposite to their registration. They may fail with an error, too; but not hang."""
+    assert not hangs(f"""
+        import atexit, contextlib
+        {"import linkwork as lw" if when == "after" else ""}
+
+        @atexit.register
+        def end():
+            with contextlib.suppress(lw.LinkworkError):
+                {last}
+
+        import linkwork as lw
+        kernel = lw.compile(lambda x: steep(x, 100), {{"x": 6}})
+        """)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("use", ["kernel.wait()", "lw.compile(lambda x: x * 7.0, {'x': 2})"])
+def test_a_child_process_may_use_kernels_that_are_pending(use: str) -> None:
+    assert not hangs(f"""
+        import multiprocessing, time, warnings, linkwork as lw
+        warnings.simplefilter("ignore")
+
+        def child():
+            assert kernel([1.0] * 6).shape == (6,)
+            {use}
+
+        kernel = lw.compile(lambda x: steep(x, 100), {{"x": 6}})
+        time.sleep(0.1)
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+        process.join(5)
+        if process.is_alive():
+            print("hangs")
+            process.kill()
+        """)
+
+
+# the cache
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+def files(cache: Cache) -> list[Path]:
+    assert cache.folder is not None
+    return sorted(cache.folder.glob("*.kernel"))
+
+
+@pytest.fixture
+def lowered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The programs that were lowered, and so not taken from the cache."""
+    names: list[str] = []
+    lower = module.lower
+    monkeypatch.setattr(module, "lower", lambda p, dtype: names.append(p.name) or lower(p, dtype))
+    return names
+
+
+@pytest.mark.parametrize("rounds", [1, 12])
+def test_the_second_time_comes_from_the_cache(cache: Cache, lowered: list[str], rounds: int) -> None:
+    first = module.build_kernel(program(rounds=rounds), cache=cache, wait=True)
+    background_is_done()
+    second = module.build_kernel(program(rounds=rounds), cache=cache)
+    assert second is not first and lowered == ["steep"]
+    assert (second.tier, second.size, second.lanes, second.signature) == (2, first.size, first.lanes, first.signature)
+    assert second.wait() is second
+    assert second(states()).tobytes() == first(states()).tobytes() == second.bind(states())().tobytes()
+
+
+def background_is_done() -> None:
+    """The entry is stored after wait() returns."""
+    done = threading.Event()
+    compiler.background.submit(done.set)
+    assert done.wait(60)
+
+
+def test_another_process_comes_from_the_cache(tmp_path: Path) -> None:
+    code = """
+        import linkwork as lw
+        from linkwork.runtime import kernel as module
+        import numpy as np
+        {poison}
+        kernel = lw.compile(steep, {{"x": 4}})
+        tier = kernel.tier
+        kernel.wait()
+        print(tier, kernel(np.ones((3, 4))).tobytes().hex())
+    """
+    first = run_python(code.format(poison=""), LINKWORK_CACHE=str(tmp_path / "cache"))
+    second = run_python(
+        code.format(poison="module.lower = module.compile_objects = None"), LINKWORK_CACHE=str(tmp_path / "cache")
+    )
+    assert (first.returncode, first.stderr, second.returncode, second.stderr) == (0, "", 0, "")
+    assert first.stdout[:2] == "1 " and second.stdout == "2" + first.stdout[1:]
+
+
+def test_entries_are_only_for_the_same(cache: Cache, lowered: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def times(factor: float, name: str = "times", size: int = 3) -> Program:
+        return lw.trace(lambda x: x * factor, {"x": size}, name=name)
+
+    def make(p: Program, dtype: str = "float64", number: int = 0) -> None:
+        kernel = module.build_kernel(p, dtype, cache=cache)
+        x = np.arange(p.inputs[0].size, dtype=dtype)
+        factor = kernel(np.ones_like(x))[0]
+        np.testing.assert_array_equal(kernel(x), x * factor)
+        assert (len(lowered), len(files(cache))) == (number, number)
+
+    make(times(2.0), number=1)
+    make(times(2.0), number=1)
+    make(times(3.0), number=2)
+    make(times(2.0), "float32", number=3)
+    make(times(2.0, "other"), number=4)
+    make(times(2.0, size=4), number=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiler, "source_digest", lambda: "another version of linkwork")
+        make(times(2.0), number=6)
+        make(times(2.0), number=6)
+    key = Machine.key
+    with monkeypatch.context() as patch:
+        patch.setattr(Machine, "key", lambda machine: [*key(machine)[:3], "LLVM 99.0.0", key(machine)[4]])
+        make(times(2.0), number=7)
+    make(times(2.0), number=7)
+
+
+def test_the_key_knows_the_machine() -> None:
+    p, machine = program(), host()
+    keys = {
+        compiler.kernel_key(p, m)
+        for m in (
+            machine,
+            Machine(machine.triple, "other", machine.features),
+            Machine(machine.triple, machine.cpu, machine.features + ",+more"),
+            Machine("riscv64-unknown-linux-gnu", machine.cpu, machine.features),
+        )
+    }
+    assert len(keys) == 4
+    assert any("LLVM" in part for part in machine.key()) and any("llvmlite" in part for part in machine.key())
+
+
+def test_the_source_digest_sees_every_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "linkwork"
+    rooms = ["ir/program.py", "passes/dead.py", "passes/elementary/trig.py", "targets/cpu/module.py"]
+    for name in [*rooms, "runtime/compiler.py"]:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x = 1\n")
+    monkeypatch.setattr(compiler, "__file__", str(root / "runtime/compiler.py"))
+    digest: Callable[[], str] = compiler.source_digest.__wrapped__
+    digests = {digest()}
+    for name in rooms:
+        (root / name).write_text("x = 2\n")
+        digests.add(digest())
+    (root / rooms[1]).rename(root / "passes/live.py")
+    digests.add(digest())
+    assert len(digests) == len(rooms) + 2
+    assert compiler.source_digest() != digest()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "junk"])
+def test_a_damaged_entry_is_made_anew(cache: Cache, lowered: list[str], damage: str) -> None:
+    p = lw.trace(lambda x: x * 2.0, {"x": 3}, name="twice")
+    module.build_kernel(p, cache=cache)
+    (path,) = files(cache)
+    data = path.read_bytes()
+    middle = len(data) // 2
+    path.write_bytes({
+        "cut": data[:middle],
+        "flip": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+        "empty": b"",
+        "junk": b"linkwork kernel\n" + os.urandom(len(data)),
+    }[damage])  # fmt: skip
+    for _ in range(2):
+        assert module.build_kernel(p, cache=cache)([1, 2, 3]).tolist() == [2.0, 4.0, 6.0]
+    assert lowered == ["twice"] * 2
+    assert path.read_bytes()[: len(data) // 2] == data[: len(data) // 2]
+
+
+def test_another_programs_entry_under_this_name_is_not_used(cache: Cache) -> None:
+    two, three = (lw.trace(lambda x: x * f, {"x": 3}, name="times") for f in (2.0, 3.0))  # noqa: B023
+    module.build_kernel(two, cache=cache)
+    (path,) = files(cache)
+    module.build_kernel(three, cache=cache)
+    (other,) = set(files(cache)) - {path}
+    path.write_bytes(other.read_bytes())
+    assert module.build_kernel(two, cache=cache)([1, 2, 3]).tolist() == [2.0, 4.0, 6.0]
+
+
+NONSENSE = {
+    "no sizes": "del header['objects']",
+    "no size": "del header['size']",
+    "size is text": "header['size'] = 'x'",
+    "sizes are text": "header['objects'] = 'abc'",
+    "sizes are no list": "header['objects'] = None",
+    "no objects": "header['objects'] = []",
+    "half of the objects": "header['objects'] = header['objects'][:1]",
+    "half of each object": "header['objects'] = [n // 2 for n in header['objects']]",
+    "more than there is": "header['objects'][-1] += 100",
+    "negative": "header['objects'] = [-5, 10]",
+    "negative but adding up": "header['objects'] = [-5, len(blob) + 5]",
+    "fractions": "header['objects'] = [1.5]",
+    "zeros for code": "blob = bytes(len(blob))",
+    "text for code": "blob, header['objects'] = b'hello world', [11]",
+}
+
+
+no_code = pytest.mark.xfail(strict=True, reason="native.py, Code: LLVM ends the process on objects that are none")
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(w, marks=no_code if "for code" in w or "adding up" in w else ()) for w in NONSENSE]
+)
+def test_an_entry_with_the_right_digest_that_makes_no_sense(tmp_path: Path, what: str) -> None:
+    """As another version might leave it. In a process of its own, which LLVM may end."""
+    done = run_python(
+        f"""
+        import os, sys
+        import linkwork as lw
+        from linkwork.runtime import compiler, kernel as module
+        from linkwork.runtime.cache import Cache
+        from linkwork.targets.cpu import host
+        cache = Cache(os.environ["LINKWORK_CACHE"])
+        program = lw.trace(lambda x: x * 2.0, {{"x": 3}}, name="twice")
+        module.build_kernel(program, cache=cache)
+        key = compiler.kernel_key(program, host())
+        header, blob = cache.load(key)
+        {NONSENSE[what]}
+        assert cache.store(key, header, blob)
+        for _ in range(2):
+            print(module.build_kernel(program, cache=cache)([1, 2, 3]))
+        """,
+        LINKWORK_CACHE=str(tmp_path / "cache"),
+    )
+    clean(done, "[2. 4. 6.]\n" * 2)
+
+
+@pytest.mark.slow
+def test_many_processes_start_at_once(tmp_path: Path) -> None:
+    code = STEEP + textwrap.dedent("""
+        import numpy as np, linkwork as lw
+        kernel = lw.compile(steep, {"x": 4}, wait=True)
+        small = lw.compile(lambda x: x * 2.0, {"x": 2})
+        print(kernel(np.ones(4)).tobytes().hex(), small([1, 2]))
+    """)
+    env = {**os.environ, "PYTHONPATH": SOURCE, "LINKWORK_CACHE": str(tmp_path / "cache")}
+    pipe = subprocess.PIPE
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code], env=env, stdout=pipe, stderr=pipe, text=True) for _ in range(16)
+    ]
+    found = [(*process.communicate(timeout=120), process.returncode) for process in processes]
+    assert len(set(found)) == 1 and found[0][1:] == ("", 0), set(found)
+    assert "[2. 4.]" in found[0][0]
+    cache = Cache(tmp_path / "cache")
+    assert cache.verify() == [] and len(files(cache)) == 2
+
+
+def test_a_read_only_cache_is_read_and_not_written(cache: Cache, lowered: list[str]) -> None:
+    two, three = (lw.trace(lambda x: x * f, {"x": 3}, name="times") for f in (2.0, 3.0))  # noqa: B023
+    module.build_kernel(two, cache=cache)
+    before = files(cache)
+    reader = Cache(cache.folder, read_only=True)
+    assert module.build_kernel(two, cache=reader)([1, 2, 3]).tolist() == [2.0, 4.0, 6.0]
+    assert len(lowered) == 1
+    assert module.build_kernel(three, cache=reader)([1, 2, 3]).tolist() == [3.0, 6.0, 9.0]
+    assert files(cache) == before and len(reader.notes) == 1
+
+
+@pytest.mark.parametrize("kind", ["file", "below a file", "open to all", "no rights", "off", "ro"])
+def test_folders_that_cannot_be_used(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "cache"
+    text = {"off": "off", "ro": f"ro:{folder}", "below a file": str(folder / "deeper")}.get(kind, str(folder))
+    if "file" in kind:
+        folder.write_text("mine")
+    elif kind == "open to all":
+        folder.mkdir()
+        folder.chmod(0o777)
+    elif kind == "no rights":
+        folder.mkdir()
+        folder.chmod(0o000)
+    done = run_python(
+        """
+        import linkwork as lw
+        kernel = lw.compile(lambda x: x * 2.0, {"x": 2})
+        print(kernel.tier, kernel([1, 2]))
+        """,
+        LINKWORK_CACHE=text,
+    )
+    if folder.is_dir():
+        folder.chmod(0o700)
+        root = kind == "no rights" and os.geteuid() == 0  # nothing is forbidden to root
+        assert root or list(folder.iterdir()) == []
+    clean(done, "2 [2. 4.]\n")
