@@ -1,8 +1,8 @@
 """The computing part of a kernel as LLVM text: one program on `lanes` states at once.
 
-A body reads and writes tiles: element k of an array, for all lanes, lies at tile[k * lanes : (k + 1) * lanes]. With one
-lane a tile is an ordinary contiguous row. A program with cuts becomes several functions, and the values that cross a cut
-lie in one more tile, the scratch.
+With one lane a body reads and writes a contiguous row per array. With more it reads `lanes` rows per input, so many bytes
+apart, turns them into columns, and writes columns into a tile per output (see `rows`). A program with cuts becomes several
+functions, and the values that cross a cut lie in a scratch array.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkwork.ir.program import Loop, Program
-from linkwork.targets.cpu.operations import operation
+from linkwork.targets.cpu.operations import declarations, operation
+from linkwork.targets.cpu.rows import load_columns, row_declarations, row_pointers
 from linkwork.targets.cpu.types import Types
 
 
@@ -22,33 +23,39 @@ class Body:
         self.types = Types(program.dtype, lanes)
         self.name = name
         self.bounds = [0, *program.cuts, len(program.code)]
-        self.slots, self.scratch = crossing_slots(program, self.bounds)
         self.stores = _output_addresses(program)
+        self.slots, self.scratch = crossing_slots(program, self.bounds, lanes)
 
     @property
-    def pointers(self) -> list[str]:
-        """One pointer per input, per output, and one to the scratch."""
-        arrays = [f"%in{k}" for k in range(len(self.program.inputs))]
-        return [*arrays, *(f"%out{k}" for k in range(len(self.program.outputs))), "%scratch"]
+    def parameters(self) -> list[tuple[str, str]]:
+        """Type and name of each: a pointer per array and, with several lanes, the distance of an input's rows."""
+        pairs = []
+        for k in range(len(self.program.inputs)):
+            pairs.append(("ptr", f"%in{k}"))
+            if self.types.lanes > 1:
+                pairs.append(("i64", f"%in{k}.step"))
+        return [*pairs, *(("ptr", f"%out{k}") for k in range(len(self.program.outputs))), ("ptr", "%scratch")]
 
-    def declaration(self) -> str:
-        """The declaration of the function called `name`, for other modules."""
-        return f"declare void @{self.name}({', '.join('ptr' for _ in self.pointers)})\n"
+    def declaration(self, name: str | None = None) -> str:
+        """The declaration of a function of this body, for other modules."""
+        return f"declare void @{name or self.name}({', '.join(kind for kind, _ in self.parameters)})\n"
 
     def functions(self) -> list[str]:
-        """The text of every function, to be compiled one by one."""
-        signature = ", ".join(f"ptr noalias {p}" for p in self.pointers)
+        """The text of every function with what it needs declared, to be compiled one by one."""
+        t = self.types
+        known = declarations(t) + "\n" + (row_declarations(t) if t.lanes > 1 else "")
         parts = [_Part(self, k).text() for k in range(len(self.bounds) - 1)]
         if len(parts) == 1:
-            return [f"define void @{self.name}({signature}) #0 {{\n{parts[0]}ret void\n}}\n"]
-        types = ", ".join("ptr" for _ in self.pointers)
-        arguments = ", ".join(f"ptr {p}" for p in self.pointers)
+            return [known + self._define(self.name, parts[0])]
         names = [f"{self.name}.{k}" for k in range(len(parts))]
+        arguments = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
         calls = "".join(f"call void @{name}({arguments})\n" for name in names)
-        known = "".join(f"declare void @{name}({types})\n" for name in names)
-        whole = f"{known}define void @{self.name}({signature}) #0 {{\n{calls}ret void\n}}\n"
-        define = "define void @{}({}) #0 {{\n{}ret void\n}}\n"
-        return [define.format(name, signature, part) for name, part in zip(names, parts, strict=True)] + [whole]
+        whole = "".join(map(self.declaration, names)) + self._define(self.name, calls)
+        return [known + self._define(name, part) for name, part in zip(names, parts, strict=True)] + [whole]
+
+    def _define(self, name: str, text: str) -> str:
+        signature = ", ".join(f"{kind}{' noalias' * (kind == 'ptr')} {p}" for kind, p in self.parameters)
+        return f"define void @{name}({signature}) #0 {{\n{text}ret void\n}}\n"
 
 
 class _Part:
@@ -57,39 +64,61 @@ class _Part:
     def __init__(self, body: Body, number: int) -> None:
         self.body = body
         self.types = body.types
+        self.number = number
         self.range = range(body.bounds[number], body.bounds[number + 1])
         self.lines: list[str] = []
         self.block = "entry"
+        self.names: dict[int, str] = {}
+        self.columns: dict[tuple[int, int], list[str]] = {}  # (input, block) -> names of its columns
+        self.pointed: set[str] = set()  # arrays whose row pointers are known
 
     def text(self) -> str:
         body, program = self.body, self.body.program
-        names: dict[int, str] = {}
-
-        def use(v: int) -> str:
-            """The name of a value; a constant, an input element or a value of an earlier part is fetched on first use."""
-            name = names.get(v)
-            if name is None:
-                op, _, attr = program.code[v]
-                if op == "const":
-                    name = self.types.constant(attr)  # type: ignore[arg-type]
-                elif op == "input":
-                    name = self._load(f"%in{attr[0]}", attr[1], f"%v{v}")  # type: ignore[index]
-                else:
-                    name = self._load("%scratch", body.slots[v], f"%v{v}")
-                names[v] = name
-            return name
-
         self.lines.append("entry:")
         for v in self.range:
             op, args, attr = program.code[v]
             if op not in ("const", "input"):
-                names[v] = self._instruction(f"%v{v}", op, [use(a) for a in args], attr)
-            if v in body.slots:
-                self._store("%scratch", body.slots[v], names[v])
+                self.names[v] = self._instruction(f"%v{v}", op, [self._use(a) for a in args], attr)
+                if v in body.slots:
+                    self._store("%scratch", body.slots[v][1], self.names[v])
             for array, element in body.stores.get(v, ()):
-                self._store(f"%out{array}", element, use(v))
+                self._store(f"%out{array}", element, self._use(v))
         self.lines.append("")
         return "\n".join(self.lines)
+
+    def _use(self, v: int) -> str:
+        """The name of a value; a constant, an input or a value of an earlier part is fetched on first use."""
+        name = self.names.get(v)
+        if name is None:
+            op, _, attr = self.body.program.code[v]
+            home, slot = self.body.slots.get(v, (self.number, -1))
+            if op == "const":
+                name = self.types.constant(attr)
+            elif home != self.number:
+                name = self._load("%scratch", slot, f"%v{v}")
+            else:
+                name = self._input(v, *attr)
+                if slot >= 0:
+                    self._store("%scratch", slot, name)
+            self.names[v] = name
+        return name
+
+    def _input(self, v: int, array: int, element: int) -> str:
+        t = self.types
+        if t.lanes == 1:
+            return self._load(f"%in{array}", element, f"%v{v}")
+        place = (array, element // t.lanes)
+        if place not in self.columns:
+            self._point(f"%in{array}")
+            lines, names = load_columns(t, f"%in{array}", place[1], self.body.program.inputs[array].size)
+            self.lines += lines
+            self.columns[place] = names
+        return self.columns[place][element % t.lanes]
+
+    def _point(self, base: str) -> None:
+        if base not in self.pointed:
+            self.pointed.add(base)
+            self.lines[1:1] = row_pointers(base, self.types.lanes)  # in the first block, so that all others may use them
 
     def _instruction(self, out: str, op: str, args: list[str], attr: object) -> str:
         if isinstance(attr, Loop):
@@ -168,28 +197,35 @@ def _output_addresses(program: Program) -> dict[int, list[tuple[int, int]]]:
     return addresses
 
 
-def crossing_slots(program: Program, bounds: Sequence[int]) -> tuple[dict[int, int], int]:
-    """A scratch slot for every value that a later part reads, and how many slots there are.
+def crossing_slots(program: Program, bounds: Sequence[int], lanes: int) -> tuple[dict[int, tuple[int, int]], int]:
+    """For every value that crosses a cut, the part it is made in and its scratch slot; and how many slots there are.
 
-    A slot is used again from the part after the one that reads it last.
+    A slot is used again from the part after the one that reads it last. One lane reads inputs anew in every part; several
+    turn them into columns only once, in the part that needs them first.
     """
+    if len(bounds) == 2:
+        return {}, 0
     part_of = [k for k in range(len(bounds) - 1) for _ in range(bounds[k], bounds[k + 1])]
-    last_part: dict[int, int] = {}
-    for v, (_, args, _) in enumerate(program.code):
+    home: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for position, (_, args, _) in enumerate(program.code):
         for a in args:
-            if part_of[a] < part_of[v] and program.code[a].op not in ("const", "input"):
-                last_part[a] = part_of[v]
-    slots: dict[int, int] = {}
+            op = program.code[a].op
+            if op == "const" or (op == "input" and lanes == 1):
+                continue
+            home.setdefault(a, part_of[position] if op == "input" else part_of[a])
+            last[a] = part_of[position]
+    slots: dict[int, tuple[int, int]] = {}
     free: list[int] = []
     over: list[list[int]] = [[] for _ in bounds]  # slots that a part reads for the last time
-    count, part = 0, 0
-    for v in sorted(last_part):
-        while part < part_of[v]:
+    count = part = 0
+    for v in sorted((v for v in home if last[v] > home[v]), key=lambda v: home[v]):
+        while part < home[v]:
             free.extend(over[part])
             part += 1
         if not free:
             free.append(count)
             count += 1
-        slots[v] = free.pop()
-        over[last_part[v]].append(slots[v])
+        slots[v] = (home[v], free.pop())
+        over[last[v]].append(slots[v][1])
     return slots, count

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from linkwork.ir.program import Array, Program
 from linkwork.targets.cpu.body import Body
-from linkwork.targets.cpu.operations import declarations
-from linkwork.targets.cpu.tiles import copy_text, pack_text, tile_declarations, tile_items, unpack_text
+from linkwork.targets.cpu.rows import copy_text, row_declarations, tile_items, unpack_text
 from linkwork.targets.cpu.types import Types
 
 EXPORTS = ("loop", "run", "bound")
@@ -69,11 +68,11 @@ def module_texts(program: Program, lanes: int, *, single: bool = True) -> list[s
     wide, scalar = Types(program.dtype, lanes), Types(program.dtype, 1)
     frame, texts = [], []
     if one:
-        texts += [declarations(scalar) + "\n" + function for function in one.functions()]
+        texts += one.functions()
         frame.append(one.declaration())
     if many:
-        texts += [declarations(wide) + "\n" + function for function in many.functions()]
-        frame += [many.declaration(), tile_declarations(wide), pack_text(wide), unpack_text(wide)]
+        texts += many.functions()
+        frame += [many.declaration(), row_declarations(wide), unpack_text(wide)]
     for k, array in enumerate(program.inputs):
         frame.append(copy_text(f"gather{k}", array, scalar, into_strided=False))
     for k, array in enumerate(program.outputs):
@@ -84,7 +83,6 @@ def module_texts(program: Program, lanes: int, *, single: bool = True) -> list[s
     attributes = (
         f"attributes #0 = {{ nounwind alignstack={max(16, wide.bytes)} "
         f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}\n'
-        f'attributes #1 = {{ nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}\n'
     )
     return [text + attributes for text in texts]
 
@@ -141,10 +139,10 @@ ret void
 """
 
     def _places(self) -> list[tuple[str, int]]:
-        """Names and sizes in bytes of the pieces of the work space: a tile and contiguous rows per array, the scratch."""
+        """Names and sizes in bytes of the work space's pieces: a tile per output, contiguous rows per array, the scratch."""
         places = []
         for k, array in enumerate(self.arrays):
-            if self.many:
+            if self.many and k in self.outputs:
                 places.append((f"%tile{k}", tile_items(array, self.lanes) * self.item))
             places.append((f"%rows{k}", max(array.size, 1) * self.lanes * self.item))
         scratch = max(body.scratch * body.types.lanes for body in (self.one, self.many) if body)
@@ -240,7 +238,7 @@ br i1 %{p}.more, label %{p}.copy, label %{p}.next
 """
 
     def _tiles(self) -> str:
-        """Inputs into tiles, the wide body, tiles into outputs; strided or partial rows go through contiguous ones."""
+        """The wide body on the user's rows; where these are strided or too few, on contiguous ones."""
         text = f"""tiles:
 %ti = phi i64 [ 0, %start ], [ %tnext, %tdone ]
 %tleft = sub i64 %n, %ti
@@ -248,24 +246,21 @@ br i1 %{p}.more, label %{p}.copy, label %{p}.next
 %full = icmp eq i64 %count, {self.lanes}
 %last = sub i64 %count, 1
 """
-        for k in self.inputs:
-            length = self.arrays[k].size * self.item
+        for k, array in enumerate(self.arrays):
             text += f"""{self._row(k, "%ti", "t")}%t{k}.direct = and i1 %plain{k}, %full
-br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
+%t{k}.base = select i1 %t{k}.direct, ptr %row{k}t, ptr %rows{k}
+%t{k}.step = select i1 %t{k}.direct, i64 %step{k}, i64 {array.size * self.item}
+"""
+        for k in self.inputs:
+            text += f"""br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
 t{k}.from:
 {self._copies(k, "%ti", str(self.lanes), "t", last="%last")}t{k}.next:
-%t{k}.base = select i1 %t{k}.direct, ptr %row{k}t, ptr %rows{k}
-%t{k}.step = select i1 %t{k}.direct, i64 %step{k}, i64 {length}
-call void @pack(ptr %t{k}.base, i64 %t{k}.step, i64 {self.arrays[k].size}, ptr %tile{k})
 """
-        tiles = ", ".join(f"ptr %tile{k}" for k in range(len(self.arrays)))
-        text += f"call void @lw.many({tiles}, ptr %scratch)\n"
+        rows = ", ".join(f"ptr %t{k}.base, i64 %t{k}.step" for k in self.inputs)
+        tiles = ", ".join(f"ptr %tile{k}" for k in self.outputs)
+        text += f"call void @lw.many({rows}, {tiles}, ptr %scratch)\n"
         for k in self.outputs:
-            length = self.arrays[k].size * self.item
-            text += f"""{self._row(k, "%ti", "t")}%t{k}.direct = and i1 %plain{k}, %full
-%t{k}.base = select i1 %t{k}.direct, ptr %row{k}t, ptr %rows{k}
-%t{k}.step = select i1 %t{k}.direct, i64 %step{k}, i64 {length}
-call void @unpack(ptr %tile{k}, ptr %t{k}.base, i64 %t{k}.step, i64 {self.arrays[k].size})
+            text += f"""call void @unpack(ptr %tile{k}, ptr %t{k}.base, i64 %t{k}.step, i64 {self.arrays[k].size})
 br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
 t{k}.from:
 {self._copies(k, "%ti", "%count", "t")}t{k}.next:
