@@ -161,7 +161,8 @@ class Symbol:
     def __bool__(self) -> bool:
         _refuse(
             "Python asked for the truth of a symbol, whose number is not known while tracing: "
-            "use linkwork.where, minimum, maximum or loop instead of if, while, and, or, min, max on values"
+            "use linkwork.where, minimum, maximum or loop instead of if, while, and, or, min, max on values "
+            "(and np.less(x, y, dtype=object) instead of x < y on whole arrays)"
         )
 
     def __float__(self) -> float:

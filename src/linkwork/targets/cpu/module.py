@@ -23,8 +23,30 @@ NDARRAY_DATA = object.__basicsize__  # an ndarray keeps the address of its data 
 FEWEST_IN_LANES = 3  # from this many rows on, a tile that is not full costs less than single rows
 STACK_LIMIT = 1 << 16  # bytes of work space that may lie on the stack; more comes from the heap
 
-_ENTRY = f"""
+# How to read and to write the flags of floating-point exceptions, by architecture: declarations, save, restore.
+_FLAGS = {
+    "x86_64": (
+        "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)",
+        "%flags = alloca i32\ncall void @llvm.x86.sse.stmxcsr(ptr %flags)",
+        "call void @llvm.x86.sse.ldmxcsr(ptr %flags)",
+    ),
+    "aarch64": (
+        "declare i64 @llvm.aarch64.get.fpsr()\ndeclare void @llvm.aarch64.set.fpsr(i64)",
+        "%flags = call i64 @llvm.aarch64.get.fpsr()",
+        "call void @llvm.aarch64.set.fpsr(i64 %flags)",
+    ),
+}
+_FLAGS["arm64"] = _FLAGS["aarch64"]
+
+
+def _entry_text(triple: str) -> str:
+    """`loop` and `bound`. NumPy warns of exceptions that rows with bad numbers, or branches not taken, leave behind; the
+    rows tell by themselves, so the flags are put back as they were."""
+    declare, save, restore = _FLAGS.get(triple.split("-")[0], ("", "", ""))
+    return f"""
+{declare}
 define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
+{save}
 %n = load i64, ptr %dims
 %limitp = getelementptr i64, ptr %data, i64 2
 %limit = load i64, ptr %limitp
@@ -33,6 +55,7 @@ define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
 %fp = getelementptr ptr, ptr %data, i64 %which
 %f = load atomic ptr, ptr %fp acquire, align 8
 call void %f(ptr %args, ptr %dims, ptr %steps, ptr %data)
+{restore}
 ret void
 }}
 define ptr @bound(ptr %self, ptr %unused) #0 {{
@@ -57,8 +80,8 @@ ret ptr %result
 """
 
 
-def module_texts(program: Program, lanes: int, *, single: bool = True) -> list[str]:
-    """The LLVM texts of a program's kernel, with a body for one state and, for lanes > 1, one for tiles of states.
+def module_texts(program: Program, lanes: int, triple: str, *, single: bool = True) -> list[str]:
+    """The LLVM texts of a program's kernel for a machine of this triple, with a body for one state and, for lanes > 1, one for tiles of states.
 
     Each text is a module of its own, small enough for a compiler; together they make the kernel. Without `single`, one
     state takes a tile too: half the code, for when it must be there soon.
@@ -77,7 +100,7 @@ def module_texts(program: Program, lanes: int, *, single: bool = True) -> list[s
         frame.append(copy_text(f"gather{k}", array, scalar, into_strided=False))
     for k, array in enumerate(program.outputs):
         frame.append(copy_text(f"scatter{k}", array, scalar, into_strided=True))
-    texts.append("\n".join([*frame, _Run(program, one, many).text(), _ENTRY]))
+    texts.append("\n".join([*frame, _Run(program, one, many).text(), _entry_text(triple)]))
     # spills of wide registers cross cache lines unless the stack is aligned for them
     width = max(128, 8 * wide.bytes)
     attributes = (
