@@ -2,7 +2,7 @@
 
 A processor looks a few hundred instructions ahead. In a short program the longest chain decides, so its instructions come
 as early as they can. In a long one the values that wait in memory decide, and the traced order, which follows the
-mechanism, keeps fewer of them than any list schedule we tried (docs/design.md has the figures).
+mechanism, keeps fewer of them than any list schedule we tried.
 """
 
 from __future__ import annotations
