@@ -62,7 +62,6 @@ class Transform:
         Y, Z = rx @ B.T, rx @ B2.T
         return Inertia(symmetric(lambda i, j: A[i, j] + Y[j, i] + Z[i, j]), B2, D)
 
-
     def turned_back(self, M: np.ndarray, *, symmetric_only: bool = False) -> np.ndarray:
         """Eᵀ M E. A turn about an axis needs only the double angle: half the work of two products."""
         if self.turn is None:

@@ -1,4 +1,7 @@
-"""All measurements: `python bench/run.py [--quick] [--write]`. `--write` puts the tables into README.md and docs/performance.md."""
+"""All measurements: `python bench/run.py [--quick] [--write]`.
+
+`--write` puts the tables into README.md and docs/performance.md.
+"""
 
 from __future__ import annotations
 

@@ -133,6 +133,7 @@ def __call__(self, {given}, out=None, threads=None):
     }
     exec(text, scope)
     call = scope["__call__"]
+    call.__qualname__ = kernel.name  # Python names it when an argument is missing
     call.__doc__ = (
         f"{kernel.name}{kernel.signature} on arrays with any leading batch dimensions; `out` and `threads` as wanted."
     )

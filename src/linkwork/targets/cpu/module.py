@@ -42,7 +42,7 @@ _FLAGS["arm64"] = _FLAGS["aarch64"]
 def _entry_text(triple: str) -> str:
     """`loop` and `bound`. NumPy warns of exceptions that rows with bad numbers, or branches not taken, leave behind; the
     rows tell by themselves, so the flags are put back as they were."""
-    declare, save, restore = _FLAGS.get(triple.split("-")[0], ("", "", ""))
+    declare, save, restore = _FLAGS.get(triple.partition("-")[0], ("", "", ""))
     return f"""
 {declare}
 define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
@@ -81,10 +81,10 @@ ret ptr %result
 
 
 def module_texts(program: Program, lanes: int, triple: str, *, single: bool = True) -> list[str]:
-    """The LLVM texts of a program's kernel for a machine of this triple, with a body for one state and, for lanes > 1, one for tiles of states.
+    """The LLVM texts of a program's kernel: a body for one state and, for lanes > 1, one for `lanes` states at once.
 
     Each text is a module of its own, small enough for a compiler; together they make the kernel. Without `single`, one
-    state takes a tile too: half the code, for when it must be there soon.
+    state takes all lanes too: half the code, for when it must be there soon.
     """
     one = Body(program, 1, "lw.one") if single or lanes == 1 else None
     many = Body(program, lanes, "lw.many") if lanes > 1 else None
