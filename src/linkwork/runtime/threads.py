@@ -6,15 +6,15 @@ of any size and order: results are the same bits with any number of threads.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from itertools import starmap
 
 from linkwork.errors import LinkworkError
@@ -22,9 +22,6 @@ from linkwork.runtime.native import LoopFunction
 
 _PIECES = 8  # per thread: enough to even out cores that are busy with other work
 _override = threading.local()
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
-_pool_lock = threading.Lock()
 
 
 def default_threads() -> int:
@@ -70,20 +67,33 @@ def _threads() -> int:
     return getattr(_override, "number", None) or default_threads()
 
 
-def _workers(count: int) -> ThreadPoolExecutor:
-    """A pool of at least `count` threads, kept between calls."""
-    global _pool, _pool_size
-    with _pool_lock:
-        if _pool is None or _pool_size < count:
-            if _pool is not None:
-                _pool.shutdown(wait=False)
-            _pool, _pool_size = ThreadPoolExecutor(count, "linkwork"), count
-        return _pool
+class _Pool:
+    """Threads that wait for work. A Ctrl-C while they start does no harm, as it would to those of concurrent.futures."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._size = 0
+
+    def submit(self, jobs: Sequence[Callable[[], None]]) -> None:
+        """Have jobs done some time, on as many threads: fewer where no more can be started."""
+        with suppress(RuntimeError):
+            while self._size < len(jobs):
+                _thread.start_new_thread(self._serve, ())
+                self._size += 1
+        for job in jobs[: self._size]:
+            self._jobs.put(job)
+
+    def _serve(self) -> None:
+        while True:
+            self._jobs.get()()
+
+
+_pool = _Pool()
 
 
 def _forget_pool() -> None:
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
+    global _pool
+    _pool = _Pool()
 
 
 if hasattr(os, "register_at_fork"):  # threads do not survive a fork
@@ -153,12 +163,7 @@ class _Batch:
 
     def call_helpers(self) -> None:
         """Ask the pool for help."""
-        pool = _workers(self._count) if self._count else None
-        for number in range(self._count):
-            try:
-                pool.submit(self._help, number)  # type: ignore[union-attr]
-            except RuntimeError:  # no more threads, or Python is shutting down
-                break
+        _pool.submit([partial(self._help, number) for number in range(self._count)])
 
     def finish(self) -> None:
         """Work, then wait for helpers; call it again if an exception came between. Who has not begun to help need not."""

@@ -208,8 +208,9 @@ def crossing_slots(program: Program, bounds: Sequence[int], lanes: int) -> tuple
     part_of = [k for k in range(len(bounds) - 1) for _ in range(bounds[k], bounds[k + 1])]
     home: dict[int, int] = {}
     last: dict[int, int] = {}
+    results = set(program.result_values())  # stored where their instruction stands, inputs too
     for position, (_, args, _) in enumerate(program.code):
-        for a in args:
+        for a in (*args, position) if position in results else args:
             op = program.code[a].op
             if op == "const" or (op == "input" and lanes == 1):
                 continue
