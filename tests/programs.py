@@ -111,6 +111,8 @@ class _Growing:
         after, again = [body.pick(REAL) for _ in range(states)], body.pick(BOOL)
         if self.choose(4):  # count down from a state to a number from anywhere
             after[0] = body.b.apply("sub", 0, body.b.constant(0.5))
+            if not self.choose(3):  # or flicker: a row that has stopped would go on if it were asked again
+                after[0] = body.b.apply("neg", after[0])
             again = body.b.put("lt", (body.pick(REAL) if self.choose(2) else body.b.constant(0.0), after[0]))
         step = body.b.finish("step", inputs, [Array("state", (states,)), Array("again", ())], [after, [again]])
         record = Loop(step, states, limit=1 + self.choose(7))

@@ -173,15 +173,15 @@ def test_results_are_counted_right(kernel: Any, double: Any) -> None:
 
 
 def test_it_keeps_what_it_needs_alive() -> None:
-    kernel = lw.compile(lambda x: x * 2.0 + 0.125, inputs={"x": 1000})
-    call = kernel.bind(np.full(1000, 3.0)).__call__
+    kernel = lw.compile(lambda x: x * 2.0 + 0.125, inputs={"x": 90}, wait=True)
+    call = kernel.bind(np.full(90, 3.0)).__call__
     for place in [p for p, k in module._kernels.items() if k is kernel]:
         del module._kernels[place]  # kernels are kept for good: here only the bound call keeps this one
     watched = weakref.ref(kernel)
     del kernel
     gc.collect()
     assert watched() is not None
-    memory = [np.full(1000, 9.0) for _ in range(50)]
+    memory = [np.full(90, 9.0) for _ in range(50)]
     assert np.all(call() == 6.125) and len(memory) == 50
 
 

@@ -167,6 +167,11 @@ def test_products_of_several_sums_are_fused_into_all() -> None:
     assert ops(program) == {"fma": 2, "neg": 1}
 
 
+def test_products_that_are_needed_anyway_are_not_fused() -> None:
+    program = drop_dead(order_sums(trace(lambda x: (x[0] * x[1], x[0] * x[1] + x[2]), {"x": 3})))
+    assert ops(program) == {"mul": 1, "add": 1}
+
+
 # drop_dead
 
 
@@ -450,37 +455,46 @@ def test_programs_as_text() -> None:
 # the builder's exact rules
 
 
-def build(op: str, dtype: str, forms: list[tuple[str, float | bool]]) -> tuple[Program, list[np.ndarray], object]:
-    """The operation on arguments that are constants, inputs, negated inputs, or the first argument once more."""
-    b, numbers, args = Builder(dtype), [], []
-    values: list[np.ndarray] = []
-    for form, number in forms:
-        if form == "same" and args and isinstance(number, bool) == isinstance(values[0].item(), bool):
-            args.append(args[0])
-            values.append(values[0])
-            continue
-        is_bool = isinstance(number, bool)
-        values.append(np.array([number], dtype=bool if is_bool else dtype))
-        if form == "const":
-            args.append(b.constant(number))
-            continue
-        numbers.append(float(number))
-        x = b.input(0, len(numbers) - 1)
-        if is_bool:
-            x = b.put("lt", (b.constant(0.5), x))
-        sign = {"neg": "not" if is_bool else "neg", "abs": "abs"}.get(form)
-        if sign and not (is_bool and form == "abs"):
-            x = b.put(sign, (x,))
-            values[-1] = MEANING[sign](values[-1])
-        args.append(x)
+def argument(b: Builder, form: str, number: float | bool, numbers: list[float]) -> tuple[int, np.ndarray]:
+    """A value of some form that has the number, and what it is to MEANING: a constant, an input, or changed in sign."""
+    is_bool = isinstance(number, bool)
+    meant = np.array([number], dtype=bool if is_bool else b.dtype)
+    if form == "const":
+        return b.constant(number), meant
+    numbers.append(float(number))
+    x = b.input(0, len(numbers) - 1)
+    if is_bool:
+        x = b.put("lt", (b.constant(0.5), x))
+    sign = {"neg": "not", "abs": None}.get(form) if is_bool else form
+    if sign in ("neg", "abs", "not"):
+        return b.put(sign, (x,)), MEANING[sign](meant)
+    return x, meant
+
+
+def build(
+    op: str, dtype: str, forms: list[tuple[str, float | bool]], backwards: bool
+) -> tuple[Program, np.ndarray, np.ndarray]:
+    """An operation on arguments of some forms, made from first to last or backwards; inputs and what MEANING gives."""
+    b, numbers = Builder(dtype), []
+    order = range(len(forms))[:: -1 if backwards else 1]
+    made = {k: argument(b, *forms[k], numbers) for k in order}
+    for k in order:
+        if forms[k][0] == "same" and CORE[op].takes[k] == CORE[op].takes[-1]:  # one value in two places
+            made[k] = made[len(forms) - 1]
+    args, values = zip(*[made[k] for k in range(len(forms))], strict=True)
     with np.errstate(all="ignore"):
         wanted = MEANING[op](*values)
     result = b.apply(op, *args)
     if CORE[op].gives == BOOL:
         result = b.put("select", (result, b.constant(1.0), b.constant(0.0)))
-        wanted = wanted.astype(dtype)
-    program = b.finish("p", [Array("x", (len(numbers),))], [Array("out", ())], [[result]])
-    return check(program, core_only=True), [np.array(numbers, dtype=dtype)], wanted[0]
+    program = b.finish("p", [Array("x", (len(numbers),))], [Array("out", (1,))], [[result]])
+    return check(program, core_only=True), np.array(numbers, dtype=dtype), wanted.astype(dtype)
+
+
+def assert_rule(op: str, dtype: str, forms: list[tuple[str, float | bool]], backwards: bool) -> None:
+    with np.errstate(all="ignore"):
+        program, inputs, wanted = build(op, dtype, forms, backwards)
+    assert same_bits(interpret(program, inputs), wanted), f"{op} {forms} backwards={backwards}\n{program}"
 
 
 FORMS = ("const", "input", "neg", "abs", "same")
@@ -496,9 +510,7 @@ def test_rules_keep_every_bit(dtype: str) -> None:
     def holds(data: st.DataObject) -> None:
         op = data.draw(st.sampled_from(list(CORE.values())))
         forms = [(data.draw(st.sampled_from(FORMS)), data.draw(number[kind])) for kind in op.takes]
-        with np.errstate(all="ignore"):
-            program, inputs, wanted = build(op.name, dtype, forms)
-        assert same_bits(interpret(program, *inputs), np.asarray(wanted)), f"{op.name} {forms}\n{program}"
+        assert_rule(op.name, dtype, forms, data.draw(st.booleans()))
 
     holds()
 
@@ -510,9 +522,8 @@ def test_rules_keep_every_bit_of_special_numbers(op, dtype: str) -> None:
     few = {REAL: [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 5e-324, np.inf, np.nan], BOOL: [True, False]}
     for numbers in itertools.product(*[few[kind] for kind in op.takes]):
         for forms in itertools.product(FORMS[:4], repeat=len(numbers)):
-            with np.errstate(all="ignore"):
-                program, inputs, wanted = build(op.name, dtype, list(zip(forms, numbers)))
-            assert same_bits(interpret(program, *inputs), np.asarray(wanted)), f"{forms} {numbers}\n{program}"
+            for backwards in (False, True)[: len(numbers)]:
+                assert_rule(op.name, dtype, list(zip(forms, numbers)), backwards)
 
 
 def test_nothing_is_built_twice() -> None:

@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -26,7 +25,6 @@ from linkwork.passes.dead import drop_dead
 from linkwork.passes.expand import expand
 from linkwork.passes.rebuild import rebuild
 from linkwork.passes.schedule import schedule
-from linkwork.runtime import threads
 from linkwork.runtime.compiler import OPTIMISED, QUICK
 from linkwork.runtime.kernel import Kernel
 from linkwork.targets.cpu import Machine, compile_assembly, compile_object, host, module_texts
@@ -109,6 +107,13 @@ def test_the_generator_reaches_everything() -> None:
 
 
 @both
+def test_every_operation_on_many_states(dtype: str) -> None:
+    program = every_operation(dtype)
+    inputs = states(program, 20_000, np.random.default_rng(9))
+    assert_tiers(program, inputs)
+
+
+@both
 def test_interpreter_and_host_kernels(dtype: str) -> None:
     @law(100)
     @given(core_programs(dtype), seeds)
@@ -164,13 +169,6 @@ def test_interpreter_and_older_machines(machine: Machine, dtype: str, lanes: int
     inputs = states(program, 4000, np.random.default_rng(8))
     kernels = [kernel_of(program, level, lanes, machine, single=level == OPTIMISED) for level in (QUICK, OPTIMISED)]
     assert_kernels(program, inputs, *kernels)
-
-
-@both
-def test_every_operation_on_many_states(dtype: str) -> None:
-    program = every_operation(dtype)
-    inputs = states(program, 20_000, np.random.default_rng(9))
-    assert_tiers(program, inputs)
 
 
 # batches, threads, neighbours
@@ -245,17 +243,6 @@ def test_any_number_of_rows_and_threads(name: str, dtype: str) -> None:
                 for least in (1, 1 << 60):  # rows from which on threads share
                     got = call(share_from(kernel, least), some, threads=number)
                     assert_same(program, got, want, some, (rows, number, least, kernel.lanes))
-
-
-@both
-def test_threads_really_share(dtype: str) -> None:
-    """Batches from the threshold on are shared, and smaller ones are not."""
-    program, _, kernel, inputs, wanted = fixed("long", dtype)
-    with mock.patch.object(threads, "_workers", wraps=threads._workers) as workers:
-        got = call(share_from(kernel, 64), inputs, threads=2)
-        call(kernel, [a[:63] for a in inputs], threads=2)
-    assert_same(program, got, wanted, inputs)
-    workers.assert_called_once_with(1)  # one helper beside this thread
 
 
 @both
@@ -376,6 +363,19 @@ def test_every_cut_that_is_allowed(dtype: str) -> None:
 
 
 @both
+def test_an_input_that_is_an_output_of_a_program_with_cuts(dtype: str) -> None:
+    b = Builder(dtype)
+    x, y = b.input(0, 0), b.input(0, 1)
+    value = x
+    for _ in range(6):  # y is first used behind the first cut, and again behind the second
+        value = b.put("add", (b.put("mul", (value, value)), y if len(b.code) > 4 else x))
+    program = b.finish("p", [Array("x", (2,))], [Array("out", ()), Array("same", (2,))], [[value], [y, x]])
+    for cuts in ((4,), (4, 8), (2, 4, 6, 8, 10)):
+        program = replace(program, cuts=cuts)
+        assert_tiers(program, states(program, SOME, np.random.default_rng(1)))
+
+
+@both
 def test_forward_dynamics_with_cuts(dtype: str) -> None:
     program = cut_into(forward_dynamics(dtype), 200)
     assert len(program.cuts) >= 4
@@ -427,7 +427,7 @@ def assemble(machine: Machine, programs: list[Program], lanes: int) -> str:
     """Assembly of all modules; their objects are made too, and are not empty."""
     text = ""
     for program in programs:
-        for module in module_texts(program, lanes):
+        for module in module_texts(program, lanes, machine.triple):
             text += compile_assembly(module, machine, level=OPTIMISED)
             assert len(compile_object(module, machine, level=QUICK)) > 100
     return text

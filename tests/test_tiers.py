@@ -212,14 +212,8 @@ def hangs(code: str) -> bool:
     return "hangs" in done.stdout
 
 
-before_linkwork = pytest.mark.xfail(
-    strict=True,
-    reason="runtime/kernel.py: once Background stops, optimise() returns without a failure, and wait() never returns",
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("when", ["after", pytest.param("before", marks=before_linkwork)])
+@pytest.mark.parametrize("when", ["after", "before"])
 @pytest.mark.parametrize("last", ["lw.compile(lambda x: x * 7.0, {'x': 2})", "kernel.wait()"])
 def test_exit_handlers_may_use_kernels(last: str, when: str) -> None:
     """Handlers run in the order opposite to their registration. They may fail with an error, too; but not hang."""
@@ -427,12 +421,7 @@ NONSENSE = {
 }
 
 
-no_code = pytest.mark.xfail(strict=True, reason="native.py, Code: LLVM ends the process on objects that are none")
-
-
-@pytest.mark.parametrize(
-    "what", [pytest.param(w, marks=no_code if "for code" in w or "adding up" in w else ()) for w in NONSENSE]
-)
+@pytest.mark.parametrize("what", NONSENSE)
 def test_an_entry_with_the_right_digest_that_makes_no_sense(tmp_path: Path, what: str) -> None:
     """As another version might leave it. In a process of its own, which LLVM may end."""
     done = run_python(

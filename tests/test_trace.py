@@ -64,6 +64,9 @@ AGREE = {
     "products": (lambda x, y: (np.outer(x, y), np.dot(x, y), np.trace(np.outer(x, y)), np.sum(x), np.cross(x, y)), (x3, y3)),
     "choices": (lambda x, y: (lw.minimum(x, y), lw.maximum(x, 0.5), lw.absolute(x - y), lw.where(x[0] < y[0], x, y)), (x3, y3)),
     "conditions": (lambda x, y: lw.where(((x < y) & (x > 0.3)) | ~(y >= 0.5) | (x == y), x, -y), A3[0, :2]),
+    "plain truths": (lambda x, y: [lw.where(c, x, y) for c in (True & (x < y), False | (x < y), True & (y < x))], (0.5, 0.7)),
+    "ties": (lambda x, y: [lw.where(c, 1.0, 2.0) for c in (x < y, x <= y, x > y, x >= y, x == y, x != y)], (0.5, 0.5)),
+    "no ties": (lambda x, y: [lw.where(c, 1.0, 2.0) for c in (x < y, x <= y, x > y, x >= y, x == y, x != y)], (0.7, 0.5)),
     "bits": (lambda x: (lw.pow2(lw.rint(8 * x)), lw.exponent(x), lw.fma(x, x, -x[::-1])), (x3,)),
     "own names": (lambda x: (lw.sincos(x)[1], lw.atan2(x, 1.0), lw.asin(x), lw.acos(x), lw.exp(x), lw.log(x)), (x3,)),
     "constants": (lambda x: (np.ones(3), x * 0 + 2.0, 7.0), (x3,)),
@@ -138,7 +141,6 @@ def test_shapes_and_names() -> None:
     assert trace(lambda x: x, {"x": ()}).name == "lambda" and trace(lambda x: x, {"x": ()}, name="g").name == "g"
 
 
-@pytest.mark.xfail(strict=True, reason="on plain numbers minimum, maximum, where, pow2 and exponent give 0-d arrays")
 @pytest.mark.parametrize("f", [
     lambda: lw.maximum(1.0, 2.0), lambda: lw.minimum(1.0, 2.0), lambda: lw.where(True, 1.0, 2.0), lambda: lw.pow2(3.0),
     lambda: lw.exponent(3.0),

@@ -23,7 +23,8 @@ def _symbolic(*args: Any) -> bool:
 def _lift(op: str, on_numbers: Callable[..., Any], *args: Any) -> Any:
     """Apply an operation element by element, on symbols where there are any and with NumPy where there are none."""
     if not _symbolic(*args):
-        return on_numbers(*args)
+        result = on_numbers(*args)
+        return result[()] if isinstance(result, np.ndarray) else result  # a scalar, not an array of no dimensions
 
     def one(*scalars: Any) -> Any:
         if any(isinstance(s, Symbol) for s in scalars):

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from traceback import walk_stack, walk_tb
+from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,14 +25,15 @@ _NUMPY = str(Path(np.__file__).resolve().parent)
 _NUMBERS = (float, int, np.floating, np.integer)
 
 
-def user_line() -> str:
-    """`file:line` of the innermost frame outside linkwork and NumPy: where the user wrote it."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith((_PACKAGE, _NUMPY)):
-            return f"{name}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+def user_line(traceback: TracebackType | None = None) -> str:
+    """`file:line` of the innermost frame outside linkwork and NumPy, of the running code or of a traceback."""
+    if traceback is not None:
+        frames = list(walk_tb(traceback))[::-1]
+    else:
+        frames = list(walk_stack(sys._getframe(1)))
+    for frame, line in frames:
+        if not frame.f_code.co_filename.startswith((_PACKAGE, _NUMPY)):
+            return f"{frame.f_code.co_filename}:{line}"
     return "unknown place"
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from linkwork.ir.check import check
 from linkwork.ir.context import tracing
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import Array, Program
-from linkwork.ir.symbol import Symbol, value_in
+from linkwork.ir.symbol import Symbol, user_line, value_in
 
 Shape = int | tuple[int, ...]
 
@@ -33,16 +34,38 @@ def trace(fn: Callable[..., Any], inputs: Mapping[str, Shape], *, name: str | No
         symbols = np.empty(array.shape, dtype=object)
         symbols.ravel()[:] = [Symbol(builder, builder.input(number, k)) for k in range(array.size)]
         arguments.append(symbols if array.shape else symbols[()])
-    with tracing(builder):
+    with tracing(builder), _explaining():
         returned = fn(*arguments)
 
     outputs, results = [], []
-    for key, result in _named(returned).items():
-        cells = np.asarray(result, dtype=object)
-        outputs.append(Array(_identifier(key, "output"), cells.shape))
-        results.append([_real_value(builder, cell, key) for cell in cells.ravel()])
+    try:
+        for key, result in _named(returned).items():
+            cells = np.asarray(result, dtype=object)
+            outputs.append(Array(_identifier(key, "output"), cells.shape))
+            results.append([_real_value(builder, cell, key) for cell in cells.ravel()])
+    except TraceError as error:
+        raise TraceError(f"{_where(fn)}: what it returns: {error}") from None
     program_name = _identifier(name or getattr(fn, "__name__", "program").strip("<>"), "program")
     return check(builder.finish(program_name, arrays, outputs, results))
+
+
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """Turn NumPy's own complaints about symbols into ours, with the user's line."""
+    try:
+        yield
+    except (TypeError, IndexError) as error:
+        if isinstance(error, TraceError) or not any(word in str(error) for word in ("dtype('O')", "Symbol", "valid indices")):
+            raise
+        line = user_line(error.__traceback__)
+        raise TraceError(
+            f"{line}: {error} (functions that NumPy has compiled, such as np.linalg, and indices cannot take symbols)"
+        ) from error
+
+
+def _where(fn: Callable[..., Any]) -> str:
+    code = getattr(fn, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(fn)
 
 
 def _real_value(builder: Builder, cell: Any, output: str) -> int:

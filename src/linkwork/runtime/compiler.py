@@ -68,9 +68,12 @@ def split_objects(header: dict[str, Any], blob: bytes) -> list[bytes]:
     for size in header["objects"]:
         objects.append(blob[place : place + size])
         place += size
-    if place != len(blob):
-        raise ValueError(f"objects of {place} bytes in a blob of {len(blob)}")
+    if place != len(blob) or not all(o.startswith(_OBJECT_MAGIC) for o in objects):
+        raise ValueError("the blob of a cache entry does not hold the objects that its header names")
     return objects
+
+
+_OBJECT_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\x64\x86", b"\x64\xaa")  # Linux, macOS, Windows on x86 and Arm
 
 
 def join_objects(objects: Sequence[bytes]) -> tuple[list[int], bytes]:

@@ -25,7 +25,7 @@ from linkwork.runtime.compiler import (
     load_code,
     split_objects,
 )
-from linkwork.runtime.native import Code, make_gufunc
+from linkwork.runtime.native import Code, address_of, make_gufunc
 from linkwork.runtime.threads import Sharer, checked_threads, using_threads
 from linkwork.targets.cpu import EXPORTS, Machine, host
 
@@ -53,7 +53,8 @@ class Kernel:
         lanes = host().lanes(dtype)
         self._sharer = Sharer(len(inputs) + len(outputs), lanes)
         rows = max(4 * lanes, int(SHARED_WORK_NS / (_NS_PER_INSTRUCTION * max(size, 1))))
-        self._data = (ctypes.c_void_p * 3)(None, self._sharer.address, rows)
+        interrupt = address_of(ctypes.pythonapi.PyErr_SetInterrupt)
+        self._data = (ctypes.c_void_p * 4)(None, self._sharer.address, rows, interrupt)
 
     @property
     def signature(self) -> str:
@@ -76,6 +77,9 @@ class Kernel:
         Arrays that are not given are allocated. See `Bound`.
         """
         return bind_arrays(self, args, named, out)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"kernel {self.name} is machine code of this process: copy or pickle what it was compiled from")
 
     def wait(self) -> Kernel:
         """Return when the optimised code is in place."""
@@ -111,26 +115,28 @@ class Kernel:
 
 def _make_call(kernel: Kernel) -> Any:
     """The function behind `kernel(...)`, written for its arguments: Python then passes them on without packing them."""
-    names = [a.name + "_" * (keyword.iskeyword(a.name) or a.name in ("self", "out", "threads")) for a in kernel.inputs]
+    names: list[str] = []
+    for array in kernel.inputs:
+        name = array.name
+        while keyword.iskeyword(name) or name in ("self", "out", "threads", *names) or name.startswith("__"):
+            name = name.lstrip("_") + "_"
+        names.append(name)
     given = ", ".join(names)
     # one output goes on by position, which NumPy takes sooner than by name
-    place = "out[0] if type(out) is tuple and len(out) == 1 else out" if len(kernel.outputs) == 1 else "out=out"
+    place = "out[0] if out.__class__ is ().__class__ and out.__len__() == 1 else out" if len(kernel.outputs) == 1 else "out=out"
     text = f"""
 def __call__(self, {given}, out=None, threads=None):
     try:
         if threads is None:
-            return ufunc({given}) if out is None else ufunc({given}, {place})
-        with using_threads(checked_threads(threads)):
-            return ufunc({given}) if out is None else ufunc({given}, {place})
-    except (TypeError, ValueError) as error:
-        raise explain(self, ({given},), out, error) from None
+            return __ufunc({given}) if out is None else __ufunc({given}, {place})
+        with __using_threads(__checked_threads(threads)):
+            return __ufunc({given}) if out is None else __ufunc({given}, {place})
+    except (__TypeError, __ValueError) as __error:
+        raise __explain(self, ({given},), out, __error) from None
 """
-    scope: dict[str, Any] = {
-        "ufunc": kernel.ufunc,
-        "explain": explain,
-        "using_threads": using_threads,
-        "checked_threads": checked_threads,
-    }
+    used = (kernel.ufunc, explain, using_threads, checked_threads, TypeError, ValueError)
+    words = ("ufunc", "explain", "using_threads", "checked_threads", "TypeError", "ValueError")
+    scope: dict[str, Any] = {f"__{word}": thing for word, thing in zip(words, used, strict=True)}  # no input has such a name
     exec(text, scope)
     call = scope["__call__"]
     call.__qualname__ = kernel.name  # Python names it when an argument is missing
@@ -189,7 +195,7 @@ def _make(program: Program, machine: Machine, cache: Cache) -> Kernel:
         try:
             objects = compile_objects(lowered, machine, level=OPTIMISED, lanes=lanes, stop=background.stopping)
             if objects is None:
-                return
+                raise TargetError("Python is about to exit")
             kernel._install(objects, tier=2, lanes=lanes)
             sizes, blob = join_objects(objects)
             header = {

@@ -12,9 +12,11 @@ import numpy as np
 
 from linkwork.errors import TargetError
 
-# `loop` and `run` of a kernel (targets.cpu.module): (args, dims, steps, data). The first kind releases the interpreter
-# lock while it runs; the second is how such code calls back into Python.
-LoopFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+# The functions of a kernel (targets.cpu.module) take (args, dims, steps, data): `run`, which releases the interpreter lock
+# when called from Python, and the one in Python that compiled code calls to share a batch.
+_LOOP = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+LoopFunction = ctypes.CFUNCTYPE(None, *_LOOP)
+ShareFunction = ctypes.CFUNCTYPE(ctypes.c_int, *_LOOP)
 
 
 class Code:

@@ -10,15 +10,17 @@ import _thread
 import ctypes
 import os
 import queue
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from itertools import starmap
+from types import SimpleNamespace
 
 from linkwork.errors import LinkworkError
-from linkwork.runtime.native import LoopFunction
+from linkwork.runtime.native import LoopFunction, ShareFunction
 
 _PIECES = 8  # per thread: enough to even out cores that are busy with other work
 _override = threading.local()
@@ -107,13 +109,17 @@ class Sharer:
         default_threads()
         self._operands = operands
         self._lanes = lanes
-        self.function = LoopFunction(self._share)
+        self.function = ShareFunction(self._share)
         address = ctypes.cast(self.function, ctypes.c_void_p).value
         assert address is not None
         self.address = address
 
-    def _share(self, args: int, dims: int, steps: int, data: int) -> None:
-        """Do all rows, whatever happens: no exception can pass through compiled code, and a Ctrl-C comes at any line."""
+    def _share(self, args: int, dims: int, steps: int, data: int) -> int:
+        """Do all rows, whatever happens, and return 1: no exception passes through compiled code, and a Ctrl-C comes any time.
+
+        Where one came, return 2, and compiled code tells Python again. Where it came before the first line, compiled code
+        gets neither and does the rows by itself.
+        """
         batch, failure = None, None
         while batch is None or not batch.finished:
             try:
@@ -124,8 +130,13 @@ class Sharer:
                 batch.finish()
             except BaseException as error:
                 failure = error
+        if isinstance(failure, KeyboardInterrupt):
+            return 2
         if failure is not None:
-            raise failure  # Python reports it as ignored
+            report = SimpleNamespace(exc_type=type(failure), exc_value=failure, exc_traceback=failure.__traceback__)
+            report.err_msg, report.object = "Exception ignored while sharing a batch among threads", self
+            sys.unraisablehook(report)
+        return 1
 
     def _plan(self, args: int, dims: int, steps: int, data: int) -> _Batch:
         """The rows cut into pieces, some for each thread, of whole vectors."""

@@ -4,8 +4,10 @@ The module exports three functions. `loop` and `run` have the signature of a Num
 (args, dims, steps, data); `data` points to the words
 
     [0] the `run` that does the work: a better one can be put here while others call `loop`
-    [1] the function that shares a batch among threads, also with this signature
+    [1] the function that shares a batch among threads, with these arguments too; it returns 1 if it has done all rows, and
+        2 if it has and was interrupted meanwhile; otherwise `run` does the work
     [2] the number of rows from which it is called
+    [3] PyErr_SetInterrupt, which lets Python raise the interrupt once the call is over
 
 `bound` is a C function of the Python interface, without arguments, on arrays fixed in advance: its `self` is an ndarray
 of the words [result object, Py_IncRef, args, dims, steps, data].
@@ -51,10 +53,22 @@ define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
 %limitp = getelementptr i64, ptr %data, i64 2
 %limit = load i64, ptr %limitp
 %large = icmp uge i64 %n, %limit
-%which = zext i1 %large to i64
-%fp = getelementptr ptr, ptr %data, i64 %which
-%f = load atomic ptr, ptr %fp acquire, align 8
+br i1 %large, label %many, label %alone
+many:
+%sharep = getelementptr ptr, ptr %data, i64 1
+%share = load ptr, ptr %sharep
+%done = call i32 %share(ptr %args, ptr %dims, ptr %steps, ptr %data)
+switch i32 %done, label %alone [ i32 1, label %end i32 2, label %interrupted ]
+interrupted:
+%signalp = getelementptr ptr, ptr %data, i64 3
+%signal = load ptr, ptr %signalp
+call void %signal()
+br label %end
+alone:
+%f = load atomic ptr, ptr %data acquire, align 8
 call void %f(ptr %args, ptr %dims, ptr %steps, ptr %data)
+br label %end
+end:
 {restore}
 ret void
 }}
@@ -210,7 +224,10 @@ br i1 %z{k}.more, label %poor{number}.loop, label %poor{number + 1}
         return "call void @free(ptr %heap)" if self.on_heap else ""
 
     def _operand(self, k: int) -> str:
-        """Base, distance between rows, and whether a row is contiguous. Core strides follow the steps of all arrays."""
+        """Base, distance between rows, and whether a body may use a row where it lies: contiguous, and no other's.
+
+        Core strides follow the steps of all arrays.
+        """
         array = self.arrays[k]
         first = len(self.arrays) + sum(len(a.shape) for a in self.arrays[:k])
         lines = [
@@ -232,6 +249,11 @@ br i1 %z{k}.more, label %poor{number}.loop, label %poor{number + 1}
                 ]
                 plain = f"%plain{tag}"
             after *= array.shape[axis]
+        if k in self.outputs:  # NumPy lets an output be an input itself: such rows are written when all is read
+            for other in self.inputs:
+                lines.append(f"%apart{k}.{other} = icmp ne ptr %base{k}, %base{other}")
+                lines.append(f"%alone{k}.{other} = and i1 {plain}, %apart{k}.{other}")
+                plain = f"%alone{k}.{other}"
         lines.append(f"%plain{k} = and i1 {plain}, true")
         return "\n".join(lines)
 
