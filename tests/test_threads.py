@@ -344,11 +344,35 @@ def test_an_interrupt_reaches_the_caller(
 @pytest.mark.skipif(sys.version_info < (3, 11) or not hasattr(os, "fork"), reason="operator.call, POSIX signals")
 def test_an_interrupt_on_entry_loses_no_row(kernel: Any, states: np.ndarray, expected: bytes, ignored: list[Any]) -> None:
     """A Ctrl-C before the callback, while NumPy copies say, is raised at its first line, before any `try`."""
-    out = np.full((ROWS, 4), np.nan)
-    call = functools.partial(kernel.ufunc, states, 2.0, out=out)
-    with module.using_threads(2):  # from here to the callback no line of Python runs
-        deque(map(operator.call, [ctypes.pythonapi.PyErr_SetInterrupt, call]), maxlen=0)
-    assert out.tobytes() == expected
+    outs = [np.full((ROWS, 4), np.nan) for _ in range(12)]
+    calls: list[Any] = []
+    for k, out in enumerate(outs):
+        calls += [ctypes.pythonapi.PyErr_SetInterrupt] * (k % 2) + [functools.partial(kernel.ufunc, states, 2.0, out=out)]
+    with module.using_threads(2):  # from here to the last callback no other line of Python runs
+        deque(map(operator.call, calls), maxlen=0)
+    assert len(ignored) == 6
+    assert [out.tobytes() == expected for out in outs] == [True] * 12
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX signals")
+def test_an_interrupt_between_two_callbacks_loses_no_row(
+    kernel: Any, states: np.ndarray, expected: bytes, monkeypatch: pytest.MonkeyPatch, ignored: list[Any]
+) -> None:
+    """As before, in a call with an outer dimension: here a failed callback returns what the one before it returned."""
+    finish = module._Batch.finish
+    last = type("Last", (), {"__del__": ctypes.pythonapi.PyErr_SetInterrupt})  # no line of Python runs when it goes
+
+    def finish_and_interrupt(batch: Any) -> None:
+        finish(batch)
+        if not ignored:
+            batch.last = last()
+
+    monkeypatch.setattr(module._Batch, "finish", finish_and_interrupt)
+    out = np.full((4, ROWS, 4), np.nan)
+    with contextlib.suppress(KeyboardInterrupt):
+        kernel(states, np.full((4, 1), 2.0), out=out, threads=2)
+        assert ignored, "nothing was interrupted"
+        assert [part.tobytes() == expected for part in out] == [True] * 4
 
 
 # forks, the lock, the end

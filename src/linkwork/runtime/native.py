@@ -16,7 +16,7 @@ from linkwork.errors import TargetError
 # when called from Python, and the one in Python that compiled code calls to share a batch.
 _LOOP = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 LoopFunction = ctypes.CFUNCTYPE(None, *_LOOP)
-ShareFunction = ctypes.CFUNCTYPE(ctypes.c_int, *_LOOP)
+ShareFunction = ctypes.CFUNCTYPE(None, *_LOOP, ctypes.c_void_p)
 
 
 class Code:

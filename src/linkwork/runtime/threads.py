@@ -10,14 +10,12 @@ import _thread
 import ctypes
 import os
 import queue
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from itertools import starmap
-from types import SimpleNamespace
 
 from linkwork.errors import LinkworkError
 from linkwork.runtime.native import LoopFunction, ShareFunction
@@ -114,11 +112,11 @@ class Sharer:
         assert address is not None
         self.address = address
 
-    def _share(self, args: int, dims: int, steps: int, data: int) -> int:
-        """Do all rows, whatever happens, and return 1: no exception passes through compiled code, and a Ctrl-C comes any time.
+    def _share(self, args: int, dims: int, steps: int, data: int, status: int) -> None:
+        """Do all rows, whatever happens, and say 1: no exception passes through compiled code, and a Ctrl-C comes any time.
 
-        Where one came, return 2, and compiled code tells Python again. Where it came before the first line, compiled code
-        gets neither and does the rows by itself.
+        Where one came, say 2, and compiled code tells Python again. Where it came before the first line, nothing is said,
+        and compiled code does the rows by itself.
         """
         batch, failure = None, None
         while batch is None or not batch.finished:
@@ -130,13 +128,9 @@ class Sharer:
                 batch.finish()
             except BaseException as error:
                 failure = error
-        if isinstance(failure, KeyboardInterrupt):
-            return 2
-        if failure is not None:
-            report = SimpleNamespace(exc_type=type(failure), exc_value=failure, exc_traceback=failure.__traceback__)
-            report.err_msg, report.object = "Exception ignored while sharing a batch among threads", self
-            sys.unraisablehook(report)
-        return 1
+        ctypes.c_int.from_address(status).value = 2 if isinstance(failure, KeyboardInterrupt) else 1
+        if failure is not None and not isinstance(failure, KeyboardInterrupt):
+            raise failure  # Python reports it as ignored
 
     def _plan(self, args: int, dims: int, steps: int, data: int) -> _Batch:
         """The rows cut into pieces, some for each thread, of whole vectors."""

@@ -4,8 +4,8 @@ The module exports three functions. `loop` and `run` have the signature of a Num
 (args, dims, steps, data); `data` points to the words
 
     [0] the `run` that does the work: a better one can be put here while others call `loop`
-    [1] the function that shares a batch among threads, with these arguments too; it returns 1 if it has done all rows, and
-        2 if it has and was interrupted meanwhile; otherwise `run` does the work
+    [1] the function that shares a batch among threads, with these arguments and the address of an int, in which it leaves 1
+        if it has done all rows, and 2 if it has and was interrupted meanwhile; otherwise `run` does the work
     [2] the number of rows from which it is called
     [3] PyErr_SetInterrupt, which lets Python raise the interrupt once the call is over
 
@@ -48,6 +48,7 @@ def _entry_text(triple: str) -> str:
     return f"""
 {declare}
 define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
+%status = alloca i32
 {save}
 %n = load i64, ptr %dims
 %limitp = getelementptr i64, ptr %data, i64 2
@@ -57,7 +58,9 @@ br i1 %large, label %many, label %alone
 many:
 %sharep = getelementptr ptr, ptr %data, i64 1
 %share = load ptr, ptr %sharep
-%done = call i32 %share(ptr %args, ptr %dims, ptr %steps, ptr %data)
+store i32 0, ptr %status
+call void %share(ptr %args, ptr %dims, ptr %steps, ptr %data, ptr %status)
+%done = load i32, ptr %status
 switch i32 %done, label %alone [ i32 1, label %end i32 2, label %interrupted ]
 interrupted:
 %signalp = getelementptr ptr, ptr %data, i64 3
