@@ -23,12 +23,8 @@ def check(program: Program, *, core_only: bool = False, body: bool = False) -> P
         takes = allowed.get(op)
         if takes is None:
             _check_structural(program, value, core_only)
-        elif len(args) != len(takes) or attr is not None:
-            _fail(program, value, f"takes {len(takes)} values and nothing else")
-        else:
-            for a, kind in zip(args, takes):
-                if kinds[a] != kind:
-                    _fail(program, value, f"wants %{a} to be {kind}, it is {kinds[a]}")
+        elif attr is not None or tuple([kinds[a] for a in args]) != takes:
+            _fail_operands(program, value, takes)
     _check_results(program, body)
     if not body:
         _check_names(program)
@@ -37,6 +33,14 @@ def check(program: Program, *, core_only: bool = False, body: bool = False) -> P
 
 def _fail(program: Program, value: int, why: str) -> NoReturn:
     raise ProgramError(f"{program.name}: instruction %{value} {program.code[value]}: {why}")
+
+
+def _fail_operands(program: Program, value: int, takes: tuple[str, ...]) -> NoReturn:
+    _, args, attr = program.code[value]
+    if len(args) != len(takes) or attr is not None:
+        _fail(program, value, f"takes {len(takes)} values and nothing else")
+    a, kind = next((a, kind) for a, kind in zip(args, takes, strict=True) if program.kinds[a] != kind)
+    _fail(program, value, f"wants %{a} to be {kind}, it is {program.kinds[a]}")
 
 
 def _check_structural(program: Program, value: int, core_only: bool) -> None:

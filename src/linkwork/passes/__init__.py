@@ -30,9 +30,13 @@ def lower(program: Program, dtype: str = "float64") -> Program:
     collecting = gc.isenabled()
     gc.disable()  # passes make many small tuples and no cycles: the collector would only walk them again and again
     try:
+        expanded = False
         for rewrite in PASSES:
-            program = check(rewrite(program))
+            before, program = program, rewrite(program)
+            expanded = expanded or rewrite is expand
+            if program is not before:
+                check(program, core_only=expanded)
     finally:
         if collecting:
             gc.enable()
-    return check(program, core_only=True)
+    return program

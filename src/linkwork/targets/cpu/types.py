@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 
 from linkwork.ir.meaning import round_to_float32
 
@@ -15,43 +16,43 @@ class Types:
     dtype: str
     lanes: int
 
-    @property
+    @cached_property
     def item(self) -> int:
         """Bytes of one real of one state."""
         return 8 if self.dtype == "float64" else 4
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Bytes of one real of all lanes."""
         return self.item * self.lanes
 
-    @property
+    @cached_property
     def fraction(self) -> int:
         """Bits of the fraction field."""
         return 52 if self.dtype == "float64" else 23
 
-    @property
+    @cached_property
     def bias(self) -> int:
         """Bias of the exponent field."""
         return 1023 if self.dtype == "float64" else 127
 
-    @property
+    @cached_property
     def scalar(self) -> str:
         return "double" if self.dtype == "float64" else "float"
 
-    @property
+    @cached_property
     def real(self) -> str:
         return self._wide(self.scalar)
 
-    @property
+    @cached_property
     def whole(self) -> str:
         return self._wide(f"i{8 * self.item}")
 
-    @property
+    @cached_property
     def condition(self) -> str:
         return self._wide("i1")
 
-    @property
+    @cached_property
     def suffix(self) -> str:
         """The ending of the names of intrinsics on reals."""
         scalar = f"f{8 * self.item}"
