@@ -13,6 +13,7 @@ from linkwork.ir.meaning import fold, round_to_float32
 from linkwork.ir.operations import BOOL, COMMUTATIVE, CORE, OPERATIONS, REAL
 from linkwork.ir.program import Array, Instruction, Loop, Program
 
+_make = tuple.__new__  # an Instruction from a tuple, sooner than by its constructor
 Rule = Callable[["Builder", tuple[int, ...]], "int | None"]
 
 
@@ -32,7 +33,7 @@ class Builder:
         value = self._seen.get(key)
         if value is None:
             value = self._seen[key] = len(self.code)
-            self.code.append(Instruction(op, args, attr))
+            self.code.append(_make(Instruction, key))
         return value
 
     def constant(self, number: float | bool) -> int:

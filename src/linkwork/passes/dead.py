@@ -37,6 +37,6 @@ def reorder(program: Program, order: list[int]) -> Program:
     code = []
     for old in order:
         op, args, attr = program.code[old]
-        code.append(Instruction(op, tuple([place[a] for a in args]), attr))
+        code.append(tuple.__new__(Instruction, (op, tuple([place[a] for a in args]), attr)))
     results = tuple(tuple(place[v] for v in values) for values in program.results)
     return replace(program, code=tuple(code), results=results, _kinds=[])

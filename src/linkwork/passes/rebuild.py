@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from linkwork.ir.builder import Builder
-from linkwork.ir.operations import OPERATIONS
 from linkwork.ir.program import Loop, Program
 
 Visit = Callable[[Builder, str, tuple[int, ...], object], "int | None"]
@@ -16,7 +15,7 @@ def rebuild(program: Program, visit: Visit) -> Program:
     """The program with every instruction replaced by what `visit` puts into the new builder.
 
     `visit(builder, op, args, attr)` gets the arguments as values of the new program and returns the value that takes
-    the instruction's place; None copies the instruction. Loop bodies are rebuilt in the same way, before their loop is
+    the instruction's place; None copies the instruction as it is. Loop bodies are rebuilt in the same way, before their loop is
     visited.
     """
     builder = Builder(program.dtype)
@@ -27,12 +26,7 @@ def rebuild(program: Program, visit: Visit) -> Program:
             attr = replace(attr, body=rebuild(attr.body, visit))
         value = visit(builder, op, args, attr)
         if value is None:
-            if op in OPERATIONS:
-                value = builder.apply(op, *args)
-            elif op == "const":
-                value = builder.constant(attr)  # type: ignore[arg-type]
-            else:
-                value = builder.put(op, args, attr)
+            value = builder.constant(attr) if op == "const" else builder.put(op, args, attr)  # type: ignore[arg-type]
         new.append(value)
     results = [[new[v] for v in values] for values in program.results]
     return builder.finish(program.name, program.inputs, program.outputs, results)

@@ -6,6 +6,7 @@ import ctypes
 import keyword
 import os
 import threading
+from dataclasses import replace
 from typing import Any
 
 from linkwork.errors import ProgramError, TargetError
@@ -30,6 +31,7 @@ from linkwork.runtime.threads import Sharer, checked_threads, using_threads
 from linkwork.targets.cpu import EXPORTS, Machine, host
 
 QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
+QUICK_WHOLE = 20000  # instructions up to which the quick kernel is not cut: without optimisation that is sooner
 AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
 SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
 _NS_PER_INSTRUCTION = 0.04  # of one row, in lanes
@@ -215,7 +217,8 @@ def _make(program: Program, machine: Machine, cache: Cache) -> Kernel:
         kernel.wait()
     else:
         quick_lanes = min(lanes, QUICK_LANES)
-        objects = compile_objects(lowered, machine, level=QUICK, lanes=quick_lanes, single=False)
+        whole = lowered if len(lowered) > QUICK_WHOLE else replace(lowered, cuts=())
+        objects = compile_objects(whole, machine, level=QUICK, lanes=quick_lanes, single=False)
         assert objects is not None
         kernel._install(objects, tier=1, lanes=quick_lanes)
         background.submit(optimise)

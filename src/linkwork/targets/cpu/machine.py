@@ -54,6 +54,7 @@ def _initialize(native: bool) -> None:
         llvm.initialize_all_asmprinters()
 
 
+@cache
 def target_machine(machine: Machine, level: int) -> Any:
     """LLVM's code generator for a machine, at an optimisation level of 0 or 2."""
     _initialize(machine == host())
