@@ -515,8 +515,9 @@ def test_compile_refuses_what_it_cannot_do() -> None:
         (lw.TraceError, "'out' holds None", lambda x: None, {"x": 2}, {}),
     ]
     for error, words, source, inputs, options in cases:
-        with pytest.raises(error, match=words):
+        with pytest.raises(error, match=words) as found:
             lw.compile(source, inputs, **options)
+        assert type(found.value) is error
 
 
 def test_compile_of_programs_and_own_targets() -> None:
