@@ -189,7 +189,7 @@ def table(points: int, only: Sequence[str] = NAMES, seed: int = 1) -> str:
                 count += len(part.args[0])
             found, label = max(finds, key=lambda f: f[0].error)
             at = ", ".join(f"{a!r}" for a in found.args)
-            lines.append(f"| {name} | {dtype} | {count} | {found.error:.3f} | {at} | {label} |")
+            lines.append(f"| {name} | {dtype} | {count} | {found.error:.3f} | {at} | {label.replace('|', chr(92) + '|')} |")
     return "\n".join(lines)
 
 
