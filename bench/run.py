@@ -1,4 +1,4 @@
-"""All measurements: `python bench/run.py [--quick] [--write]`.
+"""All measurements: `python bench/run.py [--quick] [--write] [--only TABLE ...]`.
 
 `--write` puts the tables into README.md and docs/performance.md.
 """
@@ -39,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, sizes and points")
     parser.add_argument("--write", action="store_true", help="put the tables into README.md and docs/performance.md")
+    parser.add_argument("--only", nargs="*", metavar="TABLE", help="some of the tables, by their names in docs/performance.md")
     options = parser.parse_args()
     quick = options.quick
     tables = {
@@ -47,9 +48,11 @@ def main() -> None:
         "calls": calls.overhead_table,
         "threads": calls.threads_table,
         "soon": lambda: soon.table([1000, 10000] if quick else [1000, 10000, 50000, 100000, 200000]),
-        "elementary": lambda: elementary.table(20_000 if quick else 1_000_000),
+        "elementary": lambda: elementary.table(20_000 if quick else 1_100_000),
     }
     for mark, make in tables.items():
+        if options.only and mark not in options.only:
+            continue
         text = f"{make()}\n\n{machine_line('make bench')}"
         print(f"\n{text}\n", flush=True)
         if options.write:
