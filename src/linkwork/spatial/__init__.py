@@ -1,0 +1,11 @@
+"""Spatial algebra over numbers or symbols: motions, forces, poses and inertias in three dimensions.
+
+Spatial vectors are angular first. A motion (velocity, acceleration) is [w, v] and a force [m, f], both of a frame and in that
+frame's axes, as in Lie Sec. 1.
+"""
+
+from linkwork.spatial.inertia import Inertia, physical_problems
+from linkwork.spatial.pose import Pose
+from linkwork.spatial.vectors import ad, ad_star, axial, cross, skew
+
+__all__ = ["Inertia", "Pose", "ad", "ad_star", "axial", "cross", "physical_problems", "skew"]

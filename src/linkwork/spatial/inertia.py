@@ -1,0 +1,108 @@
+"""Spatial inertias, rigid and articulated, kept as blocks so that what is symmetric or constant is computed once or never."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linkwork.spatial.vectors import axial, cross, skew
+
+
+class Inertia:
+    """The symmetric matrix [[A, B], [Bᵀ, D]] that takes motions to forces.
+
+    Of a rigid body (Lie Eq. 22), `mass` [kg] is known, B = [h] with h = mass * centre [kg m], D = mass * 1, and A is the
+    moment of inertia about the frame's origin [kg m²]. An articulated inertia has no `mass` but all 21 numbers.
+    """
+
+    __slots__ = ("A", "B", "D", "mass")
+
+    def __init__(self, A: np.ndarray, B: np.ndarray, D: np.ndarray, mass: float | None = None) -> None:
+        self.A, self.B, self.D, self.mass = A, B, D, mass
+
+    @classmethod
+    def rigid(cls, mass: float, centre: np.ndarray, moment: np.ndarray) -> Inertia:
+        """Of a body with mass [kg], centre of mass [m], and moment of inertia about that centre [kg m²], (3, 3)."""
+        c = skew(np.asarray(centre, dtype=float))
+        return cls(np.asarray(moment, dtype=float) + mass * c @ c.T, mass * c, mass * np.eye(3), mass)
+
+    @property
+    def h(self) -> np.ndarray:
+        """mass * centre of a rigid body [kg m]."""
+        return axial(self.B)
+
+    def __add__(self, other: Inertia) -> Inertia:
+        mass = None if self.mass is None or other.mass is None else self.mass + other.mass
+        return Inertia(self.A + other.A, self.B + other.B, self.D + other.D, mass)
+
+    def __matmul__(self, X: np.ndarray) -> np.ndarray:
+        """The force (or momentum) that belongs to a motion."""
+        return np.concatenate([self.A @ X[:3] + self.B @ X[3:], self.B.T @ X[:3] + self.D @ X[3:]])
+
+    def column(self, k: int) -> np.ndarray:
+        """Column k of the matrix: what belongs to a unit motion along one coordinate."""
+        return np.concatenate([self.A[:, k], self.B[k]] if k < 3 else [self.B[:, k - 3], self.D[:, k - 3]])
+
+    def dense(self) -> np.ndarray:
+        """The (6, 6) matrix."""
+        return np.block([[self.A, self.B], [self.B.T, self.D]])
+
+    def point_force(self, a: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """The force that makes the points at r of a rigid body accelerate by a + W r, as seen from outside.
+
+        With W = [ẇ] + [w][w] this is I V̇ - ad*_V I V (Lie Eq. 31) for fewer operations, and needs no linear velocity.
+        """
+        h = self.h
+        J = 0.5 * np.trace(self.A) * np.eye(3) - self.A  # second moments of the mass
+        moment = [W[i] @ J[:, j] - W[j] @ J[:, i] for i, j in ((2, 1), (0, 2), (1, 0))]
+        return np.concatenate([moment + cross(h, a), self.mass * a + W @ h])
+
+    def without_coordinate(self, k: int, U: np.ndarray, d: Any) -> Inertia:
+        """What is felt behind a joint that moves freely along coordinate k: I - U d Uᵀ with U = column k and d = 1 / U_k.
+
+        Row and column k of it are exactly zero, and become zeros of the structure.
+        """
+        W = U * d
+
+        def entry(i: int, j: int) -> Any:
+            if k in (i, j):
+                return 0.0
+            block = self.A if j < 3 else self.B if i < 3 else self.D
+            return block[i % 3, j % 3] - W[i] * U[j]
+
+        B = np.array([[entry(i, j) for j in range(3, 6)] for i in range(3)])
+        return Inertia(symmetric(entry), B, symmetric(lambda i, j: entry(i + 3, j + 3)))
+
+
+def symmetric(entry: Callable[[int, int], Any]) -> np.ndarray:
+    """The symmetric (3, 3) matrix of a function, which is asked for one of two equal entries only."""
+    M = np.empty((3, 3), dtype=object)
+    for i in range(3):
+        for j in range(i, 3):
+            M[i, j] = M[j, i] = entry(i, j)
+    return M
+
+
+def physical_problems(mass: float, moment: np.ndarray, *, tolerance: float = 1e-9) -> list[str]:
+    """What is wrong with a body's mass [kg] and moment of inertia about its centre [kg m²], in words; empty if it can exist.
+
+    A moment of inertia can exist if it is symmetric, not negative in any direction, and no principal moment is larger than
+    the sum of the others. `tolerance` is relative to the largest principal moment.
+    """
+    moment = np.asarray(moment, dtype=float)
+    if not (np.isfinite(mass) and np.isfinite(moment).all()):
+        return ["mass and moment of inertia must be finite"]
+    problems = [f"the mass {mass:g} kg is negative"] if mass < 0 else []
+    scale = np.abs(moment).max()
+    if np.abs(moment - moment.T).max() > tolerance * scale:
+        return [*problems, "the moment of inertia is not symmetric"]
+    a, b, c = np.linalg.eigvalsh(moment)
+    if a < -tolerance * scale:
+        problems.append(f"the principal moment {a:g} kg m² is negative")
+    elif c > a + b + tolerance * scale:
+        problems.append(f"the principal moment {c:g} kg m² is larger than the sum of the others, {a:g} and {b:g}")
+    if mass == 0 and scale > 0:
+        problems.append("there is a moment of inertia without mass")
+    return problems

@@ -1,0 +1,126 @@
+"""Poses: where a frame stands in another, and how motions, forces and inertias are carried between the two."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.ir.functions import sincos
+from linkwork.spatial.inertia import Inertia, symmetric
+from linkwork.spatial.vectors import cross, skew
+
+
+class Turn(NamedTuple):
+    """A rotation known as `before`, which is constant, and then a turn about coordinate axis k of the child."""
+
+    before: np.ndarray
+    k: int
+    c: Any
+    s: Any
+
+
+class Pose:
+    """T = (R, p), the pose of a child frame in its parent (Lie Eq. 3): R's columns are the child's axes, p its origin [m].
+
+    Velocities are carried out to the child (`scatter`), forces and inertias in to the parent (`gather`, `congruence`).
+    """
+
+    __slots__ = ("R", "p", "turn")
+
+    def __init__(self, R: np.ndarray, p: np.ndarray, turn: Turn | None = None) -> None:
+        self.R, self.p, self.turn = R, p, turn
+
+    @classmethod
+    def identity(cls) -> Pose:
+        """The parent's own frame."""
+        return cls(np.eye(3), np.zeros(3))
+
+    @classmethod
+    def translation(cls, p: Any) -> Pose:
+        """Moved by p [m], with the same axes."""
+        return cls(np.eye(3), np.asarray(p))
+
+    @classmethod
+    def turned(cls, k: int, angle: Any) -> Pose:
+        """Turned about coordinate axis k by an angle [rad]."""
+        s, c = sincos(angle)
+        a, b = (k + 1) % 3, (k + 2) % 3
+        R = np.eye(3).astype(object)
+        R[a, a], R[a, b], R[b, a], R[b, b] = c, -s, s, c
+        return cls(R, np.zeros(3), Turn(np.eye(3), k, c, s))
+
+    @classmethod
+    def from_quaternion(cls, q: np.ndarray) -> Pose:
+        """Turned by the quaternion [x, y, z, w], which has length 1."""
+        x, y, z, w = q
+        R = np.array([
+            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+        ])  # fmt: skip
+        return cls(R, np.zeros(3))
+
+    def then(self, child: Pose) -> Pose:
+        """The pose of a frame that has pose `child` in this one: T_self T_child."""
+        turn = None
+        if child.turn is not None and _constant(self.R):
+            turn = child.turn._replace(before=self.R.astype(float) @ child.turn.before)
+        return Pose(self.R @ child.R, self.p + self.R @ child.p, turn)
+
+    def inverse(self) -> Pose:
+        """The pose of the parent in the child (Lie Eq. 4)."""
+        return Pose(self.R.T, -(self.R.T @ self.p))
+
+    def point(self, x: np.ndarray) -> np.ndarray:
+        """A point given in the child's frame [m], in the parent's."""
+        return self.R @ x + self.p
+
+    def Ad(self) -> np.ndarray:
+        """The matrix that takes motions of the child's frame to the parent's (Lie Eq. 7), (6, 6)."""
+        return np.block([[self.R, np.zeros((3, 3))], [skew(self.p) @ self.R, self.R]])
+
+    def scatter(self, V: np.ndarray) -> np.ndarray:
+        """A motion of the parent, as that of the child: Ad of the inverse."""
+        return np.concatenate([self.R.T @ V[:3], self.R.T @ (V[3:] - cross(self.p, V[:3]))])
+
+    def gather(self, F: np.ndarray) -> np.ndarray:
+        """A force on the child, as one on the parent: the transpose of `scatter`."""
+        m, f = self.R @ F[:3], self.R @ F[3:]
+        return np.concatenate([m + cross(self.p, f), f])
+
+    def congruence(self, inertia: Inertia) -> Inertia:
+        """An inertia of the child, as one of the parent (Lie Eq. 21)."""
+        P = skew(self.p)
+        A = self._rotate(inertia.A, same=True)
+        if inertia.mass is not None:  # a rigid body stays one
+            h = self.R @ inertia.h
+            Y = P @ skew(h + 0.5 * inertia.mass * self.p)  # half way between the old and the new h
+            moved = h + inertia.mass * self.p
+            return Inertia(symmetric(lambda i, j: A[i, j] - Y[i, j] - Y[j, i]), skew(moved), inertia.D, inertia.mass)
+        B, D = self._rotate(inertia.B), self._rotate(inertia.D, same=True)
+        moved = B + P @ D
+        Y, Z = P @ B.T, P @ moved.T
+        return Inertia(symmetric(lambda i, j: A[i, j] + Y[j, i] + Z[i, j]), moved, D)
+
+    def _rotate(self, M: np.ndarray, *, same: bool = False) -> np.ndarray:
+        """R M Rᵀ; `same` says that M is symmetric. A turn about an axis needs half the work, by the double angle."""
+        if self.turn is None or not np.isin(self.turn.before, (-1.0, 0.0, 1.0)).all():
+            if not same:
+                return self.R @ (M @ self.R.T)
+            MR = M @ self.R.T
+            return symmetric(lambda i, j: self.R[i] @ MR[:, j])
+        before, k, c, s = self.turn
+        a, b = (k + 1) % 3, (k + 2) % 3
+        w = s * (M[a, a] - M[b, b]) + c * (M[a, b] + M[b, a])
+        T = np.empty((3, 3), dtype=object)
+        T[k, k] = M[k, k]
+        T[a, a], T[b, b] = M[a, a] - s * w, M[b, b] + s * w
+        T[a, b], T[b, a] = c * w - M[b, a], c * w - M[a, b]
+        T[a, k], T[b, k] = c * M[a, k] - s * M[b, k], s * M[a, k] + c * M[b, k]
+        T[k, a], T[k, b] = c * M[k, a] - s * M[k, b], s * M[k, a] + c * M[k, b]
+        return before @ (T @ before.T)
+
+
+def _constant(M: np.ndarray) -> bool:
+    return M.dtype != object or all(isinstance(x, (int, float)) for x in M.ravel())
