@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.ir.program import Program
+from processes import run_python
 
 SOURCE = str(Path(lw.__file__).parents[1])
 A = np.array([1.0, 2.0, -3.0])
@@ -61,11 +59,6 @@ def same(found: Any, expected: Any) -> None:
     for f, e in zip(found, expected, strict=True):
         assert np.shape(f) == np.shape(e)
         np.testing.assert_array_equal(f, e)
-
-
-def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": SOURCE, **environment}
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
 
 
 # what a kernel is

@@ -9,9 +9,7 @@ import itertools
 import multiprocessing
 import operator
 import os
-import subprocess
 import sys
-import textwrap
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +21,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.runtime import threads as module
+from processes import run_python
 
 SOURCE = str(Path(lw.__file__).parents[1])
 ROWS = 90_003  # more than the work for which threads are called in
@@ -72,11 +71,6 @@ def ignored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: found.append(type(u.exc_value)))
     return found
-
-
-def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": SOURCE, **environment}
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=env, capture_output=True, text=True, timeout=60)
 
 
 # the same bits

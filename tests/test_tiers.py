@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+import processes
 from linkwork.ir.program import Program
 from linkwork.runtime import compiler
 from linkwork.runtime import kernel as module
@@ -69,10 +70,8 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate.open.set()
 
 
-def run_python(code: str, *, timeout: float = 60.0, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": SOURCE, **environment}
-    text = STEEP + textwrap.dedent(code)
-    return subprocess.run([sys.executable, "-c", text], env=env, capture_output=True, text=True, timeout=timeout)
+def run_python(code: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return processes.run_python(STEEP + textwrap.dedent(code), **more)
 
 
 def clean(done: subprocess.CompletedProcess[str], stdout: str) -> None:
