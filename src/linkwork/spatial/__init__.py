@@ -4,8 +4,9 @@ Spatial vectors are angular first. A motion (velocity, acceleration) is [w, v] a
 frame's axes, as in Lie Sec. 1.
 """
 
+from linkwork.spatial import rotation
 from linkwork.spatial.inertia import Inertia, physical_problems
 from linkwork.spatial.pose import Pose
 from linkwork.spatial.vectors import ad, ad_star, axial, cross, skew
 
-__all__ = ["Inertia", "Pose", "ad", "ad_star", "axial", "cross", "physical_problems", "skew"]
+__all__ = ["Inertia", "Pose", "ad", "ad_star", "axial", "cross", "physical_problems", "rotation", "skew"]

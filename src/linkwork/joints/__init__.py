@@ -1,0 +1,27 @@
+"""Joints: one file a kind, each a frozen value with the same few methods. Nobody asks a joint its kind."""
+
+from linkwork.joints.cylindrical import Cylindrical
+from linkwork.joints.fixed import Fixed
+from linkwork.joints.free import Free
+from linkwork.joints.gimbal import Gimbal
+from linkwork.joints.helical import Helical
+from linkwork.joints.joint import Joint
+from linkwork.joints.planar import Planar
+from linkwork.joints.prismatic import Prismatic
+from linkwork.joints.revolute import Revolute
+from linkwork.joints.spherical import Spherical
+from linkwork.joints.universal import Universal
+
+__all__ = [
+    "Cylindrical",
+    "Fixed",
+    "Free",
+    "Gimbal",
+    "Helical",
+    "Joint",
+    "Planar",
+    "Prismatic",
+    "Revolute",
+    "Spherical",
+    "Universal",
+]

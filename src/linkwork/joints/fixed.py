@@ -1,0 +1,25 @@
+"""Fixed joint: no coordinate at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from linkwork.joints.joint import Joint
+from linkwork.spatial import Pose
+
+
+@final
+@dataclass(frozen=True)
+class Fixed(Joint):
+    """Child and parent frame coincide."""
+
+    nq = nv = 0
+
+    def transform(self, q: np.ndarray) -> Pose:
+        return Pose.identity()
+
+    def subspace(self, q: np.ndarray) -> np.ndarray:
+        return np.zeros((6, 0))

@@ -1,0 +1,48 @@
+"""Free joint: no constraint at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from linkwork.joints.joint import Joint
+from linkwork.spatial import Pose, rotation
+
+
+@final
+@dataclass(frozen=True)
+class Free(Joint):
+    """q = [x, y, z, qx, qy, qz, qw]: the child's origin in the parent [m] and its quaternion, of any length but zero.
+
+    v = [w, v]: the child's motion relative to the parent, in the child's axes.
+    """
+
+    nq, nv = 7, 6
+
+    def transform(self, q: np.ndarray) -> Pose:
+        return Pose(Pose.from_quaternion(rotation.normalised(q[3:])).R, q[:3])
+
+    def subspace(self, q: np.ndarray) -> np.ndarray:
+        return np.eye(6)
+
+    def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.array([*(self.transform(q).R @ v[3:]), *(0.5 * rotation.multiply(q[3:], np.array([*v[:3], 0.0])))])
+
+    def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Along the screw that constant v describes."""
+        moved = self.transform(q).R @ rotation.screw(v[:3], v[3:])
+        turned = rotation.normalised(rotation.multiply(q[3:], rotation.exp(v[:3])))
+        return np.array([*(q[:3] + moved), *turned])
+
+    def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        r = rotation.log(rotation.normalised(rotation.multiply(rotation.conjugate(q0[3:]), q1[3:])))
+        return np.array([*r, *rotation.screw_inverse(r, self.transform(q0).R.T @ (q1[:3] - q0[:3]))])
+
+    def neutral(self) -> np.ndarray:
+        return np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        q = rng.normal(size=4)
+        return np.array([*rng.uniform(-1.0, 1.0, 3), *(q / np.linalg.norm(q))])

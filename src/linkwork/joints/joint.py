@@ -1,0 +1,86 @@
+"""What a joint is. Each kind is one file with one final class; nobody asks a joint its kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linkwork.spatial import Pose
+
+
+class Joint(ABC):
+    """A joint between a parent frame and a child frame, which coincide where all coordinates are neutral.
+
+    `nq` coordinates q give the pose, `nv` velocities v the motion; q̇ is `rate(q, v)`, which is v unless a joint says
+    otherwise. All methods work on numbers and on symbols. Joints are frozen values.
+    """
+
+    nq: ClassVar[int]
+    nv: ClassVar[int]
+
+    @abstractmethod
+    def transform(self, q: np.ndarray) -> Pose:
+        """The pose of the child frame in the parent frame."""
+
+    @abstractmethod
+    def subspace(self, q: np.ndarray) -> np.ndarray:
+        """S of the child's motion relative to the parent, S v, in the child's frame; (6, nv)."""
+
+    def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Ṡ v, what the change of S adds to the acceleration; (6,)."""
+        return np.zeros(6)
+
+    def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """q̇, (nq,)."""
+        return v
+
+    def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Where q goes by moving with constant v for one unit of time, (nq,)."""
+        return q + v
+
+    def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        """The v that takes q0 to q1 in one unit of time, (nv,): `integrate(q0, difference(q0, q1))` is the pose of q1."""
+        return q1 - q0
+
+    def neutral(self) -> np.ndarray:
+        """The coordinates at which both frames coincide, (nq,)."""
+        return np.zeros(self.nq)
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Coordinates anywhere, (nq,): angles in all directions, lengths within a metre."""
+        return rng.uniform(-1.0, 1.0, self.nq)
+
+
+def columns(*pairs: tuple[Any, Any]) -> np.ndarray:
+    """A (6, n) matrix from the (angular, linear) parts of its columns."""
+    return np.array([[*angular, *linear] for angular, linear in pairs]).T
+
+
+def unit_axis(axis: Any) -> np.ndarray:
+    """A direction scaled to length 1; ValueError where it is none."""
+    a = np.asarray(axis, dtype=float)
+    length = np.linalg.norm(a) if a.shape == (3,) else 0.0
+    if not (np.isfinite(length) and length > 0):
+        raise ValueError(f"an axis is three finite numbers, not all zero; this is {axis!r}")
+    a = a / length
+    snapped = np.where(np.abs(a) < 1e-12, 0.0, np.where(np.abs(np.abs(a) - 1.0) < 1e-12, np.sign(a), a))
+    return snapped  # exact zeros and ones make cheap programs
+
+
+def turned_about(axis: np.ndarray, angle: Any) -> Pose:
+    """Turned about a constant unit axis by an angle [rad]."""
+    k = int(np.argmax(np.abs(axis)))
+    if abs(axis[k]) == 1.0:
+        return Pose.turned(k, float(axis[k]) * angle)
+    to = aligned(axis)  # a frame whose z is the axis
+    return to.then(Pose.turned(2, angle)).then(to.inverse())
+
+
+def aligned(axis: np.ndarray) -> Pose:
+    """A constant pose whose z axis points along a unit axis."""
+    k = int(np.argmin(np.abs(axis)))
+    x = np.cross(axis, np.eye(3)[k])
+    x = x / np.linalg.norm(x)
+    return Pose(np.column_stack([x, np.cross(axis, x), axis]), np.zeros(3))

@@ -1,0 +1,41 @@
+"""Spherical joint: any rotation, without a singular pose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from linkwork.joints.joint import Joint
+from linkwork.spatial import Pose, rotation
+
+
+@final
+@dataclass(frozen=True)
+class Spherical(Joint):
+    """Rotation by the quaternion q = [x, y, z, w], of any length but zero; v is the angular velocity in the child [rad/s]."""
+
+    nq, nv = 4, 3
+
+    def transform(self, q: np.ndarray) -> Pose:
+        return Pose.from_quaternion(rotation.normalised(q))
+
+    def subspace(self, q: np.ndarray) -> np.ndarray:
+        return np.eye(6)[:, :3]
+
+    def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return 0.5 * rotation.multiply(q, np.array([*v, 0.0]))
+
+    def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return rotation.normalised(rotation.multiply(q, rotation.exp(v)))
+
+    def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        return rotation.log(rotation.normalised(rotation.multiply(rotation.conjugate(q0), q1)))
+
+    def neutral(self) -> np.ndarray:
+        return np.array([0.0, 0.0, 0.0, 1.0])
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        q = rng.normal(size=4)
+        return q / np.linalg.norm(q)

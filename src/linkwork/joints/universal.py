@@ -1,0 +1,34 @@
+"""Universal joint: two angles about crossing axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from linkwork.ir.functions import sincos
+from linkwork.joints.joint import Joint, columns
+from linkwork.spatial import Pose
+
+
+@final
+@dataclass(frozen=True)
+class Universal(Joint):
+    """Rotation about the parent's x by q[0], then about the new y by q[1] [rad]."""
+
+    nq = nv = 2
+
+    def transform(self, q: np.ndarray) -> Pose:
+        return Pose.turned(0, q[0]).then(Pose.turned(1, q[1]))
+
+    def subspace(self, q: np.ndarray) -> np.ndarray:
+        s, c = sincos(q[1])
+        return columns(((c, 0.0, s), (0.0, 0.0, 0.0)), ((0.0, 1.0, 0.0), (0.0, 0.0, 0.0)))
+
+    def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        s, c = sincos(q[1])
+        return v[0] * v[1] * np.array([-s, 0.0, c, 0.0, 0.0, 0.0])
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-np.pi, np.pi, 2)
