@@ -62,7 +62,7 @@ def threads_table() -> str:
         kernel = kernel_of(lower(dynamics.programs(robot)["forward dynamics"]), host().lanes("float64"))
         call = caller(kernel, rows)
         best = {1: float("inf"), 2: float("inf")}
-        for _ in range(25):
+        for _ in range(60):
             for threads in best:
                 with using_threads(threads):
                     start = time.perf_counter()
