@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from linkwork.ir.meaning import fold, round_to_float32
 from linkwork.ir.operations import BOOL, COMMUTATIVE, CORE, OPERATIONS, REAL
@@ -83,6 +84,13 @@ class Builder:
         if op in COMMUTATIVE and args[0] > args[1]:
             args = (args[1], args[0])
         return self.put(op, args)
+
+    def again(self, op: str, args: tuple[int, ...], attr: Any) -> int:
+        """The value of another program's instruction, on values of this one, in its simplest form."""
+        if op == "const":
+            return self.constant(attr)
+        # a loop body names nothing outside of itself, so a loop moves as it is
+        return self.apply(op, *args) if op in OPERATIONS else self.put(op, args, attr)
 
     def loop(self, loop: Loop, args: Sequence[int]) -> list[int]:
         """The values of a loop's last state."""

@@ -10,8 +10,8 @@ import hashlib
 import math
 import struct
 from array import array
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -70,7 +70,6 @@ class Program:
     results: tuple[tuple[int, ...], ...]
     dtype: str = "float64"
     cuts: tuple[int, ...] = ()
-    _kinds: list[str] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.code)
@@ -80,12 +79,10 @@ class Program:
 
         return to_text(self)
 
-    @property
+    @cached_property
     def kinds(self) -> list[str]:
         """REAL or BOOL for every value; "loop" for a loop instruction, which is no value itself."""
-        if not self._kinds:
-            self._kinds.extend(kinds_of(self.code))
-        return self._kinds
+        return [_GIVES.get(op) or (BOOL if isinstance(attr, bool) else REAL) for op, _, attr in self.code]
 
     def result_values(self) -> Iterator[int]:
         """Every value that some output needs, output after output."""
@@ -98,7 +95,7 @@ class Program:
             raise ProgramError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
         if dtype == self.dtype:
             return self
-        return replace(self.map_bodies(lambda body: body.with_dtype(dtype)), dtype=dtype, _kinds=[])
+        return replace(self.map_bodies(lambda body: body.with_dtype(dtype)), dtype=dtype)
 
     def map_bodies(self, change: Callable[[Program], Program]) -> Program:
         """The same program with `change` applied to every loop body; itself where there is no loop."""
@@ -108,7 +105,7 @@ class Program:
             Instruction(op, args, replace(attr, body=change(attr.body))) if op == "loop" else Instruction(op, args, attr)
             for op, args, attr in self.code
         )
-        return replace(self, code=code, _kinds=[])
+        return replace(self, code=code)
 
     @cached_property
     def digest(self) -> str:
@@ -129,11 +126,6 @@ class Program:
             elif attr is not None:
                 h.update(repr(attr).encode())
         return h.hexdigest()
-
-
-def kinds_of(code: Iterable[Instruction]) -> list[str]:
-    """The kind of every value of a list of instructions."""
-    return [_GIVES.get(op) or (BOOL if isinstance(attr, bool) else REAL) for op, _, attr in code]
 
 
 _GIVES = {**{name: operation.gives for name, operation in OPERATIONS.items()}, "loop": "loop", "input": REAL, "result": REAL}

@@ -53,6 +53,20 @@ class Joint(ABC):
         return rng.uniform(-1.0, 1.0, self.nq)
 
 
+class AxisJoint(Joint):
+    """A joint with a fixed `axis`, of the parent as of the child; it is scaled to length 1."""
+
+    axis: tuple[float, float, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", tuple(unit_axis(self.axis).tolist()))
+
+    @property
+    def unit(self) -> np.ndarray:
+        """The axis as an array, (3,)."""
+        return np.array(self.axis)
+
+
 def columns(*pairs: tuple[Any, Any]) -> np.ndarray:
     """A (6, n) matrix from the (angular, linear) parts of its columns."""
     return np.array([[*angular, *linear] for angular, linear in pairs]).T

@@ -39,4 +39,4 @@ def reorder(program: Program, order: list[int]) -> Program:
         op, args, attr = program.code[old]
         code.append(tuple.__new__(Instruction, (op, tuple([place[a] for a in args]), attr)))
     results = tuple(tuple(place[v] for v in values) for values in program.results)
-    return replace(program, code=tuple(code), results=results, _kinds=[])
+    return replace(program, code=tuple(code), results=results)

@@ -13,13 +13,7 @@ from linkwork.passes.dead import live
 def replay(builder: Builder, instruction: Instruction, args: tuple[int, ...], read: Callable[[int, int], int]) -> int:
     """One instruction of a program, on values of another builder; `read` gives the value of an element of an input."""
     op, _, attr = instruction
-    if op == "const":
-        return builder.constant(attr)  # type: ignore[arg-type]
-    if op == "input":
-        return read(*attr)  # type: ignore[misc]
-    if op in ("loop", "result"):  # a loop body names nothing outside of itself, so it moves as it is
-        return builder.put(op, args, attr)
-    return builder.apply(op, *args)
+    return read(*attr) if op == "input" else builder.again(op, args, attr)
 
 
 def inline(program: Program, builder: Builder, values: Sequence[Sequence[int]]) -> list[list[int]]:

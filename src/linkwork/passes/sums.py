@@ -41,7 +41,7 @@ class _Sums:
             elif op in ("add", "sub"):
                 self.new.append(self._sum(v))
             else:
-                self.new.append(self._copy(op, tuple([self._value(a) for a in args]), attr))
+                self.new.append(self._timed(self.builder.again(op, tuple([self._value(a) for a in args]), attr)))
         results = [[self._value(v) for v in values] for values in self.program.results]
         return self.builder.finish(self.program.name, self.program.inputs, self.program.outputs, results)
 
@@ -55,14 +55,6 @@ class _Sums:
         for v in self.program.result_values():
             uses[v] += 1
         return uses, in_sums
-
-    def _copy(self, op: str, args: tuple[int, ...], attr: object) -> int:
-        b = self.builder
-        if op == "const":
-            return self._timed(b.constant(attr))  # type: ignore[arg-type]
-        if op in ("input", "loop", "result"):
-            return self._timed(b.put(op, args, attr))
-        return self._apply(op, *args)
 
     def _apply(self, op: str, *args: int) -> int:
         return self._timed(self.builder.apply(op, *args))

@@ -4,11 +4,11 @@ Each is a formula over symbols, in the dtype of the program. Largest error seen,
 result (`python bench/elementary.py` measures it anew):
 
     function    float64  float32  range
-    sin, cos    1.74     1.76     |x| <= 2**45 (float32: 2**16); NaN from 1.6 times that on
+    sin, cos    1.70     1.67     |x| <= 2**45 (float32: 2**16); NaN from 1.6 times that on
     atan2       1.44     1.45     everything, infinities too; a zero counts as +0
     asin, acos  1.18     1.15     [-1, 1]; NaN outside
-    exp         1.03     1.00     everything; inf where too large, subnormal results are right
-    log         0.87     0.86     everything; subnormals are right, log 0 = -inf, NaN below 0
+    exp         1.02     1.00     everything; inf where too large, subnormal results are right
+    log         0.90     0.88     everything; subnormals are right, log 0 = -inf, NaN below 0
 
 A NaN that goes in comes out. Of a result that is zero, the sign may be lost.
 """
