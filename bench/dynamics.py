@@ -143,7 +143,7 @@ def forward_dynamics(robot: str) -> Callable[..., Any]:
             d[k] = 1.0 / U[k][b.axis]
             u[k] = tau[s.dofs[k]][0] - pA[k][b.axis]
             if b.parent >= 0:
-                Ia = IA[k].without_coordinate(b.axis, U[k], d[k])
+                Ia = IA[k].without((U[k]*d[k])[:,None], U[k][:,None], (b.axis,))
                 pa = pA[k] + Ia @ s.c[k] + U[k] * (u[k] * d[k])
                 IA[b.parent] = IA[b.parent] + s.X[k].congruence(Ia)
                 pA[b.parent] = pA[b.parent] + s.X[k].gather(pa)

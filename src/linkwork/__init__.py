@@ -1,16 +1,40 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
+from linkwork import joints, spatial
 from linkwork.api import compile, count_operations, export_c
 from linkwork.errors import (
     CacheError,
     DifferentiationError,
     DtypeError,
     LinkworkError,
+    ModelError,
     OverlapError,
     ProgramError,
     ShapeError,
     TargetError,
     TraceError,
+)
+from linkwork.functions import (
+    bias_force,
+    center_of_mass,
+    centroidal_map,
+    difference,
+    forward_dynamics,
+    forward_kinematics,
+    frame_acceleration,
+    frame_jacobian,
+    frame_pose,
+    frame_velocity,
+    gravity_force,
+    hybrid_dynamics,
+    integrate,
+    inverse_dynamics,
+    kinetic_energy,
+    mass_matrix,
+    mass_matrix_inverse,
+    mass_matrix_pattern,
+    momentum,
+    potential_energy,
 )
 from linkwork.ir.functions import (
     absolute,
@@ -33,8 +57,10 @@ from linkwork.ir.functions import (
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
+from linkwork.model import Model, ModelBuilder, Nodes
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
+from linkwork.per_model import ModelFunction, model_function
 from linkwork.runtime.kernel import Kernel
 from linkwork.version import __version__
 
@@ -44,6 +70,11 @@ __all__ = [
     "DtypeError",
     "Kernel",
     "LinkworkError",
+    "Model",
+    "ModelBuilder",
+    "ModelError",
+    "ModelFunction",
+    "Nodes",
     "OverlapError",
     "Program",
     "ProgramError",
@@ -55,25 +86,48 @@ __all__ = [
     "acos",
     "asin",
     "atan2",
+    "bias_force",
+    "center_of_mass",
+    "centroidal_map",
     "compile",
     "cos",
     "count_operations",
+    "difference",
     "exp",
     "export_c",
     "fma",
+    "forward_dynamics",
+    "forward_kinematics",
+    "frame_acceleration",
+    "frame_jacobian",
+    "frame_pose",
+    "frame_velocity",
+    "gravity_force",
+    "hybrid_dynamics",
+    "integrate",
     "interpret",
+    "inverse_dynamics",
     "jacobian",
     "jacobian_of",
+    "joints",
     "jvp",
     "jvp_of",
+    "kinetic_energy",
     "log",
     "loop",
     "lower",
+    "mass_matrix",
+    "mass_matrix_inverse",
+    "mass_matrix_pattern",
     "maximum",
     "minimum",
+    "model_function",
+    "momentum",
+    "potential_energy",
     "rint",
     "sin",
     "sincos",
+    "spatial",
     "sqrt",
     "trace",
     "vjp",

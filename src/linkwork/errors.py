@@ -37,3 +37,7 @@ class TargetError(LinkworkError, RuntimeError):
 
 class CacheError(LinkworkError, RuntimeError):
     """The kernel cache folder cannot be used as asked."""
+
+
+class ModelError(LinkworkError, ValueError):
+    """A model, a file it is read from, or a name asked of it, is not right; the message says which part and why."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,19 @@ class Joint(ABC):
 
     nq: ClassVar[int]
     nv: ClassVar[int]
+    elastic: ClassVar[bool] = True  # whether a spring of one stiffness for each velocity has a potential
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Short names of the velocities, (nv,)."""
+        return tuple(map(str, range(self.nv)))
+
+    def straightened(self) -> tuple[Joint, Pose]:
+        """A joint of the same kind along coordinate axes, and the constant pose C that leads to its frames.
+
+        transform(q) = C · straight.transform(q) · C⁻¹: bodies may then be described in frames where programs are short.
+        """
+        return self, Pose.identity()
 
     @abstractmethod
     def transform(self, q: np.ndarray) -> Pose:
@@ -65,6 +79,11 @@ class AxisJoint(Joint):
     def unit(self) -> np.ndarray:
         """The axis as an array, (3,)."""
         return np.array(self.axis)
+
+    def straightened(self) -> tuple[Joint, Pose]:
+        if 1.0 in np.abs(self.unit):
+            return self, Pose.identity()
+        return replace(self, axis=(0.0, 0.0, 1.0)), aligned(self.unit)  # type: ignore[type-var]
 
 
 def columns(*pairs: tuple[Any, Any]) -> np.ndarray:

@@ -8,27 +8,41 @@ from typing import final
 import numpy as np
 
 from linkwork.ir.functions import sincos
-from linkwork.joints.joint import Joint, columns
+from linkwork.joints.joint import AxisJoint, Joint, aligned, columns
 from linkwork.spatial import Pose
 from linkwork.spatial.rotation import sinc
 
 
 @final
 @dataclass(frozen=True)
-class Planar(Joint):
-    """Translation by (q[0], q[1]) [m] in the parent's xy plane, then rotation about z by q[2] [rad].
+class Planar(AxisJoint):
+    """Translation by (q[0], q[1]) [m] in the parent's plane normal to `axis`, then rotation about that axis by q[2] [rad].
 
-    v = [vx, vy, w]: the velocity of the child's origin in the child's axes, and the turning rate.
+    v = [vx, vy, w]: the velocity of the child's origin in the plane's axes, which turn with the child, and the turning rate.
+    The plane's axes are those that follow the normal: x and y for z, y and z for x, z and x for y; for a skew normal they
+    are the first two of `aligned(axis)`.
     """
 
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
     nq = nv = 3
+    components = ("vx", "vy", "wz")
+    elastic = False
+
+    def straightened(self) -> tuple[Joint, Pose]:
+        if self.axis == (0.0, 0.0, 1.0):
+            return self, Pose.identity()
+        k = int(np.argmax(self.axis))
+        plane = Pose(np.roll(np.eye(3), k + 1, axis=0), np.zeros(3)) if self.axis[k] == 1.0 else aligned(self.unit)
+        return Planar(), plane
 
     def transform(self, q: np.ndarray) -> Pose:
-        return Pose.translation(np.array([q[0], q[1], 0.0])).then(Pose.turned(2, q[2]))
+        _, plane = self.straightened()
+        moved = Pose.translation(np.array([q[0], q[1], 0.0])).then(Pose.turned(2, q[2]))
+        return moved if self.axis == (0.0, 0.0, 1.0) else plane.then(moved).then(plane.inverse())
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
-        none = (0.0, 0.0, 0.0)
-        return columns((none, (1.0, 0.0, 0.0)), (none, (0.0, 1.0, 0.0)), ((0.0, 0.0, 1.0), none))
+        (x, y, z), none = self.straightened()[1].R.T, np.zeros(3)
+        return columns((none, x), (none, y), (z, none))
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         s, c = sincos(q[2])

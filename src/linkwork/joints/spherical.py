@@ -17,6 +17,7 @@ class Spherical(Joint):
     """Rotation by the quaternion q = [x, y, z, w], of any length but zero; v is the angular velocity in the child [rad/s]."""
 
     nq, nv = 4, 3
+    components = ("wx", "wy", "wz")
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.from_quaternion(rotation.normalised(q))

@@ -27,12 +27,15 @@ def default_cache() -> Cache:
     return Cache.default()
 
 
+COMPILER = ("ir", "passes", "targets/cpu")  # the rooms that decide what code a program becomes
+
+
 @cache
-def source_digest() -> str:
-    """Digest of the rooms that decide what code a program becomes, so that no kernel outlives the compiler it came from."""
+def source_digest(rooms: tuple[str, ...] = COMPILER) -> str:
+    """Digest of the source in some rooms, so that no kernel outlives the source it came from."""
     root = Path(__file__).parents[1]
     h = hashlib.sha256()
-    for room in ("ir", "passes", "targets/cpu"):
+    for room in rooms:
         for path in sorted((root / room).rglob("*.py")):
             h.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return h.hexdigest()
@@ -41,6 +44,11 @@ def source_digest() -> str:
 def kernel_key(program: Program, machine: Machine) -> str:
     """The cache key of a traced program's optimised kernel on a machine."""
     return make_key(source_digest(), program.digest, program.dtype, str(NDARRAY_DATA), *machine.key())
+
+
+def named_key(identity: str, dtype: str, machine: Machine) -> str:
+    """The cache key of the optimised kernel of a program that the package's whole source and an identity decide."""
+    return make_key(source_digest((".",)), identity, dtype, str(NDARRAY_DATA), *machine.key())
 
 
 def compile_objects(

@@ -6,6 +6,7 @@ import ctypes
 import keyword
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from linkwork.ir.program import Array, Program
 from linkwork.passes import lower
 from linkwork.runtime.arguments import explain
 from linkwork.runtime.bound import Bound, bind_arrays
-from linkwork.runtime.cache import Cache
+from linkwork.runtime.cache import Cache, Entry
 from linkwork.runtime.compiler import (
     OPTIMISED,
     QUICK,
@@ -24,6 +25,7 @@ from linkwork.runtime.compiler import (
     join_objects,
     kernel_key,
     load_code,
+    named_key,
     split_objects,
 )
 from linkwork.runtime.native import Code, address_of, make_gufunc
@@ -163,35 +165,50 @@ if hasattr(os, "register_at_fork"):
 
 def build_kernel(program: Program, dtype: str = "float64", *, wait: bool = False, cache: Cache | None = None) -> Kernel:
     """The kernel of a traced program on this machine; the same one whenever the same program comes again."""
+    program = _checked(program).with_dtype(dtype)
+    place = (program.digest, dtype)
+    with _making:
+        kernel = _kernels.get(place)
+        if kernel is None or cache is not None:
+            kernel = _kernels[place] = _make(kernel_key(program, host()), lambda: program, host(), cache or default_cache())
+    return kernel.wait() if wait else kernel
+
+
+def build_named_kernel(identity: str, make: Callable[[], Program], dtype: str, *, cache: Cache | None = None) -> Kernel:
+    """The kernel of the program that `make` traces, by an `identity` that decides it, given this package's source.
+
+    Found in memory or in the cache, it costs no tracing.
+    """
+    place = (identity, dtype)
+    with _making:
+        kernel = _kernels.get(place)
+        if kernel is None or cache is not None:
+            key = named_key(identity, dtype, host())
+            kernel = _kernels[place] = _make(key, lambda: _checked(make()).with_dtype(dtype), host(), cache or default_cache())
+    return kernel
+
+
+def _checked(program: Program) -> Program:
     for array in program.inputs + program.outputs:
         if array.size == 0:
             raise ProgramError(f"{program.name}: array {array.name!r} of shape {array.shape} is empty: leave it out")
     if not program.inputs:
         raise ProgramError(f"{program.name} has no inputs: it is a constant, and needs no kernel")
-    program = program.with_dtype(dtype)
-    place = (program.digest, dtype)
-    with _making:
-        kernel = _kernels.get(place)
-        if kernel is None or cache is not None:
-            kernel = _make(program, host(), cache or default_cache())
-            _kernels[place] = kernel
-    return kernel.wait() if wait else kernel
+    return program
 
 
-def _make(program: Program, machine: Machine, cache: Cache) -> Kernel:
-    key = kernel_key(program, machine)
-    lanes = machine.lanes(program.dtype)
+def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: Cache) -> Kernel:
     stored = cache.load(key)
     if stored is not None:
         try:
-            kernel = _empty_kernel(program, stored.header["size"])
-            kernel._install(split_objects(stored.header, stored.blob), tier=2, lanes=lanes)
-            return kernel
+            return _stored_kernel(stored, machine)
         except (KeyError, TypeError, ValueError, RuntimeError):
             pass  # whole, but not what this version stores: make it anew
 
+    program = program_of()
+    lanes = machine.lanes(program.dtype)
     lowered = lower(program, program.dtype)
-    kernel = _empty_kernel(program, len(lowered))
+    kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(lowered))
 
     def optimise() -> None:
         try:
@@ -205,6 +222,8 @@ def _make(program: Program, machine: Machine, cache: Cache) -> Kernel:
                 "dtype": program.dtype,
                 "cpu": machine.cpu,
                 "size": len(lowered),
+                "inputs": [[a.name, *a.shape] for a in program.inputs],
+                "outputs": [[a.name, *a.shape] for a in program.outputs],
                 "objects": sizes,
             }
             cache.store(key, header, blob)
@@ -225,5 +244,10 @@ def _make(program: Program, machine: Machine, cache: Cache) -> Kernel:
     return kernel
 
 
-def _empty_kernel(program: Program, size: int) -> Kernel:
-    return Kernel(program.name, program.dtype, program.inputs, program.outputs, size)
+def _stored_kernel(stored: Entry, machine: Machine) -> Kernel:
+    """The kernel of a cache entry; an error where the entry does not hold one."""
+    header = stored.header
+    inputs, outputs = (tuple(Array(name, tuple(shape)) for name, *shape in header[part]) for part in ("inputs", "outputs"))
+    kernel = Kernel(header["name"], header["dtype"], inputs, outputs, header["size"])
+    kernel._install(split_objects(header, stored.blob), tier=2, lanes=machine.lanes(kernel.dtype))
+    return kernel

@@ -5,8 +5,22 @@ frame's axes, as in Lie Sec. 1.
 """
 
 from linkwork.spatial import rotation
+from linkwork.spatial.factor import Factor, is_zero
 from linkwork.spatial.inertia import Inertia, physical_problems
-from linkwork.spatial.pose import Pose
+from linkwork.spatial.pose import Pose, snapped
 from linkwork.spatial.vectors import ad, ad_star, axial, cross, skew
 
-__all__ = ["Inertia", "Pose", "ad", "ad_star", "axial", "cross", "physical_problems", "rotation", "skew"]
+__all__ = [
+    "Factor",
+    "Inertia",
+    "Pose",
+    "ad",
+    "ad_star",
+    "axial",
+    "cross",
+    "is_zero",
+    "physical_problems",
+    "rotation",
+    "skew",
+    "snapped",
+]

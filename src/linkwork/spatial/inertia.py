@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,18 +59,17 @@ class Inertia:
         moment = [W[i] @ J[:, j] - W[j] @ J[:, i] for i, j in ((2, 1), (0, 2), (1, 0))]
         return np.concatenate([moment + cross(h, a), self.mass * a + W @ h])
 
-    def without_coordinate(self, k: int, U: np.ndarray, d: Any) -> Inertia:
-        """What is felt behind a joint that moves freely along coordinate k: I - U d Uᵀ with U = column k and d = 1 / U_k.
+    def without(self, G: np.ndarray, U: np.ndarray, gone: Sequence[int] = ()) -> Inertia:
+        """I - G Uᵀ, which is symmetric: what is felt behind a joint that moves freely. G and U are (6, m).
 
-        Row and column k of it are exactly zero, and become zeros of the structure.
+        Rows and columns `gone` are known to vanish, and become zeros of the structure.
         """
-        W = U * d
 
         def entry(i: int, j: int) -> Any:
-            if k in (i, j):
+            if i in gone or j in gone:
                 return 0.0
             block = self.A if j < 3 else self.B if i < 3 else self.D
-            return block[i % 3, j % 3] - W[i] * U[j]
+            return block[i % 3, j % 3] - G[i] @ U[j]
 
         B = np.array([[entry(i, j) for j in range(3, 6)] for i in range(3)])
         return Inertia(symmetric(entry), B, symmetric(lambda i, j: entry(i + 3, j + 3)))

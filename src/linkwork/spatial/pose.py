@@ -61,6 +61,17 @@ class Pose:
         ])  # fmt: skip
         return cls(R, np.zeros(3))
 
+    @classmethod
+    def placed(cls, xyz: Any = (0.0, 0.0, 0.0), rpy: Any = (0.0, 0.0, 0.0)) -> Pose:
+        """Constant, at `xyz` [m], turned by roll, pitch and yaw about the parent's x, y and z, in this order [rad]."""
+        (sr, sp, sy), (cr, cp, cy) = np.sin(rpy), np.cos(rpy)
+        R = np.array([
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ])  # fmt: skip
+        return cls(snapped(R), np.array(xyz, dtype=float))
+
     def then(self, child: Pose) -> Pose:
         """The pose of a frame that has pose `child` in this one: T_self T_child."""
         turn = None
@@ -75,6 +86,10 @@ class Pose:
     def point(self, x: np.ndarray) -> np.ndarray:
         """A point given in the child's frame [m], in the parent's."""
         return self.R @ x + self.p
+
+    def matrix(self) -> np.ndarray:
+        """The homogeneous matrix (Lie Eq. 3), (4, 4)."""
+        return np.block([[self.R, np.reshape(self.p, (3, 1))], [np.zeros((1, 3)), np.ones((1, 1))]])
 
     def Ad(self) -> np.ndarray:
         """The matrix that takes motions of the child's frame to the parent's (Lie Eq. 7), (6, 6)."""
@@ -120,6 +135,12 @@ class Pose:
         T[a, k], T[b, k] = c * M[a, k] - s * M[b, k], s * M[a, k] + c * M[b, k]
         T[k, a], T[k, b] = c * M[k, a] - s * M[k, b], s * M[k, a] + c * M[k, b]
         return before @ (T @ before.T)
+
+
+def snapped(R: np.ndarray) -> np.ndarray:
+    """A constant rotation with exact zeros and ones where rounding missed them: they make short programs."""
+    R = np.where(np.abs(R) < 1e-15, 0.0, R)
+    return np.where(np.abs(np.abs(R) - 1.0) < 1e-15, np.sign(R), R)
 
 
 def _constant(M: np.ndarray) -> bool:

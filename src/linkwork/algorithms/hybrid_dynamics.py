@@ -1,0 +1,47 @@
+"""Hybrid dynamics: some accelerations are prescribed, the forces of all others are given (Lie Table 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.articulated import articulated_inertias
+from linkwork.model.nodes import Node, Nodes
+
+
+def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """θ̈ and T, all of both, (nv,), where θ̈ is given at the velocities that are `prescribed`, (nv,), and T at the others.
+
+    With nothing prescribed this is forward dynamics, with everything inverse dynamics. A joint of several velocities may
+    have some of each: those prescribed add to a(k), and only the others are eliminated at the hinge.
+    """
+    u = {k: np.flatnonzero(prescribed[k.dofs]) for k in nodes.base_to_tips()}
+    v = {k: np.flatnonzero(~prescribed[k.dofs]) for k in nodes.base_to_tips()}
+    P, hinges = articulated_inertias(nodes, v)
+    z: dict[Node, np.ndarray] = {}
+    z_plus: dict[Node, np.ndarray] = {}
+    nu: dict[Node, np.ndarray] = {}
+    eta: dict[Node, np.ndarray] = {}  # a(k), with the prescribed part of H* θ̈
+    alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
+    acc: Any = np.array(ddtheta, dtype=object)
+    tau: Any = np.array(T, dtype=object)
+    for k in nodes.tips_to_base():
+        z[k] = k.b
+        for j in k.children:
+            z[k] = z[k] + j.A.gather(z_plus[j])
+        eta[k] = k.a + k.H[u[k]].T @ acc[k.dofs][u[k]]
+        H, D, G, P_plus = hinges[k]
+        eps = (tau[k.dofs] - k.resistance)[v[k]] - H @ z[k]
+        nu[k] = D.solve(eps)
+        z_plus[k] = z[k] + P_plus @ eta[k] + G @ eps
+    for k in nodes.base_to_tips():
+        H, _, G, _ = hinges[k]
+        alpha_plus = k.A.scatter(alpha[k.parent]) + eta[k]
+        found = nu[k] - G.T @ alpha_plus
+        acc[k.dofs][v[k]] = found
+        alpha[k] = alpha_plus + H.T @ found
+        if len(u[k]):
+            f = P[k] @ alpha[k] + z[k]
+            tau[k.dofs][u[k]] = (k.H @ f + k.armature * acc[k.dofs] + k.resistance)[u[k]]
+    return acc, tau

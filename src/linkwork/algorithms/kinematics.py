@@ -1,0 +1,113 @@
+"""Poses, velocities, accelerations and Jacobians of bodies and frames (SKO Eq. 1, Lie Sec. 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwork.model.nodes import Node, Nodes, RigidBody
+from linkwork.model.parts import Frame
+from linkwork.spatial import Pose, cross
+
+REFERENCES = ("body", "world", "world_aligned")
+
+
+def node_poses(nodes: Nodes) -> dict[Node, Pose]:
+    """The pose of every node's frame in the world."""
+    T: dict[Node, Pose] = {nodes.ground: Pose.identity()}
+    for k in nodes.base_to_tips():
+        T[k] = T[k.parent].then(k.A)
+    return T
+
+
+def body_poses(nodes: Nodes) -> np.ndarray:
+    """The homogeneous matrices of all bodies' frames in the world, (bodies, 4, 4)."""
+    T = node_poses(nodes)
+    return np.array([T[k].then(k.C.inverse()).matrix() for k in nodes.base_to_tips()])
+
+
+def node_velocities(nodes: Nodes, v: np.ndarray) -> dict[Node, np.ndarray]:
+    """V = A* V(℘) + H* θ̇ of every node."""
+    V: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
+    for k in nodes.base_to_tips():
+        V[k] = k.A.scatter(V[k.parent]) + k.H.T @ v[k.dofs]
+    return V
+
+
+def chain(nodes: Nodes, frame: Frame) -> list[RigidBody]:
+    """The nodes that move a frame, base to tip."""
+    found = []
+    k: Node = nodes[frame.body]
+    while k is not nodes.ground:
+        assert isinstance(k, RigidBody)
+        found.append(k)
+        k = k.parent
+    return found[::-1]
+
+
+def on_node(nodes: Nodes, frame: Frame) -> Pose:
+    """The constant pose of a frame in its node's frame."""
+    return nodes[frame.body].C.inverse().then(frame.place)
+
+
+def frame_pose(nodes: Nodes, frame: Frame) -> Pose:
+    """The pose of a frame in the world."""
+    T = Pose.identity()
+    for k in chain(nodes, frame):
+        T = T.then(k.A)
+    return T.then(on_node(nodes, frame))
+
+
+def seen_from(reference: str, T: Pose, V: np.ndarray) -> np.ndarray:
+    """A motion of a frame at pose T, in its own axes, as one of the reference: "body", "world" or "world_aligned"."""
+    if reference == "body":
+        return V
+    turned = np.concatenate([T.R @ V[:3], T.R @ V[3:]])
+    if reference == "world_aligned":
+        return turned
+    return np.concatenate([turned[:3], turned[3:] + cross(T.p, turned[:3])])  # of the body's point at the world's origin
+
+
+def frame_velocity(nodes: Nodes, v: np.ndarray, frame: Frame, reference: str) -> np.ndarray:
+    """[w, v] of a frame, (6,)."""
+    V = np.zeros(6)
+    for k in chain(nodes, frame):
+        V = k.A.scatter(V) + k.H.T @ v[k.dofs]
+    return seen_from(reference, frame_pose(nodes, frame), on_node(nodes, frame).scatter(V))
+
+
+def frame_acceleration(
+    nodes: Nodes, v: np.ndarray, a: np.ndarray, frame: Frame, reference: str, *, classical: bool = False
+) -> np.ndarray:
+    """The rate of `frame_velocity` "body" as a spatial acceleration, (6,), or, `classical`, that of the frame's point."""
+    alpha = np.zeros(6)
+    for k in chain(nodes, frame):
+        alpha = k.accelerate(alpha, a[k.dofs])
+    place = on_node(nodes, frame)
+    carrier = nodes[frame.body]
+    # a point at r accelerates by α_v + ([α_w] + [w][w]) r
+    alpha = place.scatter(alpha) + np.concatenate([np.zeros(3), place.R.T @ (carrier.spin @ place.p)])
+    if not classical:
+        V = frame_velocity(nodes, v, frame, "body")
+        alpha = np.concatenate([alpha[:3], alpha[3:] - cross(V[:3], V[3:])])
+    return seen_from(reference, frame_pose(nodes, frame), alpha)
+
+
+def frame_jacobian(nodes: Nodes, frame: Frame, reference: str) -> np.ndarray:
+    """J with J v = `frame_velocity`, (6, nv)."""
+    J = np.zeros((6, nodes.nv), dtype=object)
+    moved = chain(nodes, frame)
+    if reference == "body":
+        T = on_node(nodes, frame)  # the frame in node k
+        for k in reversed(moved):
+            J[:, k.dofs] = T.scatter(k.H.T)
+            T = k.A.then(T)
+        return J
+    T = Pose.identity()  # node k in the world
+    for k in moved:
+        T = T.then(k.A)
+        J[:, k.dofs] = np.concatenate([T.R @ k.H.T[:3], T.R @ k.H.T[3:] + cross(T.p, T.R @ k.H.T[:3])])
+    if reference == "world_aligned":
+        p = T.then(on_node(nodes, frame)).p
+        for k in moved:
+            J[3:, k.dofs] = J[3:, k.dofs] - cross(p, J[:3, k.dofs])
+    return J

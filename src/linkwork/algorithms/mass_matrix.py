@@ -1,0 +1,39 @@
+"""Composite inertias and the mass matrix (SKO Alg. 4.1 and 4.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.model.nodes import Node, Nodes
+
+
+def composite_inertias(nodes: Nodes) -> dict[Node, Any]:
+    """R(k): the inertia of k and all that hangs on it, as if frozen (SKO Alg. 4.1)."""
+    R: dict[Node, Any] = {}
+    for k in nodes.tips_to_base():
+        R[k] = k.M
+        for i in k.children:
+            R[k] = R[k] + i.A.congruence(R[i])
+    return R
+
+
+def mass_matrix(nodes: Nodes) -> np.ndarray:
+    """The mass matrix, (nv, nv) (SKO Alg. 4.2)."""
+    M = np.zeros((nodes.nv, nodes.nv), dtype=object)
+    R = composite_inertias(nodes)
+    for k in nodes.tips_to_base():
+        X = R[k] @ k.H.T
+        M[k.dofs, k.dofs] = mirrored(k.H @ X) + np.diag(k.armature)
+        j: Node = k
+        while j.parent is not nodes.ground:
+            X, j = j.A.gather(X), j.parent
+            M[j.dofs, k.dofs] = j.H @ X
+            M[k.dofs, j.dofs] = M[j.dofs, k.dofs].T
+    return M
+
+
+def mirrored(M: np.ndarray) -> np.ndarray:
+    """A matrix that is symmetric in exact arithmetic, with its upper triangle also as the lower one."""
+    return np.triu(M) + np.triu(M, 1).T

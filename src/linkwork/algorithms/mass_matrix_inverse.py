@@ -1,0 +1,41 @@
+"""The inverse of the mass matrix by sweeps, without the mass matrix (SKO Eq. 57: M⁻¹ = (1 - Hψ𝒦)* D⁻¹ (1 - Hψ𝒦))."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwork.algorithms.articulated import articulated_inertias
+from linkwork.algorithms.forward_dynamics import factorised
+from linkwork.model.nodes import Node, Nodes
+
+
+def by_sweeps(nodes: Nodes) -> np.ndarray:
+    """M⁻¹, (nv, nv): for each joint the accelerations that unit forces in it cause, at it and at all nodes before it."""
+    _, hinges = articulated_inertias(nodes)
+    inverse = np.zeros((nodes.nv, nodes.nv), dtype=object)
+    for k in nodes.base_to_tips():
+        eps = np.eye(k.dofs.stop - k.dofs.start)
+        nu: dict[Node, np.ndarray] = {k: hinges[k].D.solve(eps)}
+        z_plus = hinges[k].G @ eps
+        j: Node = k
+        while j.parent is not nodes.ground:  # only ancestors feel the force
+            z, j = j.A.gather(z_plus), j.parent
+            eps = -(hinges[j].H @ z)
+            nu[j] = hinges[j].D.solve(eps)
+            z_plus = z + hinges[j].G @ eps
+        alpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros((6, len(nu[k])))}
+        for i in nodes.base_to_tips():
+            alpha_plus = i.A.scatter(alpha[i.parent])
+            ddtheta = nu.get(i, 0.0) - hinges[i].G.T @ alpha_plus
+            alpha[i] = alpha_plus + hinges[i].H.T @ ddtheta
+            inverse[i.dofs, k.dofs] = ddtheta
+            inverse[k.dofs, i.dofs] = ddtheta.T
+            if i is k:
+                break
+    return inverse
+
+
+def by_factorisation(nodes: Nodes) -> np.ndarray:
+    """M⁻¹, (nv, nv), from the mass matrix; sooner than sweeps where the tree is not deep."""
+    inverse = factorised(nodes).solve(np.eye(nodes.nv))
+    return np.tril(inverse) + np.tril(inverse, -1).T

@@ -1,0 +1,234 @@
+"""The public functions of a model's state. Each computes what its body says, from kernels compiled on first use.
+
+All take NumPy arrays with any leading batch dimensions: q (..., nq), v, a and tau (..., nv); `out=`, `threads=` and
+`dtype="float32"` as wanted. Quaternions in q are normalised inside. See docs/conventions.md for frames and units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms import energy, kinematics
+from linkwork.algorithms import forward_dynamics as forward
+from linkwork.algorithms import hybrid_dynamics as hybrid
+from linkwork.algorithms import inverse_dynamics as inverse
+from linkwork.algorithms import mass_matrix as composite
+from linkwork.algorithms import mass_matrix_inverse as inverted
+from linkwork.errors import ModelError
+from linkwork.model import GROUND, Model, Nodes
+from linkwork.per_model import model_function
+from linkwork.spatial import is_zero
+
+# states
+
+
+@model_function(q="nq", v="nv")
+def integrate(model: Model, q: Any, v: Any) -> Any:
+    """Where q goes by moving with constant v for one unit of time, (..., nq)."""
+    return np.concatenate([j.kind.integrate(q[j.q_slice], v[j.v_slice]) for j in model.joints] or [np.zeros(0)])
+
+
+@model_function(q0="nq", q1="nq")
+def difference(model: Model, q0: Any, q1: Any) -> Any:
+    """The constant v that takes q0 to q1 in one unit of time, (..., nv)."""
+    return np.concatenate([j.kind.difference(q0[j.q_slice], q1[j.q_slice]) for j in model.joints] or [np.zeros(0)])
+
+
+# kinematics
+
+
+def _frame(model: Model, frame: Any, reference: str = "body", **_: Any) -> dict[str, Any]:
+    if reference not in kinematics.REFERENCES:
+        raise ModelError(f"reference must be one of {', '.join(kinematics.REFERENCES)}, not {reference!r}")
+    return {"frame": model.frame(frame).name}
+
+
+@model_function(q="nq")
+def forward_kinematics(model: Model, q: Any) -> Any:
+    """The homogeneous matrices of all bodies' frames in the world, in the order of `model.bodies`, (..., bodies, 4, 4)."""
+    return kinematics.body_poses(Nodes(model, q))
+
+
+@model_function(q="nq", options=_frame)
+def frame_pose(model: Model, q: Any, *, frame: str) -> Any:
+    """The homogeneous matrix of a frame in the world, (..., 4, 4)."""
+    return kinematics.frame_pose(Nodes(model, q), model.frame(frame)).matrix()
+
+
+@model_function(q="nq", v="nv", options=_frame)
+def frame_velocity(model: Model, q: Any, v: Any, *, frame: str, reference: str = "body") -> Any:
+    """[w, v] of a frame, (..., 6).
+
+    `reference` "body": of the frame's origin, in its own axes; "world_aligned": of its origin, in the world's axes; "world":
+    of the point that is now at the world's origin, in the world's axes.
+    """
+    return kinematics.frame_velocity(Nodes(model, q), v, model.frame(frame), reference)
+
+
+@model_function(q="nq", v="nv", a="nv", options=_frame)
+def frame_acceleration(
+    model: Model, q: Any, v: Any, a: Any, *, frame: str, reference: str = "body", classical: bool = False
+) -> Any:
+    """The spatial acceleration of a frame, (..., 6): the rate of its velocity's components in the frame's own axes.
+
+    `classical`: with the acceleration of the frame's origin as seen from outside. Gravity plays no part. `reference` as in
+    `frame_velocity`.
+    """
+    return kinematics.frame_acceleration(Nodes(model, q, v), v, a, model.frame(frame), reference, classical=classical)
+
+
+@model_function(q="nq", options=_frame)
+def frame_jacobian(model: Model, q: Any, *, frame: str, reference: str = "body") -> Any:
+    """J with J v = `frame_velocity`, (..., 6, nv)."""
+    return kinematics.frame_jacobian(Nodes(model, q), model.frame(frame), reference)
+
+
+# dynamics
+
+
+def _shallow(model: Model) -> bool:
+    """Whether factorising the mass matrix may cost less than sweeps: by the entries that its factor has."""
+    above: list[int] = []  # velocities that move each body
+    work = 0
+    for joint in model.joints:
+        before = 0 if joint.parent == GROUND else above[joint.parent]
+        above.append(before + joint.nv)
+        work += sum(n * (n + 5) // 2 for n in range(before, before + joint.nv))
+    return work <= 60 * model.nv
+
+
+@model_function(q="nq", v="nv", a="nv", f_ext="bodies 6")
+def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) -> Any:
+    """The joint forces tau of an acceleration, (..., nv), by recursive Newton-Euler (SKO Alg. 3.1).
+
+    `f_ext` (..., bodies, 6): moment [N m] and force [N] that act on each body from outside, at the origin and in the axes
+    of its frame. Gravity, armature, damping and stiffness act.
+    """
+    return inverse.inverse_dynamics(Nodes(model, q, v, f_ext), a)
+
+
+@model_function(
+    q="nq", v="nv", tau="nv", f_ext="bodies 6", methods={"articulated_body": lambda _: True, "mass_matrix": _shallow}
+)
+def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, *, method: str = "auto") -> Any:
+    """The acceleration under joint forces tau, (..., nv), by articulated bodies (SKO Alg. 6.1) or by the mass matrix.
+
+    `f_ext` as in `inverse_dynamics`. `method` "auto" counts the operations of both for this model and takes the cheaper.
+    """
+    nodes = Nodes(model, q, v, f_ext)
+    return forward.articulated_body(nodes, tau) if method == "articulated_body" else forward.by_mass_matrix(nodes, tau)
+
+
+def _prescribed(model: Model, prescribed: Any) -> dict[str, Any]:
+    """A True for each velocity that is prescribed, from a mask, or from names of joints or of entries of v."""
+    if isinstance(prescribed, np.ndarray) or (prescribed and all(isinstance(x, (bool, np.bool_)) for x in prescribed)):
+        mask = np.asarray(prescribed)
+        if mask.shape != (model.nv,) or mask.dtype != bool:
+            raise ModelError(
+                f"prescribed must be names, or a boolean array of shape ({model.nv},), not {mask.dtype} {mask.shape}"
+            )
+        return {"prescribed": tuple(mask.tolist())}
+    chosen = np.zeros(model.nv, dtype=bool)
+    for name in [prescribed] if isinstance(prescribed, str) else prescribed:
+        if name in model.v_names:
+            chosen[model.v_names.index(name)] = True
+        else:
+            chosen[model.joint(name).v_slice] = True
+    return {"prescribed": tuple(chosen.tolist())}
+
+
+@model_function(q="nq", v="nv", a="nv", tau="nv", f_ext="bodies 6", options=_prescribed)
+def hybrid_dynamics(
+    model: Model, q: Any, v: Any, a: Any, tau: Any, f_ext: Any = None, *, prescribed: Iterable[Any]
+) -> tuple[Any, Any]:
+    """All accelerations and all joint forces, each (..., nv), where some of both are given (Lie Table 4).
+
+    `prescribed` names the joints (or entries of `model.v_names`; or is a boolean array (nv,)) whose acceleration is taken
+    from `a`; the forces of all others are taken from `tau`. What stands in `a` and `tau` elsewhere does not matter.
+    """
+    return hybrid.hybrid_dynamics(Nodes(model, q, v, f_ext), a, tau, np.array(prescribed, dtype=bool))
+
+
+@model_function(q="nq")
+def mass_matrix(model: Model, q: Any, *, packed: bool = False) -> Any:
+    """The mass matrix, (..., nv, nv), by composite inertias (SKO Alg. 4.2).
+
+    `packed`: only the entries of its upper triangle that a tree can fill, row by row, as `mass_matrix_pattern` lists them.
+    """
+    M = composite.mass_matrix(Nodes(model, q))
+    return M[mass_matrix_pattern(model)] if packed else M
+
+
+def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the entries in the mass matrix's upper triangle that the tree can fill, row by row."""
+    filled = np.zeros((model.nv, model.nv), dtype=bool)
+    for joint in model.joints:
+        up = joint
+        while True:
+            filled[up.v_slice, joint.v_slice] = True
+            if up.parent == GROUND:
+                break
+            up = model.joints[up.parent]
+    rows, columns = np.nonzero(np.triu(filled))
+    return rows, columns
+
+
+@model_function(q="nq", methods={"sweeps": lambda _: True, "factorisation": _shallow})
+def mass_matrix_inverse(model: Model, q: Any, *, method: str = "auto") -> Any:
+    """The inverse of the mass matrix, (..., nv, nv), by sweeps (SKO Eq. 57) or by factorisation, whichever is cheaper."""
+    nodes = Nodes(model, q)
+    return inverted.by_sweeps(nodes) if method == "sweeps" else inverted.by_factorisation(nodes)
+
+
+@model_function(q="nq", v="nv", f_ext="bodies 6")
+def bias_force(model: Model, q: Any, v: Any, f_ext: Any = None) -> Any:
+    """The joint forces at zero acceleration, (..., nv): M a + bias_force = tau."""
+    return inverse.inverse_dynamics(Nodes(model, q, v, f_ext), np.zeros(model.nv))
+
+
+@model_function(q="nq")
+def gravity_force(model: Model, q: Any) -> Any:
+    """The joint forces that hold the mechanism still against gravity alone, (..., nv)."""
+    return inverse.inverse_dynamics(Nodes(model, q), np.zeros(model.nv), resisting=False)
+
+
+# energy and momentum
+
+
+@model_function(q="nq", v="nv")
+def kinetic_energy(model: Model, q: Any, v: Any) -> Any:
+    """[J], (...)."""
+    return energy.kinetic_energy(Nodes(model, q), v)
+
+
+@model_function(q="nq")
+def potential_energy(model: Model, q: Any) -> Any:
+    """Of gravity, zero where all mass is at the world's origin, and of springs in joints [J], (...)."""
+    return energy.potential_energy(Nodes(model, q))
+
+
+def _with_mass(model: Model, **_: Any) -> dict[str, Any]:
+    if is_zero(model.mass):
+        raise ModelError(f"{model.name} has no mass, and so no centre of mass")
+    return {}
+
+
+@model_function(q="nq", options=_with_mass)
+def center_of_mass(model: Model, q: Any) -> Any:
+    """The centre of all moving mass in the world [m], (..., 3)."""
+    return energy.center_of_mass(Nodes(model, q))
+
+
+@model_function(q="nq", v="nv", options=_with_mass)
+def momentum(model: Model, q: Any, v: Any) -> Any:
+    """[l, p] about the centre of mass, in the world's axes [kg m²/s, kg m/s], (..., 6)."""
+    return energy.momentum(Nodes(model, q), v)
+
+
+@model_function(q="nq", options=_with_mass)
+def centroidal_map(model: Model, q: Any) -> Any:
+    """The matrix that takes v to `momentum`, (..., 6, nv)."""
+    return energy.centroidal_map(Nodes(model, q))

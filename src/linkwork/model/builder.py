@@ -1,0 +1,249 @@
+"""Putting a model together, part by part, with every mistake named where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.joints import Fixed, Joint
+from linkwork.model.model import Model
+from linkwork.model.names import did_you_mean
+from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
+from linkwork.spatial import Inertia, Pose, physical_problems
+
+GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]
+
+
+class ModelBuilder:
+    """Collects links, joints and frames, in any order, and builds a frozen `Model` of them.
+
+    Links that hang on others by fixed joints are merged into them, and stay as frames. Bodies are numbered depth first, in
+    the order in which joints were added.
+    """
+
+    def __init__(self, name: str = "mechanism", *, gravity: Sequence[float] = GRAVITY) -> None:
+        """`gravity` [m/s²] in the axes of the world."""
+        self.name = name
+        self.gravity = _numbers("gravity", gravity, 3)
+        self.notes: list[str] = []  # what a reader found unusual: shown by the model's report
+        self._links: dict[str, Inertia] = {}
+        self._joints: dict[str, tuple[PlacedJoint, str, str]] = {}  # with parent and child; its indices come with `build`
+        self._frames: dict[str, tuple[str, Pose]] = {}  # with the link that each is on
+
+    def add_body(
+        self,
+        name: str,
+        *,
+        mass: float = 0.0,
+        center: Sequence[float] = (0.0, 0.0, 0.0),
+        inertia: Any = (0.0, 0.0, 0.0),
+        check: bool = True,
+    ) -> ModelBuilder:
+        """A link with `mass` [kg], centre of mass [m], and moment of inertia about that centre [kg m²], all in its own frame.
+
+        `inertia` is a (3, 3) matrix, or the three numbers of its diagonal. What cannot exist (a negative mass, a moment that
+        no mass has) is refused, unless `check` is False: then it is noted in the model's report.
+        """
+        _check_name("body", name)
+        self._check_free(name)
+        what = f"body {name!r}"
+        (mass_,) = _numbers(f"{what}: mass", [mass], 1)
+        center_ = np.array(_numbers(f"{what}: center", center, 3))
+        moment = np.asarray(inertia, dtype=float)
+        moment = np.diag(moment) if moment.shape == (3,) else moment
+        if moment.shape != (3, 3):
+            raise ModelError(f"{what}: inertia must have shape (3,) or (3, 3), not {moment.shape}")
+        problems = physical_problems(mass_, moment)
+        if problems and (check or not np.isfinite([mass_, *moment.ravel()]).all()):
+            raise ModelError(f"{what}: {'; '.join(problems)}")
+        self.notes += [f"{what}: {problem}" for problem in problems]
+        self._links[name] = Inertia.rigid(mass_, center_, 0.5 * (moment + moment.T))
+        return self
+
+    def add_joint(
+        self,
+        name: str,
+        kind: Joint,
+        *,
+        parent: str,
+        child: str,
+        xyz: Sequence[float] = (0.0, 0.0, 0.0),
+        rpy: Sequence[float] = (0.0, 0.0, 0.0),
+        place: Pose | None = None,
+        lower: Any = None,
+        upper: Any = None,
+        max_velocity: Any = None,
+        max_effort: Any = None,
+        damping: Any = 0.0,
+        friction: Any = 0.0,
+        stiffness: Any = 0.0,
+        rest: Any = 0.0,
+        armature: Any = 0.0,
+    ) -> ModelBuilder:
+        """A joint that holds link `child` on link `parent` (or on "world"), both of which may be added later.
+
+        Its frame in the parent is at `xyz` [m], turned by roll, pitch and yaw `rpy` [rad], or the pose `place`. The other
+        arguments are one number, or one for each velocity (for each coordinate in `lower` and `upper`): see `PlacedJoint`.
+        """
+        _check_name("joint", name)
+        what = f"joint {name!r}"
+        if name in self._joints:
+            raise ModelError(f"there is already a joint named {name!r}")
+        if not isinstance(kind, Joint):
+            raise ModelError(f"{what}: its kind must be one of linkwork.joints, such as Revolute((0, 0, 1)), not {kind!r}")
+        if child == WORLD:
+            raise ModelError(f"{what}: the world cannot be the child of a joint")
+        if child == parent:
+            raise ModelError(f"{what}: it joins {child!r} to itself")
+        if place is None:
+            place = Pose.placed(_numbers(f"{what}: xyz", xyz, 3), _numbers(f"{what}: rpy", rpy, 3))
+        nq, nv = kind.nq, kind.nv
+
+        def per(word: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf) -> tuple[float, ...]:
+            if value is None:
+                return (default,) * n
+            numbers = _numbers(f"{what}: {word}", value if np.ndim(value) else [value] * n, n, finite=False)
+            if any(not x >= low for x in numbers):
+                raise ModelError(f"{what}: {word} must not be {'NaN' if low < 0 else 'negative'}, but is {value}")
+            return numbers
+
+        joint = PlacedJoint(
+            name,
+            kind,
+            GROUND,
+            GROUND,
+            place,
+            lower=per("lower", lower, nq, default=-np.inf),
+            upper=per("upper", upper, nq, default=np.inf),
+            max_velocity=per("max_velocity", max_velocity, nv, default=np.inf, low=0.0),
+            max_effort=per("max_effort", max_effort, nv, default=np.inf, low=0.0),
+            damping=per("damping", damping, nv, low=0.0),
+            friction=per("friction", friction, nv, low=0.0),
+            stiffness=per("stiffness", stiffness, nv, low=0.0),
+            rest=per("rest", rest, nv),
+            armature=per("armature", armature, nv, low=0.0),
+        )
+        for word in ("damping", "friction", "stiffness", "rest", "armature"):
+            if not np.isfinite(getattr(joint, word)).all():
+                raise ModelError(f"{what}: {word} must be finite, but is {getattr(joint, word)}")
+        if any(a > b for a, b in zip(joint.lower, joint.upper)):
+            raise ModelError(f"{what}: its lower limit {lower} is above its upper limit {upper}")
+        if any(joint.stiffness) and not kind.elastic:
+            raise ModelError(f"{what}: a {type(kind).__name__} joint can have no stiffness: such a spring has no potential")
+        self._joints[name] = (joint, parent, child)
+        return self
+
+    def add_frame(
+        self,
+        name: str,
+        *,
+        body: str = WORLD,
+        xyz: Sequence[float] = (0.0, 0.0, 0.0),
+        rpy: Sequence[float] = (0.0, 0.0, 0.0),
+        place: Pose | None = None,
+    ) -> ModelBuilder:
+        """A named place on a link or in the world: at `xyz` [m] turned by `rpy` [rad], or at the pose `place`."""
+        _check_name("frame", name)
+        self._check_free(name)
+        what = f"frame {name!r}"
+        if place is None:
+            place = Pose.placed(_numbers(f"{what}: xyz", xyz, 3), _numbers(f"{what}: rpy", rpy, 3))
+        self._frames[name] = (body, place)
+        return self
+
+    def build(self) -> Model:
+        """The frozen model of what was added."""
+        below = self._children()
+        bodies: list[Body] = []
+        joints: list[PlacedJoint] = []
+        frames: list[Frame] = []
+        found: dict[str, tuple[int, Pose]] = {WORLD: (GROUND, Pose.identity())}  # link -> its body, and its place there
+        waiting = list(reversed(below[WORLD]))  # a list, not recursion: chains may be long
+        while waiting:
+            joint, parent, child = self._joints[waiting.pop()]
+            body, place = found[parent]
+            place = place.then(joint.place)
+            if isinstance(joint.kind, Fixed):
+                found[child] = (body, place)
+                frames.append(Frame(child, body, place, joint.name))
+                if body != GROUND:
+                    whole = bodies[body]
+                    inertia = whole.inertia + place.congruence(self._links[child])
+                    bodies[body] = replace(whole, inertia=inertia, links=(*whole.links, child))
+            else:
+                index = len(bodies)
+                found[child] = (index, Pose.identity())
+                frames.append(Frame(child, index))
+                bodies.append(Body(child, index, self._links[child], (child,)))
+                joints.append(replace(joint, parent=body, child=index, place=place))
+            waiting += reversed(below[child])
+        for name in self._links:
+            if name not in found:
+                raise ModelError(self._lost(name))
+        for name, (on, place) in self._frames.items():
+            if on not in found:
+                raise ModelError(f"frame {name!r} is on {on!r}{self._no_link(on)}")
+            body, there = found[on]
+            frames.append(Frame(name, body, there.then(place)))
+        return Model(self.name, tuple(bodies), tuple(_numbered(joints)), tuple(frames), self.gravity, tuple(self.notes))
+
+    def _children(self) -> dict[str, list[str]]:
+        """The joints that hang on each link."""
+        below: dict[str, list[str]] = {WORLD: [], **{name: [] for name in self._links}}
+        held: dict[str, str] = {}
+        for name, (_, parent, child) in self._joints.items():
+            for role, link in (("parent", parent), ("child", child)):
+                if link not in below:
+                    raise ModelError(f"joint {name!r}: its {role} is {link!r}{self._no_link(link)}")
+            if child in held:
+                raise ModelError(f"link {child!r} is the child of two joints, {held[child]!r} and {name!r}: that closes a loop")
+            held[child] = name
+            below[parent].append(name)
+        return below
+
+    def _lost(self, link: str) -> str:
+        """Why a link cannot be reached from the world."""
+        by_child = {child: (name, parent) for name, (_, parent, child) in self._joints.items()}
+        way = [link]
+        while way[-1] in by_child:
+            parent = by_child[way[-1]][1]
+            if parent in way:
+                circle = ", ".join(map(repr, way[way.index(parent) :]))
+                return f"links {circle} hang on one another in a circle, and on nothing else"
+            way.append(parent)
+        return f"link {way[-1]!r} hangs on nothing: add a joint whose child it is, with parent='world' or another link"
+
+    def _check_free(self, name: str) -> None:
+        if name in self._links or name in self._frames or name == WORLD:
+            raise ModelError(f"there is already a body or frame named {name!r}")
+
+    def _no_link(self, name: str) -> str:
+        return f", and there is no link of that name{did_you_mean(name, self._links)}"
+
+
+def _numbered(joints: Iterable[PlacedJoint]) -> Iterable[PlacedJoint]:
+    q = v = 0
+    for joint in joints:
+        yield replace(joint, q_start=q, v_start=v)
+        q, v = q + joint.nq, v + joint.nv
+
+
+def _check_name(what: str, name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"a {what}'s name is a text that is not empty, not {name!r}")
+
+
+def _numbers(what: str, values: Any, n: int, *, finite: bool = True) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(x) for x in values)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be {n} numbers, not {values!r}") from None
+    if len(numbers) != n:
+        raise ModelError(f"{what} must be {n} numbers, not {len(numbers)}: {values!r}")
+    if finite and not np.isfinite(numbers).all():
+        raise ModelError(f"{what} must be finite, but is {values!r}")
+    return numbers

@@ -1,0 +1,166 @@
+"""The model of a mechanism: frozen, hashed by content, picklable by value."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.model.names import did_you_mean
+from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
+from linkwork.spatial import Inertia, Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A mechanism: bodies, the joints that move them, named frames, and gravity [m/s²] in the axes of the world.
+
+    Body k is moved by joint k, and its parent comes before it. Models are equal if they say the same, whatever they were
+    made from. `ModelBuilder` and `load` make them.
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    joints: tuple[PlacedJoint, ...]
+    frames: tuple[Frame, ...]
+    gravity: tuple[float, ...]
+    notes: tuple[str, ...] = ()
+    kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
+
+    def __post_init__(self) -> None:
+        for part in (*(j.place for j in self.joints), *(f.place for f in self.frames)):
+            part.R.flags.writeable = part.p.flags.writeable = False
+        for body in self.bodies:
+            for block in (body.inertia.A, body.inertia.B, body.inertia.D):
+                block.flags.writeable = False
+
+    @property
+    def nq(self) -> int:
+        """The number of coordinates q."""
+        return self._sizes[0]
+
+    @property
+    def nv(self) -> int:
+        """The number of velocities v, also of accelerations and joint forces."""
+        return self._sizes[1]
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int]:
+        return sum(j.nq for j in self.joints), sum(j.nv for j in self.joints)
+
+    @cached_property
+    def v_names(self) -> tuple[str, ...]:
+        """The joint (and component) behind each entry of v."""
+        return tuple(name for joint in self.joints for name in joint.v_names)
+
+    @property
+    def mass(self) -> float:
+        """Of all bodies that can move [kg]."""
+        return sum(body.mass for body in self.bodies)
+
+    # by name
+
+    def body(self, name: str) -> Body:
+        """The body with this name, or with a link of this name."""
+        found = self._links.get(name)
+        return self._known("body", name, self._links) if found is None else found
+
+    def joint(self, name: str) -> PlacedJoint:
+        """The joint with this name."""
+        found = self._joints.get(name)
+        return self._known("joint", name, self._joints) if found is None else found
+
+    def frame(self, name: str) -> Frame:
+        """The frame with this name; also that of a link, of the link that a joint of this name moves, and "world"."""
+        found = self._frames.get(name)
+        return self._known("frame", name, self._frames) if found is None else found
+
+    def _known(self, what: str, name: Any, table: dict[str, Any]) -> Any:
+        raise ModelError(f"{self.name} has no {what} named {name!r}{did_you_mean(name, table)}")
+
+    @cached_property
+    def _links(self) -> dict[str, Body]:
+        return {link: body for body in self.bodies for link in body.links}
+
+    @cached_property
+    def _joints(self) -> dict[str, PlacedJoint]:
+        return {joint.name: joint for joint in self.joints}
+
+    @cached_property
+    def _frames(self) -> dict[str, Frame]:
+        by_joint = {frame.joint: frame for frame in self.frames if frame.joint}
+        by_joint |= {joint.name: Frame(joint.name, joint.child) for joint in self.joints}
+        return {WORLD: Frame(WORLD, GROUND), **by_joint, **{frame.name: frame for frame in self.frames}}
+
+    # states
+
+    def neutral(self) -> np.ndarray:
+        """The coordinates with every joint neutral, (nq,)."""
+        return np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in self.joints)])
+
+    def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Random q, (nq,), within the limits where they are finite, and random v, (nv,)."""
+        rng = np.random.default_rng(rng)
+        q = [np.zeros(0)]
+        for joint in self.joints:
+            lower, upper = np.array(joint.lower), np.array(joint.upper)
+            anywhere = joint.kind.random(rng)
+            bounded = np.isfinite(lower) & np.isfinite(upper)
+            q.append(np.where(bounded, rng.uniform(np.where(bounded, lower, 0.0), np.where(bounded, upper, 1.0)), anywhere))
+        return np.concatenate(q), rng.normal(size=self.nv)
+
+    def report(self) -> str:
+        """What was read, in words: bodies, joints, masses, frames, and everything unusual."""
+        from linkwork.model.report import report  # it asks the nodes, which ask the model
+
+        return report(self)
+
+    # as a value
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of everything that the model says; notes on how it was read do not count."""
+        said = (self.name, self.bodies, self.joints, self.frames, self.gravity)
+        return hashlib.sha256(_canonical(said).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, Model) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"kernels": {}}  # machine code stays here
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def __repr__(self) -> str:
+        return f"<linkwork model {self.name!r}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}>"
+
+
+def _canonical(value: Any) -> str:
+    """The same text for the same content, in every process."""
+    if isinstance(value, float):
+        return (value + 0.0).hex()
+    if isinstance(value, (str, int, type(None))):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return _canonical(value.astype(float).ravel().tolist())
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(map(_canonical, value))})"
+    if isinstance(value, Pose):
+        return _canonical((value.R, value.p))
+    if isinstance(value, Inertia):
+        return _canonical((value.mass, value.h, value.A))
+    if is_dataclass(value) and not isinstance(value, type):
+        kind = type(value)
+        return f"{kind.__module__}.{kind.__qualname__}{_canonical([getattr(value, f.name) for f in fields(value)])}"
+    if isinstance(value, np.generic):
+        return _canonical(value.item())
+    raise ModelError(f"a model cannot hold a {type(value).__name__}: {value!r}")

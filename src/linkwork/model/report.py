@@ -1,0 +1,93 @@
+"""A model in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwork.model.model import Model
+from linkwork.model.parts import GROUND, WORLD, PlacedJoint
+
+
+def report(model: Model) -> str:
+    """What a model holds: sizes, a table of joints and bodies, frames, and everything unusual."""
+    names = [body.name for body in model.bodies]
+    lines = [
+        f"{model.name}: {count(len(model.bodies), 'body', 'bodies')}, {count(len(model.joints), 'joint')}, "
+        f"nq {model.nq}, nv {model.nv}, {model.mass:.6g} kg, gravity {' '.join(f'{g:g}' for g in model.gravity)} m/s²",
+        "",
+        *_table(model, names),
+    ]
+    held = [f for f in model.frames if f.body == GROUND or f.name != model.bodies[f.body].name]
+    if held:
+        lines += ["", f"{count(len(held), 'frame')} besides those of the bodies:"]
+        for at in sorted({f.body for f in held}):
+            on = WORLD if at == GROUND else names[at]
+            lines += _wrapped(f"  on {on}: ", [f.name for f in held if f.body == at])
+    unusual = [*unusual_parts(model), *model.notes]
+    lines += ["", "unusual:" if unusual else "nothing unusual", *(f"  {line}" for line in unusual)]
+    return "\n".join(lines)
+
+
+def unusual_parts(model: Model) -> list[str]:
+    """What deserves a second look, one sentence each."""
+    found = []
+    behind = [body.mass for body in model.bodies]  # mass of a body and all behind it
+    for joint in reversed(model.joints):
+        if joint.parent != GROUND:
+            behind[joint.parent] += behind[joint.child]
+    for body, joint in zip(model.bodies, model.joints):
+        if behind[body.index] == 0 and not any(joint.armature):
+            found.append(f"joint {joint.name!r} moves no mass: forward dynamics has no answer")
+        elif body.mass == 0:
+            found.append(f"body {body.name!r} can move and has no mass")
+        elif not np.any(body.moment) and body.mass > 0:
+            found.append(f"body {body.name!r} is a point mass: its moment of inertia is zero")
+        if joint.lower == joint.upper and joint.nq and np.isfinite(joint.lower).all():
+            found.append(f"joint {joint.name!r} has equal lower and upper limits")
+        if any(joint.friction):
+            found.append(f"joint {joint.name!r} has dry friction, which is recorded but does not act")
+    return found
+
+
+def _table(model: Model, names: list[str]) -> list[str]:
+    head = ("", "joint", "kind", "parent", "body", "mass [kg]", "q", "v", "in it")
+    rows = [head]
+    for joint, body in zip(model.joints, model.bodies):
+        parent = WORLD if joint.parent == GROUND else names[joint.parent]
+        q, v = _span(joint.q_slice), _span(joint.v_slice)
+        rows.append((str(body.index), joint.name, type(joint.kind).__name__.lower(), parent, body.name,
+                     f"{body.mass:.6g}", q, v, acting(joint)))  # fmt: skip
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def acting(joint: PlacedJoint) -> str:
+    """The springs, dampers and limits of a joint, in short."""
+    parts = []
+    for word in ("armature", "damping", "stiffness", "friction"):
+        values = getattr(joint, word)
+        if any(values):
+            parts.append(f"{word} {' '.join(f'{x:g}' for x in dict.fromkeys(values))}")
+    if np.isfinite(joint.lower).any() or np.isfinite(joint.upper).any():
+        parts.append(", ".join(f"{a:g} to {b:g}" for a, b in zip(joint.lower, joint.upper)))
+    return "; ".join(parts)
+
+
+def count(n: int, word: str, words: str | None = None) -> str:
+    """A number of things: "1 joint", "2 joints"."""
+    return f"{n} {word if n == 1 else words or word + 's'}"
+
+
+def _span(s: slice) -> str:
+    return "" if s.stop == s.start else str(s.start) if s.stop - s.start == 1 else f"{s.start}-{s.stop - 1}"
+
+
+def _wrapped(head: str, words: list[str], width: int = 110) -> list[str]:
+    lines, line = [], head
+    for k, word in enumerate(words):
+        piece = word if k == len(words) - 1 else word + ", "
+        if len(line) + len(piece) > width and line != head:
+            lines.append(line.rstrip())
+            line = " " * len(head)
+        line += piece
+    return [*lines, line.rstrip()]

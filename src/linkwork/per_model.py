@@ -1,0 +1,218 @@
+"""Functions of a model that compile themselves on first use, and remember.
+
+What a function computes is its own body: traced once for a model, it becomes a kernel. Everything else that users expect of
+it (batches, `out=`, float32, the cache, errors that name the argument) is here, once for all.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import LinkworkError, ModelError
+from linkwork.ir.program import Program
+from linkwork.ir.trace import trace
+from linkwork.model import Model
+from linkwork.passes.count import count_operations
+from linkwork.runtime.kernel import build_kernel, build_named_kernel
+
+Sizes = Callable[[Model], tuple[int, ...]]
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+class ModelFunction:
+    """A function of a model, arrays and options. Call it on a model and NumPy arrays; `compile` gives its kernel.
+
+    The body's arguments after the model are arrays, those with default None optional; those by keyword only are options,
+    which are fixed when it is compiled.
+    """
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        shapes: Mapping[str, str],
+        options: Callable[..., dict[str, Any]] | None,
+        methods: Mapping[str, Callable[[Model], bool]],
+    ) -> None:
+        functools.update_wrapper(self, body)
+        self.body, self.shapes, self._normal, self.methods = body, shapes, options, methods
+        parameters = list(inspect.signature(body).parameters.values())[1:]
+        arrays = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self.required = tuple(p.name for p in arrays if p.default is p.empty)
+        self.optional = tuple(p.name for p in arrays if p.default is not p.empty)
+        self.options = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        self._arity = len(self.required)
+        if set(shapes) != {p.name for p in arrays}:
+            raise LinkworkError(f"{self.__name__}: shapes are given for {sorted(shapes)}, not for its arrays")
+
+    def __repr__(self) -> str:
+        return f"<linkwork function {self.__name__}{inspect.signature(self.body)}>"
+
+    def __call__(self, model: Model, *args: Any, **named: Any) -> Any:
+        if not named and len(args) == self._arity:
+            try:
+                return model.kernels[self](*args)
+            except (KeyError, AttributeError):
+                pass  # the first call, or no model: see below
+        return self._call(model, args, named)
+
+    def _call(self, model: Model, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        _check_model(self, model)
+        how = {word: named.pop(word) for word in ("out", "threads") if word in named}
+        dtype = named.pop("dtype", "float64")
+        options = {word: named.pop(word) for word in self.options if word in named}
+        names = (*self.required, *self.optional)
+        if len(args) > len(names):
+            raise TypeError(f"{self.__name__} takes a model and {', '.join(names)}, not {len(args)} arrays")
+        given = dict(zip(names, args))
+        for word, value in named.items():
+            if word not in names:
+                raise TypeError(f"{self.__name__} has no argument {word!r}")
+            if word in given:
+                raise TypeError(f"{self.__name__} got {word!r} twice")
+            given[word] = value
+        missing = [name for name in self.required if name not in given]
+        if missing:
+            raise TypeError(f"{self.__name__} needs {', '.join(missing)}")
+        arrays = {name: given[name] for name in names if given.get(name) is not None or name in self.required}
+        optional = tuple(name for name in self.optional if name in arrays)
+        kernel = self.kernel(model, dtype=dtype, optional=optional, **options)
+        return kernel(*arrays.values(), **how)
+
+    def kernel(
+        self, model: Model, *, dtype: str = "float64", optional: Sequence[str] = (), wait: bool = False, **options: Any
+    ) -> Any:
+        """The kernel for a model, with these of the optional arrays as inputs, and these options."""
+        chosen = self._chosen(model, options)
+        key: Any = (self, dtype, tuple(optional), tuple(chosen.items()))
+        kernel = model.kernels.get(key)
+        if kernel is None:
+            kernel = model.kernels[key] = self._build(model, dtype, tuple(optional), chosen)
+            if dtype == "float64" and not optional and chosen == self._defaults(model):
+                model.kernels[self] = kernel
+        return kernel.wait() if wait else kernel
+
+    def program(self, model: Model, *, optional: Sequence[str] = (), **options: Any) -> Program:
+        """The traced program for a model."""
+        return self._program(model, tuple(optional), self._chosen(model, options))
+
+    def _build(self, model: Model, dtype: str, optional: tuple[str, ...], chosen: dict[str, Any]) -> Any:
+        if model.nq == 0:
+            return _Constant(self, model, dtype, optional, chosen)
+
+        def make() -> Program:
+            return self._program(model, optional, chosen)
+
+        if not _known_by_content(self.body, model):
+            return build_kernel(make(), dtype)
+        identity = repr((self.__module__, self.__qualname__, optional, tuple(chosen.items()), model.digest))
+        return build_named_kernel(identity, make, dtype)
+
+    def _program(self, model: Model, optional: tuple[str, ...], chosen: dict[str, Any]) -> Program:
+        unknown = [name for name in optional if name not in self.optional]
+        if unknown:
+            raise LinkworkError(f"{self.__name__} has no optional array {unknown[0]!r}")
+        names = [*self.required, *(name for name in self.optional if name in optional)]
+        inputs = {name: shape_of(self.shapes[name], model) for name in names}
+
+        def traced(**settings: Any) -> Program:
+            def body(*arrays: Any) -> Any:
+                return self.body(model, **dict(zip(names, arrays)), **settings)
+
+            return trace(body, inputs, name=self.__name__)
+
+        if chosen.get("method") != "auto":
+            return traced(**chosen)
+        # count every method that may be the cheapest for this model
+        worth = [method for method, worth_it in self.methods.items() if worth_it(model)]
+        programs = [traced(**{**chosen, "method": method}) for method in worth]
+        return programs[0] if len(programs) == 1 else min(programs, key=lambda p: count_operations(p)["total"])
+
+    def _chosen(self, model: Model, options: dict[str, Any]) -> dict[str, Any]:
+        """All options in their normal form, by which kernels are remembered."""
+        _check_model(self, model)
+        unknown = [word for word in options if word not in self.options]
+        if unknown:
+            raise TypeError(f"{self.__name__} has no option {unknown[0]!r}; it has {', '.join(self.options) or 'none'}")
+        chosen = {**self.options, **options}
+        empty = [word for word, value in chosen.items() if value is inspect.Parameter.empty]
+        if empty:
+            raise TypeError(f"{self.__name__} needs {empty[0]}=")
+        if "method" in chosen and chosen["method"] not in ("auto", *self.methods):
+            raise LinkworkError(
+                f"{self.__name__}: method must be one of auto, {', '.join(self.methods)}, not {chosen['method']!r}"
+            )
+        return chosen if self._normal is None else {**chosen, **self._normal(model, **chosen)}
+
+    def _defaults(self, model: Model) -> dict[str, Any] | None:
+        return None if inspect.Parameter.empty in self.options.values() else self._chosen(model, {})
+
+
+def model_function(
+    *,
+    options: Callable[..., dict[str, Any]] | None = None,
+    methods: Mapping[str, Callable[[Model], bool]] | None = None,
+    **shapes: str,
+) -> Callable[[Callable[..., Any]], ModelFunction]:
+    """Make a function of a model out of what it computes; see `ModelFunction`.
+
+    `shapes` says the shape of each array: "nq", "nv", "bodies 6", "" for a scalar. `options` checks the options and gives
+    them in a normal form that can be hashed. `methods` are ways to the same result, each with a test whether it may be the
+    cheapest for a model: the one with the fewest operations is taken where the option `method` is "auto".
+    """
+
+    def decorate(body: Callable[..., Any]) -> ModelFunction:
+        return ModelFunction(body, shapes, options, methods or {})
+
+    return decorate
+
+
+class _Constant:
+    """What stands for a kernel where a model cannot move: every result is a constant, and arrays of no numbers come in."""
+
+    def __init__(self, fn: ModelFunction, model: Model, dtype: str, optional: tuple[str, ...], chosen: dict[str, Any]) -> None:
+        self.name, self.dtype = fn.__name__, dtype
+        chosen = {**chosen, "method": next(iter(fn.methods))} if "method" in chosen else chosen
+        self.shapes = {name: shape_of(fn.shapes[name], model) for name in (*fn.required, *optional)}
+        zeros = {name: np.zeros(shape) for name, shape in self.shapes.items()}
+        result = fn.body(model, **zeros, **chosen)
+        self.results = [np.asarray(r, dtype=dtype) for r in (result if isinstance(result, tuple) else (result,))]
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        batch: tuple[int, ...] = ()
+        for (name, shape), value in zip(self.shapes.items(), args, strict=True):
+            given = np.shape(value)
+            if given[len(given) - len(shape) :] != shape:
+                raise LinkworkError(f"{self.name}: {name} must have shape (..., {', '.join(map(str, shape))}), not {given}")
+            batch = np.broadcast_shapes(batch, given[: len(given) - len(shape)])
+        results = tuple(np.broadcast_to(r, (*batch, *r.shape)).copy() for r in self.results)
+        return results if len(results) > 1 else results[0][()]
+
+    def wait(self) -> _Constant:
+        return self
+
+
+def shape_of(text: str, model: Model) -> tuple[int, ...]:
+    """The shape that words such as "nv" or "bodies 6" mean for a model."""
+    sizes = {"nq": model.nq, "nv": model.nv, "bodies": len(model.bodies)}
+    return tuple(sizes[word] if word in sizes else int(word) for word in text.split())
+
+
+def _known_by_content(body: Callable[..., Any], model: Model) -> bool:
+    """Whether model and package say all there is to know: not with joints or functions that somebody else wrote."""
+    ours = [body.__module__, *(type(joint.kind).__module__ for joint in model.joints)]
+    return all(module.startswith(_PACKAGE) for module in ours)
+
+
+def _check_model(fn: ModelFunction, model: Any) -> None:
+    if not isinstance(model, Model):
+        raise ModelError(
+            f"{fn.__name__}: the first argument must be a model (linkwork.load gives one), not {type(model).__name__}"
+        )

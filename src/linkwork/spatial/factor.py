@@ -1,0 +1,51 @@
+"""Factorisation of symmetric matrices that keeps the zeros of a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.ir.symbol import Symbol
+
+
+class Factor:
+    """M = Lᵀ D L for a symmetric positive definite M, (n, n), with L lower triangular and ones on its diagonal.
+
+    It works from the last row to the first, as Featherstone does: where the rows of a mass matrix are ordered with parents
+    before children, no zero of M is filled in.
+    """
+
+    def __init__(self, M: np.ndarray) -> None:
+        n = len(M)
+        A = np.array(M, dtype=object)
+        self.rows: list[list[tuple[int, Any]]] = [[] for _ in range(n)]  # of L: column and entry, without zeros
+        self.inverse = np.empty(n, dtype=object)  # of D
+        for k in reversed(range(n)):
+            if is_zero(A[k, k]):
+                raise ZeroDivisionError(f"row {k} of the matrix vanishes")
+            self.inverse[k] = 1.0 / A[k, k]
+            filled = [i for i in range(k) if not is_zero(A[k, i])]
+            for i in filled:
+                factor = A[k, i] * self.inverse[k]
+                self.rows[k].append((i, factor))
+                for j in filled:
+                    if j <= i:
+                        A[i, j] = A[i, j] - factor * A[k, j]
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """x of M x = b, for b of shape (n,) or (n, m)."""
+        x = np.array(b, dtype=object)
+        for k in reversed(range(len(x))):
+            for i, factor in self.rows[k]:
+                x[i] = x[i] - factor * x[k]
+        for k, row in enumerate(self.rows):
+            x[k] = x[k] * self.inverse[k]
+            for i, factor in row:
+                x[k] = x[k] - factor * x[i]
+        return x
+
+
+def is_zero(x: Any) -> bool:
+    """Whether an entry is zero by structure."""
+    return not isinstance(x, Symbol) and x == 0.0
