@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import dynamics
+import robots
 from linkwork.passes import lower
 from linkwork.runtime.threads import using_threads
 from linkwork.targets.cpu import host
@@ -29,7 +29,7 @@ def per_call(calls: dict[str, Callable[[], Any]], turns: int = 40, number: int =
 
 def overhead_table() -> str:
     """Times of one call on one state of the 7-joint arm's forward dynamics."""
-    program = lower(dynamics.programs("iiwa14")["forward dynamics"])
+    program = lower(robots.programs("iiwa14")["forward dynamics"])
     kernel = kernel_of(program, host().lanes("float64"))
     alone = 1e9 * best_times({0: caller(kernel_of(program, 1), 256)}, 60)[0] / 256
     rng = np.random.default_rng(0)
@@ -59,7 +59,7 @@ def threads_table() -> str:
     """Large batches on one and on two threads."""
     lines = ["| forward dynamics | states | one thread, ns per state | two threads | ratio |", "| --- " * 5 + "|"]
     for robot, rows in (("iiwa14", 1 << 18), ("g1", 1 << 16)):
-        kernel = kernel_of(lower(dynamics.programs(robot)["forward dynamics"]), host().lanes("float64"))
+        kernel = kernel_of(lower(robots.programs(robot)["forward dynamics"]), host().lanes("float64"))
         call = caller(kernel, rows)
         best = {1: float("inf"), 2: float("inf")}
         for _ in range(60):

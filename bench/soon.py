@@ -1,14 +1,12 @@
-"""How soon kernels are there: `python bench/soon.py [--sizes 10000 50000 ...]`.
+"""How soon kernels are there: `python bench/soon.py [--sizes 10 50 ...]`.
 
-Forward dynamics of chains with about so many instructions: seconds until the first answer of the quick kernel, until
-the optimised one is in place, and until the first answer of a new process that finds it in the cache. Tracing comes
-before and is shown for itself; `import linkwork` too.
+Forward dynamics of chains with so many bodies: seconds from the model to the first answer of the quick kernel, until the
+optimised one is in place, and until the first answer of a new process that finds it in the cache; `import linkwork` too.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import os
 import subprocess
 import sys
@@ -19,37 +17,21 @@ from pathlib import Path
 PROBE = "import time; t = time.perf_counter(); import linkwork; print(time.perf_counter() - t)"
 
 
-def chain(bodies: int) -> str:
-    """A chain of so many bodies, made of a humanoid's arm again and again; returns its name."""
-    import dynamics
-
-    links = dynamics.ROBOTS["g1"]["bodies"][5:12]
-    copies = [copy.deepcopy(links[k % len(links)]) for k in range(bodies)]
-    for k, body in enumerate(copies):
-        body["parent"] = k - 1
-    name = f"chain{bodies}"
-    dynamics.ROBOTS[name] = {"nq": bodies, "nv": bodies, "bodies": copies}
-    return name
-
-
 def one(bodies: int) -> None:
     """Trace, compile and call in this process, and print the times."""
     import numpy as np
 
-    import dynamics
     import linkwork as lw
+    import robots
 
-    start = time.perf_counter()
-    program = lw.trace(dynamics.forward_dynamics(chain(bodies)), {"q": bodies, "v": bodies, "tau": bodies})
-    traced = time.perf_counter() - start
+    model = robots.chain(bodies)
     x = np.ones(bodies)
     start = time.perf_counter()
-    kernel = lw.compile(program)
-    kernel(x, x, x)
+    lw.forward_dynamics(model, x, x, x)
     first = time.perf_counter() - start
-    kernel.wait()
+    kernel = lw.compile(lw.forward_dynamics, model, wait=True)
     optimised = time.perf_counter() - start
-    print(kernel.size, kernel.tier, traced, first, optimised)
+    print(kernel.size, kernel.tier, first, optimised)
 
 
 def in_new_process(bodies: int, cache: str) -> list[float]:
@@ -66,23 +48,21 @@ def table(sizes: list[int]) -> str:
     for _ in range(4):
         imports.append(float(subprocess.run([sys.executable, "-c", PROBE], check=True, capture_output=True, text=True).stdout))
     lines = [
-        "| instructions | traced in, s | first answer, s | optimised, s | per 1000 instructions, s | from the cache, s |",
+        "| bodies | instructions | first answer, s | optimised, s | per 1000 instructions, s | from the cache, s |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for size in sizes:
         with tempfile.TemporaryDirectory() as cache:
-            count, _, traced, first, optimised = in_new_process(size // 285, cache)
-            again = min(in_new_process(size // 285, cache)[3] for _ in range(3))
-        lines.append(
-            f"| {count:.0f} | {traced:.2f} | {first:.2f} | {optimised:.2f} | {1000 * optimised / count:.3f} | {again:.3f} |"
-        )
+            count, _, first, optimised = in_new_process(size, cache)
+            again = min(in_new_process(size, cache)[2] for _ in range(3))
+        lines.append(f"| {size} | {count:.0f} | {first:.2f} | {optimised:.2f} | {1000 * optimised / count:.3f} | {again:.3f} |")
     lines += ["", f"`import linkwork`: {min(imports):.2f} s."]
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="*", default=[1000, 10000, 50000, 100000, 200000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10, 50, 200, 1000])
     parser.add_argument("--bodies", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.bodies:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-import dynamics
+import robots
 from linkwork.ir.program import Program
 from linkwork.passes import lower
 from linkwork.runtime.compiler import OPTIMISED, compile_objects
@@ -96,7 +96,7 @@ def instructions(program: Program) -> int:
 def table(turns: int, dtype: str = "float64") -> str:
     """The Markdown table of all robots and programs."""
     lowered = {
-        (robot, name): lower(program, dtype) for robot in FIRST_ATTEMPT for name, program in dynamics.programs(robot).items()
+        (robot, name): lower(program, dtype) for robot in FIRST_ATTEMPT for name, program in robots.programs(robot).items()
     }
     lanes = host().lanes(dtype)
     calls = {}

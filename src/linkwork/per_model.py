@@ -58,9 +58,9 @@ class ModelFunction:
     def __call__(self, model: Model, *args: Any, **named: Any) -> Any:
         if not named and len(args) == self._arity:
             try:
-                return model.kernels[self](*args)
-            except (KeyError, AttributeError):
-                pass  # the first call, or no model: see below
+                return model.kernels[self](*args)  # the bare ufunc
+            except (KeyError, AttributeError, TypeError, ValueError):
+                pass  # the first call, or one that goes wrong: `_call` says how
         return self._call(model, args, named)
 
     def _call(self, model: Model, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -96,7 +96,7 @@ class ModelFunction:
         if kernel is None:
             kernel = model.kernels[key] = self._build(model, dtype, tuple(optional), chosen)
             if dtype == "float64" and not optional and chosen == self._defaults(model):
-                model.kernels[self] = kernel
+                model.kernels[self] = getattr(kernel, "ufunc", kernel)
         return kernel.wait() if wait else kernel
 
     def program(self, model: Model, *, optional: Sequence[str] = (), **options: Any) -> Program:

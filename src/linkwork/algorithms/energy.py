@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.kinematics import node_poses, node_velocities
-from linkwork.algorithms.mass_matrix import composite_inertias
+from linkwork.algorithms.mass_matrix import CompositeInertias
 from linkwork.model.nodes import Node, Nodes
 from linkwork.spatial import cross
 
@@ -72,8 +72,8 @@ def momentum(nodes: Nodes, v: np.ndarray) -> np.ndarray:
 
 def centroidal_map(nodes: Nodes) -> np.ndarray:
     """The matrix that takes v to `momentum`, (6, nv)."""
-    R, T = composite_inertias(nodes), node_poses(nodes)
+    R, T = CompositeInertias(), node_poses(nodes)
     L = np.zeros((6, nodes.nv), dtype=object)
-    for k in nodes.base_to_tips():
+    for k in nodes.tips_to_base():
         L[:, k.dofs] = T[k].gather(R[k] @ k.H.T)
     return about_center(nodes, L)

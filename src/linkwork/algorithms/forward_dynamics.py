@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.articulated import articulated_inertias
+from linkwork.algorithms.articulated import Hinges
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.errors import ModelError
@@ -16,21 +16,21 @@ from linkwork.spatial import Factor
 
 def articulated_body(nodes: Nodes, T: np.ndarray) -> np.ndarray:
     """θ̈ under T, both (nv,) (SKO Alg. 6.1, with a(k) inside of the hinge as in Loops Alg. 1: P⁺ has more zeros than P)."""
-    _, hinges = articulated_inertias(nodes)
+    hinges = Hinges()
     nu: dict[Node, np.ndarray] = {}
     z_plus: dict[Node, np.ndarray] = {}
     alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
     ddtheta: Any = np.empty(nodes.nv, dtype=object)
     for k in nodes.tips_to_base():
+        _, H, D, G, P_plus = hinges[k]
         z = k.b
         for j in k.children:
             z = z + j.A.gather(z_plus[j])
-        H, D, G, P_plus = hinges[k]
         eps = T[k.dofs] - k.resistance - H @ z
         nu[k] = D.solve(eps)
         z_plus[k] = z + P_plus @ k.a + G @ eps
     for k in nodes.base_to_tips():
-        H, _, G, _ = hinges[k]
+        _, H, _, G, _ = hinges[k]
         alpha_plus = k.A.scatter(alpha[k.parent]) + k.a
         ddtheta[k.dofs] = nu[k] - G.T @ alpha_plus
         alpha[k] = alpha_plus + H.T @ ddtheta[k.dofs]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.articulated import articulated_inertias
+from linkwork.algorithms.articulated import Hinges
 from linkwork.model.nodes import Node, Nodes
 
 
@@ -18,7 +18,7 @@ def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed
     """
     u = {k: np.flatnonzero(prescribed[k.dofs]) for k in nodes.base_to_tips()}
     v = {k: np.flatnonzero(~prescribed[k.dofs]) for k in nodes.base_to_tips()}
-    P, hinges = articulated_inertias(nodes, v)
+    hinges = Hinges(v)
     z: dict[Node, np.ndarray] = {}
     z_plus: dict[Node, np.ndarray] = {}
     nu: dict[Node, np.ndarray] = {}
@@ -27,21 +27,21 @@ def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed
     acc: Any = np.array(ddtheta, dtype=object)
     tau: Any = np.array(T, dtype=object)
     for k in nodes.tips_to_base():
+        _, H, D, G, P_plus = hinges[k]
         z[k] = k.b
         for j in k.children:
             z[k] = z[k] + j.A.gather(z_plus[j])
         eta[k] = k.a + k.H[u[k]].T @ acc[k.dofs][u[k]]
-        H, D, G, P_plus = hinges[k]
         eps = (tau[k.dofs] - k.resistance)[v[k]] - H @ z[k]
         nu[k] = D.solve(eps)
         z_plus[k] = z[k] + P_plus @ eta[k] + G @ eps
     for k in nodes.base_to_tips():
-        H, _, G, _ = hinges[k]
+        P, H, _, G, _ = hinges[k]
         alpha_plus = k.A.scatter(alpha[k.parent]) + eta[k]
         found = nu[k] - G.T @ alpha_plus
         acc[k.dofs][v[k]] = found
         alpha[k] = alpha_plus + H.T @ found
         if len(u[k]):
-            f = P[k] @ alpha[k] + z[k]
+            f = P @ alpha[k] + z[k]
             tau[k.dofs][u[k]] = (k.H @ f + k.armature * acc[k.dofs] + k.resistance)[u[k]]
     return acc, tau

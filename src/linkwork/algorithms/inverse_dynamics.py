@@ -16,8 +16,8 @@ def inverse_dynamics(nodes: Nodes, ddtheta: np.ndarray, *, resisting: bool = Tru
     T: Any = np.empty(nodes.nv, dtype=object)
     for k in nodes.base_to_tips():
         alpha[k] = k.accelerate(alpha[k.parent], ddtheta[k.dofs])  # A* α(℘) + H* θ̈ + a
-    for k in nodes.tips_to_base():
         f[k] = k.force(alpha[k])  # M α + b
+    for k in nodes.tips_to_base():
         for j in k.children:
             f[k] = f[k] + j.A.gather(f[j])
         T[k.dofs] = k.H @ f[k] + k.armature * ddtheta[k.dofs] + (k.resistance if resisting else 0.0)

@@ -86,10 +86,14 @@ def frame_acceleration(
     carrier = nodes[frame.body]
     # a point at r accelerates by α_v + ([α_w] + [w][w]) r
     alpha = place.scatter(alpha) + np.concatenate([np.zeros(3), place.R.T @ (carrier.spin @ place.p)])
+    T = frame_pose(nodes, frame)
     if not classical:
         V = frame_velocity(nodes, v, frame, "body")
         alpha = np.concatenate([alpha[:3], alpha[3:] - cross(V[:3], V[3:])])
-    return seen_from(reference, frame_pose(nodes, frame), alpha)
+    elif reference == "world":  # of another point than the frame's origin: it also turns about that
+        turning = place.R.T @ (carrier.spin @ (place.R @ (T.R.T @ T.p)))
+        alpha = np.concatenate([alpha[:3], alpha[3:] - turning])
+    return seen_from(reference, T, alpha)
 
 
 def frame_jacobian(nodes: Nodes, frame: Frame, reference: str) -> np.ndarray:

@@ -9,20 +9,21 @@ import numpy as np
 from linkwork.model.nodes import Node, Nodes
 
 
-def composite_inertias(nodes: Nodes) -> dict[Node, Any]:
-    """R(k): the inertia of k and all that hangs on it, as if frozen (SKO Alg. 4.1)."""
-    R: dict[Node, Any] = {}
-    for k in nodes.tips_to_base():
-        R[k] = k.M
+class CompositeInertias(dict[Node, Any]):
+    """R(k): the inertia of k and all that hangs on it, as if frozen (SKO Alg. 4.1). Ask for it tips to base."""
+
+    def __missing__(self, k: Node) -> Any:
+        R = k.M
         for i in k.children:
-            R[k] = R[k] + i.A.congruence(R[i])
-    return R
+            R = R + i.A.congruence(self[i])
+        self[k] = R
+        return R
 
 
 def mass_matrix(nodes: Nodes) -> np.ndarray:
     """The mass matrix, (nv, nv) (SKO Alg. 4.2)."""
     M = np.zeros((nodes.nv, nodes.nv), dtype=object)
-    R = composite_inertias(nodes)
+    R = CompositeInertias()
     for k in nodes.tips_to_base():
         X = R[k] @ k.H.T
         M[k.dofs, k.dofs] = mirrored(k.H @ X) + np.diag(k.armature)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwork.algorithms.articulated import articulated_inertias
+from linkwork.algorithms.articulated import Hinges
 from linkwork.algorithms.forward_dynamics import factorised
+from linkwork.algorithms.mass_matrix import mirrored
 from linkwork.model.nodes import Node, Nodes
 
 
 def by_sweeps(nodes: Nodes) -> np.ndarray:
     """M⁻¹, (nv, nv): for each joint the accelerations that unit forces in it cause, at it and at all nodes before it."""
-    _, hinges = articulated_inertias(nodes)
+    hinges = Hinges()
+    for k in nodes.tips_to_base():
+        hinges[k]
     inverse = np.zeros((nodes.nv, nodes.nv), dtype=object)
     for k in nodes.base_to_tips():
         eps = np.eye(k.dofs.stop - k.dofs.start)
@@ -31,6 +34,7 @@ def by_sweeps(nodes: Nodes) -> np.ndarray:
             inverse[i.dofs, k.dofs] = ddtheta
             inverse[k.dofs, i.dofs] = ddtheta.T
             if i is k:
+                inverse[k.dofs, k.dofs] = mirrored(ddtheta)
                 break
     return inverse
 

@@ -158,7 +158,7 @@ class ModelBuilder:
     def build(self) -> Model:
         """The frozen model of what was added."""
         below = self._children()
-        bodies: list[Body] = []
+        parts: list[tuple[Inertia, list[str]]] = []  # of each body: the sum of its links' inertias, and their names
         joints: list[PlacedJoint] = []
         frames: list[Frame] = []
         found: dict[str, tuple[int, Pose]] = {WORLD: (GROUND, Pose.identity())}  # link -> its body, and its place there
@@ -171,14 +171,14 @@ class ModelBuilder:
                 found[child] = (body, place)
                 frames.append(Frame(child, body, place, joint.name))
                 if body != GROUND:
-                    whole = bodies[body]
-                    inertia = whole.inertia + place.congruence(self._links[child])
-                    bodies[body] = replace(whole, inertia=inertia, links=(*whole.links, child))
+                    inertia, links = parts[body]
+                    parts[body] = (inertia + place.congruence(self._links[child]), links)
+                    links.append(child)
             else:
-                index = len(bodies)
+                index = len(parts)
                 found[child] = (index, Pose.identity())
                 frames.append(Frame(child, index))
-                bodies.append(Body(child, index, self._links[child], (child,)))
+                parts.append((self._links[child], [child]))
                 joints.append(replace(joint, parent=body, child=index, place=place))
             waiting += reversed(below[child])
         for name in self._links:
@@ -189,6 +189,7 @@ class ModelBuilder:
                 raise ModelError(f"frame {name!r} is on {on!r}{self._no_link(on)}")
             body, there = found[on]
             frames.append(Frame(name, body, there.then(place)))
+        bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
         return Model(self.name, tuple(bodies), tuple(_numbered(joints)), tuple(frames), self.gravity, tuple(self.notes))
 
     def _children(self) -> dict[str, list[str]]:

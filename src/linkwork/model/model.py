@@ -14,6 +14,7 @@ from linkwork.model.names import did_you_mean
 from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.spatial import Inertia, Pose
 
+WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -94,7 +95,7 @@ class Model:
     def _frames(self) -> dict[str, Frame]:
         by_joint = {frame.joint: frame for frame in self.frames if frame.joint}
         by_joint |= {joint.name: Frame(joint.name, joint.child) for joint in self.joints}
-        return {WORLD: Frame(WORLD, GROUND), **by_joint, **{frame.name: frame for frame in self.frames}}
+        return {**by_joint, **{frame.name: frame for frame in self.frames}, WORLD: Frame(WORLD, GROUND)}
 
     # states
 
@@ -103,14 +104,15 @@ class Model:
         return np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in self.joints)])
 
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Random q, (nq,), within the limits where they are finite, and random v, (nv,)."""
+        """Random q, (nq,), within the limits, and random v, (nv,)."""
         rng = np.random.default_rng(rng)
         q = [np.zeros(0)]
         for joint in self.joints:
             lower, upper = np.array(joint.lower), np.array(joint.upper)
             anywhere = joint.kind.random(rng)
-            bounded = np.isfinite(lower) & np.isfinite(upper)
-            q.append(np.where(bounded, rng.uniform(np.where(bounded, lower, 0.0), np.where(bounded, upper, 1.0)), anywhere))
+            bounded = (np.abs(lower) < WIDE) & (np.abs(upper) < WIDE)
+            within = rng.uniform(np.where(bounded, lower, 0.0), np.where(bounded, upper, 1.0))
+            q.append(np.where(bounded, within, np.clip(anywhere, lower, upper)))
         return np.concatenate(q), rng.normal(size=self.nv)
 
     def report(self) -> str:

@@ -73,7 +73,6 @@ class RigidBody(Node):
     """
 
     w: np.ndarray
-    spin: np.ndarray
 
     def __init__(
         self,
@@ -102,8 +101,12 @@ class RigidBody(Node):
         self._came = self.A.R.T @ parent.w
         self._wJ, self._vJ, self._rate = J[:3], J[3:], kind.bias(q, v)
         self.w = self._came + self._wJ
-        self.spin = skew(self.w) @ skew(self.w)
         self._joint, self._q, self._v = joint, q, v
+
+    @cached_property
+    def spin(self) -> np.ndarray:
+        """[w][w]; made when it is needed, since what is made early waits in memory."""
+        return skew(self.w) @ skew(self.w)
 
     @cached_property
     def _c(self) -> np.ndarray:

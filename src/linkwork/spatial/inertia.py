@@ -28,6 +28,12 @@ class Inertia:
         c = skew(np.asarray(centre, dtype=float))
         return cls(np.asarray(moment, dtype=float) + mass * c @ c.T, mass * c, mass * np.eye(3), mass)
 
+    def constant(self) -> Inertia:
+        """The same inertia with arrays of floats, and exact zeros where rounding missed them."""
+        A, B, D = (np.asarray(block, dtype=float) for block in (self.A, self.B, self.D))
+        A = np.where(np.abs(A) < 1e-16 * np.abs(A).max(initial=0.0), 0.0, A)
+        return Inertia(A, B, D, self.mass)
+
     @property
     def h(self) -> np.ndarray:
         """mass * centre of a rigid body [kg m]."""

@@ -25,6 +25,7 @@ class Body:
         self.bounds = [0, *program.cuts, len(program.code)]
         self.stores = _output_addresses(program)
         self.slots, self.scratch = crossing_slots(program, self.bounds, lanes)
+        self.ahead = _prefetches(program, self.types)
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -76,6 +77,8 @@ class _Part:
         body, program = self.body, self.body.program
         self.lines.append("entry:")
         for v in self.range:
+            for array, block in body.ahead.get(v, ()):
+                self._prefetch(array, block)
             op, args, attr = program.code[v]
             if op not in ("const", "input"):
                 self.names[v] = self._instruction(f"%v{v}", op, [self._use(a) for a in args], attr)
@@ -119,6 +122,17 @@ class _Part:
         if base not in self.pointed:
             self.pointed.add(base)
             self.lines[1:1] = row_pointers(base, self.types.lanes)  # in the first block, so that all others may use them
+
+    def _prefetch(self, array: int, block: int) -> None:
+        """Ask for a block of the rows that the next tile will read."""
+        t, base = self.types, f"%in{array}"
+        self._point(base)
+        for k in range(t.lanes):
+            at = f"{base}.p{block}.{k}"
+            self.lines.append(f"{at}.s = mul i64 {t.lanes}, {base}.step")
+            self.lines.append(f"{at}.r = getelementptr i8, ptr {base}.r{k}, i64 {at}.s")
+            self.lines.append(f"{at} = getelementptr i8, ptr {at}.r, i64 {block * t.bytes}")
+            self.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
 
     def _instruction(self, out: str, op: str, args: list[str], attr: object) -> str:
         if isinstance(attr, Loop):
@@ -186,6 +200,21 @@ class _Part:
             phis.append(f"{out}.i{k} = phi {t.real} [ {args[k]}, %{before} ], [ {out}.s{k}, %{back} ]")
         lines[head:head] = phis
         self.block = f"{label}.done"
+
+
+LONG_ROW = 512  # bytes from which processors do not fetch the rows of the next tile by themselves
+
+
+def _prefetches(program: Program, t: Types) -> dict[int, list[tuple[int, int]]]:
+    """Where in the program which blocks of the next tile's rows are asked for: spread evenly, only of long rows."""
+    blocks = []
+    for k, array in enumerate(program.inputs):
+        if t.lanes > 1 and array.size * t.item >= LONG_ROW:
+            blocks += [(k, block) for block in range(-(-array.size // t.lanes))]
+    places: dict[int, list[tuple[int, int]]] = {}
+    for number, block in enumerate(blocks):
+        places.setdefault(number * len(program.code) // len(blocks), []).append(block)
+    return places
 
 
 def _output_addresses(program: Program) -> dict[int, list[tuple[int, int]]]:

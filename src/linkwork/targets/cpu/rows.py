@@ -119,6 +119,7 @@ def _mask(t: Types, count: int) -> str:
 def row_declarations(t: Types) -> str:
     """The intrinsics that loads and stores of incomplete blocks call."""
     return (
+        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
         f"declare {t.real} @llvm.masked.load.{t.suffix}.p0(ptr, i32, {t.condition}, {t.real})\n"
         f"declare void @llvm.masked.store.{t.suffix}.p0({t.real}, ptr, i32, {t.condition})\n"
     )

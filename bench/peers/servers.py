@@ -1,0 +1,127 @@
+"""The peers' C and C++ programs as servers that take turns with whatever else is timed.
+
+    servers = peer_servers("iiwa14")
+    for _ in range(60):
+        for server in servers.values():
+            server.turn()
+        ...                                          # our own turn
+    servers["MuJoCo, C"].best["forward dynamics"]    # ns per state
+
+A server waits without using the processor between turns. The peers have no call that puts many states into one core's lanes:
+Pinocchio's and MuJoCo's batches are threads, each walking over its states. So their time per state of a batch on one core is
+the time of one state; MuJoCo's own batch on one thread (`mjb_apply`, `mjb_forward`) is slower than the walk taken here.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from statistics import median
+from types import TracebackType
+
+import numpy as np
+
+from peers import build, models
+
+WALKS = 5
+
+
+class Server:
+    """One peer on one robot: one program or several builds of it, of which the faster counts for each algorithm.
+
+    `best` and `median` hold ns per state by algorithm over all turns so far, `which` the variant that was best:
+    each algorithm is timed in all the ways in which the peer offers it.
+    """
+
+    def __init__(self, name: str, robot: str, peer: str, programs: dict[str, Path]) -> None:
+        self.name, self.robot, self.peer = name, robot, peer
+        self.times: dict[str, list[tuple[float, float]]] = {}
+        """By algorithm, variant and build, the best and the median of each turn."""
+        self._programs = {}
+        with tempfile.TemporaryDirectory() as folder:
+            model, states = Path(folder) / "model.xml", Path(folder) / "states.txt"
+            model.write_text(models.mjcf(robot) if peer == "mujoco" else models.bodies_text(robot))
+            states.write_text(models.states_text(robot, peer))
+            for made, binary in programs.items():
+                self._programs[made] = subprocess.Popen(
+                    [str(binary), str(model), str(states)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
+                )
+            self.checked = {made: self._ask(made, "check") for made in self._programs}  # all files are read now
+
+    def _ask(self, made: str, line: str) -> dict[str, list[float]]:
+        process = self._programs[made]
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.name} ({made}) on {self.robot} ended: exit status {process.wait()}")
+        return json.loads(answer)
+
+    def results(self) -> dict[str, np.ndarray]:
+        """All variants' results on the first of `models.states`, in our conventions."""
+        state = models.states(self.robot, 1)[0]
+        out = {}
+        for made, lists in self.checked.items():
+            arrays = models.from_peer(self.robot, state, self.peer, {k: np.array(x) for k, x in lists.items()})
+            out.update({f"{name}/{made}": x for name, x in arrays.items()})
+        return out
+
+    def turn(self, walks: int = WALKS) -> dict[str, float]:
+        """The best ns per state of each algorithm in so many walks over all states, after one to warm up."""
+        turn: dict[str, float] = {}
+        for made in self._programs:
+            for name, (best, middle) in self._ask(made, f"go {walks}").items():
+                self.times.setdefault(f"{name}/{made}", []).append((best, middle))
+                algorithm = name.split("/")[0]
+                turn[algorithm] = min(turn.get(algorithm, best), best)
+        return turn
+
+    @property
+    def which(self) -> dict[str, str]:
+        """By algorithm, the name in `times` of the fastest variant."""
+        out: dict[str, str] = {}
+        for name in sorted(self.times, key=lambda name: min(self.times[name])):
+            out.setdefault(name.split("/")[0], name)
+        return out
+
+    @property
+    def best(self) -> dict[str, float]:
+        return {algorithm: min(b for b, _ in self.times[name]) for algorithm, name in self.which.items()}
+
+    @property
+    def median(self) -> dict[str, float]:
+        """Of the fastest variant, the median of the turns' medians."""
+        return {algorithm: median(m for _, m in self.times[name]) for algorithm, name in self.which.items()}
+
+    def close(self) -> None:
+        for process in self._programs.values():
+            process.communicate()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
+        self.close()
+
+
+def peer_servers(robot: str, best: bool = True) -> dict[str, Server]:
+    """Servers of all peers that could be built; with `best`, Pinocchio also with all its code inlined for this processor."""
+    made = {"shipped": build.pinocchio()}
+    if best:
+        made["inlined"] = build.pinocchio(best=True)
+    wanted = {
+        "Pinocchio, C++": ("pinocchio", made),
+        "MuJoCo, C": ("mujoco", {"shipped": build.mujoco()}),
+    }
+    servers = {}
+    for name, (peer, programs) in wanted.items():
+        there = {kind: path for kind, path in programs.items() if path is not None}
+        try:
+            if there:
+                servers[name] = Server(name, robot, peer, there)
+        except (OSError, RuntimeError) as error:
+            build.say(f"{name} cannot be timed: {error}")
+    return servers

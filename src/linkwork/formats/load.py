@@ -1,0 +1,38 @@
+"""From a file to a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from linkwork.errors import ModelError
+from linkwork.formats import urdf, xml
+from linkwork.model import Model
+from linkwork.model.builder import GRAVITY
+
+READ = "linkwork reads URDF today: files with root <robot>, named .urdf or .xml"
+
+
+def load(
+    path: str | os.PathLike[str], *, base: str = "fixed", gravity: Sequence[float] = GRAVITY, strict: bool = False
+) -> Model:
+    """The model that a file describes.
+
+    `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first.
+    `gravity` [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that no body can have: they
+    are taken as they stand and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
+    `ModelError` that says where. Meshes and other files that it names are never opened.
+    """
+    try:
+        name = os.fspath(path)
+    except TypeError:
+        raise ModelError(f"path must be a text or a path, not {path!r}") from None
+    if not isinstance(name, str):  # a path can also be bytes
+        raise ModelError(f"path must be a text or a path, not {path!r}")
+    suffix = os.path.splitext(name)[1].lower()
+    if suffix not in (".urdf", ".xml"):
+        raise ModelError(f"{xml.shown(name, xml.PATH)}: files named {suffix or 'without a suffix'} are not read; {READ}")
+    root = xml.parse(xml.content(name), name)
+    if root.tag != "robot":
+        raise root.error(f"this is not a URDF, whose root is <robot>; {READ}")
+    return urdf.model(root, base=base, gravity=gravity, strict=strict)
