@@ -6,12 +6,9 @@ shrink what it finds) as well as NumPy's random numbers (for programs of thousan
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -263,14 +260,3 @@ def share_from(kernel: Kernel, rows: int) -> Kernel:
     """The same kernel, which shares batches of so many rows among threads."""
     kernel._data[2] = rows
     return kernel
-
-
-@cache
-def dynamics() -> ModuleType:
-    """bench/dynamics.py."""
-    path = Path(__file__).parents[1] / "bench" / "dynamics.py"
-    spec = importlib.util.spec_from_file_location("bench_dynamics", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

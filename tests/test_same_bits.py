@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import linkwork as lw
 from c_target_programs import build, compiler, make_case
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
@@ -36,7 +37,6 @@ from programs import (
     call,
     core_programs,
     cut_into,
-    dynamics,
     every_operation,
     kernel_of,
     quick_kernel,
@@ -176,8 +176,7 @@ def test_interpreter_and_older_machines(machine: Machine, dtype: str, lanes: int
 
 @cache
 def forward_dynamics(dtype: str) -> Program:
-    robot = dynamics()
-    return lower(trace(robot.forward_dynamics("iiwa14"), {"q": 7, "v": 7, "tau": 7}), dtype)
+    return lower(lw.forward_dynamics.program(lw.robots.arm()), dtype)
 
 
 def collatz(dtype: str) -> Program:
@@ -218,17 +217,26 @@ def long_program(dtype: str) -> Program:
     return seeded_program(3, dtype, 400, tame=True, keep=60)
 
 
+def long_rows(dtype: str) -> Program:
+    """Rows so long that a tile asks for those of the next one."""
+
+    def both_ways(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.concatenate([x * y - x[0], x[::-1] + y * y[5]])
+
+    return lower(trace(both_ways, {"x": 150, "y": 150}), dtype)
+
+
 @cache
 def fixed(name: str, dtype: str) -> tuple[Program, Kernel, Kernel, list[np.ndarray], object]:
     """A program, its kernels of both tiers, 1000 states and what the interpreter makes of them."""
     rng = np.random.default_rng(4)
-    program = {"dynamics": forward_dynamics, "collatz": collatz, "long": long_program}[name](dtype)
+    program = {"dynamics": forward_dynamics, "collatz": collatz, "long": long_program, "rows": long_rows}[name](dtype)
     inputs = collatz_states(dtype, 1000, rng) if name == "collatz" else states(program, 1000, rng)
     wanted = interpret(program, *inputs)
     return program, quick_kernel(program), kernel_of(program), inputs, wanted
 
 
-names = pytest.mark.parametrize("name", ["dynamics", "collatz", "long"])
+names = pytest.mark.parametrize("name", ["dynamics", "collatz", "long", "rows"])
 
 
 @both
