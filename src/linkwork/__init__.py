@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import joints, spatial
+from linkwork import joints, robots, spatial
 from linkwork.api import compile, count_operations, export_c
 from linkwork.errors import (
     CacheError,
@@ -14,6 +14,7 @@ from linkwork.errors import (
     TargetError,
     TraceError,
 )
+from linkwork.formats import load
 from linkwork.functions import (
     bias_force,
     center_of_mass,
@@ -113,6 +114,7 @@ __all__ = [
     "jvp",
     "jvp_of",
     "kinetic_energy",
+    "load",
     "log",
     "loop",
     "lower",
@@ -125,6 +127,7 @@ __all__ = [
     "momentum",
     "potential_energy",
     "rint",
+    "robots",
     "sin",
     "sincos",
     "spatial",

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from linkwork.errors import LinkworkError
@@ -38,8 +39,8 @@ def cache(parser: argparse.ArgumentParser) -> Run:
 
 
 def demo(parser: argparse.ArgumentParser) -> Run:
-    """Trace, compile, check and time a chain of pendulums."""
-    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the picture and the exported C go (out)")
+    """Check and time the dynamics of a humanoid, and simulate 4096 somersaults."""
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the picture goes (out)")
 
     def run(args: argparse.Namespace) -> int:
         from linkwork.demo import run as run_demo
@@ -49,7 +50,36 @@ def demo(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (cache, demo)
+def info(parser: argparse.ArgumentParser) -> Run:
+    """Say what a model file, or a robot that ships with linkwork, holds: bodies, joints, frames, everything unusual."""
+    parser.add_argument("robot", help="a file, or one of: " + ", ".join(_robots().names()))
+    parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the root link of a file stands (fixed)")
+    parser.add_argument("--strict", action="store_true", help="refuse inertias that no body can have")
+    parser.add_argument("--operations", action="store_true", help="count the operations of its dynamics too")
+
+    def run(args: argparse.Namespace) -> int:
+        import linkwork as lw
+
+        shipped = args.robot in lw.robots.names()
+        model = getattr(lw.robots, args.robot)() if shipped else lw.load(args.robot, base=args.base, strict=args.strict)
+        print("\n".join(map(_plain, model.report().splitlines())))
+        if args.operations and model.nv:
+            print("\noperations")
+            for function in (lw.inverse_dynamics, lw.mass_matrix, lw.forward_dynamics):
+                counts = lw.count_operations(function, model)
+                print(f"  {function.__name__:18}", "  ".join(f"{name} {n}" for name, n in counts.items() if n))
+        return 0
+
+    return run
+
+
+def _robots() -> ModuleType:
+    from linkwork import robots
+
+    return robots
+
+
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (cache, demo, info)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -124,6 +124,8 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
 
 def _prescribed(model: Model, prescribed: Any) -> dict[str, Any]:
     """A True for each velocity that is prescribed, from a mask, or from names of joints or of entries of v."""
+    if not isinstance(prescribed, (str, np.ndarray)):
+        prescribed = list(prescribed)
     if isinstance(prescribed, np.ndarray) or (prescribed and all(isinstance(x, (bool, np.bool_)) for x in prescribed)):
         mask = np.asarray(prescribed)
         if mask.shape != (model.nv,) or mask.dtype != bool:

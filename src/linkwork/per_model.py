@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.errors import LinkworkError, ModelError
+from linkwork.errors import LinkworkError, ModelError, ShapeError
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.model import Model
@@ -58,7 +58,7 @@ class ModelFunction:
     def __call__(self, model: Model, *args: Any, **named: Any) -> Any:
         if not named and len(args) == self._arity:
             try:
-                return model.kernels[self](*args)  # the bare ufunc
+                return model.kernels[self](*args)  # the bare built-in
             except (KeyError, AttributeError, TypeError, ValueError):
                 pass  # the first call, or one that goes wrong: `_call` says how
         return self._call(model, args, named)
@@ -96,7 +96,7 @@ class ModelFunction:
         if kernel is None:
             kernel = model.kernels[key] = self._build(model, dtype, tuple(optional), chosen)
             if dtype == "float64" and not optional and chosen == self._defaults(model):
-                model.kernels[self] = getattr(kernel, "ufunc", kernel)
+                model.kernels[self] = getattr(kernel, "direct", kernel)
         return kernel.wait() if wait else kernel
 
     def program(self, model: Model, *, optional: Sequence[str] = (), **options: Any) -> Program:
@@ -190,9 +190,13 @@ class _Constant:
         for (name, shape), value in zip(self.shapes.items(), args, strict=True):
             given = np.shape(value)
             if given[len(given) - len(shape) :] != shape:
-                raise LinkworkError(f"{self.name}: {name} must have shape (..., {', '.join(map(str, shape))}), not {given}")
+                raise ShapeError(f"{self.name}: {name} must have shape (..., {', '.join(map(str, shape))}), not {given}")
             batch = np.broadcast_shapes(batch, given[: len(given) - len(shape)])
         results = tuple(np.broadcast_to(r, (*batch, *r.shape)).copy() for r in self.results)
+        if out is not None:
+            for place, result in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
+                place[...] = result
+            return out[0] if isinstance(out, tuple) and len(out) == 1 else out
         return results if len(results) > 1 else results[0][()]
 
     def wait(self) -> _Constant:

@@ -17,7 +17,7 @@ def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed
     have some of each: those prescribed add to a(k), and only the others are eliminated at the hinge.
     """
     u = {k: np.flatnonzero(prescribed[k.dofs]) for k in nodes.base_to_tips()}
-    v = {k: np.flatnonzero(~prescribed[k.dofs]) for k in nodes.base_to_tips()}
+    v: dict[Node, np.ndarray] = {k: np.flatnonzero(~prescribed[k.dofs]) for k in nodes.base_to_tips()}
     hinges = Hinges(v)
     z: dict[Node, np.ndarray] = {}
     z_plus: dict[Node, np.ndarray] = {}

@@ -22,7 +22,7 @@ def node_poses(nodes: Nodes) -> dict[Node, Pose]:
 def body_poses(nodes: Nodes) -> np.ndarray:
     """The homogeneous matrices of all bodies' frames in the world, (bodies, 4, 4)."""
     T = node_poses(nodes)
-    return np.array([T[k].then(k.C.inverse()).matrix() for k in nodes.base_to_tips()])
+    return np.array([T[k].then(k.C.inverse()).matrix() for k in nodes.base_to_tips()]).reshape(-1, 4, 4)
 
 
 def node_velocities(nodes: Nodes, v: np.ndarray) -> dict[Node, np.ndarray]:

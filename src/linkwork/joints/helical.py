@@ -20,6 +20,12 @@ class Helical(AxisJoint):
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
     nq = nv = 1
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "pitch", float(self.pitch))
+        if not np.isfinite(self.pitch):
+            raise ValueError(f"a pitch is a finite number; this is {self.pitch!r}")
+
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.translation(self.unit * (self.pitch * q[0])).then(turned_about(self.unit, q[0]))
 

@@ -53,7 +53,10 @@ class ModelBuilder:
         what = f"body {name!r}"
         (mass_,) = _numbers(f"{what}: mass", [mass], 1)
         center_ = np.array(_numbers(f"{what}: center", center, 3))
-        moment = np.asarray(inertia, dtype=float)
+        try:
+            moment = np.asarray(inertia, dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"{what}: inertia must be numbers, (3,) or (3, 3), not {inertia!r}") from None
         moment = np.diag(moment) if moment.shape == (3,) else moment
         if moment.shape != (3, 3):
             raise ModelError(f"{what}: inertia must have shape (3,) or (3, 3), not {moment.shape}")
@@ -99,8 +102,7 @@ class ModelBuilder:
             raise ModelError(f"{what}: the world cannot be the child of a joint")
         if child == parent:
             raise ModelError(f"{what}: it joins {child!r} to itself")
-        if place is None:
-            place = Pose.placed(_numbers(f"{what}: xyz", xyz, 3), _numbers(f"{what}: rpy", rpy, 3))
+        place = _placed(what, xyz, rpy, place)
         nq, nv = kind.nq, kind.nv
 
         def per(word: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf) -> tuple[float, ...]:
@@ -150,9 +152,7 @@ class ModelBuilder:
         _check_name("frame", name)
         self._check_free(name)
         what = f"frame {name!r}"
-        if place is None:
-            place = Pose.placed(_numbers(f"{what}: xyz", xyz, 3), _numbers(f"{what}: rpy", rpy, 3))
-        self._frames[name] = (body, place)
+        self._frames[name] = (body, _placed(what, xyz, rpy, place))
         return self
 
     def build(self) -> Model:
@@ -248,3 +248,20 @@ def _numbers(what: str, values: Any, n: int, *, finite: bool = True) -> tuple[fl
     if finite and not np.isfinite(numbers).all():
         raise ModelError(f"{what} must be finite, but is {values!r}")
     return numbers
+
+
+def _placed(what: str, xyz: Any, rpy: Any, place: Pose | None) -> Pose:
+    """The pose at `xyz` turned by `rpy`, or `place`, if that is one."""
+    given = (*_numbers(f"{what}: xyz", xyz, 3), *_numbers(f"{what}: rpy", rpy, 3))
+    if place is None:
+        return Pose.placed(given[:3], given[3:])
+    if not isinstance(place, Pose):
+        raise ModelError(f"{what}: place must be a linkwork.spatial.Pose, not {place!r}")
+    if any(given):
+        raise ModelError(f"{what}: give its place, or xyz and rpy, not both")
+    R, p = np.asarray(place.R, dtype=float), np.asarray(place.p, dtype=float)
+    if not np.isfinite([*R.ravel(), *p]).all():
+        raise ModelError(f"{what}: place must be finite")
+    if np.abs(R @ R.T - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0:
+        raise ModelError(f"{what}: the matrix R of its place must be a rotation")
+    return place

@@ -16,6 +16,7 @@ from linkwork.spatial import Inertia, Pose
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
 
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A mechanism: bodies, the joints that move them, named frames, and gravity [m/s²] in the axes of the world.
@@ -150,7 +151,9 @@ def _canonical(value: Any) -> str:
     """The same text for the same content, in every process."""
     if isinstance(value, float):
         return (value + 0.0).hex()
-    if isinstance(value, (str, int, type(None))):
+    if isinstance(value, str):
+        return repr(str(value))
+    if isinstance(value, (int, type(None))):
         return repr(value)
     if isinstance(value, np.ndarray):
         return _canonical(value.astype(float).ravel().tolist())

@@ -10,6 +10,7 @@ import numpy as np
 from linkwork.errors import DtypeError, LinkworkError, OverlapError, ShapeError
 from linkwork.ir.program import Array
 from linkwork.runtime.arguments import look_at_output, shape_text
+from linkwork.runtime.direct import Table
 from linkwork.runtime.native import address_of, make_builtin
 
 if TYPE_CHECKING:
@@ -34,12 +35,6 @@ class Bound:
         return f"<bound linkwork kernel on {names}>"
 
 
-class _Table(np.ndarray):
-    """The words that compiled code reads, and whatever must live as long as they do."""
-
-    keep: Any
-
-
 def bind_arrays(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any], out: Any) -> Bound:
     """A bound call of a kernel; arrays that are missing are allocated."""
     rows, inputs = _inputs(kernel, args, named)
@@ -61,7 +56,7 @@ def bind_arrays(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any], ou
             steps.ctypes.data, kernel.data_address,
         ],
         dtype=np.int64,
-    ).view(_Table)  # fmt: skip
+    ).view(Table)  # fmt: skip
     call, method = make_builtin(kernel.bound_address, table, kernel.name, f"{kernel.name} on bound arrays.")
     table.keep = (kernel, arrays, pointers, dims, steps, result, method)
     bound = type("Bound", (Bound,), {"__call__": call, "__slots__": ("inputs", "outputs")})()

@@ -28,6 +28,7 @@ from linkwork.runtime.compiler import (
     named_key,
     split_objects,
 )
+from linkwork.runtime.direct import make_direct
 from linkwork.runtime.native import Code, address_of, make_gufunc
 from linkwork.runtime.threads import Sharer, checked_threads, using_threads
 from linkwork.targets.cpu import EXPORTS, Machine, host
@@ -42,8 +43,9 @@ _NS_PER_INSTRUCTION = 0.04  # of one row, in lanes
 class Kernel:
     """A compiled program. Call it with its input arrays: any leading batch dimensions, broadcasting, casting, `out=`.
 
-    `ufunc` is the NumPy generalised ufunc that does the work; calling the kernel adds arguments by name, `threads=`, and
-    errors that name the argument. Kernels are thread-safe and run without the interpreter lock.
+    `ufunc` is the NumPy generalised ufunc that does the work, and `direct` a shorter way to it for one state. Calling the
+    kernel adds arguments by name, `threads=`, and errors that name the argument. Kernels are thread-safe, and run without
+    the interpreter lock unless there is only one state.
     """
 
     def __init__(self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...], size: int) -> None:
@@ -106,6 +108,7 @@ class Kernel:
                 self.dtype, self.signature, self.name, doc,
             )  # fmt: skip
             self.bound_address = code.address["bound"]
+            self.direct = make_direct(self, code.address["direct"])
             self.__class__ = type("Kernel", (Kernel,), {"__call__": _make_call(self)})
         self.tier, self.lanes = tier, lanes
         if tier == 2:
@@ -132,14 +135,14 @@ def _make_call(kernel: Kernel) -> Any:
 def __call__(self, {given}, out=None, threads=None):
     try:
         if threads is None:
-            return __ufunc({given}) if out is None else __ufunc({given}, {place})
+            return __direct({given}) if out is None else __ufunc({given}, {place})
         with __using_threads(__checked_threads(threads)):
             return __ufunc({given}) if out is None else __ufunc({given}, {place})
     except (__TypeError, __ValueError) as __error:
         raise __explain(self, ({given},), out, __error) from None
 """
-    used = (kernel.ufunc, explain, using_threads, checked_threads, TypeError, ValueError)
-    words = ("ufunc", "explain", "using_threads", "checked_threads", "TypeError", "ValueError")
+    used = (kernel.ufunc, kernel.direct, explain, using_threads, checked_threads, TypeError, ValueError)
+    words = ("ufunc", "direct", "explain", "using_threads", "checked_threads", "TypeError", "ValueError")
     scope: dict[str, Any] = {f"__{word}": thing for word, thing in zip(words, used, strict=True)}  # no input has such a name
     exec(text, scope)
     call = scope["__call__"]

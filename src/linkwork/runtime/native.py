@@ -46,16 +46,16 @@ def _host_machine() -> Any:
 
 
 @cache
-def _ufunc_api(slot: int) -> int:
+def numpy_function(table: str, slot: int) -> int:
+    """Where a function of NumPy's C interface lies: "_UFUNC_API" or "_ARRAY_API", and its place there, fixed for good."""
     from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = ctypes.cast(pointer(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
-    return table[slot]
+    return ctypes.cast(pointer(getattr(_multiarray_umath, table), None), ctypes.POINTER(ctypes.c_void_p))[slot]
 
 
-_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # its place in NumPy's table of C functions, fixed by NumPy's binary interface
+_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # of the ufunc table
 _TYPE_NUMBER = {"float64": 12, "float32": 11}
 _NO_IDENTITY = -1
 
@@ -74,7 +74,7 @@ def make_gufunc(
         ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
         ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int,
         ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p,
-    )(_ufunc_api(_FROM_FUNC_AND_DATA_AND_SIGNATURE))  # fmt: skip
+    )(numpy_function("_UFUNC_API", _FROM_FUNC_AND_DATA_AND_SIGNATURE))  # fmt: skip
     ufunc = make(
         ctypes.addressof(functions), ctypes.addressof(datas), ctypes.addressof(types),
         1, n_in, n_out, _NO_IDENTITY, *texts, 0, signature.encode(),
@@ -91,12 +91,12 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-_METH_NOARGS = 0x0004
+NO_ARGUMENTS, FAST_CALL = 0x0004, 0x0080  # how Python hands over arguments: METH_NOARGS, METH_FASTCALL
 
 
-def make_builtin(function: int, owner: Any, name: str, doc: str) -> tuple[Any, object]:
-    """A built-in of no arguments around compiled code that gets `owner` as self, and what must be kept alive with it."""
-    method = _MethodDef(name.encode(), function, _METH_NOARGS, doc.encode())
+def make_builtin(function: int, owner: Any, name: str, doc: str, how: int = NO_ARGUMENTS) -> tuple[Any, object]:
+    """A built-in around compiled code that gets `owner` as self, and what must be kept alive with it."""
+    method = _MethodDef(name.encode(), function, how, doc.encode())
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     return make(ctypes.addressof(method), owner, None), method

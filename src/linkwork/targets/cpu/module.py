@@ -1,6 +1,6 @@
 """A whole kernel as one LLVM module: the bodies, and the loop over the rows of NumPy arrays around them.
 
-The module exports three functions. `loop` and `run` have the signature of a NumPy generalised ufunc's inner loop,
+The module exports four functions. `loop` and `run` have the signature of a NumPy generalised ufunc's inner loop,
 (args, dims, steps, data); `data` points to the words
 
     [0] the `run` that does the work: a better one can be put here while others call `loop`
@@ -10,18 +10,18 @@ The module exports three functions. `loop` and `run` have the signature of a Num
     [3] PyErr_SetInterrupt, which lets Python raise the interrupt once the call is over
 
 `bound` is a C function of the Python interface, without arguments, on arrays fixed in advance: its `self` is an ndarray
-of the words [result object, Py_IncRef, args, dims, steps, data].
+of the words [result object, Py_IncRef, args, dims, steps, data]. `direct` is one that takes arguments (see `direct`).
 """
 
 from __future__ import annotations
 
 from linkwork.ir.program import Array, Program
 from linkwork.targets.cpu.body import Body
+from linkwork.targets.cpu.direct import NDARRAY_DATA, direct_text
 from linkwork.targets.cpu.rows import copy_text, row_declarations, tile_items, unpack_text
 from linkwork.targets.cpu.types import Types
 
-EXPORTS = ("loop", "run", "bound")
-NDARRAY_DATA = object.__basicsize__  # an ndarray keeps the address of its data right behind what every object has
+EXPORTS = ("loop", "run", "bound", "direct")
 FEWEST_IN_LANES = 3  # from this many rows on, a tile that is not full costs less than single rows
 STACK_LIMIT = 1 << 16  # bytes of work space that may lie on the stack; more comes from the heap
 
@@ -117,7 +117,7 @@ def module_texts(program: Program, lanes: int, triple: str, *, single: bool = Tr
         frame.append(copy_text(f"gather{k}", array, scalar, into_strided=False))
     for k, array in enumerate(program.outputs):
         frame.append(copy_text(f"scatter{k}", array, scalar, into_strided=True))
-    texts.append("\n".join([*frame, _Run(program, one, many).text(), _entry_text(triple)]))
+    texts.append("\n".join([*frame, _Run(program, one, many).text(), _entry_text(triple), direct_text(program)]))
     # spills of wide registers cross cache lines unless the stack is aligned for them
     width = max(128, 8 * wide.bytes)
     attributes = (
