@@ -202,7 +202,7 @@ class _Part:
         self.block = f"{label}.done"
 
 
-LONG_ROW = 512  # bytes from which processors do not fetch the rows of the next tile by themselves
+LONG_ROW = 128  # bytes from which the rows of the next tile are worth asking for
 
 
 def _prefetches(program: Program, t: Types) -> dict[int, list[tuple[int, int]]]:
