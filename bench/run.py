@@ -13,8 +13,11 @@ from pathlib import Path
 
 import calls
 import elementary
+import robots
+import scales
 import soon
 import speed
+import versus
 from linkwork.targets.cpu import host
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,7 +45,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", metavar="TABLE", help="some of the tables, by their names in docs/performance.md")
     options = parser.parse_args()
     quick = options.quick
+    names, turns = list(robots.ROBOTS), 10 if quick else 60
+    against: versus.Times = {}
+
+    def kernels() -> str:
+        against.update(versus.kernel_times(names, turns))
+        return versus.kernel_table(against)
+
     tables = {
+        "versus": kernels,
+        "python": lambda: versus.call_table(versus.call_times(names, turns)),
+        "scales": lambda: scales.table(5 if quick else 20, scales.SIZES[:3] if quick else scales.SIZES),
         "speed": lambda: speed.table(10 if quick else 60),
         "float32": lambda: speed.table(10 if quick else 30, "float32"),
         "calls": calls.overhead_table,
@@ -57,8 +70,10 @@ def main() -> None:
         print(f"\n{text}\n", flush=True)
         if options.write:
             write_between(ROOT / "docs" / "performance.md", mark, text)
-            if mark == "speed":
+            if mark == "versus":
                 write_between(ROOT / "README.md", "bench", text)
+                note = machine_line("make bench").replace("`", "")
+                (ROOT / "docs" / "bench.svg").write_text(versus.picture(against, note), encoding="utf-8")
 
 
 if __name__ == "__main__":
