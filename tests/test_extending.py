@@ -1,4 +1,4 @@
-"""docs/extending.md is true: the target it builds (tests/pseudo_target) gives the interpreter's bits."""
+"""docs/extending.md is true: its target gives the interpreter's bits, and its algorithm what others give."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 import linkwork as lw
 import pseudo_target
+from frame_compliance import compliance, frame_compliance
 from linkwork.ir.functions import exponent, pow2
 from linkwork.ir.operations import CORE
 from pseudo_target.emit import EXPRESSIONS, emit
@@ -85,3 +86,38 @@ def test_the_page_shows_the_folder() -> None:
     for path in sorted((ROOT / "tests/pseudo_target").glob("*.py")):
         assert f"{{literalinclude}} ../tests/pseudo_target/{path.name}" in page
     assert emit(lw.lower(lw.trace(lambda x: x * x + 1.0, {"x": ()}, name="square_plus_one"))) in page
+
+
+def jacobian_and_inverse(robot: lw.Model, q: np.ndarray, frame: str) -> np.ndarray:
+    J = lw.frame_jacobian(robot, q, frame=frame)
+    return J @ lw.mass_matrix_inverse(robot, q) @ np.swapaxes(J, -1, -2)
+
+
+@pytest.mark.parametrize(
+    ("robot", "frame"),
+    [(lw.robots.arm(), "tool"), (lw.robots.quadruped(), "front_left_foot"), (lw.robots.arm(), "pedestal")],
+    ids=["arm", "quadruped", "what is fixed"],
+)
+def test_the_algorithm_gives_the_compliance(robot: lw.Model, frame: str) -> None:
+    rng = np.random.default_rng(0)
+    q = np.array([robot.random_state(rng)[0] for _ in range(20)])
+    found, wanted = compliance(robot, q, frame=frame), jacobian_and_inverse(robot, q, frame)
+    assert found.shape == (20, 6, 6) and same(found, np.swapaxes(found, -1, -2))
+    assert np.abs(found - wanted).max() <= 1e-12 * np.abs(wanted).max()
+    on_floats = frame_compliance(lw.Nodes(robot, q[0]), robot.frame(frame)).astype(float)  # the source is the reference
+    assert np.abs(on_floats - wanted[0]).max() <= 1e-12 * np.abs(wanted[0]).max()
+
+
+def test_the_algorithm_is_a_function_like_others(tmp_path: Path) -> None:
+    arm = lw.robots.arm()
+    assert compliance(arm, arm.neutral().astype("float32"), frame="tool", dtype="float32").dtype == np.float32
+    assert lw.count_operations(compliance, arm, frame="tool")["total"] > 100
+    assert lw.export_c(compliance, arm, tmp_path, frame="tool").header.exists()
+    with pytest.raises(lw.ModelError, match="has no frame named 'tol'.*'tool'"):
+        compliance(arm, arm.neutral(), frame="tol")
+
+
+def test_the_page_shows_joint_and_algorithm() -> None:
+    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    for name in ("polar_joint.py", "frame_compliance.py"):
+        assert f"{{literalinclude}} ../tests/{name}" in page
