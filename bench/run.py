@@ -23,8 +23,9 @@ from linkwork.targets.cpu import host
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def machine_line(command: str) -> str:
+def machine_line(command: str, quick: bool = False) -> str:
     """Where a figure comes from: command, machine and date."""
+    command = f"{command} (quick)" if quick else command
     return f"`{command}`, one core of {host().cpu}, {platform.system()}, Python {platform.python_version()}, {date.today()}."
 
 
@@ -66,13 +67,13 @@ def main() -> None:
     for mark, make in tables.items():
         if options.only and mark not in options.only:
             continue
-        text = f"{make()}\n\n{machine_line('make bench')}"
+        text = f"{make()}\n\n{machine_line('make bench', quick)}"
         print(f"\n{text}\n", flush=True)
         if options.write:
             write_between(ROOT / "docs" / "performance.md", mark, text)
             if mark == "versus":
                 write_between(ROOT / "README.md", "bench", text)
-                note = machine_line("make bench").replace("`", "")
+                note = machine_line("make bench", quick).replace("`", "")
                 (ROOT / "docs" / "bench.svg").write_text(versus.picture(against, note), encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
 """linkwork against Pinocchio and MuJoCo, in one run, taking turns: `python bench/versus.py [--turns N] [--robots ...]`.
 
 Kernel times are without Python: one state after the other on one lane, and per state of a batch of 4096 on one thread, from
-and to row-major arrays. Peers are timed from C++ and C on the same states, each algorithm in every way they offer it, and
+and to row-major arrays. Peers are timed from C++ and C on 256 random states, each algorithm in every way they offer it, and
 the fastest counts (bench/peers). Their batches are threads that walk over states, so their time per state on one core is
 that of one state.
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/kernels.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/kernels.md", "docs/models.md")
 
 
 def blocks(page: str, language: str) -> list[tuple[int, str]]:
@@ -27,7 +27,7 @@ def commands() -> list[str]:
     return sorted({line[2:].partition(" #")[0].strip() for line in lines if line.startswith(("$ make", "$ linkwork"))})
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/kernels.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/kernels.md", "docs/models.md"])
 def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
@@ -50,7 +50,9 @@ def test_command(command: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", [*PAGES, "docs/design.md", "docs/conventions.md", "docs/extending.md"])
+@pytest.mark.parametrize(
+    "page", [*PAGES, "docs/api.md", "docs/design.md", "docs/conventions.md", "docs/extending.md", "docs/performance.md"]
+)
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):

@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import joints, robots, spatial
+from linkwork import interop, joints, robots, spatial
 from linkwork.api import compile, count_operations, export_c
 from linkwork.errors import (
     CacheError,
@@ -58,7 +58,7 @@ from linkwork.ir.functions import (
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
-from linkwork.model import Model, ModelBuilder, Nodes
+from linkwork.model import Model, ModelBuilder, Node, Nodes
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
 from linkwork.per_model import ModelFunction, model_function
@@ -75,6 +75,7 @@ __all__ = [
     "ModelBuilder",
     "ModelError",
     "ModelFunction",
+    "Node",
     "Nodes",
     "OverlapError",
     "Program",
@@ -106,6 +107,7 @@ __all__ = [
     "gravity_force",
     "hybrid_dynamics",
     "integrate",
+    "interop",
     "interpret",
     "inverse_dynamics",
     "jacobian",

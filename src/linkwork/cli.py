@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from linkwork.errors import LinkworkError
+from linkwork.model.names import plain
 
 if TYPE_CHECKING:
     from linkwork.runtime.cache import Cache, Listed
@@ -62,7 +63,7 @@ def info(parser: argparse.ArgumentParser) -> Run:
 
         shipped = args.robot in lw.robots.names()
         model = getattr(lw.robots, args.robot)() if shipped else lw.load(args.robot, base=args.base, strict=args.strict)
-        print("\n".join(map(_plain, model.report().splitlines())))
+        print(model.report())
         if args.operations and model.nv:
             print("\noperations")
             for function in (lw.inverse_dynamics, lw.mass_matrix, lw.forward_dynamics):
@@ -110,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _cache_show(cache: Cache) -> int:
     entries = cache.entries()
-    print(f"folder   {_plain(cache.folder) if cache.folder is not None else 'none'}")
+    print(f"folder   {plain(cache.folder) if cache.folder is not None else 'none'}")
     print(f"state    {_cache_state(cache)}")
     print(f"entries  {len(entries)}")
     print(f"size     {_bytes(cache.size())} of at most {_bytes(cache.limit_bytes)}")
@@ -124,10 +125,10 @@ def _cache_show(cache: Cache) -> int:
 def _cache_verify(cache: Cache) -> int:
     problems = cache.verify()
     for problem in problems:
-        print(_plain(problem))
+        print(plain(problem))
     _print_notes(cache, known=problems)
     if not problems and cache.disabled_reason is not None:
-        print(f"The cache is off: {_plain(cache.disabled_reason)}.")
+        print(f"The cache is off: {plain(cache.disabled_reason)}.")
     elif not problems:
         print("All entries are good.")
     return 1 if problems else 0
@@ -150,7 +151,7 @@ def _cache_path(cache: Cache) -> int:
 
 def _cache_state(cache: Cache) -> str:
     if cache.disabled_reason is not None:
-        return f"off: {_plain(cache.disabled_reason)}"
+        return f"off: {plain(cache.disabled_reason)}"
     if not cache.read_only:
         return "on" if cache.folder is not None and cache.folder.exists() else "on (the folder is made when needed)"
     asked = os.environ.get("LINKWORK_CACHE", "").startswith("ro:")
@@ -159,7 +160,7 @@ def _cache_state(cache: Cache) -> str:
 
 def _cache_row(entry: Listed) -> tuple[str, ...]:
     header = entry.header or {}
-    named = [_plain(header.get(field, "-")) for field in ("name", "dtype", "cpu")]
+    named = [plain(header.get(field, "-")) for field in ("name", "dtype", "cpu")]
     return (*named, _bytes(entry.size), _age(time.time() - entry.used))
 
 
@@ -168,12 +169,7 @@ def _print_notes(cache: Cache, known: Sequence[str] = ()) -> None:
     if notes:
         print("\nnotes")
     for note in notes:
-        print(f"  {_plain(note)}")
-
-
-def _plain(value: object) -> str:
-    """Return text that cannot move the cursor or colour the terminal: it may come out of a file."""
-    return "".join(sign if sign.isprintable() else "?" for sign in str(value))
+        print(f"  {plain(note)}")
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -18,7 +18,7 @@ from linkwork.algorithms import inverse_dynamics as inverse
 from linkwork.algorithms import mass_matrix as composite
 from linkwork.algorithms import mass_matrix_inverse as inverted
 from linkwork.errors import ModelError
-from linkwork.model import GROUND, Model, Nodes
+from linkwork.model import GROUND, Frame, Model, Nodes
 from linkwork.per_model import model_function
 from linkwork.spatial import is_zero
 
@@ -43,7 +43,7 @@ def difference(model: Model, q0: Any, q1: Any) -> Any:
 def _frame(model: Model, frame: Any, reference: str = "body", **_: Any) -> dict[str, Any]:
     if reference not in kinematics.REFERENCES:
         raise ModelError(f"reference must be one of {', '.join(kinematics.REFERENCES)}, not {reference!r}")
-    return {"frame": model.frame(frame).name}
+    return {"frame": model.frame(frame.name if isinstance(frame, Frame) else frame).name}
 
 
 @model_function(q="nq")
@@ -124,6 +124,8 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
 
 def _prescribed(model: Model, prescribed: Any) -> dict[str, Any]:
     """A True for each velocity that is prescribed, from a mask, or from names of joints or of entries of v."""
+    if not isinstance(prescribed, Iterable):
+        raise ModelError(f"prescribed must be names of joints or of entries of v, or booleans, not {prescribed!r}")
     if not isinstance(prescribed, (str, np.ndarray)):
         prescribed = list(prescribed)
     if isinstance(prescribed, np.ndarray) or (prescribed and all(isinstance(x, (bool, np.bool_)) for x in prescribed)):
@@ -202,7 +204,7 @@ def gravity_force(model: Model, q: Any) -> Any:
 
 @model_function(q="nq", v="nv")
 def kinetic_energy(model: Model, q: Any, v: Any) -> Any:
-    """[J], (...)."""
+    """Of all bodies, and of what turns with the joints as armature [J], (...)."""
     return energy.kinetic_energy(Nodes(model, q), v)
 
 

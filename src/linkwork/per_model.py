@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LinkworkError, ModelError, ShapeError
-from linkwork.ir.program import Program
+from linkwork.ir.program import DTYPES, Program
+from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.passes.count import count_operations
@@ -22,6 +23,11 @@ from linkwork.runtime.kernel import build_kernel, build_named_kernel
 
 Sizes = Callable[[Model], tuple[int, ...]]
 _PACKAGE = __name__.partition(".")[0] + "."
+_SIZES: dict[str, Callable[[Model], int]] = {
+    "nq": lambda model: model.nq,
+    "nv": lambda model: model.nv,
+    "bodies": lambda model: len(model.bodies),
+}
 
 
 class ModelFunction:
@@ -51,6 +57,13 @@ class ModelFunction:
         self._arity = len(self.required)
         if set(shapes) != {p.name for p in arrays}:
             raise LinkworkError(f"{self.__name__}: shapes are given for {sorted(shapes)}, not for its arrays")
+        for name, words in shapes.items():
+            for word in words.split():
+                if word not in _SIZES and not word.isdigit():
+                    raise LinkworkError(f"{self.__name__}: the shape of {name} has {word!r}; known are {', '.join(_SIZES)}")
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # pickled by name, as functions are
 
     def __repr__(self) -> str:
         return f"<linkwork function {self.__name__}{inspect.signature(self.body)}>"
@@ -82,17 +95,34 @@ class ModelFunction:
         if missing:
             raise TypeError(f"{self.__name__} needs {', '.join(missing)}")
         arrays = {name: given[name] for name in names if given.get(name) is not None or name in self.required}
+        if any(isinstance(x, Symbol) for value in arrays.values() for x in np.ravel(np.asarray(value, dtype=object))[:1]):
+            return self.body(model, **arrays, **self._one_method(self._chosen(model, options)))  # inside of a trace
         optional = tuple(name for name in self.optional if name in arrays)
-        kernel = self.kernel(model, dtype=dtype, optional=optional, **options)
+        key: Any = (self, dtype, optional, *options.items())
+        try:
+            kernel = model.kernels.get(key)  # asked for in the same words before
+        except TypeError:  # an option that cannot be hashed, such as a list of names
+            key, kernel = None, None
+        if kernel is None:
+            kernel = self.kernel(model, dtype=dtype, optional=optional, **options)
+            if key is not None:
+                model.kernels[key] = kernel
         return kernel(*arrays.values(), **how)
 
     def kernel(
         self, model: Model, *, dtype: str = "float64", optional: Sequence[str] = (), wait: bool = False, **options: Any
     ) -> Any:
         """The kernel for a model, with these of the optional arrays as inputs, and these options."""
+        if dtype not in DTYPES:
+            raise LinkworkError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+        if isinstance(optional, str):
+            optional = (optional,)
         chosen = self._chosen(model, options)
         key: Any = (self, dtype, tuple(optional), tuple(chosen.items()))
-        kernel = model.kernels.get(key)
+        try:
+            kernel = model.kernels.get(key)
+        except TypeError as error:
+            raise LinkworkError(f"{self.__name__}: options must be hashable: {error}") from None
         if kernel is None:
             kernel = model.kernels[key] = self._build(model, dtype, tuple(optional), chosen)
             if dtype == "float64" and not optional and chosen == self._defaults(model):
@@ -151,6 +181,9 @@ class ModelFunction:
             )
         return chosen if self._normal is None else {**chosen, **self._normal(model, **chosen)}
 
+    def _one_method(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        return {**chosen, "method": next(iter(self.methods))} if chosen.get("method") == "auto" else chosen
+
     def _defaults(self, model: Model) -> dict[str, Any] | None:
         return None if inspect.Parameter.empty in self.options.values() else self._chosen(model, {})
 
@@ -179,7 +212,7 @@ class _Constant:
 
     def __init__(self, fn: ModelFunction, model: Model, dtype: str, optional: tuple[str, ...], chosen: dict[str, Any]) -> None:
         self.name, self.dtype = fn.__name__, dtype
-        chosen = {**chosen, "method": next(iter(fn.methods))} if "method" in chosen else chosen
+        chosen = fn._one_method(chosen)
         self.shapes = {name: shape_of(fn.shapes[name], model) for name in (*fn.required, *optional)}
         zeros = {name: np.zeros(shape) for name, shape in self.shapes.items()}
         result = fn.body(model, **zeros, **chosen)
@@ -202,11 +235,13 @@ class _Constant:
     def wait(self) -> _Constant:
         return self
 
+    def bind(self, *args: Any, **named: Any) -> Any:
+        raise LinkworkError(f"{self.name}: this model cannot move, so there is nothing to bind; its results are constants")
+
 
 def shape_of(text: str, model: Model) -> tuple[int, ...]:
     """The shape that words such as "nv" or "bodies 6" mean for a model."""
-    sizes = {"nq": model.nq, "nv": model.nv, "bodies": len(model.bodies)}
-    return tuple(sizes[word] if word in sizes else int(word) for word in text.split())
+    return tuple(_SIZES[word](model) if word in _SIZES else int(word) for word in text.split())
 
 
 def _known_by_content(body: Callable[..., Any], model: Model) -> bool:

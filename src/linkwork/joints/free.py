@@ -21,7 +21,7 @@ class Free(Joint):
 
     nq, nv = 7, 6
     components = ("wx", "wy", "wz", "vx", "vy", "vz")
-    elastic = False
+    springs = "none"
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose(Pose.from_quaternion(rotation.normalised(q[3:])).R, q[:3])

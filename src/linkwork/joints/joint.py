@@ -20,7 +20,7 @@ class Joint(ABC):
 
     nq: ClassVar[int]
     nv: ClassVar[int]
-    elastic: ClassVar[bool] = True  # whether a spring of one stiffness for each velocity has a potential
+    springs: ClassVar[str] = "each"  # that have a potential: one for "each" velocity, "equal" ones around neutral, or "none"
 
     @property
     def components(self) -> tuple[str, ...]:

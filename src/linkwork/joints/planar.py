@@ -26,7 +26,7 @@ class Planar(AxisJoint):
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
     nq = nv = 3
     components = ("vx", "vy", "wz")
-    elastic = False
+    springs = "none"
 
     def straightened(self) -> tuple[Joint, Pose]:
         if self.axis == (0.0, 0.0, 1.0):

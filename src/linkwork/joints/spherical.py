@@ -18,6 +18,7 @@ class Spherical(Joint):
 
     nq, nv = 4, 3
     components = ("wx", "wy", "wz")
+    springs = "equal"
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.from_quaternion(rotation.normalised(q))

@@ -134,8 +134,13 @@ class ModelBuilder:
                 raise ModelError(f"{what}: {word} must be finite, but is {getattr(joint, word)}")
         if any(a > b for a, b in zip(joint.lower, joint.upper)):
             raise ModelError(f"{what}: its lower limit {lower} is above its upper limit {upper}")
-        if any(joint.stiffness) and not kind.elastic:
+        if any(joint.stiffness) and kind.springs == "none":
             raise ModelError(f"{what}: a {type(kind).__name__} joint can have no stiffness: such a spring has no potential")
+        if kind.springs == "equal" and (len(set(joint.stiffness)) > 1 or (any(joint.stiffness) and any(joint.rest))):
+            raise ModelError(
+                f"{what}: the springs of a {type(kind).__name__} joint must be equal and at rest in the neutral pose: "
+                "others have no potential"
+            )
         self._joints[name] = (joint, parent, child)
         return self
 

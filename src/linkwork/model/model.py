@@ -68,20 +68,19 @@ class Model:
 
     def body(self, name: str) -> Body:
         """The body with this name, or with a link of this name."""
-        found = self._links.get(name)
-        return self._known("body", name, self._links) if found is None else found
+        return self._named("body", name, self._links)
 
     def joint(self, name: str) -> PlacedJoint:
         """The joint with this name."""
-        found = self._joints.get(name)
-        return self._known("joint", name, self._joints) if found is None else found
+        return self._named("joint", name, self._joints)
 
     def frame(self, name: str) -> Frame:
         """The frame with this name; also that of a link, of the link that a joint of this name moves, and "world"."""
-        found = self._frames.get(name)
-        return self._known("frame", name, self._frames) if found is None else found
+        return self._named("frame", name, self._frames)
 
-    def _known(self, what: str, name: Any, table: dict[str, Any]) -> Any:
+    def _named(self, what: str, name: Any, table: dict[str, Any]) -> Any:
+        if isinstance(name, str) and name in table:
+            return table[name]
         raise ModelError(f"{self.name} has no {what} named {name!r}{did_you_mean(name, table)}")
 
     @cached_property

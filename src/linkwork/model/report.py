@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.model.model import Model
+from linkwork.model.names import plain
 from linkwork.model.parts import GROUND, WORLD, PlacedJoint
 
 
@@ -25,7 +26,7 @@ def report(model: Model) -> str:
             lines += _wrapped(f"  on {on}: ", [f.name for f in held if f.body == at])
     unusual = [*unusual_parts(model), *model.notes]
     lines += ["", "unusual:" if unusual else "nothing unusual", *(f"  {line}" for line in unusual)]
-    return "\n".join(lines)
+    return "\n".join(map(plain, lines))
 
 
 def unusual_parts(model: Model) -> list[str]:

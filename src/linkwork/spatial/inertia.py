@@ -22,6 +22,9 @@ class Inertia:
     def __init__(self, A: np.ndarray, B: np.ndarray, D: np.ndarray, mass: float | None = None) -> None:
         self.A, self.B, self.D, self.mass = A, B, D, mass
 
+    def __repr__(self) -> str:
+        return f"Inertia(A={self.A.tolist()}, B={self.B.tolist()}, D={self.D.tolist()}, mass={self.mass})"
+
     @classmethod
     def rigid(cls, mass: float, centre: np.ndarray, moment: np.ndarray) -> Inertia:
         """Of a body with mass [kg], centre of mass [m], and moment of inertia about that centre [kg m²], (3, 3)."""

@@ -31,6 +31,9 @@ class Pose:
     def __init__(self, R: np.ndarray, p: np.ndarray, turn: Turn | None = None) -> None:
         self.R, self.p, self.turn = R, p, turn
 
+    def __repr__(self) -> str:
+        return f"Pose(R={self.R.tolist()}, p={self.p.tolist()})"
+
     @classmethod
     def identity(cls) -> Pose:
         """The parent's own frame."""
