@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import interop, joints, robots, spatial
+from linkwork import joints, robots, spatial
 from linkwork.api import compile, count_operations, export_c
 from linkwork.errors import (
     CacheError,
@@ -107,7 +107,6 @@ __all__ = [
     "gravity_force",
     "hybrid_dynamics",
     "integrate",
-    "interop",
     "interpret",
     "inverse_dynamics",
     "jacobian",
