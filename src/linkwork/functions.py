@@ -168,6 +168,8 @@ def mass_matrix(model: Model, q: Any, *, packed: bool = False) -> Any:
 
 def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the entries in the mass matrix's upper triangle that the tree can fill, row by row."""
+    if not isinstance(model, Model):
+        raise ModelError(f"mass_matrix_pattern takes a model, not {type(model).__name__}")
     filled = np.zeros((model.nv, model.nv), dtype=bool)
     for joint in model.joints:
         up = joint

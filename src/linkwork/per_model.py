@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,8 @@ class ModelFunction:
             return self.body(model, **arrays, **self._one_method(self._chosen(model, options)))  # inside of a trace
         optional = tuple(name for name in self.optional if name in arrays)
         key: Any = (self, dtype, optional, *options.items())
+        if any(isinstance(value, Iterator) for value in options.values()):
+            key = None  # it says something else every time
         try:
             kernel = model.kernels.get(key)  # asked for in the same words before
         except TypeError:  # an option that cannot be hashed, such as a list of names

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.ir.functions import sincos
+from linkwork.spatial.factor import is_zero
 from linkwork.spatial.inertia import Inertia, symmetric
 from linkwork.spatial.vectors import cross, skew
 
@@ -135,6 +136,11 @@ class Pose:
         T[k, k] = M[k, k]
         T[a, a], T[b, b] = M[a, a] - s * w, M[b, b] + s * w
         T[a, b], T[b, a] = c * w - M[b, a], c * w - M[a, b]
+        if is_zero(M[a, b]) and is_zero(M[b, a]):  # nothing to cancel: behind massless bodies 1 - s s would lose all digits
+            if is_zero(M[b, b]):
+                T[a, a], T[b, b] = c * (c * M[a, a]), s * w
+            elif is_zero(M[a, a]):
+                T[a, a], T[b, b] = s * (s * M[b, b]), c * (c * M[b, b])
         T[a, k], T[b, k] = c * M[a, k] - s * M[b, k], s * M[a, k] + c * M[b, k]
         T[k, a], T[k, b] = c * M[k, a] - s * M[k, b], s * M[k, a] + c * M[k, b]
         return before @ (T @ before.T)

@@ -1,0 +1,56 @@
+"""Which joint here is which joint there, by name; and arrays of states as users give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.errors import ModelError, ShapeError
+from linkwork.joints import Free, Joint
+from linkwork.model import Model, PlacedJoint
+
+
+class Theirs(NamedTuple):
+    """A joint of a peer's model: its kind in the peer's words, and where its entries in q and v start."""
+
+    name: str
+    kind: str
+    q: int
+    v: int
+
+
+def matched(
+    model: Model, theirs: Sequence[Theirs], kinds: Mapping[str, type[Joint]], peer: str
+) -> list[tuple[PlacedJoint, Theirs]]:
+    """Every joint here with the one there that has its name; `kinds` says which kind here is each of theirs.
+
+    Free joints often have no name: the only one of both models is the same one, whatever it is called.
+    """
+    names = {ours.name for ours in model.joints}
+    free_here = [ours for ours in model.joints if isinstance(ours.kind, Free)]
+    free_there = [joint for joint in theirs if kinds.get(joint.kind) is Free]
+    by_name = {joint.name: joint for joint in theirs}
+    if len(free_here) == len(free_there) == 1 and free_there[0].name not in names:
+        by_name[free_here[0].name] = by_name.pop(free_there[0].name)
+    pairs = []
+    for ours in model.joints:
+        found = by_name.pop(ours.name, None)
+        if found is None:
+            raise ModelError(f"joint {ours.name!r} of {model.name} is not in the {peer} model")
+        if kinds.get(found.kind) is not type(ours.kind):
+            here = type(ours.kind).__name__
+            raise ModelError(f"joint {ours.name!r} is {here} in {model.name}, but {found.kind} in the {peer} model")
+        pairs.append((ours, found))
+    for name in by_name:
+        raise ModelError(f"joint {name!r} of the {peer} model is not in {model.name}")
+    return pairs
+
+
+def rows(x: Any, n: int, what: str) -> np.ndarray:
+    """An array of numbers with shape (..., n)."""
+    array = np.asarray(x, dtype=float)
+    if array.ndim == 0 or array.shape[-1] != n:
+        raise ShapeError(f"{what} must have shape (..., {n}), not {array.shape}")
+    return array

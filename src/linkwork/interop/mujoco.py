@@ -1,0 +1,183 @@
+"""States of a model in MuJoCo's conventions, and back.
+
+    states = linkwork.interop.mujoco.States(model, mj_model)  # after `import linkwork.interop.mujoco`
+    data.qpos[:], data.qvel[:] = states.q_to(q), states.v_to(q, v)
+    mujoco.mj_forward(mj_model, data)
+    a = states.a_from(q, v, data.qacc)
+
+What differs there: the order of joints; quaternions are w x y z; a free joint's velocity is linear first, and that part is in
+the axes of the world, so that its acceleration has another term; a free joint's coordinates are those of its body in the
+world; hinges and slides count from `qpos0`. The maps of velocities and forces depend on q, which is always the one here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.interop.matching import Theirs, matched, rows
+from linkwork.joints import Free, Joint, Prismatic, Revolute, Spherical
+from linkwork.model import GROUND, Model, PlacedJoint
+from linkwork.spatial import Pose
+
+_KINDS: dict[str, type[Joint]] = {"free": Free, "ball": Spherical, "slide": Prismatic, "hinge": Revolute}
+
+
+class States:
+    """Takes states of `model` to those of MuJoCo's model of the same robot (`..._to`), and back (`..._from`).
+
+    Joints are matched by name; the only free joint of both models is the same whatever it is called. All methods take arrays
+    with any leading batch dimensions. ModelError where the joints do not match.
+    """
+
+    def __init__(self, model: Model, mj_model: Any) -> None:
+        try:
+            theirs = [
+                Theirs(mj_model.joint(k).name or f"number {k}, without a name", list(_KINDS)[int(kind)], int(q), int(v))
+                for k, (kind, q, v) in enumerate(zip(mj_model.jnt_type, mj_model.jnt_qposadr, mj_model.jnt_dofadr))
+            ]
+            self.nq, self.nv = int(mj_model.nq), int(mj_model.nv)  # there
+        except AttributeError:
+            raise ModelError(f"a MuJoCo model is needed, not {type(mj_model).__name__}") from None
+        self._model = model
+        self._pairs = matched(model, theirs, _KINDS, "MuJoCo")
+        self._zero = np.array(mj_model.qpos0, dtype=float)
+        for ours, _ in self._pairs:
+            if isinstance(ours.kind, Free) and ours.parent != GROUND:
+                raise ModelError(f"joint {ours.name!r} of {model.name} is free, but not on the world: MuJoCo has no such joint")
+
+    def q_to(self, q: Any) -> np.ndarray:
+        """Configurations, (..., nq)."""
+        q = rows(q, self._model.nq, "q")
+        there = np.empty((*q.shape[:-1], self.nq))
+        for ours, joint in self._pairs:
+            x, at = q[..., ours.q_slice], joint.q
+            if joint.kind == "free":
+                there[..., at : at + 3] = x[..., :3] @ ours.place.R.T + ours.place.p
+                there[..., at + 3 : at + 7] = _turned(_quaternion(ours.place), x[..., 3:])[..., [3, 0, 1, 2]]
+            elif joint.kind == "ball":
+                there[..., at : at + 4] = x[..., [3, 0, 1, 2]]
+            else:
+                there[..., at] = x[..., 0] + self._zero[at]
+        return there
+
+    def q_from(self, q: Any) -> np.ndarray:
+        """Configurations, (..., nq)."""
+        q = rows(q, self.nq, "q")
+        here = np.empty((*q.shape[:-1], self._model.nq))
+        for ours, joint in self._pairs:
+            at, start = joint.q, ours.q_start
+            if joint.kind == "free":
+                here[..., start : start + 3] = (q[..., at : at + 3] - ours.place.p) @ ours.place.R
+                turned = q[..., [at + 4, at + 5, at + 6, at + 3]]
+                here[..., start + 3 : start + 7] = _turned(_quaternion(ours.place.inverse()), turned)
+            elif joint.kind == "ball":
+                here[..., ours.q_slice] = q[..., [at + 1, at + 2, at + 3, at]]
+            else:
+                here[..., start] = q[..., at] - self._zero[at]
+        return here
+
+    def v_to(self, q: Any, v: Any) -> np.ndarray:
+        """Velocities, (..., nv)."""
+        return _times(self._map(q), rows(v, self._model.nv, "v"))
+
+    def v_from(self, q: Any, v: Any) -> np.ndarray:
+        """Velocities, (..., nv)."""
+        return _times(_transposed(self._map(q)), rows(v, self.nv, "v"))
+
+    def a_to(self, q: Any, v: Any, a: Any) -> np.ndarray:
+        """Accelerations, (..., nv), at our velocity v."""
+        return _times(self._map(q), rows(a, self._model.nv, "a") + self._shift(v))
+
+    def a_from(self, q: Any, v: Any, a: Any) -> np.ndarray:
+        """Accelerations, (..., nv), at our velocity v."""
+        return _times(_transposed(self._map(q)), rows(a, self.nv, "a")) - self._shift(v)
+
+    def tau_to(self, q: Any, tau: Any) -> np.ndarray:
+        """Joint forces, (..., nv)."""
+        return _times(self._map(q), rows(tau, self._model.nv, "tau"))
+
+    def tau_from(self, q: Any, tau: Any) -> np.ndarray:
+        """Joint forces, (..., nv)."""
+        return _times(_transposed(self._map(q)), rows(tau, self.nv, "tau"))
+
+    def matrix_to(self, q: Any, M: Any) -> np.ndarray:
+        """Matrices such as the mass matrix or its inverse, (..., nv, nv)."""
+        T = self._map(q)
+        return T @ np.asarray(M) @ _transposed(T)
+
+    def matrix_from(self, q: Any, M: Any) -> np.ndarray:
+        """Matrices such as the mass matrix or its inverse, (..., nv, nv)."""
+        T = self._map(q)
+        return _transposed(T) @ np.asarray(M) @ T
+
+    def jacobian_to(self, q: Any, J: Any) -> np.ndarray:
+        """Jacobians, (..., rows, nv); their rows stay as they are."""
+        return np.asarray(J) @ _transposed(self._map(q))
+
+    def jacobian_from(self, q: Any, J: Any) -> np.ndarray:
+        """Jacobians, (..., rows, nv); their rows stay as they are."""
+        return np.asarray(J) @ self._map(q)
+
+    def _map(self, q: Any) -> np.ndarray:
+        """The orthogonal T that takes velocities here to those there, and forces as well, (..., nv, nv)."""
+        q = rows(q, self._model.nq, "q")
+        T = np.zeros((*q.shape[:-1], self.nv, self.nv))
+        for ours, joint in self._pairs:
+            here, there = ours.v_start, joint.v
+            if joint.kind == "free":
+                T[..., there : there + 3, here + 3 : here + 6] = _world_axes(ours, q[..., ours.q_slice])
+                there += 3  # its angular part
+            for k in range(3 if joint.kind == "free" else ours.nv):
+                T[..., there + k, here + k] = 1.0
+        return T
+
+    def _shift(self, v: Any) -> np.ndarray:
+        """What our acceleration lacks of the change of a velocity in the world's axes: w × v of a free joint."""
+        v = rows(v, self._model.nv, "v")
+        shift = np.zeros(v.shape)
+        for ours, joint in self._pairs:
+            if joint.kind == "free":
+                x = v[..., ours.v_slice]
+                shift[..., ours.v_start + 3 : ours.v_start + 6] = np.cross(x[..., :3], x[..., 3:])
+        return shift
+
+
+def _world_axes(joint: PlacedJoint, q: np.ndarray) -> np.ndarray:
+    """The axes of a free joint's body in the world, (..., 3, 3)."""
+    x, y, z, w = np.moveaxis(q[..., 3:] / np.linalg.norm(q[..., 3:], axis=-1, keepdims=True), -1, 0)
+    R = np.array([
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ])  # fmt: skip
+    return joint.place.R @ np.moveaxis(R, (0, 1), (-2, -1))
+
+
+def _quaternion(pose: Pose) -> np.ndarray:
+    """x y z w of a constant pose's rotation: of the four formulas, the one that divides by the most."""
+    R = np.asarray(pose.R, dtype=float)
+    K = np.array([
+        [1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[2, 1] - R[1, 2]],
+        [R[0, 1] + R[1, 0], 1 - R[0, 0] + R[1, 1] - R[2, 2], R[1, 2] + R[2, 1], R[0, 2] - R[2, 0]],
+        [R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], 1 - R[0, 0] - R[1, 1] + R[2, 2], R[1, 0] - R[0, 1]],
+        [R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1], 1 + R[0, 0] + R[1, 1] + R[2, 2]],
+    ])  # fmt: skip
+    best = K[int(np.argmax(np.diag(K)))]
+    return best / np.linalg.norm(best)
+
+
+def _turned(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The quaternion product p q, for q of shape (..., 4)."""
+    xyz = p[3] * q[..., :3] + q[..., 3:] * p[:3] + np.cross(p[:3], q[..., :3])
+    return np.concatenate([xyz, p[3] * q[..., 3:] - (q[..., :3] @ p[:3])[..., None]], axis=-1)
+
+
+def _times(T: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (T @ x[..., None])[..., 0]
+
+
+def _transposed(T: np.ndarray) -> np.ndarray:
+    return np.swapaxes(T, -1, -2)

@@ -1,0 +1,119 @@
+"""States of a model in Pinocchio's conventions, and back.
+
+    pin_model = pinocchio.buildModelFromUrdf("robot.urdf", pinocchio.JointModelFreeFlyer())
+    model = linkwork.load("robot.urdf", base="free")
+    states = linkwork.interop.pinocchio.States(model, pin_model)  # after `import linkwork.interop.pinocchio`
+    tau = states.tau_from(pinocchio.rnea(pin_model, data, states.q_to(q), states.v_to(v), states.v_to(a)))
+
+What differs there: the order of joints; spatial vectors have the linear part first, also the velocity of a free joint; a
+continuous joint and the angle of a planar one are a cosine and a sine. Quaternions are x y z w on both sides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.interop.matching import Theirs, matched, rows
+from linkwork.joints import Free, Gimbal, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from linkwork.model import Model
+
+_SWAPPED = np.array([3, 4, 5, 0, 1, 2])  # the two halves of a spatial vector
+_UNBOUNDED = ("JointModelRUBX", "JointModelRUBY", "JointModelRUBZ", "JointModelRevoluteUnboundedUnaligned")
+_KINDS: dict[str, type[Joint]] = {
+    **{f"JointModelR{axis}": Revolute for axis in ("X", "Y", "Z", "evoluteUnaligned")},
+    **dict.fromkeys(_UNBOUNDED, Revolute),
+    **{f"JointModelP{axis}": Prismatic for axis in ("X", "Y", "Z", "rismaticUnaligned")},
+    **{f"JointModelH{axis}": Helical for axis in ("X", "Y", "Z", "elicalUnaligned")},
+    "JointModelUniversal": Universal,
+    "JointModelSphericalZYX": Gimbal,
+    "JointModelSpherical": Spherical,
+    "JointModelPlanar": Planar,
+    "JointModelFreeFlyer": Free,
+}
+
+
+class States:
+    """Takes states of `model` to those of Pinocchio's model of the same robot (`..._to`), and back (`..._from`).
+
+    Joints are matched by name; the only free joint of both models is the same whatever it is called. All methods take arrays
+    with any leading batch dimensions. ModelError where the joints do not match.
+    """
+
+    def __init__(self, model: Model, pin_model: Any) -> None:
+        try:
+            joints = list(zip(pin_model.names, pin_model.joints))[1:]  # the first is the universe
+            theirs = [Theirs(name, joint.shortname(), joint.idx_q, joint.idx_v) for name, joint in joints]
+        except AttributeError:
+            raise ModelError(f"a Pinocchio model is needed, not {type(pin_model).__name__}") from None
+        self.nq, self.nv = int(pin_model.nq), int(pin_model.nv)  # there
+        self._our_nq, self._our_nv = model.nq, model.nv
+        copied: list[tuple[int, int]] = []  # places in q: here, there
+        angles: list[tuple[int, int]] = []  # here an angle, there its cosine, and its sine behind that
+        order: list[tuple[int, int]] = []  # places in v: here, there
+        for ours, there in matched(model, theirs, _KINDS, "Pinocchio"):
+            turning = {"JointModelPlanar": 2, **dict.fromkeys(_UNBOUNDED, 0)}.get(there.kind)
+            for k in range(ours.nq):
+                (angles if k == turning else copied).append((ours.q_start + k, there.q + k))
+            swapped = there.kind == "JointModelFreeFlyer"
+            order += [(ours.v_start + k, there.v + (int(_SWAPPED[k]) if swapped else k)) for k in range(ours.nv)]
+        self._copied, self._angles = (np.array(pairs, dtype=int).reshape(-1, 2).T for pairs in (copied, angles))
+        here, places = np.array(order, dtype=int).reshape(-1, 2).T
+        self._from = places[np.argsort(here)]  # where each of our velocities is there
+        self._to = np.argsort(self._from)
+
+    def q_to(self, q: Any) -> np.ndarray:
+        """Configurations, (..., nq)."""
+        q = rows(q, self._our_nq, "q")
+        there = np.empty((*q.shape[:-1], self.nq))
+        there[..., self._copied[1]] = q[..., self._copied[0]]
+        there[..., self._angles[1]] = np.cos(q[..., self._angles[0]])
+        there[..., self._angles[1] + 1] = np.sin(q[..., self._angles[0]])
+        return there
+
+    def q_from(self, q: Any) -> np.ndarray:
+        """Configurations, (..., nq); an angle that is a cosine and a sine there is between -π and π here."""
+        q = rows(q, self.nq, "q")
+        here = np.empty((*q.shape[:-1], self._our_nq))
+        here[..., self._copied[0]] = q[..., self._copied[1]]
+        here[..., self._angles[0]] = np.arctan2(q[..., self._angles[1] + 1], q[..., self._angles[1]])
+        return here
+
+    def v_to(self, v: Any) -> np.ndarray:
+        """Velocities or accelerations, (..., nv)."""
+        return rows(v, self._our_nv, "v")[..., self._to]
+
+    def v_from(self, v: Any) -> np.ndarray:
+        """Velocities or accelerations, (..., nv)."""
+        return rows(v, self.nv, "v")[..., self._from]
+
+    def tau_to(self, tau: Any) -> np.ndarray:
+        """Joint forces, (..., nv)."""
+        return rows(tau, self._our_nv, "tau")[..., self._to]
+
+    def tau_from(self, tau: Any) -> np.ndarray:
+        """Joint forces, (..., nv)."""
+        return rows(tau, self.nv, "tau")[..., self._from]
+
+    def matrix_to(self, M: Any) -> np.ndarray:
+        """Matrices such as the mass matrix or its inverse, (..., nv, nv)."""
+        return np.asarray(M)[..., self._to[:, None], self._to]
+
+    def matrix_from(self, M: Any) -> np.ndarray:
+        """Matrices such as the mass matrix or its inverse, (..., nv, nv)."""
+        return np.asarray(M)[..., self._from[:, None], self._from]
+
+    def jacobian_to(self, J: Any) -> np.ndarray:
+        """Jacobians of frames, and matrices that take v to a momentum, (..., 6, nv)."""
+        return np.asarray(J)[..., _SWAPPED[:, None], self._to]
+
+    def jacobian_from(self, J: Any) -> np.ndarray:
+        """Jacobians of frames, and matrices that take v to a momentum, (..., 6, nv)."""
+        return np.asarray(J)[..., _SWAPPED[:, None], self._from]
+
+    @staticmethod
+    def spatial(x: Any) -> np.ndarray:
+        """Velocities, accelerations, forces or momenta in space, (..., 6), either way."""
+        return rows(x, 6, "a spatial vector")[..., _SWAPPED]
