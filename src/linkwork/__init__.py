@@ -2,6 +2,7 @@
 
 from linkwork import joints, robots, spatial
 from linkwork.api import compile, count_operations, export_c
+from linkwork.approximations import compare_approximations
 from linkwork.errors import (
     CacheError,
     DifferentiationError,
@@ -16,9 +17,11 @@ from linkwork.errors import (
 )
 from linkwork.formats import load
 from linkwork.functions import (
+    actuator_force,
     bias_force,
     center_of_mass,
     centroidal_map,
+    close_loops,
     difference,
     forward_dynamics,
     forward_kinematics,
@@ -28,14 +31,18 @@ from linkwork.functions import (
     frame_velocity,
     gravity_force,
     hybrid_dynamics,
+    independent_force,
     integrate,
     inverse_dynamics,
     kinetic_energy,
+    loop_forces,
     mass_matrix,
     mass_matrix_inverse,
     mass_matrix_pattern,
     momentum,
     potential_energy,
+    spanning_acceleration,
+    spanning_velocity,
 )
 from linkwork.ir.functions import (
     absolute,
@@ -86,11 +93,14 @@ __all__ = [
     "__version__",
     "absolute",
     "acos",
+    "actuator_force",
     "asin",
     "atan2",
     "bias_force",
     "center_of_mass",
     "centroidal_map",
+    "close_loops",
+    "compare_approximations",
     "compile",
     "cos",
     "count_operations",
@@ -106,6 +116,7 @@ __all__ = [
     "frame_velocity",
     "gravity_force",
     "hybrid_dynamics",
+    "independent_force",
     "integrate",
     "interpret",
     "inverse_dynamics",
@@ -118,6 +129,7 @@ __all__ = [
     "load",
     "log",
     "loop",
+    "loop_forces",
     "lower",
     "mass_matrix",
     "mass_matrix_inverse",
@@ -131,6 +143,8 @@ __all__ = [
     "robots",
     "sin",
     "sincos",
+    "spanning_acceleration",
+    "spanning_velocity",
     "spatial",
     "sqrt",
     "trace",

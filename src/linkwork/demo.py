@@ -95,7 +95,7 @@ def step(model: lw.Model, q: Any, v: Any, work: Any, t: Any, tuck: Any, h: Any) 
 def look(model: lw.Model, q: Any, v: Any) -> dict[str, Any]:
     """Energies [J], momentum about the centre of mass, and how far the first body leans forwards [rad]."""
     nodes = lw.Nodes(model, q)
-    ahead, up = nodes[0].A.R[0, 2], nodes[0].A.R[2, 2]
+    ahead, up = nodes.bodies[0].X.R[0, 2], nodes.bodies[0].X.R[2, 2]
     return {
         "kinetic": kinetic_energy(nodes, v),
         "potential": potential_energy(nodes),

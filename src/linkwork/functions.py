@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms import energy, kinematics
+from linkwork.algorithms import closure, energy, kinematics
 from linkwork.algorithms import forward_dynamics as forward
 from linkwork.algorithms import hybrid_dynamics as hybrid
 from linkwork.algorithms import inverse_dynamics as inverse
@@ -27,14 +27,77 @@ from linkwork.spatial import is_zero
 
 @model_function(q="nq", v="nv")
 def integrate(model: Model, q: Any, v: Any) -> Any:
-    """Where q goes by moving with constant v for one unit of time, (..., nq)."""
-    return np.concatenate([j.kind.integrate(q[j.q_slice], v[j.v_slice]) for j in model.joints] or [np.zeros(0)])
+    """Where q goes by moving with constant v for one unit of time, (..., nq); loops stay closed."""
+    spanning = closure.spanning_velocity(Nodes(model, q, v)) if model.constraints else v
+    moved = np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints] or [np.zeros(0)])
+    return closure.close_loops(model, moved)[0] if model.constraints else moved
 
 
 @model_function(q0="nq", q1="nq")
 def difference(model: Model, q0: Any, q1: Any) -> Any:
     """The constant v that takes q0 to q1 in one unit of time, (..., nv)."""
-    return np.concatenate([j.kind.difference(q0[j.q_slice], q1[j.q_slice]) for j in model.joints] or [np.zeros(0)])
+    moved = [j.kind.difference(q0[j.q_slice], q1[j.q_slice]) for j in model.joints]
+    chosen = [np.concatenate([moved[k] for k in c.bodies])[list(c.independent)] for c in model.clusters]
+    return np.concatenate([np.zeros(0), *chosen])
+
+
+@model_function(q="nq")
+def close_loops(model: Model, q: Any) -> tuple[Any, Any]:
+    """q with all loops closed by Newton's method, holding the independent coordinates, and what error is left.
+
+    The first has shape (..., nq), the second (...): the largest violation of any loop's equations [m or rad], which tells
+    whether this row could be closed.
+    """
+    return closure.close_loops(model, q)
+
+
+@model_function(q="nq", v="nv")
+def spanning_velocity(model: Model, q: Any, v: Any) -> Any:
+    """The velocities of all joints of the tree, dependent ones too, (..., nv_spanning)."""
+    return closure.spanning_velocity(Nodes(model, q, v))
+
+
+@model_function(q="nq", v="nv", a="nv")
+def spanning_acceleration(model: Model, q: Any, v: Any, a: Any) -> Any:
+    """The accelerations of all joints of the tree, dependent ones too, (..., nv_spanning)."""
+    return closure.spanning_acceleration(Nodes(model, q, v), a)
+
+
+def _actuators(model: Model, actuators: Any) -> dict[str, Any]:
+    """The places of actuated velocities among those of the spanning tree, from names of joints."""
+    found: list[int] = []
+    for name in [actuators] if isinstance(actuators, str) else actuators:
+        where = model.joint(name).v_slice
+        found += range(where.start, where.stop)
+    if len(set(found)) < len(found):
+        raise ModelError("actuators must be different joints")
+    return {"actuators": tuple(found)}
+
+
+@model_function(q="nq", tau="nv", options=_actuators)
+def actuator_force(model: Model, q: Any, tau: Any, *, actuators: Iterable[Any]) -> Any:
+    """The forces of actuators in other joints than the independent ones that do what tau does, (..., actuators).
+
+    `actuators` names the joints that are driven, dependent or not. Where a cluster has more of them than it needs, the
+    forces of least length are given; where it has fewer, no forces do it, and that is an error.
+    """
+    return closure.actuator_force(Nodes(model, q), tau, tuple(actuators))
+
+
+@model_function(q="nq", v="nv", a="nv")
+def loop_forces(model: Model, q: Any, v: Any, a: Any) -> Any:
+    """The forces of loops and couplings on their bodies in a motion, one for each equation that is kept, (..., equations).
+
+    They come cluster by cluster in the order of `model.clusters`, there in the order of its `rows`; [N] for equations on
+    lengths, [N m] on directions and angles. All joints but the independent ones are taken as passive.
+    """
+    return closure.loop_forces(Nodes(model, q, v), a)
+
+
+@model_function(q="nq", tau_spanning="nv_spanning")
+def independent_force(model: Model, q: Any, tau_spanning: Any) -> Any:
+    """The independent forces, (..., nv), that do what forces in all joints of the tree do, (..., nv_spanning)."""
+    return closure.independent_force(Nodes(model, q), tau_spanning)
 
 
 # kinematics
@@ -90,13 +153,19 @@ def frame_jacobian(model: Model, q: Any, *, frame: str, reference: str = "body")
 
 
 def _shallow(model: Model) -> bool:
-    """Whether factorising the mass matrix may cost less than sweeps: by the entries that its factor has."""
-    above: list[int] = []  # velocities that move each body
+    """Whether factorising the mass matrix may cost less than sweeps: by the entries that its factor has.
+
+    In a large cluster sweeps carry many velocities at once, so there it is always worth counting.
+    """
+    if any(len(cluster.independent) > 4 for cluster in model.clusters if cluster.constraints):
+        return True
+    above: dict[int, int] = {GROUND: 0}  # velocities that move each body
     work = 0
-    for joint in model.joints:
-        before = 0 if joint.parent == GROUND else above[joint.parent]
-        above.append(before + joint.nv)
-        work += sum(n * (n + 5) // 2 for n in range(before, before + joint.nv))
+    for cluster in model.clusters:
+        before = above[model.joints[cluster.bodies[0]].parent]
+        after = before + len(cluster.independent)
+        above |= dict.fromkeys(cluster.bodies, after)
+        work += sum(n * (n + 5) // 2 for n in range(before, after))
     return work <= 60 * model.nv
 
 
@@ -140,7 +209,11 @@ def _prescribed(model: Model, prescribed: Any) -> dict[str, Any]:
         if name in model.v_names:
             chosen[model.v_names.index(name)] = True
         else:
-            chosen[model.joint(name).v_slice] = True
+            joint = model.joint(name)
+            places = [k for k, entry in enumerate(model.v_names) if entry in joint.v_names]
+            if len(places) < joint.nv:
+                raise ModelError(f"joint {name!r} is not independent: a loop decides how it moves; prescribe another")
+            chosen[places] = True
     return {"prescribed": tuple(chosen.tolist())}
 
 
@@ -171,13 +244,17 @@ def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(model, Model):
         raise ModelError(f"mass_matrix_pattern takes a model, not {type(model).__name__}")
     filled = np.zeros((model.nv, model.nv), dtype=bool)
-    for joint in model.joints:
-        up = joint
-        while True:
-            filled[up.v_slice, joint.v_slice] = True
-            if up.parent == GROUND:
-                break
-            up = model.joints[up.parent]
+    own: dict[int, tuple[slice, int]] = {}  # body -> velocities of its cluster, and the body that the cluster stands on
+    start = 0
+    for cluster in model.clusters:
+        place = slice(start, start + len(cluster.independent))
+        start = place.stop
+        below = model.joints[cluster.bodies[0]].parent
+        own |= dict.fromkeys(cluster.bodies, (place, below))
+        filled[place, place] = True
+        while below != GROUND:
+            up, below = own[below]
+            filled[up, place] = True
     rows, columns = np.nonzero(np.triu(filled))
     return rows, columns
 

@@ -18,6 +18,7 @@ from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.model import Model
+from linkwork.model.loops import Closure
 from linkwork.passes.count import count_operations
 from linkwork.runtime.kernel import build_kernel, build_named_kernel
 
@@ -26,6 +27,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 _SIZES: dict[str, Callable[[Model], int]] = {
     "nq": lambda model: model.nq,
     "nv": lambda model: model.nv,
+    "nv_spanning": lambda model: model.nv_spanning,
     "bodies": lambda model: len(model.bodies),
 }
 
@@ -249,6 +251,7 @@ def shape_of(text: str, model: Model) -> tuple[int, ...]:
 def _known_by_content(body: Callable[..., Any], model: Model) -> bool:
     """Whether model and package say all there is to know: not with joints or functions that somebody else wrote."""
     ours = [body.__module__, *(type(joint.kind).__module__ for joint in model.joints)]
+    ours += [c.function.__module__ for c in model.constraints if isinstance(c, Closure)]
     return all(module.startswith(_PACKAGE) for module in ours)
 
 

@@ -39,7 +39,7 @@ class Hinges(dict[Node, Hinge]):
             P = P + j.A.congruence(self[j].P_plus)
         chosen = slice(None) if self.free is None else self.free[k]
         try:
-            self[k] = hinge(P, k.H[chosen], k.armature[chosen])
+            self[k] = hinge(P, k.H[chosen], k.armature[chosen][:, chosen])
         except ZeroDivisionError:
             raise ModelError(f"joint {k.name!r} moves no mass, so its acceleration is not defined") from None
         return self[k]
@@ -51,11 +51,11 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray) -> Hinge:
     if m == 0:
         return Hinge(P, H, Factor(np.zeros((0, 0))), np.zeros((rows, 0)), P)
     U = P @ H.T
-    D = Factor(mirrored(H @ U) + np.diag(armature))
+    D = Factor(mirrored(H @ U) + armature)
     moved = [i for i in range(rows) if not all(is_zero(x) for x in H[:, i])]
     if len(moved) > m or np.any(armature):
         G = D.solve(U.T).T
-        return Hinge(P, H, D, G, P.without(G, U))
+        return Hinge(P, H, D, G, P.without(G, U, D))
     # The joint moves whole coordinates: nothing is felt along them, and G is constant there where H is.
     G = np.empty((rows, m), dtype=object)
     if all(isinstance(x, float) for x in H.ravel()):
@@ -64,4 +64,4 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray) -> Hinge:
         G[kept] = D.solve(U[kept].T).T
     else:
         G[:] = D.solve(U.T).T
-    return Hinge(P, H, D, G, P.without(G, U, gone=moved))
+    return Hinge(P, H, D, G, P.without(G, U, D, gone=moved))

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.kinematics import node_poses, node_velocities
-from linkwork.algorithms.mass_matrix import CompositeInertias
-from linkwork.model.nodes import Node, Nodes
+from linkwork.model.nodes import Nodes
 from linkwork.spatial import cross
 
 
@@ -17,33 +16,30 @@ def kinetic_energy(nodes: Nodes, v: np.ndarray) -> Any:
     V = node_velocities(nodes, v)
     total: Any = 0.0
     for k in nodes.base_to_tips():
-        total = total + 0.5 * (V[k] @ (k.M @ V[k]) + v[k.dofs] @ (k.armature * v[k.dofs]))
+        total = total + 0.5 * (v[k.dofs] @ (k.armature @ v[k.dofs]))
+    for body in nodes.bodies.values():
+        total = total + 0.5 * (V[body] @ (body.M @ V[body]))
     return total
 
 
 def potential_energy(nodes: Nodes) -> Any:
     """Of gravity, zero where all mass is at the world's origin, and of the joints' springs [J]."""
-    g: dict[Node, np.ndarray] = {nodes.ground: np.array(nodes.model.gravity)}  # gravity in every node's axes
-    u: dict[Node, Any] = {nodes.ground: 0.0}  # the potential of one kilogram at every node's origin
+    g: dict[Any, np.ndarray] = {nodes.below: np.array(nodes.model.gravity)}  # gravity in every body's axes
+    u: dict[Any, Any] = {nodes.below: 0.0}  # the potential of one kilogram at every body's origin
     total: Any = 0.0
-    for k in nodes.base_to_tips():
-        g[k], u[k] = k.A.R.T @ g[k.parent], u[k.parent] - g[k.parent] @ k.A.p
+    for k in nodes.bodies.values():
+        g[k], u[k] = k.X.R.T @ g[k.on], u[k.on] - g[k.on] @ k.X.p
         total = total + k.M.mass * u[k] - g[k] @ k.M.h + k.spring_energy
     return total
 
 
 def first_moment(nodes: Nodes) -> np.ndarray:
     """Σ mass * place of all bodies in the world [kg m], (3,)."""
-    h: dict[Node, np.ndarray] = {}
-    mass: dict[Node, float] = {}
-    total = np.zeros(3)
-    for k in nodes.tips_to_base():
-        h[k], mass[k] = k.M.h, k.M.mass
-        for j in k.children:
-            h[k], mass[k] = h[k] + j.A.R @ h[j] + mass[j] * j.A.p, mass[k] + mass[j]
-    for j in nodes.ground.children:
-        total = total + j.A.R @ h[j] + mass[j] * j.A.p
-    return total
+    h: dict[Any, np.ndarray] = {k: k.M.h for k in nodes.bodies.values()} | {nodes.below: np.zeros(3)}
+    mass: dict[Any, Any] = {k: k.M.mass for k in nodes.bodies.values()} | {nodes.below: 0.0}
+    for k in reversed(nodes.bodies.values()):
+        h[k.on], mass[k.on] = h[k.on] + k.X.R @ h[k] + mass[k] * k.X.p, mass[k.on] + mass[k]
+    return h[nodes.below]
 
 
 def center_of_mass(nodes: Nodes) -> np.ndarray:
@@ -59,21 +55,19 @@ def about_center(nodes: Nodes, momentum: np.ndarray) -> np.ndarray:
 def momentum(nodes: Nodes, v: np.ndarray) -> np.ndarray:
     """[l, p] about the centre of mass, in the world's axes [kg m²/s, kg m/s], (6,)."""
     V = node_velocities(nodes, v)
-    L: dict[Node, np.ndarray] = {}
-    total = np.zeros(6)
-    for k in nodes.tips_to_base():
-        L[k] = k.M @ V[k]
-        for j in k.children:
-            L[k] = L[k] + j.A.gather(L[j])
-    for j in nodes.ground.children:
-        total = total + j.A.gather(L[j])
-    return about_center(nodes, total)
+    L: dict[Any, np.ndarray] = {k: k.M @ V[k] for k in nodes.bodies.values()} | {nodes.below: np.zeros(6)}
+    for k in reversed(nodes.bodies.values()):
+        L[k.on] = L[k.on] + k.X.gather(L[k])
+    return about_center(nodes, L[nodes.below])
 
 
 def centroidal_map(nodes: Nodes) -> np.ndarray:
     """The matrix that takes v to `momentum`, (6, nv)."""
-    R, T = CompositeInertias(), node_poses(nodes)
+    T = node_poses(nodes)
+    R: dict[Any, Any] = {k: k.M for k in nodes.bodies.values()}
     L = np.zeros((6, nodes.nv), dtype=object)
-    for k in nodes.tips_to_base():
-        L[:, k.dofs] = T[k].gather(R[k] @ k.H.T)
+    for k in reversed(nodes.bodies.values()):
+        L[:, k.dofs] = L[:, k.dofs] + T[k].gather(R[k] @ k.S)
+        if k.on is not nodes.below:
+            R[k.on] = R[k.on] + k.X.congruence(R[k])
     return about_center(nodes, L)

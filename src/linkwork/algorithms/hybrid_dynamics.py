@@ -32,7 +32,7 @@ def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed
         for j in k.children:
             z[k] = z[k] + j.A.gather(z_plus[j])
         eta[k] = k.a + k.H[u[k]].T @ acc[k.dofs][u[k]]
-        eps = (tau[k.dofs] - k.resistance)[v[k]] - H @ z[k]
+        eps = (tau[k.dofs] - k.resistance)[v[k]] - H @ z[k] - k.armature[v[k]][:, u[k]] @ acc[k.dofs][u[k]]
         nu[k] = D.solve(eps)
         z_plus[k] = z[k] + P_plus @ eta[k] + G @ eps
     for k in nodes.base_to_tips():
@@ -43,5 +43,5 @@ def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed
         alpha[k] = alpha_plus + H.T @ found
         if len(u[k]):
             f = P @ alpha[k] + z[k]
-            tau[k.dofs][u[k]] = (k.H @ f + k.armature * acc[k.dofs] + k.resistance)[u[k]]
+            tau[k.dofs][u[k]] = (k.H @ f + k.armature @ acc[k.dofs] + k.resistance)[u[k]]
     return acc, tau

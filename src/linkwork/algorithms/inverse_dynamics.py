@@ -20,5 +20,5 @@ def inverse_dynamics(nodes: Nodes, ddtheta: np.ndarray, *, resisting: bool = Tru
     for k in nodes.tips_to_base():
         for j in k.children:
             f[k] = f[k] + j.A.gather(f[j])
-        T[k.dofs] = k.H @ f[k] + k.armature * ddtheta[k.dofs] + (k.resistance if resisting else 0.0)
+        T[k.dofs] = k.H @ f[k] + k.armature @ ddtheta[k.dofs] + (k.resistance if resisting else 0.0)
     return T

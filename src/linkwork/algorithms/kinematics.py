@@ -4,43 +4,47 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwork.model.nodes import Node, Nodes, RigidBody
+from linkwork.model.bodies import Ground, MovingBody
+from linkwork.model.nodes import Nodes
 from linkwork.model.parts import Frame
 from linkwork.spatial import Pose, cross
 
 REFERENCES = ("body", "world", "world_aligned")
 
 
-def node_poses(nodes: Nodes) -> dict[Node, Pose]:
-    """The pose of every node's frame in the world."""
-    T: dict[Node, Pose] = {nodes.ground: Pose.identity()}
-    for k in nodes.base_to_tips():
-        T[k] = T[k.parent].then(k.A)
+Anybody = Ground | MovingBody
+
+
+def node_poses(nodes: Nodes) -> dict[Anybody, Pose]:
+    """The pose of every body's own frame in the world."""
+    T: dict[Anybody, Pose] = {nodes.below: Pose.identity()}
+    for k in nodes.bodies.values():
+        T[k] = T[k.on].then(k.X)
     return T
 
 
 def body_poses(nodes: Nodes) -> np.ndarray:
     """The homogeneous matrices of all bodies' frames in the world, (bodies, 4, 4)."""
     T = node_poses(nodes)
-    return np.array([T[k].then(k.C.inverse()).matrix() for k in nodes.base_to_tips()]).reshape(-1, 4, 4)
+    order = [nodes[k] for k in range(len(nodes.bodies))]
+    return np.array([T[k].then(k.C.inverse()).matrix() for k in order]).reshape(-1, 4, 4)
 
 
-def node_velocities(nodes: Nodes, v: np.ndarray) -> dict[Node, np.ndarray]:
-    """V = A* V(℘) + H* θ̇ of every node."""
-    V: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
-    for k in nodes.base_to_tips():
-        V[k] = k.A.scatter(V[k.parent]) + k.H.T @ v[k.dofs]
+def node_velocities(nodes: Nodes, v: np.ndarray) -> dict[Anybody, np.ndarray]:
+    """V = A* V(℘) + H* θ̇ of every body."""
+    V: dict[Anybody, np.ndarray] = {nodes.below: np.zeros(6)}
+    for k in nodes.bodies.values():
+        V[k] = k.X.scatter(V[k.on]) + k.S @ v[k.dofs]
     return V
 
 
-def chain(nodes: Nodes, frame: Frame) -> list[RigidBody]:
-    """The nodes that move a frame, base to tip."""
+def chain(nodes: Nodes, frame: Frame) -> list[MovingBody]:
+    """The bodies that move a frame, base to tip."""
     found = []
-    k: Node = nodes[frame.body]
-    while k is not nodes.ground:
-        assert isinstance(k, RigidBody)
+    k: Anybody = nodes[frame.body]
+    while isinstance(k, MovingBody):
         found.append(k)
-        k = k.parent
+        k = k.on
     return found[::-1]
 
 
@@ -53,7 +57,7 @@ def frame_pose(nodes: Nodes, frame: Frame) -> Pose:
     """The pose of a frame in the world."""
     T = Pose.identity()
     for k in chain(nodes, frame):
-        T = T.then(k.A)
+        T = T.then(k.X)
     return T.then(on_node(nodes, frame))
 
 
@@ -71,7 +75,7 @@ def frame_velocity(nodes: Nodes, v: np.ndarray, frame: Frame, reference: str) ->
     """[w, v] of a frame, (6,)."""
     V = np.zeros(6)
     for k in chain(nodes, frame):
-        V = k.A.scatter(V) + k.H.T @ v[k.dofs]
+        V = k.X.scatter(V) + k.S @ v[k.dofs]
     return seen_from(reference, frame_pose(nodes, frame), on_node(nodes, frame).scatter(V))
 
 
@@ -81,7 +85,7 @@ def frame_acceleration(
     """The rate of `frame_velocity` "body" as a spatial acceleration, (6,), or, `classical`, that of the frame's point."""
     alpha = np.zeros(6)
     for k in chain(nodes, frame):
-        alpha = k.accelerate(alpha, a[k.dofs])
+        alpha = k.accelerate(alpha, k.G @ a[k.dofs] + k.g)
     place = on_node(nodes, frame)
     carrier = nodes[frame.body]
     # a point at r accelerates by α_v + ([α_w] + [w][w]) r
@@ -103,15 +107,15 @@ def frame_jacobian(nodes: Nodes, frame: Frame, reference: str) -> np.ndarray:
     if reference == "body":
         T = on_node(nodes, frame)  # the frame in node k
         for k in reversed(moved):
-            J[:, k.dofs] = T.scatter(k.H.T)
-            T = k.A.then(T)
+            J[:, k.dofs] = J[:, k.dofs] + T.scatter(k.S)
+            T = k.X.then(T)
         return J
     T = Pose.identity()  # node k in the world
     for k in moved:
-        T = T.then(k.A)
-        J[:, k.dofs] = np.concatenate([T.R @ k.H.T[:3], T.R @ k.H.T[3:] + cross(T.p, T.R @ k.H.T[:3])])
+        T = T.then(k.X)
+        turning = T.R @ k.S[:3]
+        J[:, k.dofs] = J[:, k.dofs] + np.concatenate([turning, T.R @ k.S[3:] + cross(T.p, turning)])
     if reference == "world_aligned":
         p = T.then(on_node(nodes, frame)).p
-        for k in moved:
-            J[3:, k.dofs] = J[3:, k.dofs] - cross(p, J[:3, k.dofs])
+        J[3:] = J[3:] - cross(p, J[:3])
     return J

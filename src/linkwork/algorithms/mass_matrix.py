@@ -26,7 +26,7 @@ def mass_matrix(nodes: Nodes) -> np.ndarray:
     R = CompositeInertias()
     for k in nodes.tips_to_base():
         X = R[k] @ k.H.T
-        M[k.dofs, k.dofs] = mirrored(k.H @ X) + np.diag(k.armature)
+        M[k.dofs, k.dofs] = mirrored(k.H @ X) + k.armature
         j: Node = k
         while j.parent is not nodes.ground:
             X, j = j.A.gather(X), j.parent

@@ -34,10 +34,14 @@ MOST_NOTES = 200  # a note for each part of a very odd file helps nobody
 
 # What may stand in an element; what else does is noted.
 CHILDREN = {
-    "robot": {"link", "joint", "material", "transmission", "gazebo", "sensor", "ros2_control"},
+    "robot": {"link", "joint", "material", "transmission", "gazebo", "sensor", "ros2_control", "loop", "coupling"},
     "link": {"inertial", "visual", "collision", "contact"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller", "calibration"},
     "inertial": {"origin", "mass", "inertia"},
+    "loop": {"predecessor", "successor", "axis"},
+    "coupling": {"predecessor", "successor", "ratio"},
+    "predecessor": {"origin"},
+    "successor": {"origin"},
 }
 ATTRIBUTES = {
     "link": {"name", "type"},
@@ -50,6 +54,12 @@ ATTRIBUTES = {
     "dynamics": {"damping", "friction"},
     "parent": {"link"},
     "child": {"link"},
+    "loop": {"name", "type"},
+    "coupling": {"name"},
+    "predecessor": {"link"},
+    "successor": {"link"},
+    "ratio": {"value"},
+    "mimic": {"joint", "multiplier", "offset"},
 }
 
 
@@ -77,7 +87,7 @@ def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRA
 
     builder = ModelBuilder(robot.word("name"), gravity=gravity)
     ground = WORLD if root == WORLD and base == "fixed" else None  # then this link is no body, but the world itself
-    called = {name: name for name in links}
+    called = {name: WORLD if name == ground else name for name in links}
     if WORLD in links and ground is None:
         called[WORLD] = _free_name("world_link", links)
         notes.add(f"{_at(links[WORLD])} is called {called[WORLD]!r} here: the world is what does not move")
@@ -86,6 +96,7 @@ def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRA
     if ground is None:
         kind = Free() if base == "free" else Fixed()
         builder.add_joint(_free_name("root_joint", joints), kind, parent=WORLD, child=called[root])
+    said = any("independent" in joint.attributes for joint in joints.values())
     for name, joint in joints.items():
         parent, child = ends[name]
         if base == "free" and parent == root and joint.attributes.get("type") == "floating" and not _massive(links[root]):
@@ -93,10 +104,26 @@ def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRA
                 f"with base='free' the massless root link {root!r} would float as well, with nothing to decide how: "
                 "load this file with base='fixed'"
             )
-        _add_joint(builder, name, joint, called[parent], called[child], notes)
+        _add_joint(builder, name, joint, called[parent], called[child], notes, _independent(joint, said=said))
+    closing: dict[str, Element] = {}
+    for name, joint in joints.items():
+        if joint.one("mimic") and joint.word("type") == "fixed":
+            notes.add("<mimic> has no meaning in a fixed joint, and was passed over", _at(joint))
+        elif joint.one("mimic"):
+            closing[_add_mimic(builder, name, joint, joints, notes)] = joint
+    for element in robot.children:
+        if element.tag in ("loop", "coupling"):
+            closing[_add_loop(builder, element, called, notes)] = element
+    closing |= {name: joint for name, joint in joints.items() if "independent" in joint.attributes}
     _note_rest(robot, notes)
     builder.notes += notes.lines()
-    return builder.build()
+    try:
+        return builder.build()
+    except ModelError as error:  # what closes loops is checked as a whole: say where it stands
+        for name, element in closing.items():
+            if repr(name) in str(error):
+                raise element.error(str(error)) from None
+        raise
 
 
 # structure
@@ -106,13 +133,8 @@ def _refuse_unsupported(robot: Element) -> None:
     if robot.tag != "robot":
         raise robot.error("this is not a URDF, whose root is <robot>")
     for element in robot.children:
-        if element.tag in ("loop", "coupling"):
-            raise element.error("loops and couplings are not supported yet")
         if element.tag.startswith("xacro:"):
             raise element.error("this is a xacro file: expand it first, by `xacro robot.xacro > robot.urdf`")
-    for joint in robot.all("joint"):
-        if joint.attributes.get("independent", "true") != "true":
-            raise joint.error("it is not independent of others: loops and couplings are not supported yet")
 
 
 def _named(robot: Element, tag: str) -> dict[str, Element]:
@@ -156,7 +178,7 @@ def _root(robot: Element, links: dict[str, Element], joints: dict[str, Element],
             first = joints[above[child]]
             raise joints[name].error(
                 f"its child {shown(child)!r} is already the child of {first.label} in line {first.line}: "
-                "a link hangs on one joint, and loops are not supported yet"
+                "a link hangs on one joint; what holds it besides is a <loop>"
             )
         above[child] = name
         below[parent].append(child)
@@ -248,12 +270,10 @@ def _origin(element: Element, notes: _Notes) -> Pose:
     return Pose.placed(origin.numbers("xyz", 3, none, largest=LARGEST), origin.numbers("rpy", 3, none, largest=LARGEST))
 
 
-def _add_joint(builder: ModelBuilder, name: str, joint: Element, parent: str, child: str, notes: _Notes) -> None:
+def _add_joint(
+    builder: ModelBuilder, name: str, joint: Element, parent: str, child: str, notes: _Notes, independent: bool | None
+) -> None:
     _note_strange(joint, notes)
-    mimic = joint.one("mimic")
-    if mimic is not None:
-        other = shown(mimic.attributes.get("joint", ""))
-        raise mimic.error(f"it follows the joint {other!r}, and couplings between joints are not supported yet")
     type_ = joint.word("type")
     kind = _kind(joint, type_, notes)
     more: dict[str, Any] = {}
@@ -261,7 +281,71 @@ def _add_joint(builder: ModelBuilder, name: str, joint: Element, parent: str, ch
         more = _limits(joint, type_, notes) | _dynamics(joint, notes)
     elif type_ != "fixed" and any(joint.all(tag) for tag in ("limit", "dynamics")):
         notes.add(f"<limit> and <dynamics> have no meaning in a {type_} joint, and were passed over", _at(joint))
-    builder.add_joint(name, kind, parent=parent, child=child, place=_origin(joint, notes), **more)
+    builder.add_joint(name, kind, parent=parent, child=child, place=_origin(joint, notes), independent=independent, **more)
+
+
+def _independent(joint: Element, *, said: bool) -> bool | None:
+    """Whether a joint shall be independent in its loop: true unless the file says otherwise, where it says so of any."""
+    word = joint.attributes.get("independent", "true")
+    if word not in ("true", "false"):
+        raise joint.error(f"independent must be true or false, not {shown(word)!r}")
+    if joint.one("mimic") is not None:
+        return False
+    return (word == "true") if said else None
+
+
+def _add_mimic(builder: ModelBuilder, name: str, joint: Element, joints: dict[str, Element], notes: _Notes) -> str:
+    """A joint that follows another; gives the name of their coupling."""
+    mimic = joint.needed("mimic")
+    _note_strange(mimic, notes)
+    other = mimic.word("joint")
+    if other not in joints:
+        raise mimic.error(f"there is no joint named {shown(other)!r}{did_you_mean(other, joints)}")
+    if other == name:
+        raise mimic.error("it follows itself")
+    for element in (joint, joints[other]):
+        if element.word("type") not in ("revolute", "continuous", "prismatic"):
+            raise mimic.error(f"{element.label} has no one coordinate to follow or be followed by")
+    way = [other]
+    while (further := joints[way[-1]].one("mimic")) and further.attributes.get("joint") in joints:
+        way.append(further.attributes["joint"])
+        if way[-1] == name:
+            raise mimic.error(f"it follows itself, by way of {', '.join(repr(shown(x)) for x in way[:-1])}")
+        if way[-1] in way[:-1]:
+            break  # a circle that this joint is not in: one of those will say so
+    factor, offset = mimic.number("multiplier", 1.0, largest=LARGEST), mimic.number("offset", 0.0, largest=LARGEST)
+    coupling = f"{name} follows {other}"
+    builder.add_coupling(coupling, {name: 1.0, other: -factor}, offset=offset)
+    return coupling
+
+
+def _add_loop(builder: ModelBuilder, loop: Element, called: dict[str, str], notes: _Notes) -> str:
+    """A <loop> or <coupling> of URDF+; gives its name."""
+    name = loop.word("name")
+    if len(name) > LONGEST:
+        raise loop.error(f"its name is longer than {LONGEST} characters")
+    _note_strange(loop, notes)
+    ends, places = [], []
+    for role in ("predecessor", "successor"):
+        end = loop.needed(role)
+        _note_strange(end, notes)
+        link = end.word("link")
+        if link not in called:
+            raise end.error(f"there is no link named {shown(link)!r}{did_you_mean(link, called)}")
+        ends.append(called[link])
+        places.append(_origin(end, notes))
+    if ends[0] == ends[1]:
+        raise loop.error(f"it joins the link {shown(ends[0])!r} to itself: predecessor and successor must differ")
+    try:
+        if loop.tag == "coupling":
+            ratio = loop.needed("ratio").number("value", largest=LARGEST)
+            builder.add_coupling(name, predecessor=ends[0], successor=ends[1], ratio=ratio)
+        else:
+            kind = _kind(loop, loop.word("type"), notes)
+            builder.add_loop(name, kind, predecessor=ends[0], successor=ends[1], place=places[0], successor_place=places[1])
+    except ModelError as error:
+        raise error if ":" in str(error).partition(" ")[0] else loop.error(str(error)) from None
+    return name
 
 
 def _kind(joint: Element, type_: str, notes: _Notes) -> Joint:

@@ -81,7 +81,7 @@ class States:
 
     def v_to(self, q: Any, v: Any) -> np.ndarray:
         """Velocities, (..., nv)."""
-        return _times(self._map(q), rows(v, self._model.nv, "v"))
+        return _times(self._map(q), rows(v, self._model.nv_spanning, "v"))
 
     def v_from(self, q: Any, v: Any) -> np.ndarray:
         """Velocities, (..., nv)."""
@@ -89,7 +89,7 @@ class States:
 
     def a_to(self, q: Any, v: Any, a: Any) -> np.ndarray:
         """Accelerations, (..., nv), at our velocity v."""
-        return _times(self._map(q), rows(a, self._model.nv, "a") + self._shift(v))
+        return _times(self._map(q), rows(a, self._model.nv_spanning, "a") + self._shift(v))
 
     def a_from(self, q: Any, v: Any, a: Any) -> np.ndarray:
         """Accelerations, (..., nv), at our velocity v."""
@@ -97,7 +97,7 @@ class States:
 
     def tau_to(self, q: Any, tau: Any) -> np.ndarray:
         """Joint forces, (..., nv)."""
-        return _times(self._map(q), rows(tau, self._model.nv, "tau"))
+        return _times(self._map(q), rows(tau, self._model.nv_spanning, "tau"))
 
     def tau_from(self, q: Any, tau: Any) -> np.ndarray:
         """Joint forces, (..., nv)."""
@@ -136,7 +136,7 @@ class States:
 
     def _shift(self, v: Any) -> np.ndarray:
         """What our acceleration lacks of the change of a velocity in the world's axes: w × v of a free joint."""
-        v = rows(v, self._model.nv, "v")
+        v = rows(v, self._model.nv_spanning, "v")
         shift = np.zeros(v.shape)
         for ours, joint in self._pairs:
             if joint.kind == "free":

@@ -49,7 +49,7 @@ class States:
         except AttributeError:
             raise ModelError(f"a Pinocchio model is needed, not {type(pin_model).__name__}") from None
         self.nq, self.nv = int(pin_model.nq), int(pin_model.nv)  # there
-        self._our_nq, self._our_nv = model.nq, model.nv
+        self._our_nq, self._our_nv = model.nq, model.nv_spanning
         copied: list[tuple[int, int]] = []  # places in q: here, there
         angles: list[tuple[int, int]] = []  # here an angle, there its cosine, and its sine behind that
         order: list[tuple[int, int]] = []  # places in v: here, there

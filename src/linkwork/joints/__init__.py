@@ -9,6 +9,7 @@ from linkwork.joints.joint import Joint
 from linkwork.joints.planar import Planar
 from linkwork.joints.prismatic import Prismatic
 from linkwork.joints.revolute import Revolute
+from linkwork.joints.rod import PointOnLine, Rod
 from linkwork.joints.spherical import Spherical
 from linkwork.joints.universal import Universal
 
@@ -20,8 +21,10 @@ __all__ = [
     "Helical",
     "Joint",
     "Planar",
+    "PointOnLine",
     "Prismatic",
     "Revolute",
+    "Rod",
     "Spherical",
     "Universal",
 ]

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from linkwork.joints.closure import Row, facing, staying
 from linkwork.joints.joint import AxisJoint, columns, turned_about
 from linkwork.spatial import Pose
 
@@ -27,3 +28,7 @@ class Cylindrical(AxisJoint):
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return np.array([rng.uniform(-np.pi, np.pi), rng.uniform(-1.0, 1.0)])
+
+    def closure(self) -> list[Row]:
+        a, b = self.normals
+        return [*staying(a, b), *facing((a, self.axis), (b, self.axis))]

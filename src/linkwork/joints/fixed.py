@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from linkwork.joints.closure import Row, facing, staying
 from linkwork.joints.joint import Joint
 from linkwork.spatial import Pose
 
@@ -23,3 +24,7 @@ class Fixed(Joint):
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return np.zeros((6, 0))
+
+    def closure(self) -> list[Row]:
+        x, y, z = np.eye(3)
+        return [*staying(x, y, z), *facing((y, z), (z, x), (x, y))]

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from linkwork.joints.closure import Row
 from linkwork.joints.joint import Joint
 from linkwork.spatial import Pose, rotation
 
@@ -48,3 +49,6 @@ class Free(Joint):
     def random(self, rng: np.random.Generator) -> np.ndarray:
         q = rng.normal(size=4)
         return np.array([*rng.uniform(-1.0, 1.0, 3), *(q / np.linalg.norm(q))])
+
+    def closure(self) -> list[Row]:
+        return []

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.ir.functions import sincos
+from linkwork.joints.closure import Row, staying
 from linkwork.joints.joint import Joint, columns
 from linkwork.spatial import Pose
 
@@ -34,3 +35,6 @@ class Gimbal(Joint):
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return np.array([rng.uniform(-np.pi, np.pi), rng.uniform(-1.4, 1.4), rng.uniform(-np.pi, np.pi)])
+
+    def closure(self) -> list[Row]:
+        return staying(*np.eye(3))

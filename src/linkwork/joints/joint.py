@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linkwork.joints.closure import Row
 from linkwork.spatial import Pose
 
 
@@ -20,6 +21,7 @@ class Joint(ABC):
 
     nq: ClassVar[int]
     nv: ClassVar[int]
+    tree: ClassVar[bool] = True  # whether it can hold a body in the tree; all but a few can
     springs: ClassVar[str] = "each"  # that have a potential: one for "each" velocity, "equal" ones around neutral, or "none"
 
     @property
@@ -58,6 +60,10 @@ class Joint(ABC):
         """The v that takes q0 to q1 in one unit of time, (nv,): `integrate(q0, difference(q0, q1))` is the pose of q1."""
         return q1 - q0
 
+    def closure(self) -> list[Row]:
+        """The equations of a loop that this joint closes, 6 - nv of them; NotImplementedError where it cannot close one."""
+        raise NotImplementedError(f"a {type(self).__name__} joint cannot close a loop")
+
     def neutral(self) -> np.ndarray:
         """The coordinates at which both frames coincide, (nq,)."""
         return np.zeros(self.nq)
@@ -74,6 +80,15 @@ class AxisJoint(Joint):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axis", tuple(unit_axis(self.axis).tolist()))
+
+    @property
+    def normals(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two unit directions at right angles to the axis and to each other; coordinate axes where the axis is one."""
+        k = int(np.argmax(np.abs(self.unit)))
+        if abs(self.unit[k]) == 1.0:
+            return np.eye(3)[(k + 1) % 3], np.eye(3)[(k + 2) % 3]
+        R = aligned(self.unit).R
+        return R[:, 0], R[:, 1]
 
     @property
     def unit(self) -> np.ndarray:

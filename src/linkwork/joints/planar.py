@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.ir.functions import sincos
+from linkwork.joints.closure import Row, facing, staying
 from linkwork.joints.joint import AxisJoint, Joint, aligned, columns
 from linkwork.spatial import Pose
 from linkwork.spatial.rotation import sinc
@@ -64,3 +65,7 @@ class Planar(AxisJoint):
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return np.array([*rng.uniform(-1.0, 1.0, 2), rng.uniform(-np.pi, np.pi)])
+
+    def closure(self) -> list[Row]:
+        a, b = self.normals
+        return [*staying(self.axis), *facing((a, self.axis), (b, self.axis))]

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from linkwork.joints.closure import Row, facing, staying
 from linkwork.joints.joint import AxisJoint, columns
 from linkwork.spatial import Pose
 
@@ -24,3 +25,7 @@ class Prismatic(AxisJoint):
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return columns((np.zeros(3), self.unit))
+
+    def closure(self) -> list[Row]:
+        x, y, z = np.eye(3)
+        return [*staying(*self.normals), *facing((y, z), (z, x), (x, y))]

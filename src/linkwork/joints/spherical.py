@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from linkwork.joints.closure import Row, staying
 from linkwork.joints.joint import Joint
 from linkwork.spatial import Pose, rotation
 
@@ -41,3 +42,6 @@ class Spherical(Joint):
     def random(self, rng: np.random.Generator) -> np.ndarray:
         q = rng.normal(size=4)
         return q / np.linalg.norm(q)
+
+    def closure(self) -> list[Row]:
+        return staying(*np.eye(3))

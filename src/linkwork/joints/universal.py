@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.ir.functions import sincos
+from linkwork.joints.closure import Row, square, staying
 from linkwork.joints.joint import Joint, columns
 from linkwork.spatial import Pose
 
@@ -32,3 +33,7 @@ class Universal(Joint):
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-np.pi, np.pi, 2)
+
+    def closure(self) -> list[Row]:
+        x, y, _ = np.eye(3)
+        return [*staying(*np.eye(3)), *square((x, y))]

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.model.loops import Constraint
 from linkwork.model.names import did_you_mean
 from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.spatial import Inertia, Pose
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
+
+if TYPE_CHECKING:
+    from linkwork.model.clusters import Cluster
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +36,7 @@ class Model:
     frames: tuple[Frame, ...]
     gravity: tuple[float, ...]
     notes: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
 
     def __post_init__(self) -> None:
@@ -50,14 +56,39 @@ class Model:
         """The number of velocities v, also of accelerations and joint forces."""
         return self._sizes[1]
 
+    @property
+    def nv_spanning(self) -> int:
+        """The number of velocities of all joints of the tree, whether loops leave them independent or not."""
+        return sum(j.nv for j in self.joints)
+
     @cached_property
     def _sizes(self) -> tuple[int, int]:
-        return sum(j.nq for j in self.joints), sum(j.nv for j in self.joints)
+        if not self.constraints:
+            return sum(j.nq for j in self.joints), sum(j.nv for j in self.joints)
+        return sum(j.nq for j in self.joints), sum(len(c.independent) for c in self.clusters)
+
+    @cached_property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """Groups of bodies that loops hold together, parents before children; most bodies are alone."""
+        from linkwork.model.clusters import clusters_of
+
+        return clusters_of(self)
+
+    @cached_property
+    def lumped(self) -> tuple[tuple[Inertia, bool], ...]:
+        """The inertia that is carried by each body's node, and whether the body is a rotor (see `rotors`)."""
+        from linkwork.model.rotors import lumped
+
+        return lumped(self)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:
         """The joint (and component) behind each entry of v."""
-        return tuple(name for joint in self.joints for name in joint.v_names)
+        found = []
+        for cluster in self.clusters:
+            names = [name for k in cluster.bodies for name in self.joints[k].v_names]
+            found += [names[c] for c in cluster.independent]
+        return tuple(found)
 
     @property
     def mass(self) -> float:
@@ -99,13 +130,40 @@ class Model:
 
     # states
 
-    def neutral(self) -> np.ndarray:
-        """The coordinates with every joint neutral, (nq,)."""
+    def tree_neutral(self) -> np.ndarray:
+        """The coordinates with every joint neutral, whether or not loops are closed, (nq,)."""
         return np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in self.joints)])
+
+    def tree_random(self, rng: np.random.Generator) -> np.ndarray:
+        """Random coordinates, whether or not loops are closed, (nq,)."""
+        return np.concatenate([np.zeros(0), *(joint.kind.random(rng) for joint in self.joints)])
+
+    def neutral(self) -> np.ndarray:
+        """The coordinates with every joint neutral, or, in loops, the closed ones nearest to that, (nq,)."""
+        return self._closed(self.tree_neutral(), np.random.default_rng(0))
 
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Random q, (nq,), within the limits, and random v, (nv,)."""
         rng = np.random.default_rng(rng)
+        return self._closed(self._random_tree(rng), rng), rng.normal(size=self.nv)
+
+    def _closed(self, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The same coordinates with every loop closed; where that fails, by others."""
+        from linkwork.model.clusters import CLOSED, close
+
+        for cluster in self.clusters if self.constraints else ():
+            for _ in range(100 if cluster.constraints else 0):
+                closed, miss = close(self, cluster.bodies, cluster.constraints, q)
+                if miss < CLOSED:
+                    q = closed
+                    break
+                other = self._random_tree(rng)
+                for k in cluster.bodies:
+                    q[self.joints[k].q_slice] = other[self.joints[k].q_slice]
+        return q
+
+    def _random_tree(self, rng: np.random.Generator) -> np.ndarray:
+        """Random coordinates within the limits where they are finite, whether or not loops are closed, (nq,)."""
         q = [np.zeros(0)]
         for joint in self.joints:
             lower, upper = np.array(joint.lower), np.array(joint.upper)
@@ -113,7 +171,18 @@ class Model:
             bounded = (np.abs(lower) < WIDE) & (np.abs(upper) < WIDE)
             within = rng.uniform(np.where(bounded, lower, 0.0), np.where(bounded, upper, 1.0))
             q.append(np.where(bounded, within, np.clip(anywhere, lower, upper)))
-        return np.concatenate(q), rng.normal(size=self.nv)
+        return np.concatenate(q)
+
+    def with_independent(self, *joints: str) -> Model:
+        """The same model with other independent joints in its loops: those named, and no others of the clusters they are in."""
+        chosen = {self.joint(name).child for name in joints}
+        changed = {k: k in chosen for c in self.clusters if c.constraints and chosen & set(c.bodies) for k in c.bodies}
+        for k in chosen - set(changed):
+            raise ModelError(f"joint {self.joints[k].name!r} is in no loop: it is independent anyway")
+        new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))
+        model = replace(self, joints=new, kernels={})
+        assert model.clusters is not None  # a choice that does not determine the others is told now
+        return model
 
     def report(self) -> str:
         """What was read, in words: bodies, joints, masses, frames, and everything unusual."""
@@ -126,7 +195,7 @@ class Model:
     @cached_property
     def digest(self) -> str:
         """A hash of everything that the model says; notes on how it was read do not count."""
-        said = (self.name, self.bodies, self.joints, self.frames, self.gravity)
+        said = (self.name, self.bodies, self.joints, self.frames, self.gravity, self.constraints)
         return hashlib.sha256(_canonical(said).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -146,6 +215,12 @@ class Model:
         return f"<linkwork model {self.name!r}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}>"
 
 
+def _constant(value: Any) -> Any:
+    """What a function has captured, as something that can be compared; only by its words where it is nothing known."""
+    known = (str, int, float, tuple, list, type(None), np.ndarray, np.generic, CodeType, FunctionType, Pose, Inertia)
+    return value if isinstance(value, known) else repr(value)
+
+
 def _canonical(value: Any) -> str:
     """The same text for the same content, in every process."""
     if isinstance(value, float):
@@ -162,6 +237,13 @@ def _canonical(value: Any) -> str:
         return _canonical((value.R, value.p))
     if isinstance(value, Inertia):
         return _canonical((value.mass, value.h, value.A))
+    if isinstance(value, CodeType):  # not by its repr, which names a place in memory
+        said = (value.co_code.hex(), value.co_names, value.co_varnames, *map(_constant, value.co_consts))
+        return f"code{_canonical(said)}"
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        said = (value.__module__, value.__qualname__, value.__code__, *map(_constant, (value.__defaults__ or (), *cells)))
+        return f"function{_canonical(said)}"
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value)
         return f"{kind.__module__}.{kind.__qualname__}{_canonical([getattr(value, f.name) for f in fields(value)])}"

@@ -5,34 +5,37 @@ b(k). All tree algorithms are written on these:
 
     V = A* V(℘) + H* θ̇,    α = A* α(℘) + H* θ̈ + a,    f = Σ A f(children) + M α + b,    T = H f.
 
-Accelerations are those of body points as seen from outside, not the rates of V's components: a body's points at r accelerate
-by α_v + W r with W = [α_w] + [w][w]. With these, a and b need no linear velocities, and programs are shorter.
+A body in no loop is a node of six rows; bodies that loops hold together are one of 6 n rows (Loops Sec. III).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from linkwork.model.bodies import Ground, MovingBody
+from linkwork.model.clusters import Cluster
+from linkwork.model.embedding import Motion, embed
 from linkwork.model.model import Model
-from linkwork.model.parts import GROUND, PlacedJoint
-from linkwork.spatial import Inertia, Pose, cross, skew
+from linkwork.model.parts import GROUND
+from linkwork.model.rotors import host_of
+from linkwork.model.weights import Blocks, ClusterWeight, Seat, Spin, part, plus
 
 
 class Node:
     """What algorithms know of a node. Everything that can be described by (A, H, M, a, b) may be one.
 
-    `H` is (m, rows), `dofs` the places of its m velocities in v. `armature` [kg m² or kg], (m,), is inertia that moves with
-    the joint's own velocity; `resistance` [N m or N], (m,), what springs and dampers in the joint take, and `spring_energy`
-    [J] what its springs hold.
+    `H` is (m, rows), `dofs` the places of its m velocities in v. `armature` [kg m² or kg], (m, m), is inertia that moves with
+    the joints' own velocities; `resistance` [N m or N], (m,), what springs and dampers in the joints take.
     """
 
     name: str
     parent: Node
     children: list[Node]
+    rows = 6
     dofs: slice
     A: Any
     H: np.ndarray
@@ -41,7 +44,6 @@ class Node:
     b: np.ndarray
     armature: np.ndarray
     resistance: np.ndarray
-    spring_energy: Any
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         """α = A* α(℘) + H* θ̈ + a, from the parent's α."""
@@ -52,129 +54,196 @@ class Node:
         return self.M @ alpha + self.b
 
 
-class Ground(Node):
-    """The node that all others hang on. It does not move, and it accelerates against gravity."""
-
-    w: np.ndarray
-    spin: np.ndarray
+class GroundNode(Node):
+    """The node that all others hang on. It accelerates against gravity."""
 
     def __init__(self, gravity: tuple[float, ...]) -> None:
         self.children = []
-        self.w = np.zeros(3)
-        self.spin = np.zeros((3, 3))
-        self.C = Pose.identity()
         self.alpha = np.array([0.0, 0.0, 0.0, *(-g for g in gravity)])
 
 
-class RigidBody(Node):
-    """A rigid body behind a joint, in a frame of its own that may be turned against the body's (`C`: its pose there).
+class OneBody(Node):
+    """A rigid body behind a joint."""
 
-    A is the pose of this frame in the parent's; H the joint's motion subspace, transposed.
+    def __init__(self, parent: Node, body: MovingBody) -> None:
+        self.name, self.parent, self.children = body.joint.name, parent, []
+        self.body, self.dofs = body, body.dofs
+        self.A = body.X if parent.rows == 6 else Seat(body.X, body.on.seat, parent.rows)
+        self.H, self.M = body.S.T, body.M
+        self.armature = np.diag(body.joint.armature)
+
+    @property
+    def a(self) -> np.ndarray:  # type: ignore[override]
+        return self.body.a
+
+    @property
+    def b(self) -> np.ndarray:  # type: ignore[override]
+        return self.body.b
+
+    @property
+    def resistance(self) -> np.ndarray:  # type: ignore[override]
+        return self.body.resistance
+
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        return self.body.accelerate(part(alpha, self.body.on.seat), ddtheta)
+
+    def force(self, alpha: np.ndarray) -> np.ndarray:
+        return self.body.force(alpha)
+
+
+class ClusterNode(Node):
+    """Bodies that loops hold together, behind one cluster joint (Loops Sec. III): v = G ẏ, v̇ = G ÿ + g.
+
+    Rotors that spin about the axis of a body's own hinge are single rows on that body: what they turn more than it does.
     """
 
-    w: np.ndarray
-
-    def __init__(
-        self,
-        parent: Node,
-        joint: PlacedJoint,
-        inertia: Inertia,
-        q: np.ndarray,
-        v: np.ndarray,
-        f_ext: np.ndarray | None,
-    ) -> None:
-        assert isinstance(parent, (Ground, RigidBody))
-        self.name = joint.name
-        self.parent: Ground | RigidBody = parent
-        self.children = []
-        self.dofs = joint.v_slice
-        kind, self.C = joint.kind.straightened()
-        out = self.C.inverse()
-        S = kind.subspace(q)
-        self.A = parent.C.inverse().then(joint.place).then(self.C).then(kind.transform(q))
-        self.H = S.T
-        self.M = out.congruence(inertia)
-        self.armature = np.array(joint.armature)
-        self._f_ext = None if f_ext is None else out.gather(f_ext)
-        # velocities: w of the body, its own joint's (wJ, vJ), and what these do to the acceleration across the joint
-        J = S @ v
-        self._came = self.A.R.T @ parent.w
-        self._wJ, self._vJ, self._rate = J[:3], J[3:], kind.bias(q, v)
-        self.w = self._came + self._wJ
-        self._joint, self._q, self._v = joint, q, v
+    def __init__(self, parent: Node, members: Sequence[MovingBody], dofs: slice, dy: np.ndarray, hosting: bool) -> None:
+        self.name = " + ".join(body.joint.name for body in members)
+        self.parent, self.children, self.dofs = parent, [], dofs
+        hosts = {body: host_of(body, members) for body in members if hosting and body.spins}
+        rotors = {body: host for body, host in hosts.items() if host}
+        self.bodies = [body for body in members if body not in rotors]
+        for seat, body in enumerate(self.bodies):
+            body.seat = seat
+        self.rows = 6 * len(self.bodies) + len(rotors)
+        foot = next(body.on for body in self.bodies if body.on not in self.bodies)
+        self._foot = foot.seat
+        self.A = ClusterWeight(self.bodies, len(rotors), foot.seat, parent.rows)
+        self.M = Blocks([body.M for body in self.bodies], [Spin(host.body.seat, host.k, host.J) for host in rotors.values()])
+        self._N = [host.excess(rotor, lambda body: body.G[0]) for rotor, host in rotors.items()]
+        self._n = [host.excess(rotor, lambda body: body.g[0]) for rotor, host in rotors.items()]
+        self._speed = [N @ dy for N in self._N]
+        armature: Any = sum(body.G.T @ np.diag(body.joint.armature) @ body.G for body in members)
+        self.armature = np.triu(armature) + np.triu(armature, 1).T  # symmetric to the last bit
+        self._members = members
 
     @cached_property
-    def spin(self) -> np.ndarray:
-        """[w][w]; made when it is needed, since what is made early waits in memory."""
-        return skew(self.w) @ skew(self.w)
-
-    @cached_property
-    def _c(self) -> np.ndarray:
-        """What the joint's velocity adds to the acceleration, seen from outside."""
-        turning, moving = cross(self._came, self._wJ), cross(2.0 * self._came + self._wJ, self._vJ)
-        return np.concatenate([turning, moving]) + self._rate
+    def H(self) -> np.ndarray:  # type: ignore[override]
+        S: list[np.ndarray] = []  # Loops Eq. 15
+        for body, below in zip(self.bodies, self.A.below):
+            S.append(body.S if below is None else body.X.scatter(S[below]) + body.S)
+        return np.concatenate([*S, *(np.reshape(N, (1, -1)) for N in self._N)]).T
 
     @cached_property
     def a(self) -> np.ndarray:  # type: ignore[override]
-        carried = self.A.R.T @ (self.parent.spin @ self.A.p)
-        return np.concatenate([self._c[:3], carried + self._c[3:]])
+        found: list[np.ndarray] = []  # Loops Eq. 18
+        for body, below in zip(self.bodies, self.A.below):
+            own = body.a + body.joint_map @ body.g
+            found.append(own if below is None else body.X.scatter(found[below]) + own)
+        return np.concatenate([*found, self._n])
 
     @cached_property
     def b(self) -> np.ndarray:  # type: ignore[override]
-        return self._with_ext(self.M.point_force(np.zeros(3), self.spin))
+        return np.concatenate([*self._twisted([body.b for body in self.bodies]), np.zeros(len(self._N))])
 
-    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
-        W = skew(alpha[:3]) + self.parent.spin
-        carried = np.concatenate([self.A.R.T @ alpha[:3], self.A.R.T @ (alpha[3:] + W @ self.A.p)])
-        return carried + self._c + self.H.T @ ddtheta
-
-    def force(self, alpha: np.ndarray) -> np.ndarray:
-        return self._with_ext(self.M.point_force(alpha[3:], skew(alpha[:3]) + self.spin))
+    def _twisted(self, forces: list[np.ndarray]) -> list[np.ndarray]:
+        """Forces on the bodies, with what turns their rotors' axes: w × the rotor's momentum."""
+        for speed, (seat, k, J) in zip(self._speed, self.M.spins):
+            w = self.bodies[seat].w
+            L = J * (w[k] + speed)
+            i, j = (k + 1) % 3, (k + 2) % 3
+            forces[seat] = plus(plus(forces[seat], i, w[j] * L), j, -(w[i] * L))
+        return forces
 
     @cached_property
     def resistance(self) -> np.ndarray:  # type: ignore[override]
-        return np.array(self._joint.damping) * self._v + np.array(self._joint.stiffness) * self._stretch
+        return sum(body.G.T @ (body.resistance + np.array(body.joint.armature) * body.g) for body in self._members)
 
-    @property
-    def spring_energy(self) -> Any:  # type: ignore[override]
-        return 0.5 * (self._stretch @ (np.array(self._joint.stiffness) * self._stretch))
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        found: list[np.ndarray] = []
+        for body, below in zip(self.bodies, self.A.below):
+            start = part(alpha, self._foot) if below is None else found[below]
+            found.append(body.accelerate(start, body.G @ ddtheta + body.g))
+        return np.concatenate([*found, [N @ ddtheta + n for N, n in zip(self._N, self._n)]])
 
-    @cached_property
-    def _stretch(self) -> np.ndarray:
-        """How far the joint's springs are from rest, (m,)."""
-        if not any(self._joint.stiffness):
-            return np.zeros(self._joint.nv)
-        kind = self._joint.kind
-        return kind.difference(kind.neutral(), self._q) - np.array(self._joint.rest)
-
-    def _with_ext(self, f: np.ndarray) -> np.ndarray:
-        return f if self._f_ext is None else f - self._f_ext
+    def force(self, alpha: np.ndarray) -> np.ndarray:
+        forces = self._twisted([body.force(part(alpha, k)) for k, body in enumerate(self.bodies)])
+        rows = []
+        for r, (seat, k, J) in enumerate(self.M.spins):
+            moment = J * (alpha[6 * seat + k] + alpha[6 * len(self.bodies) + r])
+            forces[seat] = plus(forces[seat], k, moment)
+            rows.append(moment)
+        return np.concatenate([*forces, np.array(rows, dtype=object)])
 
 
 class Nodes:
-    """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6)."""
+    """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
 
-    def __init__(self, model: Model, q: np.ndarray, v: np.ndarray | None = None, f_ext: np.ndarray | None = None) -> None:
-        self.model = model
+    `whole`: every body has six rows in its node, rotors too; otherwise rotors in clusters may be single rows.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        q: np.ndarray,
+        v: np.ndarray | None = None,
+        f_ext: np.ndarray | None = None,
+        *,
+        whole: bool = False,
+    ) -> None:
+        self.model, self.q = model, q
         self.nv = model.nv
-        self.ground = Ground(model.gravity)
+        self.below = Ground()
+        self.ground = GroundNode(model.gravity)
         v = np.zeros(model.nv) if v is None else v
-        self._nodes: list[RigidBody] = []
-        for body, joint in zip(model.bodies, model.joints):
-            parent = self.ground if joint.parent == GROUND else self._nodes[joint.parent]
-            pushed = None if f_ext is None else f_ext[body.index]
-            node = RigidBody(parent, joint, body.inertia, q[joint.q_slice], v[joint.v_slice], pushed)
-            parent.children.append(node)
+        self.bodies: dict[int, MovingBody] = {}
+        self._nodes: list[Node] = []
+        holder: dict[Any, Node] = {self.below: self.ground}
+        self._holder = holder
+        start = 0
+        for cluster in model.clusters:
+            members = []
+            for k in cluster.bodies:
+                joint = model.joints[k]
+                on = self[joint.parent]
+                pushed = None if f_ext is None else f_ext[k]
+                inertia, spins = model.lumped[k]
+                self.bodies[k] = MovingBody(on, joint, inertia, q[joint.q_slice], pushed, spins)
+                members.append(self.bodies[k])
+            dofs = slice(start, start + len(cluster.independent))
+            start = dofs.stop
+            node = self._node(cluster, members, holder, dofs, v[dofs], f_ext is None and not whole)
+            for body in members:
+                holder[body] = node
+            node.parent.children.append(node)
             self._nodes.append(node)
 
-    def __getitem__(self, body: int) -> Ground | RigidBody:
-        """The node of a body, by its index."""
-        return self.ground if body == GROUND else self._nodes[body]
+    def _node(
+        self, cluster: Cluster, members: list[MovingBody], holder: dict[Any, Node], dofs: slice, dy: np.ndarray, host: bool
+    ) -> Node:
+        foot = next(body.on for body in members if body.on not in members)
+        if not cluster.constraints:
+            (body,) = members
+            body.belong(dofs, np.eye(body.joint.nv), np.zeros(body.joint.nv))
+            body.move(dy)
+            return OneBody(holder[foot], body)
+        columns, size = {}, 0
+        for k, body in zip(cluster.bodies, members):
+            columns[k] = slice(size, size + body.joint.nv)
+            size += body.joint.nv
+        motion = Motion(dict(zip(cluster.bodies, members)), columns, size)
+        G, g = embed(motion, cluster.constraints, cluster.rows, cluster.independent, dy)
+        for k, body in zip(cluster.bodies, members):
+            body.belong(dofs, G[columns[k]], g[columns[k]])
+            body.move(G[columns[k]] @ dy)
+        return ClusterNode(holder[foot], members, dofs, dy, host)
 
-    def base_to_tips(self) -> Iterator[RigidBody]:
+    def __getitem__(self, body: int) -> Ground | MovingBody:
+        """A body, by its index."""
+        return self.below if body == GROUND else self.bodies[body]
+
+    def way(self, body: int) -> list[Node]:
+        """The nodes that move a body, base to tip."""
+        found, k = [], self._holder[self[body]]
+        while k is not self.ground:
+            found.append(k)
+            k = k.parent
+        return found[::-1]
+
+    def base_to_tips(self) -> Iterator[Node]:
         """Every node after its parent."""
         return iter(self._nodes)
 
-    def tips_to_base(self) -> Iterator[RigidBody]:
+    def tips_to_base(self) -> Iterator[Node]:
         """Every node after its children."""
         return reversed(self._nodes)

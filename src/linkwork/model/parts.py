@@ -68,6 +68,7 @@ class PlacedJoint:
     stiffness: tuple[float, ...] = ()
     rest: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
+    independent: bool | None = None  # in a loop: whether its velocities shall be independent; None leaves the choice open
 
     @property
     def nq(self) -> int:

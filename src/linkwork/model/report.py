@@ -18,6 +18,7 @@ def report(model: Model) -> str:
         "",
         *_table(model, names),
     ]
+    lines += _clusters(model)
     held = [f for f in model.frames if f.body == GROUND or f.name != model.bodies[f.body].name]
     if held:
         lines += ["", f"{count(len(held), 'frame')} besides those of the bodies:"]
@@ -27,6 +28,29 @@ def report(model: Model) -> str:
     unusual = [*unusual_parts(model), *model.notes]
     lines += ["", "unusual:" if unusual else "nothing unusual", *(f"  {line}" for line in unusual)]
     return "\n".join(map(plain, lines))
+
+
+def _clusters(model: Model) -> list[str]:
+    """What loops and couplings do to the bodies."""
+    looped = [cluster for cluster in model.clusters if cluster.constraints]
+    if not looped:
+        return []
+    lines = ["", f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:"]
+    for cluster in looped:
+        joints = [model.joints[k] for k in cluster.bodies]
+        names = [name for joint in joints for name in joint.v_names]
+        lines += _wrapped("  bodies ", [model.bodies[k].name for k in cluster.bodies])
+        lines += _wrapped("    held by ", [f"{c.name} ({type(c).__name__.lower()})" for c in cluster.constraints])
+        spare = cluster.count - len(cluster.rows)
+        told = f", of which {spare} follow from the others and are dropped" if spare else ""
+        lines.append(
+            f"    {count(cluster.count, 'equation')}{told}; {len(names)} velocities, {len(cluster.independent)} independent"
+        )
+        lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
+    rotors = [model.bodies[k].name for k, (_, spins) in enumerate(model.lumped) if spins]
+    if rotors:
+        lines += _wrapped(f"  {count(len(rotors), 'rotor')}, round about the axis they spin on: ", rotors)
+    return lines
 
 
 def unusual_parts(model: Model) -> list[str]:
@@ -51,7 +75,8 @@ def unusual_parts(model: Model) -> list[str]:
 
 
 def _table(model: Model, names: list[str]) -> list[str]:
-    head = ("", "joint", "kind", "parent", "body", "mass [kg]", "q", "v", "in it")
+    v = "tree v" if model.constraints else "v"
+    head = ("", "joint", "kind", "parent", "body", "mass [kg]", "q", v, "in it")
     rows = [head]
     for joint, body in zip(model.joints, model.bodies):
         parent = WORLD if joint.parent == GROUND else names[joint.parent]

@@ -68,7 +68,11 @@ class Inertia:
         moment = [W[i] @ J[:, j] - W[j] @ J[:, i] for i, j in ((2, 1), (0, 2), (1, 0))]
         return np.concatenate([moment + cross(h, a), self.mass * a + W @ h])
 
-    def without(self, G: np.ndarray, U: np.ndarray, gone: Sequence[int] = ()) -> Inertia:
+    def turning_force(self, alpha: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """`point_force` of a body without mass, by Euler's equation: A ẇ + w × A w."""
+        return np.concatenate([self.A @ alpha + cross(w, self.A @ w), np.zeros(3)])
+
+    def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> Inertia:
         """I - G Uᵀ, which is symmetric: what is felt behind a joint that moves freely. G and U are (6, m).
 
         Rows and columns `gone` are known to vanish, and become zeros of the structure.

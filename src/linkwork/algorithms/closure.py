@@ -1,0 +1,139 @@
+"""Closing loops: the nearest state with the same independent coordinates, by Newton's method (Loops Eq. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.inverse_dynamics import inverse_dynamics
+from linkwork.errors import ModelError
+from linkwork.ir.functions import absolute, loop, maximum, minimum, where
+from linkwork.model.clusters import Cluster
+from linkwork.model.embedding import all_equations, cluster_motion, error, turned_over
+from linkwork.model.loops import Coupling
+from linkwork.model.model import Model
+from linkwork.model.nodes import Nodes
+from linkwork.spatial import Factor
+from linkwork.spatial.solve import solve
+
+STEPS = 30
+LARGEST_STEP = 0.5  # [rad or m]
+CLOSED = 1e-13  # largest error that needs no further step
+
+
+def close_loops(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
+    """q with all loops closed, its independent coordinates as they were, and the largest error that is left."""
+    q = np.array(q, dtype=object)
+    left: Any = 0.0
+    for cluster in model.clusters:
+        if cluster.constraints:
+            places = np.concatenate([np.arange(model.nq)[model.joints[k].q_slice] for k in cluster.bodies])
+            q[places] = _closed(model, cluster, q[places])
+            motion = _motion(model, cluster, q[places])
+            for constraint in cluster.constraints:
+                for e in error(motion, constraint):
+                    left = where(absolute(e) < np.inf, maximum(absolute(e), left), np.inf)  # NaN is not closed
+                for x in turned_over(motion, constraint):
+                    left = maximum(x, left)
+    return q, left
+
+
+def _closed(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
+    def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
+        motion = _motion(model, cluster, q)
+        phi = np.concatenate([error(motion, c) for c in cluster.constraints])[list(cluster.rows)]
+        K = all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
+        dependent = [c for c in range(motion.size) if c not in cluster.independent]
+        move: Any = np.zeros(motion.size, dtype=object)
+        move[dependent] = -solve(K[:, dependent], phi)
+        worst: Any = 0.0
+        for m, e in zip(move[dependent], phi):
+            worst = maximum(maximum(absolute(m), worst), absolute(e))
+        move = move * minimum(LARGEST_STEP / maximum(worst, 1e-300), 1.0) if not linear else move
+        out, place = [], 0
+        for k in cluster.bodies:
+            joint = model.joints[k]
+            out.append(joint.kind.integrate(q[place : place + joint.nq], move[motion.columns[k]]))
+            place += joint.nq
+        return np.concatenate(out), worst > CLOSED
+
+    linear = all(isinstance(c, Coupling) for c in cluster.constraints)
+    return step(q)[0] if linear else loop(step, q, limit=STEPS)
+
+
+def _motion(model: Model, cluster: Cluster, q: np.ndarray) -> Any:
+    whole = np.zeros(model.nq, dtype=object)
+    whole[np.concatenate([np.arange(model.nq)[model.joints[k].q_slice] for k in cluster.bodies])] = q
+    return cluster_motion(model, cluster.bodies, whole)
+
+
+def spanning_velocity(nodes: Nodes) -> np.ndarray:
+    """G ẏ of all joints, (nv_spanning,)."""
+    return _spread(nodes, lambda body: body.v)
+
+
+def spanning_acceleration(nodes: Nodes, ddy: np.ndarray) -> np.ndarray:
+    """G ÿ + g of all joints, (nv_spanning,)."""
+    return _spread(nodes, lambda body: body.G @ ddy[body.dofs] + body.g)
+
+
+def independent_force(nodes: Nodes, tau: np.ndarray) -> np.ndarray:
+    """Gᵀ tau: what forces in all joints, (nv_spanning,), do to the independent velocities, (nv,)."""
+    total: Any = np.zeros(nodes.nv, dtype=object)
+    for body in nodes.bodies.values():
+        total[body.dofs] = total[body.dofs] + body.G.T @ tau[body.joint.v_slice]
+    return total
+
+
+def actuator_force(nodes: Nodes, tau: np.ndarray, actuators: Sequence[int]) -> np.ndarray:
+    """The forces of actuators, at these velocities of the spanning tree, that do what tau does, (actuators,).
+
+    In each cluster Wᵀ x = tau with W the actuators' rows of G (Loops footnotes 3 and 5). Where there are more than needed, the
+    x of least length is taken: the least actuator torque of Lie Sec. 3.1.
+    """
+    out: Any = np.zeros(len(actuators), dtype=object)
+    places = {c: k for k, c in enumerate(actuators)}
+    groups: dict[int, list[tuple[int, np.ndarray]]] = {}
+    for body in nodes.bodies.values():
+        for row, c in enumerate(range(body.joint.v_slice.start, body.joint.v_slice.stop)):
+            if c in places:
+                groups.setdefault(body.dofs.start, []).append((places[c], body.G[row]))
+    for node in nodes.base_to_tips():
+        rows = groups.get(node.dofs.start, [])
+        W = np.array([G for _, G in rows], dtype=object).reshape(len(rows), -1)
+        m = node.dofs.stop - node.dofs.start
+        if len(rows) < m:
+            raise ModelError(f"{node.name!r} has {m} independent velocities but {len(rows)} actuators: it is under-actuated")
+        own = tau[node.dofs]
+        out[[k for k, _ in rows]] = solve(W.T, own) if len(rows) == m else W @ Factor(W.T @ W).solve(own)
+    return out
+
+
+def loop_forces(nodes: Nodes, ddy: np.ndarray) -> np.ndarray:
+    """λ of all clusters' equations that are kept, one cluster after the other: M v̇ + c = τ + Kᵀ λ on the spanning tree.
+
+    With τ in the independent joints alone, the dependent rows of this decide λ (Loops Eq. 1 and 2).
+    """
+    model, found = nodes.model, [np.zeros(0)]
+    if not model.constraints:
+        return found[0]
+    tree = replace(model, constraints=(), kernels={})
+    tau = inverse_dynamics(Nodes(tree, nodes.q, spanning_velocity(nodes)), spanning_acceleration(nodes, ddy))
+    for cluster in model.clusters:
+        if cluster.constraints:
+            motion = cluster_motion(model, cluster.bodies, nodes.q)
+            K = all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
+            own = np.concatenate([np.arange(model.nv_spanning)[model.joints[k].v_slice] for k in cluster.bodies])
+            dependent = [c for c in range(motion.size) if c not in cluster.independent]
+            found.append(solve(K[:, dependent].T, tau[own[dependent]]))
+    return np.concatenate(found)
+
+
+def _spread(nodes: Nodes, of: Any) -> np.ndarray:
+    out: Any = np.zeros(nodes.model.nv_spanning, dtype=object)
+    for body in nodes.bodies.values():
+        out[body.joint.v_slice] = of(body)
+    return out

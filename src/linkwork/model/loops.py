@@ -1,0 +1,52 @@
+"""What closes loops: loop joints between bodies that the tree holds already, and couplings between joints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from linkwork.joints import Joint
+from linkwork.spatial import Pose
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a loop joint takes hold of a body: its frame there."""
+
+    body: int  # index of a body, or GROUND
+    place: Pose
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A joint of some kind that holds `successor` on `predecessor`, which the tree's joints hold already."""
+
+    name: str
+    kind: Joint
+    predecessor: End
+    successor: End
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Σ coefficient * coordinate = offset over joints of the spanning tree: gears, belts, mimics, differentials.
+
+    `terms` are (index of the joint, its component, coefficient).
+    """
+
+    name: str
+    terms: tuple[tuple[int, int, float], ...]
+    offset: float
+
+
+@dataclass(frozen=True)
+class Closure:
+    """φ(q) = 0 for a function of some joints' coordinates, one after the other, over numbers or symbols."""
+
+    name: str
+    joints: tuple[int, ...]
+    function: Callable[[Any], Any]
+
+
+Constraint = Loop | Coupling | Closure

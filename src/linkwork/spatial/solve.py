@@ -1,0 +1,59 @@
+"""Small square systems over numbers or symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.ir.functions import absolute, where
+from linkwork.ir.symbol import Symbol
+from linkwork.spatial.factor import is_zero
+
+
+def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """x of A x = b, for a small regular A, (n, n), and b of shape (n,) or (n, m).
+
+    Up to two rows by the adjugate, which needs no pivot; more by elimination with pivots that are chosen when it runs.
+    """
+    n = len(A)
+    if n == 0:
+        return np.array(b, dtype=object)
+    if n == 1:
+        return np.array(b, dtype=object) * (1.0 / A[0, 0])
+    if n == 2:
+        d = 1.0 / (A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0])
+        return np.array([(A[1, 1] * b[0] - A[0, 1] * b[1]) * d, (A[0, 0] * b[1] - A[1, 0] * b[0]) * d])
+    A, x = np.array(A, dtype=object), np.array(b, dtype=object)
+    for k in range(n):
+        for i in range(k + 1, n):  # the largest entry comes to the pivot
+            if is_zero(A[i, k]):
+                continue
+            larger = _size(A[i, k]) > _size(A[k, k])
+            for rows in (A, x):
+                upper, lower = np.array(rows[k]), np.array(rows[i])
+                rows[k], rows[i] = _chosen(larger, lower, upper), _chosen(larger, upper, lower)
+        inverse = 1.0 / A[k, k]
+        for i in range(k + 1, n):
+            factor = A[i, k] * inverse
+            A[i, k + 1 :] = A[i, k + 1 :] - factor * A[k, k + 1 :]
+            x[i] = x[i] - factor * x[k]
+        A[k, k] = inverse
+    for k in reversed(range(n)):
+        for j in range(k + 1, n):
+            x[k] = x[k] - A[k, j] * x[j]
+        x[k] = x[k] * A[k, k]
+    return x
+
+
+def _size(x: Any) -> Any:
+    return absolute(x) if isinstance(x, Symbol) else abs(float(x))
+
+
+def _chosen(condition: Any, a: np.ndarray, b: np.ndarray) -> Any:
+    if isinstance(condition, (bool, np.bool_)):
+        return a if condition else b
+    out = np.empty(np.shape(a), dtype=object)
+    for k in np.ndindex(out.shape):
+        out[k] = where(condition, a[k], b[k])
+    return out if out.shape else out[()]
