@@ -1,17 +1,59 @@
-"""Mechanisms that ship with linkwork. Their figures are its own: sensible ones, of no robot that can be bought.
+"""Mechanisms that ship with linkwork.
 
-`arm`, `quadruped` and `humanoid` are robots, `chain` and `binary_tree` mechanisms of any size. Each call with the same
-arguments gives the same model, so what was compiled for it is found again.
+`arm`, `quadruped` and `humanoid` are robots with figures of linkwork's own: sensible ones, of no robot that can be bought.
+`mini_cheetah`, `mit_humanoid`, `mit_humanoid_leg`, `tello` and `jvrc1` are robots that exist, with the rotors of their motors:
+exact, or `approximate`. `four_bar`, `six_bar`, `planar_leg_linkage`, `five_bar`, `slider_crank`, `watt`, `bricard`, `delta` and
+`stewart` are mechanisms with loops. `chain`, `binary_tree`, `link_rotor_chain`, `belt_chain`, `four_bar_chain`,
+`transmission_loop` and `connecting_rod_loop` can be of any size. Each call with the same arguments gives the same model, so
+what was compiled for it is found again.
 """
 
 from linkwork.robots.arm import arm
 from linkwork.robots.chains import binary_tree, chain
 from linkwork.robots.humanoid import humanoid
+from linkwork.robots.jvrc1 import jvrc1
+from linkwork.robots.linkages import bricard, five_bar, four_bar, planar_leg_linkage, six_bar, slider_crank, watt
+from linkwork.robots.loop_chains import belt_chain, connecting_rod_loop, four_bar_chain, link_rotor_chain, transmission_loop
+from linkwork.robots.mini_cheetah import mini_cheetah
+from linkwork.robots.mit_humanoid import mit_humanoid, mit_humanoid_leg
+from linkwork.robots.parallel import delta, stewart
 from linkwork.robots.quadruped import quadruped
+from linkwork.robots.tello import tello
 
-__all__ = ["arm", "binary_tree", "chain", "humanoid", "names", "quadruped"]
+__all__ = [
+    "arm",
+    "belt_chain",
+    "binary_tree",
+    "bricard",
+    "chain",
+    "connecting_rod_loop",
+    "delta",
+    "five_bar",
+    "four_bar",
+    "four_bar_chain",
+    "humanoid",
+    "jvrc1",
+    "link_rotor_chain",
+    "mini_cheetah",
+    "mit_humanoid",
+    "mit_humanoid_leg",
+    "names",
+    "planar_leg_linkage",
+    "quadruped",
+    "six_bar",
+    "slider_crank",
+    "stewart",
+    "tello",
+    "transmission_loop",
+    "watt",
+]
+
+_NAMES = (
+    "arm", "quadruped", "humanoid", "mini_cheetah", "mit_humanoid", "mit_humanoid_leg", "tello", "jvrc1", "four_bar", "six_bar",
+    "planar_leg_linkage", "five_bar", "slider_crank", "watt", "bricard", "delta", "stewart",
+)  # fmt: skip
 
 
 def names() -> tuple[str, ...]:
     """The robots: functions of this module that need no arguments."""
-    return ("arm", "quadruped", "humanoid")
+    return _NAMES

@@ -1,0 +1,180 @@
+"""Planar linkages: bars on hinges, all of whose axes are parallel. Closed in space, they have more equations than they need."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import atan2, hypot
+from typing import Any
+
+import numpy as np
+
+from linkwork.joints import Joint, Prismatic, Revolute
+from linkwork.model import WORLD, Model, ModelBuilder
+from linkwork.robots.solids import ORIGIN, Point, box
+from linkwork.spatial import Pose
+
+UP = Revolute((0.0, 0.0, 1.0))
+ACROSS = Revolute((0.0, 1.0, 0.0))  # of linkages that stand upright, in the plane of x and z
+
+BAR: dict[str, Any] = {
+    "mass": 3.3,
+    "inertia": (0.011253, 0.036203, 0.042673),
+}  # of four_bar and six_bar; its centre is on the hinge
+
+
+@cache
+def four_bar() -> Model:
+    """A four-bar linkage lying in the plane of x and y: bars of 0.5, 1.0 and 0.5 m on a frame of 1.0 m; nv = 1.
+
+    It is a parallelogram, which can be folded flat, and there it can turn into a crossed one: at zero it is flat.
+    """
+    builder = ModelBuilder("four_bar")
+    rows = [("link1", WORLD, 0.0, True), ("link2", "link1", 0.5, False), ("link3", WORLD, 1.0, False)]
+    for k, (link, on, x, independent) in enumerate(rows, 1):
+        builder.add_body(link, **BAR)
+        builder.add_joint(f"joint{k}", UP, parent=on, child=link, xyz=(x, 0.0, 0.0), independent=independent)
+    ends: dict[str, Any] = {"xyz": (1.0, 0.0, 0.0), "successor_xyz": (0.5, 0.0, 0.0)}
+    return builder.add_loop("loop1", UP, predecessor="link2", successor="link3", **ends).build()
+
+
+@cache
+def six_bar() -> Model:
+    """A ring of five bars and the frame, lying in the plane of x and y; nv = 3."""
+    builder = ModelBuilder("six_bar")
+    rows = [
+        ("link1", WORLD, 0.0),
+        ("link2", "link1", 0.1),
+        ("link3", "link2", 0.2),
+        ("link4", WORLD, 0.0),
+        ("link5", "link4", 0.4),
+    ]
+    for k, (link, on, x) in enumerate(rows, 1):
+        builder.add_body(link, **BAR)
+        builder.add_joint(f"joint{k}", UP, parent=on, child=link, xyz=(x, 0.0, 0.0), independent=k < 4)
+    ends: dict[str, Any] = {"xyz": (0.3, 0.0, 0.0), "successor_xyz": (0.5, 0.0, 0.0)}
+    return builder.add_loop("constraint1", UP, predecessor="link3", successor="link5", **ends).build()
+
+
+@cache
+def planar_leg_linkage() -> Model:
+    """A leg whose shank is moved by a four-bar linkage from a motor at the hip, in the plane of x and y; nv = 2.
+
+    Its figures have moments of inertia about z only: no real body is so flat, and the report says it.
+    """
+    builder = ModelBuilder("planar_leg_linkage")
+    rows = [  # joint, parent, link, where, independent, mass, centre, moment about z
+        ("base_to_thigh", WORLD, "thigh", 0.0, None, 0.23, 0.0364, 4.5389e-5),
+        ("thigh_to_driver", "thigh", "shank_driver", 0.011, True, 0.004, 0.048, 3.257e-6),
+        ("thigh_to_support", "thigh", "shank_support", 0.042, False, 0.225, 0.04, 2.2918e-5),
+        ("driver_to_foot", "shank_driver", "foot", 0.096, False, 0.017, 0.0635, 2.2176e-5),
+    ]
+    for joint, on, link, x, independent, mass, center, moment in rows:
+        builder.add_body(link, mass=mass, center=(center, 0.0, 0.0), inertia=(0.0, 0.0, moment), check=False)
+        builder.add_joint(joint, UP, parent=on, child=link, xyz=(x, 0.0, 0.0), independent=independent)
+    ends: dict[str, Any] = {"xyz": (0.031, 0.0, 0.0), "successor_xyz": (0.096, 0.0, 0.0)}
+    return builder.add_loop("linkage", UP, predecessor="foot", successor="shank_support", **ends).build()
+
+
+class Upright:
+    """Puts together a linkage in the plane of x and z from where its hinges are when all joints are at zero."""
+
+    def __init__(self, name: str) -> None:
+        self.builder = ModelBuilder(name)
+        self.frames: dict[str, tuple[float, float, float]] = {WORLD: (0.0, 0.0, 0.0)}  # x, z and angle of each link
+
+    def place(self, link: str, x: float, z: float, angle: float | None = None) -> Pose:
+        """A point at x and z, in the frame of a link; turned as that link or, seen from the world, by an angle."""
+        at, up, turn = self.frames[link]
+        back = Pose.placed((at, 0.0, up), (0.0, turn, 0.0)).inverse()
+        return back.then(Pose.placed((x, 0.0, z), (0.0, turn if angle is None else angle, 0.0)))
+
+    def bar(
+        self, name: str, on: str, start: tuple[float, float], end: tuple[float, float], *,
+        mass: float, independent: bool | None = None, kind: Joint = ACROSS,
+    ) -> None:  # fmt: skip
+        """A straight bar from a hinge on another link to a point. Its x axis points along it."""
+        dx, dz = end[0] - start[0], end[1] - start[1]
+        angle, length = -atan2(dz, dx), hypot(dx, dz)
+        self.builder.add_body(name, **box(mass, (length, 0.02, 0.03), at=(0.5 * length, 0.0, 0.0)).figures())
+        place = self.place(on, *start, angle)
+        self.builder.add_joint(f"{name}_joint", kind, parent=on, child=name, place=place, independent=independent)
+        self.frames[name] = (*start, angle)
+
+    def close(self, name: str, one: str, other: str, x: float, z: float) -> None:
+        """A hinge between two links, at a point."""
+        places: dict[str, Any] = {"place": self.place(one, x, z, 0.0), "successor_place": self.place(other, x, z, 0.0)}
+        self.builder.add_loop(name, ACROSS, predecessor=one, successor=other, **places)
+
+
+@cache
+def five_bar() -> Model:
+    """A five-bar linkage upright in the plane of x and z: two arms, moved at the frame, that share their tip; nv = 2.
+
+    The frame `tip` is on the hinge that they share. At zero it hangs 0.40 m below the frame's middle.
+    """
+    linkage = Upright("five_bar")
+    for side, x in (("left", -0.1), ("right", 0.1)):
+        elbow = (2.0 * x, -0.18)
+        linkage.bar(f"{side}_upper", WORLD, (x, 0.0), elbow, mass=0.4, independent=True)
+        linkage.bar(f"{side}_lower", f"{side}_upper", elbow, (0.0, -0.4), mass=0.3, independent=False)
+    linkage.close("tip_joint", "left_lower", "right_lower", 0.0, -0.4)
+    return linkage.builder.add_frame("tip", body="left_lower", place=linkage.place("left_lower", 0.0, -0.4)).build()
+
+
+@cache
+def slider_crank() -> Model:
+    """A crank of 0.1 m, a rod of 0.3 m and a slider along x, in the plane of x and z; nv = 1.
+
+    The crank turns all round. At zero it points along x, with the slider farthest out.
+    """
+    linkage = Upright("slider_crank")
+    linkage.bar("crank", WORLD, (0.0, 0.0), (0.1, 0.0), mass=0.5, independent=True)
+    linkage.bar("rod", "crank", (0.1, 0.0), (0.4, 0.0), mass=0.6, independent=False)
+    builder = linkage.builder.add_body("slider", **box(0.8, (0.08, 0.06, 0.05)).figures())
+    slide = Prismatic((1.0, 0.0, 0.0))
+    builder.add_joint("slider_joint", slide, parent=WORLD, child="slider", xyz=(0.4, 0.0, 0.0), independent=False)
+    linkage.frames["slider"] = (0.4, 0.0, 0.0)
+    linkage.close("pin", "rod", "slider", 0.4, 0.0)
+    return builder.build()
+
+
+@cache
+def watt() -> Model:
+    """A Watt linkage of six bars, in the plane of x and z: two four-bar linkages that share a rocker, in one cluster; nv = 1.
+
+    The crank turns all round.
+    """
+    linkage = Upright("watt")
+    linkage.bar("crank", WORLD, (0.0, 0.0), (0.0, 0.08), mass=0.3, independent=True)
+    linkage.bar("coupler", "crank", (0.0, 0.08), (0.3, 0.2), mass=0.5, independent=False)
+    linkage.bar("rocker", WORLD, (0.3, 0.0), (0.3, 0.2), mass=0.5, independent=False)
+    linkage.close("first", "coupler", "rocker", 0.3, 0.2)
+    linkage.bar("second_coupler", "rocker", (0.34, 0.1), (0.64, 0.22), mass=0.5, independent=False)
+    linkage.bar("output", WORLD, (0.6, 0.0), (0.64, 0.22), mass=0.4, independent=False)
+    linkage.close("second", "second_coupler", "output", 0.64, 0.22)
+    return linkage.builder.build()
+
+
+@cache
+def bricard() -> Model:
+    """A Bricard linkage: six bars of 0.3 m in a ring, each hinge at right angles to the next; nv = 1.
+
+    By the count of its equations it could not move: a ring of six hinges in space has no freedom. At zero its bars are six
+    edges of a cube, one of which stands still, along x. The first hinge is the independent one: it reaches a dead point at
+    0.52 rad, beyond which nothing closes.
+    """
+    L = 0.3
+    edges: list[Point] = [(L, 0, 0), (0, L, 0), (0, 0, L), (-L, 0, 0), (0, -L, 0), (0, 0, -L)]
+    hinges: list[Point] = [(0, 0, 1), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0), (0, 1, 0)]  # where each edge ends
+    builder, below = ModelBuilder("bricard").add_frame("bar_0", body=WORLD), WORLD
+    for k in range(1, 6):
+        edge = np.array(edges[k])
+        figures = box(0.3, tuple(np.maximum(np.abs(edge), 0.02).tolist()), at=tuple((0.5 * edge).tolist())).figures()
+        builder.add_body(f"bar_{k}", **figures)
+        builder.add_joint(
+            f"hinge_{k}", Revolute(hinges[k - 1]), parent=below, child=f"bar_{k}", xyz=edges[k - 1],
+            lower=-0.4, upper=0.4, independent=k == 1,
+        )  # fmt: skip
+        below = f"bar_{k}"
+    ends: dict[str, Any] = {"xyz": edges[5], "successor_xyz": ORIGIN}
+    return builder.add_loop("hinge_6", Revolute(hinges[5]), predecessor=below, successor=WORLD, **ends).build()

@@ -1,0 +1,52 @@
+"""Mini Cheetah, a walking robot with four legs, with the rotors of its motors."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import pi
+
+from linkwork.model import Model
+from linkwork.robots.geared import Link, Rotor, assemble, exactness, measured, spinning
+from linkwork.robots.solids import ORIGIN
+
+BODY = "Floating Base"
+BASE = ("base_to_floating_base", BODY, measured(3.3, ORIGIN, (0.011253, 0.036203, 0.042673)))
+ROTOR = (0.055, 6.3e-5, 3.3e-5)  # mass [kg], moments of inertia about the axis and across it [kg m²]
+BACKWARDS = (0.0, 0.0, pi)
+
+
+def leg(name: str, end: float, side: float) -> list[Link]:
+    """A leg at one end of the trunk (1 front, -1 rear), on one side (1 left, -1 right)."""
+    abad, hip, knee = (f"{name}_{part}" for part in ("abad", "hip", "knee"))
+    return [
+        Link(f"torso_to_{abad}_j", BODY, f"{abad}_link", (0.19 * end, 0.049 * side, 0.0), "x",
+             measured(0.54, (0.0, 0.036, 0.0), (0.000381, 5.8e-5, 4.5e-7, 0.00056, 9.5e-7, 0.000444), side)),
+        Rotor(f"torso_to_{abad}_rotor_j", BODY, f"{abad}_rotor", (0.125 * end, 0.049 * side, 0.0), "x",
+              spinning(*ROTOR, "x"), independent=False, gear=6.0, drives=f"{abad}_link"),
+        Link(f"{abad}_to_hip_j", f"{abad}_link", f"{hip}_link", (0.0, 0.062 * side, 0.0), "y",
+             measured(0.634, (0.0, 0.016, -0.02), (0.001983, 0.000245, 1.3e-5, 0.002103, 1.5e-6, 0.000408), side), BACKWARDS),
+        Rotor(f"{abad}_to_hip_rotor_j", f"{abad}_link", f"{hip}_rotor", (0.0, 0.04 * side, 0.0), "y",
+              spinning(*ROTOR, "y"), BACKWARDS, independent=False, gear=6.0, drives=f"{hip}_link"),
+        Link(f"{hip}_to_knee_j", f"{hip}_link", f"{knee}_link", (0.0, 0.0, -0.209), "y",
+             measured(0.064, (0.0, 0.0, -0.061), (6e-6, 0.000248, 0.000245))),
+        Rotor(f"{hip}_to_knee_rotor_j", f"{hip}_link", f"{knee}_rotor", ORIGIN, "y",
+              spinning(*ROTOR, "y"), independent=False, gear=9.33, drives=f"{knee}_link"),
+    ]  # fmt: skip
+
+
+LEGS = {"FR": (1.0, -1.0), "FL": (1.0, 1.0), "HR": (-1.0, -1.0), "HL": (-1.0, 1.0)}
+
+
+def mini_cheetah(approximate: bool | str = False) -> Model:
+    """Mini Cheetah, free to move: four legs of three joints, each with its rotor; 25 bodies in 13 clusters, nv = 18.
+
+    `approximate` leaves the rotors out, with their mass: "ignored" adds nothing for them, "diagonal" (or True) and "block"
+    add to each joint what its rotor weighs there; both are the same here, where each rotor turns with one joint.
+    """
+    return _mini_cheetah(exactness(approximate))
+
+
+@cache
+def _mini_cheetah(how: str) -> Model:
+    parts = [part for name, (end, side) in LEGS.items() for part in leg(name, end, side)]
+    return assemble("mini_cheetah", BASE, parts, how=how)
