@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 Run = Callable[[argparse.Namespace], int]
 
 
+def bench(parser: argparse.ArgumentParser) -> Run:
+    """Measure: `loops` repeats the benchmarks of the paper on mechanisms with loops, as tables, CSV files and pictures."""
+    parser.add_argument("what", choices=("loops",), help="what to measure")
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
+    parser.add_argument("--quick", action="store_true", help="small mechanisms only, in seconds")
+
+    def run(args: argparse.Namespace) -> int:
+        from linkwork.bench.loops import run as run_loops
+
+        return run_loops(Path(args.out), quick=args.quick)
+
+    return run
+
+
 def cache(parser: argparse.ArgumentParser) -> Run:
     """Show, check or clear the cache of compiled kernels."""
     actions = {"show": _cache_show, "verify": _cache_verify, "clear": _cache_clear, "path": _cache_path}
@@ -57,6 +71,7 @@ def info(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the root link of a file stands (fixed)")
     parser.add_argument("--strict", action="store_true", help="refuse inertias that no body can have")
     parser.add_argument("--operations", action="store_true", help="count the operations of its dynamics too")
+    parser.add_argument("--graph", metavar="FILE", help="draw bodies, joints, loops and clusters into an SVG file")
 
     def run(args: argparse.Namespace) -> int:
         import linkwork as lw
@@ -64,6 +79,11 @@ def info(parser: argparse.ArgumentParser) -> Run:
         shipped = args.robot in lw.robots.names()
         model = getattr(lw.robots, args.robot)() if shipped else lw.load(args.robot, base=args.base, strict=args.strict)
         print(model.report())
+        if args.graph:
+            from linkwork.view import draw_graph
+
+            draw_graph(model, args.graph)
+            print(f"\nThe graph is in {plain(args.graph)}.")
         if args.operations and model.nv:
             print("\noperations")
             for function in (lw.inverse_dynamics, lw.mass_matrix, lw.forward_dynamics):
@@ -80,7 +100,7 @@ def _robots() -> ModuleType:
     return robots
 
 
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (cache, demo, info)
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (bench, cache, demo, info)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,99 @@
+"""Operations and times of functions of a model, states to time them on, and what they were measured on."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.ir.program import Program
+from linkwork.model import Model
+from linkwork.passes import lower
+from linkwork.passes.count import count_operations
+from linkwork.per_model import ModelFunction
+from linkwork.runtime.compiler import OPTIMISED, compile_objects
+from linkwork.runtime.kernel import Kernel
+from linkwork.runtime.threads import using_threads
+from linkwork.targets.cpu import host
+from linkwork.version import __version__
+
+ROWS = 4096  # of a batch
+ONE_BY_ONE = 256  # states that are walked over where one state is timed
+
+
+class Cost(NamedTuple):
+    """Operations, and ns for one state alone and for one of a batch; None where it was not timed."""
+
+    operations: int
+    one: float | None = None
+    batch: float | None = None
+
+
+def cost(function: ModelFunction, model: Model, *, turns: int, most: int, **options: Any) -> Cost:
+    """What a function of a model costs; timed where it has at most so many operations, the best of so many turns."""
+    program = function.program(model, **options)
+    operations = count_operations(program)["total"]
+    if operations > most or not turns:
+        return Cost(operations)
+    return Cost(operations, *_times(program, model, turns))
+
+
+def operations(function: ModelFunction, model: Model, **options: Any) -> int:
+    """How many operations a function of a model needs."""
+    return count_operations(function.program(model, **options))["total"]
+
+
+def _times(program: Program, model: Model, turns: int) -> tuple[float, float]:
+    """ns for one state, one after the other without lanes, and for one of a batch in lanes; on one thread, without Python."""
+    lowered = lower(program)
+    calls: list[tuple[Callable[[], Any], int]] = []
+    for lanes, rows in ((1, ONE_BY_ONE), (host().lanes("float64"), ROWS)):
+        kernel = Kernel(lowered.name, lowered.dtype, lowered.inputs, lowered.outputs, len(lowered))
+        objects = compile_objects(lowered, host(), level=OPTIMISED, lanes=lanes)
+        assert objects is not None
+        kernel._install(objects, tier=2, lanes=lanes)
+        calls.append((_call(kernel, model, rows), rows))
+    best = [float("inf")] * len(calls)
+    with using_threads(1):
+        for _ in range(turns):
+            for k, (call, rows) in enumerate(calls):
+                call()
+                for _ in range(3):
+                    start = time.perf_counter()
+                    call()
+                    best[k] = min(best[k], 1e9 * (time.perf_counter() - start) / rows)
+    return best[0], best[1]
+
+
+def _call(kernel: Kernel, model: Model, rows: int) -> Callable[[], Any]:
+    some = states(model)
+    given = {name: np.tile(x, (rows // len(x), 1)) for name, x in some.items()}
+    full = len(given["v"][0]) == kernel.inputs[1].shape[0]
+    rng = np.random.default_rng(0)
+    inputs = [
+        given[a.name] if full or a.name == "q" else rng.normal(size=(rows, *a.shape))  # of all joints
+        for a in kernel.inputs
+    ]
+    outputs = tuple(np.zeros((rows, *a.shape)) for a in kernel.outputs)
+    return lambda: kernel.ufunc(*inputs, out=outputs)
+
+
+@lru_cache(maxsize=4)
+def states(model: Model, count: int = 4) -> dict[str, np.ndarray]:
+    """A few random states with all loops closed: q, v and tau, one in each row."""
+    rng = np.random.default_rng(1)
+    q, v = map(np.array, zip(*(model.random_state(rng) for _ in range(count))))
+    return {"q": q, "v": v, "tau": rng.normal(size=v.shape)}
+
+
+def machine() -> str:
+    """What all was measured on, and when."""
+    return (
+        f"linkwork {__version__}, Python {platform.python_version()}, {platform.system()} on {host().cpu}, "
+        f"{host().lanes('float64')} lanes of float64, one thread, {datetime.date.today().isoformat()}"
+    )
