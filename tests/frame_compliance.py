@@ -8,7 +8,7 @@ import numpy as np
 
 import linkwork as lw
 from linkwork.algorithms.articulated import Hinges
-from linkwork.algorithms.kinematics import chain, on_node
+from linkwork.algorithms.kinematics import on_node
 from linkwork.algorithms.mass_matrix import mirrored
 from linkwork.model import Frame, Node, Nodes
 
@@ -25,13 +25,14 @@ def frame_compliance(nodes: Nodes, frame: Frame) -> np.ndarray:
         return X - hinges[k].H.T @ (hinges[k].G.T @ X)
 
     Omega: Any = np.zeros((6, 6))
-    for k in chain(nodes, frame):  # Ω(k) = ψ* Ω(℘) ψ + H* D⁻¹ H
+    for k in nodes.way(frame.body):  # Ω(k) = ψ* Ω(℘) ψ + H* D⁻¹ H
         Omega = mirrored(psi_star(k, psi_star(k, Omega).T) + hinges[k].H.T @ hinges[k].D.solve(hinges[k].H))
-    place = on_node(nodes, frame)
+    place, rows = on_node(nodes, frame), slice(6 * nodes[frame.body].seat, 6 * nodes[frame.body].seat + 6)
+    Omega = Omega[rows, rows]  # a cluster has several bodies: this one's share
     return mirrored(place.scatter(place.scatter(Omega).T))
 
 
 @lw.model_function(q="nq")
 def compliance(model: lw.Model, q: Any, *, frame: str) -> Any:
     """The acceleration of a frame for each unit of force on it, in its own axes, (..., 6, 6)."""
-    return frame_compliance(Nodes(model, q), model.frame(frame))
+    return frame_compliance(Nodes(model, q, whole=True), model.frame(frame))

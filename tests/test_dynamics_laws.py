@@ -759,7 +759,11 @@ def test_bodies_are_nodes_like_any_other(case: tuple[Model, State]) -> None:
     for k in Nodes(m, q, v, f).base_to_tips():
         assert close(k.accelerate(alpha, a[k.dofs]), Node.accelerate(k, alpha, a[k.dofs]))
         assert close(k.force(alpha), Node.force(k, alpha))
-        assert k.H.shape == (k.dofs.stop - k.dofs.start, 6) and k.armature.shape == k.resistance.shape == k.H.shape[:1]
+        assert (
+            k.H.shape == (k.dofs.stop - k.dofs.start, 6)
+            and k.armature.shape == 2 * k.H.shape[:1]
+            and k.resistance.shape == k.H.shape[:1]
+        )
 
 
 def test_every_kind_at_once() -> None:

@@ -16,6 +16,8 @@ import linkwork as lw
 from linkwork.errors import DtypeError, LinkworkError, ModelError, ShapeError
 from linkwork.joints import Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import GROUND, Model, ModelBuilder, Nodes
+from linkwork.model.bodies import Ground, MovingBody
+from linkwork.model.nodes import OneBody
 from linkwork.spatial import Pose
 from mechanisms import every_kind, heavy, random_model, state_of
 from processes import run_python
@@ -771,9 +773,13 @@ def test_nodes_are_for_everyone() -> None:
     nodes = Nodes(m, q, v)
     order = list(nodes.base_to_tips())
     assert [k.name for k in order] == [j.name for j in m.joints] and list(nodes.tips_to_base()) == order[::-1]
+    at = {GROUND: nodes.ground} | {joint.child: k for k, joint in zip(order, m.joints)}
     for k, joint in zip(order, m.joints):
-        assert k.parent is nodes[joint.parent] and k in nodes[joint.parent].children and nodes[joint.child] is k
-    assert nodes[GROUND] is nodes.ground and heavy(np.random.default_rng(0))["mass"] > 0
+        assert isinstance(k, OneBody) and k.parent is at[joint.parent] and k in at[joint.parent].children
+        body = nodes[joint.child]  # nodes hold bodies, by their index
+        assert k.body is body is nodes.bodies[joint.child] and body.on is nodes[joint.parent] and body.joint is joint
+        assert isinstance(body, MovingBody)
+    assert isinstance(nodes[GROUND], Ground) and nodes[GROUND] is nodes.below and heavy(np.random.default_rng(0))["mass"] > 0
 
 
 def test_peers_are_not_needed() -> None:

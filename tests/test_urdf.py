@@ -318,12 +318,13 @@ BROKEN = [
     ("</robot>", joint("k", "fixed", "b", "a") + "</robot>", 18, "it closes a circle of links, 'a', 'b', that hangs on"),
     ("</robot>", link("c") + link("d") + joint("k", "fixed", "c", "d") + joint("l", "fixed", "d", "c") + "</robot>", 21,
      "<joint name=\"l\">: it closes a circle of links, 'c', 'd'"),
-    # what is not there yet
+    # loops; more in test_loops_input.py
     ('<axis xyz="0 0 2"/>', '<mimic joint="k" multiplier="2"/>', 14,
-     "<mimic> in <joint name=\"j\">: it follows the joint 'k', and couplings between joints are not supported yet"),
-    ("</robot>", '<loop name="o" type="fixed"/></robot>', 18, '<loop name="o">: loops and couplings are not supported yet'),
-    ("</robot>", '<coupling name="o"/></robot>', 18, '<coupling name="o">: loops and couplings are not supported yet'),
-    ('type="revolute"', 'type="revolute" independent="false"', 10, "loops and couplings are not supported yet"),
+     "<mimic> in <joint name=\"j\">: there is no joint named 'k'"),
+    ("</robot>", '<loop name="o" type="fixed"/></robot>', 18, '<loop name="o">: it has no <predecessor>, and needs one'),
+    ("</robot>", '<coupling name="o"/></robot>', 18, '<coupling name="o">: it has no <predecessor>, and needs one'),
+    ('type="revolute"', 'type="revolute" independent="false"', 10, "joint 'j' is in no loop: nothing but itself decides"),
+    # what is not read
     ("</robot>", '<xacro:leg side="l"/></robot>', 18, "<xacro:leg>: this is a xacro file: expand it first"),
     # the whole
     ('<robot name="r">', "<robot>", 1, "<robot>: its attribute name is missing"),

@@ -1,0 +1,102 @@
+"""`linkwork bench loops`: its figures are written and can be read, and its ways agree."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.bench import loops, peers
+from linkwork.bench.kkt import constraints, forward_dynamics_kkt
+from linkwork.bench.measure import cost, operations
+from linkwork.cli import main
+
+FIGURES = ("fig08_depth", "fig10_locality", "fig12_robots", "fig13_torques")
+TINY = loops.Sizes(
+    depths=(1, 2), branches=(1, 2), trees=(2,), loops=(1, 2), robots=("Mini Cheetah",), timed=60, turns=1, step=0.02
+)
+MADE = {
+    "link and rotor": lambda: lw.robots.link_rotor_chain(3, branches=2),
+    "belt": lambda: lw.robots.belt_chain(2),
+    "four-bar": lambda: lw.robots.four_bar_chain(2, branches=2),
+    "transmission": lambda: lw.robots.transmission_loop(3, 2),
+    "connecting rod": lambda: lw.robots.connecting_rod_loop(3, 2),
+}
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if not next(iter(row.values())).startswith("#")]
+
+
+def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(loops, "QUICK", TINY)
+    assert main(["bench", "loops", "--quick", "--out", str(tmp_path / "new")]) == 0
+    printed = capsys.readouterr().out
+    assert "R² =" in printed and "4.31" in printed and "lanes of float64" in printed
+    for name in FIGURES:
+        root = xml.parse(tmp_path / "new" / f"{name}.svg").getroot()
+        assert root.tag.endswith("svg") and len(list(root.iter())) > 20
+        rows = read(tmp_path / "new" / f"{name}.csv")
+        assert rows and None not in rows[0]  # as many cells as titles
+    depth = read(tmp_path / "new" / "fig08_depth.csv")
+    assert len(depth) == 3 * 2 * 2 and int(depth[0]["operations"]) > 0 and float(depth[0]["one state, ns"]) > 0
+    assert all(float(row["ratio"]) > 1.0 for row in read(tmp_path / "new" / "fig12_robots.csv"))
+    errors = read(tmp_path / "new" / "fig13_torques.csv")
+    assert len(errors) == 6 and float(errors[0]["knee"]) == pytest.approx(4.310, abs=0.01)
+    assert len(read(tmp_path / "new" / "fig13_torques_curves.csv")) == 250
+
+
+def test_without_pinocchio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for module in (loops, peers):
+        monkeypatch.setattr(module, "pinocchio", lambda: None)
+    figure = loops.locality(TINY, "")
+    assert figure.rows and figure.rows[0][-3:] == (None, None, None)
+
+
+@pytest.mark.parametrize("kind", loops.MECHANISMS)
+def test_operations_are_linear_in_depth(kind: str) -> None:
+    make, depths = loops.MECHANISMS[kind], (5, 7, 9)
+    counts = [operations(lw.forward_dynamics, make(d), method="articulated_body") for d in depths]
+    assert loops.linear_fit(depths, counts)[2] > 0.999
+    assert operations(lw.forward_dynamics, make(5, branches=2), method="articulated_body") == 2 * counts[0]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_kkt_way_is_right(name: str) -> None:
+    """The accelerations of all joints are those of constraint embedding."""
+    model = MADE[name]()
+    rng = np.random.default_rng(0)
+    q, v = model.random_state(rng)
+    tau = rng.normal(size=model.nv)
+    all_v = lw.spanning_velocity(model, q, v)
+    every = np.zeros(model.nv_spanning)
+    every[peers._independent(model)] = tau
+    a = forward_dynamics_kkt(model, q, all_v, every)
+    expected = lw.spanning_acceleration(model, q, v, lw.forward_dynamics(model, q, v, tau))
+    np.testing.assert_allclose(a, expected, atol=1e-9 * np.abs(expected).max())
+    K, k = (x.astype(float) for x in constraints(model, q, all_v))
+    np.testing.assert_allclose(K @ a, k, atol=1e-9 * np.abs(expected).max())
+    assert np.abs(K @ all_v).max() < 1e-9
+
+
+@pytest.mark.parametrize(("name", "ways"), [("four-bar", {"constraintDynamics", "lcaba"}), ("belt", {"forwardDynamics"})])
+def test_pinocchio_finds_the_same(name: str, ways: set[str]) -> None:
+    pytest.importorskip("pinocchio")
+    found = peers.pinocchio_times(MADE[name](), 1)
+    assert found and set(found) <= ways and all(ns > 0 for ns in found.values())
+
+
+def test_what_is_too_long_is_not_timed() -> None:
+    model = lw.robots.link_rotor_chain(2)
+    assert cost(lw.forward_dynamics, model, turns=1, most=1)[1:] == (None, None)
+    operations, one, batch = cost(lw.forward_dynamics, model, turns=1, most=1000)
+    assert operations > 1 and one is not None and batch is not None and 0 < batch < one
+
+
+def test_a_straight_line() -> None:
+    assert loops.linear_fit([1, 2, 4], [3, 5, 9]) == pytest.approx((2.0, 1.0, 1.0))

@@ -1,0 +1,379 @@
+"""Loops that are wrong: each is told with what, where and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.errors import ModelError
+from linkwork.formats import urdf
+from linkwork.joints import Fixed, Helical, Revolute, Rod, Spherical
+from linkwork.model import Model, ModelBuilder
+from linkwork.spatial import Pose
+
+NAN, INF = float("nan"), float("inf")
+
+
+def arm(links: int = 3, **independent: bool | None) -> ModelBuilder:
+    """A planar chain of links of half a metre; with a tool held fast, a ball, and a pole in the ground."""
+    builder, on = ModelBuilder("arm"), "world"
+    for k in range(links):
+        builder.add_body(f"link{k}", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        said = independent.get(f"joint{k}")
+        builder.add_joint(f"joint{k}", Revolute(), parent=on, child=f"link{k}", xyz=(0.5, 0.0, 0.0), independent=said)
+        on = f"link{k}"
+    builder.add_body("tool").add_joint("weld", Fixed(), parent=on, child="tool")
+    builder.add_body("pole").add_joint("stand", Fixed(), parent="world", child="pole")
+    builder.add_body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1)).add_joint("socket", Spherical(), parent=on, child="ball")
+    return builder
+
+
+def pinned(links: int = 3, **independent: bool | None) -> Model:
+    at = {"predecessor": "world", "successor": f"link{links - 1}", "xyz": (0.8, 0.2, 0.0), "successor_xyz": (0.4, 0.0, 0.0)}
+    return arm(links, **independent).add_loop("pin", Revolute(), **at).build()
+
+
+def looped(kind: Any = None, predecessor: str = "world", successor: str = "link2", **more: Any) -> Model:
+    kind = Revolute() if kind is None else kind
+    return arm().add_loop("pin", kind, predecessor=predecessor, successor=successor, **more).build()
+
+
+def coupled(*args: Any, **more: Any) -> Model:
+    return arm().add_coupling("gear", *args, **more).build()
+
+
+def tied(function: Any, joints: Any = ("joint0", "joint1")) -> Model:
+    return arm().add_closure("tie", function, joints=joints).build()
+
+
+def between(ratio: Any, predecessor: str = "link0", successor: str = "link1") -> Model:
+    return coupled(predecessor=predecessor, successor=successor, ratio=ratio)
+
+
+BOTH = {"joint0": 1.0, "joint1": -2.0}
+WRONG: dict[str, tuple[Any, str]] = {
+    "out of reach": (lambda: looped(xyz=(5.0, 0.0, 0.0)), "'pin' cannot be closed: .* misses by 3.5; check places and lengths"),
+    "out of the plane": (lambda: looped(xyz=(1.0, 0.0, 0.1)), "'pin' cannot be closed: .* misses by 0.1"),
+    "two pins": (
+        lambda: (
+            arm()
+            .add_loop("a", Spherical(), predecessor="world", successor="link2", xyz=(0.8, 0.2, 0.0))
+            .add_loop("b", Spherical(), predecessor="world", successor="link2", xyz=(0.8, 0.3, 0.0))
+            .build()
+        ),
+        "'a', 'b' cannot be closed",
+    ),
+    "two gears": (
+        lambda: arm().add_coupling("a", BOTH).add_coupling("b", BOTH, offset=1.0).build(),
+        "'a', 'b' cannot be closed",
+    ),
+    "a triangle": (
+        lambda: looped(successor="link1", xyz=(0.9, 0.2, 0.0), successor_xyz=(0.4, 0.0, 0.0)),
+        "'pin' leave the links 'link0', 'link1' no freedom",
+    ),
+    "locked": (lambda: coupled({"joint0": 1.0}), "'gear' leave the links 'link0' no freedom"),
+    "none independent": (
+        lambda: pinned(3, joint0=False, joint1=False, joint2=False),
+        "'pin' leave 1 independent velocities, but 0 are named",
+    ),
+    "all independent": (
+        lambda: pinned(3, joint0=True),
+        "1 independent velocities, but 3 are named: 'joint0', 'joint1', 'joint2'",
+    ),
+    "singular": (
+        lambda: (
+            arm(3, joint0=False, joint1=False, joint2=True)
+            .add_coupling("a", {"joint0": 1.0, "joint1": 1.0})
+            .add_coupling("b", {"joint0": 1.0, "joint1": 1.0, "joint2": 1.0})
+            .build()
+        ),
+        "'a', 'b': the velocities of 'joint2' do not determine the others",
+    ),
+    "independent?": (
+        lambda: arm(3, joint0="yes").build(),
+        "joint 'joint0': independent must be True, False or None, not 'yes'",
+    ),  # type: ignore[arg-type]
+    "chosen too few": (lambda: pinned(4).with_independent("joint0"), "2 independent velocities, but 1 are named: 'joint0'"),
+    "chosen outside": (lambda: pinned(3).with_independent("socket"), "joint 'socket' is in no loop"),
+    "chosen unknown": (lambda: pinned(3).with_independent("jiont0"), "no joint named 'jiont0' .did you mean 'joint0'"),
+    "ratio zero": (lambda: between(0.0), "coupling 'gear': its ratio is zero, so that 'link1' could not move"),
+    "ratio NaN": (lambda: between(NAN), "coupling 'gear': ratio must be finite"),
+    "ratio infinite": (lambda: between(INF), "coupling 'gear': ratio must be finite"),
+    "ratio a word": (lambda: between("two"), "coupling 'gear': ratio must be 1 numbers, not"),
+    "coefficient NaN": (lambda: coupled({"joint0": 1.0, "joint1": NAN}), "coupling 'gear': joint1 must be finite"),
+    "coefficients zero": (lambda: coupled({"joint0": 0.0, "joint1": 0}), "coupling 'gear' couples nothing"),
+    "no coefficients": (lambda: coupled({}), "coupling 'gear' couples nothing"),
+    "a list": (lambda: coupled(["joint0"]), "coupling 'gear': terms must be coefficients by joint"),
+    "nothing given": (lambda: coupled(), "coupling 'gear': give terms, or predecessor, successor and ratio"),
+    "all given": (lambda: coupled(BOTH, predecessor="link0", successor="link1", ratio=2.0), "coupling 'gear': give terms, or"),
+    "some given": (lambda: coupled(predecessor="link0", ratio=2.0), "coupling 'gear': give terms, or"),
+    "terms and ratio": (lambda: coupled(BOTH, ratio=2.0), "coupling 'gear': give terms, or"),
+    "offset NaN": (lambda: coupled(BOTH, offset=NAN), "coupling 'gear': offset must be finite"),
+    "a ball": (lambda: coupled({"joint0": 1.0, "socket": 1.0}), "coupling 'gear': joint 'socket' has 3 velocities, not one"),
+    "through a ball": (lambda: between(2.0, "link0", "ball"), "coupling 'gear': joint 'socket' has 3 velocities, not one"),
+    "unknown joint": (lambda: coupled({"joint0": 1.0, "jiont1": 1.0}), "'gear' names joint 'jiont1', .*did you mean 'joint1'"),
+    "fixed joint": (
+        lambda: coupled({"joint0": 1.0, "weld": 1.0}),
+        "'gear' names joint 'weld', which is none that moves .it is fixed",
+    ),
+    "unknown link": (lambda: between(2.0, "lnik0"), "'gear' names link 'lnik0', .*did you mean 'link0'"),
+    "unknown successor": (lambda: looped(successor="lnik2"), "'pin' names link 'lnik2', .*did you mean 'link2'"),
+    "unknown predecessor": (lambda: looped(predecessor="lnik2"), "'pin' names link 'lnik2', .*did you mean 'link2'"),
+    "itself": (lambda: looped(predecessor="link2"), "loop 'pin' joins 'link2' to 'link2', which are one body"),
+    "merged links": (lambda: looped(predecessor="tool"), "loop 'pin' joins 'tool' to 'link2', which are one body"),
+    "the ground itself": (lambda: looped(successor="pole"), "loop 'pin' joins 'world' to 'pole', which are one body"),
+    "coupled to itself": (lambda: between(2.0, "link1"), "coupling 'gear': no joint lies between 'link1' and 'link1'"),
+    "coupled merged links": (lambda: between(2.0, "link2", "tool"), "no joint lies between 'link2' and 'tool'"),
+    "same name": (
+        lambda: arm().add_coupling("pin", BOTH).add_loop("pin", Revolute(), predecessor="world", successor="link1"),
+        "already a loop, coupling or closure named 'pin'",
+    ),
+    "no name": (lambda: arm().add_loop("", Revolute(), predecessor="world", successor="link1"), "a loop's name is a text"),
+    "a screw": (lambda: looped(Helical(0.1)), "loop 'pin': a Helical joint cannot close a loop"),
+    "a rod in a tree": (
+        lambda: arm().add_body("more").add_joint("bar", Rod(0.5), parent="world", child="more").build(),
+        "joint 'bar'",
+    ),
+    "a word for a kind": (lambda: looped("revolute"), "loop 'pin': its kind must be one of linkwork.joints, not 'revolute'"),
+    "a class for a kind": (lambda: looped(Revolute), "loop 'pin': its kind must be one of linkwork.joints"),
+    "two numbers": (lambda: looped(xyz=(1.0, 2.0)), "loop 'pin': xyz must be 3 numbers, not 2"),
+    "place NaN": (lambda: looped(successor_xyz=(1.0, 2.0, NAN)), "loop 'pin', successor: xyz must be finite"),
+    "place a number": (lambda: looped(place=5), "loop 'pin': place must be a linkwork.spatial.Pose, not 5"),
+    "placed twice": (lambda: looped(place=Pose.identity(), xyz=(1.0, 0.0, 0.0)), "loop 'pin': give its place, or xyz and rpy"),
+    "no rotation": (lambda: looped(place=Pose(np.diag([1.0, 1.0, 2.0]), np.zeros(3))), "R of its place must be a rotation"),
+    "tie of nothing": (lambda: tied(lambda q: q, []), "closure 'tie': joints must be names of different joints, at least one"),
+    "tie of the same": (lambda: tied(lambda q: q[0], ["joint0", "joint0"]), "closure 'tie': joints must be names of different"),
+    "tie unknown": (lambda: tied(lambda q: q[0], ["joint0", "joint9"]), "'tie' names joint 'joint9', .*did you mean"),
+    "tie by a number": (lambda: tied(5), "closure 'tie': its function must be callable, not 5"),
+    "tie that fails": (lambda: tied(lambda q: q[5]), "closure 'tie': its function fails at .*IndexError"),
+    "tie of no equation": (lambda: tied(lambda q: []), "closure 'tie': its function must give one number, or several in a row"),
+    "tie of a matrix": (lambda: tied(lambda q: np.outer(q, q)), "closure 'tie': its function must give .* not shape .2, 2"),
+    "tie that never holds": (lambda: tied(lambda q: q[0] * 0.0 + 1.0), "'tie' cannot be closed: .* misses by 1"),
+    "tie NaN": (lambda: tied(lambda q: q[0] * NAN), "'tie' cannot be closed"),
+}
+
+
+@pytest.mark.parametrize("name", list(WRONG))
+def test_what_is_wrong_is_said(name: str) -> None:
+    make, words = WRONG[name]
+    with pytest.raises(ModelError, match=words):
+        make()
+
+
+def test_dependent_joints_cannot_be_prescribed() -> None:
+    m = pinned(3)
+    q, v = m.random_state(0)
+    (dependent, *_) = [j.name for j in m.joints[:3] if j.name not in m.v_names]
+    with pytest.raises(ModelError, match=f"joint '{dependent}' is not independent: a loop decides how it moves"):
+        lw.hybrid_dynamics(m, q, v, v, v, prescribed=[dependent])
+
+
+def test_another_choice_of_independent_joints_is_the_same_mechanism() -> None:
+    m = pinned(3)
+    q, v = m.random_state(0)
+    whole = lw.spanning_velocity.body(m, q, v).astype(float)
+    for joint in ("joint0", "joint1", "joint2"):
+        other = m.with_independent(joint)
+        assert set(other.v_names) == {joint, *m.joint("socket").v_names}
+        names = [n for j in m.joints for n in j.v_names]
+        u = np.array([whole[names.index(n)] for n in other.v_names])
+        assert np.allclose(lw.spanning_velocity.body(other, q, u).astype(float), whole, atol=1e-11)
+        assert np.isclose(float(lw.kinetic_energy.body(other, q, u)), float(lw.kinetic_energy.body(m, q, v)))
+
+
+def test_functions_with_other_numbers_are_other_models() -> None:
+    def model(c: float) -> Model:
+        return tied(lambda q: q[0] - c * q[1])
+
+    a, b = model(2.0), model(3.0)
+    assert a != b and hash(a) != hash(b)
+    q = np.zeros(a.nq)
+    v = np.ones(a.nv)
+    assert not np.allclose(lw.spanning_velocity(a, q, v), lw.spanning_velocity(b, q, v))
+
+
+# URDF+
+
+
+LINK = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
+FILE = f"""<robot name="four-bar">
+<link name="base"/>
+<link name="a">{LINK}
+<link name="b">{LINK}
+<link name="c">{LINK}
+<link name="w"/>
+<joint name="ja" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/></joint>
+<joint name="jb" type="continuous"><parent link="a"/><child link="b"/><origin xyz="1 0 0"/><axis xyz="0 0 1"/></joint>
+<joint name="jc" type="continuous"><parent link="base"/><child link="c"/><origin xyz="1.1 0 0"/><axis xyz="0 0 1"/></joint>
+<joint name="jw" type="fixed"><parent link="c"/><child link="w"/></joint>
+<loop name="pin" type="revolute">
+<predecessor link="b"><origin xyz="1 0 0"/></predecessor>
+<successor link="c"><origin xyz="1 0 0"/></successor>
+<axis xyz="0 0 1"/>
+</loop>
+</robot>
+"""
+GEAR = """<coupling name="gear">
+<predecessor link="a"/>
+<successor link="c"/>
+<ratio value="2"/>
+</coupling>"""
+LOOP = FILE[FILE.index("<loop") : FILE.index("</robot>") - 1]
+GEARED = FILE.replace(LOOP, GEAR)
+JC = '<axis xyz="0 0 1"/></joint>\n<joint name="jw"'
+
+
+def mimic(words: str) -> str:
+    return FILE.replace(LOOP, "").replace(JC, JC.replace("</joint>", f"<mimic {words}/></joint>", 1))
+
+
+BROKEN: dict[str, tuple[str, int, str]] = {
+    "no name": (FILE.replace('name="pin" ', ""), 11, "<loop>: its attribute name is missing"),
+    "empty name": (FILE.replace('"pin"', '""'), 11, "its attribute name is empty"),
+    "long name": (FILE.replace('"pin"', f'"{"x" * 1001}"'), 11, "its name is longer than 1000 characters"),
+    "no type": (FILE.replace('name="pin" type="revolute"', 'name="pin"'), 11, "its attribute type is missing"),
+    "unknown type": (
+        FILE.replace('name="pin" type="revolute"', 'name="pin" type="hinge"'),
+        11,
+        "there is no joint type 'hinge'",
+    ),
+    "no predecessor": (
+        FILE.replace('<predecessor link="b"><origin xyz="1 0 0"/></predecessor>', ""),
+        11,
+        "it has no <predecessor>",
+    ),
+    "no successor": (FILE.replace('<successor link="c"><origin xyz="1 0 0"/></successor>', ""), 11, "it has no <successor>"),
+    "two successors": (FILE.replace("</loop>", '<successor link="a"/></loop>'), 15, "there is already one in line 13"),
+    "successor of nothing": (FILE.replace('<successor link="c">', "<successor>"), 13, "its attribute link is missing"),
+    "unknown link": (
+        FILE.replace('<successor link="c">', '<successor link="cc">'),
+        13,
+        "no link named 'cc' (did you mean 'c'?)",
+    ),
+    "itself": (FILE.replace('<successor link="c">', '<successor link="b">'), 11, "it joins the link 'b' to itself"),
+    "merged": (FILE.replace('<predecessor link="b">', '<predecessor link="w">'), 11, "joins 'w' to 'c', which are one body"),
+    "no axis": (FILE.replace('<axis xyz="0 0 1"/>\n</loop>', '<axis xyz="0 0 0"/>\n</loop>'), 14, "the axis has no length"),
+    "half an axis": (
+        FILE.replace('<axis xyz="0 0 1"/>\n</loop>', '<axis xyz="0 1"/>\n</loop>'),
+        14,
+        "must be 3 numbers, not 2",
+    ),
+    "a word": (
+        FILE.replace('<successor link="c"><origin xyz="1 0 0"', '<successor link="c"><origin xyz="1 0 x"'),
+        13,
+        "'x' is not a",
+    ),
+    "too far": (
+        FILE.replace('<successor link="c"><origin xyz="1 0 0"', '<successor link="c"><origin xyz="1e31 0 0"'),
+        13,
+        "is too large",
+    ),
+    "out of reach": (
+        FILE.replace('<successor link="c"><origin xyz="1 0 0"', '<successor link="c"><origin xyz="9 0 0"'),
+        11,
+        "'pin' cannot be closed: the nearest state found misses by",
+    ),
+    "same name": (
+        FILE.replace("</robot>", GEAR.replace("gear", "pin") + "</robot>"),
+        16,
+        "already a loop, coupling or closure named 'pin'",
+    ),
+    "rigid": (FILE.replace("</robot>", GEAR + "</robot>"), 11, "no freedom"),
+    "a second parent": (
+        FILE.replace("</robot>", '<joint name="z" type="fixed"><parent link="a"/><child link="c"/></joint></robot>'),
+        16,
+        "what holds it besides is a <loop>",
+    ),
+    "independent maybe": (
+        FILE.replace('name="jb" type', 'name="jb" independent="maybe" type'),
+        8,
+        "independent must be true or false",
+    ),
+    "all independent": (
+        FILE.replace('name="jb" type', 'name="jb" independent="true" type'),
+        11,
+        "but 3 are named: 'ja', 'jb', 'jc'",
+    ),
+    "none independent": (FILE.replace('" type="continuous"', '" independent="false" type="continuous"'), 11, "but 0 are named"),
+    "no ratio": (GEARED.replace('<ratio value="2"/>', ""), 11, "it has no <ratio>, and needs one"),
+    "empty ratio": (GEARED.replace('<ratio value="2"/>', "<ratio/>"), 14, "its attribute value is missing"),
+    "ratio NaN": (GEARED.replace('value="2"', 'value="nan"'), 14, "'nan' is not a finite decimal number"),
+    "ratio infinite": (GEARED.replace('value="2"', 'value="inf"'), 14, "'inf' is not a finite decimal number"),
+    "ratio zero": (GEARED.replace('value="2"', 'value="0"'), 11, "its ratio is zero, so that 'c' could not move"),
+    "two ratios": (GEARED.replace("</coupling>", '<ratio value="3"/></coupling>'), 15, "there is already one in line 14"),
+    "coupled merged": (GEARED.replace('link="a"/>\n<succ', 'link="w"/>\n<succ'), 11, "no joint lies between 'w' and 'c'"),
+    "coupled unknown": (
+        GEARED.replace('link="a"/>\n<succ', 'link="aa"/>\n<succ'),
+        12,
+        "no link named 'aa' (did you mean 'a'?)",
+    ),
+    "mimic of nothing": (mimic(""), 9, "its attribute joint is missing"),
+    "mimic unknown": (mimic('joint="jbb"'), 9, "there is no joint named 'jbb' (did you mean 'jb'"),
+    "mimic itself": (mimic('joint="jc"'), 9, "it follows itself"),
+    "mimic fixed": (mimic('joint="jw"'), 9, '<joint name="jw"> has no one coordinate to follow or be followed by'),
+    "mimic NaN": (mimic('joint="ja" multiplier="nan"'), 9, "'nan' is not a finite decimal number"),
+    "mimic too much": (mimic('joint="ja" multiplier="1e31"'), 9, "is too large"),
+    "mimic offset": (mimic('joint="ja" offset="x"'), 9, "'x' is not a finite decimal number"),
+    "mimic still": (mimic('joint="ja" multiplier="0"'), 9, "'jc follows ja' leave the links 'c' no freedom"),
+    "mimic two": (
+        mimic('joint="ja"').replace('</joint>\n<joint name="jw"', '<mimic joint="jb"/></joint>\n<joint name="jw"'),
+        9,
+        "there is already one in line 9",
+    ),
+    "mimic circle": (
+        mimic('joint="jb"').replace('</joint>\n<joint name="jc"', '<mimic joint="jc"/></joint>\n<joint name="jc"'),
+        8,
+        "it follows itself, by way of 'jc'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(BROKEN))
+def test_broken_files_are_told_with_their_line(name: str) -> None:
+    text, line, words = BROKEN[name]
+    assert text not in (FILE, GEARED)
+    with pytest.raises(ModelError) as told:
+        urdf.read(text, source="robot.urdf")
+    assert str(told.value).startswith(f"robot.urdf:{line}:") and words in str(told.value), str(told.value)
+
+
+def test_files_with_loops_are_read() -> None:
+    m, geared = urdf.read(FILE), urdf.read(GEARED)
+    assert (m.nq, m.nv, [c.bodies for c in m.clusters]) == (3, 1, [(0, 1, 2)])
+    assert m.clusters[0].count == 5 and len(m.clusters[0].rows) == 2
+    assert (geared.nv, [c.bodies for c in geared.clusters]) == (2, [(0, 2), (1,)])
+    q, v = geared.random_state(0)
+    a, _, c = lw.spanning_velocity.body(geared, q, v)
+    assert np.isclose(float(c), 2.0 * float(a))
+    chosen = urdf.read(
+        FILE.replace('name="jb" type', 'name="jb" independent="false" type').replace(
+            'name="jc" type', 'name="jc" independent="false" type'
+        )
+    )
+    assert chosen.v_names == ("ja",)
+    strange = urdf.read(FILE.replace('name="pin" type', 'name="pin" mood="good" type').replace("</loop>", "<thing/></loop>"))
+    for words in ("mood in <loop>", "<thing> in <loop>"):
+        assert any(words in note for note in strange.notes)
+    assert strange == m
+
+
+def test_mimics_and_chains_of_them_are_read() -> None:
+    m = urdf.read(mimic('joint="ja" multiplier="-2" offset="0.3"'))
+    q, v = m.random_state(0)
+    assert np.isclose(q[2], -2.0 * q[0] + 0.3) and (m.nq, m.nv) == (3, 2) and m.v_names == ("ja", "jb")
+    text = mimic('joint="jb" offset="0.5"')
+    end = '</joint>\n<joint name="jc"'
+    chain = urdf.read(text.replace(end, f'<mimic joint="ja" multiplier="2"/>{end}'))
+    q, v = chain.random_state(0)
+    a, b, c = map(float, lw.spanning_velocity.body(chain, q, v))
+    assert chain.nv == 1 and np.isclose(b, 2.0 * a) and np.isclose(c, b)
+    assert np.isclose(q[1], 2.0 * q[0]) and np.isclose(q[2], q[1] + 0.5)
+
+
+def test_a_fixed_joint_follows_nothing() -> None:
+    text = FILE.replace('<child link="w"/></joint>', '<child link="w"/><mimic joint="ja"/></joint>')
+    m = urdf.read(text)
+    assert m == urdf.read(FILE) and any("<mimic> has no meaning in a fixed joint" in note for note in m.notes)
