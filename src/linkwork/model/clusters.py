@@ -71,25 +71,9 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[Constrain
             common -= set(ends)  # a joint that is named belongs to it, also where the others hang on it
         loop = sorted({k for path in ways for k in path} - common)
         members.append((constraint, loop))
-    # A group must hold every body between two of its members, too.
-    changed = True
     for _, loop in members:
         for k in loop[1:]:
             group[top(k)] = top(loop[0])
-    while changed:
-        changed = False
-        for k in range(len(joints)):
-            inside, up = top(k), joints[k].parent
-            passed: list[int] = []
-            while up != GROUND:
-                if top(up) == inside:
-                    for between in passed:
-                        if top(between) != inside:
-                            group[top(between)] = inside
-                            changed = True
-                    break
-                passed.append(up)
-                up = joints[up].parent
     found: dict[int, tuple[list[int], list[Constraint]]] = {}
     for k in range(len(joints)):
         found.setdefault(top(k), ([], []))[0].append(k)
