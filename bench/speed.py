@@ -6,18 +6,16 @@ one thread, from and to row-major arrays. The best of many repetitions counts, a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import robots
+from linkwork.bench.measure import best_times, kernel_of
 from linkwork.ir.program import Program
 from linkwork.passes import lower
-from linkwork.runtime.compiler import OPTIMISED, compile_objects
 from linkwork.runtime.kernel import Kernel
-from linkwork.runtime.threads import using_threads
 from linkwork.targets.cpu import host
 
 ROWS = 4096
@@ -32,35 +30,12 @@ FIRST_ATTEMPT = {
 }
 
 
-def kernel_of(program: Program, lanes: int) -> Kernel:
-    """The optimised kernel of a lowered program for a number of lanes."""
-    kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(program))
-    objects = compile_objects(program, host(), level=OPTIMISED, lanes=lanes)
-    assert objects is not None
-    kernel._install(objects, tier=2, lanes=lanes)
-    return kernel
-
-
 def caller(kernel: Kernel, rows: int, seed: int = 1) -> Callable[[], Any]:
     """A call on random row-major arrays of so many rows, the output already there."""
     rng = np.random.default_rng(seed)
     inputs = [rng.normal(size=(rows, *a.shape)).astype(kernel.dtype) for a in kernel.inputs]
     outputs = tuple(np.zeros((rows, *a.shape), kernel.dtype) for a in kernel.outputs)
     return lambda: kernel.ufunc(*inputs, out=outputs)
-
-
-def best_times(calls: dict[Any, Callable[[], Any]], turns: int) -> dict[Any, float]:
-    """The best time of each call in seconds: they take turns, and in a turn each is called three times after a warm-up."""
-    best = dict.fromkeys(calls, float("inf"))
-    with using_threads(1):
-        for _ in range(turns):
-            for key, call in calls.items():
-                call()
-                for _ in range(3):
-                    start = time.perf_counter()
-                    call()
-                    best[key] = min(best[key], time.perf_counter() - start)
-    return best
 
 
 def clock_rate() -> float:
@@ -109,7 +84,7 @@ def table(turns: int, dtype: str = "float64") -> str:
     compare = dtype == "float64"
     head = ["robot", "", "instructions", "one state, ns", f"in {lanes} lanes, ns per state", "share of the roof"]
     head += ["first attempt: one state", "in lanes"] if compare else []
-    lines = [_row(head), _row(["---"] * len(head))]
+    lines = [row(head), row(["---"] * len(head))]
     for (robot, name), program in lowered.items():
         one, wide = times[robot, name, 1], times[robot, name, lanes]
         share = flops(program) / (wide * 1e-9) / roof
@@ -117,11 +92,12 @@ def table(turns: int, dtype: str = "float64") -> str:
         if compare:
             before = FIRST_ATTEMPT[robot].get(name)
             cells += [f"{b} ({b / t:.2f}×)" for b, t in zip(before, (one, wide))] if before else ["", ""]
-        lines.append(_row(cells))
+        lines.append(row(cells))
     return "\n".join([*lines, "", f"Clock {clock / 1e9:.2f} GHz; the roof is {roof / 1e9:.0f} Gflop/s a core in {dtype}."])
 
 
-def _row(cells: list[str]) -> str:
+def row(cells: list[str]) -> str:
+    """A row of a Markdown table."""
     return f"| {' | '.join(cells)} |"
 
 

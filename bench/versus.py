@@ -23,7 +23,7 @@ from linkwork.passes import lower
 from linkwork.targets.cpu import host
 from peers import models, python_times
 from peers.servers import peer_servers
-from speed import best_times, caller, kernel_of
+from speed import best_times, caller, kernel_of, row
 
 ROWS = 4096
 Times = dict[str, dict[str, dict[str, float]]]  # robot -> algorithm -> who -> ns per state
@@ -96,14 +96,14 @@ def kernel_table(times: Times) -> str:
     peers = [who for who in next(iter(next(iter(times.values())).values())) if who not in OURS]
     head = ["robot", "", "one state, ns", "in a batch, ns", *(f"{peer}, ns" for peer in peers)]
     head += ["one state", "batch", "batch in float32"] if peers else []
-    lines = [_row(head), _row(["---"] * len(head))]
+    lines = [row(head), row(["---"] * len(head))]
     for robot, algorithms in times.items():
         for name, t in algorithms.items():
             cells = [robot, name, f"{t['one state']:.0f}", f"{t['batch']:.1f}", *(f"{t[peer]:.0f}" for peer in peers)]
             if peers:
                 fastest = min(t[peer] for peer in peers)
                 cells += [f"{fastest / t[who]:.1f}×" for who in OURS]
-            lines.append(_row(cells))
+            lines.append(row(cells))
     return "\n".join(lines)
 
 
@@ -113,15 +113,11 @@ OURS = ("one state", "batch", "batch, float32")
 def call_table(times: Times) -> str:
     """Markdown: ns of one call from Python."""
     whos = list(next(iter(next(iter(times.values())).values())))
-    lines = [_row(["robot", "", *(f"{who}, ns" for who in whos)]), _row(["---"] * (2 + len(whos)))]
+    lines = [row(["robot", "", *(f"{who}, ns" for who in whos)]), row(["---"] * (2 + len(whos)))]
     for robot, algorithms in times.items():
         for name, t in algorithms.items():
-            lines.append(_row([robot, name, *(f"{t[who]:.0f}" for who in whos)]))
+            lines.append(row([robot, name, *(f"{t[who]:.0f}" for who in whos)]))
     return "\n".join(lines)
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def picture(times: Times, note: str) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 import linkwork as lw
 from linkwork.algorithms.articulated import Hinges
 from linkwork.algorithms.kinematics import on_node
-from linkwork.algorithms.mass_matrix import mirrored
 from linkwork.model import Frame, Node, Nodes
+from linkwork.spatial import mirrored
 
 
 def frame_compliance(nodes: Nodes, frame: Frame) -> np.ndarray:

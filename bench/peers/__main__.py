@@ -10,10 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from peers import models, python_times
 from peers.servers import Server, peer_servers
-
-
-def row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+from speed import row
 
 
 def table(robots: list[str], turns: int, best: bool, variants: bool) -> str:

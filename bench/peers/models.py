@@ -10,14 +10,13 @@ A free base's coordinates, from here to the peers (here: q = x y z qx qy qz qw, 
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from robots import ROBOTS
+
 GRAVITY = 9.81
-ROBOTS: dict[str, Any] = json.loads((Path(__file__).resolve().parents[1] / "robots.json").read_text())
 COUNT = 256
 ALGORITHMS = ("inverse dynamics", "mass matrix", "full mass matrix", "forward dynamics")
 

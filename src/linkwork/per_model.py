@@ -97,7 +97,7 @@ class ModelFunction:
         if missing:
             raise TypeError(f"{self.__name__} needs {', '.join(missing)}")
         arrays = {name: given[name] for name in names if given.get(name) is not None or name in self.required}
-        if any(isinstance(x, Symbol) for value in arrays.values() for x in np.ravel(np.asarray(value, dtype=object))[:1]):
+        if any(map(_has_symbols, arrays.values())):
             return self.body(model, **arrays, **self._one_method(self._chosen(model, options)))  # inside of a trace
         optional = tuple(name for name in self.optional if name in arrays)
         key: Any = (self, dtype, optional, *options.items())
@@ -246,6 +246,11 @@ class _Constant:
 def shape_of(text: str, model: Model) -> tuple[int, ...]:
     """The shape that words such as "nv" or "bodies 6" mean for a model."""
     return tuple(_SIZES[word](model) if word in _SIZES else int(word) for word in text.split())
+
+
+def _has_symbols(value: Any) -> bool:
+    array = np.asarray(value)  # no copy of an array of numbers, however large
+    return array.dtype == object and any(isinstance(x, Symbol) for x in array.ravel())
 
 
 def _known_by_content(body: Callable[..., Any], model: Model) -> bool:

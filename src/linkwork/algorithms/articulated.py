@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.mass_matrix import mirrored
 from linkwork.errors import ModelError
 from linkwork.model.nodes import Node
-from linkwork.spatial import Factor, is_zero
+from linkwork.spatial import Factor, is_zero, mirrored
 
 
 class Hinge(NamedTuple):

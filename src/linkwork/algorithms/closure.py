@@ -30,7 +30,7 @@ def close_loops(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
     left: Any = 0.0
     for cluster in model.clusters:
         if cluster.constraints:
-            places = np.concatenate([np.arange(model.nq)[model.joints[k].q_slice] for k in cluster.bodies])
+            places = _places(cluster, [joint.q_slice for joint in model.joints])
             q[places] = _closed(model, cluster, q[places])
             motion = _motion(model, cluster, q[places])
             for constraint in cluster.constraints:
@@ -46,7 +46,7 @@ def _closed(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
         motion = _motion(model, cluster, q)
         phi = np.concatenate([error(motion, c) for c in cluster.constraints])[list(cluster.rows)]
         K = all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
-        dependent = [c for c in range(motion.size) if c not in cluster.independent]
+        dependent = cluster.dependent
         move: Any = np.zeros(motion.size, dtype=object)
         move[dependent] = -solve(K[:, dependent], phi)
         worst: Any = 0.0
@@ -64,9 +64,14 @@ def _closed(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
     return step(q)[0] if linear else loop(step, q, limit=STEPS)
 
 
+def _places(cluster: Cluster, slices: Sequence[slice]) -> np.ndarray:
+    """Where the joints of a cluster are, one body after the other."""
+    return np.concatenate([np.arange(slices[k].start, slices[k].stop) for k in cluster.bodies])
+
+
 def _motion(model: Model, cluster: Cluster, q: np.ndarray) -> Any:
     whole = np.zeros(model.nq, dtype=object)
-    whole[np.concatenate([np.arange(model.nq)[model.joints[k].q_slice] for k in cluster.bodies])] = q
+    whole[_places(cluster, [joint.q_slice for joint in model.joints])] = q
     return cluster_motion(model, cluster.bodies, whole)
 
 
@@ -126,8 +131,8 @@ def loop_forces(nodes: Nodes, ddy: np.ndarray) -> np.ndarray:
         if cluster.constraints:
             motion = cluster_motion(model, cluster.bodies, nodes.q)
             K = all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
-            own = np.concatenate([np.arange(model.nv_spanning)[model.joints[k].v_slice] for k in cluster.bodies])
-            dependent = [c for c in range(motion.size) if c not in cluster.independent]
+            own = _places(cluster, [joint.v_slice for joint in model.joints])
+            dependent = cluster.dependent
             found.append(solve(K[:, dependent].T, tau[own[dependent]]))
     return np.concatenate(found)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.model.nodes import Node, Nodes
+from linkwork.spatial import mirrored
 
 
 class CompositeInertias(dict[Node, Any]):
@@ -33,8 +34,3 @@ def mass_matrix(nodes: Nodes) -> np.ndarray:
             M[j.dofs, k.dofs] = j.H @ X
             M[k.dofs, j.dofs] = M[j.dofs, k.dofs].T
     return M
-
-
-def mirrored(M: np.ndarray) -> np.ndarray:
-    """A matrix that is symmetric in exact arithmetic, with its upper triangle also as the lower one."""
-    return np.triu(M) + np.triu(M, 1).T

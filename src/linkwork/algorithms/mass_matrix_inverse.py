@@ -6,8 +6,8 @@ import numpy as np
 
 from linkwork.algorithms.articulated import Hinges
 from linkwork.algorithms.forward_dynamics import factorised
-from linkwork.algorithms.mass_matrix import mirrored
 from linkwork.model.nodes import Node, Nodes
+from linkwork.spatial import mirrored
 
 
 def by_sweeps(nodes: Nodes) -> np.ndarray:

@@ -51,23 +51,33 @@ def operations(function: ModelFunction, model: Model, **options: Any) -> int:
 def _times(program: Program, model: Model, turns: int) -> tuple[float, float]:
     """ns for one state, one after the other without lanes, and for one of a batch in lanes; on one thread, without Python."""
     lowered = lower(program)
-    calls: list[tuple[Callable[[], Any], int]] = []
-    for lanes, rows in ((1, ONE_BY_ONE), (host().lanes("float64"), ROWS)):
-        kernel = Kernel(lowered.name, lowered.dtype, lowered.inputs, lowered.outputs, len(lowered))
-        objects = compile_objects(lowered, host(), level=OPTIMISED, lanes=lanes)
-        assert objects is not None
-        kernel._install(objects, tier=2, lanes=lanes)
-        calls.append((_call(kernel, model, rows), rows))
-    best = [float("inf")] * len(calls)
+    wide = host().lanes("float64")
+    calls = {rows: _call(kernel_of(lowered, lanes), model, rows) for lanes, rows in ((1, ONE_BY_ONE), (wide, ROWS))}
+    best = best_times(calls, turns)
+    return 1e9 * best[ONE_BY_ONE] / ONE_BY_ONE, 1e9 * best[ROWS] / ROWS
+
+
+def kernel_of(program: Program, lanes: int) -> Kernel:
+    """The optimised kernel of a lowered program for a number of lanes."""
+    kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(program))
+    objects = compile_objects(program, host(), level=OPTIMISED, lanes=lanes)
+    assert objects is not None
+    kernel._install(objects, tier=2, lanes=lanes)
+    return kernel
+
+
+def best_times(calls: dict[Any, Callable[[], Any]], turns: int) -> dict[Any, float]:
+    """The best time of each call in seconds: they take turns, and in a turn each is called three times after a warm-up."""
+    best = dict.fromkeys(calls, float("inf"))
     with using_threads(1):
         for _ in range(turns):
-            for k, (call, rows) in enumerate(calls):
+            for key, call in calls.items():
                 call()
                 for _ in range(3):
                     start = time.perf_counter()
                     call()
-                    best[k] = min(best[k], 1e9 * (time.perf_counter() - start) / rows)
-    return best[0], best[1]
+                    best[key] = min(best[key], time.perf_counter() - start)
+    return best
 
 
 def _call(kernel: Kernel, model: Model, rows: int) -> Callable[[], Any]:

@@ -61,16 +61,12 @@ class MovingBody:
         J = self.joint_map @ v
         self.v = v
         self._came = self.X.R.T @ self.on.w
-        self._wJ, self._vJ, self._rate = J[:3], J[3:], self._kind.bias(self.q, v)
+        self._wJ, self._vJ, self._rate = J[:3], J[3:], self.joint_bias(v)
         self.w = self._came + self._wJ
 
     def joint_bias(self, v: np.ndarray) -> np.ndarray:
         """Ṡ v of its own joint, (6,)."""
         return self._kind.bias(self.q, v)
-
-    def joint_rate(self, v: np.ndarray) -> np.ndarray:
-        """q̇ of its own joint, (joint.nq,)."""
-        return self.joint.kind.rate(self.q, v)
 
     @cached_property
     def spin(self) -> np.ndarray:
@@ -92,9 +88,7 @@ class MovingBody:
     @cached_property
     def b(self) -> np.ndarray:
         """The force that velocities take, less the one from outside, (6,)."""
-        if self.M.mass == 0.0:
-            return self._with_ext(self.M.turning_force(np.zeros(3), self.w))
-        return self._with_ext(self.M.point_force(np.zeros(3), self.spin))
+        return self.force(np.zeros(6))
 
     def accelerate(self, alpha: np.ndarray, ddq: np.ndarray) -> np.ndarray:
         """Its acceleration, from that of the body below and its own joint's, (6,)."""

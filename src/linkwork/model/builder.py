@@ -13,7 +13,7 @@ from linkwork.joints import Fixed, Joint
 from linkwork.model.loops import Closure, Constraint, Coupling, End, Loop
 from linkwork.model.model import Model
 from linkwork.model.names import did_you_mean
-from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
+from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint, way_down
 from linkwork.spatial import Inertia, Pose, physical_problems
 
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]
@@ -306,7 +306,7 @@ class ModelBuilder:
             terms = {joint_of(joint): c for joint, c in given.terms.items() if c}
         else:
             assert given.predecessor is not None and given.successor is not None
-            ways = [_way(link_of(link)[0], joints) for link in (given.predecessor, given.successor)]
+            ways = [way_down(link_of(link)[0], joints) for link in (given.predecessor, given.successor)]
             common = set(ways[0]) & set(ways[1])
             terms = {k: given.ratio for k in ways[0] if k not in common}
             terms |= {k: -1.0 for k in ways[1] if k not in common}
@@ -401,15 +401,6 @@ def _numbered(joints: Iterable[PlacedJoint]) -> Iterable[PlacedJoint]:
     for joint in joints:
         yield replace(joint, q_start=q, v_start=v)
         q, v = q + joint.nq, v + joint.nv
-
-
-def _way(body: int, joints: Sequence[PlacedJoint]) -> list[int]:
-    """The joints that move a body, from its own down."""
-    found = []
-    while body != GROUND:
-        found.append(body)
-        body = joints[body].parent
-    return found
 
 
 def _check_function(name: str, function: Callable[[Any], Any], q: np.ndarray) -> None:

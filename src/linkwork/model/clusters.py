@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.model.embedding import all_equations, cluster_motion, error, turned_over
 from linkwork.model.loops import Constraint, Coupling, Loop
-from linkwork.model.parts import GROUND, PlacedJoint
+from linkwork.model.parts import PlacedJoint, way_down
 
 if TYPE_CHECKING:
     from linkwork.model.model import Model
@@ -36,8 +36,9 @@ class Cluster:
     count: int = 0
 
     @property
-    def name(self) -> str:
-        return " + ".join(c.name for c in self.constraints)
+    def dependent(self) -> list[int]:
+        """The places of the other velocities: as many as equations are kept."""
+        return [c for c in range(len(self.rows) + len(self.independent)) if c not in self.independent]
 
 
 def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[Constraint]) -> list[tuple[list[int], list[Constraint]]]:
@@ -53,19 +54,12 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[Constrain
             k = group[k]
         return k
 
-    def way(body: int) -> list[int]:
-        found = []
-        while body != GROUND:
-            found.append(body)
-            body = joints[body].parent
-        return found
-
     members: list[tuple[Constraint, list[int]]] = []
     for constraint in constraints:
         if isinstance(constraint, Loop) and not constraint.kind.closure():
             continue  # it leaves all freedom
         ends = _ends(constraint)
-        ways = [way(end) for end in ends]
+        ways = [way_down(end, joints) for end in ends]
         common = set(ways[0]).intersection(*ways[1:]) if ways else set()
         if not isinstance(constraint, Loop):
             common -= set(ends)  # a joint that is named belongs to it, also where the others hang on it
@@ -138,7 +132,7 @@ def _analysed(model: Model, bodies: list[int], constraints: list[Constraint]) ->
         if miss < CLOSED:
             K = all_equations(cluster_motion(model, bodies, q), constraints)[0].astype(float)
             s = np.linalg.svd(K, compute_uv=False)
-            r = int(np.sum(s > RANK * s[0])) if len(s) and s[0] > 0 else 0
+            r = _rank(s)
             quality = float(s[r - 1] / s[0]) if r else 1.0
             if best is None or r > rank or (r == rank and quality > best[0] * 1.5):
                 best, rank = (quality, K, _can_move(model, bodies, constraints, q, K, rng)), r
@@ -162,6 +156,11 @@ def _analysed(model: Model, bodies: list[int], constraints: list[Constraint]) ->
     return Cluster(tuple(bodies), tuple(constraints), tuple(independent), tuple(rows), len(K))
 
 
+def _rank(s: np.ndarray) -> int:
+    """How many of a matrix's singular values, the largest first, are not zero."""
+    return int(np.sum(s > RANK * s[0])) if len(s) and s[0] > 0 else 0
+
+
 def _can_move(
     model: Model,
     bodies: Sequence[int],
@@ -172,7 +171,7 @@ def _can_move(
 ) -> bool:
     """Whether some acceleration keeps the loops closed in a random motion that does so: K v̇ = k for a v with K v = 0."""
     _, s, Vt = np.linalg.svd(K)
-    null = Vt[int(np.sum(s > RANK * s[0])) if len(s) and s[0] > 0 else 0 :]
+    null = Vt[_rank(s) :]
     v = null.T @ rng.normal(size=len(null))
     k = all_equations(cluster_motion(model, bodies, q), constraints, v)[1].astype(float)
     left = K @ np.linalg.lstsq(K, k, rcond=RANK)[0] - k
@@ -185,13 +184,12 @@ def _independent(model: Model, bodies: list[int], K: np.ndarray, rank: int, name
     wishes = [model.joints[k].independent for k in bodies for _ in range(model.joints[k].nv)]
     if any(wish is not None for wish in wishes):
         chosen = [c for c, wish in enumerate(wishes) if wish is not False]
+        told = ", ".join(repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False)
         if len(chosen) != size - rank:
-            told = ", ".join(repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False)
             raise ModelError(f"{names} leave {size - rank} independent velocities, but {len(chosen)} are named: {told}")
         rest = [c for c in range(size) if c not in chosen]
         s = np.linalg.svd(K[:, rest], compute_uv=False)
         if rank and s[-1] < 1e-6 * s[0]:
-            told = ", ".join(repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False)
             raise ModelError(f"{names}: the velocities of {told} do not determine the others; name other independent joints")
         return chosen
     # Rather those of bodies that carry nothing depend on the others: rotors on links, and not the reverse.

@@ -26,51 +26,59 @@ from linkwork.spatial import Pose, cross
 from linkwork.spatial.solve import solve
 
 if TYPE_CHECKING:
+    from linkwork.model.clusters import Cluster
     from linkwork.model.model import Model
 
 
 class Motion:
     """How a cluster's bodies stand and move as seen from the body below it: all in that body's axes."""
 
-    def __init__(self, bodies: Mapping[int, MovingBody], columns: Mapping[int, slice], size: int) -> None:
-        self.bodies, self.columns, self.size = bodies, columns, size
+    def __init__(self, bodies: Mapping[int, MovingBody]) -> None:
+        self.bodies = bodies
+        self.columns: dict[int, slice] = {}  # places of each joint's velocities, one body after the other
+        self.size = 0
+        for k, body in bodies.items():
+            self.columns[k] = slice(self.size, self.size + body.joint.nv)
+            self.size += body.joint.nv
         self.pose: dict[Any, Pose] = {}
         index = {body: k for k, body in bodies.items()}
         self.below: dict[int, int | None] = {k: index.get(body.on) for k, body in bodies.items()}  # type: ignore[arg-type]
         for k, body in bodies.items():
             below = self.below[k]
             self.pose[k] = body.X if below is None else self.pose[below].then(body.X)
-        self._foot = {k: body.on.C for k, body in bodies.items()}
+        self._foot = next(iter(bodies.values())).on  # the first stands on the body below
 
     def frame(self, end: End) -> Pose:
         """The pose of a loop's end."""
         if end.body in self.bodies:
             return self.pose[end.body].then(self.bodies[end.body].C.inverse()).then(end.place)
-        return next(iter(self._foot.values())).inverse().then(end.place)
+        return self._foot.C.inverse().then(end.place)
+
+    def path(self, end: End) -> list[int]:
+        """The bodies that move a loop's end, from its own down."""
+        found: list[int] = []
+        k: int | None = end.body if end.body in self.bodies else None
+        while k is not None:
+            found.append(k)
+            k = self.below[k]
+        return found
 
     def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Jacobians of the angular velocity of a loop's end, and of the velocity of its point that is `at`, (3, size)."""
         w = np.zeros((3, self.size), dtype=object)
         v = np.zeros((3, self.size), dtype=object)
-        k: int | None = end.body if end.body in self.bodies else None
-        while k is not None:
+        for k in self.path(end):
             T, S, where = self.pose[k], self.bodies[k].joint_map, self.columns[k]
             turning = T.R @ S[:3]
             w[:, where] = turning
             v[:, where] = T.R @ S[3:] + cross(turning, np.reshape(at - T.p, (3, 1)) * np.ones((1, S.shape[1])))
-            k = self.below[k]
         return w, v
 
     def drift(self, end: End, at: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
         """w and v of a loop's end at a point, and their rates where no joint accelerates, (3,) each."""
-        path: list[int] = []
-        k: int | None = end.body if end.body in self.bodies else None
-        while k is not None:
-            path.append(k)
-            k = self.below[k]
         p, w, u = np.zeros(3), np.zeros(3), np.zeros(3)
         dw, du = np.zeros(3), np.zeros(3)
-        for k in reversed(path):
+        for k in reversed(self.path(end)):
             body, T = self.bodies[k], self.pose[k]
             own = v[self.columns[k]]
             J, rate = body.joint_map @ own, body.joint_bias(own)
@@ -87,14 +95,11 @@ def cluster_motion(model: Model, bodies: Sequence[int], q: np.ndarray) -> Motion
     """How a cluster's bodies stand in one state, q (nq,), seen from the body below."""
     below = Ground()
     made: dict[int, MovingBody] = {}
-    columns, size = {}, 0
     for k in bodies:
         joint = model.joints[k]
         on = made.get(joint.parent, below)
         made[k] = MovingBody(on, joint, model.bodies[k].inertia, q[joint.q_slice], None)
-        columns[k] = slice(size, size + joint.nv)
-        size += joint.nv
-    return Motion(made, columns, size)
+    return Motion(made)
 
 
 def loop_rows(motion: Motion, loop: Loop, rows: Sequence[Row], v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -150,11 +155,8 @@ def closure_rows(motion: Motion, closure: Closure, v: np.ndarray | None) -> tupl
         shares = [q[a:b] for a, b in pairwise(places)]
         return np.concatenate([body.joint.kind.rate(x, y) for body, x, y in zip(members, shares, own)])
 
-    def phi(x: np.ndarray) -> np.ndarray:
-        return np.atleast_1d(np.asarray(closure.function(x), dtype=object))
-
     if any(isinstance(x, Symbol) for x in q):
-        value, J = jacobian_of(phi, q)
+        value, J = jacobian_of(closure.phi, q)
     else:
         value, J = interpret(_traced(closure, len(q)), q.astype(float))
     K = np.zeros((len(value), motion.size), dtype=object)
@@ -167,7 +169,7 @@ def closure_rows(motion: Motion, closure: Closure, v: np.ndarray | None) -> tupl
     own = [v[motion.columns[j]] for j in closure.joints]
 
     def speed(x: np.ndarray) -> np.ndarray:
-        return jvp_of(phi, x, rate(x, own))[1]
+        return jvp_of(closure.phi, x, rate(x, own))[1]
 
     return K, -jvp_of(speed, q, rate(q, own))[1]
 
@@ -175,11 +177,7 @@ def closure_rows(motion: Motion, closure: Closure, v: np.ndarray | None) -> tupl
 @lru_cache(maxsize=256)
 def _traced(closure: Closure, size: int) -> Program:
     """The function of a closure and its Jacobian, for coordinates that are numbers; traced once."""
-
-    def phi(q: np.ndarray) -> np.ndarray:
-        return np.atleast_1d(np.asarray(closure.function(q), dtype=object))
-
-    return expand(jacobian(trace(phi, {"q": size}), "out", "q"))
+    return expand(jacobian(trace(closure.phi, {"q": size}), "out", "q"))
 
 
 def equations(motion: Motion, constraint: Constraint, v: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -200,7 +198,7 @@ def error(motion: Motion, constraint: Constraint) -> np.ndarray:
         return loop_error(motion, constraint, constraint.kind.closure())
     if isinstance(constraint, Closure):
         q = np.concatenate([motion.bodies[j].q for j in constraint.joints])
-        return np.atleast_1d(np.asarray(constraint.function(q)))
+        return constraint.phi(q)
     total: Any = -constraint.offset
     for joint, component, coefficient in constraint.terms:
         total = total + coefficient * motion.bodies[joint].q[component]
@@ -224,11 +222,9 @@ def all_equations(
     return np.concatenate([K for K, _ in found]), np.concatenate([k for _, k in found])
 
 
-def embed(
-    motion: Motion, constraints: Sequence[Constraint], rows: Sequence[int], independent: Sequence[int], dy: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """G, (size, m), and g, (size,), of Loops Eq. 3, from the equations `rows` and the `independent` velocities dy, (m,)."""
-    dependent = [c for c in range(motion.size) if c not in independent]
+def embed(motion: Motion, cluster: Cluster, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """G, (size, m), and g, (size,), of Loops Eq. 3, for a cluster's independent velocities dy, (m,)."""
+    constraints, rows, independent, dependent = cluster.constraints, cluster.rows, cluster.independent, cluster.dependent
     K = all_equations(motion, constraints)[0][list(rows)]
     G = np.zeros((motion.size, len(independent)), dtype=object)
     G[list(independent)] = np.eye(len(independent))

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from linkwork.joints import Joint
 from linkwork.spatial import Pose
 
@@ -47,6 +49,10 @@ class Closure:
     name: str
     joints: tuple[int, ...]
     function: Callable[[Any], Any]
+
+    def phi(self, q: np.ndarray) -> np.ndarray:
+        """What the function gives, as a vector."""
+        return np.atleast_1d(np.asarray(self.function(q), dtype=object))
 
 
 Constraint = Loop | Coupling | Closure

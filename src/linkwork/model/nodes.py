@@ -23,6 +23,7 @@ from linkwork.model.model import Model
 from linkwork.model.parts import GROUND
 from linkwork.model.rotors import host_of
 from linkwork.model.weights import Blocks, ClusterWeight, Seat, Spin, part, plus
+from linkwork.spatial import mirrored
 
 
 class Node:
@@ -113,8 +114,7 @@ class ClusterNode(Node):
         self._N = [host.excess(rotor, lambda body: body.G[0]) for rotor, host in rotors.items()]
         self._n = [host.excess(rotor, lambda body: body.g[0]) for rotor, host in rotors.items()]
         self._speed = [N @ dy for N in self._N]
-        armature: Any = sum(body.G.T @ np.diag(body.joint.armature) @ body.G for body in members)
-        self.armature = np.triu(armature) + np.triu(armature, 1).T  # symmetric to the last bit
+        self.armature = mirrored(sum(body.G.T @ np.diag(body.joint.armature) @ body.G for body in members))
         self._members = members
 
     @cached_property
@@ -157,13 +157,7 @@ class ClusterNode(Node):
         return np.concatenate([*found, [N @ ddtheta + n for N, n in zip(self._N, self._n)]])
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
-        forces = self._twisted([body.force(part(alpha, k)) for k, body in enumerate(self.bodies)])
-        rows = []
-        for r, (seat, k, J) in enumerate(self.M.spins):
-            moment = J * (alpha[6 * seat + k] + alpha[6 * len(self.bodies) + r])
-            forces[seat] = plus(forces[seat], k, moment)
-            rows.append(moment)
-        return np.concatenate([*forces, np.array(rows, dtype=object)])
+        return self.M.spun(self._twisted([body.force(part(alpha, k)) for k, body in enumerate(self.bodies)]), alpha)
 
 
 class Nodes:
@@ -188,8 +182,7 @@ class Nodes:
         v = np.zeros(model.nv) if v is None else v
         self.bodies: dict[int, MovingBody] = {}
         self._nodes: list[Node] = []
-        holder: dict[Any, Node] = {self.below: self.ground}
-        self._holder = holder
+        self._holder: dict[Any, Node] = {self.below: self.ground}
         start = 0
         for cluster in model.clusters:
             members = []
@@ -202,31 +195,26 @@ class Nodes:
                 members.append(self.bodies[k])
             dofs = slice(start, start + len(cluster.independent))
             start = dofs.stop
-            node = self._node(cluster, members, holder, dofs, v[dofs], f_ext is None and not whole)
+            node = self._node(cluster, members, dofs, v[dofs], f_ext is None and not whole)
             for body in members:
-                holder[body] = node
+                self._holder[body] = node
             node.parent.children.append(node)
             self._nodes.append(node)
 
-    def _node(
-        self, cluster: Cluster, members: list[MovingBody], holder: dict[Any, Node], dofs: slice, dy: np.ndarray, host: bool
-    ) -> Node:
+    def _node(self, cluster: Cluster, members: list[MovingBody], dofs: slice, dy: np.ndarray, hosting: bool) -> Node:
         foot = next(body.on for body in members if body.on not in members)
         if not cluster.constraints:
             (body,) = members
             body.belong(dofs, np.eye(body.joint.nv), np.zeros(body.joint.nv))
             body.move(dy)
-            return OneBody(holder[foot], body)
-        columns, size = {}, 0
-        for k, body in zip(cluster.bodies, members):
-            columns[k] = slice(size, size + body.joint.nv)
-            size += body.joint.nv
-        motion = Motion(dict(zip(cluster.bodies, members)), columns, size)
-        G, g = embed(motion, cluster.constraints, cluster.rows, cluster.independent, dy)
-        for k, body in zip(cluster.bodies, members):
-            body.belong(dofs, G[columns[k]], g[columns[k]])
-            body.move(G[columns[k]] @ dy)
-        return ClusterNode(holder[foot], members, dofs, dy, host)
+            return OneBody(self._holder[foot], body)
+        motion = Motion(dict(zip(cluster.bodies, members)))
+        G, g = embed(motion, cluster, dy)
+        for k, body in motion.bodies.items():
+            own = motion.columns[k]
+            body.belong(dofs, G[own], g[own])
+            body.move(G[own] @ dy)
+        return ClusterNode(self._holder[foot], members, dofs, dy, hosting)
 
     def __getitem__(self, body: int) -> Ground | MovingBody:
         """A body, by its index."""

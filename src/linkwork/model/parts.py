@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -102,3 +103,12 @@ class Frame:
     body: int  # index of a body, or GROUND
     place: Pose = field(default_factory=Pose.identity)
     joint: str | None = None
+
+
+def way_down(body: int, joints: Sequence[PlacedJoint]) -> list[int]:
+    """The bodies from one down to the ground, which is not among them."""
+    found = []
+    while body != GROUND:
+        found.append(body)
+        body = joints[body].parent
+    return found

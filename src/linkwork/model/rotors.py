@@ -7,7 +7,7 @@ either. Exact, and nearly free.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,24 +56,21 @@ def is_rotor(joint: PlacedJoint, inertia: Inertia) -> bool:
 
 
 class Host(NamedTuple):
-    """Where a rotor is at home: a body whose hinges, down to the rotor's carrier, all have the rotor's axis.
+    """Where a rotor is at home: a body on the same carrier whose hinge has the rotor's axis.
 
-    `k` is the axis in the body's frame, `sign` whether it points along the rotor's, `J` [kg m²] the rotor's inertia about it,
-    and `hinges` the bodies on the way, each with the sign of its hinge's axis against the rotor's.
+    `k` is that axis in the body's frame, `sign` whether it points along the rotor's, `hinge` whether the hinge's does, and
+    `J` [kg m²] the rotor's inertia about it.
     """
 
     body: MovingBody
     k: int
     sign: float
+    hinge: float
     J: float
-    hinges: tuple[tuple[MovingBody, float], ...]
 
-    def excess(self, rotor: Any, of: Any) -> Any:
+    def excess(self, rotor: MovingBody, of: Callable[[MovingBody], Any]) -> Any:
         """What the rotor has more than its host about the host's axis, of something that every joint has."""
-        own = of(rotor)
-        for body, sign in self.hinges:
-            own = own - sign * of(body)
-        return self.sign * own
+        return self.sign * (of(rotor) - self.hinge * of(self.body))
 
 
 def host_of(rotor: MovingBody, members: Sequence[MovingBody]) -> Host | None:
@@ -91,5 +88,5 @@ def host_of(rotor: MovingBody, members: Sequence[MovingBody]) -> Host | None:
         k = int(np.argmax(np.abs(own)))
         if abs(abs(there @ axis) - 1.0) < SAME:
             sign = float(np.sign(there @ axis))
-            return Host(body, k, sign * float(np.sign(own[k])), J, ((body, sign),))
+            return Host(body, k, sign * float(np.sign(own[k])), sign, J)
     return None

@@ -53,7 +53,10 @@ class Blocks:
         return Blocks(changed, self.spins)
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
-        forces = [inertia @ part(x, k) for k, inertia in enumerate(self.inertias)]
+        return self.spun([inertia @ part(x, k) for k, inertia in enumerate(self.inertias)], x)
+
+    def spun(self, forces: list[np.ndarray], x: np.ndarray) -> np.ndarray:
+        """Forces on the bodies with what their rotors add for a motion x, and the rotors' own rows, all stacked."""
         rows = []
         for r, (seat, k, J) in enumerate(self.spins):
             moment = J * (x[6 * seat + k] + x[6 * len(self.inertias) + r])

@@ -5,7 +5,7 @@ frame's axes, as in Lie Sec. 1.
 """
 
 from linkwork.spatial import rotation
-from linkwork.spatial.factor import Factor, is_zero
+from linkwork.spatial.factor import Factor, is_zero, mirrored
 from linkwork.spatial.inertia import Inertia, physical_problems
 from linkwork.spatial.pose import Pose, snapped
 from linkwork.spatial.vectors import ad, ad_star, axial, cross, skew
@@ -19,6 +19,7 @@ __all__ = [
     "axial",
     "cross",
     "is_zero",
+    "mirrored",
     "physical_problems",
     "rotation",
     "skew",

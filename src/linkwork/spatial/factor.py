@@ -49,3 +49,8 @@ class Factor:
 def is_zero(x: Any) -> bool:
     """Whether an entry is zero by structure."""
     return not isinstance(x, Symbol) and x == 0.0
+
+
+def mirrored(M: np.ndarray) -> np.ndarray:
+    """A matrix that is symmetric in exact arithmetic, with its upper triangle also as the lower one."""
+    return np.triu(M) + np.triu(M, 1).T
