@@ -3,6 +3,8 @@
 from linkwork import joints, robots, spatial
 from linkwork.api import compile, count_operations, export_c
 from linkwork.approximations import compare_approximations
+from linkwork.constrained import constrained_dynamics
+from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
     CacheError,
     DifferentiationError,
@@ -74,22 +76,31 @@ from linkwork.version import __version__
 
 __all__ = [
     "CacheError",
+    "Connect",
+    "Constraint",
+    "Coupled",
     "DifferentiationError",
     "DtypeError",
+    "Gains",
+    "Hold",
     "Kernel",
     "LinkworkError",
+    "Locked",
     "Model",
     "ModelBuilder",
     "ModelError",
     "ModelFunction",
     "Node",
     "Nodes",
+    "OnPlane",
     "OverlapError",
     "Program",
     "ProgramError",
+    "Rolling",
     "ShapeError",
     "TargetError",
     "TraceError",
+    "Weld",
     "__version__",
     "absolute",
     "acos",
@@ -102,6 +113,7 @@ __all__ = [
     "close_loops",
     "compare_approximations",
     "compile",
+    "constrained_dynamics",
     "cos",
     "count_operations",
     "difference",

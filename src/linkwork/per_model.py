@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.constraints import Constraint, total
 from linkwork.errors import LinkworkError, ModelError, ShapeError
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.symbol import Symbol
@@ -24,11 +25,12 @@ from linkwork.runtime.kernel import build_kernel, build_named_kernel
 
 Sizes = Callable[[Model], tuple[int, ...]]
 _PACKAGE = __name__.partition(".")[0] + "."
-_SIZES: dict[str, Callable[[Model], int]] = {
-    "nq": lambda model: model.nq,
-    "nv": lambda model: model.nv,
-    "nv_spanning": lambda model: model.nv_spanning,
-    "bodies": lambda model: len(model.bodies),
+_SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model and a function's options
+    "nq": lambda model, _: model.nq,
+    "nv": lambda model, _: model.nv,
+    "nv_spanning": lambda model, _: model.nv_spanning,
+    "bodies": lambda model, _: len(model.bodies),
+    "rows": lambda model, options: total(model, options["constraints"]),
 }
 
 
@@ -144,7 +146,7 @@ class ModelFunction:
         def make() -> Program:
             return self._program(model, optional, chosen)
 
-        if not _known_by_content(self.body, model):
+        if not _known_by_content(self.body, model, chosen.get("constraints", ())):
             return build_kernel(make(), dtype)
         identity = repr((self.__module__, self.__qualname__, optional, tuple(chosen.items()), model.digest))
         return build_named_kernel(identity, make, dtype)
@@ -154,7 +156,7 @@ class ModelFunction:
         if unknown:
             raise LinkworkError(f"{self.__name__} has no optional array {unknown[0]!r}")
         names = [*self.required, *(name for name in self.optional if name in optional)]
-        inputs = {name: shape_of(self.shapes[name], model) for name in names}
+        inputs = {name: shape_of(self.shapes[name], model, chosen) for name in names}
 
         def traced(**settings: Any) -> Program:
             def body(*arrays: Any) -> Any:
@@ -217,7 +219,7 @@ class _Constant:
     def __init__(self, fn: ModelFunction, model: Model, dtype: str, optional: tuple[str, ...], chosen: dict[str, Any]) -> None:
         self.name, self.dtype = fn.__name__, dtype
         chosen = fn._one_method(chosen)
-        self.shapes = {name: shape_of(fn.shapes[name], model) for name in (*fn.required, *optional)}
+        self.shapes = {name: shape_of(fn.shapes[name], model, chosen) for name in (*fn.required, *optional)}
         zeros = {name: np.zeros(shape) for name, shape in self.shapes.items()}
         result = fn.body(model, **zeros, **chosen)
         self.results = [np.asarray(r, dtype=dtype) for r in (result if isinstance(result, tuple) else (result,))]
@@ -243,9 +245,9 @@ class _Constant:
         raise LinkworkError(f"{self.name}: this model cannot move, so there is nothing to bind; its results are constants")
 
 
-def shape_of(text: str, model: Model) -> tuple[int, ...]:
-    """The shape that words such as "nv" or "bodies 6" mean for a model."""
-    return tuple(_SIZES[word](model) if word in _SIZES else int(word) for word in text.split())
+def shape_of(text: str, model: Model, options: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape that words such as "nv" or "bodies 6" mean for a model and a function's options."""
+    return tuple(_SIZES[word](model, options) if word in _SIZES else int(word) for word in text.split())
 
 
 def _has_symbols(value: Any) -> bool:
@@ -253,9 +255,9 @@ def _has_symbols(value: Any) -> bool:
     return array.dtype == object and any(isinstance(x, Symbol) for x in array.ravel())
 
 
-def _known_by_content(body: Callable[..., Any], model: Model) -> bool:
-    """Whether model and package say all there is to know: not with joints or functions that somebody else wrote."""
-    ours = [body.__module__, *(type(joint.kind).__module__ for joint in model.joints)]
+def _known_by_content(body: Callable[..., Any], model: Model, held: Sequence[Constraint]) -> bool:
+    """Whether model and package say all there is to know: not with joints, constraints or functions of somebody else."""
+    ours = [body.__module__, *(type(part).__module__ for part in (*(joint.kind for joint in model.joints), *held))]
     ours += [c.function.__module__ for c in model.constraints if isinstance(c, Closure)]
     return all(module.startswith(_PACKAGE) for module in ours)
 

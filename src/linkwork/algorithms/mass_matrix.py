@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,29 @@ from linkwork.spatial import mirrored
 
 
 class CompositeInertias(dict[Node, Any]):
-    """R(k): the inertia of k and all that hangs on it, as if frozen (SKO Alg. 4.1). Ask for it tips to base."""
+    """R(k): the inertia of k and all that hangs on it, as if frozen (SKO Alg. 4.1). Ask for it tips to base.
+
+    `added` may hold more inertia for some nodes.
+    """
+
+    def __init__(self, added: Mapping[Node, Sequence[Any]] | None = None) -> None:
+        super().__init__()
+        self.added = added or {}
 
     def __missing__(self, k: Node) -> Any:
         R = k.M
+        for more in self.added.get(k, ()):
+            R = R + more
         for i in k.children:
             R = R + i.A.congruence(self[i])
         self[k] = R
         return R
 
 
-def mass_matrix(nodes: Nodes) -> np.ndarray:
-    """The mass matrix, (nv, nv) (SKO Alg. 4.2)."""
+def mass_matrix(nodes: Nodes, added: Mapping[Node, Sequence[Any]] | None = None) -> np.ndarray:
+    """The mass matrix, (nv, nv) (SKO Alg. 4.2); with inertias `added` to those of some nodes, if there are any."""
     M = np.zeros((nodes.nv, nodes.nv), dtype=object)
-    R = CompositeInertias()
+    R = CompositeInertias(added)
     for k in nodes.tips_to_base():
         X = R[k] @ k.H.T
         M[k.dofs, k.dofs] = mirrored(k.H @ X) + k.armature

@@ -220,6 +220,10 @@ class Nodes:
         """A body, by its index."""
         return self.below if body == GROUND else self.bodies[body]
 
+    def holder(self, body: Ground | MovingBody) -> Node:
+        """The node that a body is in."""
+        return self._holder[body]
+
     def way(self, body: int) -> list[Node]:
         """The nodes that move a body, base to tip."""
         found, k = [], self._holder[self[body]]

@@ -35,12 +35,24 @@ class Factor:
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """x of M x = b, for b of shape (n,) or (n, m)."""
+        return self.other_half(self.scaled(self.half(b)))
+
+    def half(self, b: np.ndarray) -> np.ndarray:
+        """L⁻ᵀ b."""
         x = np.array(b, dtype=object)
         for k in reversed(range(len(x))):
             for i, factor in self.rows[k]:
                 x[i] = x[i] - factor * x[k]
+        return x
+
+    def scaled(self, b: np.ndarray) -> np.ndarray:
+        """D⁻¹ b."""
+        return (np.array(b, dtype=object).T * self.inverse).T
+
+    def other_half(self, b: np.ndarray) -> np.ndarray:
+        """L⁻¹ b."""
+        x = np.array(b, dtype=object)
         for k, row in enumerate(self.rows):
-            x[k] = x[k] * self.inverse[k]
             for i, factor in row:
                 x[k] = x[k] - factor * x[i]
         return x

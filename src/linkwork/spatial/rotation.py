@@ -34,6 +34,23 @@ def conjugate(q: np.ndarray) -> np.ndarray:
     return np.array([-q[0], -q[1], -q[2], q[3]])
 
 
+def of_matrix(R: np.ndarray) -> np.ndarray:
+    """The quaternion of a rotation matrix; from the largest of its four components, so that nothing cancels."""
+    xx, yy, zz = R[0, 0], R[1, 1], R[2, 2]
+    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    xy, yz, zx = R[0, 1] + R[1, 0], R[1, 2] + R[2, 1], R[2, 0] + R[0, 2]
+    q = np.array([x, y, z, 1.0 + xx + yy + zz])
+    largest = q[3]
+    for k, other in enumerate((
+        np.array([1.0 + xx - yy - zz, xy, zx, x]),
+        np.array([xy, 1.0 - xx + yy - zz, yz, y]),
+        np.array([zx, yz, 1.0 - xx - yy + zz, z]),
+    )):  # fmt: skip
+        better = other[k] > largest
+        q, largest = where(better, other, q), where(better, other[k], largest)
+    return normalised(q)
+
+
 def exp(r: np.ndarray) -> np.ndarray:
     """The quaternion of a rotation vector r [rad]."""
     half = 0.5 * sqrt(r @ r)

@@ -1,0 +1,52 @@
+"""constrainedABA: the dynamics of constrained mechanisms in linear time (Constrained Alg. 1 to 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.held import Held
+from linkwork.algorithms.proximal import Result, Settings, iterate
+from linkwork.algorithms.proximal_tree import ProximalTree, Where
+from linkwork.model.nodes import Node, Nodes
+
+
+def caba(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
+    """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,). Forces are eliminated as soon as they can be."""
+    return by_sweeps(held, T, lam0, settings, soon)
+
+
+def soon(nodes: Nodes, k: Node) -> bool:
+    """At the constrained node (Constrained Eq. 29), or where the two ways of a loop meet."""
+    return True
+
+
+def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, where: Where) -> Result:
+    """Three sweeps (Constrained Alg. 1), then two for each change of λ (Alg. 2), over active nodes only."""
+    nodes, R = held.nodes, settings.R
+    tree = ProximalTree(held, R, where)
+    inner = [k for k in nodes.base_to_tips() if k in tree.active]
+    outer = [k for k in nodes.base_to_tips() if k not in tree.active]
+    dofs = [i for k in inner for i in range(k.dofs.start, k.dofs.stop)]
+    bearing = [k for k in inner if any(j not in tree.active for j in k.children)]  # their α is needed at the end
+    sizes = np.cumsum([len(dofs), *(k.rows for k in bearing)])
+
+    lam: Any = np.zeros(held.m, dtype=object)
+    ddtheta: Any = np.empty(nodes.nv, dtype=object)
+    alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
+    swept = tree.inward(nodes.tips_to_base(), R * lam0 - held.k, T)
+    tree.outward(inner, swept, alpha, lam, ddtheta)
+
+    def reduced(change: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        dlam: Any = np.zeros(held.m, dtype=object)
+        ddd: Any = np.zeros(nodes.nv, dtype=object)
+        dalpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
+        tree.outward(inner, tree.inward(reversed(inner), R * change), dalpha, dlam, ddd)
+        return dlam, state + np.concatenate([ddd[dofs], *(dalpha[k] for k in bearing)])
+
+    state = np.concatenate([ddtheta[dofs], *(alpha[k] for k in bearing)])
+    lam, state, residual, count = iterate(settings, lam, lam - lam0, state, reduced)
+    ddtheta[dofs], *alphas = np.split(state, sizes)[: 1 + len(bearing)]
+    tree.finish(outer, swept, alpha | dict(zip(bearing, alphas)), lam, ddtheta)
+    return Result(ddtheta, -lam, residual, count)

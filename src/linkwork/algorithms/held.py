@@ -1,0 +1,124 @@
+"""Constraints on the nodes of a mechanism: Σ K(k) α(k) + Σ c(k) θ̈(k) = k (Constrained Eq. 20c and 22)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.constraints import Constraint, Rows, Scene
+from linkwork.model.model import Model
+from linkwork.model.nodes import Node, Nodes
+from linkwork.model.weights import At
+from linkwork.spatial import Inertia, is_zero
+
+
+class Held:
+    """The rows of several constraints, m in all, by the nodes that they take hold of.
+
+    `K[k]`, (m, rows of k), and `c[k]`, (m, velocities of k), are given where they are not zero; `k`, (m,), is what they must
+    give. `groups` are the places of each constraint's rows.
+    """
+
+    def __init__(self, nodes: Nodes, constraints: Sequence[Constraint], targets: Any = None) -> None:
+        scene = Scene(nodes)
+        found = [constraint.equations(nodes.model, scene) for constraint in constraints]
+        starts = np.cumsum([0, *(len(rows.k) for rows in found)])
+        self.nodes, self.m = nodes, int(starts[-1])
+        self.groups = [range(a, b) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist())]
+        self.K: dict[Node, np.ndarray] = {}
+        self.c: dict[Node, np.ndarray] = {}
+        self.k: Any = np.zeros(self.m, dtype=object)
+        for group, rows in zip(self.groups, found):
+            self._place(list(group), rows)
+        if targets is not None:
+            self.k = self.k + targets
+
+    def _place(self, group: list[int], rows: Rows) -> None:
+        self.k[group] = rows.k
+        for body, K in rows.bodies:
+            k = self.nodes.holder(body)
+            where = self.K.setdefault(k, np.zeros((self.m, k.rows), dtype=object))
+            columns = slice(6 * body.seat, 6 * body.seat + 6)
+            where[group, columns] = where[group, columns] + K
+        for joint, c in rows.joints:
+            body = self.nodes.bodies[joint]
+            k = self.nodes.holder(body)
+            where = self.c.setdefault(k, np.zeros((self.m, k.dofs.stop - k.dofs.start), dtype=object))
+            where[group] = where[group] + c @ body.G
+            self.k[group] = self.k[group] - c @ body.g
+
+    def jacobian(self) -> np.ndarray:
+        """J with J θ̈ the part of the rows that θ̈ causes, (m, nv) (Constrained Eq. 22)."""
+        J = np.zeros((self.m, self.nodes.nv), dtype=object)
+        for k, c in self.c.items():
+            J[:, k.dofs] = c
+        for own in map(list, self.groups):
+            left = sum(1 for K in self.K.values() if filled(K[own]))
+            internal = left > 1
+            F: dict[Node, Any] = {}  # Kᵀ of everything beyond a node
+            for k in self.nodes.tips_to_base():
+                if k in self.K and filled(self.K[k][own]):
+                    F[k] = F.get(k, 0.0) + self.K[k][own].T
+                    left -= 1
+                if k not in F:
+                    continue
+                met = internal and left == 0 and len(F) == 1  # and then nothing that moves both ends together matters
+                if met and k.rows == 6:
+                    break
+                J[own, k.dofs] = J[own, k.dofs] + (k.H @ F[k]).T
+                if met:
+                    break
+                carried = k.A.gather(F.pop(k))
+                if k.parent is not self.nodes.ground:
+                    F[k.parent] = F.get(k.parent, 0.0) + carried
+        return J
+
+    def at_rest(self) -> np.ndarray:
+        """What the rows have too much where θ̈ = 0, (m,)."""
+        nodes, total = self.nodes, -self.k
+        alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
+        bearing = {i for k in self.K for i in self._way(k)}
+        for k in nodes.base_to_tips():
+            if k in bearing:
+                alpha[k] = k.A.scatter(alpha[k.parent]) + k.a
+                if k in self.K:
+                    total = total + self.K[k] @ alpha[k]
+        return total
+
+    def stiffened(self, mu: np.ndarray) -> tuple[set[int], dict[Node, list[Any]]]:
+        """Kᵀ μ K of the rows that take hold of a single body, for each node, and which rows these are."""
+        several = {r for r in range(self.m) if sum(filled(K[r]) for K in (*self.K.values(), *self.c.values())) > 1}
+        alone: set[int] = set()
+        added: dict[Node, list[Any]] = {}
+        for k, K in self.K.items():
+            for seat in range(k.rows // 6):
+                own = slice(6 * seat, 6 * seat + 6)
+                rows = [
+                    r for r in range(self.m)
+                    if r not in several and filled(K[r, own]) and not filled(K[r, : own.start]) and not filled(K[r, own.stop :])
+                ]  # fmt: skip
+                if rows:
+                    held = Inertia(*np.zeros((3, 3, 3))).without(-(K[rows, own].T * mu[rows]), K[rows, own].T)
+                    added.setdefault(k, []).append(held if isinstance(k.M, Inertia) else At(seat, held))
+                    alone |= set(rows)
+        return alone, added
+
+    def _way(self, k: Node) -> list[Node]:
+        found = []
+        while k is not self.nodes.ground:
+            found.append(k)
+            k = k.parent
+        return found
+
+
+def filled(x: np.ndarray) -> bool:
+    """Whether any entry is not zero by structure."""
+    return not all(is_zero(y) for y in x.ravel())
+
+
+def nodes_for(model: Model, constraints: Sequence[Constraint], q: Any, v: Any = None, f_ext: Any = None) -> Nodes:
+    """The nodes of a model in one state; rotors that constraints take hold of are bodies there, not single rows."""
+    whole = any(model.lumped[k][1] for constraint in constraints for k in constraint.bodies(model))
+    return Nodes(model, q, v, f_ext, whole=whole)

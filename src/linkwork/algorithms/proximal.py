@@ -1,0 +1,68 @@
+"""Proximal iterations: λ ← λ + what the constraints still miss, times μ (Constrained Eq. 12, 13 and 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.ir.functions import absolute, loop, maximum, minimum
+
+
+class Result(NamedTuple):
+    """θ̈, (nv,), the constraints' forces, (m,), what they miss at most [rad/s² or m/s²], and the number of iterations."""
+
+    ddtheta: Any
+    forces: Any
+    residual: Any
+    iterations: Any
+
+
+class Settings(NamedTuple):
+    """R is the compliance of each row, (m,): 1/μ. Iterations end at `tolerance`, if there is one, or at the limit."""
+
+    R: np.ndarray
+    limit: int
+    tolerance: float | None
+
+
+Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # change of λ, state -> next change, next state
+
+
+def iterate(settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.ndarray, step: Step) -> tuple[Any, ...]:
+    """λ, state, what is missed, and the number of iterations, from the first λ, which came by a change.
+
+    `step` finds how far λ changes next, since it has changed. R times this is what the constraints miss. Where they cannot
+    be satisfied, λ grows for ever by the same change, and the accelerations are those of least squares: that is the end too
+    (Constrained Eq. 14, since Λ⁻¹ times the change of λ is R times the change's own change).
+    """
+    R, m = settings.R, len(lam)
+
+    def again(x: np.ndarray) -> tuple[np.ndarray, Any]:
+        lam, last, state = x[:m], x[m : 2 * m], x[2 * m : -2]
+        change, state = step(last, state)
+        missed = largest(R * change)
+        left = minimum(missed, largest(R * (last - change)))
+        return np.concatenate([lam + change, change, state, [missed, x[-1] + 1.0]]), left
+
+    x = np.concatenate([lam, change, state, [largest(R * change), 1.0]])
+    if settings.tolerance is None:
+        for _ in range(settings.limit - 1):
+            x, _ = again(x)
+    elif settings.limit > 1:
+
+        def repeated(x: np.ndarray) -> tuple[np.ndarray, Any]:
+            x, left = again(x)
+            return x, left > settings.tolerance
+
+        x = loop(repeated, x, limit=settings.limit - 1)
+    return x[:m], x[2 * m : -2], x[-2], x[-1]
+
+
+def largest(x: np.ndarray) -> Any:
+    """The largest size of a vector's entries."""
+    found: Any = 0.0
+    for y in x:
+        found = maximum(found, absolute(y))
+    return found

@@ -1,0 +1,234 @@
+"""Constrained dynamics by sweeps over the nodes, with the forces of constraints eliminated where they can be.
+
+The augmented Lagrangian of Gauss' principle (Constrained Eq. 25 and 26) is quadratic in the accelerations α and the
+constraints' forces λ, so that both may be eliminated in any order. An inward sweep carries at every node an inertia P, a force
+z, and the constraints beyond it that are pending:
+
+    f = P α + z + Kᵀ λ,        K α + l - L λ - R (λ - λ⁰) = 0,
+
+with R = 1/μ, or any diagonal compliance (Constrained Remark 2). Passing a hinge eliminates θ̈ (Constrained Alg. 4, lines 6 to
+11). Eliminating λ at a node adds Kᵀ (L + R)⁻¹ K to its inertia. Where that is done makes all the difference between
+constrainedABA and the proximal PV solver: at the constrained node itself, where L = 0, or at the base. A constraint between two
+bodies is pending from both of them to where the two ways meet, so that it costs what its loop is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms.articulated import Hinge, hinge
+from linkwork.algorithms.held import Held, filled
+from linkwork.errors import ModelError
+from linkwork.model.nodes import Node, Nodes
+from linkwork.model.weights import At
+from linkwork.spatial import Factor, Inertia, mirrored
+
+Where = Callable[[Nodes, Node], bool]  # whether pending constraints are eliminated at a node, if they can be
+
+
+class Pending(NamedTuple):
+    """Constraints whose forces are not eliminated yet: their rows, K, (m, rows of the node), and L, (m, m).
+
+    `ends` counts how many of the places where each takes hold have been passed.
+    """
+
+    rows: list[int]
+    K: np.ndarray
+    L: np.ndarray
+    ends: list[int]
+
+    @classmethod
+    def fresh(cls, rows: list[int], K: np.ndarray) -> Pending:
+        """Constraints that begin here."""
+        return cls(rows, K, np.zeros((len(rows), len(rows)), dtype=object), [1] * len(rows))
+
+    def joined(self, other: Pending) -> Pending:
+        """Those of both; a row that came on two ways is one again."""
+        rows = [*self.rows, *(r for r in other.rows if r not in self.rows)]
+        both = Pending.fresh(rows, np.zeros((len(rows), self.K.shape[1]), dtype=object))
+        ends = dict.fromkeys(rows, 0)
+        for part in (self, other):
+            at = [rows.index(r) for r in part.rows]
+            both.K[at] = both.K[at] + part.K
+            both.L[np.ix_(at, at)] = both.L[np.ix_(at, at)] + part.L
+            for r, passed in zip(part.rows, part.ends):
+                ends[r] += passed
+        return both._replace(ends=list(ends.values()))
+
+
+class Eliminated(NamedTuple):
+    """Forces eliminated at a node: λ(e) = W (K α + l(e) - L_eo λ(o)) with W = (L_ee + R)⁻¹, o being still pending."""
+
+    e: list[int]
+    o: list[int]
+    K: np.ndarray
+    L_eo: np.ndarray
+    W: Factor
+
+
+class Passed(NamedTuple):
+    """A node's hinge, and what it does to the constraints that are pending there: u = K H* + c, u D⁻¹ and K⁺ = K - u Gᵀ."""
+
+    hinge: Hinge
+    rows: list[int]
+    u: np.ndarray
+    uD: np.ndarray
+    K_plus: np.ndarray
+
+
+class Inward(NamedTuple):
+    """What an inward sweep leaves for the way out: ν = D⁻¹ ε at hinges, W l(e) where forces were eliminated.
+
+    `moving`: the motion's own a(k) and b(k) are in it; without, it is the response to a change of l alone.
+    """
+
+    moving: bool
+    nu: dict[Node, np.ndarray]
+    Wl: dict[Node, list[np.ndarray]]
+
+
+class ProximalTree:
+    """A mechanism with constraints, factorised by one inward sweep; `where` says at which nodes forces are eliminated.
+
+    `active` are the nodes between those and the ground: what further proximal iterations change comes only from these.
+    """
+
+    def __init__(self, held: Held, R: np.ndarray, where: Where) -> None:
+        self.nodes, self.held, self.R = held.nodes, held, R
+        self.passed: dict[Node, Passed] = {}
+        self.eliminated: dict[Node, list[Eliminated]] = {}
+        self._ends = [sum(filled(K[r]) for K in (*held.K.values(), *held.c.values())) for r in range(held.m)]
+        P_plus: dict[Node, Any] = {}
+        waiting: dict[Node, Pending] = {}
+        for k in self.nodes.tips_to_base():
+            P = k.M
+            for j in k.children:
+                P = P + j.A.congruence(P_plus[j])
+            pending = self._begin(self.held.K.get(k), k.rows)
+            if k in waiting:
+                pending = pending.joined(waiting.pop(k))
+            if where(self.nodes, k):
+                P, pending = self._eliminate(k, P, pending)
+            P_plus[k], pending = self._pass(k, P, pending)
+            if pending.rows:
+                waiting[k.parent] = waiting[k.parent].joined(pending) if k.parent in waiting else pending
+        ground = self.nodes.ground
+        if ground in waiting:
+            pending = waiting[ground]
+            self.eliminated[ground] = [self._solved(pending, list(range(len(pending.rows))))[0]]
+        self.active: set[Node] = set()
+        for k in self.eliminated:
+            while k is not ground:
+                self.active.add(k)
+                k = k.parent
+
+    def _begin(self, K: np.ndarray | None, columns: int) -> Pending:
+        """The constraints that take hold here."""
+        rows = [] if K is None else [r for r in range(self.held.m) if filled(K[r])]
+        return Pending.fresh(rows, np.zeros((0, columns), dtype=object) if K is None else K[rows])
+
+    def _eliminate(self, k: Node, P: Any, pending: Pending) -> tuple[Any, Pending]:
+        """Eliminate the forces of constraints all of whose ends have come, body by body: P takes no more at once."""
+        complete = self._complete(pending)
+        for seat in range(max(1, k.rows // 6)):
+            own = slice(6 * seat, 6 * seat + 6)
+            done = [
+                i for i, r in enumerate(pending.rows)
+                if r in complete and not filled(pending.K[i, : own.start]) and not filled(pending.K[i, own.stop :])
+            ]  # fmt: skip
+            if done:
+                gone, pending = self._solved(pending, done)
+                self.eliminated.setdefault(k, []).append(gone)
+                K = gone.K[:, own]
+                felt = Inertia(*np.zeros((3, 3, 3))).without(-gone.W.solve(K).T, K.T)  # Kᵀ W K
+                P = P + (felt if isinstance(P, Inertia) else At(seat, felt))
+        return P, pending
+
+    def _complete(self, pending: Pending) -> set[int]:
+        """The rows of constraints all of whose ends have come."""
+        here = dict(zip(pending.rows, pending.ends))
+        return {r for group in self.held.groups if all(here.get(r) == self._ends[r] for r in group) for r in group}
+
+    def _solved(self, pending: Pending, done: list[int]) -> tuple[Eliminated, Pending]:
+        rows, K, L, ends = pending
+        left = [i for i in range(len(rows)) if i not in done]
+        L_eo = L[np.ix_(done, left)]
+        W = Factor(mirrored(L[np.ix_(done, done)]) + np.diag(self.R[[rows[i] for i in done]]))
+        WL = W.solve(L_eo)
+        gone = Eliminated([rows[i] for i in done], [rows[i] for i in left], K[done], L_eo, W)
+        K_left, L_left = K[left] - WL.T @ K[done], L[np.ix_(left, left)] - mirrored(L_eo.T @ WL)
+        return gone, Pending(gone.o, K_left, L_left, [ends[i] for i in left])
+
+    def _pass(self, k: Node, P: Any, pending: Pending) -> tuple[Any, Pending]:
+        """Eliminate a node's θ̈ (Constrained Alg. 4, lines 6 to 10)."""
+        try:
+            joint = hinge(P, k.H, k.armature)
+        except ZeroDivisionError:
+            raise ModelError(f"joint {k.name!r} moves no mass, so its acceleration is not defined") from None
+        c = self.held.c.get(k)
+        if c is not None:
+            begun = self._begin(c, 0).rows
+            pending = pending.joined(Pending.fresh(begun, np.zeros((len(begun), k.rows), dtype=object)))
+        rows, K, L, ends = pending
+        u = K @ joint.H.T if c is None else K @ joint.H.T + c[rows]
+        uD = joint.D.solve(u.T).T
+        self.passed[k] = Passed(joint, rows, u, uD, K - u @ joint.G.T)
+        below = k.A.gather(self.passed[k].K_plus.T).T if rows else np.zeros((0, k.parent.rows))
+        return joint.P_plus, Pending(rows, below, L + mirrored(uD @ u.T), ends)
+
+    def inward(self, over: Iterable[Node], l: np.ndarray, T: np.ndarray | None = None) -> Inward:
+        """The inward sweep for rows l, (m,), which it changes; with the motion's own forces where T is given."""
+        z_plus: dict[Node, np.ndarray] = {}
+        nu: dict[Node, np.ndarray] = {}
+        Wl: dict[Node, list[np.ndarray]] = {}
+        for k in over:
+            z: Any = np.zeros(k.rows) if T is None else k.b
+            for j in k.children:
+                if j in z_plus:
+                    z = z + j.A.gather(z_plus[j])
+            for e, o, K, L_eo, W in self.eliminated.get(k, ()):
+                Wl.setdefault(k, []).append(W.solve(l[e]))
+                z = z + K.T @ Wl[k][-1]
+                l[o] = l[o] - L_eo.T @ Wl[k][-1]
+            (_, H, D, G, P_plus), rows, u, _, K_plus = self.passed[k]
+            eps = -(H @ z) if T is None else T[k.dofs] - k.resistance - H @ z
+            nu[k] = D.solve(eps)
+            z_plus[k] = z + G @ eps
+            l[rows] = l[rows] + u @ nu[k]
+            if T is not None:
+                z_plus[k] = z_plus[k] + P_plus @ k.a
+                l[rows] = l[rows] + K_plus @ k.a
+        ground = self.nodes.ground
+        for gone in self.eliminated.get(ground, ()):
+            Wl[ground] = [gone.W.solve(l[gone.e])]
+        return Inward(T is not None, nu, Wl)
+
+    def outward(
+        self, over: Iterable[Node], swept: Inward, alpha: dict[Node, np.ndarray], lam: np.ndarray, ddtheta: Any
+    ) -> None:
+        """The way out over active nodes: fills their α and θ̈ and all λ, from the ground's α."""
+        self._forces(self.nodes.ground, swept, alpha, lam)
+        for k in over:
+            self._roll_out(k, swept, alpha, lam, ddtheta)
+            self._forces(k, swept, alpha, lam)
+
+    def _roll_out(self, k: Node, swept: Inward, alpha: dict[Node, np.ndarray], lam: Any, ddtheta: Any) -> None:
+        (_, H, _, G, _), rows, _, uD, _ = self.passed[k]
+        alpha_plus = k.A.scatter(alpha[k.parent])
+        if swept.moving:
+            alpha_plus = alpha_plus + k.a
+        ddtheta[k.dofs] = swept.nu[k] - G.T @ alpha_plus - uD.T @ lam[rows]
+        alpha[k] = alpha_plus + H.T @ ddtheta[k.dofs]
+
+    def finish(self, over: Iterable[Node], swept: Inward, alpha: dict[Node, np.ndarray], lam: Any, ddtheta: Any) -> None:
+        """The way out over the other nodes, once λ is known."""
+        for k in over:
+            self._roll_out(k, swept, alpha, lam, ddtheta)
+
+    def _forces(self, k: Node, swept: Inward, alpha: dict[Node, np.ndarray], lam: np.ndarray) -> None:
+        """λ of what was eliminated at a node, the last first."""
+        for gone, Wl in zip(reversed(self.eliminated.get(k, [])), reversed(swept.Wl.get(k, []))):
+            lam[gone.e] = Wl + gone.W.solve(gone.K @ alpha[k] - gone.L_eo @ lam[gone.o])

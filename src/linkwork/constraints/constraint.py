@@ -1,0 +1,66 @@
+"""What a constraint is: equations on accelerations that forces uphold."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.constraints.relative import Scene
+from linkwork.errors import ModelError
+from linkwork.model.bodies import MovingBody
+from linkwork.model.model import Model
+
+
+class Rows(NamedTuple):
+    """Equations Σ K α(body) + Σ c θ̈(joint) = k on a mechanism's accelerations, m of them.
+
+    Where there are two bodies, the rows hold them against each other: they do not feel what moves both as one.
+    `bodies` are (body, K), K being (m, 6); `joints` are (index of the joint, c), c being (m, joint.nv), on the spanning
+    tree's accelerations; k is (m,).
+    """
+
+    bodies: Sequence[tuple[MovingBody, np.ndarray]]
+    joints: Sequence[tuple[int, np.ndarray]]
+    k: Any
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Baumgarte's gains: the target of a row is -`stiffness` * its error - `damping` * the error's rate [1/s², 1/s]."""
+
+    stiffness: float = 0.0
+    damping: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("stiffness", "damping"):
+            x = getattr(self, name)
+            if not (isinstance(x, (int, float)) and np.isfinite(x) and x >= 0.0):
+                raise ModelError(f"a gain's {name} must be a number and not negative, not {x!r}")
+
+
+NO_GAINS = Gains()
+
+
+class Constraint(ABC):
+    """A frozen value that says what is held. It names frames and joints; a model gives them meaning."""
+
+    @abstractmethod
+    def labels(self, model: Model) -> tuple[str, ...]:
+        """A name for each of its rows; asks the model for everything that it names, which tells what is not there."""
+
+    def bodies(self, model: Model) -> tuple[int, ...]:
+        """The bodies that it takes hold of, by index."""
+        return ()
+
+    @abstractmethod
+    def equations(self, model: Model, scene: Scene) -> Rows:
+        """Its equations in one state, with Baumgarte's targets in k."""
+
+
+def total(model: Model, constraints: Sequence[Constraint]) -> int:
+    """The number of rows of several constraints."""
+    return sum(len(c.labels(model)) for c in constraints)

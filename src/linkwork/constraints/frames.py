@@ -1,0 +1,229 @@
+"""Constraints between two frames: welds, connections, single directions, planes, rolling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
+from linkwork.constraints.relative import Relative, Scene
+from linkwork.errors import ModelError
+from linkwork.model.model import Model
+from linkwork.model.parts import GROUND, WORLD, Frame
+from linkwork.spatial import cross
+
+NAMES = ("wx", "wy", "wz", "x", "y", "z")
+
+
+class BetweenFrames(Constraint):
+    """Holds `frame` against the frame `to`, which may be "world".
+
+    Its rows are c_w · (difference of angular velocities) + c_v · (velocity of the frame's origin against the point of `to`
+    that is there), where `c_w` and `c_v`, (m, 3), are in the axes of the frame, or, unless `in_frame`, in those of `to`.
+    """
+
+    frame: str
+    to: str
+    gains: Gains
+    in_frame: bool = True
+    whole: ClassVar[bool] = False  # every direction that its rows turn into is held too: what turning does to them vanishes
+
+    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+        """c_w and c_v."""
+        raise NotImplementedError
+
+    def error(self, seen: Relative) -> Any:
+        """How far each row is from what it holds, (m,); zero where it holds velocities only."""
+        raise NotImplementedError
+
+    def ends(self, model: Model) -> tuple[Frame, Frame]:
+        """The two frames; an error where they cannot move against each other."""
+        frame, to = model.frame(self.frame), model.frame(self.to)
+        if frame.body == to.body:
+            where = "fixed to the ground" if frame.body == GROUND else f"on the same body {model.bodies[frame.body].name!r}"
+            raise ModelError(f"{self}: both frames are {where}, so there is nothing to hold")
+        return frame, to
+
+    def bodies(self, model: Model) -> tuple[int, ...]:
+        return tuple(end.body for end in self.ends(model) if end.body != GROUND)
+
+    def equations(self, model: Model, scene: Scene) -> Rows:
+        seen = Relative(scene, *self.ends(model))
+        c_w, c_v = self.coefficients()
+        bodies, rest = seen.ends(c_w, c_v, in_frame=self.in_frame)
+        if not self.whole:
+            rest = rest - self._turning(seen, c_w, c_v)
+        return Rows(bodies, (), self._target(seen, c_w, c_v) - rest)
+
+    def _turning(self, seen: Relative, c_w: np.ndarray, c_v: np.ndarray) -> Any:
+        """What comes on top since the rows' directions turn, and since T's point at F's origin is not always the same."""
+        W, U, wT = seen.W, seen.U, seen.wT
+        twice = cross(wT, U)
+        if not self.in_frame:
+            return c_w @ cross(wT, W) + c_v @ (2.0 * twice)
+        wF = wT + W
+        return c_w @ (seen.R.T @ cross(wF, W)) + c_v @ (seen.R.T @ (twice + cross(wF, U)))
+
+    def _target(self, seen: Relative, c_w: np.ndarray, c_v: np.ndarray) -> Any:
+        target: Any = np.zeros(len(c_w), dtype=object)
+        if self.gains.stiffness:
+            target = target - self.gains.stiffness * self.error(seen)
+        if self.gains.damping:
+            W, U = (seen.R.T @ seen.W, seen.R.T @ seen.U) if self.in_frame else (seen.W, seen.U)
+            target = target - self.gains.damping * (c_w @ W + c_v @ U)
+        return target
+
+
+@final
+@dataclass(frozen=True)
+class Weld(BetweenFrames):
+    """No motion of a frame against another: six rows [wx wy wz x y z], in the frame's axes."""
+
+    frame: str
+    to: str = WORLD
+    gains: Gains = NO_GAINS
+    whole = True
+
+    def labels(self, model: Model) -> tuple[str, ...]:
+        self.ends(model)
+        return tuple(f"{self.frame}.{name}" for name in NAMES)
+
+    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.eye(6)[:, :3], np.eye(6)[:, 3:]
+
+    def error(self, seen: Relative) -> Any:
+        return np.concatenate([seen.turned, seen.R.T @ seen.p])
+
+
+@final
+@dataclass(frozen=True)
+class Connect(BetweenFrames):
+    """The origins of two frames stay together, as in a ball joint: three rows [x y z], in the frame's axes."""
+
+    frame: str
+    to: str = WORLD
+    gains: Gains = NO_GAINS
+    whole = True
+
+    def labels(self, model: Model) -> tuple[str, ...]:
+        self.ends(model)
+        return tuple(f"{self.frame}.{name}" for name in NAMES[3:])
+
+    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((3, 3)), np.eye(3)
+
+    def error(self, seen: Relative) -> Any:
+        return seen.R.T @ seen.p
+
+
+@final
+@dataclass(frozen=True)
+class Hold(BetweenFrames):
+    """Some of a frame's velocities [wx wy wz x y z] against another, in the axes of the one or the other.
+
+    `rows` are names out of these, in a string or a sequence; `axes` is "frame" or "to". Held in the moving axes of the
+    frame, a velocity is in general not the rate of any position: a skate, or a wheel that does not slip sideways. Such rows
+    have no error of position; those in the axes of `to` have.
+    """
+
+    frame: str
+    rows: str | tuple[str, ...]
+    to: str = WORLD
+    axes: str = "to"
+    gains: Gains = NO_GAINS
+
+    def __post_init__(self) -> None:
+        chosen = tuple(self.rows.split()) if isinstance(self.rows, str) else tuple(self.rows)
+        unknown = [name for name in chosen if name not in NAMES]
+        if unknown:
+            raise ModelError(f"Hold has no row {unknown[0]!r}; there are {', '.join(NAMES)}")
+        if len(set(chosen)) < len(chosen) or not chosen:
+            raise ModelError(f"Hold({self.frame!r}) needs different rows out of {', '.join(NAMES)}, at least one")
+        if self.axes not in ("frame", "to"):
+            raise ModelError(f"Hold's axes must be 'frame' or 'to', not {self.axes!r}")
+        object.__setattr__(self, "rows", chosen)
+
+    @property
+    def in_frame(self) -> bool:  # type: ignore[override]
+        return self.axes == "frame"
+
+    def labels(self, model: Model) -> tuple[str, ...]:
+        self.ends(model)
+        return tuple(f"{self.frame}.{name}" for name in self.rows)
+
+    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+        chosen = np.eye(6)[[NAMES.index(name) for name in self.rows]]
+        return chosen[:, :3], chosen[:, 3:]
+
+    def error(self, seen: Relative) -> Any:
+        c_w, c_v = self.coefficients()
+        return np.zeros(len(c_w)) if self.in_frame else c_w @ seen.turned + c_v @ seen.p
+
+
+def _unit(what: str, direction: Any) -> tuple[float, float, float]:
+    x = np.asarray(direction, dtype=float)
+    if x.shape != (3,) or not np.isfinite(x).all() or not np.any(x):
+        raise ModelError(f"{what} must be a direction, three numbers and not all zero, not {direction!r}")
+    a, b, c = (x / np.linalg.norm(x)).tolist()
+    return a, b, c
+
+
+@final
+@dataclass(frozen=True)
+class OnPlane(BetweenFrames):
+    """A frame's origin stays in a plane of `to` through that one's origin: one row, along the plane's normal."""
+
+    frame: str
+    to: str = WORLD
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    gains: Gains = NO_GAINS
+    in_frame: ClassVar[bool] = False  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "normal", _unit("OnPlane's normal", self.normal))
+
+    def labels(self, model: Model) -> tuple[str, ...]:
+        self.ends(model)
+        return (f"{self.frame}.normal",)
+
+    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((1, 3)), np.array([self.normal])
+
+    def error(self, seen: Relative) -> Any:
+        return np.array([self.normal]) @ seen.p
+
+
+@final
+@dataclass(frozen=True)
+class Rolling(BetweenFrames):
+    """A ball of some radius [m] around a frame's origin rolls on a plane of `to`, which goes through that one's origin.
+
+    Three rows in the axes of `to`: its point that touches the plane does not move. Only the one along the normal has an
+    error of position; the others are not holonomic.
+    """
+
+    frame: str
+    radius: float
+    to: str = WORLD
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    gains: Gains = NO_GAINS
+    in_frame: ClassVar[bool] = False  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.radius) and self.radius > 0.0):
+            raise ModelError(f"Rolling({self.frame!r}): the radius must be above zero, not {self.radius!r}")
+        object.__setattr__(self, "normal", _unit("Rolling's normal", self.normal))
+
+    def labels(self, model: Model) -> tuple[str, ...]:
+        self.ends(model)
+        return tuple(f"{self.frame}.{name}" for name in NAMES[3:])
+
+    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+        # the ball's point at -radius n moves with v - radius w × n
+        return np.array([-self.radius * np.cross(self.normal, e) for e in np.eye(3)]), np.eye(3)
+
+    def error(self, seen: Relative) -> Any:
+        n = np.array(self.normal)
+        return n * (n @ seen.p - self.radius)

@@ -1,0 +1,147 @@
+"""How one frame of a mechanism stands and moves as seen from another, over numbers or symbols."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwork.model.bodies import Ground, MovingBody
+from linkwork.model.nodes import Nodes
+from linkwork.model.parts import Frame
+from linkwork.spatial import Pose, cross, rotation
+
+Anybody = Ground | MovingBody
+
+
+class Scene:
+    """The bodies of a mechanism in one state, seen from each other; everything is worked out once, when it is asked for."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self._falling: dict[Anybody, np.ndarray] = {nodes.below: nodes.ground.alpha}
+        self._velocity: dict[Anybody, np.ndarray] = {nodes.below: np.zeros(6)}
+        self._poses: dict[tuple[Anybody, Anybody], Pose] = {}
+
+    def way(self, body: Anybody) -> list[Anybody]:
+        """The body and those below it, down to the ground."""
+        found = [body]
+        while isinstance(body, MovingBody):
+            body = body.on
+            found.append(body)
+        return found
+
+    def falling(self, body: Anybody) -> np.ndarray:
+        """The acceleration of the ground (which is that against gravity) as one of this body's frame, (6,)."""
+        if body not in self._falling:
+            assert isinstance(body, MovingBody)
+            self._falling[body] = body.X.scatter(self.falling(body.on))
+        return self._falling[body]
+
+    def velocity(self, body: Anybody) -> np.ndarray:
+        """[w, v] of a body's frame, (6,)."""
+        if body not in self._velocity:
+            assert isinstance(body, MovingBody)
+            self._velocity[body] = body.X.scatter(self.velocity(body.on)) + body.joint_map @ body.v
+        return self._velocity[body]
+
+    def pose(self, body: Anybody, seen_from: Anybody) -> Pose:
+        """The pose of one body's frame in another's."""
+        meeting = next(b for b in self.way(body) if b in self.way(seen_from))
+        outward = self._climbed(body, meeting)
+        return outward if seen_from is meeting else self._climbed(seen_from, meeting).inverse().then(outward)
+
+    def _climbed(self, body: Anybody, below: Anybody) -> Pose:
+        """The pose of a body's frame in that of one that it stands on."""
+        if body is below:
+            return Pose.identity()
+        if (body, below) not in self._poses:
+            assert isinstance(body, MovingBody)
+            self._poses[body, below] = self._climbed(body.on, below).then(body.X)
+        return self._poses[body, below]
+
+
+class Relative:
+    """A frame F on body S as seen from a frame T on body P, all in T's axes unless a name says otherwise.
+
+    `R`, `p` is F's pose in T; `W` and `U` are the angular velocity of F against T, and the velocity of F's origin against
+    T's point that is there.
+    """
+
+    def __init__(self, scene: Scene, frame: Frame, to: Frame) -> None:
+        self.scene = scene
+        self.S, self.P = scene.nodes[frame.body], scene.nodes[to.body]
+        self.F, self.T = self.S.C.inverse().then(frame.place), self.P.C.inverse().then(to.place)
+
+    @cached_property
+    def S_in_P(self) -> Pose:
+        """The pose of body S's frame in body P's."""
+        return self.scene.pose(self.S, self.P)
+
+    @cached_property
+    def _pose(self) -> Pose:
+        return self.T.inverse().then(self.S_in_P).then(self.F)
+
+    @property
+    def R(self) -> np.ndarray:
+        return self._pose.R
+
+    @property
+    def p(self) -> np.ndarray:
+        return self._pose.p
+
+    @cached_property
+    def wT(self) -> np.ndarray:
+        """The angular velocity of T."""
+        return self.T.R.T @ self.P.w
+
+    @cached_property
+    def W(self) -> np.ndarray:
+        return self.R @ (self.F.R.T @ self.S.w) - self.wT
+
+    @cached_property
+    def U(self) -> np.ndarray:
+        moving, below = self.scene.velocity(self.S), self.scene.velocity(self.P)
+        own = moving[3:] + cross(moving[:3], self.F.p)
+        at = self.T.p + self.T.R @ self.p  # F's origin, in P
+        return self.R @ (self.F.R.T @ own) - self.T.R.T @ (below[3:] + cross(below[:3], at))
+
+    @cached_property
+    def turned(self) -> np.ndarray:
+        """The rotation vector that takes T's axes to F's [rad]."""
+        return rotation.log(rotation.of_matrix(self.R))
+
+    def ends(self, c_w: np.ndarray, c_v: np.ndarray, *, in_frame: bool) -> tuple[list[tuple[MovingBody, np.ndarray]], Any]:
+        """What rows c_w · (difference of angular accelerations) + c_v · (of those of F's origin and T's point there) are.
+
+        Both (m, 3), in F's axes where `in_frame`, else in T's. The first result has (body, K) with Σ K α(body) being the
+        part with α in it, the second what comes on top: from velocities, and from the ground's α.
+        """
+        S, P = self.S, self.P
+        found: list[tuple[MovingBody, np.ndarray]] = []
+        rest: Any = 0.0
+        if isinstance(S, MovingBody):
+            w, v, at = self._on_S(c_w, in_frame), self._on_S(c_v, in_frame), self.F.p
+            found.append((S, np.concatenate([w + moment(at, v), v], axis=1)))
+            rest = rest + v @ (S.spin @ at)
+            if isinstance(P, Ground):
+                rest = rest - v @ self.scene.falling(S)[3:]
+        if isinstance(P, MovingBody):
+            w, v, at = self._on_P(c_w, in_frame), self._on_P(c_v, in_frame), self.S_in_P.point(self.F.p)
+            found.append((P, -np.concatenate([w + moment(at, v), v], axis=1)))
+            rest = rest - v @ (P.spin @ at)
+            if isinstance(S, Ground):
+                rest = rest + v @ self.scene.falling(P)[3:]
+        return found, rest
+
+    def _on_S(self, c: np.ndarray, in_frame: bool) -> np.ndarray:
+        return c @ self.F.R.T if in_frame else (c @ self.T.R.T) @ self.S_in_P.R
+
+    def _on_P(self, c: np.ndarray, in_frame: bool) -> np.ndarray:
+        return (c @ self.F.R.T) @ self.S_in_P.R.T if in_frame else c @ self.T.R.T
+
+
+def moment(at: np.ndarray, forces: np.ndarray) -> np.ndarray:
+    """at × f for each row f."""
+    return np.array([cross(at, f) for f in forces]).reshape(-1, 3)
