@@ -3,7 +3,13 @@
 from linkwork import joints, robots, spatial
 from linkwork.api import compile, count_operations, export_c
 from linkwork.approximations import compare_approximations
-from linkwork.constrained import constrained_dynamics
+from linkwork.constrained import (
+    constrained_dynamics,
+    damped_delassus_inverse,
+    damped_delassus_inverse_at_base,
+    damped_delassus_product,
+    delassus,
+)
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
     CacheError,
@@ -116,6 +122,10 @@ __all__ = [
     "constrained_dynamics",
     "cos",
     "count_operations",
+    "damped_delassus_inverse",
+    "damped_delassus_inverse_at_base",
+    "damped_delassus_product",
+    "delassus",
     "difference",
     "exp",
     "export_c",

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms import delassus as family
 from linkwork.algorithms.caba import caba
 from linkwork.algorithms.held import Held, nodes_for
 from linkwork.algorithms.ltl import ltl
 from linkwork.algorithms.ltls import ltls
 from linkwork.algorithms.proximal import Result, Settings
 from linkwork.algorithms.pv import pv
-from linkwork.constraints import Constraint
+from linkwork.constraints import Constraint, total
 from linkwork.errors import ModelError
 from linkwork.model import Model
 from linkwork.per_model import model_function
@@ -45,25 +46,24 @@ def _constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
     return {"constraints": chosen}
 
 
-def _settings(model: Model, constraints: Any, compliance: Any, iterations: Any, tolerance: Any, **_: Any) -> dict[str, Any]:
+def _damped(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[str, Any]:
+    """The constraints, and a compliance for each row."""
     chosen = _constraints(model, constraints)
-    m = sum(len(c.labels(model)) for c in chosen["constraints"])
-    R = (
-        np.broadcast_to(np.asarray(compliance, dtype=float), (m,))
-        if np.ndim(compliance) == 0
-        else np.asarray(compliance, float)
-    )
+    m = total(model, chosen["constraints"])
+    R = np.full(m, compliance, dtype=float) if np.ndim(compliance) == 0 else np.asarray(compliance, dtype=float)
     if R.shape != (m,) or not (np.isfinite(R).all() and (R > 0.0).all()):
         raise ModelError(f"compliance must be a number above zero, or {m} of them, one for each row, not {compliance!r}")
+    return chosen | {"compliance": tuple(R.tolist())}
+
+
+def _settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:
+    """All that constrained dynamics needs to know."""
     if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
         raise ModelError(f"iterations must be a whole number of at least 1, not {iterations!r}")
     if tolerance is not None and not (isinstance(tolerance, (int, float)) and np.isfinite(tolerance) and tolerance >= 0.0):
         raise ModelError(f"tolerance must be a number that is not negative, or None, not {tolerance!r}")
-    return chosen | {
-        "compliance": tuple(R.tolist()),
-        "iterations": int(iterations),
-        "tolerance": None if tolerance is None else float(tolerance),
-    }
+    limits = {"iterations": int(iterations), "tolerance": None if tolerance is None else float(tolerance)}
+    return _damped(model, **others) | limits
 
 
 @model_function(
@@ -112,3 +112,46 @@ def constrained_dynamics(
     start = np.zeros(held.m) if warm_start is None else -np.asarray(warm_start)
     found = SOLVERS[method](held, tau, start, Settings(np.array(compliance), iterations, tolerance))
     return tuple(found) if details else found[:2]
+
+
+@model_function(q="nq", options=_constraints, methods={"sweeps": lambda _: True, "factorisation": lambda _: True})
+def delassus(model: Model, q: Any, *, constraints: Sequence[Constraint], method: str = "auto") -> Any:
+    """The Delassus matrix J M⁻¹ Jᵀ, (..., m, m): the accelerations of the rows that unit forces in the rows cause.
+
+    By sweeps (PV-OSIMr, Constrained Sec. VI) or by factorising the mass matrix, whichever needs fewer operations.
+    """
+    held = Held(nodes_for(model, constraints, q), constraints)
+    return family.delassus(held) if method == "sweeps" else family.by_factorisation(held)
+
+
+@model_function(q="nq", options=_damped, methods=dict.fromkeys(("caba", "pv", "ltl"), lambda _: True))
+def damped_delassus_inverse(
+    model: Model, q: Any, *, constraints: Sequence[Constraint], compliance: Any = 1e-6, method: str = "auto"
+) -> Any:
+    """(J M⁻¹ Jᵀ + R)⁻¹, (..., m, m), R being the compliance [1/kg or 1/(kg m²)] of each row, or of all: 1/μ.
+
+    `method` is "caba" (cABA-OSIM, Constrained Alg. 5), "pv" or "ltl", which invert the Delassus matrix as found by sweeps
+    or by the mass matrix, or "auto": the one with the fewest operations for this model.
+    """
+    held, R = Held(nodes_for(model, constraints, q), constraints), np.array(compliance)
+    if method == "caba":
+        return family.damped_inverse(held, R)
+    return family.inverted(family.delassus(held) if method == "pv" else family.by_factorisation(held), R)
+
+
+@model_function(q="nq", options=_damped)
+def damped_delassus_inverse_at_base(
+    model: Model, q: Any, *, constraints: Sequence[Constraint], compliance: Any = 1e-6
+) -> tuple[Any, Any]:
+    """B, (..., m, m), and C, (..., m, 6), with `damped_delassus_inverse` = B - C Cᵀ (cABA-OSIMf, Constrained Eq. 41).
+
+    For mechanisms on a free base: B has no entries but those between constraints in the same branch, so that B x - C (Cᵀ x)
+    costs less than the dense product. (On a fixed base C has no columns.)
+    """
+    return family.damped_inverse_at_base(Held(nodes_for(model, constraints, q), constraints), np.array(compliance))
+
+
+@model_function(q="nq", x="rows", options=_damped)
+def damped_delassus_product(model: Model, q: Any, x: Any, *, constraints: Sequence[Constraint], compliance: Any = 1e-6) -> Any:
+    """`damped_delassus_inverse` times x, (..., m), in linear time and without the matrix."""
+    return family.product(Held(nodes_for(model, constraints, q), constraints), np.array(compliance), x)

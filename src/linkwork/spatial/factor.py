@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.ir.functions import sqrt
 from linkwork.ir.symbol import Symbol
 
 
@@ -48,6 +49,10 @@ class Factor:
     def scaled(self, b: np.ndarray) -> np.ndarray:
         """D⁻¹ b."""
         return (np.array(b, dtype=object).T * self.inverse).T
+
+    def root(self, b: np.ndarray) -> np.ndarray:
+        """x with xᵀ x = bᵀ M⁻¹ b."""
+        return (self.half(b).T * np.array([sqrt(x) for x in self.inverse])).T
 
     def other_half(self, b: np.ndarray) -> np.ndarray:
         """L⁻¹ b."""

@@ -1,0 +1,201 @@
+"""The Delassus matrix Λ⁻¹ = J M⁻¹ Jᵀ and its damped inverse, by sweeps (Constrained Sec. VI, Alg. 5).
+
+Constraints are carried inward as rows K, and what joints answer to their forces is gathered in L. Where more rows come together
+at a node than it has itself, it is cheaper to carry the node's own motion on (Constrained: extended force propagators from one
+branching link in 𝒩 to the next, and Ω), and to put the rows in again afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms.articulated import Hinges, hinge
+from linkwork.algorithms.caba import soon
+from linkwork.algorithms.forward_dynamics import factorised
+from linkwork.algorithms.held import Held, filled
+from linkwork.algorithms.proximal_tree import Pending, ProximalTree
+from linkwork.errors import ModelError
+from linkwork.model.nodes import Node, Nodes
+from linkwork.model.weights import part, seated
+from linkwork.spatial import Factor, mirrored
+
+
+class Branching(NamedTuple):
+    """A node of 𝒩: rows whose K, (m, rows of the node), and L, (m, m), wait while the node's own motion is carried on."""
+
+    rows: list[int]
+    K: np.ndarray
+    L: np.ndarray
+    motion: list[int]
+
+
+class Compliance(NamedTuple):
+    """L + Σ K P⁻¹ Kᵀ over free bases: a matrix that is dense, as blocks of branches and what couples them (Eq. 41)."""
+
+    L: np.ndarray
+    bases: list[tuple[np.ndarray, Factor]]
+
+    def dense(self) -> np.ndarray:
+        total = self.L
+        for K, P in self.bases:
+            total = total + mirrored(K @ P.solve(K.T))
+        return total
+
+
+def compliance(held: Held, added: Mapping[Node, Sequence[Any]] | None = None) -> Compliance:
+    """J M⁻¹ Jᵀ of all rows (PV-OSIMr), with inertias `added` to some nodes (cABA-OSIM); free bases are left out of L."""
+    nodes, m = held.nodes, held.m
+    P_plus: dict[Node, Any] = {}
+    waiting: dict[Node, Pending] = {}
+    branchings: list[Branching] = []
+    bases: list[tuple[Pending, Factor]] = []
+    count = m  # of rows so far: those of the constraints, and those of branching nodes' motions
+    for k in nodes.tips_to_base():
+        P = k.M
+        for more in (added or {}).get(k, ()):
+            P = P + more
+        for j in k.children:
+            P = P + j.A.congruence(P_plus[j])
+        pending = _begun(held.K.get(k), k.rows)
+        if k in waiting:
+            pending = pending.joined(waiting.pop(k))
+        free = k.parent is nodes.ground and k.rows == 6 and k.H.shape == (6, 6) and not np.any(k.armature)
+        if free and k not in held.c:
+            bases.append((pending, Factor(P.dense())))
+            continue
+        if len(pending.rows) > k.rows:
+            motion = list(range(count, count + k.rows))
+            count += k.rows
+            branchings.append(Branching(pending.rows, pending.K, pending.L, motion))
+            pending = Pending.fresh(motion, np.eye(k.rows).astype(object))
+        P_plus[k], pending = passed(k, P, pending, held.c.get(k))
+        if pending.rows:
+            waiting[k.parent] = waiting[k.parent].joined(pending) if k.parent in waiting else pending
+    L = np.zeros((count, count), dtype=object)
+    for pending in (*waiting.values(), *(pending for pending, _ in bases)):
+        L[np.ix_(pending.rows, pending.rows)] = pending.L
+    couplings = []
+    for pending, P in bases:
+        K = np.zeros((count, 6), dtype=object)
+        K[pending.rows] = pending.K
+        couplings.append((K, P))
+    for rows, K, own, motion in reversed(branchings):  # Alg. 5, lines 13 to 18
+        L[rows] = L[rows] + K @ L[motion]
+        L[:, rows] = L[:, rows] + L[:, motion] @ K.T
+        L[np.ix_(rows, rows)] = mirrored(L[np.ix_(rows, rows)] + own)
+        for carried, _ in couplings:
+            carried[rows] = carried[rows] + K @ carried[motion]
+    return Compliance(L[:m, :m], [(K[:m], P) for K, P in couplings])
+
+
+def passed(k: Node, P: Any, pending: Pending, c: np.ndarray | None) -> tuple[Any, Pending]:
+    """P⁺ of a node, and pending rows beyond its hinge."""
+    try:
+        _, H, D, G, P_plus = hinge(P, k.H, k.armature)
+    except ZeroDivisionError:
+        raise ModelError(f"joint {k.name!r} moves no mass, so its acceleration is not defined") from None
+    if c is not None:
+        begun = _begun(c, 0).rows
+        pending = pending.joined(Pending.fresh(begun, np.zeros((len(begun), k.rows), dtype=object)))
+    rows, K, L, ends = pending
+    if not rows:
+        return P_plus, pending
+    u = K @ H.T if c is None else K @ H.T + _of_rows(c, rows)
+    below = k.A.gather((K - u @ G.T).T).T
+    return P_plus, Pending(rows, below, L + mirrored(D.solve(u.T).T @ u.T), ends)
+
+
+def _of_rows(c: np.ndarray, rows: list[int]) -> np.ndarray:
+    """c of these rows; none of the motion of branching nodes."""
+    return np.array([c[r] if r < len(c) else np.zeros(c.shape[1]) for r in rows])
+
+
+def _begun(K: np.ndarray | None, columns: int) -> Pending:
+    rows = [] if K is None else [r for r in range(len(K)) if filled(K[r])]
+    return Pending.fresh(rows, np.zeros((0, columns), dtype=object) if K is None else K[rows])
+
+
+def delassus(held: Held) -> np.ndarray:
+    """Λ⁻¹ = J M⁻¹ Jᵀ, (m, m) (PV-OSIMr)."""
+    return compliance(held).dense()
+
+
+def damped_inverse(held: Held, R: np.ndarray) -> np.ndarray:
+    """(Λ⁻¹ + R)⁻¹, (m, m), by the matrix inversion lemma (cABA-OSIM: Constrained Eq. 40 and Alg. 5).
+
+    Rows that take hold of one body stiffen its inertia. The others, those of loops, remain to be inverted as a block.
+    """
+    mu = 1.0 / R
+    alone, added = held.stiffened(mu)
+    a, b = sorted(alone), [r for r in range(held.m) if r not in alone]
+    Q = compliance(held, added).dense()
+    inverse = np.zeros((held.m, held.m), dtype=object)
+    inverse[np.ix_(a, a)] = np.diag(mu[a]) - np.outer(mu[a], mu[a]) * Q[np.ix_(a, a)]
+    if b:
+        S = Factor(Q[np.ix_(b, b)] + np.diag(R[b]))  # what the loops feel of everything else
+        carried = (Q[np.ix_(a, b)].T * mu[a]).T
+        inverse[np.ix_(b, b)] = mirrored(S.solve(np.eye(len(b))))
+        inverse[np.ix_(b, a)] = -S.solve(carried.T)
+        inverse[np.ix_(a, b)] = inverse[np.ix_(b, a)].T
+        inverse[np.ix_(a, a)] = inverse[np.ix_(a, a)] - mirrored(carried @ inverse[np.ix_(b, a)])
+    return inverse
+
+
+def inverted(delassus: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """(Λ⁻¹ + R)⁻¹, (m, m), from Λ⁻¹ by a dense factorisation."""
+    return mirrored(Factor(delassus + np.diag(R)).solve(np.eye(len(R))))
+
+
+def damped_inverse_at_base(held: Held, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """B, (m, m), and C, (m, 6 bases), with (Λ⁻¹ + R)⁻¹ = B - C Cᵀ (cABA-OSIMf: Constrained Eq. 41).
+
+    B has blocks of branches only, so that both together multiply a vector for less than the dense matrix does.
+    """
+    mu = 1.0 / R
+    alone, added = held.stiffened(mu)
+    if len(alone) < held.m:
+        raise ModelError(
+            "constraints between two bodies, or in joints, have no form with a free base taken out: use the dense one"
+        )
+    found = compliance(held, added)
+    B = np.diag(mu) - np.outer(mu, mu) * found.L
+    C = [(P.root(K.T) * mu).T for K, P in found.bases]
+    return B, np.concatenate([np.zeros((held.m, 0), dtype=object), *C], axis=1)
+
+
+def product(held: Held, R: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """(Λ⁻¹ + R)⁻¹ x, (m,), without the matrix: the forces that answer rows x, by one sweep inward and one outward."""
+    tree = ProximalTree(held, R, soon)
+    lam, ddtheta = np.zeros(held.m, dtype=object), np.zeros(held.nodes.nv, dtype=object)
+    inner = [k for k in held.nodes.base_to_tips() if k in tree.active]
+    swept = tree.inward(reversed(inner), np.array(x, dtype=object))
+    tree.outward(inner, swept, {held.nodes.ground: np.zeros(6)}, lam, ddtheta)
+    return lam
+
+
+def force_propagator(nodes: Nodes, body: int, ancestor: int) -> np.ndarray:
+    """ʲPᵢ of Constrained Sec. VI-A, (6, 6): what a force on a body comes to on an ancestor, through free joints."""
+    start, end = nodes[body], nodes[ancestor]
+    way = nodes.way(body)
+    if nodes.holder(end) not in way:
+        raise ModelError("the second body does not carry the first")
+    hinges = Hinges()
+    for k in nodes.tips_to_base():
+        hinges[k]
+    X = seated(np.eye(6).astype(object), start.seat, way[-1].rows)
+    for k in reversed(way):
+        if k is nodes.holder(end):
+            break
+        _, H, _, G, _ = hinges[k]
+        X = k.A.gather(X - G @ (H @ X))
+    return part(X, end.seat)
+
+
+def by_factorisation(held: Held) -> np.ndarray:
+    """Λ⁻¹ in joint space, with the sparse factor of the mass matrix (LTL-OSIM)."""
+    M = factorised(held.nodes)
+    Y = M.half(held.jacobian().T)
+    return mirrored(Y.T @ M.scaled(Y))
