@@ -18,7 +18,7 @@ from linkwork.algorithms.ltl import ltl
 from linkwork.algorithms.ltls import ltls
 from linkwork.algorithms.proximal import Result, Settings
 from linkwork.algorithms.pv import pv
-from linkwork.constraints import Constraint, total
+from linkwork.constraints import Constraint, held_loops, total
 from linkwork.errors import ModelError
 from linkwork.model import Model
 from linkwork.per_model import model_function
@@ -32,7 +32,7 @@ SOLVERS: dict[str, Callable[[Held, np.ndarray, np.ndarray, Settings], Result]] =
 
 
 def _constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
-    """The constraints as a tuple, each one known to fit the model."""
+    """The constraints as a tuple, each one known to fit the model, and the model's own loops that are not embedded."""
     chosen = (constraints,) if isinstance(constraints, Constraint) else constraints
     if not isinstance(chosen, Iterable) or isinstance(chosen, (str, bytes)):
         raise ModelError(f"constraints must be a constraint or several, such as Weld('foot'), not {constraints!r}")
@@ -43,7 +43,7 @@ def _constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
                 f"{constraint!r} is not a constraint; there are Weld, Connect, Hold, OnPlane, Rolling, Locked, Coupled"
             )
         constraint.labels(model)
-    return {"constraints": chosen}
+    return {"constraints": (*chosen, *(loop for loop in held_loops(model) if loop not in chosen))}
 
 
 def _damped(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[str, Any]:

@@ -258,7 +258,7 @@ def _has_symbols(value: Any) -> bool:
 def _known_by_content(body: Callable[..., Any], model: Model, held: Sequence[Constraint]) -> bool:
     """Whether model and package say all there is to know: not with joints, constraints or functions of somebody else."""
     ours = [body.__module__, *(type(part).__module__ for part in (*(joint.kind for joint in model.joints), *held))]
-    ours += [c.function.__module__ for c in model.constraints if isinstance(c, Closure)]
+    ours += [c.function.__module__ for c in (*model.constraints, *model.held) if isinstance(c, Closure)]
     return all(module.startswith(_PACKAGE) for module in ours)
 
 

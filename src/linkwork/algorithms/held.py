@@ -55,24 +55,16 @@ class Held:
         for k, c in self.c.items():
             J[:, k.dofs] = c
         for own in map(list, self.groups):
-            left = sum(1 for K in self.K.values() if filled(K[own]))
-            internal = left > 1
-            F: dict[Node, Any] = {}  # Kᵀ of everything beyond a node
+            ends = [k for k, K in self.K.items() if filled(K[own])]
+            # what moves both ends of a loop together does not matter to it
+            shared = set.intersection(*(set(self._way(k)) for k in ends)) if len(ends) > 1 else set()
+            F: dict[Node, Any] = {k: self.K[k][own].T for k in ends}  # Kᵀ of everything beyond a node
             for k in self.nodes.tips_to_base():
-                if k in self.K and filled(self.K[k][own]):
-                    F[k] = F.get(k, 0.0) + self.K[k][own].T
-                    left -= 1
-                if k not in F:
+                if k not in F or (k in shared and k.rows == 6):
                     continue
-                met = internal and left == 0 and len(F) == 1  # and then nothing that moves both ends together matters
-                if met and k.rows == 6:
-                    break
                 J[own, k.dofs] = J[own, k.dofs] + (k.H @ F[k]).T
-                if met:
-                    break
-                carried = k.A.gather(F.pop(k))
-                if k.parent is not self.nodes.ground:
-                    F[k.parent] = F.get(k.parent, 0.0) + carried
+                if k.parent is not self.nodes.ground and k not in shared:
+                    F[k.parent] = F.get(k.parent, 0.0) + k.A.gather(F[k])
         return J
 
     def at_rest(self) -> np.ndarray:

@@ -3,6 +3,7 @@
 from linkwork.constraints.constraint import Constraint, Gains, Rows, total
 from linkwork.constraints.frames import Connect, Hold, OnPlane, Rolling, Weld
 from linkwork.constraints.joints import Coupled, Locked
+from linkwork.constraints.loops import held_loops
 from linkwork.constraints.relative import Relative, Scene
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "Rows",
     "Scene",
     "Weld",
+    "held_loops",
     "total",
 ]

@@ -30,9 +30,13 @@ class BetweenFrames(Constraint):
     in_frame: bool = True
     whole: ClassVar[bool] = False  # every direction that its rows turn into is held too: what turning does to them vanishes
 
-    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         """c_w and c_v."""
         raise NotImplementedError
+
+    def extra(self, seen: Relative) -> Any:
+        """What comes on top where c_w and c_v change by themselves, (m,)."""
+        return 0.0
 
     def error(self, seen: Relative) -> Any:
         """How far each row is from what it holds, (m,); zero where it holds velocities only."""
@@ -51,10 +55,10 @@ class BetweenFrames(Constraint):
 
     def equations(self, model: Model, scene: Scene) -> Rows:
         seen = Relative(scene, *self.ends(model))
-        c_w, c_v = self.coefficients()
+        c_w, c_v = self.coefficients(seen)
         bodies, rest = seen.ends(c_w, c_v, in_frame=self.in_frame)
         if not self.whole:
-            rest = rest - self._turning(seen, c_w, c_v)
+            rest = rest - self._turning(seen, c_w, c_v) + self.extra(seen)
         return Rows(bodies, (), self._target(seen, c_w, c_v) - rest)
 
     def _turning(self, seen: Relative, c_w: np.ndarray, c_v: np.ndarray) -> Any:
@@ -90,7 +94,7 @@ class Weld(BetweenFrames):
         self.ends(model)
         return tuple(f"{self.frame}.{name}" for name in NAMES)
 
-    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         return np.eye(6)[:, :3], np.eye(6)[:, 3:]
 
     def error(self, seen: Relative) -> Any:
@@ -111,7 +115,7 @@ class Connect(BetweenFrames):
         self.ends(model)
         return tuple(f"{self.frame}.{name}" for name in NAMES[3:])
 
-    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((3, 3)), np.eye(3)
 
     def error(self, seen: Relative) -> Any:
@@ -153,12 +157,12 @@ class Hold(BetweenFrames):
         self.ends(model)
         return tuple(f"{self.frame}.{name}" for name in self.rows)
 
-    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         chosen = np.eye(6)[[NAMES.index(name) for name in self.rows]]
         return chosen[:, :3], chosen[:, 3:]
 
     def error(self, seen: Relative) -> Any:
-        c_w, c_v = self.coefficients()
+        c_w, c_v = self.coefficients(seen)
         return np.zeros(len(c_w)) if self.in_frame else c_w @ seen.turned + c_v @ seen.p
 
 
@@ -188,7 +192,7 @@ class OnPlane(BetweenFrames):
         self.ends(model)
         return (f"{self.frame}.normal",)
 
-    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((1, 3)), np.array([self.normal])
 
     def error(self, seen: Relative) -> Any:
@@ -220,7 +224,7 @@ class Rolling(BetweenFrames):
         self.ends(model)
         return tuple(f"{self.frame}.{name}" for name in NAMES[3:])
 
-    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         # the ball's point at -radius n moves with v - radius w × n
         return np.array([-self.radius * np.cross(self.normal, e) for e in np.eye(3)]), np.eye(3)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from types import CodeType, FunctionType
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 class Model:
     """A mechanism: bodies, the joints that move them, named frames, and gravity [m/s²] in the axes of the world.
 
-    Body k is moved by joint k, and its parent comes before it. Models are equal if they say the same, whatever they were
-    made from. `ModelBuilder` and `load` make them.
+    Body k is moved by joint k, and its parent comes before it. `constraints` are loops and couplings that are embedded in the
+    coordinates; those in `held` are upheld by forces, and leave all velocities independent. Models are equal if they say the
+    same, whatever they were made from. `ModelBuilder` and `load` make them.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Model:
     gravity: tuple[float, ...]
     notes: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    held: tuple[Constraint, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
 
     def __post_init__(self) -> None:
@@ -145,22 +148,45 @@ class Model:
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Random q, (nq,), within the limits, and random v, (nv,)."""
         rng = np.random.default_rng(rng)
-        return self._closed(self._random_tree(rng), rng), rng.normal(size=self.nv)
+        q = self._closed(self._random_tree(rng), rng)
+        v = rng.normal(size=self.nv)
+        return q, self._allowed(q, v) if self.held else v
 
     def _closed(self, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The same coordinates with every loop closed; where that fails, by others."""
-        from linkwork.model.clusters import CLOSED, close
+        from linkwork.model.clusters import CLOSED, close, find_clusters
 
-        for cluster in self.clusters if self.constraints else ():
-            for _ in range(100 if cluster.constraints else 0):
-                closed, miss = close(self, cluster.bodies, cluster.constraints, q)
+        for bodies, constraints in find_clusters(self.joints, (*self.constraints, *self.held)) if self._looped else ():
+            for _ in range(100 if constraints else 0):
+                closed, miss = close(self, bodies, constraints, q)
                 if miss < CLOSED:
                     q = closed
                     break
                 other = self._random_tree(rng)
-                for k in cluster.bodies:
+                for k in bodies:
                     q[self.joints[k].q_slice] = other[self.joints[k].q_slice]
         return q
+
+    @property
+    def _looped(self) -> bool:
+        return bool(self.constraints or self.held)
+
+    def _allowed(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The velocities v, (nv,), less what loops in `held` forbid."""
+        from linkwork.model.clusters import RANK, find_clusters
+        from linkwork.model.embedding import all_equations, cluster_motion
+
+        places = {name: k for k, name in enumerate(self.v_names)}
+        for bodies, constraints in find_clusters(self.joints, (*self.constraints, *self.held)):
+            if set(constraints) & set(self.held):
+                K = all_equations(cluster_motion(self, bodies, q), constraints)[0].astype(float)
+                names = [name for k in bodies for name in self.joints[k].v_names]
+                own = np.array([v[places[name]] if name in places else 0.0 for name in names])
+                own -= np.linalg.pinv(K, rcond=RANK) @ (K @ own)
+                for name, x in zip(names, own):
+                    if name in places:
+                        v[places[name]] = x
+        return v
 
     def _random_tree(self, rng: np.random.Generator) -> np.ndarray:
         """Random coordinates within the limits where they are finite, whether or not loops are closed, (nq,)."""
@@ -184,6 +210,18 @@ class Model:
         _ = model.clusters  # a choice that does not determine the others is told now
         return model
 
+    def with_loops(self, *, constrain: Iterable[str] = (), embed: Iterable[str] = ()) -> Model:
+        """The same mechanism with these loops and couplings upheld by forces (`constrain`), or embedded in the coordinates."""
+        known = {c.name: c for c in (*self.constraints, *self.held)}
+        held = {c.name for c in self.held}
+        for names, change in ((constrain, held.add), (embed, held.discard)):
+            for name in (names,) if isinstance(names, str) else names:
+                change(self._named("loop", name, known).name)
+        parts = [tuple(c for c in known.values() if (c.name in held) is chosen) for chosen in (False, True)]
+        model = replace(self, constraints=parts[0], held=parts[1], kernels={})
+        _ = model.clusters  # what cannot be embedded is told now
+        return model
+
     def report(self) -> str:
         """What was read, in words: bodies, joints, masses, frames, and everything unusual."""
         from linkwork.model.report import report  # it asks the nodes, which ask the model
@@ -195,7 +233,7 @@ class Model:
     @cached_property
     def digest(self) -> str:
         """A hash of everything that the model says; notes on how it was read do not count."""
-        said = (self.name, self.bodies, self.joints, self.frames, self.gravity, self.constraints)
+        said = (self.name, self.bodies, self.joints, self.frames, self.gravity, self.constraints, self.held)
         return hashlib.sha256(_canonical(said).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:

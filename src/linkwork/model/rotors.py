@@ -27,7 +27,7 @@ SAME = 1e-12  # relative
 def lumped(model: Model) -> tuple[tuple[Inertia, bool], ...]:
     """Every body's inertia with its rotors' lumped in, and whether it is a rotor itself."""
     carrying = {joint.parent for joint in model.joints}
-    for constraint in model.constraints:
+    for constraint in (*model.constraints, *model.held):
         if isinstance(constraint, Loop):
             carrying |= {constraint.predecessor.body, constraint.successor.body}
     inertias = [body.inertia for body in model.bodies]
