@@ -9,6 +9,8 @@ from linkwork.constrained import (
     damped_delassus_inverse_at_base,
     damped_delassus_product,
     delassus,
+    force_propagator,
+    impact,
 )
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
@@ -130,6 +132,7 @@ __all__ = [
     "exp",
     "export_c",
     "fma",
+    "force_propagator",
     "forward_dynamics",
     "forward_kinematics",
     "frame_acceleration",
@@ -138,6 +141,7 @@ __all__ = [
     "frame_velocity",
     "gravity_force",
     "hybrid_dynamics",
+    "impact",
     "independent_force",
     "integrate",
     "interpret",

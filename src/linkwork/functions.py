@@ -17,6 +17,7 @@ from linkwork.algorithms import hybrid_dynamics as hybrid
 from linkwork.algorithms import inverse_dynamics as inverse
 from linkwork.algorithms import mass_matrix as composite
 from linkwork.algorithms import mass_matrix_inverse as inverted
+from linkwork.constrained import constrained_dynamics
 from linkwork.errors import ModelError
 from linkwork.model import GROUND, Frame, Model, Nodes
 from linkwork.per_model import model_function
@@ -186,7 +187,10 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
     """The acceleration under joint forces tau, (..., nv), by articulated bodies (SKO Alg. 6.1) or by the mass matrix.
 
     `f_ext` as in `inverse_dynamics`. `method` "auto" counts the operations of both for this model and takes the cheaper.
+    Loops of the model that are not embedded are upheld by forces, as in `constrained_dynamics`, by constrainedABA.
     """
+    if model.held:
+        return constrained_dynamics(model, q, v, tau, f_ext, constraints=())[0]
     nodes = Nodes(model, q, v, f_ext)
     return forward.articulated_body(nodes, tau) if method == "articulated_body" else forward.by_mass_matrix(nodes, tau)
 

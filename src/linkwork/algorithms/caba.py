@@ -22,10 +22,10 @@ def soon(nodes: Nodes, k: Node) -> bool:
     return True
 
 
-def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, where: Where) -> Result:
+def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, at: Where, *, early: bool = False) -> Result:
     """Three sweeps (Constrained Alg. 1), then two for each change of λ (Alg. 2), over active nodes only."""
     nodes, R = held.nodes, settings.R
-    tree = ProximalTree(held, R, where)
+    tree = ProximalTree(held, R, at, early=early)
     inner = [k for k in nodes.base_to_tips() if k in tree.active]
     outer = [k for k in nodes.base_to_tips() if k not in tree.active]
     dofs = [i for k in inner for i in range(k.dofs.start, k.dofs.stop)]
@@ -35,6 +35,7 @@ def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, w
     lam: Any = np.zeros(held.m, dtype=object)
     ddtheta: Any = np.empty(nodes.nv, dtype=object)
     alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
+    lam0 = np.array(lam0, dtype=object)
     swept = tree.inward(nodes.tips_to_base(), R * lam0 - held.k, T)
     tree.outward(inner, swept, alpha, lam, ddtheta)
 
@@ -46,6 +47,9 @@ def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, w
         return dlam, state + np.concatenate([ddd[dofs], *(dalpha[k] for k in bearing)])
 
     state = np.concatenate([ddtheta[dofs], *(alpha[k] for k in bearing)])
+    for k in reversed(outer):  # λ⁰ in the rows that λ has come in
+        if k in tree.turned:
+            lam0[tree.turned[k].rows] = tree.turned[k](lam0[tree.turned[k].rows])
     lam, state, residual, count = iterate(settings, lam, lam - lam0, state, reduced)
     ddtheta[dofs], *alphas = np.split(state, sizes)[: 1 + len(bearing)]
     tree.finish(outer, swept, alpha | dict(zip(bearing, alphas)), lam, ddtheta)

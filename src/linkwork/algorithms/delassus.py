@@ -19,6 +19,7 @@ from linkwork.algorithms.held import Held, filled
 from linkwork.algorithms.proximal_tree import Pending, ProximalTree
 from linkwork.errors import ModelError
 from linkwork.model.nodes import Node, Nodes
+from linkwork.model.parts import Frame
 from linkwork.model.weights import part, seated
 from linkwork.spatial import Factor, mirrored
 
@@ -176,22 +177,21 @@ def product(held: Held, R: np.ndarray, x: np.ndarray) -> np.ndarray:
     return lam
 
 
-def force_propagator(nodes: Nodes, body: int, ancestor: int) -> np.ndarray:
-    """ʲPᵢ of Constrained Sec. VI-A, (6, 6): what a force on a body comes to on an ancestor, through free joints."""
-    start, end = nodes[body], nodes[ancestor]
-    way = nodes.way(body)
-    if nodes.holder(end) not in way:
-        raise ModelError("the second body does not carry the first")
+def force_propagator(nodes: Nodes, frame: Frame, to: Frame) -> np.ndarray:
+    """ʲPᵢ of Constrained Sec. VI-A, (6, 6): what a force on a frame is on one that carries it, through free joints."""
+    start, end = nodes[frame.body], nodes[to.body]
     hinges = Hinges()
     for k in nodes.tips_to_base():
         hinges[k]
-    X = seated(np.eye(6).astype(object), start.seat, way[-1].rows)
+    way = nodes.way(frame.body)
+    X = start.C.inverse().then(frame.place).gather(np.eye(6))
+    X = seated(X, start.seat, way[-1].rows)
     for k in reversed(way):
         if k is nodes.holder(end):
             break
         _, H, _, G, _ = hinges[k]
         X = k.A.gather(X - G @ (H @ X))
-    return part(X, end.seat)
+    return end.C.inverse().then(to.place).inverse().gather(part(X, end.seat))
 
 
 def by_factorisation(held: Held) -> np.ndarray:

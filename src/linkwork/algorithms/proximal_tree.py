@@ -22,6 +22,7 @@ import numpy as np
 from linkwork.algorithms.articulated import Hinge, hinge
 from linkwork.algorithms.held import Held, filled
 from linkwork.errors import ModelError
+from linkwork.ir.functions import sqrt, where
 from linkwork.model.nodes import Node, Nodes
 from linkwork.model.weights import At
 from linkwork.spatial import Factor, Inertia, mirrored
@@ -79,6 +80,17 @@ class Passed(NamedTuple):
     K_plus: np.ndarray
 
 
+class Turned(NamedTuple):
+    """A reflection 1 - β w wᵀ of some pending rows, after which a hinge's one velocity moves only the first of them."""
+
+    rows: list[int]
+    w: np.ndarray
+    beta: Any
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return x - np.multiply.outer(self.w, self.beta * (self.w @ x))
+
+
 class Inward(NamedTuple):
     """What an inward sweep leaves for the way out: ν = D⁻¹ ε at hinges, W l(e) where forces were eliminated.
 
@@ -91,13 +103,17 @@ class Inward(NamedTuple):
 
 
 class ProximalTree:
-    """A mechanism with constraints, factorised by one inward sweep; `where` says at which nodes forces are eliminated.
+    """A mechanism with constraints, factorised by one inward sweep; `at` says at which nodes forces are eliminated.
 
+    `early`: moreover a hinge of one velocity, which decides one combination of the rows that are pending there, lets that
+    one be eliminated behind it.
     `active` are the nodes between those and the ground: what further proximal iterations change comes only from these.
     """
 
-    def __init__(self, held: Held, R: np.ndarray, where: Where) -> None:
-        self.nodes, self.held, self.R = held.nodes, held, R
+    def __init__(self, held: Held, R: np.ndarray, at: Where, *, early: bool = False) -> None:
+        self.nodes, self.held, self.R, self.early = held.nodes, held, R, early
+        self.turned: dict[Node, Turned] = {}
+        self._decided: set[int] = set()
         self.passed: dict[Node, Passed] = {}
         self.eliminated: dict[Node, list[Eliminated]] = {}
         self._ends = [sum(filled(K[r]) for K in (*held.K.values(), *held.c.values())) for r in range(held.m)]
@@ -110,8 +126,7 @@ class ProximalTree:
             pending = self._begin(self.held.K.get(k), k.rows)
             if k in waiting:
                 pending = pending.joined(waiting.pop(k))
-            if where(self.nodes, k):
-                P, pending = self._eliminate(k, P, pending)
+            P, pending = self._eliminate(k, P, pending, self._complete(pending) if at(self.nodes, k) else self._decided)
             P_plus[k], pending = self._pass(k, P, pending)
             if pending.rows:
                 waiting[k.parent] = waiting[k.parent].joined(pending) if k.parent in waiting else pending
@@ -130,14 +145,13 @@ class ProximalTree:
         rows = [] if K is None else [r for r in range(self.held.m) if filled(K[r])]
         return Pending.fresh(rows, np.zeros((0, columns), dtype=object) if K is None else K[rows])
 
-    def _eliminate(self, k: Node, P: Any, pending: Pending) -> tuple[Any, Pending]:
-        """Eliminate the forces of constraints all of whose ends have come, body by body: P takes no more at once."""
-        complete = self._complete(pending)
+    def _eliminate(self, k: Node, P: Any, pending: Pending, ready: set[int]) -> tuple[Any, Pending]:
+        """Eliminate forces of rows that are ready, body by body: P takes no more at once."""
         for seat in range(max(1, k.rows // 6)):
             own = slice(6 * seat, 6 * seat + 6)
             done = [
                 i for i, r in enumerate(pending.rows)
-                if r in complete and not filled(pending.K[i, : own.start]) and not filled(pending.K[i, own.stop :])
+                if r in ready and not filled(pending.K[i, : own.start]) and not filled(pending.K[i, own.stop :])
             ]  # fmt: skip
             if done:
                 gone, pending = self._solved(pending, done)
@@ -174,10 +188,35 @@ class ProximalTree:
             pending = pending.joined(Pending.fresh(begun, np.zeros((len(begun), k.rows), dtype=object)))
         rows, K, L, ends = pending
         u = K @ joint.H.T if c is None else K @ joint.H.T + c[rows]
+        if self.early and u.shape[1] == 1:
+            K, L, u = self._turn(k, pending, u)
         uD = joint.D.solve(u.T).T
         self.passed[k] = Passed(joint, rows, u, uD, K - u @ joint.G.T)
         below = k.A.gather(self.passed[k].K_plus.T).T if rows else np.zeros((0, k.parent.rows))
         return joint.P_plus, Pending(rows, below, L + mirrored(uD @ u.T), ends)
+
+    def _turn(self, k: Node, pending: Pending, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Combine the rows that have all their ends so that a hinge's velocity moves the first of them alone."""
+        rows, K, L, _ = pending
+        complete = self._complete(pending)
+        alike = [i for i, r in enumerate(rows) if r in complete and filled(u[i])]
+        alike = [i for i in alike if self.R[rows[i]] == self.R[rows[alike[0]]]]
+        if len(alike) > 1:
+            K, L, u = K.copy(), L.copy(), u.copy()
+            length = sqrt(u[alike, 0] @ u[alike, 0])
+            away = where(u[alike[0], 0] < 0.0, -length, length)  # so that nothing cancels
+            w = np.array([u[alike[0], 0] + away, *u[alike[1:], 0]])
+            square = w @ w
+            turn = Turned([rows[i] for i in alike], w, where(square > 0.0, 2.0 / where(square > 0.0, square, 1.0), 0.0))
+            self.turned[k] = turn
+            K[alike] = turn(K[alike])
+            if filled(L[alike]):
+                L[alike] = turn(L[alike])
+                L[:, alike] = turn(L[:, alike].T).T
+            u[alike] = 0.0
+            u[alike[0], 0] = -away
+        self._decided |= {rows[i] for i in alike[:1]}
+        return K, L, u
 
     def inward(self, over: Iterable[Node], l: np.ndarray, T: np.ndarray | None = None) -> Inward:
         """The inward sweep for rows l, (m,), which it changes; with the motion's own forces where T is given."""
@@ -193,6 +232,8 @@ class ProximalTree:
                 Wl.setdefault(k, []).append(W.solve(l[e]))
                 z = z + K.T @ Wl[k][-1]
                 l[o] = l[o] - L_eo.T @ Wl[k][-1]
+            if k in self.turned:
+                l[self.turned[k].rows] = self.turned[k](l[self.turned[k].rows])
             (_, H, D, G, P_plus), rows, u, _, K_plus = self.passed[k]
             eps = -(H @ z) if T is None else T[k.dofs] - k.resistance - H @ z
             nu[k] = D.solve(eps)
@@ -222,6 +263,8 @@ class ProximalTree:
             alpha_plus = alpha_plus + k.a
         ddtheta[k.dofs] = swept.nu[k] - G.T @ alpha_plus - uD.T @ lam[rows]
         alpha[k] = alpha_plus + H.T @ ddtheta[k.dofs]
+        if k in self.turned:
+            lam[self.turned[k].rows] = self.turned[k](lam[self.turned[k].rows])
 
     def finish(self, over: Iterable[Node], swept: Inward, alpha: dict[Node, np.ndarray], lam: Any, ddtheta: Any) -> None:
         """The way out over the other nodes, once λ is known."""

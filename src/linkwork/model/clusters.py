@@ -185,6 +185,8 @@ def _independent(model: Model, bodies: list[int], K: np.ndarray, rank: int, name
     if any(wish is not None for wish in wishes):
         chosen = [c for c, wish in enumerate(wishes) if wish is not False]
         told = ", ".join(repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False)
+        if len(chosen) != size - rank and model.held:  # the wishes were for all loops embedded
+            return _independent(model.without_wishes(), bodies, K, rank, names)
         if len(chosen) != size - rank:
             raise ModelError(f"{names} leave {size - rank} independent velocities, but {len(chosen)} are named: {told}")
         rest = [c for c in range(size) if c not in chosen]

@@ -222,6 +222,17 @@ class Model:
         _ = model.clusters  # what cannot be embedded is told now
         return model
 
+    def without_wishes(self) -> Model:
+        """The same model without a say in which joints are independent."""
+        return replace(self, joints=tuple(replace(j, independent=None) for j in self.joints), kernels={})
+
+    def weightless(self) -> Model:
+        """The same mechanism without gravity, and without springs and dampers in its joints."""
+        free = tuple(replace(j, damping=(0.0,) * j.nv, stiffness=(0.0,) * j.nv) for j in self.joints)
+        model = replace(self, joints=free, gravity=(0.0, 0.0, 0.0), kernels={})
+        model.__dict__["clusters"] = self.clusters  # they are the same, and take time to find
+        return model
+
     def report(self) -> str:
         """What was read, in words: bodies, joints, masses, frames, and everything unusual."""
         from linkwork.model.report import report  # it asks the nodes, which ask the model

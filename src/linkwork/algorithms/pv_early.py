@@ -1,0 +1,20 @@
+"""The PV-early solver: forces are eliminated as soon as a joint decides them (Constrained Sec. VII-B and IX).
+
+Each joint of one velocity decides one combination of the constraints beyond it. Its force is eliminated there, with the joint's
+own stiffness and not with a chosen μ: inertias keep their size, so that it is the most exact of the linear solvers, and where
+no constraints are redundant it needs no iterations. It costs a reflection of the pending rows at every joint.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwork.algorithms.caba import by_sweeps
+from linkwork.algorithms.held import Held
+from linkwork.algorithms.proximal import Result, Settings
+from linkwork.algorithms.pv import at_base
+
+
+def pv_early(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
+    """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,)."""
+    return by_sweeps(held, T, lam0, settings, at_base, early=True)
