@@ -25,7 +25,6 @@ from linkwork.errors import (
     TargetError,
     TraceError,
 )
-from linkwork.formats import load
 from linkwork.functions import (
     actuator_force,
     bias_force,
@@ -75,6 +74,7 @@ from linkwork.ir.functions import (
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
+from linkwork.loading import choose_loops, load
 from linkwork.model import Model, ModelBuilder, Node, Nodes
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
@@ -118,6 +118,7 @@ __all__ = [
     "bias_force",
     "center_of_mass",
     "centroidal_map",
+    "choose_loops",
     "close_loops",
     "compare_approximations",
     "compile",

@@ -33,9 +33,13 @@ def report(model: Model) -> str:
 def _clusters(model: Model) -> list[str]:
     """What loops and couplings do to the bodies."""
     looped = [cluster for cluster in model.clusters if cluster.constraints]
+    lines = []
+    if model.held:
+        upheld = [f"{c.name} ({type(c).__name__.lower()})" for c in model.held]
+        lines += ["", *_wrapped(f"{count(len(upheld), 'loop or coupling', 'loops and couplings')} upheld by forces: ", upheld)]
     if not looped:
-        return []
-    lines = ["", f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:"]
+        return lines
+    lines += ["", f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:"]
     for cluster in looped:
         joints = [model.joints[k] for k in cluster.bodies]
         names = [name for joint in joints for name in joint.v_names]
