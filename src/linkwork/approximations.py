@@ -17,7 +17,7 @@ from linkwork.errors import ModelError
 from linkwork.functions import close_loops, independent_force, inverse_dynamics, spanning_acceleration, spanning_velocity
 from linkwork.model import GROUND, Model
 from linkwork.model.embedding import all_equations, cluster_motion
-from linkwork.model.loops import Closure, Constraint, Coupling, End, Loop
+from linkwork.model.loops import Closure, Constraint, Coupling, Loop
 from linkwork.model.rotors import is_rotor
 
 EXACT, IGNORED, DIAGONAL, BLOCK = "exact", "ignored", "diagonal", "block"
@@ -275,8 +275,8 @@ def _tied(constraint: Constraint) -> tuple[int, ...]:
 def _moved(constraint: Constraint, index: Mapping[int, int]) -> Constraint:
     """The same constraint where bodies have other numbers."""
     if isinstance(constraint, Loop):
-        ends = (End(index[end.body], end.place) for end in (constraint.predecessor, constraint.successor))
-        return Loop(constraint.name, constraint.kind, *ends)
+        P, S = (replace(end, body=index[end.body]) for end in (constraint.predecessor, constraint.successor))
+        return replace(constraint, predecessor=P, successor=S)
     if isinstance(constraint, Closure):
         return replace(constraint, joints=tuple(index[k] for k in constraint.joints))
     assert isinstance(constraint, Coupling)

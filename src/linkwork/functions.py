@@ -17,7 +17,7 @@ from linkwork.algorithms import hybrid_dynamics as hybrid
 from linkwork.algorithms import inverse_dynamics as inverse
 from linkwork.algorithms import mass_matrix as composite
 from linkwork.algorithms import mass_matrix_inverse as inverted
-from linkwork.constrained import constrained_dynamics
+from linkwork.constrained import constrained_dynamics, shallow
 from linkwork.errors import ModelError
 from linkwork.model import GROUND, Frame, Model, Nodes
 from linkwork.per_model import model_function
@@ -153,23 +153,6 @@ def frame_jacobian(model: Model, q: Any, *, frame: str, reference: str = "body")
 # dynamics
 
 
-def _shallow(model: Model) -> bool:
-    """Whether factorising the mass matrix may cost less than sweeps: by the entries that its factor has.
-
-    In a large cluster sweeps carry many velocities at once, so there it is always worth counting.
-    """
-    if any(len(cluster.independent) > 4 for cluster in model.clusters if cluster.constraints):
-        return True
-    above: dict[int, int] = {GROUND: 0}  # velocities that move each body
-    work = 0
-    for cluster in model.clusters:
-        before = above[model.joints[cluster.bodies[0]].parent]
-        after = before + len(cluster.independent)
-        above |= dict.fromkeys(cluster.bodies, after)
-        work += sum(n * (n + 5) // 2 for n in range(before, after))
-    return work <= 60 * model.nv
-
-
 @model_function(q="nq", v="nv", a="nv", f_ext="bodies 6")
 def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) -> Any:
     """The joint forces tau of an acceleration, (..., nv), by recursive Newton-Euler (SKO Alg. 3.1).
@@ -181,16 +164,17 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) ->
 
 
 @model_function(
-    q="nq", v="nv", tau="nv", f_ext="bodies 6", methods={"articulated_body": lambda _: True, "mass_matrix": _shallow}
+    q="nq", v="nv", tau="nv", f_ext="bodies 6", methods={"articulated_body": lambda _: True, "mass_matrix": shallow}
 )
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, *, method: str = "auto") -> Any:
     """The acceleration under joint forces tau, (..., nv), by articulated bodies (SKO Alg. 6.1) or by the mass matrix.
 
     `f_ext` as in `inverse_dynamics`. `method` "auto" counts the operations of both for this model and takes the cheaper.
-    Loops of the model that are not embedded are upheld by forces, as in `constrained_dynamics`, by constrainedABA.
+    Loops of the model that are not embedded are upheld by forces, as in `constrained_dynamics`.
     """
     if model.held:
-        return constrained_dynamics(model, q, v, tau, f_ext, constraints=())[0]
+        by = "caba" if method == "articulated_body" else "ltl"
+        return constrained_dynamics(model, q, v, tau, f_ext, constraints=(), method=by)[0]
     nodes = Nodes(model, q, v, f_ext)
     return forward.articulated_body(nodes, tau) if method == "articulated_body" else forward.by_mass_matrix(nodes, tau)
 
@@ -263,7 +247,7 @@ def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return rows, columns
 
 
-@model_function(q="nq", methods={"sweeps": lambda _: True, "factorisation": _shallow})
+@model_function(q="nq", methods={"sweeps": lambda _: True, "factorisation": shallow})
 def mass_matrix_inverse(model: Model, q: Any, *, method: str = "auto") -> Any:
     """The inverse of the mass matrix, (..., nv, nv), by sweeps (SKO Eq. 57) or by factorisation, whichever is cheaper."""
     nodes = Nodes(model, q)

@@ -301,7 +301,7 @@ class ModelBuilder:
                 ends.append(End(body, there.then(place)))
             if ends[0].body == ends[1].body:
                 raise ModelError(f"loop {name!r} joins {given.predecessor!r} to {given.successor!r}, which are one body")
-            return Loop(name, given.kind, *ends)
+            return Loop(name, given.kind, ends[0], ends[1])
         if given.terms is not None:
             terms = {joint_of(joint): c for joint, c in given.terms.items() if c}
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +39,21 @@ class Cluster:
     def dependent(self) -> list[int]:
         """The places of the other velocities: as many as equations are kept."""
         return [c for c in range(len(self.rows) + len(self.independent)) if c not in self.independent]
+
+
+def kept_loops(model: Model, cluster: Cluster) -> list[Loop]:
+    """The loops of a cluster, each knowing which of its equations are kept."""
+    found, start = [], 0
+    for constraint in cluster.constraints:
+        if isinstance(constraint, Loop):
+            size = len(constraint.kind.closure())
+            found.append(replace(constraint, kept=tuple(r - start for r in cluster.rows if start <= r < start + size)))
+        elif isinstance(constraint, Coupling):
+            size = 1
+        else:
+            size = len(constraint.phi(np.concatenate([model.joints[j].kind.neutral() for j in constraint.joints])))
+        start += size
+    return found
 
 
 def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[Constraint]) -> list[tuple[list[int], list[Constraint]]]:

@@ -212,7 +212,10 @@ class Model:
 
     def with_loops(self, *, constrain: Iterable[str] = (), embed: Iterable[str] = ()) -> Model:
         """The same mechanism with these loops and couplings upheld by forces (`constrain`), or embedded in the coordinates."""
+        from linkwork.model.clusters import kept_loops
+
         known = {c.name: c for c in (*self.constraints, *self.held)}
+        known |= {loop.name: loop for cluster in self.clusters for loop in kept_loops(self, cluster)}
         held = {c.name for c in self.held}
         for names, change in ((constrain, held.add), (embed, held.discard)):
             for name in (names,) if isinstance(names, str) else names:
