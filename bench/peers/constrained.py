@@ -20,7 +20,8 @@ What all solvers solve, by proximal iterations from λ = 0, with mu as Pinocchio
 
 In Pinocchio that is RigidConstraintModel with ReferenceFrame.LOCAL, the held frame as the first. What is special to 4.1:
 
-- pv, constrainedABA, EFPA, PV-OSIMr and cABA-OSIM know only constraints to the world.
+- constrainedABA, pv and proxLTLs, EFPA, PV-OSIMr and cABA-OSIM know only constraints to the world. proxLTLs is called untested
+  there and gives no forces; its accelerations are right.
 - constrainedABA takes its first residual before the accelerations are there, from the call before: after three iterations it
   is as exact as others after one; and with several constraints on one body it adds their inertia several times.
 - lcaba takes drifts of 6D constraints from the call before, so that these are set to zero before each call here.
@@ -251,7 +252,7 @@ def differences(peer: Server | PythonSolvers, state: int = 0, iterations: int = 
 
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    **{f"constrained dynamics{after}": ("constrainedABA", "pv", "lcaba", "constraintDynamics") for after in ENDS},
+    **{f"constrained dynamics{after}": ("constrainedABA", "pv", "proxLTLs", "lcaba", "constraintDynamics") for after in ENDS},
     "Delassus matrix": ("EFPA", "PV-OSIMr", "Cholesky"),
     "damped inverse": ("cABA-OSIM", "EFPA", "Cholesky"),
 }

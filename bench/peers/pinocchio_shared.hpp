@@ -2,7 +2,7 @@
 //
 // A model is a text of bodies (count; then parent, axis 0..2 or -1 for a free base, R, p, mass, com, inertia about the centre
 // of mass), states are a text too (count; then q, v, a, tau per state), both in Pinocchio's conventions.
-// With FEW_JOINTS the model knows only the joints that the robots have, so that its headers compile in reasonable time.
+// With FEW_JOINTS Pinocchio knows only the joints that the robots have, so that its headers compile in reasonable time.
 
 #pragma once
 
@@ -18,35 +18,48 @@
 #include <string>
 #include <vector>
 
+#ifdef FEW_JOINTS
+#include <boost/variant.hpp>
+
+#include "pinocchio/multibody/fwd.hpp"
+
+namespace pinocchio
+{
+  template<typename, int, int>
+  struct JointModelRevoluteTpl;
+  template<typename, int, int>
+  struct JointDataRevoluteTpl;
+  template<typename, int>
+  struct JointModelFreeFlyerTpl;
+  template<typename, int>
+  struct JointDataFreeFlyerTpl;
+
+  template<>
+  struct JointCollectionDefaultTpl<double, 0>
+  {
+    typedef double Scalar;
+    static constexpr int Options = 0;
+    typedef JointModelRevoluteTpl<double, 0, 0> JointModelRX;
+    typedef JointModelRevoluteTpl<double, 0, 1> JointModelRY;
+    typedef JointModelRevoluteTpl<double, 0, 2> JointModelRZ;
+    typedef JointModelFreeFlyerTpl<double, 0> JointModelFreeFlyer;
+    typedef boost::variant<JointModelRX, JointModelRY, JointModelRZ, JointModelFreeFlyer> JointModelVariant;
+    typedef JointDataRevoluteTpl<double, 0, 0> JointDataRX;
+    typedef JointDataRevoluteTpl<double, 0, 1> JointDataRY;
+    typedef JointDataRevoluteTpl<double, 0, 2> JointDataRZ;
+    typedef JointDataFreeFlyerTpl<double, 0> JointDataFreeFlyer;
+    typedef boost::variant<JointDataRX, JointDataRY, JointDataRZ, JointDataFreeFlyer> JointDataVariant;
+  };
+} // namespace pinocchio
+#endif
+
 #include "pinocchio/multibody.hpp"
 
 namespace pin = pinocchio;
 
-#ifdef FEW_JOINTS
-template<typename S, int O>
-struct FewJoints
-{
-  typedef S Scalar;
-  static constexpr int Options = O;
-  typedef pin::JointModelRevoluteTpl<S, O, 0> JointModelRX;
-  typedef pin::JointModelRevoluteTpl<S, O, 1> JointModelRY;
-  typedef pin::JointModelRevoluteTpl<S, O, 2> JointModelRZ;
-  typedef pin::JointModelFreeFlyerTpl<S, O> JointModelFreeFlyer;
-  typedef boost::variant<JointModelRX, JointModelRY, JointModelRZ, JointModelFreeFlyer> JointModelVariant;
-  typedef pin::JointDataRevoluteTpl<S, O, 0> JointDataRX;
-  typedef pin::JointDataRevoluteTpl<S, O, 1> JointDataRY;
-  typedef pin::JointDataRevoluteTpl<S, O, 2> JointDataRZ;
-  typedef pin::JointDataFreeFlyerTpl<S, O> JointDataFreeFlyer;
-  typedef boost::variant<JointDataRX, JointDataRY, JointDataRZ, JointDataFreeFlyer> JointDataVariant;
-};
-typedef pin::ModelTpl<double, 0, FewJoints> Model;
-typedef pin::DataTpl<double, 0, FewJoints> Data;
-typedef FewJoints<double, 0> Joints;
-#else
 typedef pin::Model Model;
 typedef pin::Data Data;
 typedef pin::JointCollectionDefaultTpl<double, 0> Joints;
-#endif
 
 typedef Eigen::VectorXd Vector;
 typedef Eigen::Ref<const Vector> Ref; // what the shipped library is instantiated for
