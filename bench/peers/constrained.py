@@ -5,6 +5,7 @@
             peer.turn()
             ...                                               # our own turn
         peer.best["constrained dynamics, 3 iterations"]       # ns per state, of the fastest solver
+        peer.variants["constrained dynamics, 3 iterations/pv"]
         peer.results(0, iterations=3)["acceleration/pv"]      # in our conventions
 
 What all solvers solve, by proximal iterations from λ = 0, with mu as Pinocchio has it (the paper's is 1 / mu):
@@ -79,13 +80,12 @@ class Server(Programs):
     def __init__(self, constraints: ConstraintSet, binary: Path, states: list[models.State] | None = None) -> None:
         self.constraints, robot = constraints, constraints.robot
         self.states = states or models.states(robot)
-        lines = [str(len(self.states))]
-        lines += [models.numbers(np.concatenate(models.to_peer(robot, s, "pinocchio"))) for s in self.states]
         held = [str(len(constraints.constraints))]
         for c in constraints.constraints:
             place, to_place = (models.numbers([*np.ravel(x.R), *x.p]) for x in (c.place, c.to_place))
             held.append(f"{c.size} {c.body} {place} {c.to} {to_place}")
-        files = {"model.txt": models.bodies_text(robot), "states.txt": "\n".join(lines), "held.txt": "\n".join(held)}
+        states_text = models.states_text(robot, "pinocchio", self.states)
+        files = {"model.txt": models.bodies_text(robot), "states.txt": states_text, "held.txt": "\n".join(held)}
         super().__init__(f"Pinocchio, C++ on {robot}", {"inlined": binary}, files)
 
     def turn(self, walks: int = WALKS, mu: float = MU) -> dict[str, float]:
@@ -266,7 +266,7 @@ def table(names: list[str], turns: int) -> str:
         with solvers(SETS[name]) as peer:
             for _ in range(turns):
                 peer.turn()
-            times[name] = {key.rpartition("/")[0]: min(t)[0] for key, t in peer.times.items()}
+            times[name] = peer.variants
     for algorithm, variants in COLUMNS.items():
         head = [f"{algorithm}, ns", "rows", *variants]
         lines += [row(head), row(["---"] * len(head))]

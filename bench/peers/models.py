@@ -100,10 +100,10 @@ def from_peer(robot: str, state: State, peer: str, results: dict[str, np.ndarray
     return out
 
 
-def states_text(robot: str, peer: str, count: int = COUNT) -> str:
-    """The states as the C and C++ programs read them."""
-    rows = (np.concatenate(to_peer(robot, s, peer)) for s in states(robot, count))
-    return "\n".join([str(count), *(numbers(row) for row in rows), ""])
+def states_text(robot: str, peer: str, given: list[State]) -> str:
+    """States of ours as the C and C++ programs read them."""
+    rows = (np.concatenate(to_peer(robot, s, peer)) for s in given)
+    return "\n".join([str(len(given)), *(numbers(row) for row in rows), ""])
 
 
 def bodies_text(robot: str) -> str:

@@ -45,6 +45,15 @@ class Times:
         return out
 
     @property
+    def variants(self) -> dict[str, float]:
+        """By algorithm and variant, the best ns of all builds."""
+        out: dict[str, float] = {}
+        for name, times in self.times.items():
+            variant = name.rpartition("/")[0]
+            out[variant] = min(out.get(variant, np.inf), min(times)[0])
+        return out
+
+    @property
     def best(self) -> dict[str, float]:
         return {algorithm: min(b for b, _ in self.times[name]) for algorithm, name in self.which.items()}
 
@@ -113,7 +122,8 @@ class Server(Programs):
     def __init__(self, name: str, robot: str, peer: str, programs: dict[str, Path]) -> None:
         self.robot, self.peer = robot, peer
         model = models.mjcf(robot) if peer == "mujoco" else models.bodies_text(robot)
-        super().__init__(f"{name} on {robot}", programs, {"model.xml": model, "states.txt": models.states_text(robot, peer)})
+        states = models.states_text(robot, peer, models.states(robot))
+        super().__init__(f"{name} on {robot}", programs, {"model.xml": model, "states.txt": states})
 
     def results(self) -> dict[str, np.ndarray]:
         """All variants' results on the first of `models.states`, in our conventions."""
