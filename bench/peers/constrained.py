@@ -44,6 +44,7 @@ from peers.servers import WALKS, Programs, Times
 from speed import row
 
 MU = 1e-6
+COUNT = 64  # states: a walk over more of them would seldom be left alone by the system's other programs
 ENDS: dict[str, tuple[float, int]] = {", 1 iteration": (0.0, 1), ", 3 iterations": (0.0, 3), ", to 1e-9": (1e-9, 20)}
 """When iterations end, by what is put behind the algorithm's name: tolerance and largest number."""
 
@@ -52,7 +53,7 @@ Results = dict[str, np.ndarray]
 
 
 def solvers(constraints: ConstraintSet, states: list[models.State] | None = None) -> Server | PythonSolvers:
-    """Pinocchio's solvers in C++, or through Python where that cannot be built, on states of ours (else `models.states`)."""
+    """Pinocchio's solvers in C++, or through Python where that cannot be built, on states of ours (else 64 random ones)."""
     binary = build.pinocchio(best=True, source="pinocchio_constrained")
     return PythonSolvers(constraints, states) if binary is None else Server(constraints, binary, states)
 
@@ -79,7 +80,7 @@ class Server(Programs):
 
     def __init__(self, constraints: ConstraintSet, binary: Path, states: list[models.State] | None = None) -> None:
         self.constraints, robot = constraints, constraints.robot
-        self.states = states or models.states(robot)
+        self.states = states or models.states(robot, COUNT)
         held = [str(len(constraints.constraints))]
         for c in constraints.constraints:
             place, to_place = (models.numbers([*np.ravel(x.R), *x.p]) for x in (c.place, c.to_place))
@@ -107,7 +108,7 @@ class PythonSolvers(Times):
     def __init__(self, constraints: ConstraintSet, states: list[models.State] | None = None) -> None:
         super().__init__()
         self.constraints = constraints
-        self.states = states or models.states(constraints.robot)
+        self.states = states or models.states(constraints.robot, COUNT)
         self._theirs = [models.to_peer(constraints.robot, s, "pinocchio") for s in self.states]
 
     def _calls(self, mu: float, tolerance: float, iterations: int) -> dict[str, python_times.Call]:
