@@ -218,8 +218,8 @@ def _crossing(kind: str, tree: int, rows: list[tuple[Any, ...]]) -> str:
 
 
 def standing(model: Model, feet: Mapping[str, Sequence[float]], kind: Joint) -> Model:
-    """A robot whose feet, at points of links [m], are held on the ground where they are in its neutral state."""
-    poses = forward_kinematics(model, model.neutral())
+    """A robot whose feet, at points of links [m], are held where they are in some state."""
+    poses = forward_kinematics(model, model.random_state(3)[0])
     loops = []
     for link, point in feet.items():
         foot = End(model.body(link).index, Pose.translation(np.array(point)))
