@@ -23,7 +23,7 @@ from linkwork.bench.measure import Cost, cost, operations
 from linkwork.bench.peers import pinocchio_times
 from linkwork.bench.picture import Bars, Line, Panel, page
 from linkwork.constrained import constrained_dynamics
-from linkwork.functions import forward_dynamics, forward_kinematics
+from linkwork.functions import forward_dynamics, forward_kinematics, integrate
 from linkwork.joints import Joint
 from linkwork.model import GROUND, Model
 from linkwork.model.loops import End, Loop
@@ -218,8 +218,9 @@ def _crossing(kind: str, tree: int, rows: list[tuple[Any, ...]]) -> str:
 
 
 def standing(model: Model, feet: Mapping[str, Sequence[float]], kind: Joint) -> Model:
-    """A robot whose feet, at points of links [m], are held where they are in some state."""
-    poses = forward_kinematics(model, model.random_state(3)[0])
+    """A robot whose feet, at points of links [m], are held where they are in some state near the neutral one."""
+    away = np.random.default_rng(3).uniform(-0.3, 0.3, model.nv)
+    poses = forward_kinematics(model, integrate(model, model.neutral(), away))
     loops = []
     for link, point in feet.items():
         foot = End(model.body(link).index, Pose.translation(np.array(point)))

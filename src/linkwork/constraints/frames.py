@@ -62,6 +62,9 @@ class BetweenFrames(Constraint):
             rest = rest - self._turning(seen, c_w, c_v) + self.extra(seen)
         return Rows(bodies, (), self._target(seen, c_w, c_v) - rest)
 
+    def violation(self, model: Model, scene: Scene) -> Any:
+        return self.error(Relative(scene, *self.ends(model)))
+
     def _turning(self, seen: Relative, c_w: np.ndarray, c_v: np.ndarray) -> Any:
         """What comes on top since the rows' directions turn, and since T's point at F's origin is not always the same."""
         W, wT = seen.W, seen.wT

@@ -92,6 +92,10 @@ class HeldCoupling(Constraint):
     def labels(self, model: Model) -> tuple[str, ...]:
         return (self.coupling.name,)
 
+    def violation(self, model: Model, scene: Scene) -> Any:
+        terms = self.coupling.terms
+        return np.array([sum(c * scene.nodes.bodies[j].q[i] for j, i, c in terms) - self.coupling.offset])
+
     def equations(self, model: Model, scene: Scene) -> Rows:
         joints = []
         for joint, component, coefficient in self.coupling.terms:
@@ -111,6 +115,9 @@ class HeldClosure(Constraint):
     def labels(self, model: Model) -> tuple[str, ...]:
         q = np.concatenate([model.joints[j].kind.neutral() for j in self.closure.joints])
         return tuple(f"{self.closure.name}.{i}" for i in range(len(self.closure.phi(q))))
+
+    def violation(self, model: Model, scene: Scene) -> Any:
+        return self.closure.phi(np.concatenate([scene.nodes.bodies[j].q for j in self.closure.joints]))
 
     def equations(self, model: Model, scene: Scene) -> Rows:
         motion = Motion({j: scene.nodes.bodies[j] for j in self.closure.joints})
