@@ -404,13 +404,14 @@ def rotors(rng: Random, *, skew: bool = False, base: Joint | None = None) -> Mod
 
 
 def rotor_in_a_loop(rng: Random) -> Model:
-    """A four-bar whose crank carries rotors, one parallel to its hinges, one on the coupler."""
+    """A four-bar whose crank carries rotors that are parallel to its hinges, with another on the coupler."""
     builder = four_bar(rng)
     builder.name = "rotor in a loop"
-    for k, (on, axis) in enumerate((("world", (0, 0, 1)), ("crank", (0, 0, -1)), ("coupler", (1, 1, 0)), ("crank", (0, 0, 1)))):
+    up, down = (0, 0, 1), (0, 0, -1)
+    for k, (on, axis) in enumerate((("world", up), ("crank", down), ("coupler", (1, 1, 0)), ("crank", up), ("crank", down))):
         builder.add_body(f"rotor{k}", **solid_rotor(rng, axis))
         builder.add_joint(f"to rotor{k}", Revolute(axis), parent=on, child=f"rotor{k}", xyz=(0.1, 0.1, 0.05 * k))
-        driven = ("to crank", "to coupler", "to rocker", "to coupler")[k]
+        driven = ("to crank", "to coupler", "to rocker", "to coupler", "to crank")[k]
         builder.add_coupling(f"gear{k}", {f"to rotor{k}": 1.0, driven: 3.0 + k})
     return builder.build().with_independent("to crank")
 

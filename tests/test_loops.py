@@ -385,7 +385,11 @@ SOME_ROTORS: dict[
     "rotors": (lambda: linkage("rotors"), LEG, {"rotor0", "rotor1"}),
     "rotors askew": (lambda: linkage("rotors askew"), LEG, {"rotor0", "rotor1"}),
     "rotors on a turning base": (lambda: rotors(np.random.default_rng(3), base=Spherical()), LEG, {"rotor0", "rotor1"}),
-    "rotor in a loop": (lambda: linkage("rotor in a loop"), {"rotor1", "rotor2", "rotor3"}, {"rotor1", "rotor3"}),
+    "rotor in a loop": (
+        lambda: linkage("rotor in a loop"),
+        {f"rotor{k}" for k in (1, 2, 3, 4)},
+        {"rotor1", "rotor3", "rotor4"},
+    ),
     "uneven rotors": (lambda: linkage("uneven rotors"), UNEVEN, UNEVEN_GEARED),
     "rotors that lead": (lambda: uneven_rotors(np.random.default_rng(2), rotors_lead=True), UNEVEN, UNEVEN_GEARED),
 }

@@ -110,7 +110,7 @@ def gear_of(model: Model, rotor: int, rotors: Collection[int], R: Mapping[int, n
                 continue
             signs = [np.sign(u @ R[hinge.child] @ axis_of(hinge)) * (1.0 if hinge.child in down else -1.0) for hinge in hinges]
             ratios = [sign * rates[hinge.child] / own for sign, hinge in zip(signs, hinges)]
-            if max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
+            if ratios[0] and max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
                 return Gear(link, float(ratios[0]))
     return None
 
