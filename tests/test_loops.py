@@ -31,6 +31,7 @@ from linkages import (
     uneven_rotors,
     with_constraints,
 )
+from linkwork.algorithms.forward_dynamics import articulated_body
 from linkwork.errors import ModelError
 from linkwork.joints import Free, Planar, Prismatic, Revolute, Spherical
 from linkwork.model import GROUND, Model, ModelBuilder
@@ -422,6 +423,9 @@ def test_rotors_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     for fn, args, options in calls:
         assert close(floats(fn, m, *args, **options), floats(fn, general, *args, **options), precision(m, q)), fn.__name__
+    whole = Nodes(m, q, v, f, whole=True)  # every body with rows of its own
+    assert sum(node.rows for node in whole.base_to_tips()) == 6 * len(m.bodies)
+    assert close(articulated_body(whole, tau), floats(lw.forward_dynamics, m, q, v, tau, f), precision(m, q))
     mask = np.arange(m.nv) % 2 == 0
     mixed = [floats(lw.hybrid_dynamics, x, q, v, a, tau, prescribed=tuple(mask.tolist())) for x in (m, general)]
     assert close(np.concatenate(mixed[0]), np.concatenate(mixed[1]), precision(m, q))

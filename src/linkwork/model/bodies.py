@@ -78,7 +78,7 @@ class MovingBody:
         self.f_ext: Any = None
         if f_ext is not None:
             self.f_ext = self.C.inverse().gather(f_ext)
-            if rotor and rotor.geared:  # it is no part of its node: its carrier and its joint feel it
+            if rotor and rotor.geared:  # its own node does not feel it, but its carrier and its joint do
                 on.f_ext = on.f_ext + self.X.gather(self.f_ext)  # type: ignore[union-attr]
         self.seat = 0
 
@@ -144,7 +144,7 @@ class MovingBody:
             f = self.rigid.point_force(alpha[3:], skew(alpha[:3]) + self.spin)
         for uneven in self.rotors:
             f = np.concatenate([f[:3] + uneven.moment(alpha[:3]), f[3:]])
-        return f if self.f_ext is None else f - self.f_ext
+        return f if self.f_ext is None or (self.rotor and self.rotor.geared) else f - self.f_ext
 
     @cached_property
     def resistance(self) -> np.ndarray:

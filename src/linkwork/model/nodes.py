@@ -99,14 +99,21 @@ class OneBody(Node):
 class ClusterNode(Node):
     """Bodies that loops hold together, behind one cluster joint (Loops Sec. III): v = G ẏ, v̇ = G ÿ + g.
 
-    Rotors that gears tie to a link of the same axis are not among them: they are lumped. Others that spin about the axis of a
+    Rotors that gears tie to a link of the same axis are lumped and not among those `felt`. Others that spin about the axis of a
     body's own hinge are single rows on that body: what they turn more than it does.
     """
 
-    def __init__(self, parent: Node, members: Sequence[MovingBody], dofs: slice, dy: np.ndarray, hosting: bool) -> None:
+    def __init__(
+        self,
+        parent: Node,
+        members: Sequence[MovingBody],
+        felt: Sequence[MovingBody],
+        dofs: slice,
+        dy: np.ndarray,
+        hosting: bool,
+    ) -> None:
         self.name = " + ".join(body.joint.name for body in members)
         self.parent, self.children, self.dofs = parent, [], dofs
-        felt = [body for body in members if not (body.rotor and body.rotor.geared)]
         hosts = {body: host_of(body, felt) for body in felt if hosting and body.rotor}
         rotors = {body: host for body, host in hosts.items() if host}
         self.bodies = [body for body in felt if body not in rotors]
@@ -171,7 +178,10 @@ class ClusterNode(Node):
 
 
 class Nodes:
-    """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6)."""
+    """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
+
+    `whole`: every body has six rows in its node, rotors too; otherwise rotors in clusters may be single rows, or none.
+    """
 
     def __init__(
         self,
@@ -179,8 +189,10 @@ class Nodes:
         q: np.ndarray,
         v: np.ndarray | None = None,
         f_ext: np.ndarray | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
-        self.model, self.q = model, q
+        self.model, self.q, self._whole = model, q, whole
         self.nv = model.nv
         self.below = Ground()
         self.ground = GroundNode(model.gravity)
@@ -200,7 +212,7 @@ class Nodes:
                 members.append(self.bodies[k])
             dofs = slice(start, start + len(cluster.independent))
             start = dofs.stop
-            node = self._node(cluster, members, dofs, v[dofs], f_ext is None)
+            node = self._node(cluster, members, dofs, v[dofs], f_ext is None and not whole)
             for body in members:
                 self._holder[body] = node
             node.parent.children.append(node)
@@ -219,7 +231,8 @@ class Nodes:
             own = motion.columns[k]
             body.belong(dofs, G[own], g[own])
             body.move(dy)
-        return ClusterNode(self._holder[foot], members, dofs, dy, hosting)
+        felt = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
+        return ClusterNode(self._holder[foot], members, felt, dofs, dy, hosting)
 
     def __getitem__(self, body: int) -> Ground | MovingBody:
         """A body, by its index."""
