@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -27,8 +28,10 @@ from linkages import (
     rotors,
     slider_crank,
     tree,
+    uneven_rotors,
     with_constraints,
 )
+from linkwork.algorithms.forward_dynamics import articulated_body
 from linkwork.errors import ModelError
 from linkwork.joints import Free, Planar, Prismatic, Revolute, Spherical
 from linkwork.model import GROUND, Model, ModelBuilder
@@ -374,17 +377,36 @@ def test_kinds_of_nodes() -> None:
 # rotors
 
 
-@pytest.mark.parametrize("name", ["rotors", "rotors askew", "rotor in a loop", "rotors on a turning base"])
+LEG = {"rotor0", "rotor1", "rotor2", "wheel", "disc"}
+UNEVEN_GEARED = {"along", "against", "upward", "slow"}
+UNEVEN = UNEVEN_GEARED | {"unlike", "across", "flywheel", "wheel"}
+SOME_ROTORS: dict[
+    str, tuple[Callable[[], Model], set[str], set[str]]
+] = {  # a model, its rotors, those that gears leave nothing of
+    "rotors": (lambda: linkage("rotors"), LEG, {"rotor0", "rotor1"}),
+    "rotors askew": (lambda: linkage("rotors askew"), LEG, {"rotor0", "rotor1"}),
+    "rotors on a turning base": (lambda: rotors(np.random.default_rng(3), base=Spherical()), LEG, {"rotor0", "rotor1"}),
+    "rotor in a loop": (
+        lambda: linkage("rotor in a loop"),
+        {f"rotor{k}" for k in (1, 2, 3, 4)},
+        {"rotor1", "rotor3", "rotor4"},
+    ),
+    "uneven rotors": (lambda: linkage("uneven rotors"), UNEVEN, UNEVEN_GEARED),
+    "rotors that lead": (lambda: uneven_rotors(np.random.default_rng(2), rotors_lead=True), UNEVEN, UNEVEN_GEARED),
+}
+
+
+@pytest.mark.parametrize("name", SOME_ROTORS)
 def test_rotors_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    m = linkage(name) if name in CATALOGUE else rotors(np.random.default_rng(3), base=Spherical())
+    made, spinning, geared = SOME_ROTORS[name]
+    m = made()
     _, q, v, a, tau, f, *_ = state_of(m)
-    round_ = [m.bodies[k].name for k, (_, spins) in enumerate(m.lumped) if spins]
-    expected = {"rotor in a loop": {"rotor1", "rotor2", "rotor3"}}.get(name, {"rotor0", "rotor1", "rotor2", "wheel", "disc"})
-    assert set(round_) == expected
+    found = {m.bodies[k].name: rotor for k, (_, rotor) in enumerate(m.lumped) if rotor}
+    assert set(found) == spinning and {name for name, rotor in found.items() if rotor.geared} == geared
     general = replace(m, kernels={})
     with monkeypatch.context() as patch:
         patch.setattr(rotors_module, "is_rotor", lambda *_: False)
-        assert not any(spins for _, spins in general.lumped)
+        assert not any(rotor for _, rotor in general.lumped)
     calls = [
         (lw.inverse_dynamics, (q, v, a), {}),
         (lw.inverse_dynamics, (q, v, a, f), {}),
@@ -401,6 +423,9 @@ def test_rotors_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     for fn, args, options in calls:
         assert close(floats(fn, m, *args, **options), floats(fn, general, *args, **options), precision(m, q)), fn.__name__
+    whole = Nodes(m, q, v, f, whole=True)  # every body with rows of its own
+    assert sum(node.rows for node in whole.base_to_tips()) == 6 * len(m.bodies)
+    assert close(articulated_body(whole, tau), floats(lw.forward_dynamics, m, q, v, tau, f), precision(m, q))
     mask = np.arange(m.nv) % 2 == 0
     mixed = [floats(lw.hybrid_dynamics, x, q, v, a, tau, prescribed=tuple(mask.tolist())) for x in (m, general)]
     assert close(np.concatenate(mixed[0]), np.concatenate(mixed[1]), precision(m, q))
@@ -411,13 +436,14 @@ def test_rotors_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert count < lw.count_operations(lw.forward_dynamics, general)["total"]
 
 
-@pytest.mark.parametrize("why", ["centre beside", "not round", "carries", "held by a loop", "on the ground", "slides"])
+@pytest.mark.parametrize("why", ["centre beside", "not balanced", "carries", "held by a loop", "on the ground", "slides"])
 def test_what_is_no_rotor(why: str) -> None:
     builder = ModelBuilder("arm")
     builder.add_body("arm", mass=1.0, inertia=(0.1, 0.1, 0.1))
     builder.add_joint("shoulder", Revolute(), parent="world", child="arm")
     center = (0.1, 0.0, 0.0) if why == "centre beside" else (0.0, 0.0, 0.2)
-    inertia = {"not round": (0.02, 0.0201, 0.03), "centre beside": (0.025, 0.02, 0.03)}.get(why, (0.02, 0.02, 0.03))
+    inertia = np.diag([0.025, 0.02, 0.03] if why == "centre beside" else [0.02, 0.02, 0.03])
+    inertia[0, 2] = inertia[2, 0] = 1e-4 if why == "not balanced" else 0.0
     builder.add_body("rotor", mass=0.5, center=center, inertia=inertia)
     kind = Prismatic() if why == "slides" else Revolute()
     builder.add_joint("spin", kind, parent="world" if why == "on the ground" else "arm", child="rotor", xyz=(0.1, 0.2, 0.3))

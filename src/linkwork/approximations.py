@@ -18,7 +18,7 @@ from linkwork.functions import close_loops, independent_force, inverse_dynamics,
 from linkwork.model import GROUND, Model
 from linkwork.model.embedding import all_equations, cluster_motion
 from linkwork.model.loops import Closure, Constraint, Coupling, Loop
-from linkwork.model.rotors import is_rotor
+from linkwork.model.rotors import axis_of, is_rotor, unevenness
 
 EXACT, IGNORED, DIAGONAL, BLOCK = "exact", "ignored", "diagonal", "block"
 APPROXIMATIONS = {
@@ -255,8 +255,8 @@ def _spin(model: Model, k: int) -> float:
 
 
 def _is_round(model: Model, k: int) -> bool:
-    joint = model.joints[k]
-    return is_rotor(replace(joint, parent=0), model.bodies[k].inertia)
+    joint, inertia = model.joints[k], model.bodies[k].inertia
+    return is_rotor(replace(joint, parent=0), inertia) and not np.any(unevenness(axis_of(joint), inertia.A))
 
 
 def _is_fast(K: np.ndarray, own: int) -> bool:

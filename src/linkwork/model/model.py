@@ -21,6 +21,7 @@ WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1
 
 if TYPE_CHECKING:
     from linkwork.model.clusters import Cluster
+    from linkwork.model.rotors import Lumped
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +79,8 @@ class Model:
         return clusters_of(self)
 
     @cached_property
-    def lumped(self) -> tuple[tuple[Inertia, bool], ...]:
-        """The inertia that is carried by each body's node, and whether the body is a rotor (see `rotors`)."""
+    def lumped(self) -> tuple[Lumped, ...]:
+        """The constant inertia of each body with its rotors, and what it is as a rotor (see `rotors`)."""
         from linkwork.model.rotors import lumped
 
         return lumped(self)

@@ -23,7 +23,7 @@ from linkwork.model.model import Model
 from linkwork.model.parts import GROUND
 from linkwork.model.rotors import host_of
 from linkwork.model.weights import Blocks, ClusterWeight, Seat, Spin, part, plus
-from linkwork.spatial import mirrored
+from linkwork.spatial import Inertia, mirrored
 
 
 class Node:
@@ -70,8 +70,12 @@ class OneBody(Node):
         self.name, self.parent, self.children = body.joint.name, parent, []
         self.body, self.dofs = body, body.dofs
         self.A = body.X if parent.rows == 6 else Seat(body.X, body.on.seat, parent.rows)
-        self.H, self.M = body.S.T, body.M
-        self.armature = np.diag(body.joint.armature)
+        self.H = body.S.T
+        self.armature = np.diag(body.armature)
+
+    @property
+    def M(self) -> Inertia:  # type: ignore[override]
+        return self.body.M
 
     @property
     def a(self) -> np.ndarray:  # type: ignore[override]
@@ -95,27 +99,40 @@ class OneBody(Node):
 class ClusterNode(Node):
     """Bodies that loops hold together, behind one cluster joint (Loops Sec. III): v = G ẏ, v̇ = G ÿ + g.
 
-    Rotors that spin about the axis of a body's own hinge are single rows on that body: what they turn more than it does.
+    Rotors that gears tie to a link of the same axis are lumped and not among those `felt`. Others that spin about the axis of a
+    body's own hinge are single rows on that body: what they turn more than it does.
     """
 
-    def __init__(self, parent: Node, members: Sequence[MovingBody], dofs: slice, dy: np.ndarray, hosting: bool) -> None:
+    def __init__(
+        self,
+        parent: Node,
+        members: Sequence[MovingBody],
+        felt: Sequence[MovingBody],
+        dofs: slice,
+        dy: np.ndarray,
+        hosting: bool,
+    ) -> None:
         self.name = " + ".join(body.joint.name for body in members)
         self.parent, self.children, self.dofs = parent, [], dofs
-        hosts = {body: host_of(body, members) for body in members if hosting and body.spins}
+        hosts = {body: host_of(body, felt) for body in felt if hosting and body.rotor}
         rotors = {body: host for body, host in hosts.items() if host}
-        self.bodies = [body for body in members if body not in rotors]
+        self.bodies = [body for body in felt if body not in rotors]
         for seat, body in enumerate(self.bodies):
             body.seat = seat
         self.rows = 6 * len(self.bodies) + len(rotors)
         foot = next(body.on for body in self.bodies if body.on not in self.bodies)
         self._foot = foot.seat
         self.A = ClusterWeight(self.bodies, len(rotors), foot.seat, parent.rows)
-        self.M = Blocks([body.M for body in self.bodies], [Spin(host.body.seat, host.k, host.J) for host in rotors.values()])
+        self._spins = [Spin(host.body.seat, host.k, host.J) for host in rotors.values()]
         self._N = [host.excess(rotor, lambda body: body.G[0]) for rotor, host in rotors.items()]
         self._n = [host.excess(rotor, lambda body: body.g[0]) for rotor, host in rotors.items()]
         self._speed = [N @ dy for N in self._N]
-        self.armature = mirrored(sum(body.G.T @ np.diag(body.joint.armature) @ body.G for body in members))
+        self.armature = mirrored(sum(body.G.T @ np.diag(body.armature) @ body.G for body in members))
         self._members = members
+
+    @cached_property
+    def M(self) -> Blocks:  # type: ignore[override]
+        return Blocks([body.M for body in self.bodies], self._spins)
 
     @cached_property
     def H(self) -> np.ndarray:  # type: ignore[override]
@@ -138,7 +155,7 @@ class ClusterNode(Node):
 
     def _twisted(self, forces: list[np.ndarray]) -> list[np.ndarray]:
         """Forces on the bodies, with what turns their rotors' axes: w × the rotor's momentum."""
-        for speed, (seat, k, J) in zip(self._speed, self.M.spins):
+        for speed, (seat, k, J) in zip(self._speed, self._spins):
             w = self.bodies[seat].w
             L = J * (w[k] + speed)
             i, j = (k + 1) % 3, (k + 2) % 3
@@ -147,7 +164,7 @@ class ClusterNode(Node):
 
     @cached_property
     def resistance(self) -> np.ndarray:  # type: ignore[override]
-        return sum(body.G.T @ (body.resistance + np.array(body.joint.armature) * body.g) for body in self._members)
+        return sum(body.resistance for body in self._members)  # type: ignore[return-value]
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         found: list[np.ndarray] = []
@@ -163,7 +180,7 @@ class ClusterNode(Node):
 class Nodes:
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
 
-    `whole`: every body has six rows in its node, rotors too; otherwise rotors in clusters may be single rows.
+    `whole`: every body has six rows in its node, rotors too; otherwise rotors in clusters may be single rows, or none.
     """
 
     def __init__(
@@ -175,7 +192,7 @@ class Nodes:
         *,
         whole: bool = False,
     ) -> None:
-        self.model, self.q = model, q
+        self.model, self.q, self._whole = model, q, whole
         self.nv = model.nv
         self.below = Ground()
         self.ground = GroundNode(model.gravity)
@@ -190,8 +207,8 @@ class Nodes:
                 joint = model.joints[k]
                 on = self[joint.parent]
                 pushed = None if f_ext is None else f_ext[k]
-                inertia, spins = model.lumped[k]
-                self.bodies[k] = MovingBody(on, joint, inertia, q[joint.q_slice], pushed, spins)
+                inertia, rotor = model.lumped[k]
+                self.bodies[k] = MovingBody(on, joint, inertia, q[joint.q_slice], pushed, rotor)
                 members.append(self.bodies[k])
             dofs = slice(start, start + len(cluster.independent))
             start = dofs.stop
@@ -213,8 +230,9 @@ class Nodes:
         for k, body in motion.bodies.items():
             own = motion.columns[k]
             body.belong(dofs, G[own], g[own])
-            body.move(G[own] @ dy)
-        return ClusterNode(self._holder[foot], members, dofs, dy, hosting)
+            body.move(dy)
+        felt = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
+        return ClusterNode(self._holder[foot], members, felt, dofs, dy, hosting)
 
     def __getitem__(self, body: int) -> Ground | MovingBody:
         """A body, by its index."""

@@ -51,9 +51,9 @@ def _clusters(model: Model) -> list[str]:
             f"    {count(cluster.count, 'equation')}{told}; {len(names)} velocities, {len(cluster.independent)} independent"
         )
         lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
-    rotors = [model.bodies[k].name for k, (_, spins) in enumerate(model.lumped) if spins]
+    rotors = [model.bodies[k].name for k, (_, rotor) in enumerate(model.lumped) if rotor]
     if rotors:
-        lines += _wrapped(f"  {count(len(rotors), 'rotor')}, round about the axis they spin on: ", rotors)
+        lines += _wrapped(f"  {count(len(rotors), 'rotor')}, balanced about the axis they spin on: ", rotors)
     return lines
 
 
