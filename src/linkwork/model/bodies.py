@@ -6,6 +6,7 @@ by α_v + W r with W = [α_w] + [w][w]. With these, a and b need no linear veloc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +29,8 @@ class MovingBody:
     """A rigid body behind a joint, in a frame of its own that may be turned against the body's (`C`: its pose there).
 
     `on` is the body that it hangs on, `X` the pose of this frame in that body's, and `joint_map` the motion subspace of its
-    own joint, (6, joint.nv). Once `node` has been told, `S` (6, m) is its motion for the node's m velocities, relative to
-    `on`; `dofs` is their place in v, and `seat` its own place among the bodies of the node.
+    own joint, (6, joint.nv). Once it belongs to a node, `S` (6, m) is its motion for the m velocities that move its joint,
+    relative to `on`; `dofs` is their place in v, and `seat` its own place among the bodies of the node.
     """
 
     w: np.ndarray
@@ -51,10 +52,36 @@ class MovingBody:
         self._f_ext = None if f_ext is None else self.C.inverse().gather(f_ext)
         self.seat = 0
 
-    def belong(self, dofs: slice, G: np.ndarray, g: np.ndarray) -> None:
-        """Say which velocities of the mechanism move the joint, and how: v = G ẏ and v̇ = G ÿ + g."""
-        self.dofs, self.G, self.g = dofs, G, g
-        self.S = self.joint_map @ G
+    def belong(self, share: Callable[[], Any]) -> None:
+        """Say, when it is asked, which velocities of the mechanism move the joint, and how: v = G ẏ and v̇ = G ÿ + g."""
+        self._share = share
+
+    @cached_property
+    def _shared(self) -> tuple[Any, np.ndarray, np.ndarray]:
+        return self._share()
+
+    @property
+    def dofs(self) -> Any:
+        """Where the velocities that move the joint are in v: a slice, or their places."""
+        return self._shared[0]
+
+    @property
+    def G(self) -> np.ndarray:
+        """What they do to the joint's own, (joint.nv, m)."""
+        return self._shared[1]
+
+    @property
+    def g(self) -> np.ndarray:
+        """The joint's acceleration where none of them changes, (joint.nv,)."""
+        return self._shared[2]
+
+    @cached_property
+    def S(self) -> np.ndarray:
+        return self.joint_map @ self.G
+
+    def share(self, dofs: slice) -> np.ndarray:
+        """What some velocities of the mechanism do to the joint, of those that move it, (joint.nv, dofs)."""
+        return self.G if isinstance(self.dofs, slice) else self.G[:, (self.dofs >= dofs.start) & (self.dofs < dofs.stop)]
 
     def move(self, v: np.ndarray) -> None:
         """Give the joint its velocity; the body below has one already."""

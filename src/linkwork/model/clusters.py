@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.model.embedding import all_equations, cluster_motion, error, turned_over
-from linkwork.model.loops import Constraint, Coupling, Loop
-from linkwork.model.parts import PlacedJoint, way_down
+from linkwork.model.embedding import Embedding, Motion, all_equations, cluster_motion, error, turned_over
+from linkwork.model.loops import Constraint, Coupling, End, Loop
+from linkwork.model.parts import GROUND, PlacedJoint, way_down
 
 if TYPE_CHECKING:
     from linkwork.model.model import Model
@@ -26,7 +26,8 @@ class Cluster:
     """Bodies that move together: one node of the tree of clusters.
 
     `independent` are the places of its m velocities among those of its joints, one body after the other; `rows` the
-    equations of its constraints that are kept, of `count` in all. A body in no loop is a cluster of its own.
+    equations of its constraints that are kept, of `count` in all. A body in no loop is a cluster of its own. Most clusters
+    stand on one body; those that stand on several, their `feet`, know the cluster `below` that these are in.
     """
 
     bodies: tuple[int, ...]
@@ -34,46 +35,66 @@ class Cluster:
     independent: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
     count: int = 0
+    feet: tuple[int, ...] = ()
+    below: Cluster | None = None
 
     @property
     def dependent(self) -> list[int]:
         """The places of the other velocities: as many as equations are kept."""
         return [c for c in range(len(self.rows) + len(self.independent)) if c not in self.independent]
 
+    @property
+    def family(self) -> tuple[int, ...]:
+        """Its bodies and those of the clusters below, down to the one that stands on a single body."""
+        return (*self.below.family, *self.bodies) if self.below else self.bodies
 
-def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[Constraint]) -> list[tuple[list[int], list[Constraint]]]:
-    """The smallest groups of bodies, each in order, such that every loop's bodies are in one, with their constraints.
+    @property
+    def lineage(self) -> tuple[Constraint, ...]:
+        """The constraints of all these."""
+        return (*self.below.lineage, *self.constraints) if self.below else self.constraints
 
-    The ways of a loop's two ends from their nearest common ancestor, without that one, belong together. Such ways make
-    circles in the graph of parents and children, and groups are its strongly connected parts.
+
+Group = tuple[list[int], list[Constraint]]
+
+
+def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[Constraint]) -> list[Group]:
+    """Small groups of bodies, each in order, and their constraints: as many as the graph allows, each standing on one other.
+
+    The ways of a constraint's ends down to the nearest group in which all of them meet, without that one, belong together:
+    whoever stands on two bodies of a group need not be of it (Loops footnote 2). Constraints that span little come first, so
+    that those which span more find groups to stand on.
     """
     group = list(range(len(joints)))
 
     def top(k: int) -> int:
-        while group[k] != k:
+        while k != GROUND and group[k] != k:
             k = group[k]
         return k
 
-    members: list[tuple[Constraint, list[int]]] = []
-    for constraint in constraints:
-        if isinstance(constraint, Loop) and not constraint.kind.closure():
-            continue  # it leaves all freedom
+    def ring(constraint: Constraint) -> set[int]:
+        """The bodies on the ways from its ends down to where all meet."""
         ends = _ends(constraint)
         ways = [way_down(end, joints) for end in ends]
-        common = set(ways[0]).intersection(*ways[1:]) if ways else set()
-        if not isinstance(constraint, Loop):
-            common -= set(ends)  # a joint that is named belongs to it, also where the others hang on it
-        loop = sorted({k for path in ways for k in path} - common)
-        members.append((constraint, loop))
-    for _, loop in members:
-        for k in loop[1:]:
-            group[top(k)] = top(loop[0])
-    found: dict[int, tuple[list[int], list[Constraint]]] = {}
+        met = [{top(k) for k in way} for way in ways]
+        if not isinstance(constraint, Loop):  # a joint that is named belongs to it, also where the others hang on it
+            met = [tops - {top(end)} for tops, end in zip(met, ends)]
+        common = set.intersection(*met) if met else set()
+        return {k for way in ways for k in way if top(k) not in common}
+
+    acting = [c for c in constraints if not isinstance(c, Loop) or c.kind.closure()]  # others leave all freedom
+    homes: dict[int, int] = {}
+    for n in sorted(range(len(acting)), key=lambda n: len(ring(acting[n]))):
+        held = ring(acting[n]) or set(_ends(acting[n])) - {GROUND}
+        for k in held:
+            group[top(k)] = top(min(held))
+        if len(set(_ends(acting[n]))) > 1 or not isinstance(acting[n], Loop):
+            homes[n] = min(held)
+    found: dict[int, Group] = {}
     for k in range(len(joints)):
         found.setdefault(top(k), ([], []))[0].append(k)
-    for constraint, loop in members:
-        if loop:
-            found[top(loop[0])][1].append(constraint)
+    for n, constraint in enumerate(acting):
+        if n in homes:
+            found[top(homes[n])][1].append(constraint)
     return sorted(found.values(), key=lambda pair: pair[0][0])
 
 
@@ -83,25 +104,60 @@ def _ends(constraint: Constraint) -> tuple[int, ...]:
     return tuple(k for k, _, _ in constraint.terms) if isinstance(constraint, Coupling) else constraint.joints
 
 
+def _feet(joints: Sequence[PlacedJoint], group: Group) -> list[int]:
+    """The bodies that a group stands on, or holds by a loop, without being of it."""
+    bodies, constraints = group
+    touched = {joints[k].parent for k in bodies} | {k for c in constraints for k in _ends(c)}
+    return sorted(touched - set(bodies))
+
+
 def clusters_of(model: Model) -> tuple[Cluster, ...]:
-    """The clusters of a model, parents before children."""
-    if not model.constraints:
-        return tuple(Cluster((k,), independent=tuple(range(joint.nv))) for k, joint in enumerate(model.joints))
-    found = []
-    for bodies, constraints in find_clusters(model.joints, model.constraints):
-        if constraints:
-            found.append(_analysed(model, bodies, constraints))
-        else:
-            found.append(Cluster(tuple(bodies), independent=tuple(range(model.joints[bodies[0]].nv))))
+    """The clusters of a model, parents before children.
+
+    A group that stands on several bodies is a cluster of its own if its joints can follow these bodies however they move;
+    where its constraints take freedom from them, both groups become one.
+    """
+    groups = find_clusters(model.joints, model.constraints)
+    analyst = Analyst(model)
+    found: list[Cluster] = []
+    while len(found) < len(groups):
+        n = len(found)
+        on = _below(model, groups, n)
+        try:
+            found.append(analyst.cluster(groups[n], *(() if on is None else (_feet(model.joints, groups[n]), found[on]))))
+        except ModelError:  # perhaps not if it is taken together with what it stands on, or with what stands on it
+            others = [i for i in range(n + 1, len(groups)) if _below(model, groups, i) == n] if on is None else [on]
+            if not others:
+                raise
+            one, two = sorted([n, others[0]])
+            (bodies, constraints), (more, further) = groups[one], groups.pop(two)
+            groups[one] = sorted([*bodies, *more]), [c for c in model.constraints if c in constraints or c in further]
+            del found[one:]
     return tuple(found)
 
 
-def close(model: Model, bodies: Sequence[int], constraints: Sequence[Constraint], q: np.ndarray) -> tuple[np.ndarray, float]:
-    """A closed state near q, by Newton steps of least length, and how far it is from closed."""
+def _below(model: Model, groups: list[Group], n: int) -> int | None:
+    """Which group one stands on by several feet; None where it stands on one."""
+    feet = _feet(model.joints, groups[n])
+    return None if len(feet) == 1 else next(i for i, (bodies, _) in enumerate(groups) if feet[0] in bodies)
+
+
+def close(
+    model: Model,
+    bodies: Sequence[int],
+    constraints: Sequence[Constraint],
+    q: np.ndarray,
+    below: Motion | None = None,
+    feet: Sequence[int] = (),
+) -> tuple[np.ndarray, float]:
+    """A closed state near q, by Newton steps of least length, and how far it is from closed.
+
+    Where it stands on several feet, the cluster below, whose motion is given, stays.
+    """
     q = np.array(q, dtype=float)
     best, worst = q, np.inf
     for _ in range(STEPS):
-        motion = cluster_motion(model, bodies, q)
+        motion = cluster_motion(model, bodies, q, below, feet)
         phi = np.concatenate([error(motion, c) for c in constraints]).astype(float)
         size = float(np.abs(phi).max(initial=0.0))
         miss = max([size, *(float(x) for c in constraints for x in turned_over(motion, c))])
@@ -110,7 +166,7 @@ def close(model: Model, bodies: Sequence[int], constraints: Sequence[Constraint]
         if size < 1e-14 or not np.isfinite(size):
             break
         K = all_equations(motion, constraints)[0].astype(float)
-        step = -np.linalg.lstsq(K, phi, rcond=1e-9)[0]
+        step = -np.linalg.lstsq(K[:, : motion.size], phi, rcond=1e-9)[0]
         step *= min(1.0, 0.5 / (np.abs(step).max() + 1e-300))
         q = q.copy()
         for k in bodies:
@@ -119,63 +175,173 @@ def close(model: Model, bodies: Sequence[int], constraints: Sequence[Constraint]
     return best, worst
 
 
-def _analysed(model: Model, bodies: list[int], constraints: list[Constraint]) -> Cluster:
-    """The cluster with its rank, the equations to keep and its independent velocities, found at closed states."""
-    rng = np.random.default_rng(0)
-    best: tuple[float, np.ndarray, bool] | None = None
-    nearest, rank = np.inf, 0
-    linear = all(isinstance(c, Coupling) for c in constraints)  # then all states are alike
-    start = model.tree_neutral()
-    for attempt in range(ATTEMPTS):
-        q, miss = close(model, bodies, constraints, start)
-        nearest = min(nearest, miss)
-        if miss < CLOSED:
-            K = all_equations(cluster_motion(model, bodies, q), constraints)[0].astype(float)
-            s = np.linalg.svd(K, compute_uv=False)
-            r = _rank(s)
-            quality = float(s[r - 1] / s[0]) if r else 1.0
-            if best is None or r > rank or (r == rank and quality > best[0] * 1.5):
-                best, rank = (quality, K, _can_move(model, bodies, constraints, q, K, rng)), r
-            if linear or attempt >= 8:
-                break
-        start = model.tree_random(rng)
-    names = ", ".join(repr(c.name) for c in constraints)
-    if best is None:
-        raise ModelError(f"{names} cannot be closed: the nearest state found misses by {nearest:.3g}; check places and lengths")
-    K = best[1]
-    size = K.shape[1]
-    if rank == size:
-        raise ModelError(f"{names} leave the links {_links(model, bodies)} no freedom: fix them to one another instead")
-    if not best[2]:
-        raise ModelError(
-            f"{names} close in singular states only, from which the links {_links(model, bodies)} cannot move on: "
-            "check places and lengths"
-        )
-    rows = _most_independent(K, rank)
-    independent = _independent(model, bodies, K[rows], rank, names)
-    return Cluster(tuple(bodies), tuple(constraints), tuple(independent), tuple(rows), len(K))
+def close_family(model: Model, family: Sequence[Cluster], q: np.ndarray) -> tuple[np.ndarray, float]:
+    """The same for clusters that stand on one another: one after the other, or all at once where one then cannot be closed."""
+    closed, motions = q, {}
+    for cluster in family:
+        below = motions[cluster.below.bodies] if cluster.below else None
+        closed, miss = close(model, cluster.bodies, cluster.constraints, closed, below, cluster.feet)
+        if miss >= CLOSED and len(family) > 1:
+            everything = [k for c in family for k in c.bodies], [c for one in family for c in one.constraints]
+            return close(model, *everything, q)
+        motions[cluster.bodies] = cluster_motion(model, cluster.bodies, closed, below, cluster.feet)
+    return closed, miss
+
+
+class State(NamedTuple):
+    """A state q, (nq,), in which a cluster is closed, and how the cluster below moves there, where it has several feet."""
+
+    q: np.ndarray
+    below: Embedding | None
+
+
+class Analyst:
+    """Finds the equations to keep and the independent velocities of a model's clusters, from their ranks at closed states."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.rng = model, np.random.default_rng(0)
+        self._known: dict[Any, tuple[Cluster, list[State]]] = {}  # by all that decides it: chains repeat themselves
+        self._closed: dict[tuple[int, ...], list[State]] = {}  # by a cluster's bodies
+        self._moving: dict[tuple[int, ...], list[tuple[np.ndarray, Embedding]]] = {}
+
+    def cluster(self, group: Group, feet: Sequence[int] = (), below: Cluster | None = None) -> Cluster:
+        """The cluster of a group that stands on one body, or on several feet in the cluster below."""
+        bodies, constraints = tuple(group[0]), tuple(group[1])
+        self._moving.pop(bodies, None)
+        if not constraints:
+            return Cluster(bodies, independent=tuple(range(self.model.joints[bodies[0]].nv)))
+        if below:
+            cluster, self._closed[bodies] = self._analysed(Cluster(bodies, constraints, feet=tuple(feet), below=below))
+            return cluster
+        content = self._content(bodies, constraints)
+        if content not in self._known:
+            self._known[content] = self._analysed(Cluster(bodies, constraints))
+        cluster, states = self._known[content]
+        self._closed[bodies] = []
+        for state in states:
+            q = self.model.tree_neutral()
+            for there, here in zip(cluster.bodies, bodies):
+                q[self.model.joints[here].q_slice] = state.q[self.model.joints[there].q_slice]
+            self._closed[bodies].append(State(q, None))
+        return replace(cluster, bodies=bodies, constraints=constraints)
+
+    def _analysed(self, cluster: Cluster) -> tuple[Cluster, list[State]]:
+        """The cluster with its equations and independent velocities, and the states that they were found at."""
+        model, constraints, rng = self.model, cluster.constraints, np.random.default_rng(0)
+        best: tuple[float, np.ndarray, State] | None = None
+        nearest, rank = np.inf, 0
+        closed: list[tuple[int, State]] = []
+        linear = all(isinstance(c, Coupling) for c in constraints)  # then all states are alike
+        for attempt in range(ATTEMPTS):
+            state, miss = self._closed_state(cluster, attempt, rng)
+            nearest = min(nearest, miss)
+            if miss < CLOSED:
+                motion = self._motion(cluster, state)
+                K = all_equations(motion, constraints)[0].astype(float)[:, : motion.size]
+                s = np.linalg.svd(K, compute_uv=False)
+                r = _rank(s)
+                quality = float(s[r - 1] / s[0]) if r else 1.0
+                if best is None or r > rank or (r == rank and quality > best[0] * 1.5):
+                    best, rank = (quality, K, state), r
+                closed.append((r, state))
+                if linear or attempt >= 8:
+                    break
+        names = ", ".join(repr(c.name) for c in constraints)
+        links = ", ".join(repr(model.bodies[k].name) for k in cluster.bodies)
+        if best is None:
+            raise ModelError(
+                f"{names} cannot be closed: the nearest state found misses by {nearest:.3g}; check places and lengths"
+            )
+        _, K, state = best
+        if rank == K.shape[1] and not cluster.below:
+            raise ModelError(f"{names} leave the links {links} no freedom: fix them to one another instead")
+        rows = _most_independent(K, rank)
+        independent = _independent(model, list(cluster.bodies), K[rows], rank, names)
+        cluster = replace(cluster, independent=tuple(independent), rows=tuple(rows), count=len(K))
+        states = [state for r, state in closed if r == rank]
+        for one in states if cluster.below else [state]:
+            if not _holds(self._embedding(cluster, one), constraints):
+                raise ModelError(
+                    f"{names} close in singular states only, from which the links {links} cannot move on: "
+                    "check places and lengths"
+                )
+        return cluster, states
+
+    def _closed_state(self, cluster: Cluster, attempt: int, rng: np.random.Generator) -> tuple[State, float]:
+        """A state that may be closed, and by how much it misses: at first from neutral coordinates, then from any.
+
+        On several feet, those below keep their state as long as that does.
+        """
+        model, (q, below) = self.model, State(self.model.tree_neutral(), None)
+        if cluster.below:
+            stands = self._stands(cluster.below)
+            q, below = stands[attempt % len(stands)]
+            q = q.copy()
+        for k in cluster.bodies if attempt else ():
+            q[model.joints[k].q_slice] = model.joints[k].kind.random(rng)
+        if cluster.below and attempt >= ATTEMPTS // 2:
+            q, _ = close(model, cluster.family, cluster.lineage, q)
+            below = self._embedding(cluster.below, State(q, None))
+        q, miss = close(model, cluster.bodies, cluster.constraints, q, below and below.motion, cluster.feet)
+        return State(q, below), miss
+
+    def _stands(self, cluster: Cluster) -> list[tuple[np.ndarray, Embedding]]:
+        """Closed states of a cluster that others stand on."""
+        if cluster.bodies not in self._moving:
+            states = self._closed[cluster.bodies]
+            self._moving[cluster.bodies] = [(state.q, self._embedding(cluster, state)) for state in states]
+        return self._moving[cluster.bodies]
+
+    def _motion(self, cluster: Cluster, state: State) -> Motion:
+        return cluster_motion(self.model, cluster.bodies, state.q, state.below and state.below.motion, cluster.feet)
+
+    def _embedding(self, cluster: Cluster, state: State) -> Embedding:
+        """How a cluster moves in a closed state, with some velocities."""
+        if cluster.below and not state.below:
+            state = State(state.q, self._embedding(cluster.below, state))
+        m = len(cluster.independent)
+        return Embedding(self._motion(cluster, state), cluster, slice(0, m), self.rng.normal(size=m), state.below)
+
+    def _content(self, bodies: tuple[int, ...], constraints: tuple[Constraint, ...]) -> Any:
+        """All that decides what will be found for a cluster that stands on one body."""
+        index = {k: n for n, k in enumerate(bodies)}
+        carrying = {joint.parent for joint in self.model.joints}
+
+        def there(end: End) -> Any:
+            return index.get(end.body), end.place.R.tobytes(), end.place.p.tobytes()
+
+        said: list[Any] = []
+        for k in bodies:
+            joint = self.model.joints[k]
+            said.append((joint.kind, there(End(joint.parent, joint.place)), joint.independent, k in carrying))
+        for c in constraints:
+            if isinstance(c, Loop):
+                said.append((c.kind, there(c.predecessor), there(c.successor)))
+            elif isinstance(c, Coupling):
+                said.append((tuple((index[k], component, x) for k, component, x in c.terms), c.offset))
+            else:
+                said.append((c.function, tuple(index[k] for k in c.joints)))
+        return tuple(said)
+
+
+def _holds(embedding: Embedding, constraints: Sequence[Constraint]) -> bool:
+    """Whether its motion keeps all equations, also those that were dropped, and those for accelerations."""
+    motion, size = embedding.motion, embedding.motion.size
+    K, k = (x.astype(float) for x in all_equations(motion, constraints, embedding.v))
+    v, _, g = embedding.v.astype(float), *embedding.whole[1:]
+    V, alpha = np.zeros(0), np.zeros(0)
+    if embedding.below:
+        V = motion.feet_motion().astype(float)
+        alpha = np.concatenate([embedding.below.alpha(foot) for foot in motion.feet]).astype(float)
+    speeds = K[:, :size] @ v + K[:, size:] @ V
+    left = K[:, :size] @ g.astype(float) + K[:, size:] @ alpha - k
+    largest = max(np.abs(x).max(initial=0.0) for x in (v, V, alpha, k))
+    return bool(max(np.abs(speeds).max(initial=0.0), np.abs(left).max(initial=0.0)) <= 1e-6 * (1.0 + largest))
 
 
 def _rank(s: np.ndarray) -> int:
     """How many of a matrix's singular values, the largest first, are not zero."""
     return int(np.sum(s > RANK * s[0])) if len(s) and s[0] > 0 else 0
-
-
-def _can_move(
-    model: Model,
-    bodies: Sequence[int],
-    constraints: Sequence[Constraint],
-    q: np.ndarray,
-    K: np.ndarray,
-    rng: np.random.Generator,
-) -> bool:
-    """Whether some acceleration keeps the loops closed in a random motion that does so: K v̇ = k for a v with K v = 0."""
-    _, s, Vt = np.linalg.svd(K)
-    null = Vt[_rank(s) :]
-    v = null.T @ rng.normal(size=len(null))
-    k = all_equations(cluster_motion(model, bodies, q), constraints, v)[1].astype(float)
-    left = K @ np.linalg.lstsq(K, k, rcond=RANK)[0] - k
-    return bool(np.abs(left).max(initial=0.0) <= 1e-6 * (1.0 + np.abs(k).max(initial=0.0)))
 
 
 def _independent(model: Model, bodies: list[int], K: np.ndarray, rank: int, names: str) -> list[int]:
@@ -217,7 +383,3 @@ def _most_independent(rows: np.ndarray, count: int) -> list[int]:
         direction = left[first] / max(lengths[first], 1e-300)
         left = left - np.outer(left @ direction, direction)
     return sorted(chosen)
-
-
-def _links(model: Model, bodies: Sequence[int]) -> str:
-    return ", ".join(repr(model.bodies[k].name) for k in bodies)

@@ -149,17 +149,21 @@ class Model:
 
     def _closed(self, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The same coordinates with every loop closed; where that fails, by others."""
-        from linkwork.model.clusters import CLOSED, close
+        from linkwork.model.clusters import CLOSED, close_family
 
+        families: dict[int, list[Cluster]] = {}  # clusters that stand on several bodies of one another
         for cluster in self.clusters if self.constraints else ():
-            for _ in range(100 if cluster.constraints else 0):
-                closed, miss = close(self, cluster.bodies, cluster.constraints, q)
+            if cluster.constraints:
+                families.setdefault(cluster.family[0], []).append(cluster)
+        for family in families.values():
+            for _ in range(100):
+                closed, miss = close_family(self, family, q)
                 if miss < CLOSED:
                     q = closed
                     break
                 other = self._random_tree(rng)
-                for k in cluster.bodies:
-                    q[self.joints[k].q_slice] = other[self.joints[k].q_slice]
+                for joint in (self.joints[k] for cluster in family for k in cluster.bodies):
+                    q[joint.q_slice] = other[joint.q_slice]
         return q
 
     def _random_tree(self, rng: np.random.Generator) -> np.ndarray:
