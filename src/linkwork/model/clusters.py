@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.model.embedding import Embedding, Motion, all_equations, cluster_motion, error, turned_over
 from linkwork.model.loops import Constraint, Coupling, End, Loop
-from linkwork.model.parts import GROUND, PlacedJoint, way_down
+from linkwork.model.parts import PlacedJoint, way_down
 
 if TYPE_CHECKING:
     from linkwork.model.model import Model
@@ -58,44 +58,52 @@ Group = tuple[list[int], list[Constraint]]
 
 
 def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[Constraint]) -> list[Group]:
-    """Small groups of bodies, each in order, and their constraints: as many as the graph allows, each standing on one other.
+    """Small groups of bodies, each in order, with their constraints, such that every group stands on one other.
 
-    The ways of a constraint's ends down to the nearest group in which all of them meet, without that one, belong together:
-    whoever stands on two bodies of a group need not be of it (Loops footnote 2). Constraints that span little come first, so
-    that those which span more find groups to stand on.
+    The ways from a constraint's ends down to the nearest group in which all of them meet, without that one, belong together:
+    who stands on two bodies of a group need not be of it (Loops footnote 2). Constraints that reach down far and span little
+    come first, so that others find groups to stand on.
     """
     group = list(range(len(joints)))
 
     def top(k: int) -> int:
-        while k != GROUND and group[k] != k:
+        while group[k] != k:
             k = group[k]
         return k
 
-    def ring(constraint: Constraint) -> set[int]:
-        """The bodies on the ways from its ends down to where all meet."""
+    def ring(constraint: Constraint) -> tuple[set[int], set[int]]:
+        """The bodies on the ways of a constraint's ends down to where they meet, and the groups from there on down."""
         ends = _ends(constraint)
         ways = [way_down(end, joints) for end in ends]
         met = [{top(k) for k in way} for way in ways]
         if not isinstance(constraint, Loop):  # a joint that is named belongs to it, also where the others hang on it
             met = [tops - {top(end)} for tops, end in zip(met, ends)]
-        common = set.intersection(*met) if met else set()
-        return {k for way in ways for k in way if top(k) not in common}
+        common = set.intersection(*met)
+        return {k for way in ways for k in way if top(k) not in common}, common
 
-    acting = [c for c in constraints if not isinstance(c, Loop) or c.kind.closure()]  # others leave all freedom
-    homes: dict[int, int] = {}
-    for n in sorted(range(len(acting)), key=lambda n: len(ring(acting[n]))):
-        held = ring(acting[n]) or set(_ends(acting[n])) - {GROUND}
+    def reach(constraint: Constraint) -> tuple[int, int, bool]:
+        bodies, common = ring(constraint)
+        return len(common), len(bodies), isinstance(constraint, Loop)
+
+    acting = [c for c in constraints if _acts(c)]
+    for constraint in sorted(acting, key=reach):
+        held = sorted(ring(constraint)[0])
         for k in held:
-            group[top(k)] = top(min(held))
-        if len(set(_ends(acting[n]))) > 1 or not isinstance(acting[n], Loop):
-            homes[n] = min(held)
+            group[top(k)] = top(held[0])
     found: dict[int, Group] = {}
     for k in range(len(joints)):
         found.setdefault(top(k), ([], []))[0].append(k)
-    for n, constraint in enumerate(acting):
-        if n in homes:
-            found[top(homes[n])][1].append(constraint)
+    for constraint in acting:
+        outermost = max(_ends(constraint), key=lambda k: len({top(j) for j in way_down(k, joints)}))
+        found[top(outermost)][1].append(constraint)
     return sorted(found.values(), key=lambda pair: pair[0][0])
+
+
+def _acts(constraint: Constraint) -> bool:
+    """Whether it takes any freedom."""
+    if not isinstance(constraint, Loop):
+        return True
+    return constraint.predecessor.body != constraint.successor.body and bool(constraint.kind.closure())
 
 
 def _ends(constraint: Constraint) -> tuple[int, ...]:
@@ -176,16 +184,24 @@ def close(
 
 
 def close_family(model: Model, family: Sequence[Cluster], q: np.ndarray) -> tuple[np.ndarray, float]:
-    """The same for clusters that stand on one another: one after the other, or all at once where one then cannot be closed."""
-    closed, motions = q, {}
+    """The same for clusters that stand on one another: one after the other, or all at once where one cannot be closed so."""
+    if len(family) == 1:
+        return close(model, family[0].bodies, family[0].constraints, q)
+    found, motions = q, {}
     for cluster in family:
         below = motions[cluster.below.bodies] if cluster.below else None
-        closed, miss = close(model, cluster.bodies, cluster.constraints, closed, below, cluster.feet)
-        if miss >= CLOSED and len(family) > 1:
-            everything = [k for c in family for k in c.bodies], [c for one in family for c in one.constraints]
-            return close(model, *everything, q)
-        motions[cluster.bodies] = cluster_motion(model, cluster.bodies, closed, below, cluster.feet)
-    return closed, miss
+        neutral = found.copy()
+        for joint in (model.joints[k] for k in cluster.bodies):
+            neutral[joint.q_slice] = joint.kind.neutral()
+        for start in (found, neutral) if cluster.independent else (neutral, found):
+            found, miss = close(model, cluster.bodies, cluster.constraints, start, below, cluster.feet)
+            if miss < CLOSED:
+                break
+        else:
+            bodies, constraints = [k for c in family for k in c.bodies], [c for one in family for c in one.constraints]
+            return close(model, bodies, constraints, q)
+        motions[cluster.bodies] = cluster_motion(model, cluster.bodies, found, below, cluster.feet)
+    return found, miss
 
 
 class State(NamedTuple):
@@ -244,7 +260,7 @@ class Analyst:
                 if best is None or r > rank or (r == rank and quality > best[0] * 1.5):
                     best, rank = (quality, K, state), r
                 closed.append((r, state))
-                if linear or attempt >= 8:
+                if linear or attempt >= (3 if cluster.below else 8):
                     break
         names = ", ".join(repr(c.name) for c in constraints)
         links = ", ".join(repr(model.bodies[k].name) for k in cluster.bodies)

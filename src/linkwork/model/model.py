@@ -178,9 +178,19 @@ class Model:
         return np.concatenate(q)
 
     def with_independent(self, *joints: str) -> Model:
-        """The same model with other independent joints in its loops: those named, and no others of the clusters they are in."""
+        """The same model with other independent joints in its loops: those named, and no others of the clusters they are in.
+
+        Where these are not as many as a cluster has, they are meant for all clusters that stand on one another with it.
+        """
         chosen = {self.joint(name).child for name in joints}
-        changed = {k: k in chosen for c in self.clusters if c.constraints and chosen & set(c.bodies) for k in c.bodies}
+        changed: dict[int, bool] = {}
+        looped = [c for c in self.clusters if c.constraints]
+        for cluster in looped:
+            own = chosen & set(cluster.bodies)
+            alone = sum(self.joints[k].nv for k in own) == len(cluster.independent)
+            for c in looped if own else ():
+                if c is cluster or (c.family[0] == cluster.family[0] and not alone):
+                    changed |= {k: k in chosen for k in c.bodies}
         for k in chosen - set(changed):
             raise ModelError(f"joint {self.joints[k].name!r} is in no loop: it is independent anyway")
         new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))

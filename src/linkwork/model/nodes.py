@@ -111,6 +111,7 @@ class ClusterNode(Node):
         for seat, body in enumerate(self.bodies):
             body.seat = seat
         feet = [embedding.below.motion.bodies[k] for k in motion.feet] if embedding.below else []
+        self._stands = bool(feet)
         turning = [body for body in members if feet and any(body.joint.armature)]
 
         def further(x: np.ndarray) -> np.ndarray:
@@ -180,15 +181,15 @@ class ClusterNode(Node):
         return total
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
-        ddq, further = self._embedding.G @ ddtheta + self._embedding.g, self._N @ ddtheta + self._n
-        if isinstance(self.A, FeetWeight):
-            feet = self.A.of_feet(alpha)
-            ddq, further = ddq + self._embedding.Gamma @ feet, further + self._Gamma @ feet
         found: list[np.ndarray] = []
         for body, below in zip(self.bodies, self.A.below):
-            start = part(alpha, body.on.seat) if below is None else found[below]
-            found.append(body.accelerate(start, ddq[self._own[body]]))
-        return np.concatenate([*found, further])
+            start, own = part(alpha, body.on.seat) if below is None else found[below], self._own[body]
+            ddq = self._embedding.G[own] @ ddtheta + self._embedding.g[own]
+            if self._stands:
+                ddq = ddq + self._embedding.Gamma[own] @ self.A.of_feet(alpha)
+            found.append(body.accelerate(start, ddq))
+        further = self._N @ ddtheta + self._n
+        return np.concatenate([*found, further + self._Gamma @ self.A.of_feet(alpha) if self._stands else further])
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         return self.M.spun(self._twisted([body.force(part(alpha, k)) for k, body in enumerate(self.bodies)]), alpha)
