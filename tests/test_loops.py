@@ -31,7 +31,7 @@ from linkages import (
 )
 from linkwork.errors import ModelError
 from linkwork.joints import Free, Planar, PointOnLine, Prismatic, Revolute, Spherical
-from linkwork.model import GROUND, Model, ModelBuilder, clusters
+from linkwork.model import GROUND, Model, ModelBuilder, analysis
 from linkwork.model import rotors as rotors_module
 from linkwork.model.clusters import find_clusters
 from linkwork.model.embedding import tree_equations
@@ -538,7 +538,7 @@ def test_clusters_of_the_paper(file: str, sizes: list[int]) -> None:
 def merged(m: Model, monkeypatch: pytest.MonkeyPatch) -> Model:
     """The same model with one cluster for all that stand on several bodies of one another."""
     with monkeypatch.context() as patch:
-        patch.setattr(clusters, "_holds", lambda embedding, _: embedding.below is None)
+        patch.setattr(analysis, "_holds", lambda embedding, _: embedding.below is None)
         other = replace(m, kernels={})
         assert len(other.clusters) < len(m.clusters) and not any(c.feet for c in other.clusters)
     return other

@@ -291,8 +291,7 @@ class Embedding:
         self.v = G @ dy + Gamma @ motion.feet_motion() if motion.feet else G @ dy
         g: Any = np.zeros(motion.size, dtype=object)
         if not all(isinstance(constraint, Coupling) for constraint in constraints):
-            k = all_equations(motion, constraints, self.v)[1][list(rows)]
-            g[dependent] = solve(K[:, dependent], k)
+            g[dependent] = solve(K[:, dependent], all_equations(motion, constraints, self.v)[1][list(rows)])
         self.G, self.g, self.Gamma = G, g, Gamma
         motion.v = self.v
         for k, body in motion.bodies.items():
@@ -320,10 +319,10 @@ class Embedding:
         if k not in self._jacobians:
             body, on = self.motion.bodies[k], self.motion.on[k]
             J = body.S
-            if on in self.motion.bodies:
-                J = J + body.X.scatter(self.jacobian(on))
-            elif on is not None and self.below:
+            if on is not None and self.below and on in self.motion.feet:
                 J = J + body.X.scatter(np.hstack([self.below.jacobian(on), np.zeros((6, self.G.shape[1]))]))
+            elif on is not None:
+                J = J + body.X.scatter(self.jacobian(on))
             self._jacobians[k] = J
         return self._jacobians[k]
 
@@ -331,8 +330,8 @@ class Embedding:
         """The acceleration of a body where none of these velocities changes, nor what it is seen from accelerates, (6,)."""
         if k not in self._alphas:
             body, on = self.motion.bodies[k], self.motion.on[k]
-            inner = self if on in self.motion.bodies else self.below
-            self._alphas[k] = body.accelerate(np.zeros(6) if on is None or inner is None else inner.alpha(on), body.g)
+            inner = self.below if self.below and on in self.motion.feet else self
+            self._alphas[k] = body.accelerate(np.zeros(6) if on is None else inner.alpha(on), body.g)
         return self._alphas[k]
 
 

@@ -70,7 +70,7 @@ class Model:
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
         """Groups of bodies that loops hold together, parents before children; most bodies are alone."""
-        from linkwork.model.clusters import clusters_of
+        from linkwork.model.analysis import clusters_of
 
         return clusters_of(self)
 
@@ -149,7 +149,7 @@ class Model:
 
     def _closed(self, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The same coordinates with every loop closed; where that fails, by others."""
-        from linkwork.model.clusters import CLOSED, close_family
+        from linkwork.model.analysis import CLOSED, close_family
 
         families: dict[int, list[Cluster]] = {}  # clusters that stand on several bodies of one another
         for cluster in self.clusters if self.constraints else ():
