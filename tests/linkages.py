@@ -438,7 +438,7 @@ def ladder(rng: Random) -> Model:
     builder.add_loop("second", Revolute(), predecessor="top", successor="pillar", **places)
     link(builder, rng, "hand", "rung", Spherical(), 0.1, 0.2, 0.1)
     link(builder, rng, "flag", "pillar", Revolute((1.0, 0.5, 0.2)), 0.3, 0.2, 0.1, armature=0.1)
-    return builder.build()
+    return builder.build().with_independent("to right")  # so that the bodies below turn the rotor
 
 
 def geared_across(rng: Random) -> Model:
