@@ -454,6 +454,62 @@ def uneven_rotor(rng: Random, axis: Any) -> dict[str, Any]:
     return solid | {"inertia": solid["inertia"] + 0.002 * (np.outer(a, a) - np.outer(b, b))}
 
 
+def ladder(rng: Random) -> Model:
+    """A four-bar on a free base, and stages on two bodies each of the one below, with freedom and without; rotor and loads."""
+    builder = ModelBuilder("ladder")
+    link(builder, rng, "base", "world", Free())
+    link(builder, rng, "crank", "base", Revolute(), 0.1, 0.2, 0.0, armature=0.1)
+    link(builder, rng, "coupler", "crank", Revolute(), 0.3, 0.0, 0.0, damping=0.1)
+    link(builder, rng, "rocker", "base", Revolute(), 1.0, 0.2, 0.0)
+    places = {"xyz": (0.8, 0.0, 0.1), "successor_xyz": (0.6, 0.0, 0.1)}
+    builder.add_loop("pin", Revolute(), predecessor="coupler", successor="rocker", **places)
+    link(builder, rng, "left", "crank", Revolute(), 0.2, 0.3, 0.1, armature=0.2, damping=0.3, stiffness=2.0, rest=0.1)
+    link(builder, rng, "rung", "left", Revolute(), 0.5, 0.1, 0.1, armature=0.1, stiffness=1.0)
+    link(builder, rng, "right", "rocker", Revolute(), 0.3, 0.2, 0.2, armature=0.3, damping=0.2)
+    places = {"xyz": (0.7, 0.0, 0.1), "successor_xyz": (0.6, 0.1, 0.1)}
+    builder.add_loop("first", Revolute(), predecessor="rung", successor="right", **places)
+    builder.add_body("rotor", **solid_rotor(rng, (0, 0, 1)))
+    builder.add_joint("to rotor", Revolute(), parent="left", child="rotor", xyz=(0.1, 0.2, 0.3), armature=0.01)
+    builder.add_coupling("gear", {"to rotor": 1.0, "to rung": 4.0}, offset=0.2)
+    link(builder, rng, "top", "left", Revolute(), 0.1, 0.5, 0.0, armature=0.1)
+    link(builder, rng, "pillar", "right", Revolute(), 0.2, 0.4, 0.0, stiffness=1.0, damping=0.3)
+    places = {"xyz": (0.9, 0.0, 0.1), "successor_xyz": (1.0, 0.1, 0.0)}
+    builder.add_loop("second", Revolute(), predecessor="top", successor="pillar", **places)
+    link(builder, rng, "hand", "rung", Spherical(), 0.1, 0.2, 0.1)
+    link(builder, rng, "flag", "pillar", Revolute((1.0, 0.5, 0.2)), 0.3, 0.2, 0.1, armature=0.1)
+    return builder.build().with_independent("to right")  # so that the bodies below turn the rotor
+
+
+def geared_across(rng: Random) -> Model:
+    """Gears between joints on different bodies of a four-bar, and a function of three: clusters of several output bodies."""
+    builder = four_bar(rng)
+    builder.name = "geared across"
+    link(builder, rng, "first", "crank", Revolute((1.0, 0.0, 0.0)), 0.1, 0.2, 0.1, armature=0.1)
+    link(builder, rng, "second", "rocker", Revolute((0.0, 1.0, 0.5)), 0.1, 0.2, 0.1, damping=0.2)
+    builder.add_coupling("gear", {"to first": 1.0, "to second": 3.0}, offset=0.1)
+    for k, on in enumerate(("coupler", "rocker", "crank")):
+        link(builder, rng, f"finger{k}", on, (Prismatic(), Revolute((0.0, 1.0, 0.0)), Revolute())[k], 0.1, 0.3, 0.2)
+
+    def tie(x: Any) -> Any:
+        return x[0] - 0.3 * lw.sin(x[1]) * lw.cos(x[2])
+
+    builder.add_closure("tie", tie, joints=[f"to finger{k}" for k in range(3)])
+    return builder.build()
+
+
+def spatial_stages(rng: Random) -> Model:
+    """Rings in space that stand on one another, each on two bodies of the one below."""
+    kinds = ["skew revolute", "universal", "skew revolute", "spherical", "universal", "skew revolute", "spherical", "prismatic"]
+    kinds += ["spherical", "universal", "skew revolute", "skew revolute"]
+    t = make(rng, [-1, 0, -1, 2, 1, 4, 3, 6, 5, 7, 9, 8], kinds, fixed=False)
+    q = moderate(t, rng)
+    loops = [
+        closed_by(t, kind, i, j, q, rng, f"stage{n}")
+        for n, (kind, i, j) in enumerate(((Spherical(), 1, 3), (Spherical(), 5, 7), (Revolute(skew_axis(rng)), 8, 10)))
+    ]
+    return with_constraints(t, *loops, name="spatial stages")
+
+
 CATALOGUE: dict[str, Callable[[], Model]] = {
     **{
         f"ring {kind}": (lambda k=kind, s=s: ring(np.random.default_rng(s), k, ground=s % 2 == 0))
@@ -478,6 +534,10 @@ CATALOGUE: dict[str, Callable[[], Model]] = {
     "rotors askew": lambda: rotors(np.random.default_rng(14), skew=True, base=Revolute((1.0, 1.0, 0.0))),
     "rotor in a loop": lambda: rotor_in_a_loop(np.random.default_rng(15)),
     "uneven rotors": lambda: uneven_rotors(np.random.default_rng(18)),
+    "scissor lift": lambda: lw.robots.scissor_lift(3),
+    "ladder": lambda: ladder(np.random.default_rng(18)),
+    "geared across": lambda: geared_across(np.random.default_rng(19)),
+    "spatial stages": lambda: spatial_stages(np.random.default_rng(20)),
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.functions import close_loops, independent_force, inverse_dynamics, spanning_acceleration, spanning_velocity
 from linkwork.model import GROUND, Model
-from linkwork.model.embedding import all_equations, cluster_motion
+from linkwork.model.embedding import tree_equations
 from linkwork.model.loops import Closure, Constraint, Coupling, Loop
 from linkwork.model.rotors import axis_of, is_rotor, unevenness
 
@@ -139,15 +139,15 @@ def find_rotors(model: Model) -> tuple[int, ...]:
             busy |= {constraint.predecessor.body, constraint.successor.body}
     tied = {k for constraint in model.constraints if not isinstance(constraint, Loop) for k in _tied(constraint)}
     found: list[int] = []
+    independent = _independent(model)
     for cluster in model.clusters:
         free = [k for k in cluster.bodies if k in tied - busy and model.joints[k].nv == 1]
         if free:
-            motion = cluster_motion(model, cluster.bodies, model.neutral())
-            K = all_equations(motion, cluster.constraints)[0].astype(float)[list(cluster.rows)]
-            own = {k: motion.columns[k].start for k in free}
+            K = tree_equations(model, cluster, model.neutral())[0].astype(float)[list(cluster.rows)]
+            own = {k: model.joints[k].v_start for k in free}
             chosen = [k for k in free if _is_round(model, k) or _is_fast(K, own[k])]
             if np.count_nonzero(np.any(K[:, [own[k] for k in chosen]], axis=1)) != len(chosen):  # more than their ties
-                chosen = [k for k in chosen if own[k] not in cluster.independent]
+                chosen = [k for k in chosen if own[k] not in independent]
             found += chosen
     return tuple(found)
 

@@ -11,8 +11,9 @@ import numpy as np
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.errors import ModelError
 from linkwork.ir.functions import absolute, loop, maximum, minimum, where
+from linkwork.model.bodies import MovingBody
 from linkwork.model.clusters import Cluster
-from linkwork.model.embedding import all_equations, cluster_motion, error, turned_over
+from linkwork.model.embedding import Motion, all_equations, cluster_motion, error, tree_equations, turned_over
 from linkwork.model.loops import Coupling
 from linkwork.model.model import Model
 from linkwork.model.nodes import Nodes
@@ -28,11 +29,13 @@ def close_loops(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
     """q with all loops closed, its independent coordinates as they were, and the largest error that is left."""
     q = np.array(q, dtype=object)
     left: Any = 0.0
+    motions: dict[tuple[int, ...], Motion] = {}
     for cluster in model.clusters:
         if cluster.constraints:
             places = _places(cluster, [joint.q_slice for joint in model.joints])
-            q[places] = _closed(model, cluster, q[places])
-            motion = _motion(model, cluster, q[places])
+            below = motions[cluster.below.bodies] if cluster.below else None
+            q[places] = _closed(model, cluster, q[places], below)
+            motion = motions[cluster.bodies] = _motion(model, cluster, q[places], below)
             for constraint in cluster.constraints:
                 for e in error(motion, constraint):
                     left = where(absolute(e) < np.inf, maximum(absolute(e), left), np.inf)  # NaN is not closed
@@ -41,9 +44,9 @@ def close_loops(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
     return q, left
 
 
-def _closed(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
+def _closed(model: Model, cluster: Cluster, q: np.ndarray, below: Motion | None) -> np.ndarray:
     def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
-        motion = _motion(model, cluster, q)
+        motion = _motion(model, cluster, q, below)
         phi = np.concatenate([error(motion, c) for c in cluster.constraints])[list(cluster.rows)]
         K = all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
         dependent = cluster.dependent
@@ -69,10 +72,10 @@ def _places(cluster: Cluster, slices: Sequence[slice]) -> np.ndarray:
     return np.concatenate([np.arange(slices[k].start, slices[k].stop) for k in cluster.bodies])
 
 
-def _motion(model: Model, cluster: Cluster, q: np.ndarray) -> Any:
+def _motion(model: Model, cluster: Cluster, q: np.ndarray, below: Motion | None) -> Motion:
     whole = np.zeros(model.nq, dtype=object)
     whole[_places(cluster, [joint.q_slice for joint in model.joints])] = q
-    return cluster_motion(model, cluster.bodies, whole)
+    return cluster_motion(model, cluster.bodies, whole, below, cluster.feet)
 
 
 def spanning_velocity(nodes: Nodes) -> np.ndarray:
@@ -101,19 +104,26 @@ def actuator_force(nodes: Nodes, tau: np.ndarray, actuators: Sequence[int]) -> n
     """
     out: Any = np.zeros(len(actuators), dtype=object)
     places = {c: k for k, c in enumerate(actuators)}
-    groups: dict[int, list[tuple[int, np.ndarray]]] = {}
+    every = np.arange(nodes.nv)
+    families: dict[int, list[MovingBody]] = {}  # by their first velocity: clusters on several feet share those below them
     for body in nodes.bodies.values():
-        for row, c in enumerate(range(body.joint.v_slice.start, body.joint.v_slice.stop)):
-            if c in places:
-                groups.setdefault(body.dofs.start, []).append((places[c], body.G[row]))
-    for node in nodes.base_to_tips():
-        rows = groups.get(node.dofs.start, [])
-        W = np.array([G for _, G in rows], dtype=object).reshape(len(rows), -1)
-        m = node.dofs.stop - node.dofs.start
+        for first in every[body.dofs][:1]:
+            families.setdefault(int(first), []).append(body)
+    for bodies in families.values():
+        dofs = sorted({int(c) for body in bodies for c in every[body.dofs]})
+        rows: list[int] = []
+        W = np.zeros((0, nodes.nv), dtype=object)
+        for body in bodies:
+            for row, c in enumerate(range(body.joint.v_slice.start, body.joint.v_slice.stop)):
+                if c in places:
+                    rows.append(places[c])
+                    W = np.vstack([W, np.zeros(nodes.nv, dtype=object)])
+                    W[-1, body.dofs] = body.G[row]
+        W, m = W[:, dofs], len(dofs)
         if len(rows) < m:
-            raise ModelError(f"{node.name!r} has {m} independent velocities but {len(rows)} actuators: it is under-actuated")
-        own = tau[node.dofs]
-        out[[k for k, _ in rows]] = solve(W.T, own) if len(rows) == m else W @ Factor(W.T @ W).solve(own)
+            name = " + ".join(body.joint.name for body in bodies)
+            raise ModelError(f"{name!r} has {m} independent velocities but {len(rows)} actuators: it is under-actuated")
+        out[rows] = solve(W.T, tau[dofs]) if len(rows) == m else W @ Factor(W.T @ W).solve(tau[dofs])
     return out
 
 
@@ -127,14 +137,13 @@ def loop_forces(nodes: Nodes, ddy: np.ndarray) -> np.ndarray:
         return found[0]
     tree = replace(model, constraints=(), kernels={})
     tau = inverse_dynamics(Nodes(tree, nodes.q, spanning_velocity(nodes)), spanning_acceleration(nodes, ddy))
-    for cluster in model.clusters:
+    for cluster in reversed(model.clusters):
         if cluster.constraints:
-            motion = cluster_motion(model, cluster.bodies, nodes.q)
-            K = all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
-            own = _places(cluster, [joint.v_slice for joint in model.joints])
-            dependent = cluster.dependent
-            found.append(solve(K[:, dependent].T, tau[own[dependent]]))
-    return np.concatenate(found)
+            K = tree_equations(model, cluster, nodes.q)[0][list(cluster.rows)]
+            own = _places(cluster, [joint.v_slice for joint in model.joints])[cluster.dependent]
+            found.append(solve(K[:, own].T, tau[own]))
+            tau = tau - K.T @ found[-1]  # what is left for loops below, where some feet are in one
+    return np.concatenate(found[::-1])
 
 
 def _spread(nodes: Nodes, of: Any) -> np.ndarray:

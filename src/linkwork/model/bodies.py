@@ -6,6 +6,7 @@ by α_v + W r with W = [α_w] + [w][w]. With these, a and b need no linear veloc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -41,8 +42,8 @@ class MovingBody:
     """A rigid body behind a joint, in a frame of its own that may be turned against the body's (`C`: its pose there).
 
     `on` is the body that it hangs on, `X` the pose of this frame in that body's, and `joint_map` the motion subspace of its
-    own joint, (6, joint.nv). Once `node` has been told, `S` (6, m) is its motion for the node's m velocities, relative to
-    `on`; `dofs` is their place in v, and `seat` its own place among the bodies of the node.
+    own joint, (6, joint.nv). Once it belongs to a node, `S` (6, m) is its motion for the m velocities that move its joint,
+    relative to `on`; `dofs` is their place in v, and `seat` its own place among the bodies of the node.
     """
 
     w: np.ndarray
@@ -82,16 +83,41 @@ class MovingBody:
                 on.f_ext = on.f_ext + self.X.gather(self.f_ext)  # type: ignore[union-attr]
         self.seat = 0
 
-    def belong(self, dofs: slice, G: np.ndarray, g: np.ndarray) -> None:
-        """Say which velocities of the mechanism move the joint, and how: v = G ẏ and v̇ = G ÿ + g."""
-        self.dofs, self.G, self.g = dofs, G, g
-        self.S = self.joint_map @ G
+    def belong(self, share: Callable[[], Any]) -> None:
+        """Say, when it is asked, which velocities of the mechanism move the joint, and how: v = G ẏ and v̇ = G ÿ + g."""
+        self._share = share
 
-    def move(self, dy: np.ndarray) -> None:
-        """Give the mechanism its velocities ẏ; the body below moves already."""
-        v = self.G @ dy
+    @cached_property
+    def _shared(self) -> tuple[Any, np.ndarray, np.ndarray]:
+        return self._share()
+
+    @property
+    def dofs(self) -> Any:
+        """Where the velocities that move the joint are in v: a slice, or their places."""
+        return self._shared[0]
+
+    @property
+    def G(self) -> np.ndarray:
+        """What they do to the joint's own, (joint.nv, m)."""
+        return self._shared[1]
+
+    @property
+    def g(self) -> np.ndarray:
+        """The joint's acceleration where none of them changes, (joint.nv,)."""
+        return self._shared[2]
+
+    @cached_property
+    def S(self) -> np.ndarray:
+        return self.joint_map @ self.G
+
+    def share(self, dofs: slice) -> np.ndarray:
+        """What some velocities of the mechanism do to the joint, of those that move it, (joint.nv, dofs)."""
+        return self.G if isinstance(self.dofs, slice) else self.G[:, (self.dofs >= dofs.start) & (self.dofs < dofs.stop)]
+
+    def move(self, v: np.ndarray, dy: np.ndarray | None = None) -> None:
+        """Give the joint its velocity, G ẏ where ẏ is given; the body below has one already."""
         J = self.joint_map @ v
-        self.v, self.dy = v, dy
+        self.v, self._dy = v, dy
         self._came = self.X.R.T @ self.on.w
         self._wJ, self._vJ, self._rate = J[:3], J[3:], self.joint_bias(v)
         self.w = self._came + self._wJ
@@ -146,14 +172,20 @@ class MovingBody:
             f = np.concatenate([f[:3] + uneven.moment(alpha[:3]), f[3:]])
         return f if self.f_ext is None or (self.rotor and self.rotor.geared) else f - self.f_ext
 
-    @cached_property
-    def resistance(self) -> np.ndarray:
-        """What its joint alone takes of the node's velocities [N m or N], (m,): springs, dampers, armature, an uneven rotor."""
-        springs = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
+    def faster(self, factor: float) -> Any:
+        """The joint's first velocity, times a factor."""
+        return factor * self.v[0] if self._dy is None else (factor * self.G[0]) @ self._dy
+
+    def resists(self, share: np.ndarray, *, armed: bool = True) -> np.ndarray:
+        """What its joint alone takes of velocities that move it by a `share`, (joint.nv, m), [N m or N], (m,).
+
+        Springs, dampers, what turns an uneven rotor and, where it is `armed`, armature.
+        """
+        taken: Any = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
         if self.rotor and self.rotor.geared and self.f_ext is not None:
-            springs = springs - self.joint_map.T @ self.f_ext
-        taken = self.G.T @ (springs + self.armature * self.g)
-        return taken if self.uneven is None else taken + self.uneven.d * self.G[0] * self.uneven.twist
+            taken = taken - self.joint_map.T @ self.f_ext
+        total = share.T @ (taken + self.armature * self.g if armed else taken)
+        return total if self.uneven is None else total + self.uneven.d * share[0] * self.uneven.twist
 
     @property
     def spring_energy(self) -> Any:
@@ -214,6 +246,6 @@ class Uneven:
     def moment(self, dw: np.ndarray) -> np.ndarray:
         """What the carrier feels for its angular acceleration dw [N m], (3,)."""
         w, rotor, a, b, u, d = self._rotor.on.w, self._rotor, self._a, self._b, self._u, self.d
-        fast = (d * u) @ w + (2.0 * d * rotor.G[0]) @ rotor.dy
+        fast = (d * u) @ w + rotor.faster(2.0 * d)
         (y, z), (dy, dz) = self._along(w), self._along(dw)
         return (d * dy - fast * z) * a + (d * dz + fast * y) * b + (d * u) * self.twist

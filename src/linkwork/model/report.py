@@ -45,12 +45,15 @@ def _clusters(model: Model) -> list[str]:
         names = [name for joint in joints for name in joint.v_names]
         lines += _wrapped("  bodies ", [model.bodies[k].name for k in cluster.bodies])
         lines += _wrapped("    held by ", [f"{c.name} ({type(c).__name__.lower()})" for c in cluster.constraints])
+        if cluster.feet:
+            lines += _wrapped("    standing on ", [model.bodies[k].name for k in cluster.feet])
         spare = cluster.count - len(cluster.rows)
         told = f", of which {spare} follow from the others and are dropped" if spare else ""
         lines.append(
             f"    {count(cluster.count, 'equation')}{told}; {len(names)} velocities, {len(cluster.independent)} independent"
         )
-        lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
+        if cluster.independent:
+            lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
     rotors = [model.bodies[k].name for k, (_, rotor) in enumerate(model.lumped) if rotor]
     if rotors:
         lines += _wrapped(f"  {count(len(rotors), 'rotor')}, balanced about the axis they spin on: ", rotors)
