@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.inverse_dynamics import inverse_dynamics
-from linkwork.errors import ModelError
 from linkwork.ir.functions import absolute, loop, maximum, minimum, where
 from linkwork.model.clusters import Cluster
 from linkwork.model.embedding import all_equations, cluster_motion, error, turned_over
 from linkwork.model.loops import Coupling
 from linkwork.model.model import Model
 from linkwork.model.nodes import Nodes
-from linkwork.spatial import Factor
 from linkwork.spatial.solve import solve
 
 STEPS = 30
@@ -64,6 +60,11 @@ def _closed(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
     return step(q)[0] if linear else loop(step, q, limit=STEPS)
 
 
+def places_of(model: Model, cluster: Cluster) -> np.ndarray:
+    """Where the velocities of a cluster's joints are in those of the spanning tree, one body after the other."""
+    return _places(cluster, [joint.v_slice for joint in model.joints])
+
+
 def _places(cluster: Cluster, slices: Sequence[slice]) -> np.ndarray:
     """Where the joints of a cluster are, one body after the other."""
     return np.concatenate([np.arange(slices[k].start, slices[k].stop) for k in cluster.bodies])
@@ -91,50 +92,6 @@ def independent_force(nodes: Nodes, tau: np.ndarray) -> np.ndarray:
     for body in nodes.bodies.values():
         total[body.dofs] = total[body.dofs] + body.G.T @ tau[body.joint.v_slice]
     return total
-
-
-def actuator_force(nodes: Nodes, tau: np.ndarray, actuators: Sequence[int]) -> np.ndarray:
-    """The forces of actuators, at these velocities of the spanning tree, that do what tau does, (actuators,).
-
-    In each cluster Wᵀ x = tau with W the actuators' rows of G (Loops footnotes 3 and 5). Where there are more than needed, the
-    x of least length is taken: the least actuator torque of Lie Sec. 3.1.
-    """
-    out: Any = np.zeros(len(actuators), dtype=object)
-    places = {c: k for k, c in enumerate(actuators)}
-    groups: dict[int, list[tuple[int, np.ndarray]]] = {}
-    for body in nodes.bodies.values():
-        for row, c in enumerate(range(body.joint.v_slice.start, body.joint.v_slice.stop)):
-            if c in places:
-                groups.setdefault(body.dofs.start, []).append((places[c], body.G[row]))
-    for node in nodes.base_to_tips():
-        rows = groups.get(node.dofs.start, [])
-        W = np.array([G for _, G in rows], dtype=object).reshape(len(rows), -1)
-        m = node.dofs.stop - node.dofs.start
-        if len(rows) < m:
-            raise ModelError(f"{node.name!r} has {m} independent velocities but {len(rows)} actuators: it is under-actuated")
-        own = tau[node.dofs]
-        out[[k for k, _ in rows]] = solve(W.T, own) if len(rows) == m else W @ Factor(W.T @ W).solve(own)
-    return out
-
-
-def loop_forces(nodes: Nodes, ddy: np.ndarray) -> np.ndarray:
-    """λ of all clusters' equations that are kept, one cluster after the other: M v̇ + c = τ + Kᵀ λ on the spanning tree.
-
-    With τ in the independent joints alone, the dependent rows of this decide λ (Loops Eq. 1 and 2).
-    """
-    model, found = nodes.model, [np.zeros(0)]
-    if not model.constraints:
-        return found[0]
-    tree = replace(model, constraints=(), kernels={})
-    tau = inverse_dynamics(Nodes(tree, nodes.q, spanning_velocity(nodes)), spanning_acceleration(nodes, ddy))
-    for cluster in model.clusters:
-        if cluster.constraints:
-            motion = cluster_motion(model, cluster.bodies, nodes.q)
-            K = all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
-            own = _places(cluster, [joint.v_slice for joint in model.joints])
-            dependent = cluster.dependent
-            found.append(solve(K[:, dependent].T, tau[own[dependent]]))
-    return np.concatenate(found)
 
 
 def _spread(nodes: Nodes, of: Any) -> np.ndarray:
