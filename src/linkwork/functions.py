@@ -32,7 +32,7 @@ def integrate(model: Model, q: Any, v: Any) -> Any:
     """Where q goes by moving with constant v for one unit of time, (..., nq); loops stay closed."""
     spanning = closure.spanning_velocity(Nodes(model, q, v)) if model.constraints else v
     moved = np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints] or [np.zeros(0)])
-    return closure.close_loops(model, moved)[0] if model.constraints else moved
+    return closure.close_loops(model, moved, q)[0] if model.constraints else moved
 
 
 @model_function(q0="nq", q1="nq")

@@ -15,19 +15,24 @@ from linkwork.model.model import Model
 from linkwork.model.nodes import Nodes
 from linkwork.spatial.solve import solve
 
-STEPS = 30
+STEPS = 60
 LARGEST_STEP = 0.5  # [rad or m]
 CLOSED = 1e-13  # largest error that needs no further step
 
 
-def close_loops(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
-    """q with all loops closed, its independent coordinates as they were, and the largest error that is left."""
+def close_loops(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
+    """q with all loops closed, its independent coordinates as they were, and the largest error that is left.
+
+    Of joints like balls, which have no coordinates for their velocities, the way that they `came` is held: the independent
+    part of their difference from there to q.
+    """
+    came = q if came is None else came
     q = np.array(q, dtype=object)
     left: Any = 0.0
     for cluster in model.clusters:
         if cluster.constraints:
             places = _places(cluster, [joint.q_slice for joint in model.joints])
-            q[places] = _closed(model, cluster, q[places])
+            q[places] = _closed(model, cluster, q[places], came[places])
             motion = _motion(model, cluster, q[places])
             for constraint in cluster.constraints:
                 for e in error(motion, constraint):
@@ -37,7 +42,9 @@ def close_loops(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
     return q, left
 
 
-def _closed(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
+def _closed(model: Model, cluster: Cluster, start: np.ndarray, came: np.ndarray) -> np.ndarray:
+    linear = all(isinstance(c, Coupling) for c in cluster.constraints)
+
     def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
         motion = _motion(model, cluster, q)
         phi = np.concatenate([error(motion, c) for c in cluster.constraints])[list(cluster.rows)]
@@ -51,13 +58,19 @@ def _closed(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
         move = move * minimum(LARGEST_STEP / maximum(worst, 1e-300), 1.0) if not linear else move
         out, place = [], 0
         for k in cluster.bodies:
-            joint = model.joints[k]
-            out.append(joint.kind.integrate(q[place : place + joint.nq], move[motion.columns[k]]))
-            place += joint.nq
+            kind, columns = model.joints[k].kind, motion.columns[k]
+            own = slice(place, place + kind.nq)
+            moved = kind.integrate(q[own], move[columns])
+            held = [c - columns.start for c in cluster.independent if columns.start <= c < columns.stop]
+            if 0 < len(held) < kind.nv:  # steps of the others may have moved these
+                way: Any = np.array(kind.difference(came[own], moved), dtype=object)
+                way[held] = kind.difference(came[own], start[own])[held]
+                moved = kind.integrate(came[own], way)
+            out.append(moved)
+            place = own.stop
         return np.concatenate(out), worst > CLOSED
 
-    linear = all(isinstance(c, Coupling) for c in cluster.constraints)
-    return step(q)[0] if linear else loop(step, q, limit=STEPS)
+    return step(start)[0] if linear else loop(step, start, limit=STEPS)
 
 
 def places_of(model: Model, cluster: Cluster) -> np.ndarray:
