@@ -142,8 +142,9 @@ def _with_active(model: Model, prescribed: np.ndarray) -> tuple[Cluster, ...]:
             choices = []
             for q in states:
                 A = _equations(model, cluster, q).astype(float)
-                choices.append(_farthest(np.linalg.svd(A)[2][len(A) :].T, first))  # of all moves that loops allow
-            cluster = replace(cluster, independent=max(choices, key=lambda choice: choice[1])[0])
+                chosen, worst = _farthest(np.linalg.svd(A)[2][len(A) :].T, first)  # of all moves that loops allow
+                choices.append((int(first[list(chosen)].sum()), worst, chosen))
+            cluster = replace(cluster, independent=max(choices)[2])
         found.append(cluster)
     return tuple(found)
 
