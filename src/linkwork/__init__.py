@@ -43,6 +43,7 @@ from linkwork.functions import (
     independent_force,
     integrate,
     inverse_dynamics,
+    joint_forces,
     kinetic_energy,
     loop_forces,
     mass_matrix,
@@ -51,6 +52,7 @@ from linkwork.functions import (
     momentum,
     potential_energy,
     spanning_acceleration,
+    spanning_hybrid_dynamics,
     spanning_velocity,
 )
 from linkwork.ir.functions import (
@@ -149,6 +151,7 @@ __all__ = [
     "inverse_dynamics",
     "jacobian",
     "jacobian_of",
+    "joint_forces",
     "joints",
     "jvp",
     "jvp_of",
@@ -171,6 +174,7 @@ __all__ = [
     "sin",
     "sincos",
     "spanning_acceleration",
+    "spanning_hybrid_dynamics",
     "spanning_velocity",
     "spatial",
     "sqrt",

@@ -18,10 +18,10 @@ from linkwork.spatial import Factor, mirrored
 DAMPING = 1e-9  # of rows that follow from others, relative to those that do not
 
 
-def close_all(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
-    """q with all loops closed, embedded ones and those held by forces, and the largest error that is left."""
+def close_all(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
+    """q with all loops closed, embedded ones and those held by forces, and the largest error that is left; see `close_loops`."""
     if not model.held:
-        return close_loops(model, q)
+        return close_loops(model, q, came)
     constraints = held_loops(model)
 
     def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -33,7 +33,7 @@ def close_all(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
         dy = dy * minimum(LARGEST_STEP / maximum(largest(dy), 1e-300), 1.0)
         return moved(model, q, dy), maximum(largest(phi), largest(dy)) > CLOSED
 
-    q = loop(step, close_loops(model, q)[0], limit=STEPS)
+    q = loop(step, close_loops(model, q, came)[0], limit=STEPS)
     q, left = close_loops(model, q)
     nodes = nodes_for(model, constraints, q)
     missed = largest(violation(nodes, constraints))
@@ -49,5 +49,5 @@ def violation(nodes: Nodes, constraints: tuple[Constraint, ...]) -> np.ndarray:
 def moved(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Where q goes by moving with constant v for one unit of time, with embedded loops closed."""
     spanning = spanning_velocity(Nodes(model, q, v))
-    q = np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints])
-    return close_loops(model, q)[0] if model.constraints else q
+    there = np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints])
+    return close_loops(model, there, q)[0] if model.constraints else there

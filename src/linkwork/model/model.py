@@ -254,6 +254,12 @@ class Model:
         model.__dict__["clusters"] = self.clusters  # they are the same, and take time to find
         return model
 
+    def described_by(self, clusters: tuple[Cluster, ...]) -> Model:
+        """The same mechanism with its clusters' velocities described by others: for algorithms, not for users."""
+        model = replace(self, kernels={})
+        model.__dict__["clusters"] = clusters  # in the place of those that it would find
+        return model
+
     def report(self) -> str:
         """What was read, in words: bodies, joints, masses, frames, and everything unusual."""
         from linkwork.model.report import report  # it asks the nodes, which ask the model
