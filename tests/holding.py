@@ -231,7 +231,13 @@ class Dense(NamedTuple):
 
 
 def dense(
-    model: Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray, constraints: Sequence[Any], f_ext: Any = None, targets: Any = 0.0
+    model: Model,
+    q: np.ndarray,
+    v: np.ndarray,
+    tau: np.ndarray,
+    constraints: Sequence[Any],
+    f_ext: Any = None,
+    targets: Any = 0.0,
 ) -> Dense:
     J, gamma, _ = rows(model, q, v, constraints)
     bias = floats(lw.inverse_dynamics, model, q, v, np.zeros(model.nv), f_ext)
