@@ -17,6 +17,7 @@ from holding import (
     floats_of,
     held,
     held_directions,
+    moved,
     off,
     position_error,
     relative_pose,
@@ -24,7 +25,6 @@ from holding import (
     rows,
     seen,
     solved,
-    moved,
     two_frames,
 )
 from linkages import floats, linkage
@@ -198,7 +198,7 @@ def test_the_error_grows_as_the_rows_move(name: str) -> None:
     """Where there is no error, its rate is the velocity of the rows; those of `Rolling` along the normal alone."""
     rng = np.random.default_rng(10)
     model = two_free_bodies(rng)
-    q, v, a = state(model, rng)
+    q, v, _ = state(model, rng)
     c = ALL[name]("on a", "on b", rng)
     # put a where the frames are together, or the ball touches
     apart = np.array(c.normal) * c.radius if isinstance(c, Rolling) else np.zeros(3)
