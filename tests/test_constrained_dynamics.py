@@ -15,6 +15,10 @@ import linkwork as lw
 from holding import FEET, METHODS, Dense, allowed, close, dense, off, relative_pose, rows, solved, two_frames
 from linkages import floats, linkage
 from linkwork import Connect, Coupled, Gains, Hold, LinkworkError, Locked, ModelError, OnPlane, Rolling, ShapeError, Weld
+from linkwork.algorithms.caba import soon
+from linkwork.algorithms.held import Held, nodes_for
+from linkwork.algorithms.proximal_tree import ProximalTree
+from linkwork.algorithms.pv import at_base
 from linkwork.constraints import Constraint, total
 from linkwork.constraints.frames import NAMES
 from linkwork.joints import Revolute
@@ -178,6 +182,29 @@ def test_no_rows_at_all_compiled() -> None:
     assert close(a, lw.forward_dynamics(model, q, v, v), 1e-11) and f.shape == (0,)
 
 
+@pytest.mark.parametrize("name", ["arm, weld", "arm, connect", "quadruped on four feet"])
+def test_pv_early_needs_no_iterations(name: str) -> None:
+    """Joints decide the forces with their own stiffness: a tiny compliance does no harm, and one iteration is enough."""
+    model, constraints, s, system, targets = of_set(name)
+    options: Any = {"compliance": 1e-11, "iterations": 1, "method": "pv_early"}
+    assert close(solved(model, s.q, s.v, s.tau, constraints, s.f_ext, targets, **options)[0], system.solved()[0], 1e-8)
+
+
+def test_where_forces_are_eliminated() -> None:
+    """caba: at the constrained body, or where the two ways of a loop meet; pv: at a free base, or at the ground."""
+
+    def places(model: Model, constraints: list[Any], at: Any) -> set[str]:
+        held = Held(nodes_for(model, constraints, model.neutral(), np.zeros(model.nv)), constraints)
+        tree = ProximalTree(held, np.ones(held.m), at)
+        return {getattr(k, "name", "ground") for k in tree.eliminated}
+
+    quadruped, arm = robot("quadruped"), robot("arm")
+    three = [Connect(FEET[0]), Connect(FEET[1], FEET[2]), Weld(FEET[3], "rear_right_hip")]
+    assert places(quadruped, three, soon) == {"front_left_knee", "trunk", "rear_right_abduction"}
+    assert places(quadruped, three, at_base) == {"trunk"} and places(quadruped, [Locked("trunk")], soon) == {"ground"}
+    assert places(arm, [Weld("tool")], soon) == {"hand_yaw"} and places(arm, [Weld("tool")], at_base) == {"ground"}
+
+
 def test_pv_early_keeps_its_digits() -> None:
     """Also where a joint moves one row and hardly the other: reflections must not cancel."""
     builder, rng = ModelBuilder("planar arm"), np.random.default_rng(0)
@@ -257,8 +284,10 @@ def test_contradicting_rows(method: str, weighted: bool) -> None:
     system = dense(model, s.q, s.v, s.tau, constraints, None, targets)
     weight = np.sqrt(1e-4 / R)
     right = system._replace(J=(system.J.T * weight).T, k=system.k * weight).solved(1e-8)[0]
-    a, _, residual, _ = solved(model, s.q, s.v, s.tau, constraints, None, targets, compliance=R, method=method)
-    assert np.linalg.norm(system.J @ right - system.k) > 0.5
+    a, _, residual, count = solved(
+        model, s.q, s.v, s.tau, constraints, None, targets, compliance=R, method=method, iterations=100, tolerance=1e-9
+    )
+    assert np.linalg.norm(system.J @ right - system.k) > 0.5 and count < 100  # forces grow for ever, iterations do not
     assert close(a, right, 1e-7)
     assert close(residual, np.abs(system.J @ a - system.k).max(), 1e-7)
 
