@@ -223,7 +223,7 @@ def damped_delassus_inverse_at_base(
     """B, (..., m, m), and C, (..., m, 6), with `damped_delassus_inverse` = B - C Cᵀ (cABA-OSIMf, Constrained Eq. 41).
 
     For mechanisms on a free base: B has no entries but those between constraints in the same branch, so that B x - C (Cᵀ x)
-    costs less than the dense product. (On a fixed base C has no columns.)
+    costs less than the dense product. (On a fixed base C is zero.)
     """
     return family.damped_inverse_at_base(Held(nodes_for(model, constraints, q), constraints), np.array(compliance))
 

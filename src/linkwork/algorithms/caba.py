@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.held import Held
-from linkwork.algorithms.proximal import Result, Settings, iterate
+from linkwork.algorithms.proximal import Result, Settings, iterate, largest
 from linkwork.algorithms.proximal_tree import ProximalTree, Where
 from linkwork.model.nodes import Node, Nodes
 
@@ -50,7 +50,10 @@ def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, a
     for k in reversed(outer):  # λ⁰ in the rows that λ has come in
         if k in tree.turned:
             lam0[tree.turned[k].rows] = tree.turned[k](lam0[tree.turned[k].rows])
-    lam, state, residual, count = iterate(settings, lam, lam - lam0, state, reduced)
+    lam, state, change, count = iterate(settings, lam, lam - lam0, state, reduced)
     ddtheta[dofs], *alphas = np.split(state, sizes)[: 1 + len(bearing)]
     tree.finish(outer, swept, alpha | dict(zip(bearing, alphas)), lam, ddtheta)
-    return Result(ddtheta, -lam, residual, count)
+    for k in outer:  # and what is missed in its own rows again, as `finish` has done with λ
+        if k in tree.turned:
+            change[tree.turned[k].rows] = tree.turned[k](change[tree.turned[k].rows])
+    return Result(ddtheta, -lam, largest(R * change), count)

@@ -151,7 +151,7 @@ def inverted(delassus: np.ndarray, R: np.ndarray) -> np.ndarray:
 
 
 def damped_inverse_at_base(held: Held, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """B, (m, m), and C, (m, 6 bases), with (Λ⁻¹ + R)⁻¹ = B - C Cᵀ (cABA-OSIMf: Constrained Eq. 41).
+    """B, (m, m), and C, (m, 6 bases), with (Λ⁻¹ + R)⁻¹ = B - C Cᵀ (cABA-OSIMf: Constrained Eq. 41); C = 0 on a fixed base.
 
     B has blocks of branches only, so that both together multiply a vector for less than the dense matrix does.
     """
@@ -164,7 +164,7 @@ def damped_inverse_at_base(held: Held, R: np.ndarray) -> tuple[np.ndarray, np.nd
     found = compliance(held, added)
     B = np.diag(mu) - np.outer(mu, mu) * found.L
     C = [(P.root(K.T) * mu).T for K, P in found.bases]
-    return B, np.concatenate([np.zeros((held.m, 0), dtype=object), *C], axis=1)
+    return B, np.concatenate(C or [np.zeros((held.m, 6))], axis=1)
 
 
 def product(held: Held, R: np.ndarray, x: np.ndarray) -> np.ndarray:

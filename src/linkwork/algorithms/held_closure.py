@@ -19,7 +19,7 @@ DAMPING = 1e-9  # of rows that follow from others, relative to those that do not
 
 
 def close_all(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
-    """q with all loops closed, embedded ones and those held by forces, and the largest error that is left; see `close_loops`."""
+    """q with all loops closed, embedded ones and others, and the largest error that is left; see `close_loops`."""
     if not model.held:
         return close_loops(model, q, came)
     constraints = held_loops(model)

@@ -7,7 +7,7 @@ import numpy as np
 from linkwork.algorithms.held import Held
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
-from linkwork.algorithms.proximal import Result, Settings, iterate
+from linkwork.algorithms.proximal import Result, Settings, iterate, largest
 from linkwork.spatial import Factor, mirrored
 
 
@@ -29,5 +29,5 @@ def ltls(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Res
         moved = -M_mu.solve(J.T @ change)
         return change + (J @ moved) / R, ddtheta + moved
 
-    lam, ddtheta, residual, count = iterate(settings, lam, lam - lam0, ddtheta, step)
-    return Result(ddtheta, -lam, residual, count)
+    lam, ddtheta, change, count = iterate(settings, lam, lam - lam0, ddtheta, step)
+    return Result(ddtheta, -lam, largest(R * change), count)

@@ -31,7 +31,7 @@ Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # chan
 
 
 def iterate(settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.ndarray, step: Step) -> tuple[Any, ...]:
-    """λ, state, what is missed, and the number of iterations, from the first λ, which came by a change.
+    """λ, state, the last change of λ, and the number of iterations, from the first λ, which came by a change.
 
     `step` finds how far λ changes next, since it has changed. R times this is what the constraints miss. Where they cannot
     be satisfied, λ grows for ever by the same change, and the accelerations are those of least squares: that is the end too
@@ -40,13 +40,12 @@ def iterate(settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.n
     R, m = settings.R, len(lam)
 
     def again(x: np.ndarray) -> tuple[np.ndarray, Any]:
-        lam, last, state = x[:m], x[m : 2 * m], x[2 * m : -2]
+        lam, last, state = x[:m], x[m : 2 * m], x[2 * m : -1]
         change, state = step(last, state)
-        missed = largest(R * change)
-        left = minimum(missed, largest(R * (last - change)))
-        return np.concatenate([lam + change, change, state, [missed, x[-1] + 1.0]]), left
+        left = minimum(largest(R * change), largest(R * (last - change)))
+        return np.concatenate([lam + change, change, state, [x[-1] + 1.0]]), left
 
-    x = np.concatenate([lam, change, state, [largest(R * change), 1.0]])
+    x = np.concatenate([lam, change, state, [1.0]])
     if settings.tolerance is None:
         for _ in range(settings.limit - 1):
             x, _ = again(x)
@@ -57,7 +56,7 @@ def iterate(settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.n
             return x, left > settings.tolerance
 
         x = loop(repeated, x, limit=settings.limit - 1)
-    return x[:m], x[2 * m : -2], x[-2], x[-1]
+    return x[:m], x[2 * m : -1], x[m : 2 * m], x[-1]
 
 
 def largest(x: np.ndarray) -> Any:

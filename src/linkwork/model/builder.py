@@ -201,13 +201,13 @@ class ModelBuilder(LoopBuilder):
             body, there = found[on]
             frames.append(Frame(name, body, there.then(place)))
         bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
-        constraints = tuple(self._constraint(name, given, found, joints) for name, given in self._constraints.items())
-        model = Model(
-            self.name, tuple(bodies), tuple(_numbered(joints)), tuple(frames), self.gravity, tuple(self.notes), constraints
-        )
+        made = [self._constraint(name, given, found, joints) for name, given in self._constraints.items()]
+        embedded, held = (tuple(c for c in made if (c.name in self._held) is chosen) for chosen in (False, True))
+        whole = tuple(bodies), tuple(_numbered(joints)), tuple(frames)
+        model = Model(self.name, *whole, self.gravity, tuple(self.notes), embedded, held)
         for cluster in model.clusters:  # loops that cannot close are told now
             joint = model.joints[cluster.bodies[0]]
-            if not cluster.constraints and joint.independent is False:
+            if not cluster.constraints and joint.independent is False and not held:
                 raise ModelError(f"joint {joint.name!r} is in no loop: nothing but itself decides how it moves")
         return model
 

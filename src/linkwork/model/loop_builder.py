@@ -44,6 +44,7 @@ class LoopBuilder:
         self._links: dict[str, Inertia] = {}
         self._joints: dict[str, tuple[PlacedJoint, str, str]] = {}  # with parent and child; its indices come with `build`
         self._constraints: dict[str, _Loop | _Coupling | _Closure] = {}
+        self._held: set[str] = set()  # those that forces uphold
 
     def add_loop(
         self,
@@ -58,13 +59,14 @@ class LoopBuilder:
         successor_xyz: Sequence[float] = (0.0, 0.0, 0.0),
         successor_rpy: Sequence[float] = (0.0, 0.0, 0.0),
         successor_place: Pose | None = None,
+        embed: bool = True,
     ) -> Self:
         """A joint that closes a loop: it holds link `successor` on link `predecessor`, both of which hang on joints already.
 
         Its frame is at `xyz` [m] turned by `rpy` [rad], or at the pose `place`, in the predecessor, and likewise in the
-        successor. With neutral coordinates both frames coincide.
+        successor. With neutral coordinates both frames coincide. Unless `embed`, it takes no velocity away, and forces hold it.
         """
-        self._check_constraint("loop", name)
+        self._check_constraint("loop", name, embed)
         if not isinstance(kind, Joint):
             raise ModelError(f"loop {name!r}: its kind must be one of linkwork.joints, not {kind!r}")
         try:
@@ -85,13 +87,14 @@ class LoopBuilder:
         predecessor: str | None = None,
         successor: str | None = None,
         ratio: float | None = None,
+        embed: bool = True,
     ) -> Self:
         """Σ coefficient * coordinate = offset over joints of one coordinate each: gears, belts, mimics, differentials.
 
         `terms` gives the coefficients by joint. Or, between two links: `ratio` times the sum of the joints from their common
-        ancestor to `predecessor`, less that to `successor`.
+        ancestor to `predecessor`, less that to `successor`. `embed` as in `add_loop`.
         """
-        self._check_constraint("coupling", name)
+        self._check_constraint("coupling", name, embed)
         between = (predecessor, successor, ratio)
         if any(x is not None for x in between) if terms is not None else any(x is None for x in between):
             raise ModelError(f"coupling {name!r}: give terms, or predecessor, successor and ratio")
@@ -110,12 +113,12 @@ class LoopBuilder:
             self._constraints[name] = _Coupling(None, offset_, str(predecessor), str(successor), ratio_)
         return self
 
-    def add_closure(self, name: str, function: Callable[[Any], Any], *, joints: Sequence[str]) -> Self:
+    def add_closure(self, name: str, function: Callable[[Any], Any], *, joints: Sequence[str], embed: bool = True) -> Self:
         """φ(q) = 0: `function` takes the coordinates of `joints`, one after the other, and gives one or several numbers.
 
-        It must work on symbols, as any function that is traced.
+        It must work on symbols, as any function that is traced. `embed` as in `add_loop`.
         """
-        self._check_constraint("closure", name)
+        self._check_constraint("closure", name, embed)
         if not callable(function):
             raise ModelError(f"closure {name!r}: its function must be callable, not {function!r}")
         names = (joints,) if isinstance(joints, str) else tuple(joints)
@@ -124,10 +127,14 @@ class LoopBuilder:
         self._constraints[name] = _Closure(function, names)
         return self
 
-    def _check_constraint(self, what: str, name: Any) -> None:
+    def _check_constraint(self, what: str, name: Any, embed: bool) -> None:
         check_name(what, name)
         if name in self._constraints:
             raise ModelError(f"there is already a loop, coupling or closure named {name!r}")
+        if not isinstance(embed, bool):
+            raise ModelError(f"{what} {name!r}: embed must be True or False, not {embed!r}")
+        if not embed:
+            self._held.add(name)
 
     def _constraint(
         self, name: str, given: _Loop | _Coupling | _Closure, found: dict[str, tuple[int, Pose]], joints: list[PlacedJoint]
