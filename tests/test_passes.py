@@ -261,7 +261,7 @@ def test_cuts_by_size() -> None:
     def chain(n: int) -> Program:
         return trace(lambda x: sum([(x[0] + float(k)) * x[1] for k in range(n)]), {"x": 2}, name="chain")
 
-    short, long = chain(2200), chain(7000)
+    short, long = chain(1400), chain(7000)
     gaps = np.diff([0, *cut(long).cuts, len(long)])
     assert 0.9 * WHOLE < len(short) < WHOLE < len(long)
     assert cut(short).cuts == ()

@@ -435,7 +435,7 @@ def assemble(machine: Machine, programs: list[Program], lanes: int) -> str:
     """Assembly of all modules; their objects are made too, and are not empty."""
     text = ""
     for program in programs:
-        for module in module_texts(program, lanes, machine.triple):
+        for module in module_texts(program, lanes, machine):
             text += compile_assembly(module, machine, level=OPTIMISED)
             assert len(compile_object(module, machine, level=QUICK)) > 100
     return text

@@ -11,7 +11,7 @@ from dataclasses import replace
 from linkwork.ir.operations import REAL
 from linkwork.ir.program import Program
 
-WHOLE = 9000  # instructions up to which a program is not cut
+WHOLE = 6000  # instructions up to which a program is not cut
 PART = 1000  # instructions of a function of a longer program, about
 
 

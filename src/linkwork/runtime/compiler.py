@@ -56,7 +56,7 @@ def compile_objects(
 ) -> list[bytes] | None:
     """Object code of a lowered program, module by module (see `module_texts`); None if `stop` came true in between."""
     objects = []
-    for text in module_texts(program, lanes, machine.triple, single=single):
+    for text in module_texts(program, lanes, machine, single=single):
         if stop():
             return None
         with _llvm:

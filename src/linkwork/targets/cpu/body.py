@@ -2,40 +2,50 @@
 
 With one lane a body reads and writes a contiguous row per array. With more it reads `lanes` rows per input, so many bytes
 apart, turns them into columns, and writes columns into a tile per output (see `rows`). A program with cuts becomes several
-functions, and the values that cross a cut lie in a scratch array.
+functions, and the values that wait for a use far away, or in another function, lie in a scratch array (see `waiting`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import pairwise
 
 from linkwork.ir.program import Loop, Program
 from linkwork.targets.cpu.operations import declarations, operation
 from linkwork.targets.cpu.rows import load_columns, row_declarations, row_pointers
 from linkwork.targets.cpu.types import Types
+from linkwork.targets.cpu.waiting import Waiting
+
+SPARE = 6  # registers that constants take, and what LLVM moves
 
 
 class Body:
     """Writes the functions of one program for one number of lanes; the one called `name` runs the others in order."""
 
-    def __init__(self, program: Program, lanes: int, name: str) -> None:
+    def __init__(self, program: Program, lanes: int, name: str, registers: int) -> None:
         self.program = program
         self.types = Types(program.dtype, lanes)
         self.name = name
-        self.bounds = [0, *program.cuts, len(program.code)]
+        self.parts = [range(a, b) for a, b in pairwise([0, *program.cuts, len(program.code)])]
+        self.inputs = {attr: v for v, (op, _, attr) in enumerate(program.code) if op == "input"}
         self.stores = _output_addresses(program)
-        self.slots, self.scratch = crossing_slots(program, self.bounds, lanes)
+        whole = len(self.parts) == 1  # then LLVM, which may change the order, chooses better
+        self.waiting = Waiting(program, self.parts, lanes, len(program) if whole else registers - SPARE)
         self.ahead = _prefetches(program, self.types)
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
-        """Type and name of each: a pointer per array and, with several lanes, the distance of an input's rows."""
+        """Type and name of each: a pointer per array and, with several lanes, the distance of an input's rows and the place
+        of an output's."""
         pairs = []
         for k in range(len(self.program.inputs)):
             pairs.append(("ptr", f"%in{k}"))
             if self.types.lanes > 1:
                 pairs.append(("i64", f"%in{k}.step"))
-        return [*pairs, *(("ptr", f"%out{k}") for k in range(len(self.program.outputs))), ("ptr", "%scratch")]
+        for k in range(len(self.program.outputs)):
+            pairs.append(("ptr", f"%out{k}"))
+            if self.types.lanes > 1:
+                pairs.append(("ptr", f"%out{k}.rows"))
+        return [*pairs, ("ptr", "%scratch")]
 
     def declaration(self, name: str | None = None) -> str:
         """The declaration of a function of this body, for other modules."""
@@ -45,7 +55,7 @@ class Body:
         """The text of every function with what it needs declared, to be compiled one by one."""
         t = self.types
         known = declarations(t) + "\n" + (row_declarations(t) if t.lanes > 1 else "")
-        parts = [_Part(self, k).text() for k in range(len(self.bounds) - 1)]
+        parts = [_Part(self, part).text() for part in self.parts]
         if len(parts) == 1:
             return [known + self._define(self.name, parts[0])]
         names = [f"{self.name}.{k}" for k in range(len(parts))]
@@ -62,77 +72,79 @@ class Body:
 class _Part:
     """Writes the instructions between two cuts."""
 
-    def __init__(self, body: Body, number: int) -> None:
+    def __init__(self, body: Body, part: range) -> None:
         self.body = body
         self.types = body.types
-        self.number = number
-        self.range = range(body.bounds[number], body.bounds[number + 1])
+        self.part = part
         self.lines: list[str] = []
         self.block = "entry"
         self.names: dict[int, str] = {}
-        self.columns: dict[tuple[int, int], list[str]] = {}  # (input, block) -> names of its columns
-        self.pointed: set[str] = set()  # arrays whose row pointers are known
+        self.negated: dict[str, str] = {}
+        self.pointed: set[str] = set()  # what is known from the first block on
 
     def text(self) -> str:
-        body, program = self.body, self.body.program
+        body, code, waiting = self.body, self.body.program.code, self.body.waiting
         self.lines.append("entry:")
-        for v in self.range:
-            for array, block in body.ahead.get(v, ()):
-                self._prefetch(array, block)
-            op, args, attr = program.code[v]
-            if op not in ("const", "input"):
-                self.names[v] = self._instruction(f"%v{v}", op, [self._use(a) for a in args], attr)
-                if v in body.slots:
-                    self._store("%scratch", body.slots[v][1], self.names[v])
+        for v in self.part:
+            for base, line in body.ahead.get(v, ()):
+                self._prefetch(base, line)
+            for array, block in waiting.reads.get(v, ()):
+                self._read(array, block)
+            for a in waiting.fetches.get(v, ()):
+                self.names[a] = self._load("%scratch", waiting.slots[a], f"%v{a}.{v}")
+            op, args, attr = code[v]
+            if op not in ("const", "input", "neg"):
+                self._name(v, self._instruction(f"%v{v}", op, [self._use(a) for a in args], attr))
             for array, element in body.stores.get(v, ()):
                 self._store(f"%out{array}", element, self._use(v))
         self.lines.append("")
         return "\n".join(self.lines)
 
+    def _name(self, v: int, name: str) -> None:
+        """A value that was just made; one that will wait goes to its place."""
+        self.names[v] = name
+        if v in self.body.waiting.slots:
+            self._store("%scratch", self.body.waiting.slots[v], name)
+
     def _use(self, v: int) -> str:
-        """The name of a value; a constant, an input or a value of an earlier part is fetched on first use."""
-        name = self.names.get(v)
-        if name is None:
-            op, _, attr = self.body.program.code[v]
-            home, slot = self.body.slots.get(v, (self.number, -1))
-            if op == "const":
-                name = self.types.constant(attr)
-            elif home != self.number:
-                name = self._load("%scratch", slot, f"%v{v}")
-            else:
-                name = self._input(v, *attr)
-                if slot >= 0:
-                    self._store("%scratch", slot, name)
-            self.names[v] = name
-        return name
+        """The name of a value. Values are negated where they are used: most instructions do that on the way."""
+        op, args, attr = self.body.program.code[v]
+        if op == "const":
+            return self.types.constant(attr)
+        if op != "neg":
+            return self.names[v]
+        name = self._use(args[0])
+        if name not in self.negated:
+            self.negated[name] = self._instruction(f"%n{v}.{len(self.lines)}", "neg", [name], None)
+        return self.negated[name]
 
-    def _input(self, v: int, array: int, element: int) -> str:
-        t = self.types
-        if t.lanes == 1:
-            return self._load(f"%in{array}", element, f"%v{v}")
-        place = (array, element // t.lanes)
-        if place not in self.columns:
-            self._point(f"%in{array}")
-            lines, names = load_columns(t, f"%in{array}", place[1], self.body.program.inputs[array].size)
-            self.lines += lines
-            self.columns[place] = names
-        return self.columns[place][element % t.lanes]
-
-    def _point(self, base: str) -> None:
-        if base not in self.pointed:
-            self.pointed.add(base)
-            self.lines[1:1] = row_pointers(base, self.types.lanes)  # in the first block, so that all others may use them
-
-    def _prefetch(self, array: int, block: int) -> None:
-        """Ask for a block of the rows that the next tile will read."""
+    def _read(self, array: int, block: int) -> None:
+        """Read so many elements of an input as there are lanes: one of one row, or a block of all rows as columns."""
         t, base = self.types, f"%in{array}"
-        self._point(base)
-        for k in range(t.lanes):
-            at = f"{base}.p{block}.{k}"
-            self.lines.append(f"{at}.s = mul i64 {t.lanes}, {base}.step")
-            self.lines.append(f"{at}.r = getelementptr i8, ptr {base}.r{k}, i64 {at}.s")
-            self.lines.append(f"{at} = getelementptr i8, ptr {at}.r, i64 {block * t.bytes}")
-            self.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
+        if t.lanes == 1:
+            names = [self._load(base, block, f"{base}.{block}.{len(self.lines)}")]
+        else:
+            self._once(f"{base}.r", row_pointers(base, t.lanes))
+            lines, names = load_columns(t, base, block, self.body.program.inputs[array].size)
+            self.lines += lines
+        for k, name in enumerate(names, block * t.lanes):
+            if (array, k) in self.body.inputs:
+                self._name(self.body.inputs[array, k], name)
+
+    def _once(self, what: str, lines: list[str]) -> None:
+        if what not in self.pointed:
+            self.pointed.add(what)
+            self.lines[1:1] = lines  # in the first block, so that all others may use them
+
+    def _prefetch(self, base: str, line: int) -> None:
+        """Ask for a cache line of the rows that the next tile will read, or that this one will write."""
+        at, start, write = f"{base}.p{line}", f"{base}.rows", int(base.startswith("%out"))
+        near = 3 if self.body.program.cuts else 2  # a short program needs the nearest cache for itself
+        if not write:
+            rows = f"{start} = getelementptr i8, ptr {base}, i64 {start}.far"
+            self._once(start, [f"{start}.far = mul i64 {self.types.lanes}, {base}.step", rows])
+        self.lines.append(f"{at} = getelementptr i8, ptr {start}, i64 {line * LINE}")
+        self.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 {write}, i32 {near}, i32 1)")
 
     def _instruction(self, out: str, op: str, args: list[str], attr: object) -> str:
         if isinstance(attr, Loop):
@@ -202,18 +214,26 @@ class _Part:
         self.block = f"{label}.done"
 
 
-LONG_ROW = 128  # bytes from which the rows of the next tile are worth asking for
+LINE = 64  # bytes of a cache line
+LONG_ROW = 128  # bytes from which the rows of a tile are worth asking for
+WORK = 30  # instructions to each line; with fewer, asking takes longer than waiting
 
 
-def _prefetches(program: Program, t: Types) -> dict[int, list[tuple[int, int]]]:
-    """Where in the program which blocks of the next tile's rows are asked for: spread evenly, only of long rows."""
-    blocks = []
-    for k, array in enumerate(program.inputs):
-        if t.lanes > 1 and array.size * t.item >= LONG_ROW:
-            blocks += [(k, block) for block in range(-(-array.size // t.lanes))]
-    places: dict[int, list[tuple[int, int]]] = {}
-    for number, block in enumerate(blocks):
-        places.setdefault(number * len(program.code) // len(blocks), []).append(block)
+def _prefetches(program: Program, t: Types) -> dict[int, list[tuple[str, int]]]:
+    """Where in the program which cache lines of which arrays' tiles are asked for: spread evenly.
+
+    As if rows lay side by side: where they do not, some is asked for in vain. Outputs only in long programs, whose own
+    values leave the caches to nothing else.
+    """
+    arrays = [(f"%in{k}", array) for k, array in enumerate(program.inputs)]
+    if program.cuts:
+        arrays += [(f"%out{k}", array) for k, array in enumerate(program.outputs)]
+    places: dict[int, list[tuple[str, int]]] = {}
+    for base, array in arrays:
+        count = -(-array.size * t.bytes // LINE)
+        if t.lanes > 1 and array.size * t.item >= LONG_ROW and WORK * count <= len(program):
+            for line in range(count):
+                places.setdefault(line * len(program) // count, []).append((base, line))
     return places
 
 
@@ -224,38 +244,3 @@ def _output_addresses(program: Program) -> dict[int, list[tuple[int, int]]]:
         for element, v in enumerate(values):
             addresses.setdefault(v, []).append((array, element))
     return addresses
-
-
-def crossing_slots(program: Program, bounds: Sequence[int], lanes: int) -> tuple[dict[int, tuple[int, int]], int]:
-    """For every value that crosses a cut, the part it is made in and its scratch slot; and how many slots there are.
-
-    A slot is used again from the part after the one that reads it last. One lane reads inputs anew in every part; several
-    turn them into columns only once, in the part that needs them first.
-    """
-    if len(bounds) == 2:
-        return {}, 0
-    part_of = [k for k in range(len(bounds) - 1) for _ in range(bounds[k], bounds[k + 1])]
-    home: dict[int, int] = {}
-    last: dict[int, int] = {}
-    results = set(program.result_values())  # stored where their instruction stands, inputs too
-    for position, (_, args, _) in enumerate(program.code):
-        for a in (*args, position) if position in results else args:
-            op = program.code[a].op
-            if op == "const" or (op == "input" and lanes == 1):
-                continue
-            home.setdefault(a, part_of[position] if op == "input" else part_of[a])
-            last[a] = part_of[position]
-    slots: dict[int, tuple[int, int]] = {}
-    free: list[int] = []
-    over: list[list[int]] = [[] for _ in bounds]  # slots that a part reads for the last time
-    count = part = 0
-    for v in sorted((v for v in home if last[v] > home[v]), key=lambda v: home[v]):
-        while part < home[v]:
-            free.extend(over[part])
-            part += 1
-        if not free:
-            free.append(count)
-            count += 1
-        slots[v] = (home[v], free.pop())
-        over[last[v]].append(slots[v][1])
-    return slots, count

@@ -28,6 +28,11 @@ class Machine:
             return 512
         return 256 if "+avx2" in on else 128
 
+    @property
+    def registers(self) -> int:
+        """How many vector registers there are."""
+        return 16 if self.triple.startswith("x86_64") and self.vector_bits < 512 else 32
+
     def lanes(self, dtype: str) -> int:
         """How many states of a dtype fit side by side into one register."""
         return self.vector_bits // (64 if dtype == "float64" else 32)

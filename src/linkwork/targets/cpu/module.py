@@ -18,6 +18,7 @@ from __future__ import annotations
 from linkwork.ir.program import Array, Program
 from linkwork.targets.cpu.body import Body
 from linkwork.targets.cpu.direct import NDARRAY_DATA, direct_text
+from linkwork.targets.cpu.machine import Machine
 from linkwork.targets.cpu.rows import copy_text, row_declarations, tile_items, unpack_text
 from linkwork.targets.cpu.types import Types
 
@@ -97,14 +98,14 @@ ret ptr %result
 """
 
 
-def module_texts(program: Program, lanes: int, triple: str, *, single: bool = True) -> list[str]:
+def module_texts(program: Program, lanes: int, machine: Machine, *, single: bool = True) -> list[str]:
     """The LLVM texts of a program's kernel: a body for one state and, for lanes > 1, one for `lanes` states at once.
 
     Each text is a module of its own, small enough for a compiler; together they make the kernel. Without `single`, one
     state takes all lanes too: half the code, for when it must be there soon.
     """
-    one = Body(program, 1, "lw.one") if single or lanes == 1 else None
-    many = Body(program, lanes, "lw.many") if lanes > 1 else None
+    one = Body(program, 1, "lw.one", machine.registers) if single or lanes == 1 else None
+    many = Body(program, lanes, "lw.many", machine.registers) if lanes > 1 else None
     wide, scalar = Types(program.dtype, lanes), Types(program.dtype, 1)
     frame, texts = [], []
     if one:
@@ -117,7 +118,7 @@ def module_texts(program: Program, lanes: int, triple: str, *, single: bool = Tr
         frame.append(copy_text(f"gather{k}", array, scalar, into_strided=False))
     for k, array in enumerate(program.outputs):
         frame.append(copy_text(f"scatter{k}", array, scalar, into_strided=True))
-    texts.append("\n".join([*frame, _Run(program, one, many).text(), _entry_text(triple), direct_text(program)]))
+    texts.append("\n".join([*frame, _Run(program, one, many).text(), _entry_text(machine.triple), direct_text(program)]))
     # spills of wide registers cross cache lines unless the stack is aligned for them
     width = max(128, 8 * wide.bytes)
     attributes = (
@@ -185,7 +186,7 @@ ret void
             if self.many and k in self.outputs:
                 places.append((f"%tile{k}", tile_items(array, self.lanes) * self.item))
             places.append((f"%rows{k}", max(array.size, 1) * self.lanes * self.item))
-        scratch = max(body.scratch * body.types.lanes for body in (self.one, self.many) if body)
+        scratch = max(body.waiting.size * body.types.lanes for body in (self.one, self.many) if body)
         places.append(("%scratch", max(scratch, 1) * self.item))
         return places
 
@@ -305,7 +306,7 @@ t{k}.from:
 {self._copies(k, "%ti", str(self.lanes), "t", last="%last")}t{k}.next:
 """
         rows = ", ".join(f"ptr %t{k}.base, i64 %t{k}.step" for k in self.inputs)
-        tiles = ", ".join(f"ptr %tile{k}" for k in self.outputs)
+        tiles = ", ".join(f"ptr %tile{k}, ptr %t{k}.base" for k in self.outputs)
         text += f"call void @lw.many({rows}, {tiles}, ptr %scratch)\n"
         for k in self.outputs:
             text += f"""call void @unpack(ptr %tile{k}, ptr %t{k}.base, i64 %t{k}.step, i64 {self.arrays[k].size})
