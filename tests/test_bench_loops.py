@@ -52,8 +52,7 @@ def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 def test_without_pinocchio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for module in (loops, peers):
-        monkeypatch.setattr(module, "pinocchio", lambda: None)
+    monkeypatch.setattr(peers, "pinocchio", lambda: None)
     figure = loops.locality(TINY, "")
     assert figure.rows and figure.rows[0][-3:] == (None, None, None)
 

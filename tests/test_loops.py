@@ -666,7 +666,7 @@ def test_actuators_on_several_stages() -> None:
     alone = [j.name for j in m.joints if j.name in ("to base", "to hand", "to flag")]
     driven = [*alone, "to rocker", "to top"]  # two for the two freedoms of all stages
     tau = np.random.default_rng(0).normal(size=m.nv)
-    x = floats(lw.actuator_force, m, q, tau, actuators=tuple(c for n in driven for c in np.arange(99)[m.joint(n).v_slice]))
+    x = lw.actuator_force(m, q, tau, actuators=driven)
     spread = np.zeros(m.nv_spanning)
     spread[np.concatenate([np.arange(m.nv_spanning)[m.joint(n).v_slice] for n in driven])] = x
     assert close(floats(lw.independent_force, m, q, spread), tau, 1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from linkwork import formats
 from linkwork.constrained import constrained_dynamics
@@ -36,16 +36,16 @@ def load(
     return model if loops == "embed" else choose_loops(model, loops)
 
 
-def choose_loops(model: Model, loops: str = "auto") -> Model:
+def choose_loops(model: Model, loops: str = "auto", *, among: Iterable[str] | None = None) -> Model:
     """The same mechanism with its loops embedded ("embed"), upheld by forces ("constrain"), or each as is cheaper ("auto").
 
     For "auto" the operations of forward dynamics are counted: beginning with all loops embedded, those of each cluster
     together, and then each alone, change sides if that makes the program shorter. Embedding is best for local loops, forces
-    for those that reach far.
+    for those that reach far. `among` names the loops and couplings that are meant, where not all are.
     """
     if loops not in CHOICES:
         raise ModelError(f"loops must be one of {', '.join(CHOICES)}, not {loops!r}")
-    names = [c.name for c in (*model.constraints, *model.held)]
+    names = [c.name for c in (*model.constraints, *model.held)] if among is None else list(among)
     if loops == "constrain":
         return model.with_loops(constrain=names)
     best = model.with_loops(embed=names)
@@ -53,9 +53,9 @@ def choose_loops(model: Model, loops: str = "auto") -> Model:
         return best
     least = operations(best)
     clusters = sorted((c for c in best.clusters if c.constraints), key=lambda cluster: -len(cluster.bodies))
-    single = [{c.name} for cluster in clusters for c in cluster.constraints]
-    together = [{c.name for c in cluster.constraints} for cluster in clusters if len(cluster.constraints) > 1]
-    for group in (*together, *single):
+    meant = [[c.name for c in cluster.constraints if c.name in names] for cluster in clusters]
+    together, alone = [set(group) for group in meant if len(group) > 1], [{name} for group in meant for name in group]
+    for group in (*together, *alone):
         is_held = group <= {c.name for c in best.held}
         other = best.with_loops(embed=group) if is_held else best.with_loops(constrain=group)
         count = operations(other)
