@@ -1,8 +1,13 @@
-"""Four real robots to measure with: placements, masses and axes read from their URDFs, in `robots.json`."""
+"""Robots to measure with: placements, masses and axes read from their URDFs, in `robots.json`; and chains and trees.
+
+`talos_hands.json` is Talos with an Allegro hand for each gripper: many bodies, many fingertips to constrain.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +18,8 @@ import linkwork as lw
 from linkwork.spatial import Pose
 
 ROBOTS: dict[str, Any] = json.loads((Path(__file__).parent / "robots.json").read_text())
+Body = dict[str, Any]
+"""Parent (-1: the world), axis (None: free), R and p of its place on the parent, mass, com, inertia about the com."""
 
 # What is measured: the name in tables, the function, and its options. The mass matrix is the upper triangle without the
 # zeros that a tree has, which is what peers compute too.
@@ -25,13 +32,45 @@ ALGORITHMS: dict[str, tuple[lw.ModelFunction, dict[str, Any]]] = {
 
 
 @cache
+def bodies(robot: str) -> list[Body]:
+    """The bodies, depth first: of a robot in a file here, of "chain20" (so many bodies) or of "tree21"."""
+    if robot in ROBOTS:
+        return ROBOTS[robot]["bodies"]
+    if made := re.fullmatch(r"(chain|tree)(\d+)", robot):
+        links = ROBOTS["g1"]["bodies"][5:12]  # a humanoid's arm again and again
+        parents = PARENTS[made[1]](int(made[2]))
+        return [{**links[k % len(links)], "parent": parent} for k, parent in enumerate(parents)]
+    return json.loads((Path(__file__).parent / f"{robot}.json").read_text())[robot]["bodies"]
+
+
+def chain_parents(count: int) -> list[int]:
+    """One body after the other."""
+    return list(range(-1, count - 1))
+
+
+def tree_parents(count: int, parent: int = -1) -> list[int]:
+    """A balanced binary tree of 3, 9, 21, 45, 93, ... bodies: three in each branch (Constrained, Section VIII-B)."""
+    branch = [parent, *range(parent + 1, parent + 3)]
+    below, rest = divmod(count - 3, 2)
+    if count < 3 or rest or below in (1, 2):
+        raise ValueError("3, 9, 21, 45, 93, ... bodies make a tree")
+    if below:
+        branch += tree_parents(below, parent + 3)
+        branch += [parent + 3 if p == parent + 3 else p + below for p in branch[3:]]
+    return branch
+
+
+PARENTS: dict[str, Callable[[int], list[int]]] = {"chain": chain_parents, "tree": tree_parents}
+
+
+@cache
 def model(robot: str) -> lw.Model:
-    """The model of a robot of `robots.json`."""
-    return from_bodies(robot, ROBOTS[robot]["bodies"])
+    """The model of a robot, as `bodies` names it."""
+    return from_bodies(robot, bodies(robot))
 
 
-def from_bodies(name: str, bodies: list[dict[str, Any]]) -> lw.Model:
-    """A model of bodies as `robots.json` lists them."""
+def from_bodies(name: str, bodies: list[Body], frames: dict[str, tuple[int, Pose]] | None = None) -> lw.Model:
+    """A model of bodies as `robots.json` lists them, with frames on some of them."""
     builder = lw.ModelBuilder(name)
     for i, body in enumerate(bodies):
         builder.add_body(f"body{i}", mass=body["mass"], center=body["com"], inertia=np.array(body["inertia"]), check=False)
@@ -39,13 +78,9 @@ def from_bodies(name: str, bodies: list[dict[str, Any]]) -> lw.Model:
         parent = "world" if body["parent"] < 0 else f"body{body['parent']}"
         place = Pose(np.array(body["R"], dtype=float), np.array(body["p"], dtype=float))
         builder.add_joint(f"joint{i}", kind, parent=parent, child=f"body{i}", place=place)
+    for frame, (i, place) in (frames or {}).items():
+        builder.add_frame(frame, body=f"body{i}", place=place)
     return builder.build()
-
-
-def chain(bodies: int) -> lw.Model:
-    """A chain of so many bodies, made of a humanoid's arm again and again."""
-    links = ROBOTS["g1"]["bodies"][5:12]
-    return from_bodies(f"chain{bodies}", [{**links[k % len(links)], "parent": k - 1} for k in range(bodies)])
 
 
 def programs(robot: str) -> dict[str, lw.Program]:

@@ -24,7 +24,7 @@ def one(bodies: int) -> None:
     import linkwork as lw
     import robots
 
-    model = robots.chain(bodies)
+    model = robots.model(f"chain{bodies}")
     x = np.ones(bodies)
     start = time.perf_counter()
     lw.forward_dynamics(model, x, x, x)

@@ -404,15 +404,110 @@ def rotors(rng: Random, *, skew: bool = False, base: Joint | None = None) -> Mod
 
 
 def rotor_in_a_loop(rng: Random) -> Model:
-    """A four-bar whose crank carries rotors, one parallel to its hinges, one on the coupler."""
+    """A four-bar whose crank carries rotors that are parallel to its hinges, with another on the coupler."""
     builder = four_bar(rng)
     builder.name = "rotor in a loop"
-    for k, (on, axis) in enumerate((("world", (0, 0, 1)), ("crank", (0, 0, -1)), ("coupler", (1, 1, 0)), ("crank", (0, 0, 1)))):
+    up, down = (0, 0, 1), (0, 0, -1)
+    for k, (on, axis) in enumerate((("world", up), ("crank", down), ("coupler", (1, 1, 0)), ("crank", up), ("crank", down))):
         builder.add_body(f"rotor{k}", **solid_rotor(rng, axis))
         builder.add_joint(f"to rotor{k}", Revolute(axis), parent=on, child=f"rotor{k}", xyz=(0.1, 0.1, 0.05 * k))
-        driven = ("to crank", "to coupler", "to rocker", "to coupler")[k]
+        driven = ("to crank", "to coupler", "to rocker", "to coupler", "to crank")[k]
         builder.add_coupling(f"gear{k}", {f"to rotor{k}": 1.0, driven: 3.0 + k})
     return builder.build().with_independent("to crank")
+
+
+def uneven_rotors(rng: Random, *, rotors_lead: bool = False) -> Model:
+    """Rotors that are balanced and not round: driven in every way, on three parallel hinges, and in directions of their own."""
+    builder = ModelBuilder("uneven rotors")
+    axis = skew_axis(rng)
+    link(builder, rng, "base", "world", Free())
+    for on, name in (("base", "thigh"), ("thigh", "shank"), ("shank", "foot")):
+        more = {"independent": name == "foot" or not rotors_lead, "damping": 0.1}
+        link(builder, rng, name, on, Revolute(axis), *rng.normal(size=3) * 0.3, **more)
+    against = tuple(-x for x in axis)
+    driven = {  # carrier, axis, and how fast it turns for each hinge
+        "along": ("base", axis, {"thigh": 6.0}),
+        "against": ("base", against, {"thigh": 3.0, "shank": 3.0, "foot": 3.0}),
+        "upward": ("shank", axis, {"shank": 9.0}),
+        "slow": ("thigh", axis, {"shank": 0.5, "foot": 0.5}),
+        "unlike": ("thigh", axis, {"shank": 4.0, "foot": -3.0}),
+        "across": ("shank", skew_axis(rng), {"foot": 5.0}),
+    }
+    for name, (on, u, rates) in driven.items():
+        builder.add_body(name, **uneven_rotor(rng, u))
+        first = rotors_lead and name in ("along", "upward")
+        builder.add_joint(f"to {name}", Revolute(u), parent=on, child=name, xyz=rng.normal(size=3) * 0.2, independent=first)
+        builder.add_coupling(f"gear of {name}", {f"to {name}": 1.0, **{f"to {j}": -r for j, r in rates.items()}}, offset=0.1)
+    for name, y, place in (("flywheel", -1.0, Pose.translation((0.1, 0.2, 0.3))), ("wheel", 1.0, general_pose(rng))):
+        builder.add_body(name, **uneven_rotor(rng, (0.0, y, 0.0)))  # which nothing drives
+        builder.add_joint(f"to {name}", Revolute((0.0, y, 0.0)), parent="foot", child=name, place=place, armature=0.01)
+    return builder.build()
+
+
+def uneven_rotor(rng: Random, axis: Any) -> dict[str, Any]:
+    """`solid_rotor` that is thicker in some direction across its axis."""
+    solid = solid_rotor(rng, axis)
+    u = np.array(axis) / np.linalg.norm(axis)
+    a = np.cross(u, rng.normal(size=3))
+    a = a / np.linalg.norm(a)
+    b = np.cross(u, a)
+    return solid | {"inertia": solid["inertia"] + 0.002 * (np.outer(a, a) - np.outer(b, b))}
+
+
+def ladder(rng: Random) -> Model:
+    """A four-bar on a free base, and stages on two bodies each of the one below, with freedom and without; rotor and loads."""
+    builder = ModelBuilder("ladder")
+    link(builder, rng, "base", "world", Free())
+    link(builder, rng, "crank", "base", Revolute(), 0.1, 0.2, 0.0, armature=0.1)
+    link(builder, rng, "coupler", "crank", Revolute(), 0.3, 0.0, 0.0, damping=0.1)
+    link(builder, rng, "rocker", "base", Revolute(), 1.0, 0.2, 0.0)
+    places = {"xyz": (0.8, 0.0, 0.1), "successor_xyz": (0.6, 0.0, 0.1)}
+    builder.add_loop("pin", Revolute(), predecessor="coupler", successor="rocker", **places)
+    link(builder, rng, "left", "crank", Revolute(), 0.2, 0.3, 0.1, armature=0.2, damping=0.3, stiffness=2.0, rest=0.1)
+    link(builder, rng, "rung", "left", Revolute(), 0.5, 0.1, 0.1, armature=0.1, stiffness=1.0)
+    link(builder, rng, "right", "rocker", Revolute(), 0.3, 0.2, 0.2, armature=0.3, damping=0.2)
+    places = {"xyz": (0.7, 0.0, 0.1), "successor_xyz": (0.6, 0.1, 0.1)}
+    builder.add_loop("first", Revolute(), predecessor="rung", successor="right", **places)
+    builder.add_body("rotor", **solid_rotor(rng, (0, 0, 1)))
+    builder.add_joint("to rotor", Revolute(), parent="left", child="rotor", xyz=(0.1, 0.2, 0.3), armature=0.01)
+    builder.add_coupling("gear", {"to rotor": 1.0, "to rung": 4.0}, offset=0.2)
+    link(builder, rng, "top", "left", Revolute(), 0.1, 0.5, 0.0, armature=0.1)
+    link(builder, rng, "pillar", "right", Revolute(), 0.2, 0.4, 0.0, stiffness=1.0, damping=0.3)
+    places = {"xyz": (0.9, 0.0, 0.1), "successor_xyz": (1.0, 0.1, 0.0)}
+    builder.add_loop("second", Revolute(), predecessor="top", successor="pillar", **places)
+    link(builder, rng, "hand", "rung", Spherical(), 0.1, 0.2, 0.1)
+    link(builder, rng, "flag", "pillar", Revolute((1.0, 0.5, 0.2)), 0.3, 0.2, 0.1, armature=0.1)
+    return builder.build().with_independent("to right")  # so that the bodies below turn the rotor
+
+
+def geared_across(rng: Random) -> Model:
+    """Gears between joints on different bodies of a four-bar, and a function of three: clusters of several output bodies."""
+    builder = four_bar(rng)
+    builder.name = "geared across"
+    link(builder, rng, "first", "crank", Revolute((1.0, 0.0, 0.0)), 0.1, 0.2, 0.1, armature=0.1)
+    link(builder, rng, "second", "rocker", Revolute((0.0, 1.0, 0.5)), 0.1, 0.2, 0.1, damping=0.2)
+    builder.add_coupling("gear", {"to first": 1.0, "to second": 3.0}, offset=0.1)
+    for k, on in enumerate(("coupler", "rocker", "crank")):
+        link(builder, rng, f"finger{k}", on, (Prismatic(), Revolute((0.0, 1.0, 0.0)), Revolute())[k], 0.1, 0.3, 0.2)
+
+    def tie(x: Any) -> Any:
+        return x[0] - 0.3 * lw.sin(x[1]) * lw.cos(x[2])
+
+    builder.add_closure("tie", tie, joints=[f"to finger{k}" for k in range(3)])
+    return builder.build()
+
+
+def spatial_stages(rng: Random) -> Model:
+    """Rings in space that stand on one another, each on two bodies of the one below."""
+    kinds = ["skew revolute", "universal", "skew revolute", "spherical", "universal", "skew revolute", "spherical", "prismatic"]
+    kinds += ["spherical", "universal", "skew revolute", "skew revolute"]
+    t = make(rng, [-1, 0, -1, 2, 1, 4, 3, 6, 5, 7, 9, 8], kinds, fixed=False)
+    q = moderate(t, rng)
+    loops = [
+        closed_by(t, kind, i, j, q, rng, f"stage{n}")
+        for n, (kind, i, j) in enumerate(((Spherical(), 1, 3), (Spherical(), 5, 7), (Revolute(skew_axis(rng)), 8, 10)))
+    ]
+    return with_constraints(t, *loops, name="spatial stages")
 
 
 CATALOGUE: dict[str, Callable[[], Model]] = {
@@ -438,6 +533,11 @@ CATALOGUE: dict[str, Callable[[], Model]] = {
     "rotors": lambda: rotors(np.random.default_rng(13)),
     "rotors askew": lambda: rotors(np.random.default_rng(14), skew=True, base=Revolute((1.0, 1.0, 0.0))),
     "rotor in a loop": lambda: rotor_in_a_loop(np.random.default_rng(15)),
+    "uneven rotors": lambda: uneven_rotors(np.random.default_rng(18)),
+    "scissor lift": lambda: lw.robots.scissor_lift(3),
+    "ladder": lambda: ladder(np.random.default_rng(18)),
+    "geared across": lambda: geared_across(np.random.default_rng(19)),
+    "spatial stages": lambda: spatial_stages(np.random.default_rng(20)),
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import linkwork as lw
 from linkwork.model import Model
-from linkwork.model.embedding import all_equations, cluster_motion, error
+from linkwork.model.embedding import cluster_motion, error, tree_equations
 
 
 def on_numbers(function: Any, model: Model, *args: Any, **options: Any) -> np.ndarray:
@@ -38,12 +38,10 @@ def loop_equations(model: Model, q: np.ndarray, v_spanning: np.ndarray) -> tuple
     phi, K, k = [np.zeros(0)], [np.zeros((0, model.nv_spanning))], [np.zeros(0)]
     for cluster in model.clusters:
         if cluster.constraints:
-            motion, columns = cluster_motion(model, cluster.bodies, q), _columns(model, cluster)
-            own, bias = all_equations(motion, cluster.constraints, v_spanning[columns])
-            wide = np.zeros((len(own), model.nv_spanning))
-            wide[:, columns] = own.astype(float)
-            K.append(wide)
+            own, bias = tree_equations(model, cluster, q, v_spanning)
+            K.append(own.astype(float))
             k.append(bias.astype(float))
+            motion = cluster_motion(model, cluster.family, q)
             phi += [error(motion, constraint).astype(float) for constraint in cluster.constraints]
     return np.concatenate(phi), np.concatenate(K), np.concatenate(k)
 

@@ -58,6 +58,7 @@ EVERY |= {
     "four_bar_chain": lambda: robots.four_bar_chain(3, branches=2),
     "transmission_loop": lambda: robots.transmission_loop(4, 2, ratio=2.0),
     "connecting_rod_loop": lambda: robots.connecting_rod_loop(3),
+    "scissor_lift": lambda: robots.scissor_lift(4),
     "connecting_rod_loop, near": lambda: robots.connecting_rod_loop(3, 1),
     "mit_humanoid_leg in blocks": lambda: robots.mit_humanoid_leg(approximate="block"),
 }

@@ -167,6 +167,14 @@ def test_products_of_several_sums_are_fused_into_all() -> None:
     assert ops(program) == {"fma": 2, "neg": 1}
 
 
+def test_one_value_with_several_constants_is_one_term() -> None:
+    program = drop_dead(order_sums(trace(lambda x: 3.0 * x[0] + x[1] - x[0] * 5.0 + 0.5 * x[0], {"x": 2})))
+    assert [op for op, _, _ in program.code if op not in ("input", "const")] == ["fma"]
+    assert interpret(program, np.array([2.0, 10.0])) == [7.0]
+    large = order_sums(trace(lambda x: 1e308 * x[0] + 1e308 * x[0] + x[1], {"x": 2}))  # their sum is no number
+    assert interpret(large, np.array([0.5, 0.0])) == [1e308]
+
+
 def test_products_that_are_needed_anyway_are_not_fused() -> None:
     program = drop_dead(order_sums(trace(lambda x: (x[0] * x[1], x[0] * x[1] + x[2]), {"x": 3})))
     assert ops(program) == {"mul": 1, "add": 1}

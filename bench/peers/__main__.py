@@ -1,4 +1,7 @@
-"""A table of the peers' times: `python bench/peers [--no-best] [--turns N] [--robots ...] [--variants] [--check]`."""
+"""A table of the peers' times: `python bench/peers [--no-best] [--turns N] [--robots ...] [--variants] [--check]`.
+
+With `--constrained`, Pinocchio's constrained dynamics and Delassus matrices on the sets of `constraint_sets.py` (`--sets ...`).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from peers import models, python_times
+from constraint_sets import SETS
+from peers import constrained, models, python_times
 from peers.servers import Server, peer_servers
+from robots import ROBOTS
 from speed import row
 
 
@@ -33,7 +38,7 @@ def table(robots: list[str], turns: int, best: bool, variants: bool) -> str:
                 cells.append("" if ns is None else f"{ns:.0f}")
             lines.append(row([robot, algorithm, *cells]))
         for server in servers.values():
-            details += [f"{robot}: {server.name}: {name}: {min(t)[0]:.0f}" for name, t in sorted(server.times.items())]
+            details += [f"{server.name}: {name}: {min(t)[0]:.0f}" for name, t in sorted(server.times.items())]
             server.close()
         details += [f"{robot}: {name}: {v}: {ns:.0f}" for name, times in python.items() for v, ns in sorted(times.items())]
     return "\n".join([*lines, "", *details] if variants else lines)
@@ -61,11 +66,15 @@ if __name__ == "__main__":
         "--best", action=argparse.BooleanOptionalAction, default=True, help="Pinocchio inlined for this processor"
     )
     parser.add_argument("--turns", type=int, default=30)
-    parser.add_argument("--robots", nargs="*", default=list(models.ROBOTS), choices=list(models.ROBOTS))
+    parser.add_argument("--robots", nargs="*", default=list(ROBOTS), choices=list(ROBOTS))
     parser.add_argument("--variants", action="store_true", help="list the times of all variants too")
     parser.add_argument("--check", action="store_true", help="compare results with this project's instead")
+    parser.add_argument("--constrained", action="store_true", help="constrained dynamics instead")
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS), help="of constraints")
     wanted = parser.parse_args()
-    if wanted.check:
+    if wanted.constrained:
+        print(constrained.check(wanted.sets) if wanted.check else constrained.table(wanted.sets, wanted.turns))
+    elif wanted.check:
         print(check(wanted.robots, wanted.best))
     else:
         print(table(wanted.robots, wanted.turns, wanted.best, wanted.variants))

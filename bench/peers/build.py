@@ -108,14 +108,14 @@ def host() -> str:
         return ""
 
 
-def pinocchio(best: bool = False) -> Path | None:
-    """The program that times Pinocchio: linked to the shipped library, or with all code inlined for this processor.
+def pinocchio(best: bool = False, source: str = "pinocchio_times") -> Path | None:
+    """A program that times Pinocchio: linked to the shipped library, or with all code inlined for this processor.
 
     The shipped library is built for any x86-64, with Eigen's alignment of 16 bytes: `-march=native` would lay out the
     caller's structures for wider vectors, which ends in a crash, so it is not given there. The other build (`best`) shares
     nothing with that library. Clang's code for it is up to twice as fast as GCC's, so Clang is taken where there is one.
-    It knows only revolute joints about x, y, z and free bases: that compiles in half a minute; with all of Pinocchio's
-    joints it takes two minutes and 2 GB (4 GB with GCC), and Clang's code is equally fast.
+    It knows only revolute joints about x, y, z and free bases: that compiles in half a minute to a minute; with all of
+    Pinocchio's joints it takes two minutes and 2 GB (4 GB with GCC), and Clang's code is equally fast.
     """
     names = ("clang++", "c++", "g++") if best else ("c++", "g++", "clang++")
     cxx, number, root = compiler("CXX", names), version("pin"), prefix()
@@ -129,7 +129,8 @@ def pinocchio(best: bool = False) -> Path | None:
     else:
         command.append("-DPINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION")
         link.insert(1, "-lpinocchio_default")
-    return compiled(HERE / "pinocchio_times.cpp", command, link, [number, host() if best else ""])
+    facts = [number, host() if best else "", (HERE / "pinocchio_shared.hpp").read_text()]
+    return compiled(HERE / f"{source}.cpp", command, link, facts)
 
 
 def mujoco() -> Path | None:
@@ -150,6 +151,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--best", action="store_true", help="also Pinocchio with all code inlined for this processor")
     wanted = parser.parse_args()
-    for binary in (pinocchio(), pinocchio(best=True) if wanted.best else None, mujoco()):
+    made = [pinocchio(), mujoco()]
+    if wanted.best:
+        made += [pinocchio(best=True), pinocchio(best=True, source="pinocchio_constrained")]
+    for binary in made:
         if binary is not None:
             print(binary)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from robots import ROBOTS
+from robots import bodies
 
 GRAVITY = 9.81
 COUNT = 256
@@ -26,18 +26,23 @@ State = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 def floating(robot: str) -> bool:
     """Whether the robot stands on a free base, which then is its first body."""
-    free = [body["axis"] is None for body in ROBOTS[robot]["bodies"]]
+    free = [body["axis"] is None for body in bodies(robot)]
     assert not any(free[1:])
     return free[0]
+
+
+def nv(robot: str) -> int:
+    """Degrees of freedom."""
+    return len(bodies(robot)) + 5 * floating(robot)
 
 
 def states(robot: str, count: int = COUNT, seed: int = 1) -> list[State]:
     """Random states in this project's conventions, the quaternion of unit length."""
     rng = np.random.default_rng(seed)
-    nq, nv = ROBOTS[robot]["nq"], ROBOTS[robot]["nv"]
+    n = nv(robot)
     out = []
     for _ in range(count):
-        q, v, a, tau = rng.normal(size=nq), rng.normal(size=nv), rng.normal(size=nv), rng.normal(size=nv)
+        q, v, a, tau = rng.normal(size=n + floating(robot)), rng.normal(size=n), rng.normal(size=n), rng.normal(size=n)
         if floating(robot):
             q[3:7] /= np.linalg.norm(q[3:7])
         out.append((q, v, a, tau))
@@ -53,7 +58,7 @@ def rotation(quaternion: np.ndarray) -> np.ndarray:
 
 def turn(robot: str, q: np.ndarray, peer: str) -> np.ndarray:
     """The orthogonal T with v of the peer = T v of ours; so too for tau, and M of ours = T' M T."""
-    T = np.eye(ROBOTS[robot]["nv"])
+    T = np.eye(nv(robot))
     if floating(robot):
         T[:6, :6] = 0
         T[:3, 3:6] = rotation(q[3:7]) if peer == "mujoco" else np.eye(3)
@@ -95,17 +100,16 @@ def from_peer(robot: str, state: State, peer: str, results: dict[str, np.ndarray
     return out
 
 
-def states_text(robot: str, peer: str, count: int = COUNT) -> str:
-    """The states as the C and C++ programs read them."""
-    rows = (np.concatenate(to_peer(robot, s, peer)) for s in states(robot, count))
-    return "\n".join([str(count), *(numbers(row) for row in rows), ""])
+def states_text(robot: str, peer: str, given: list[State]) -> str:
+    """States of ours as the C and C++ programs read them."""
+    rows = (np.concatenate(to_peer(robot, s, peer)) for s in given)
+    return "\n".join([str(len(given)), *(numbers(row) for row in rows), ""])
 
 
 def bodies_text(robot: str) -> str:
     """The bodies as the C++ program reads them."""
-    bodies = ROBOTS[robot]["bodies"]
-    lines = [str(len(bodies))]
-    for b in bodies:
+    lines = [str(len(bodies(robot)))]
+    for b in bodies(robot):
         axis = -1 if b["axis"] is None else "xyz".index(b["axis"])
         reals = np.concatenate([np.ravel(b[key]) for key in ("R", "p", "mass", "com", "inertia")])
         lines.append(f"{b['parent']} {axis} {numbers(reals)}")
@@ -119,13 +123,12 @@ def numbers(values: Any) -> str:
 
 def mjcf(robot: str) -> str:
     """The robot as MuJoCo's XML, with everything off but gravity and inertia."""
-    bodies = ROBOTS[robot]["bodies"]
     children: dict[int, list[int]] = {}
-    for i, b in enumerate(bodies):
+    for i, b in enumerate(bodies(robot)):
         children.setdefault(b["parent"], []).append(i)
 
     def body(i: int) -> str:
-        b = bodies[i]
+        b = bodies(robot)[i]
         I = np.array(b["inertia"], dtype=float)
         axis = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}.get(b["axis"])
         joint = f'<joint type="hinge" axis="{axis}" limited="false"/>' if axis else "<freejoint/>"
@@ -156,7 +159,7 @@ def pinocchio_model(robot: str) -> Any:
     kinds = {None: pin.JointModelFreeFlyer, "x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ}
     model = pin.Model()
     model.gravity = pin.Motion(np.array([0, 0, -GRAVITY]), np.zeros(3))
-    for i, b in enumerate(ROBOTS[robot]["bodies"]):
+    for i, b in enumerate(bodies(robot)):
         place = pin.SE3(np.array(b["R"], dtype=float), np.array(b["p"], dtype=float))
         joint = model.addJoint(b["parent"] + 1, kinds[b["axis"]](), place, f"joint{i}")
         inertia = pin.Inertia(float(b["mass"]), np.array(b["com"], dtype=float), np.array(b["inertia"], dtype=float))

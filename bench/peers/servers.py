@@ -20,6 +20,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 from types import TracebackType
+from typing import Self
 
 import numpy as np
 
@@ -28,56 +29,12 @@ from peers import build, models
 WALKS = 5
 
 
-class Server:
-    """One peer on one robot: one program or several builds of it, of which the faster counts for each algorithm.
+class Times:
+    """ns per state by algorithm over all turns so far: each is timed in all the ways in which the peer offers it."""
 
-    `best` and `median` hold ns per state by algorithm over all turns so far, `which` the variant that was best:
-    each algorithm is timed in all the ways in which the peer offers it.
-    """
-
-    def __init__(self, name: str, robot: str, peer: str, programs: dict[str, Path]) -> None:
-        self.name, self.robot, self.peer = name, robot, peer
+    def __init__(self) -> None:
         self.times: dict[str, list[tuple[float, float]]] = {}
         """By algorithm, variant and build, the best and the median of each turn."""
-        self._programs = {}
-        with tempfile.TemporaryDirectory() as folder:
-            model, states = Path(folder) / "model.xml", Path(folder) / "states.txt"
-            model.write_text(models.mjcf(robot) if peer == "mujoco" else models.bodies_text(robot))
-            states.write_text(models.states_text(robot, peer))
-            for made, binary in programs.items():
-                self._programs[made] = subprocess.Popen(
-                    [str(binary), str(model), str(states)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
-                )
-            self.checked = {made: self._ask(made, "check") for made in self._programs}  # all files are read now
-
-    def _ask(self, made: str, line: str) -> dict[str, list[float]]:
-        process = self._programs[made]
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-        answer = process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"{self.name} ({made}) on {self.robot} ended: exit status {process.wait()}")
-        return json.loads(answer)
-
-    def results(self) -> dict[str, np.ndarray]:
-        """All variants' results on the first of `models.states`, in our conventions."""
-        state = models.states(self.robot, 1)[0]
-        out = {}
-        for made, lists in self.checked.items():
-            arrays = models.from_peer(self.robot, state, self.peer, {k: np.array(x) for k, x in lists.items()})
-            out.update({f"{name}/{made}": x for name, x in arrays.items()})
-        return out
-
-    def turn(self, walks: int = WALKS) -> dict[str, float]:
-        """The best ns per state of each algorithm in so many walks over all states, after one to warm up."""
-        turn: dict[str, float] = {}
-        for made in self._programs:
-            for name, (best, middle) in self._ask(made, f"go {walks}").items():
-                self.times.setdefault(f"{name}/{made}", []).append((best, middle))
-                algorithm = name.split("/")[0]
-                turn[algorithm] = min(turn.get(algorithm, best), best)
-        return turn
 
     @property
     def which(self) -> dict[str, str]:
@@ -85,6 +42,15 @@ class Server:
         out: dict[str, str] = {}
         for name in sorted(self.times, key=lambda name: min(self.times[name])):
             out.setdefault(name.split("/")[0], name)
+        return out
+
+    @property
+    def variants(self) -> dict[str, float]:
+        """By algorithm and variant, the best ns of all builds."""
+        out: dict[str, float] = {}
+        for name, times in self.times.items():
+            variant = name.rpartition("/")[0]
+            out[variant] = min(out.get(variant, np.inf), min(times)[0])
         return out
 
     @property
@@ -96,15 +62,82 @@ class Server:
         """Of the fastest variant, the median of the turns' medians."""
         return {algorithm: median(m for _, m in self.times[name]) for algorithm, name in self.which.items()}
 
+
+class Programs(Times):
+    """One peer as running programs: several builds of one, of which the fastest counts for each algorithm.
+
+    `files` are the texts that they read at the start, in the order of their arguments.
+    """
+
+    def __init__(self, name: str, programs: dict[str, Path], files: dict[str, str]) -> None:
+        super().__init__()
+        self.name = name
+        self._programs = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for file, text in files.items():
+                (Path(folder) / file).write_text(text)
+            for made, binary in programs.items():
+                self._programs[made] = subprocess.Popen(
+                    [str(binary), *files], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
+                )
+            for made in self._programs:
+                self.ask(made, "ready")  # all files are read now
+
+    def ask(self, made: str, line: str) -> dict[str, list[float]]:
+        """What the build answers to a line."""
+        process = self._programs[made]
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.name} ({made}) ended: exit status {process.wait()}")
+        return json.loads(answer)
+
+    def timed(self, line: str, after: str = "") -> dict[str, float]:
+        """The best ns per state by algorithm of one turn that a line asks for; `after` is put behind the algorithm's name."""
+        turn: dict[str, float] = {}
+        for made in self._programs:
+            for name, (best, middle) in self.ask(made, line).items():
+                algorithm, variant = name.split("/")
+                algorithm += after
+                self.times.setdefault(f"{algorithm}/{variant}/{made}", []).append((best, middle))
+                turn[algorithm] = min(turn.get(algorithm, best), best)
+        return turn
+
     def close(self) -> None:
         for process in self._programs.values():
             process.communicate()
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
         self.close()
+
+
+class Server(Programs):
+    """One peer on one robot of `robots.bodies`, without constraints."""
+
+    def __init__(self, name: str, robot: str, peer: str, programs: dict[str, Path]) -> None:
+        self.robot, self.peer = robot, peer
+        model = models.mjcf(robot) if peer == "mujoco" else models.bodies_text(robot)
+        states = models.states_text(robot, peer, models.states(robot))
+        super().__init__(f"{name} on {robot}", programs, {"model.xml": model, "states.txt": states})
+
+    def results(self) -> dict[str, np.ndarray]:
+        """All variants' results on the first of `models.states`, in our conventions."""
+        state = models.states(self.robot, 1)[0]
+        out = {}
+        for made in self._programs:
+            lists = self.ask(made, "check")
+            arrays = models.from_peer(self.robot, state, self.peer, {k: np.array(x) for k, x in lists.items()})
+            out.update({f"{name}/{made}": x for name, x in arrays.items()})
+        return out
+
+    def turn(self, walks: int = WALKS) -> dict[str, float]:
+        """The best ns per state of each algorithm in so many walks over all states, after one to warm up."""
+        return self.timed(f"go {walks}")
 
 
 def peer_servers(robot: str, best: bool = True) -> dict[str, Server]:

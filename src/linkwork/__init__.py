@@ -25,7 +25,6 @@ from linkwork.errors import (
     TargetError,
     TraceError,
 )
-from linkwork.formats import load
 from linkwork.functions import (
     actuator_force,
     bias_force,
@@ -44,6 +43,7 @@ from linkwork.functions import (
     independent_force,
     integrate,
     inverse_dynamics,
+    joint_forces,
     kinetic_energy,
     loop_forces,
     mass_matrix,
@@ -52,6 +52,7 @@ from linkwork.functions import (
     momentum,
     potential_energy,
     spanning_acceleration,
+    spanning_hybrid_dynamics,
     spanning_velocity,
 )
 from linkwork.ir.functions import (
@@ -75,6 +76,7 @@ from linkwork.ir.functions import (
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
+from linkwork.loading import choose_loops, load
 from linkwork.model import Model, ModelBuilder, Node, Nodes
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
@@ -118,6 +120,7 @@ __all__ = [
     "bias_force",
     "center_of_mass",
     "centroidal_map",
+    "choose_loops",
     "close_loops",
     "compare_approximations",
     "compile",
@@ -148,6 +151,7 @@ __all__ = [
     "inverse_dynamics",
     "jacobian",
     "jacobian_of",
+    "joint_forces",
     "joints",
     "jvp",
     "jvp_of",
@@ -170,6 +174,7 @@ __all__ = [
     "sin",
     "sincos",
     "spanning_acceleration",
+    "spanning_hybrid_dynamics",
     "spanning_velocity",
     "spatial",
     "sqrt",

@@ -16,9 +16,9 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.functions import close_loops, independent_force, inverse_dynamics, spanning_acceleration, spanning_velocity
 from linkwork.model import GROUND, Model
-from linkwork.model.embedding import all_equations, cluster_motion
-from linkwork.model.loops import Closure, Constraint, Coupling, End, Loop
-from linkwork.model.rotors import is_rotor
+from linkwork.model.embedding import tree_equations
+from linkwork.model.loops import Closure, Constraint, Coupling, Loop
+from linkwork.model.rotors import axis_of, is_rotor, unevenness
 
 EXACT, IGNORED, DIAGONAL, BLOCK = "exact", "ignored", "diagonal", "block"
 APPROXIMATIONS = {
@@ -139,15 +139,15 @@ def find_rotors(model: Model) -> tuple[int, ...]:
             busy |= {constraint.predecessor.body, constraint.successor.body}
     tied = {k for constraint in model.constraints if not isinstance(constraint, Loop) for k in _tied(constraint)}
     found: list[int] = []
+    independent = _independent(model)
     for cluster in model.clusters:
         free = [k for k in cluster.bodies if k in tied - busy and model.joints[k].nv == 1]
         if free:
-            motion = cluster_motion(model, cluster.bodies, model.neutral())
-            K = all_equations(motion, cluster.constraints)[0].astype(float)[list(cluster.rows)]
-            own = {k: motion.columns[k].start for k in free}
+            K = tree_equations(model, cluster, model.neutral())[0].astype(float)[list(cluster.rows)]
+            own = {k: model.joints[k].v_start for k in free}
             chosen = [k for k in free if _is_round(model, k) or _is_fast(K, own[k])]
             if np.count_nonzero(np.any(K[:, [own[k] for k in chosen]], axis=1)) != len(chosen):  # more than their ties
-                chosen = [k for k in chosen if own[k] not in cluster.independent]
+                chosen = [k for k in chosen if own[k] not in independent]
             found += chosen
     return tuple(found)
 
@@ -255,8 +255,8 @@ def _spin(model: Model, k: int) -> float:
 
 
 def _is_round(model: Model, k: int) -> bool:
-    joint = model.joints[k]
-    return is_rotor(replace(joint, parent=0), model.bodies[k].inertia)
+    joint, inertia = model.joints[k], model.bodies[k].inertia
+    return is_rotor(replace(joint, parent=0), inertia) and not np.any(unevenness(axis_of(joint), inertia.A))
 
 
 def _is_fast(K: np.ndarray, own: int) -> bool:
@@ -275,8 +275,8 @@ def _tied(constraint: Constraint) -> tuple[int, ...]:
 def _moved(constraint: Constraint, index: Mapping[int, int]) -> Constraint:
     """The same constraint where bodies have other numbers."""
     if isinstance(constraint, Loop):
-        ends = (End(index[end.body], end.place) for end in (constraint.predecessor, constraint.successor))
-        return Loop(constraint.name, constraint.kind, *ends)
+        P, S = (replace(end, body=index[end.body]) for end in (constraint.predecessor, constraint.successor))
+        return replace(constraint, predecessor=P, successor=S)
     if isinstance(constraint, Closure):
         return replace(constraint, joints=tuple(index[k] for k in constraint.joints))
     assert isinstance(constraint, Coupling)

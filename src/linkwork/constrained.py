@@ -21,7 +21,7 @@ from linkwork.algorithms.pv import pv
 from linkwork.algorithms.pv_early import pv_early
 from linkwork.constraints import Constraint, held_loops, total
 from linkwork.errors import ModelError
-from linkwork.model import Frame, Model, Nodes
+from linkwork.model import GROUND, Frame, Model, Nodes
 from linkwork.model.parts import way_down
 from linkwork.per_model import model_function
 
@@ -32,6 +32,26 @@ SOLVERS: dict[str, Callable[[Held, np.ndarray, np.ndarray, Settings], Result]] =
     "ltls": ltls,
     "ltl": ltl,
 }
+
+
+def shallow(model: Model) -> bool:
+    """Whether factorising the mass matrix may cost less than sweeps: by the entries that its factor has.
+
+    In a large cluster sweeps carry many velocities at once, so there it is always worth counting.
+    """
+    if any(len(cluster.independent) > 4 for cluster in model.clusters if cluster.constraints):
+        return True
+    above: dict[int, int] = {GROUND: 0}  # velocities that move each body
+    work = 0
+    for cluster in model.clusters:
+        before = above[model.joints[cluster.bodies[0]].parent]
+        after = before + len(cluster.independent)
+        above |= dict.fromkeys(cluster.bodies, after)
+        work += sum(n * (n + 5) // 2 for n in range(before, after))
+    return work <= 60 * model.nv
+
+
+METHODS = dict.fromkeys(SOLVERS, lambda _: False) | {"caba": lambda _: True, "ltl": shallow}  # what "auto" counts
 
 
 def _constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
@@ -77,7 +97,7 @@ def _settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> d
     targets="rows",
     warm_start="rows",
     options=_settings,
-    methods=dict.fromkeys(SOLVERS, lambda _: True),
+    methods=METHODS,
 )
 def constrained_dynamics(
     model: Model,
@@ -127,7 +147,7 @@ def _restitution(model: Model, restitution: Any, **others: Any) -> dict[str, Any
     return chosen | {"restitution": tuple(e.tolist())}
 
 
-@model_function(q="nq", v="nv", options=_restitution, methods=dict.fromkeys(SOLVERS, lambda _: True))
+@model_function(q="nq", v="nv", options=_restitution, methods=METHODS)
 def impact(
     model: Model,
     q: Any,

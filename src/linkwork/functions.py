@@ -6,20 +6,23 @@ All take NumPy arrays with any leading batch dimensions: q (..., nq), v, a and t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms import active_joints as active
 from linkwork.algorithms import closure, energy, kinematics
 from linkwork.algorithms import forward_dynamics as forward
 from linkwork.algorithms import hybrid_dynamics as hybrid
 from linkwork.algorithms import inverse_dynamics as inverse
+from linkwork.algorithms import joint_forces as transmitted
 from linkwork.algorithms import mass_matrix as composite
 from linkwork.algorithms import mass_matrix_inverse as inverted
-from linkwork.constrained import constrained_dynamics
+from linkwork.algorithms.held_closure import close_all
+from linkwork.constrained import constrained_dynamics, shallow
 from linkwork.errors import ModelError
-from linkwork.model import GROUND, Frame, Model, Nodes
+from linkwork.model import GROUND, Frame, Model, Nodes, PlacedJoint
 from linkwork.per_model import model_function
 from linkwork.spatial import is_zero
 
@@ -31,7 +34,7 @@ def integrate(model: Model, q: Any, v: Any) -> Any:
     """Where q goes by moving with constant v for one unit of time, (..., nq); loops stay closed."""
     spanning = closure.spanning_velocity(Nodes(model, q, v)) if model.constraints else v
     moved = np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints] or [np.zeros(0)])
-    return closure.close_loops(model, moved)[0] if model.constraints else moved
+    return close_all(model, moved, q)[0] if model.constraints or model.held else moved
 
 
 @model_function(q0="nq", q1="nq")
@@ -46,10 +49,12 @@ def difference(model: Model, q0: Any, q1: Any) -> Any:
 def close_loops(model: Model, q: Any) -> tuple[Any, Any]:
     """q with all loops closed by Newton's method, holding the independent coordinates, and what error is left.
 
+    Loops that are held by forces leave all coordinates independent: there q moves as little as it can.
+
     The first has shape (..., nq), the second (...): the largest violation of any loop's equations [m or rad], which tells
     whether this row could be closed.
     """
-    return closure.close_loops(model, q)
+    return close_all(model, q)
 
 
 @model_function(q="nq", v="nv")
@@ -64,7 +69,15 @@ def spanning_acceleration(model: Model, q: Any, v: Any, a: Any) -> Any:
     return closure.spanning_acceleration(Nodes(model, q, v), a)
 
 
-def _actuators(model: Model, actuators: Any) -> dict[str, Any]:
+def _weights(weights: Any, count: int, what: str) -> tuple[float, ...]:
+    """Positive numbers, one for each of what is weighed; all 1 where none are given."""
+    given = np.ones(count) if weights is None else np.asarray(weights, dtype=float)
+    if given.shape != (count,) or not np.all((given > 0) & np.isfinite(given)):
+        raise ModelError(f"weights must be {count} positive numbers, one for each {what}, not {weights!r}")
+    return tuple(given.tolist())
+
+
+def _actuators(model: Model, actuators: Any, weights: Any) -> dict[str, Any]:
     """The places of actuated velocities among those of the spanning tree, from names of joints."""
     found: list[int] = []
     for name in [actuators] if isinstance(actuators, str) else actuators:
@@ -72,27 +85,42 @@ def _actuators(model: Model, actuators: Any) -> dict[str, Any]:
         found += range(where.start, where.stop)
     if len(set(found)) < len(found):
         raise ModelError("actuators must be different joints")
-    return {"actuators": tuple(found)}
+    return {"actuators": tuple(found), "weights": _weights(weights, len(found), "actuated velocity")}
 
 
 @model_function(q="nq", tau="nv", options=_actuators)
-def actuator_force(model: Model, q: Any, tau: Any, *, actuators: Iterable[Any]) -> Any:
+def actuator_force(model: Model, q: Any, tau: Any, *, actuators: Iterable[Any], weights: Any = None) -> Any:
     """The forces of actuators in other joints than the independent ones that do what tau does, (..., actuators).
 
     `actuators` names the joints that are driven, dependent or not. Where a cluster has more of them than it needs, the
-    forces of least length are given; where it has fewer, no forces do it, and that is an error.
+    forces with the least sum of `weights` (1, if not given) times squares are given; where it has fewer, no forces do it, and
+    that is an error. `spanning_hybrid_dynamics` has other choices.
     """
-    return closure.actuator_force(Nodes(model, q), tau, tuple(actuators))
+    return active.actuator_force(Nodes(model, q), tau, tuple(actuators), np.array(weights))
 
 
-@model_function(q="nq", v="nv", a="nv")
-def loop_forces(model: Model, q: Any, v: Any, a: Any) -> Any:
+@model_function(q="nq", v="nv", a="nv", f_ext="bodies 6", tau_spanning="nv_spanning")
+def loop_forces(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, tau_spanning: Any = None) -> Any:
     """The forces of loops and couplings on their bodies in a motion, one for each equation that is kept, (..., equations).
 
     They come cluster by cluster in the order of `model.clusters`, there in the order of its `rows`; [N] for equations on
-    lengths, [N m] on directions and angles. All joints but the independent ones are taken as passive.
+    lengths, [N m] on directions and angles. Equations that follow from others are taken to carry nothing: forces that two
+    could share are not determined. All joints but the independent ones are taken as passive, or `tau_spanning` says which
+    forces in all joints of the tree make this motion. `f_ext` as in `inverse_dynamics`.
     """
-    return closure.loop_forces(Nodes(model, q, v), a)
+    return active.loop_forces(Nodes(model, q, v), a, f_ext, tau_spanning)
+
+
+@model_function(q="nq", v="nv", a="nv", f_ext="bodies 6", tau_spanning="nv_spanning")
+def joint_forces(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, tau_spanning: Any = None) -> Any:
+    """All that each joint of the tree transmits to its body in a motion, in the order of `model.bodies`, (..., bodies, 6).
+
+    Moment [N m] and force [N] at the origin and in the axes of the body's frame: what bearings carry and what drives, springs,
+    dampers, armature and couplings do in the joint together. Loop joints' forces act on the bodies besides; where loops share
+    loads, what the joints carry is no more determined than these are: see `loop_forces`, also for `tau_spanning`.
+    """
+    nodes = Nodes(model, q, v)
+    return transmitted.joint_forces(nodes, a, active.loop_forces(nodes, a, f_ext, tau_spanning), f_ext)
 
 
 @model_function(q="nq", tau_spanning="nv_spanning")
@@ -153,23 +181,6 @@ def frame_jacobian(model: Model, q: Any, *, frame: str, reference: str = "body")
 # dynamics
 
 
-def _shallow(model: Model) -> bool:
-    """Whether factorising the mass matrix may cost less than sweeps: by the entries that its factor has.
-
-    In a large cluster sweeps carry many velocities at once, so there it is always worth counting.
-    """
-    if any(len(cluster.independent) > 4 for cluster in model.clusters if cluster.constraints):
-        return True
-    above: dict[int, int] = {GROUND: 0}  # velocities that move each body
-    work = 0
-    for cluster in model.clusters:
-        before = above[model.joints[cluster.bodies[0]].parent]
-        after = before + len(cluster.independent)
-        above |= dict.fromkeys(cluster.bodies, after)
-        work += sum(n * (n + 5) // 2 for n in range(before, after))
-    return work <= 60 * model.nv
-
-
 @model_function(q="nq", v="nv", a="nv", f_ext="bodies 6")
 def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) -> Any:
     """The joint forces tau of an acceleration, (..., nv), by recursive Newton-Euler (SKO Alg. 3.1).
@@ -181,44 +192,48 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) ->
 
 
 @model_function(
-    q="nq", v="nv", tau="nv", f_ext="bodies 6", methods={"articulated_body": lambda _: True, "mass_matrix": _shallow}
+    q="nq", v="nv", tau="nv", f_ext="bodies 6", methods={"articulated_body": lambda _: True, "mass_matrix": shallow}
 )
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, *, method: str = "auto") -> Any:
     """The acceleration under joint forces tau, (..., nv), by articulated bodies (SKO Alg. 6.1) or by the mass matrix.
 
     `f_ext` as in `inverse_dynamics`. `method` "auto" counts the operations of both for this model and takes the cheaper.
-    Loops of the model that are not embedded are upheld by forces, as in `constrained_dynamics`, by constrainedABA.
+    Loops of the model that are not embedded are upheld by forces, as in `constrained_dynamics`.
     """
     if model.held:
-        return constrained_dynamics(model, q, v, tau, f_ext, constraints=())[0]
+        by = "caba" if method == "articulated_body" else "ltl"
+        return constrained_dynamics(model, q, v, tau, f_ext, constraints=(), method=by)[0]
     nodes = Nodes(model, q, v, f_ext)
     return forward.articulated_body(nodes, tau) if method == "articulated_body" else forward.by_mass_matrix(nodes, tau)
 
 
-def _prescribed(model: Model, prescribed: Any) -> dict[str, Any]:
-    """A True for each velocity that is prescribed, from a mask, or from names of joints or of entries of v."""
+def _mask(prescribed: Any, names: Sequence[str], what: str, joint: Callable[[str], PlacedJoint]) -> tuple[bool, ...]:
+    """A True for each velocity that is prescribed, from a mask, or from names of joints or of velocities."""
     if not isinstance(prescribed, Iterable):
-        raise ModelError(f"prescribed must be names of joints or of entries of v, or booleans, not {prescribed!r}")
+        raise ModelError(f"prescribed must be names of joints or of entries of {what}, or booleans, not {prescribed!r}")
     if not isinstance(prescribed, (str, np.ndarray)):
         prescribed = list(prescribed)
     if isinstance(prescribed, np.ndarray) or (prescribed and all(isinstance(x, (bool, np.bool_)) for x in prescribed)):
         mask = np.asarray(prescribed)
-        if mask.shape != (model.nv,) or mask.dtype != bool:
+        if mask.shape != (len(names),) or mask.dtype != bool:
             raise ModelError(
-                f"prescribed must be names, or a boolean array of shape ({model.nv},), not {mask.dtype} {mask.shape}"
+                f"prescribed must be names, or a boolean array of shape ({len(names)},), not {mask.dtype} {mask.shape}"
             )
-        return {"prescribed": tuple(mask.tolist())}
-    chosen = np.zeros(model.nv, dtype=bool)
+        return tuple(mask.tolist())
+    chosen = np.zeros(len(names), dtype=bool)
     for name in [prescribed] if isinstance(prescribed, str) else prescribed:
-        if name in model.v_names:
-            chosen[model.v_names.index(name)] = True
+        if name in names:
+            chosen[names.index(name)] = True
         else:
-            joint = model.joint(name)
-            places = [k for k, entry in enumerate(model.v_names) if entry in joint.v_names]
-            if len(places) < joint.nv:
+            places = [k for k, entry in enumerate(names) if entry in joint(name).v_names]
+            if len(places) < joint(name).nv:
                 raise ModelError(f"joint {name!r} is not independent: a loop decides how it moves; prescribe another")
             chosen[places] = True
-    return {"prescribed": tuple(chosen.tolist())}
+    return tuple(chosen.tolist())
+
+
+def _prescribed(model: Model, prescribed: Any) -> dict[str, Any]:
+    return {"prescribed": _mask(prescribed, model.v_names, "v", model.joint)}
 
 
 @model_function(q="nq", v="nv", a="nv", tau="nv", f_ext="bodies 6", options=_prescribed)
@@ -231,6 +246,44 @@ def hybrid_dynamics(
     from `a`; the forces of all others are taken from `tau`. What stands in `a` and `tau` elsewhere does not matter.
     """
     return hybrid.hybrid_dynamics(Nodes(model, q, v, f_ext), a, tau, np.array(prescribed, dtype=bool))
+
+
+def _active(model: Model, prescribed: Any, least: Any, weights: Any) -> dict[str, Any]:
+    names = [name for joint in model.joints for name in joint.v_names]
+    mask = _mask(prescribed, names, "the spanning velocity", model.joint)
+    equations = sum(len(cluster.rows) for cluster in model.clusters)
+    counts = {"torque": (sum(mask), "prescribed velocity"), "constraint_force": (equations, "equation of loops that is kept")}
+    if least not in counts:
+        raise ModelError(f"least must be one of {', '.join(counts)}, not {least!r}")
+    return {"prescribed": mask, "weights": _weights(weights, *counts[least])}
+
+
+@model_function(q="nq", v="nv", a_spanning="nv_spanning", tau_spanning="nv_spanning", f_ext="bodies 6", options=_active)
+def spanning_hybrid_dynamics(
+    model: Model,
+    q: Any,
+    v: Any,
+    a_spanning: Any,
+    tau_spanning: Any,
+    f_ext: Any = None,
+    *,
+    prescribed: Iterable[Any],
+    least: str = "torque",
+    weights: Any = None,
+) -> tuple[Any, Any]:
+    """Accelerations and forces of all joints of the tree, each (..., nv_spanning), with active and passive ones (Lie Sec. 3).
+
+    `prescribed` names the active joints, in loops or not (or is a boolean array (nv_spanning,)): their accelerations are
+    taken from `a_spanning`, and what forces they need is found. Those of all others are taken from `tau_spanning`, zero where
+    a joint is passive. With as many active joints as freedoms this is inverse dynamics; with fewer, the passive ones move as
+    they must; with none it is forward dynamics.
+
+    With more than freedoms, their accelerations must go together (where they do not, the nearest that do are taken), and
+    forces are not unique. `least` says what shall be as small as can be: the "torque" of active joints, or the
+    "constraint_force" of the loops; as a sum of squares times `weights`, one for each, 1 if not given.
+    """
+    mask = np.array(prescribed, dtype=bool)
+    return active.spanning_hybrid_dynamics(Nodes(model, q, v), a_spanning, tau_spanning, f_ext, mask, least, np.array(weights))
 
 
 @model_function(q="nq")
@@ -263,7 +316,7 @@ def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return rows, columns
 
 
-@model_function(q="nq", methods={"sweeps": lambda _: True, "factorisation": _shallow})
+@model_function(q="nq", methods={"sweeps": lambda _: True, "factorisation": shallow})
 def mass_matrix_inverse(model: Model, q: Any, *, method: str = "auto") -> Any:
     """The inverse of the mass matrix, (..., nv, nv), by sweeps (SKO Eq. 57) or by factorisation, whichever is cheaper."""
     nodes = Nodes(model, q)

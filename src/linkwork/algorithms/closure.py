@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.inverse_dynamics import inverse_dynamics
-from linkwork.errors import ModelError
 from linkwork.ir.functions import absolute, loop, maximum, minimum, where
 from linkwork.model.clusters import Cluster
-from linkwork.model.embedding import all_equations, cluster_motion, error, turned_over
+from linkwork.model.embedding import Motion, all_equations, cluster_motion, error, turned_over
 from linkwork.model.loops import Coupling
 from linkwork.model.model import Model
 from linkwork.model.nodes import Nodes
-from linkwork.spatial import Factor
 from linkwork.spatial.solve import solve
 
-STEPS = 30
+STEPS = 60
 LARGEST_STEP = 0.5  # [rad or m]
 CLOSED = 1e-13  # largest error that needs no further step
 
 
-def close_loops(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
-    """q with all loops closed, its independent coordinates as they were, and the largest error that is left."""
+def close_loops(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
+    """q with all loops closed, its independent coordinates as they were, and the largest error that is left.
+
+    Of joints like balls, which have no coordinates for their velocities, the way that they `came` is held: the independent
+    part of their difference from there to q.
+    """
+    came = q if came is None else came
     q = np.array(q, dtype=object)
     left: Any = 0.0
+    motions: dict[tuple[int, ...], Motion] = {}
     for cluster in model.clusters:
         if cluster.constraints:
             places = _places(cluster, [joint.q_slice for joint in model.joints])
-            q[places] = _closed(model, cluster, q[places])
-            motion = _motion(model, cluster, q[places])
+            below = motions[cluster.below.bodies] if cluster.below else None
+            q[places] = _closed(model, cluster, q[places], came[places], below)
+            motion = motions[cluster.bodies] = _motion(model, cluster, q[places], below)
             for constraint in cluster.constraints:
                 for e in error(motion, constraint):
                     left = where(absolute(e) < np.inf, maximum(absolute(e), left), np.inf)  # NaN is not closed
@@ -41,9 +44,11 @@ def close_loops(model: Model, q: np.ndarray) -> tuple[np.ndarray, Any]:
     return q, left
 
 
-def _closed(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
+def _closed(model: Model, cluster: Cluster, start: np.ndarray, came: np.ndarray, below: Motion | None) -> np.ndarray:
+    linear = all(isinstance(c, Coupling) for c in cluster.constraints)
+
     def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
-        motion = _motion(model, cluster, q)
+        motion = _motion(model, cluster, q, below)
         phi = np.concatenate([error(motion, c) for c in cluster.constraints])[list(cluster.rows)]
         K = all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
         dependent = cluster.dependent
@@ -55,13 +60,24 @@ def _closed(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
         move = move * minimum(LARGEST_STEP / maximum(worst, 1e-300), 1.0) if not linear else move
         out, place = [], 0
         for k in cluster.bodies:
-            joint = model.joints[k]
-            out.append(joint.kind.integrate(q[place : place + joint.nq], move[motion.columns[k]]))
-            place += joint.nq
+            kind, columns = model.joints[k].kind, motion.columns[k]
+            own = slice(place, place + kind.nq)
+            moved = kind.integrate(q[own], move[columns])
+            held = [c - columns.start for c in cluster.independent if columns.start <= c < columns.stop]
+            if 0 < len(held) < kind.nv:  # steps of the others may have moved these
+                way: Any = np.array(kind.difference(came[own], moved), dtype=object)
+                way[held] = kind.difference(came[own], start[own])[held]
+                moved = kind.integrate(came[own], way)
+            out.append(moved)
+            place = own.stop
         return np.concatenate(out), worst > CLOSED
 
-    linear = all(isinstance(c, Coupling) for c in cluster.constraints)
-    return step(q)[0] if linear else loop(step, q, limit=STEPS)
+    return step(start)[0] if linear else loop(step, start, limit=STEPS)
+
+
+def places_of(model: Model, cluster: Cluster) -> np.ndarray:
+    """Where the velocities of a cluster's joints are in those of the spanning tree, one body after the other."""
+    return _places(cluster, [joint.v_slice for joint in model.joints])
 
 
 def _places(cluster: Cluster, slices: Sequence[slice]) -> np.ndarray:
@@ -69,10 +85,10 @@ def _places(cluster: Cluster, slices: Sequence[slice]) -> np.ndarray:
     return np.concatenate([np.arange(slices[k].start, slices[k].stop) for k in cluster.bodies])
 
 
-def _motion(model: Model, cluster: Cluster, q: np.ndarray) -> Any:
+def _motion(model: Model, cluster: Cluster, q: np.ndarray, below: Motion | None) -> Motion:
     whole = np.zeros(model.nq, dtype=object)
     whole[_places(cluster, [joint.q_slice for joint in model.joints])] = q
-    return cluster_motion(model, cluster.bodies, whole)
+    return cluster_motion(model, cluster.bodies, whole, below, cluster.feet)
 
 
 def spanning_velocity(nodes: Nodes) -> np.ndarray:
@@ -91,50 +107,6 @@ def independent_force(nodes: Nodes, tau: np.ndarray) -> np.ndarray:
     for body in nodes.bodies.values():
         total[body.dofs] = total[body.dofs] + body.G.T @ tau[body.joint.v_slice]
     return total
-
-
-def actuator_force(nodes: Nodes, tau: np.ndarray, actuators: Sequence[int]) -> np.ndarray:
-    """The forces of actuators, at these velocities of the spanning tree, that do what tau does, (actuators,).
-
-    In each cluster Wᵀ x = tau with W the actuators' rows of G (Loops footnotes 3 and 5). Where there are more than needed, the
-    x of least length is taken: the least actuator torque of Lie Sec. 3.1.
-    """
-    out: Any = np.zeros(len(actuators), dtype=object)
-    places = {c: k for k, c in enumerate(actuators)}
-    groups: dict[int, list[tuple[int, np.ndarray]]] = {}
-    for body in nodes.bodies.values():
-        for row, c in enumerate(range(body.joint.v_slice.start, body.joint.v_slice.stop)):
-            if c in places:
-                groups.setdefault(body.dofs.start, []).append((places[c], body.G[row]))
-    for node in nodes.base_to_tips():
-        rows = groups.get(node.dofs.start, [])
-        W = np.array([G for _, G in rows], dtype=object).reshape(len(rows), -1)
-        m = node.dofs.stop - node.dofs.start
-        if len(rows) < m:
-            raise ModelError(f"{node.name!r} has {m} independent velocities but {len(rows)} actuators: it is under-actuated")
-        own = tau[node.dofs]
-        out[[k for k, _ in rows]] = solve(W.T, own) if len(rows) == m else W @ Factor(W.T @ W).solve(own)
-    return out
-
-
-def loop_forces(nodes: Nodes, ddy: np.ndarray) -> np.ndarray:
-    """λ of all clusters' equations that are kept, one cluster after the other: M v̇ + c = τ + Kᵀ λ on the spanning tree.
-
-    With τ in the independent joints alone, the dependent rows of this decide λ (Loops Eq. 1 and 2).
-    """
-    model, found = nodes.model, [np.zeros(0)]
-    if not model.constraints:
-        return found[0]
-    tree = replace(model, constraints=(), kernels={})
-    tau = inverse_dynamics(Nodes(tree, nodes.q, spanning_velocity(nodes)), spanning_acceleration(nodes, ddy))
-    for cluster in model.clusters:
-        if cluster.constraints:
-            motion = cluster_motion(model, cluster.bodies, nodes.q)
-            K = all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
-            own = _places(cluster, [joint.v_slice for joint in model.joints])
-            dependent = cluster.dependent
-            found.append(solve(K[:, dependent].T, tau[own[dependent]]))
-    return np.concatenate(found)
 
 
 def _spread(nodes: Nodes, of: Any) -> np.ndarray:

@@ -15,10 +15,9 @@ def kinetic_energy(nodes: Nodes, v: np.ndarray) -> Any:
     """Σ ½ V* M V, and what armatures hold (Lie Eq. 15) [J]."""
     V = node_velocities(nodes, v)
     total: Any = 0.0
-    for k in nodes.base_to_tips():
-        total = total + 0.5 * (v[k.dofs] @ (k.armature @ v[k.dofs]))
     for body in nodes.bodies.values():
-        total = total + 0.5 * (V[body] @ (body.M @ V[body]))
+        own = body.G @ v[body.dofs]
+        total = total + 0.5 * (V[body] @ (body.M @ V[body]) + own @ (body.armature * own))
     return total
 
 

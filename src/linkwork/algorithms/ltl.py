@@ -14,14 +14,14 @@ from linkwork.spatial import Factor, mirrored
 def ltl(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
     """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,)."""
     nodes, R = held.nodes, settings.R
-    J, M = held.jacobian(), factorised(nodes)
-    free = M.solve(T - inverse_dynamics(nodes, np.zeros(nodes.nv)))  # Eq. 3
+    J, M = held.jacobian(), factorised(nodes)  # M = Lᵀ D L
+    y = M.half(T - inverse_dynamics(nodes, np.zeros(nodes.nv)))  # L⁻ᵀ of what accelerates freely (Eq. 3)
     Y = M.half(J.T)
     damped = Factor(mirrored(Y.T @ M.scaled(Y)) + np.diag(R))  # Λ⁻¹ + R, with Λ⁻¹ = J M⁻¹ Jᵀ
-    lam = damped.solve(J @ free + held.at_rest() + R * lam0)  # Eq. 13b
+    lam = damped.solve(Y.T @ M.scaled(y) + held.at_rest() + R * lam0)  # Eq. 13b
 
     def step(change: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return damped.solve(R * change), state
 
     lam, _, change, count = iterate(settings, lam, lam - lam0, np.zeros(0), step)
-    return Result(free - M.other_half(M.scaled(Y @ lam)), -lam, largest(R * change), count)  # Eq. 8
+    return Result(M.other_half(M.scaled(y - Y @ lam)), -lam, largest(R * change), count)  # Eq. 8

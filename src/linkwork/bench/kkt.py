@@ -14,7 +14,7 @@ import numpy as np
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.model import Model, Nodes
-from linkwork.model.embedding import all_equations, cluster_motion
+from linkwork.model.embedding import tree_equations
 from linkwork.per_model import model_function
 from linkwork.spatial import Factor
 
@@ -25,12 +25,8 @@ def constraints(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
     K, k = [np.zeros((0, size))], [np.zeros(0)]
     for cluster in model.clusters:
         if cluster.constraints:
-            own = np.concatenate([np.arange(size)[model.joints[b].v_slice] for b in cluster.bodies])
-            motion = cluster_motion(model, cluster.bodies, q)
-            rows, right = all_equations(motion, cluster.constraints, v[own])
-            wide = np.zeros((len(cluster.rows), size), dtype=object)
-            wide[:, own] = rows[list(cluster.rows)]
-            K.append(wide)
+            left, right = tree_equations(model, cluster, q, v)
+            K.append(left[list(cluster.rows)])
             k.append(right[list(cluster.rows)])
     return np.concatenate(K), np.concatenate(k)
 

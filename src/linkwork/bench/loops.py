@@ -7,22 +7,27 @@ a CSV file and a picture, with operations and with times measured here.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from linkwork import robots
+from linkwork import joints, loading, robots
 from linkwork.approximations import APPROXIMATIONS, EXACT, Comparison, compare_approximations
+from linkwork.bench.figures import Figure, columns, show
 from linkwork.bench.kkt import forward_dynamics_kkt
-from linkwork.bench.measure import Cost, cost, machine, operations
-from linkwork.bench.peers import pinocchio, pinocchio_times
+from linkwork.bench.measure import Cost, cost, operations
+from linkwork.bench.peers import pinocchio_times
 from linkwork.bench.picture import Bars, Line, Panel, page
-from linkwork.functions import forward_dynamics
-from linkwork.model import Model
+from linkwork.constrained import constrained_dynamics
+from linkwork.functions import forward_dynamics, forward_kinematics, integrate
+from linkwork.joints import Joint
+from linkwork.model import GROUND, Model
+from linkwork.model.loops import End, Loop
+from linkwork.spatial import Pose
 
 MECHANISMS: dict[str, Callable[..., Model]] = {
     "link and rotor": robots.link_rotor_chain,
@@ -48,17 +53,20 @@ PAPER_RMS = {
 }
 NEAR = 5  # depth from which on operations grow by the same for each more
 OURS, FACTORED, KKT = "embedding", "embedding, by mass matrix", "KKT, sparse"
+PROXIMAL, HYBRID = "proximal and sparse", "the cheaper for each loop"
+ITERATIONS = 3  # of the proximal and sparse way
 
 
 @dataclass(frozen=True)
 class Sizes:
     """How large the mechanisms are, and how long is measured."""
 
-    depths: tuple[int, ...] = (1, 2, 5, 10, 20, 40)
+    depths: tuple[int, ...] = (1, 2, 5, 10, 15, 20, 25, 30, 35, 40)
     branches: tuple[int, ...] = (1, 2, 4, 6)
     trees: tuple[int, ...] = (5, 10, 20, 40)
     loops: tuple[int, ...] = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40)
     robots: tuple[str, ...] = tuple(ROBOTS)
+    both: tuple[str, ...] = ("Mini Cheetah, standing", "Tello, standing", "two geared arms, one thing")
     embedded_loop: int = 20  # longest way of a loop from the ground for sweeps, whose operations grow as its cube
     kkt_bodies: int = 90  # most bodies for the KKT way
     timed: int = 25_000  # most operations of what is compiled and timed; a quarter of it in Fig. 10, which has many
@@ -67,38 +75,23 @@ class Sizes:
 
 
 QUICK = Sizes(
-    depths=(2, 5, 7, 10), branches=(1,), trees=(3,), loops=(1, 3), robots=("Mini Cheetah",), timed=600, turns=1, step=5e-3
+    depths=(2, 5, 7, 10),
+    branches=(1,),
+    trees=(3,),
+    loops=(1, 3),
+    robots=("Mini Cheetah",),
+    both=(),
+    timed=600,
+    turns=1,
+    step=5e-3,
 )
-
-
-class Figure(NamedTuple):
-    """A table with its picture: what was measured, as words and numbers."""
-
-    name: str
-    title: str
-    head: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-    picture: str
-    remarks: tuple[str, ...] = ()
-    curves: tuple[tuple[str, ...], np.ndarray] | None = None  # another table, too long to be printed
 
 
 def run(folder: Path, *, quick: bool = False, sizes: Sizes | None = None) -> int:
     """Measure, print, and write all figures into a folder."""
     sizes = sizes or (QUICK if quick else Sizes())
-    note = machine()
-    print(note)
-    if pinocchio() is None:
-        print("Pinocchio is not installed: it is not measured.")
-    folder.mkdir(parents=True, exist_ok=True)
-    for figure in (depth, locality, exactness, torques):
-        found = figure(sizes, note)
-        print(f"\n{found.title}\n\n{text_table(found.head, found.rows)}")
-        for remark in found.remarks:
-            print(remark)
-        write(folder, found, note)
-    print(f"\nTables and pictures are in {folder}.")
-    return 0
+    figures = (depth, locality, both_kinds, exactness, torques)
+    return show(folder, [partial(figure, sizes) for figure in figures])
 
 
 # Fig. 8
@@ -123,7 +116,7 @@ def depth(sizes: Sizes, note: str) -> Figure:
     remarks = []
     for kind in MECHANISMS:
         for b in sizes.branches:
-            x, y = _columns(rows, (2, 5), lambda r, kind=kind, b=b: r[:2] == (kind, b))  # type: ignore[misc]
+            x, y = columns(rows, (2, 5), lambda r, kind=kind, b=b: r[:2] == (kind, b))  # type: ignore[misc]
             slope, _, all_of_them = linear_fit(x, y)
             far = [k for k, d in enumerate(x) if d >= NEAR]
             if len(far) > 2:
@@ -136,9 +129,9 @@ def depth(sizes: Sizes, note: str) -> Figure:
     for kind in MECHANISMS:
         lines = []
         for k, b in enumerate(sizes.branches):
-            x, y = _columns(rows, (2, 5), lambda r, kind=kind, b=b: r[:2] == (kind, b))  # type: ignore[misc]
+            x, y = columns(rows, (2, 5), lambda r, kind=kind, b=b: r[:2] == (kind, b))  # type: ignore[misc]
             lines.append(Line(f"{OURS}, {_branches(b)}", x, y, k))
-            x, y = _columns(rows, (2, 6), lambda r, kind=kind, b=b: r[:2] == (kind, b))  # type: ignore[misc]
+            x, y = columns(rows, (2, 6), lambda r, kind=kind, b=b: r[:2] == (kind, b))  # type: ignore[misc]
             lines.append(Line(f"{KKT}, {_branches(b)}", x, y, k, dashed=True))
         told = f" (R² = {fits[kind]:.6f} from {NEAR} on)" if kind in fits else ""
         panels.append(Panel(f"{kind}{told}", "depth", "operations", lines))
@@ -174,21 +167,31 @@ def locality(sizes: Sizes, note: str) -> Figure:
                 better = "articulated_body" if ours is not None and ours <= by_matrix else "mass_matrix"
                 timed = cost(forward_dynamics, model, method=better, turns=sizes.turns, most=sizes.timed // 4)
                 kkt = cost(forward_dynamics_kkt, model, turns=sizes.turns, most=sizes.timed // 4)
+                held = model.with_loops(constrain=[loop.name for loop in model.constraints])
+                sparse = constrained(held, method="ltl", iterations=ITERATIONS)
+                counted = constrained(held, method="auto")
+                hybrid = counted
+                if min(timed.operations, ours or timed.operations) <= counted.operations:
+                    hybrid = timed
+                elif sizes.turns and counted.operations <= sizes.timed // 4:
+                    hybrid = constrained(held, method="auto", turns=sizes.turns, most=sizes.timed // 4)
                 theirs = pinocchio_times(model, sizes.turns)
                 row: tuple[Any, ...] = (kind, tree, at, 2 * at + (kind != "transmission"), len(model.bodies), model.nv)
-                row = (*row, ours, by_matrix, kkt.operations, *timed[1:], *kkt[1:])
+                row = (*row, ours, by_matrix, kkt.operations, sparse.operations, hybrid.operations)
+                row = (*row, *timed[1:], *kkt[1:], *hybrid[1:])
                 rows.append((*row, *(theirs.get(w) for w in ("constraintDynamics", "lcaba", "forwardDynamics"))))
     panels = []
     for kind in LOOPS:
         for tree in sizes.trees:
             lines = []
-            for k, (name, column) in enumerate(((OURS, 6), (FACTORED, 7), (KKT, 8))):
-                x, y = _columns(rows, (2, column), lambda r, kind=kind, tree=tree: r[:2] == (kind, tree))  # type: ignore[misc]
-                lines.append(Line(name, x, y, k, dashed=k > 1))
+            for k, (name, column) in enumerate(((OURS, 6), (FACTORED, 7), (KKT, 8), (PROXIMAL, 9), (HYBRID, 10))):
+                x, y = columns(rows, (2, column), lambda r, kind=kind, tree=tree: r[:2] == (kind, tree))  # type: ignore[misc]
+                lines.append(Line(name, x, y, k, dashed=k in (2, 3)))
             panels.append(Panel(f"{kind}, two chains of {tree}", "depth of the loop", "operations", lines, "y"))
     head = (
         "loop", "chains", "at", "loop size", "bodies", "nv", f"{OURS}: operations", "by mass matrix", KKT,
-        "better: one state, ns", "batch, ns", f"{KKT}: one state, ns", "batch, ns",
+        PROXIMAL, HYBRID, "better embedding: one state, ns", "batch, ns", f"{KKT}: one state, ns", "batch, ns",
+        f"{HYBRID}: one state, ns", "batch, ns",
         "constraintDynamics, ns", "lcaba, ns", "forwardDynamics, ns",
     )  # fmt: skip
     title = "Forward dynamics against the size of a loop (Loops Fig. 10)"
@@ -196,13 +199,77 @@ def locality(sizes: Sizes, note: str) -> Figure:
     return Figure("fig10_locality", title, head, rows, page(title, panels, note), tuple(remarks))
 
 
+def constrained(model: Model, *, turns: int = 0, most: int = 0, iterations: int = loading.ITERATIONS, **options: Any) -> Cost:
+    """The cost of forward dynamics with loops held by forces, with so many proximal iterations."""
+    fixed = {"constraints": (), "iterations": iterations, "tolerance": None, **options}
+    return cost(constrained_dynamics, model, turns=turns, most=most, **fixed)
+
+
 def _crossing(kind: str, tree: int, rows: list[tuple[Any, ...]]) -> str:
     own = [r for r in rows if r[:2] == (kind, tree)]
     words = []
-    for name, column in ((OURS, 6), (FACTORED, 7)):
+    for name, column in ((OURS, 6), (FACTORED, 7), (HYBRID, 10)):
         more = next((r[2] for r in own if r[column] is None or r[column] > r[8]), None)
         words.append(f"{name} {'always less' if more is None else f'more from {more} on'}")
     return f"{kind}, chains of {tree}, operations against {KKT}: {', '.join(words)}"
+
+
+# loops of both kinds at once
+
+
+def standing(model: Model, feet: Mapping[str, Sequence[float]], kind: Joint) -> Model:
+    """A robot whose feet, at points of links [m], are held where they are in some state near the neutral one."""
+    away = np.random.default_rng(3).uniform(-0.3, 0.3, model.nv)
+    poses = forward_kinematics(model, integrate(model, model.neutral(), away))
+    loops = []
+    for link, point in feet.items():
+        foot = End(model.body(link).index, Pose.translation(np.array(point)))
+        T = poses[foot.body]
+        loops.append(Loop(f"{link} on the ground", kind, End(GROUND, Pose(T[:3, :3], T[:3, 3]).then(foot.place)), foot))
+    return replace(model, constraints=(*model.constraints, *loops), kernels={})
+
+
+def holding(links: int) -> Model:
+    """Two arms of so many geared links on the ground, the last link of one fixed to that of the other."""
+    arms = robots.link_rotor_chain(links, branches=2)
+    tips = [arms.body(f"link_{branch}_{links - 1}").index for branch in (0, 1)]
+    T0, T1 = (Pose(T[:3, :3], T[:3, 3]) for T in forward_kinematics(arms, arms.neutral())[tips])
+    held = Loop("one thing", joints.Fixed(), End(tips[0], T0.inverse().then(T1)), End(tips[1], Pose.identity()))
+    return replace(arms, constraints=(*arms.constraints, held), kernels={})
+
+
+BOTH: dict[str, Callable[[], Model]] = {
+    "Mini Cheetah, standing": lambda: standing(
+        robots.mini_cheetah(), {f"{leg}_knee_link": (0.0, 0.0, -0.18) for leg in ("FR", "FL", "HR", "HL")}, joints.Spherical()
+    ),
+    "Tello, standing": lambda: standing(
+        robots.tello(), {f"{side}-foot": (0.0, 0.0, -0.02) for side in ("left", "right")}, joints.Fixed()
+    ),
+    "two geared arms, one thing": lambda: holding(7),
+}
+
+
+def both_kinds(sizes: Sizes, note: str) -> Figure:
+    """Mechanisms with local loops and with far-reaching ones: all embedded, all held by forces, and local ones embedded."""
+    rows: list[tuple[Any, ...]] = []
+    for name in sizes.both:
+        model = BOTH[name]()
+        names = [c.name for c in model.constraints]
+        far = [c.name for c in model.constraints if c.name == "one thing" or c.name.endswith("on the ground")]
+        bare = replace(model, constraints=tuple(c for c in model.constraints if c.name not in far), kernels={})
+        every = replace(bare, held=tuple(c for c in model.constraints if c.name in far), kernels={})
+        hybrid = constrained(every, turns=sizes.turns, most=sizes.timed, iterations=ITERATIONS)
+        apart = constrained(every.with_loops(constrain=names), turns=sizes.turns, most=sizes.timed, iterations=ITERATIONS)
+        embedded = cost(forward_dynamics, model.without_wishes(), turns=sizes.turns, most=sizes.timed)
+        rows.append((name, len(model.bodies), every.nv, embedded.operations, apart.operations, hybrid.operations,
+                     embedded.one, apart.one, hybrid.one, embedded.batch, apart.batch, hybrid.batch))  # fmt: skip
+    ways = ("all embedded", "all held by forces", "local ones embedded, others held")
+    bars = {r[0]: [(r[k], f"{r[k]}") for k in (3, 4, 5)] for r in rows}
+    head = ("mechanism", "bodies", "nv", *(f"{w}: operations" for w in ways), *(f"{w}: one state, ns" for w in ways),
+            *(f"{w}: batch, ns" for w in ways))  # fmt: skip
+    title = "Local and far-reaching loops in one mechanism"
+    remarks = (f"Forces by constrainedABA with {ITERATIONS} proximal iterations, on the tree of clusters.",)
+    return Figure("both_kinds", title, head, rows, page(title, [Bars("Operations", ways, bars)], note), remarks)
 
 
 # Fig. 12
@@ -288,72 +355,6 @@ def _profiles(found: Comparison, names: Sequence[str]) -> list[Panel]:
         for c, (way, words) in enumerate(APPROXIMATIONS.items())
     ]
     return [*panels, Panel(f"error at the {names[3]}", "time, s", "N m", lines)]
-
-
-# what is written
-
-
-def write(folder: Path, figure: Figure, note: str) -> None:
-    """A figure as CSV, with what it was measured on as its last line, and as SVG."""
-    with (folder / f"{figure.name}.csv").open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file)
-        out.writerow(_distinct(figure.head))
-        out.writerows([["" if cell is None else cell for cell in row] for row in figure.rows])
-        out.writerow([f"# {note}"])
-    if figure.curves is not None:
-        with (folder / f"{figure.name}_curves.csv").open("w", newline="", encoding="utf-8") as file:
-            out = csv.writer(file)
-            out.writerow(figure.curves[0])
-            out.writerows([f"{x:.7g}" for x in row] for row in figure.curves[1])
-    (folder / f"{figure.name}.svg").write_text(figure.picture, encoding="utf-8")
-
-
-def text_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table for the terminal; long titles stand on several lines."""
-    body = [[_cell(cell) for cell in row] for row in rows]
-    titles = [_broken(title) for title in head]
-    tall = max(map(len, titles))
-    lines = [[([""] * (tall - len(t)) + t)[k] for t in titles] for k in range(tall)] + body
-    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-    left = [all(not c or not c[0].isdigit() for c in column) for column in zip(*body)]
-    padded = ("  ".join(c.ljust(w) if a else c.rjust(w) for c, w, a in zip(line, widths, left)) for line in lines)
-    return "\n".join(line.rstrip() for line in padded)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.0f}" if value >= 100 else f"{value:.4g}"
-    return str(value)
-
-
-def _broken(title: str, most: int = 14) -> list[str]:
-    lines = [""]
-    for word in title.split(" "):
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > most:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
-
-
-def _distinct(head: Sequence[str]) -> list[str]:
-    """Titles of which each is there once: those that only continue the one before take its beginning."""
-    found: list[str] = []
-    start = ""
-    for title in head:
-        start = title.split(":")[0] if ":" in title else start
-        found.append(title if title not in found else f"{start}: {title}")
-    return [f"{title} ({k})" if found.index(title) != k else title for k, title in enumerate(found)]
-
-
-def _columns(
-    rows: Iterable[Sequence[Any]], wanted: tuple[int, int], which: Callable[[Any], bool]
-) -> tuple[list[Any], list[Any]]:
-    """Two columns of the rows that are meant and have both."""
-    chosen = [row for row in rows if which(row) and all(row[k] is not None for k in wanted)]
-    return [row[wanted[0]] for row in chosen], [row[wanted[1]] for row in chosen]
 
 
 def _branches(n: int) -> str:

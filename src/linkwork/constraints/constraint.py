@@ -60,6 +60,10 @@ class Constraint(ABC):
     def equations(self, model: Model, scene: Scene) -> Rows:
         """Its equations in one state, with Baumgarte's targets in k."""
 
+    def violation(self, model: Model, scene: Scene) -> Any:
+        """How far each row is from what it holds, (m,) [rad or m]; zero for rows that hold velocities only."""
+        return np.zeros(len(self.labels(model)))
+
 
 def total(model: Model, constraints: Sequence[Constraint]) -> int:
     """The number of rows of several constraints."""

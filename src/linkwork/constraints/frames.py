@@ -29,6 +29,7 @@ class BetweenFrames(Constraint):
     gains: Gains
     in_frame: bool = True
     whole: ClassVar[bool] = False  # every direction that its rows turn into is held too: what turning does to them vanishes
+    stays: bool = False  # the frame's origin does not move at all against `to`: its rows hold it in all directions
 
     def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         """c_w and c_v."""
@@ -61,14 +62,17 @@ class BetweenFrames(Constraint):
             rest = rest - self._turning(seen, c_w, c_v) + self.extra(seen)
         return Rows(bodies, (), self._target(seen, c_w, c_v) - rest)
 
+    def violation(self, model: Model, scene: Scene) -> Any:
+        return self.error(Relative(scene, *self.ends(model)))
+
     def _turning(self, seen: Relative, c_w: np.ndarray, c_v: np.ndarray) -> Any:
         """What comes on top since the rows' directions turn, and since T's point at F's origin is not always the same."""
-        W, U, wT = seen.W, seen.U, seen.wT
-        twice = cross(wT, U)
+        W, wT = seen.W, seen.wT
+        U = np.zeros(3) if self.stays else seen.U
         if not self.in_frame:
-            return c_w @ cross(wT, W) + c_v @ (2.0 * twice)
+            return c_w @ cross(wT, W) + c_v @ (2.0 * cross(wT, U))
         wF = wT + W
-        return c_w @ (seen.R.T @ cross(wF, W)) + c_v @ (seen.R.T @ (twice + cross(wF, U)))
+        return c_w @ (seen.R.T @ cross(wF, W)) + c_v @ (seen.R.T @ cross(wT + wF, U))
 
     def _target(self, seen: Relative, c_w: np.ndarray, c_v: np.ndarray) -> Any:
         target: Any = np.zeros(len(c_w), dtype=object)

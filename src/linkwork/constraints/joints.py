@@ -29,13 +29,17 @@ class Locked(Constraint):
             raise ModelError(f"Locked({self.joint!r}): `at` must have {joint.nv} numbers, not {len(self.at)}")
         return joint.v_names
 
+    def violation(self, model: Model, scene: Scene) -> Any:
+        joint = model.joint(self.joint)
+        away = joint.kind.difference(joint.kind.neutral(), scene.nodes.bodies[joint.child].q)
+        return away - np.array(self.at or np.zeros(joint.nv))
+
     def equations(self, model: Model, scene: Scene) -> Rows:
         joint = model.joint(self.joint)
         body = scene.nodes.bodies[joint.child]
         k: Any = np.zeros(joint.nv, dtype=object)
         if self.gains.stiffness:
-            away = joint.kind.difference(joint.kind.neutral(), body.q)
-            k = k - self.gains.stiffness * (away - np.array(self.at or np.zeros(joint.nv)))
+            k = k - self.gains.stiffness * self.violation(model, scene)
         if self.gains.damping:
             k = k - self.gains.damping * body.v
         return Rows((), ((joint.child, np.eye(joint.nv)),), k)
@@ -66,16 +70,14 @@ class Coupled(Constraint):
                 raise ModelError(f"Coupled: joint {name!r} has {joint.nv} velocities; only joints of one can be coupled")
         return (" + ".join(name for name, _ in self.terms),)
 
+    def violation(self, model: Model, scene: Scene) -> Any:
+        return np.array([sum(c * scene.nodes.bodies[model.joint(name).child].q[0] for name, c in self.terms) - self.offset])
+
     def equations(self, model: Model, scene: Scene) -> Rows:
-        joints, error, rate = [], -self.offset, 0.0
-        for name, c in self.terms:
-            child = model.joint(name).child
-            body = scene.nodes.bodies[child]
-            joints.append((child, np.array([[c]])))
-            error, rate = error + c * body.q[0], rate + c * body.v[0]
+        bodies = [scene.nodes.bodies[model.joint(name).child] for name, _ in self.terms]
         k: Any = np.zeros(1, dtype=object)
         if self.gains.stiffness:
-            k = k - self.gains.stiffness * error
+            k = k - self.gains.stiffness * self.violation(model, scene)
         if self.gains.damping:
-            k = k - self.gains.damping * rate
-        return Rows((), joints, k)
+            k = k - self.gains.damping * sum(c * body.v[0] for (_, c), body in zip(self.terms, bodies))
+        return Rows((), [(body.joint.child, np.array([[c]])) for (_, c), body in zip(self.terms, bodies)], k)

@@ -10,6 +10,7 @@ import numpy as np
 from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
 from linkwork.constraints.frames import BetweenFrames
 from linkwork.constraints.relative import Relative, Scene
+from linkwork.joints.closure import Row
 from linkwork.model.embedding import Motion, closure_rows
 from linkwork.model.loops import Closure, Coupling, Loop
 from linkwork.model.model import Model
@@ -29,11 +30,25 @@ class HeldLoop(BetweenFrames):
         return self.loop.successor, self.loop.predecessor
 
     def labels(self, model: Model) -> tuple[str, ...]:
-        return tuple(f"{self.loop.name}.{i}" for i in range(len(self.loop.kind.closure())))
+        return tuple(f"{self.loop.name}.{i}" for i in range(len(self._rows())))
+
+    def _rows(self) -> list[Row]:
+        rows = self.loop.kind.closure()
+        return rows if self.loop.kept is None else [rows[i] for i in self.loop.kept]
+
+    @property
+    def stays(self) -> bool:  # type: ignore[override]
+        along = [row.along for row in self.loop.kind.closure() if row.across is None and row.length is None]
+        return len(along) > 2 and np.linalg.matrix_rank(along) == 3
+
+    def _fixed(self, row: Row) -> bool:
+        """Whether a direction of the successor stays where it is in the predecessor, since two rows hold it."""
+        across = [other.across for other in self.loop.kind.closure() if other.across is not None and other.along == row.along]
+        return len(across) > 1 and np.linalg.matrix_rank(across) == 2
 
     def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         c_w, c_v = [], []
-        for row in self.loop.kind.closure():
+        for row in self._rows():
             if row.length is not None:
                 c_w.append(np.zeros(3))
                 c_v.append(seen.p)
@@ -47,10 +62,10 @@ class HeldLoop(BetweenFrames):
 
     def extra(self, seen: Relative) -> Any:
         out: list[Any] = []
-        for row in self.loop.kind.closure():
+        for row in self._rows():
             if row.length is not None:
                 out.append(seen.U @ seen.U)
-            elif row.across is None:
+            elif row.across is None or self._fixed(row):
                 out.append(0.0)
             else:
                 out.append(np.array(row.across) @ cross(seen.W, cross(seen.W, seen.R @ np.array(row.along))))
@@ -58,7 +73,7 @@ class HeldLoop(BetweenFrames):
 
     def error(self, seen: Relative) -> Any:
         out = []
-        for row in self.loop.kind.closure():
+        for row in self._rows():
             if row.length is not None:
                 out.append(0.5 * (seen.p @ seen.p - row.length**2))
             else:
@@ -76,6 +91,10 @@ class HeldCoupling(Constraint):
 
     def labels(self, model: Model) -> tuple[str, ...]:
         return (self.coupling.name,)
+
+    def violation(self, model: Model, scene: Scene) -> Any:
+        terms = self.coupling.terms
+        return np.array([sum(c * scene.nodes.bodies[j].q[i] for j, i, c in terms) - self.coupling.offset])
 
     def equations(self, model: Model, scene: Scene) -> Rows:
         joints = []
@@ -96,6 +115,9 @@ class HeldClosure(Constraint):
     def labels(self, model: Model) -> tuple[str, ...]:
         q = np.concatenate([model.joints[j].kind.neutral() for j in self.closure.joints])
         return tuple(f"{self.closure.name}.{i}" for i in range(len(self.closure.phi(q))))
+
+    def violation(self, model: Model, scene: Scene) -> Any:
+        return self.closure.phi(np.concatenate([scene.nodes.bodies[j].q for j in self.closure.joints]))
 
     def equations(self, model: Model, scene: Scene) -> Rows:
         motion = Motion({j: scene.nodes.bodies[j] for j in self.closure.joints})

@@ -16,13 +16,7 @@ READ = "linkwork reads URDF today: files with root <robot>, named .urdf or .xml"
 def load(
     path: str | os.PathLike[str], *, base: str = "fixed", gravity: Sequence[float] = GRAVITY, strict: bool = False
 ) -> Model:
-    """The model that a file describes.
-
-    `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first.
-    `gravity` [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that no body can have: they
-    are taken as they stand and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
-    `ModelError` that says where. Meshes and other files that it names are never opened.
-    """
+    """The model that a file describes, with its loops embedded; see `linkwork.load`."""
     try:
         name = os.fspath(path)
     except TypeError:

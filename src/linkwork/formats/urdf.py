@@ -6,61 +6,30 @@ controls or belongs to another program is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import count
 from typing import Any
 
-import numpy as np
-
 from linkwork.errors import ModelError
+from linkwork.formats.dialects import File, close_loops
+from linkwork.formats.urdf_parts import (
+    LONGEST,
+    Notes,
+    at,
+    dynamics,
+    inertial,
+    joint_kind,
+    limits,
+    note_strange,
+    origin,
+    some,
+    unknown,
+)
 from linkwork.formats.xml import Element, parse, shown
-from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
+from linkwork.joints import Fixed, Free
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.model.builder import GRAVITY
-from linkwork.model.names import did_you_mean
-from linkwork.spatial import Pose, physical_problems
-
-AXIAL: dict[str, Callable[[Any], Joint]] = {
-    "revolute": Revolute,
-    "continuous": Revolute,
-    "prismatic": Prismatic,
-    "planar": Planar,
-}
-AXISLESS: dict[str, Callable[[], Joint]] = {"fixed": Fixed, "floating": Free}
-LIMITED = ("revolute", "prismatic")  # those whose coordinate has limits
-LARGEST = 1e30  # of a length, mass or moment: products of some of them stay finite
-LONGEST = 1000  # characters of a name
-MOST_NOTES = 200  # a note for each part of a very odd file helps nobody
-
-# What may stand in an element; what else does is noted.
-CHILDREN = {
-    "robot": {"link", "joint", "material", "transmission", "gazebo", "sensor", "ros2_control", "loop", "coupling"},
-    "link": {"inertial", "visual", "collision", "contact"},
-    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller", "calibration"},
-    "inertial": {"origin", "mass", "inertia"},
-    "loop": {"predecessor", "successor", "axis"},
-    "coupling": {"predecessor", "successor", "ratio"},
-    "predecessor": {"origin"},
-    "successor": {"origin"},
-}
-ATTRIBUTES = {
-    "link": {"name", "type"},
-    "joint": {"name", "type", "independent"},
-    "origin": {"xyz", "rpy"},
-    "mass": {"value"},
-    "inertia": {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"},
-    "axis": {"xyz"},
-    "limit": {"lower", "upper", "effort", "velocity"},
-    "dynamics": {"damping", "friction"},
-    "parent": {"link"},
-    "child": {"link"},
-    "loop": {"name", "type"},
-    "coupling": {"name"},
-    "predecessor": {"link"},
-    "successor": {"link"},
-    "ratio": {"value"},
-    "mimic": {"joint", "multiplier", "offset"},
-}
+from linkwork.spatial import physical_problems
 
 
 def read(
@@ -80,7 +49,7 @@ def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRA
     if base not in ("fixed", "free"):
         raise ModelError(f'base must be "fixed" or "free", not {base!r}')
     _refuse_unsupported(robot)
-    notes = _Notes()
+    notes = Notes()
     links, joints = _named(robot, "link"), _named(robot, "joint")
     ends = {name: _ends(joint, links) for name, joint in joints.items()}
     root = _root(robot, links, joints, ends)
@@ -90,7 +59,7 @@ def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRA
     called = {name: WORLD if name == ground else name for name in links}
     if WORLD in links and ground is None:
         called[WORLD] = _free_name("world_link", links)
-        notes.add(f"{_at(links[WORLD])} is called {called[WORLD]!r} here: the world is what does not move")
+        notes.add(f"{at(links[WORLD])} is called {called[WORLD]!r} here: the world is what does not move")
     for name, link in links.items():
         _add_link(builder, called[name], link, notes, strict=strict, ground=name == ground)
     if ground is None:
@@ -106,14 +75,7 @@ def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRA
             )
         _add_joint(builder, name, joint, called[parent], called[child], notes, _independent(joint, said=said))
     closing: dict[str, Element] = {}
-    for name, joint in joints.items():
-        if joint.one("mimic") and joint.word("type") == "fixed":
-            notes.add("<mimic> has no meaning in a fixed joint, and was passed over", _at(joint))
-        elif joint.one("mimic"):
-            closing[_add_mimic(builder, name, joint, joints, notes)] = joint
-    for element in robot.children:
-        if element.tag in ("loop", "coupling"):
-            closing[_add_loop(builder, element, called, notes)] = element
+    close_loops(File(robot, links, joints, ends, root, base, builder, called, notes, closing))
     closing |= {name: joint for name, joint in joints.items() if "independent" in joint.attributes}
     _note_rest(robot, notes)
     builder.notes += notes.lines()
@@ -157,10 +119,8 @@ def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
         element = joint.needed(role)
         name = element.word("link")
         if name not in links:
-            hint = did_you_mean(name, list(links)[:1000]) if len(name) < 100 else ""  # among more and longer it takes too long
-            if name == WORLD:
-                hint = f': add <link name="{WORLD}"/> for what does not move'
-            raise element.error(f"there is no link named {shown(name)!r}{hint}")
+            hint = f': add <link name="{WORLD}"/> for what does not move' if name == WORLD else ""
+            raise unknown(element, "link", name, links, hint)
         ends.append(name)
     if ends[0] == ends[1]:
         raise joint.error(f"it joins the link {shown(ends[0])!r} to itself: parent and child must differ")
@@ -222,66 +182,37 @@ def _free_name(wanted: str, taken: Container[str]) -> str:
 # parts
 
 
-def _add_link(builder: ModelBuilder, name: str, link: Element, notes: _Notes, *, strict: bool, ground: bool) -> None:
-    mass, centre, moment = _inertial(link, notes)
+def _add_link(builder: ModelBuilder, name: str, link: Element, notes: Notes, *, strict: bool, ground: bool) -> None:
+    mass, centre, moment = inertial(link, notes)
     problems = physical_problems(mass, moment)
     if problems and strict:
         raise (link.one("inertial") or link).error(f"{'; '.join(problems)}: no body is like this")
     for problem in problems:
-        notes.add(f"{_at(link)}: {problem}: no body is like this")
+        notes.add(f"{at(link)}: {problem}: no body is like this")
     if not ground:
         known = len(builder.notes)
         builder.add_body(name, mass=mass, center=centre.tolist(), inertia=moment, check=False)
         del builder.notes[known:]  # the same problems, without lines
     elif mass:
-        notes.add(f"{_at(link)} is what does not move: its mass does not count")
-
-
-def _inertial(link: Element, notes: _Notes) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass [kg], centre [m], and moment of inertia about that centre in the link's axes [kg m²]."""
-    inertial = link.one("inertial")
-    if inertial is None:
-        return 0.0, np.zeros(3), np.zeros((3, 3))
-    _note_strange(inertial, notes)
-    place = _origin(inertial, notes)
-    value, inertia = inertial.needed("mass"), inertial.needed("inertia")
-    _note_strange(value, notes)
-    _note_strange(inertia, notes)
-    mass = value.number("value", largest=LARGEST)
-    if mass < 0:
-        raise value.error(f"the mass {mass:g} kg is negative")
-    xx, xy, xz, yy, yz, zz = (inertia.number(f"i{ab}", largest=LARGEST) for ab in ("xx", "xy", "xz", "yy", "yz", "zz"))
-    moment = place.R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ place.R.T
-    return mass, place.p, 0.5 * (moment + moment.T)
+        notes.add(f"{at(link)} is what does not move: its mass does not count")
 
 
 def _massive(link: Element) -> bool:
-    return _inertial(link, _Notes())[0] > 0
-
-
-def _origin(element: Element, notes: _Notes) -> Pose:
-    origin = element.one("origin")
-    if origin is None:
-        return Pose.identity()
-    if "quat_xyzw" in origin.attributes:
-        raise origin.error("quaternions are not read: give roll, pitch and yaw as rpy")
-    _note_strange(origin, notes)
-    none = (0.0, 0.0, 0.0)
-    return Pose.placed(origin.numbers("xyz", 3, none, largest=LARGEST), origin.numbers("rpy", 3, none, largest=LARGEST))
+    return inertial(link, Notes())[0] > 0
 
 
 def _add_joint(
-    builder: ModelBuilder, name: str, joint: Element, parent: str, child: str, notes: _Notes, independent: bool | None
+    builder: ModelBuilder, name: str, joint: Element, parent: str, child: str, notes: Notes, independent: bool | None
 ) -> None:
-    _note_strange(joint, notes)
+    note_strange(joint, notes)
     type_ = joint.word("type")
-    kind = _kind(joint, type_, notes)
+    kind = joint_kind(joint, type_, notes)
     more: dict[str, Any] = {}
     if type_ in ("revolute", "continuous", "prismatic"):
-        more = _limits(joint, type_, notes) | _dynamics(joint, notes)
+        more = limits(joint, type_, notes) | dynamics(joint, notes)
     elif type_ != "fixed" and any(joint.all(tag) for tag in ("limit", "dynamics")):
-        notes.add(f"<limit> and <dynamics> have no meaning in a {type_} joint, and were passed over", _at(joint))
-    builder.add_joint(name, kind, parent=parent, child=child, place=_origin(joint, notes), independent=independent, **more)
+        notes.add(f"<limit> and <dynamics> have no meaning in a {type_} joint, and were passed over", at(joint))
+    builder.add_joint(name, kind, parent=parent, child=child, place=origin(joint, notes), independent=independent, **more)
 
 
 def _independent(joint: Element, *, said: bool) -> bool | None:
@@ -294,162 +225,16 @@ def _independent(joint: Element, *, said: bool) -> bool | None:
     return (word == "true") if said else None
 
 
-def _add_mimic(builder: ModelBuilder, name: str, joint: Element, joints: dict[str, Element], notes: _Notes) -> str:
-    """A joint that follows another; gives the name of their coupling."""
-    mimic = joint.needed("mimic")
-    _note_strange(mimic, notes)
-    other = mimic.word("joint")
-    if other not in joints:
-        raise mimic.error(f"there is no joint named {shown(other)!r}{did_you_mean(other, joints)}")
-    if other == name:
-        raise mimic.error("it follows itself")
-    for element in (joint, joints[other]):
-        if element.word("type") not in ("revolute", "continuous", "prismatic"):
-            raise mimic.error(f"{element.label} has no one coordinate to follow or be followed by")
-    way = [other]
-    while (further := joints[way[-1]].one("mimic")) and further.attributes.get("joint") in joints:
-        way.append(further.attributes["joint"])
-        if way[-1] == name:
-            raise mimic.error(f"it follows itself, by way of {', '.join(repr(shown(x)) for x in way[:-1])}")
-        if way[-1] in way[:-1]:
-            break  # a circle that this joint is not in: one of those will say so
-    factor, offset = mimic.number("multiplier", 1.0, largest=LARGEST), mimic.number("offset", 0.0, largest=LARGEST)
-    coupling = f"{name} follows {other}"
-    builder.add_coupling(coupling, {name: 1.0, other: -factor}, offset=offset)
-    return coupling
-
-
-def _add_loop(builder: ModelBuilder, loop: Element, called: dict[str, str], notes: _Notes) -> str:
-    """A <loop> or <coupling> of URDF+; gives its name."""
-    name = loop.word("name")
-    if len(name) > LONGEST:
-        raise loop.error(f"its name is longer than {LONGEST} characters")
-    _note_strange(loop, notes)
-    ends, places = [], []
-    for role in ("predecessor", "successor"):
-        end = loop.needed(role)
-        _note_strange(end, notes)
-        link = end.word("link")
-        if link not in called:
-            raise end.error(f"there is no link named {shown(link)!r}{did_you_mean(link, called)}")
-        ends.append(called[link])
-        places.append(_origin(end, notes))
-    if ends[0] == ends[1]:
-        raise loop.error(f"it joins the link {shown(ends[0])!r} to itself: predecessor and successor must differ")
-    try:
-        if loop.tag == "coupling":
-            ratio = loop.needed("ratio").number("value", largest=LARGEST)
-            builder.add_coupling(name, predecessor=ends[0], successor=ends[1], ratio=ratio)
-        else:
-            kind = _kind(loop, loop.word("type"), notes)
-            builder.add_loop(name, kind, predecessor=ends[0], successor=ends[1], place=places[0], successor_place=places[1])
-    except ModelError as error:
-        raise error if ":" in str(error).partition(" ")[0] else loop.error(str(error)) from None
-    return name
-
-
-def _kind(joint: Element, type_: str, notes: _Notes) -> Joint:
-    if type_ in AXISLESS:
-        return AXISLESS[type_]()
-    if type_ not in AXIAL:
-        raise joint.error(f"there is no joint type {shown(type_)!r}; there are {', '.join([*AXIAL, *AXISLESS])}")
-    axis = joint.one("axis")
-    if axis is None:
-        return AXIAL[type_]((1.0, 0.0, 0.0))
-    _note_strange(axis, notes)
-    try:
-        return AXIAL[type_](axis.numbers("xyz", 3, largest=LARGEST))
-    except ModelError:
-        raise
-    except ValueError:
-        raise axis.error("the axis has no length: it must be a direction, such as 0 0 1") from None
-
-
-def _limits(joint: Element, type_: str, notes: _Notes) -> dict[str, Any]:
-    limit = joint.one("limit")
-    if limit is None:
-        if type_ in LIMITED:
-            notes.add("no <limit>, so none is known", _at(joint))
-        return {}
-    _note_strange(limit, notes)
-    found = {}
-    for key, word in (("effort", "max_effort"), ("velocity", "max_velocity")):
-        if key in limit.attributes:
-            found[word] = _not_negative(limit, key)
-        else:
-            notes.add(f"no {key} in <limit>, so none is known", _at(joint))
-    if type_ in LIMITED:
-        lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
-        if lower > upper:
-            raise limit.error(f"its lower limit {lower:g} is above its upper limit {upper:g}")
-        if lower == upper == 0.0:  # as many exporters write: by the letter it could not move
-            notes.add("lower and upper limit are both absent or 0: taken as unlimited", _at(joint))
-        else:
-            found |= {"lower": lower, "upper": upper}
-    return found
-
-
-def _dynamics(joint: Element, notes: _Notes) -> dict[str, Any]:
-    dynamics = joint.one("dynamics")
-    if dynamics is None:
-        return {}
-    _note_strange(dynamics, notes)
-    return {key: _not_negative(dynamics, key, 0.0, largest=LARGEST) for key in ("damping", "friction")}
-
-
-def _not_negative(element: Element, key: str, default: float | None = None, largest: float = np.inf) -> float:
-    value = element.number(key, default, largest=largest)
-    if value < 0:
-        raise element.error(f"its {key} {value:g} is negative")
-    return value
-
-
-# what is noted
-
-
-class _Notes:
-    """What a reader wants to say, gathered by what it is, so that a hundred joints make one line."""
-
-    def __init__(self) -> None:
-        self.by_text: dict[str, list[str]] = {}
-
-    def add(self, text: str, *of: str) -> None:
-        self.by_text.setdefault(text, []).extend(of)
-
-    def lines(self) -> list[str]:
-        lines = [f"{text}: {_some(of)}" if of else text for text, of in self.by_text.items()]
-        return lines if len(lines) <= MOST_NOTES else [*lines[:MOST_NOTES], f"and {len(lines) - MOST_NOTES} notes more"]
-
-
-def _some(of: list[str], most: int = 8) -> str:
-    return ", ".join(of[:most]) + (f" and {len(of) - most} more" if len(of) > most else "")
-
-
-def _at(element: Element) -> str:
-    """Such as `joint 'knee' (line 12)`."""
-    return f"{element.tag} {shown(element.attributes['name'])!r} (line {element.line})"
-
-
-def _note_strange(element: Element, notes: _Notes) -> None:
-    """Note what is not URDF in an element: it may be a slip of the pen, or another program's."""
-    for child in element.children:
-        if child.tag not in CHILDREN.get(element.tag, ()):
-            notes.add(f"<{shown(child.tag)}> in <{element.tag}> is not URDF, and was passed over", f"line {child.line}")
-    for key in element.attributes:
-        if key not in ATTRIBUTES.get(element.tag, (key,)):
-            notes.add(f"{shown(key)} in <{element.tag}> is not URDF, and was passed over", f"line {element.line}")
-
-
-def _note_rest(robot: Element, notes: _Notes) -> None:
-    _note_strange(robot, notes)
+def _note_rest(robot: Element, notes: Notes) -> None:
+    note_strange(robot, notes)
     meshes = []
     for link in robot.all("link"):
-        _note_strange(link, notes)
+        note_strange(link, notes)
         meshes += [m.attributes.get("filename", "") for m in _within(link, ("visual", "collision"), ("geometry",), ("mesh",))]
     if meshes:
         files = sorted(set(meshes))
         notes.add(
-            f"{len(files)} mesh file{'s' * (len(files) > 1)} named, none opened: {_some([shown(file) for file in files], 3)}"
+            f"{len(files)} mesh file{'s' * (len(files) > 1)} named, none opened: {some([shown(file) for file in files], 3)}"
         )
 
 

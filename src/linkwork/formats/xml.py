@@ -29,13 +29,14 @@ _XACRO = "this may be a xacro file: expand it first, by `xacro robot.xacro > rob
 
 
 class Element:
-    """One element, with the file and line where it begins. Its text is not kept: no format that is read here has any."""
+    """One element, with the file and line where it begins, and the first `MAX_ATTRIBUTE` characters of its own text."""
 
-    __slots__ = ("attributes", "children", "line", "parent", "source", "tag")
+    __slots__ = ("attributes", "children", "line", "parent", "source", "tag", "text")
 
     def __init__(self, tag: str, attributes: dict[str, str], line: int, source: str, parent: Element | None = None) -> None:
         self.tag, self.attributes, self.line, self.source, self.parent = tag, attributes, line, source, parent
         self.children: list[Element] = []
+        self.text = ""
 
     @property
     def label(self) -> str:
@@ -57,7 +58,7 @@ class Element:
         """The child of this tag, or None; two that differ are an error."""
         found = self.all(tag)
         for other in found[1:]:
-            if other.attributes != found[0].attributes or other.children or found[0].children:
+            if other.attributes != found[0].attributes or other.text != found[0].text or other.children or found[0].children:
                 raise other.error(f"there is already one in line {found[0].line}, and only one can count")
         return found[0] if found else None
 
@@ -75,6 +76,13 @@ class Element:
             raise self.error(f"its attribute {key} is {'missing' if value is None else 'empty'}")
         return value
 
+    def content(self) -> str:
+        """Its text without white space around it, which must not be empty."""
+        value = self.text.strip()
+        if not value:
+            raise self.error("there is nothing in it")
+        return value
+
     def number(self, key: str, default: float | None = None, *, largest: float = math.inf) -> float:
         """The attribute `key` as one finite number; without a default it must be there."""
         return self.numbers(key, 1, None if default is None else (default,), largest=largest)[0]
@@ -82,14 +90,17 @@ class Element:
     def numbers(
         self, key: str, n: int, default: tuple[float, ...] | None = None, *, largest: float = math.inf
     ) -> tuple[float, ...]:
-        """The attribute `key` as n finite numbers of at most `largest`; without a default it must be there."""
-        if default is not None and key not in self.attributes:
+        """The attribute `key`, or the text where key is "", as n finite numbers of at most `largest`.
+
+        Without a default it must be there.
+        """
+        if default is not None and not (self.attributes.get(key) is not None if key else self.text.strip()):
             return default
-        text = self.word(key)
+        text = self.word(key) if key else self.content()
         words = _WORD.findall(text)
         wrong = next((w for w in words if not _NUMBER.fullmatch(w)), None)
         hint = f"; {_XACRO}" if "${" in text or "$(" in text else ""
-        is_ = f'its {key}="{shown(text)}"'
+        is_ = f'its {key}="{shown(text)}"' if key else f"{shown(text)!r} in it"
         if wrong is not None:
             raise self.error(f"{is_} must be {_count(n)}, but {shown(wrong)!r} is not a finite decimal number{hint}")
         if len(words) != n:
@@ -140,6 +151,8 @@ class _Parser:
         self.expat = expat.ParserCreate(encoding)
         self.expat.StartElementHandler = self.start
         self.expat.EndElementHandler = lambda tag: self.open.pop()
+        self.expat.CharacterDataHandler = self.characters
+        self.expat.buffer_text = True
         self.expat.StartDoctypeDeclHandler = lambda *_: self.refuse("a document type (<!DOCTYPE ...>)")
         self.expat.EntityDeclHandler = lambda *_: self.refuse("an entity declaration")
         self.expat.ExternalEntityRefHandler = lambda *_: self.refuse("an external entity")
@@ -181,6 +194,11 @@ class _Parser:
         else:
             parent.children.append(element)
         self.open.append(element)
+
+    def characters(self, text: str) -> None:
+        element = self.open[-1]
+        if len(element.text) < MAX_ATTRIBUTE and not text.isspace():
+            element.text += text[: MAX_ATTRIBUTE - len(element.text)]
 
     def refuse(self, what: str) -> NoReturn:
         raise self.error(f"it holds {what}, which is never read: take it out")

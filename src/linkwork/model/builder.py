@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.joints import Fixed, Joint
-from linkwork.model.loops import Closure, Constraint, Coupling, End, Loop
+from linkwork.model.checks import check_name, numbers, placed
+from linkwork.model.loop_builder import LoopBuilder
 from linkwork.model.model import Model
-from linkwork.model.names import did_you_mean
-from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint, way_down
+from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.spatial import Inertia, Pose, physical_problems
 
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]
 
 
-class _Loop(NamedTuple):
-    kind: Joint
-    predecessor: str
-    successor: str
-    place: Pose
-    successor_place: Pose
-
-
-class _Coupling(NamedTuple):
-    terms: dict[str, float] | None
-    offset: float
-    predecessor: str | None = None
-    successor: str | None = None
-    ratio: float = 0.0
-
-
-class _Closure(NamedTuple):
-    function: Callable[[Any], Any]
-    joints: tuple[str, ...]
-
-
-class ModelBuilder:
+class ModelBuilder(LoopBuilder):
     """Collects links, joints and frames, in any order, and builds a frozen `Model` of them.
 
     Links that hang on others by fixed joints are merged into them, and stay as frames. Bodies are numbered depth first, in
@@ -49,13 +28,11 @@ class ModelBuilder:
 
     def __init__(self, name: str = "mechanism", *, gravity: Sequence[float] = GRAVITY) -> None:
         """`gravity` [m/s²] in the axes of the world."""
+        super().__init__()
         self.name = name
-        self.gravity = _numbers("gravity", gravity, 3)
+        self.gravity = numbers("gravity", gravity, 3)
         self.notes: list[str] = []  # what a reader found unusual: shown by the model's report
-        self._links: dict[str, Inertia] = {}
-        self._joints: dict[str, tuple[PlacedJoint, str, str]] = {}  # with parent and child; its indices come with `build`
         self._frames: dict[str, tuple[str, Pose]] = {}  # with the link that each is on
-        self._constraints: dict[str, _Loop | _Coupling | _Closure] = {}
 
     def add_body(
         self,
@@ -71,11 +48,11 @@ class ModelBuilder:
         `inertia` is a (3, 3) matrix, or the three numbers of its diagonal. What cannot exist (a negative mass, a moment that
         no mass has) is refused, unless `check` is False: then it is noted in the model's report.
         """
-        _check_name("body", name)
+        check_name("body", name)
         self._check_free(name)
         what = f"body {name!r}"
-        (mass_,) = _numbers(f"{what}: mass", [mass], 1)
-        center_ = np.array(_numbers(f"{what}: center", center, 3))
+        (mass_,) = numbers(f"{what}: mass", [mass], 1)
+        center_ = np.array(numbers(f"{what}: center", center, 3))
         try:
             moment = np.asarray(inertia, dtype=float)
         except (TypeError, ValueError):
@@ -116,7 +93,7 @@ class ModelBuilder:
         Its frame in the parent is at `xyz` [m], turned by roll, pitch and yaw `rpy` [rad], or the pose `place`. The other
         arguments are one number, or one for each velocity (for each coordinate in `lower` and `upper`): see `PlacedJoint`.
         """
-        _check_name("joint", name)
+        check_name("joint", name)
         what = f"joint {name!r}"
         if name in self._joints:
             raise ModelError(f"there is already a joint named {name!r}")
@@ -130,16 +107,16 @@ class ModelBuilder:
             raise ModelError(f"{what}: it joins {child!r} to itself")
         if independent not in (None, True, False):
             raise ModelError(f"{what}: independent must be True, False or None, not {independent!r}")
-        place = _placed(what, xyz, rpy, place)
+        place = placed(what, xyz, rpy, place)
         nq, nv = kind.nq, kind.nv
 
         def per(word: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf) -> tuple[float, ...]:
             if value is None:
                 return (default,) * n
-            numbers = _numbers(f"{what}: {word}", value if np.ndim(value) else [value] * n, n, finite=False)
-            if any(not x >= low for x in numbers):
+            found = numbers(f"{what}: {word}", value if np.ndim(value) else [value] * n, n, finite=False)
+            if any(not x >= low for x in found):
                 raise ModelError(f"{what}: {word} must not be {'NaN' if low < 0 else 'negative'}, but is {value}")
-            return numbers
+            return found
 
         joint = PlacedJoint(
             name,
@@ -183,139 +160,11 @@ class ModelBuilder:
         place: Pose | None = None,
     ) -> ModelBuilder:
         """A named place on a link or in the world: at `xyz` [m] turned by `rpy` [rad], or at the pose `place`."""
-        _check_name("frame", name)
+        check_name("frame", name)
         self._check_free(name)
         what = f"frame {name!r}"
-        self._frames[name] = (body, _placed(what, xyz, rpy, place))
+        self._frames[name] = (body, placed(what, xyz, rpy, place))
         return self
-
-    def add_loop(
-        self,
-        name: str,
-        kind: Joint,
-        *,
-        predecessor: str,
-        successor: str,
-        xyz: Sequence[float] = (0.0, 0.0, 0.0),
-        rpy: Sequence[float] = (0.0, 0.0, 0.0),
-        place: Pose | None = None,
-        successor_xyz: Sequence[float] = (0.0, 0.0, 0.0),
-        successor_rpy: Sequence[float] = (0.0, 0.0, 0.0),
-        successor_place: Pose | None = None,
-    ) -> ModelBuilder:
-        """A joint that closes a loop: it holds link `successor` on link `predecessor`, both of which hang on joints already.
-
-        Its frame is at `xyz` [m] turned by `rpy` [rad], or at the pose `place`, in the predecessor, and likewise in the
-        successor. With neutral coordinates both frames coincide.
-        """
-        self._check_constraint("loop", name)
-        if not isinstance(kind, Joint):
-            raise ModelError(f"loop {name!r}: its kind must be one of linkwork.joints, not {kind!r}")
-        try:
-            kind.closure()
-        except NotImplementedError as why:
-            raise ModelError(f"loop {name!r}: {why}") from None
-        first = _placed(f"loop {name!r}", xyz, rpy, place)
-        second = _placed(f"loop {name!r}, successor", successor_xyz, successor_rpy, successor_place)
-        self._constraints[name] = _Loop(kind, predecessor, successor, first, second)
-        return self
-
-    def add_coupling(
-        self,
-        name: str,
-        terms: Mapping[str, float] | None = None,
-        *,
-        offset: float = 0.0,
-        predecessor: str | None = None,
-        successor: str | None = None,
-        ratio: float | None = None,
-    ) -> ModelBuilder:
-        """Σ coefficient * coordinate = offset over joints of one coordinate each: gears, belts, mimics, differentials.
-
-        `terms` gives the coefficients by joint. Or, between two links: `ratio` times the sum of the joints from their common
-        ancestor to `predecessor`, less that to `successor`.
-        """
-        self._check_constraint("coupling", name)
-        between = (predecessor, successor, ratio)
-        if any(x is not None for x in between) if terms is not None else any(x is None for x in between):
-            raise ModelError(f"coupling {name!r}: give terms, or predecessor, successor and ratio")
-        if terms is not None and not isinstance(terms, Mapping):
-            raise ModelError(f"coupling {name!r}: terms must be coefficients by joint: {{'a': 1, 'b': -6}}, not {terms!r}")
-        (offset_,) = _numbers(f"coupling {name!r}: offset", [offset], 1)
-        if terms is not None:
-            given = {joint: _numbers(f"coupling {name!r}: {joint}", [c], 1)[0] for joint, c in terms.items()}
-            if not any(given.values()):
-                raise ModelError(f"coupling {name!r} couples nothing: all its coefficients are zero")
-            self._constraints[name] = _Coupling(given, offset_)
-        else:
-            (ratio_,) = _numbers(f"coupling {name!r}: ratio", [ratio], 1)
-            if ratio_ == 0.0:
-                raise ModelError(f"coupling {name!r}: its ratio is zero, so that {successor!r} could not move")
-            self._constraints[name] = _Coupling(None, offset_, str(predecessor), str(successor), ratio_)
-        return self
-
-    def add_closure(self, name: str, function: Callable[[Any], Any], *, joints: Sequence[str]) -> ModelBuilder:
-        """φ(q) = 0: `function` takes the coordinates of `joints`, one after the other, and gives one or several numbers.
-
-        It must work on symbols, as any function that is traced.
-        """
-        self._check_constraint("closure", name)
-        if not callable(function):
-            raise ModelError(f"closure {name!r}: its function must be callable, not {function!r}")
-        names = (joints,) if isinstance(joints, str) else tuple(joints)
-        if not names or len(set(names)) < len(names):
-            raise ModelError(f"closure {name!r}: joints must be names of different joints, at least one, not {joints!r}")
-        self._constraints[name] = _Closure(function, names)
-        return self
-
-    def _check_constraint(self, what: str, name: Any) -> None:
-        _check_name(what, name)
-        if name in self._constraints:
-            raise ModelError(f"there is already a loop, coupling or closure named {name!r}")
-
-    def _constraint(
-        self, name: str, given: _Loop | _Coupling | _Closure, found: dict[str, tuple[int, Pose]], joints: list[PlacedJoint]
-    ) -> Constraint:
-        """A constraint of what was given, on the bodies and joints of the model."""
-        places = {joint.name: k for k, joint in enumerate(joints)}
-
-        def joint_of(joint: str) -> int:
-            if joint not in places:
-                fixed = " (it is fixed)" if joint in self._joints else did_you_mean(joint, places)
-                raise ModelError(f"{name!r} names joint {joint!r}, which is none that moves{fixed}")
-            return places[joint]
-
-        def link_of(link: str) -> tuple[int, Pose]:
-            if link not in found:
-                raise ModelError(f"{name!r} names link {link!r}{self._no_link(link)}")
-            return found[link]
-
-        if isinstance(given, _Closure):
-            of = tuple(joint_of(j) for j in given.joints)
-            _check_function(name, given.function, np.concatenate([joints[k].kind.neutral() for k in of]))
-            return Closure(name, of, given.function)
-        if isinstance(given, _Loop):
-            ends = []
-            for link, place in ((given.predecessor, given.place), (given.successor, given.successor_place)):
-                body, there = link_of(link)
-                ends.append(End(body, there.then(place)))
-            if ends[0].body == ends[1].body:
-                raise ModelError(f"loop {name!r} joins {given.predecessor!r} to {given.successor!r}, which are one body")
-            return Loop(name, given.kind, *ends)
-        if given.terms is not None:
-            terms = {joint_of(joint): c for joint, c in given.terms.items() if c}
-        else:
-            assert given.predecessor is not None and given.successor is not None
-            ways = [way_down(link_of(link)[0], joints) for link in (given.predecessor, given.successor)]
-            common = set(ways[0]) & set(ways[1])
-            terms = {k: given.ratio for k in ways[0] if k not in common}
-            terms |= {k: -1.0 for k in ways[1] if k not in common}
-            if not terms:
-                raise ModelError(f"coupling {name!r}: no joint lies between {given.predecessor!r} and {given.successor!r}")
-        for k in terms:
-            if joints[k].nv != 1 or joints[k].nq != 1:
-                raise ModelError(f"coupling {name!r}: joint {joints[k].name!r} has {joints[k].nv} velocities, not one")
-        return Coupling(name, tuple((k, 0, c) for k, c in terms.items()), given.offset)
 
     def build(self) -> Model:
         """The frozen model of what was added."""
@@ -392,56 +241,9 @@ class ModelBuilder:
         if name in self._links or name in self._frames or name == WORLD:
             raise ModelError(f"there is already a body or frame named {name!r}")
 
-    def _no_link(self, name: str) -> str:
-        return f", and there is no link of that name{did_you_mean(name, self._links)}"
-
 
 def _numbered(joints: Iterable[PlacedJoint]) -> Iterable[PlacedJoint]:
     q = v = 0
     for joint in joints:
         yield replace(joint, q_start=q, v_start=v)
         q, v = q + joint.nq, v + joint.nv
-
-
-def _check_function(name: str, function: Callable[[Any], Any], q: np.ndarray) -> None:
-    """That a closure's function takes coordinates, and gives one number or several."""
-    try:
-        value = np.asarray(function(q), dtype=float)
-    except Exception as error:
-        raise ModelError(f"closure {name!r}: its function fails at {q.tolist()}: {type(error).__name__}: {error}") from error
-    if value.ndim > 1 or value.size == 0:
-        raise ModelError(f"closure {name!r}: its function must give one number, or several in a row, not shape {value.shape}")
-
-
-def _check_name(what: str, name: Any) -> None:
-    if not isinstance(name, str) or not name:
-        raise ModelError(f"a {what}'s name is a text that is not empty, not {name!r}")
-
-
-def _numbers(what: str, values: Any, n: int, *, finite: bool = True) -> tuple[float, ...]:
-    try:
-        numbers = tuple(float(x) for x in values)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be {n} numbers, not {values!r}") from None
-    if len(numbers) != n:
-        raise ModelError(f"{what} must be {n} numbers, not {len(numbers)}: {values!r}")
-    if finite and not np.isfinite(numbers).all():
-        raise ModelError(f"{what} must be finite, but is {values!r}")
-    return numbers
-
-
-def _placed(what: str, xyz: Any, rpy: Any, place: Pose | None) -> Pose:
-    """The pose at `xyz` turned by `rpy`, or `place`, if that is one."""
-    given = (*_numbers(f"{what}: xyz", xyz, 3), *_numbers(f"{what}: rpy", rpy, 3))
-    if place is None:
-        return Pose.placed(given[:3], given[3:])
-    if not isinstance(place, Pose):
-        raise ModelError(f"{what}: place must be a linkwork.spatial.Pose, not {place!r}")
-    if any(given):
-        raise ModelError(f"{what}: give its place, or xyz and rpy, not both")
-    R, p = np.asarray(place.R, dtype=float), np.asarray(place.p, dtype=float)
-    if not np.isfinite([*R.ravel(), *p]).all():
-        raise ModelError(f"{what}: place must be finite")
-    if np.abs(R @ R.T - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0:
-        raise ModelError(f"{what}: the matrix R of its place must be a rotation")
-    return place

@@ -1,13 +1,14 @@
 """Constraint embedding: how the joints of a cluster move together (Loops Sec. II-C and III).
 
 The equations K v = 0 and K v̇ = k of a cluster's loops give, for chosen independent velocities ẏ, the explicit form
-v = G ẏ and v̇ = G ÿ + g (Loops Eq. 2 to 4).
+v = G ẏ and v̇ = G ÿ + g (Loops Eq. 2 to 4). A cluster that stands on several bodies of another answers to their motions V and
+accelerations α too: v = G ẏ + Γ V and v̇ = G ÿ + Γ α + g.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -31,56 +32,74 @@ if TYPE_CHECKING:
 
 
 class Motion:
-    """How a cluster's bodies stand and move as seen from the body below it: all in that body's axes."""
+    """How a cluster's bodies stand and move as seen from the one body below, all in that body's axes.
 
-    def __init__(self, bodies: Mapping[int, MovingBody]) -> None:
-        self.bodies = bodies
+    A cluster with several `feet` stands on bodies of another one, and is seen from where that one, `below`, is seen from. The
+    motions of its feet, six components each in their own axes, then count like those of joints: their columns are the last.
+    """
+
+    v: np.ndarray  # of its joints, (size,), once an embedding has said it
+
+    def __init__(self, bodies: Mapping[int, MovingBody], below: Motion | None = None, feet: Sequence[int] = ()) -> None:
+        self.bodies, self.below, self.feet = bodies, below, feet
         self.columns: dict[int, slice] = {}  # places of each joint's velocities, one body after the other
         self.size = 0
         for k, body in bodies.items():
             self.columns[k] = slice(self.size, self.size + body.joint.nv)
             self.size += body.joint.nv
-        self.pose: dict[Any, Pose] = {}
-        index = {body: k for k, body in bodies.items()}
-        self.below: dict[int, int | None] = {k: index.get(body.on) for k, body in bodies.items()}  # type: ignore[arg-type]
+        self.width = self.size
+        self.pose: dict[int, Pose] = {}
+        self._known = dict(bodies)
+        if below:
+            for k in feet:
+                self.columns[k] = slice(self.width, self.width + 6)
+                self.width += 6
+                self.pose[k], self._known[k] = below.pose[k], below.bodies[k]
+        index = {body: k for k, body in self._known.items()}
+        self.on: dict[int, int | None] = {k: index.get(body.on) for k, body in bodies.items()}  # type: ignore[arg-type]
         for k, body in bodies.items():
-            below = self.below[k]
-            self.pose[k] = body.X if below is None else self.pose[below].then(body.X)
-        self._foot = next(iter(bodies.values())).on  # the first stands on the body below
+            on = self.on[k]
+            self.pose[k] = body.X if on is None else self.pose[on].then(body.X)
+        self.seen_from: Ground | MovingBody = below.seen_from if below else next(iter(bodies.values())).on
+        self._speeds: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def frame(self, end: End) -> Pose:
         """The pose of a loop's end."""
-        if end.body in self.bodies:
-            return self.pose[end.body].then(self.bodies[end.body].C.inverse()).then(end.place)
-        return self._foot.C.inverse().then(end.place)
+        if end.body in self._known:
+            return self.pose[end.body].then(self._known[end.body].C.inverse()).then(end.place)
+        return self.seen_from.C.inverse().then(end.place)
 
     def path(self, end: End) -> list[int]:
         """The bodies that move a loop's end, from its own down."""
         found: list[int] = []
-        k: int | None = end.body if end.body in self.bodies else None
+        k: int | None = end.body if end.body in self._known else None
         while k is not None:
             found.append(k)
-            k = self.below[k]
+            k = self.on.get(k)
         return found
 
     def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Jacobians of the angular velocity of a loop's end, and of the velocity of its point that is `at`, (3, size)."""
-        w = np.zeros((3, self.size), dtype=object)
-        v = np.zeros((3, self.size), dtype=object)
+        """Jacobians of the angular velocity of a loop's end, and of the velocity of its point that is `at`, (3, width)."""
+        w = np.zeros((3, self.width), dtype=object)
+        v = np.zeros((3, self.width), dtype=object)
         for k in self.path(end):
-            T, S, where = self.pose[k], self.bodies[k].joint_map, self.columns[k]
+            T, where = self.pose[k], self.columns[k]
+            S = self.bodies[k].joint_map if k in self.bodies else np.eye(6)
             turning = T.R @ S[:3]
             w[:, where] = turning
             v[:, where] = T.R @ S[3:] + cross(turning, np.reshape(at - T.p, (3, 1)) * np.ones((1, S.shape[1])))
         return w, v
 
     def drift(self, end: End, at: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        """w and v of a loop's end at a point, and their rates where no joint accelerates, (3,) each."""
+        """w and v of a loop's end at a point, and their rates where no joint and no foot accelerates, (3,) each."""
         p, w, u = np.zeros(3), np.zeros(3), np.zeros(3)
         dw, du = np.zeros(3), np.zeros(3)
         for k in reversed(self.path(end)):
-            body, T = self.bodies[k], self.pose[k]
-            own = v[self.columns[k]]
+            T = self.pose[k]
+            if k in self.feet:
+                p, (w, u, dw, du) = T.p, self._standing(k)
+                continue
+            body, own = self.bodies[k], v[self.columns[k]]
             J, rate = body.joint_map @ own, body.joint_bias(own)
             d, wJ, uJ = T.p - p, T.R @ J[:3], T.R @ J[3:]
             du = du + cross(dw, d) + cross(w, cross(w, d)) + 2.0 * cross(w, uJ) + cross(wJ, uJ) + T.R @ rate[3:]
@@ -90,25 +109,46 @@ class Motion:
         d = at - p
         return w, u + cross(w, d), dw, du + cross(dw, d) + cross(w, cross(w, d))
 
+    def speed(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """w and v of a body's frame, (3,) each."""
+        if k in self.feet and self.below:
+            return self.below.speed(k)
+        if k not in self._speeds:
+            on, T = self.on[k], self.pose[k]
+            J = self.bodies[k].joint_map @ self.v[self.columns[k]]
+            w, u, p = (np.zeros(3), np.zeros(3), np.zeros(3)) if on is None else (*self.speed(on), self.pose[on].p)
+            self._speeds[k] = w + T.R @ J[:3], u + cross(w, T.p - p) + T.R @ J[3:]
+        return self._speeds[k]
 
-def cluster_motion(model: Model, bodies: Sequence[int], q: np.ndarray) -> Motion:
+    def _standing(self, k: int) -> tuple[np.ndarray, ...]:
+        """w and v of a foot, and their rates where it has no acceleration as seen from outside: only what turning adds."""
+        (w, u), turning = self.speed(k), self.seen_from.w
+        return w, u, -cross(turning, w), -cross(turning, cross(turning, self.pose[k].p) + 2.0 * u)
+
+    def feet_motion(self) -> np.ndarray:
+        """The motions of all feet in their own axes, (width - size,)."""
+        return np.concatenate([np.zeros(0), *(self.pose[k].R.T @ x for k in self.feet for x in self.speed(k))])
+
+
+def cluster_motion(
+    model: Model, bodies: Sequence[int], q: np.ndarray, below: Motion | None = None, feet: Sequence[int] = ()
+) -> Motion:
     """How a cluster's bodies stand in one state, q (nq,), seen from the body below."""
-    below = Ground()
-    made: dict[int, MovingBody] = {}
+    made: dict[int, MovingBody] = dict(below.bodies) if below else {}
+    ground = Ground()
     for k in bodies:
         joint = model.joints[k]
-        on = made.get(joint.parent, below)
-        made[k] = MovingBody(on, joint, model.bodies[k].inertia, q[joint.q_slice], None)
-    return Motion(made)
+        made[k] = MovingBody(made.get(joint.parent, ground), joint, model.bodies[k].inertia, q[joint.q_slice], None)
+    return Motion({k: made[k] for k in bodies}, below, feet)
 
 
 def loop_rows(motion: Motion, loop: Loop, rows: Sequence[Row], v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """K, (rows, size), and k, (rows,), of a loop joint's equations."""
+    """K, (rows, width), and k, (rows,), of a loop joint's equations."""
     P, F = motion.frame(loop.predecessor), motion.frame(loop.successor)
     r = F.p - P.p
     (wP, vP), (wF, vF) = motion.velocity(loop.predecessor, F.p), motion.velocity(loop.successor, F.p)
     w, u = wF - wP, vF - vP  # of the successor's frame, seen from the predecessor
-    K = np.zeros((len(rows), motion.size), dtype=object)
+    K = np.zeros((len(rows), motion.width), dtype=object)
     k: Any = np.zeros(len(rows), dtype=object)
     if v is not None:
         a, b = motion.drift(loop.predecessor, F.p, v), motion.drift(loop.successor, F.p, v)
@@ -146,7 +186,7 @@ def loop_error(motion: Motion, loop: Loop, rows: Sequence[Row]) -> np.ndarray:
 
 
 def closure_rows(motion: Motion, closure: Closure, v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """K, (rows, size), and k, (rows,), of a function of joint coordinates; by the tracer."""
+    """K, (rows, width), and k, (rows,), of a function of joint coordinates; by the tracer."""
     members = [motion.bodies[j] for j in closure.joints]
     q = np.concatenate([body.q for body in members])
     places = np.cumsum([0, *(body.joint.nq for body in members)])
@@ -159,7 +199,7 @@ def closure_rows(motion: Motion, closure: Closure, v: np.ndarray | None) -> tupl
         value, J = jacobian_of(closure.phi, q)
     else:
         value, J = interpret(_traced(closure, len(q)), q.astype(float))
-    K = np.zeros((len(value), motion.size), dtype=object)
+    K = np.zeros((len(value), motion.width), dtype=object)
     for j, body in zip(closure.joints, members):
         for column in range(body.joint.nv):
             own = [np.eye(b.joint.nv)[column] if b is body else np.zeros(b.joint.nv) for b in members]
@@ -186,7 +226,7 @@ def equations(motion: Motion, constraint: Constraint, v: np.ndarray | None = Non
         return loop_rows(motion, constraint, constraint.kind.closure(), v)
     if isinstance(constraint, Closure):
         return closure_rows(motion, constraint, v)
-    K = np.zeros((1, motion.size), dtype=object)
+    K = np.zeros((1, motion.width), dtype=object)
     for joint, component, coefficient in constraint.terms:
         K[0, motion.columns[joint].start + component] = coefficient
     return K, np.zeros(1, dtype=object)
@@ -222,15 +262,78 @@ def all_equations(
     return np.concatenate([K for K, _ in found]), np.concatenate([k for _, k in found])
 
 
-def embed(motion: Motion, cluster: Cluster, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """G, (size, m), and g, (size,), of Loops Eq. 3, for a cluster's independent velocities dy, (m,)."""
-    constraints, rows, independent, dependent = cluster.constraints, cluster.rows, cluster.independent, cluster.dependent
-    K = all_equations(motion, constraints)[0][list(rows)]
-    G = np.zeros((motion.size, len(independent)), dtype=object)
-    G[list(independent)] = np.eye(len(independent))
-    G[dependent] = -solve(K[:, dependent], K[:, list(independent)])
-    g: Any = np.zeros(motion.size, dtype=object)
-    if not all(isinstance(constraint, Coupling) for constraint in constraints):
-        k = all_equations(motion, constraints, G @ dy)[1][list(rows)]
-        g[dependent] = solve(K[:, dependent], k)
-    return G, g
+def tree_equations(model: Model, cluster: Cluster, q: np.ndarray, v: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """K, (rows, nv_spanning), and k of a cluster's constraints, for the velocities v of all joints of the tree."""
+    bodies = cluster.family
+    own = np.concatenate([np.arange(model.nv_spanning)[model.joints[k].v_slice] for k in bodies])
+    K, k = all_equations(cluster_motion(model, bodies, q), cluster.constraints, None if v is None else v[own])
+    wide = np.zeros((len(K), model.nv_spanning), dtype=object)
+    wide[:, own] = K
+    return wide, k
+
+
+class Embedding:
+    """v = G ẏ + Γ V and v̇ = G ÿ + Γ α + g (Loops Eq. 3) of a cluster's joints, for its velocities `dy`, (m,).
+
+    V and α are those of its several feet, in a cluster whose embedding is `below`; most clusters have one, and no Γ. `dofs` is
+    the place of ẏ in v.
+    """
+
+    def __init__(self, motion: Motion, cluster: Cluster, dofs: slice, dy: np.ndarray, below: Embedding | None = None) -> None:
+        self.motion, self.dofs, self.below = motion, dofs, below
+        constraints, rows, independent, dependent = cluster.constraints, cluster.rows, cluster.independent, cluster.dependent
+        K = all_equations(motion, constraints)[0][list(rows)]
+        G = np.zeros((motion.size, len(independent)), dtype=object)
+        Gamma = np.zeros((motion.size, motion.width - motion.size), dtype=object)
+        G[list(independent)] = np.eye(len(independent))
+        answer = -solve(K[:, dependent], K[:, [*independent, *range(motion.size, motion.width)]])
+        G[dependent], Gamma[dependent] = answer[:, : len(independent)], answer[:, len(independent) :]
+        self.v = G @ dy + Gamma @ motion.feet_motion() if motion.feet else G @ dy
+        g: Any = np.zeros(motion.size, dtype=object)
+        if not all(isinstance(constraint, Coupling) for constraint in constraints):
+            g[dependent] = solve(K[:, dependent], all_equations(motion, constraints, self.v)[1][list(rows)])
+        self.G, self.g, self.Gamma = G, g, Gamma
+        motion.v = self.v
+        for k, body in motion.bodies.items():
+            body.belong(partial(self._share, k))
+            body.move(self.v[motion.columns[k]], None if motion.feet else dy)
+        self._jacobians: dict[int, np.ndarray] = {}
+        self._alphas: dict[int, np.ndarray] = {}
+
+    def _share(self, k: int) -> tuple[Any, np.ndarray, np.ndarray]:
+        (dofs, G, g), own = self.whole, self.motion.columns[k]
+        return dofs, G[own], g[own]
+
+    @cached_property
+    def whole(self) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Which velocities of the mechanism move its joints, those of the clusters below among them; and their G and g."""
+        if self.below is None:
+            return self.dofs, self.G, self.g
+        J = np.concatenate([self.below.jacobian(k) for k in self.motion.feet])
+        alpha = np.concatenate([self.below.alpha(k) for k in self.motion.feet])
+        dofs = np.concatenate([_places(self.below.whole[0]), _places(self.dofs)])
+        return dofs, np.hstack([self.Gamma @ J, self.G]), self.g + self.Gamma @ alpha
+
+    def jacobian(self, k: int) -> np.ndarray:
+        """What all these velocities do to a body, seen from where its motion is seen from, (6, velocities)."""
+        if k not in self._jacobians:
+            body, on = self.motion.bodies[k], self.motion.on[k]
+            J = body.S
+            if on is not None and self.below and on in self.motion.feet:
+                J = J + body.X.scatter(np.hstack([self.below.jacobian(on), np.zeros((6, self.G.shape[1]))]))
+            elif on is not None:
+                J = J + body.X.scatter(self.jacobian(on))
+            self._jacobians[k] = J
+        return self._jacobians[k]
+
+    def alpha(self, k: int) -> np.ndarray:
+        """The acceleration of a body where none of these velocities changes, nor what it is seen from accelerates, (6,)."""
+        if k not in self._alphas:
+            body, on = self.motion.bodies[k], self.motion.on[k]
+            inner = self.below if self.below and on in self.motion.feet else self
+            self._alphas[k] = body.accelerate(np.zeros(6) if on is None else inner.alpha(on), body.g)
+        return self._alphas[k]
+
+
+def _places(dofs: Any) -> np.ndarray:
+    return np.arange(dofs.start, dofs.stop) if isinstance(dofs, slice) else dofs

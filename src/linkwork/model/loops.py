@@ -22,12 +22,16 @@ class End:
 
 @dataclass(frozen=True)
 class Loop:
-    """A joint of some kind that holds `successor` on `predecessor`, which the tree's joints hold already."""
+    """A joint of some kind that holds `successor` on `predecessor`, which the tree's joints hold already.
+
+    `kept` matters where it is upheld by forces: redundant equations cost time there, and make forces ambiguous.
+    """
 
     name: str
     kind: Joint
     predecessor: End
     successor: End
+    kept: tuple[int, ...] | None = None  # of its equations, those that do not follow from the others; None: all
 
 
 @dataclass(frozen=True)

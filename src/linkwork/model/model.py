@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1
 
 if TYPE_CHECKING:
     from linkwork.model.clusters import Cluster
+    from linkwork.model.rotors import Lumped
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +74,13 @@ class Model:
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
         """Groups of bodies that loops hold together, parents before children; most bodies are alone."""
-        from linkwork.model.clusters import clusters_of
+        from linkwork.model.analysis import clusters_of
 
         return clusters_of(self)
 
     @cached_property
-    def lumped(self) -> tuple[tuple[Inertia, bool], ...]:
-        """The inertia that is carried by each body's node, and whether the body is a rotor (see `rotors`)."""
+    def lumped(self) -> tuple[Lumped, ...]:
+        """The constant inertia of each body with its rotors, and what it is as a rotor (see `rotors`)."""
         from linkwork.model.rotors import lumped
 
         return lumped(self)
@@ -154,30 +155,37 @@ class Model:
 
     def _closed(self, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The same coordinates with every loop closed; where that fails, by others."""
-        from linkwork.model.clusters import CLOSED, close, find_clusters
+        from linkwork.model.analysis import CLOSED, close, close_family
+        from linkwork.model.clusters import find_families
 
-        for bodies, constraints in find_clusters(self.joints, (*self.constraints, *self.held)) if self._looped else ():
-            for _ in range(100 if constraints else 0):
-                closed, miss = close(self, bodies, constraints, q)
+        if self.held:  # embedded loops and others at once
+            groups = find_families(self.joints, (*self.constraints, *self.held))
+            closing = [(bodies, partial(close, self, bodies, loops)) for bodies, loops in groups if loops]
+        else:
+            families: dict[int, list[Cluster]] = {}  # clusters that stand on several bodies of one another
+            for cluster in self.clusters if self.constraints else ():
+                if cluster.constraints:
+                    families.setdefault(cluster.family[0], []).append(cluster)
+            closing = [([k for c in f for k in c.bodies], partial(close_family, self, f)) for f in families.values()]
+        for bodies, closed_near in closing:
+            for _ in range(100):
+                closed, miss = closed_near(q)
                 if miss < CLOSED:
                     q = closed
                     break
                 other = self._random_tree(rng)
-                for k in bodies:
-                    q[self.joints[k].q_slice] = other[self.joints[k].q_slice]
+                for joint in (self.joints[k] for k in bodies):
+                    q[joint.q_slice] = other[joint.q_slice]
         return q
-
-    @property
-    def _looped(self) -> bool:
-        return bool(self.constraints or self.held)
 
     def _allowed(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The velocities v, (nv,), less what loops in `held` forbid."""
-        from linkwork.model.clusters import RANK, find_clusters
+        from linkwork.model.analysis import RANK
+        from linkwork.model.clusters import find_families
         from linkwork.model.embedding import all_equations, cluster_motion
 
         places = {name: k for k, name in enumerate(self.v_names)}
-        for bodies, constraints in find_clusters(self.joints, (*self.constraints, *self.held)):
+        for bodies, constraints in find_families(self.joints, (*self.constraints, *self.held)):
             if set(constraints) & set(self.held):
                 K = all_equations(cluster_motion(self, bodies, q), constraints)[0].astype(float)
                 names = [name for k in bodies for name in self.joints[k].v_names]
@@ -200,9 +208,19 @@ class Model:
         return np.concatenate(q)
 
     def with_independent(self, *joints: str) -> Model:
-        """The same model with other independent joints in its loops: those named, and no others of the clusters they are in."""
+        """The same model with other independent joints in its loops: those named, and no others of the clusters they are in.
+
+        Where these are not as many as a cluster has, they are meant for all clusters that stand on one another with it.
+        """
         chosen = {self.joint(name).child for name in joints}
-        changed = {k: k in chosen for c in self.clusters if c.constraints and chosen & set(c.bodies) for k in c.bodies}
+        changed: dict[int, bool] = {}
+        looped = [c for c in self.clusters if c.constraints]
+        for cluster in looped:
+            own = chosen & set(cluster.bodies)
+            alone = sum(self.joints[k].nv for k in own) == len(cluster.independent)
+            for c in looped if own else ():
+                if c is cluster or (c.family[0] == cluster.family[0] and not alone):
+                    changed |= {k: k in chosen for k in c.bodies}
         for k in chosen - set(changed):
             raise ModelError(f"joint {self.joints[k].name!r} is in no loop: it is independent anyway")
         new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))
@@ -212,7 +230,10 @@ class Model:
 
     def with_loops(self, *, constrain: Iterable[str] = (), embed: Iterable[str] = ()) -> Model:
         """The same mechanism with these loops and couplings upheld by forces (`constrain`), or embedded in the coordinates."""
+        from linkwork.model.analysis import kept_loops
+
         known = {c.name: c for c in (*self.constraints, *self.held)}
+        known |= {loop.name: loop for cluster in self.clusters for loop in kept_loops(self, cluster)}
         held = {c.name for c in self.held}
         for names, change in ((constrain, held.add), (embed, held.discard)):
             for name in (names,) if isinstance(names, str) else names:
@@ -231,6 +252,12 @@ class Model:
         free = tuple(replace(j, damping=(0.0,) * j.nv, stiffness=(0.0,) * j.nv) for j in self.joints)
         model = replace(self, joints=free, gravity=(0.0, 0.0, 0.0), kernels={})
         model.__dict__["clusters"] = self.clusters  # they are the same, and take time to find
+        return model
+
+    def described_by(self, clusters: tuple[Cluster, ...]) -> Model:
+        """The same mechanism with its clusters' velocities described by others: for algorithms, not for users."""
+        model = replace(self, kernels={})
+        model.__dict__["clusters"] = clusters  # in the place of those that it would find
         return model
 
     def report(self) -> str:

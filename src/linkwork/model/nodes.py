@@ -18,12 +18,12 @@ import numpy as np
 
 from linkwork.model.bodies import Ground, MovingBody
 from linkwork.model.clusters import Cluster
-from linkwork.model.embedding import Motion, embed
+from linkwork.model.embedding import Embedding, Motion
 from linkwork.model.model import Model
 from linkwork.model.parts import GROUND
 from linkwork.model.rotors import host_of
-from linkwork.model.weights import Blocks, ClusterWeight, Seat, Spin, part, plus
-from linkwork.spatial import mirrored
+from linkwork.model.weights import Blocks, ClusterWeight, FeetWeight, Seat, Spin, part, plus
+from linkwork.spatial import Inertia, mirrored
 
 
 class Node:
@@ -70,8 +70,12 @@ class OneBody(Node):
         self.name, self.parent, self.children = body.joint.name, parent, []
         self.body, self.dofs = body, body.dofs
         self.A = body.X if parent.rows == 6 else Seat(body.X, body.on.seat, parent.rows)
-        self.H, self.M = body.S.T, body.M
-        self.armature = np.diag(body.joint.armature)
+        self.H = body.S.T
+        self.armature = np.diag(body.armature)
+
+    @property
+    def M(self) -> Inertia:  # type: ignore[override]
+        return self.body.M
 
     @property
     def a(self) -> np.ndarray:  # type: ignore[override]
@@ -83,7 +87,7 @@ class OneBody(Node):
 
     @property
     def resistance(self) -> np.ndarray:  # type: ignore[override]
-        return self.body.resistance
+        return self.body.resists(self.body.G)
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         return self.body.accelerate(part(alpha, self.body.on.seat), ddtheta)
@@ -93,52 +97,83 @@ class OneBody(Node):
 
 
 class ClusterNode(Node):
-    """Bodies that loops hold together, behind one cluster joint (Loops Sec. III): v = G ẏ, v̇ = G ÿ + g.
+    """Bodies that loops hold together, behind one cluster joint (Loops Sec. III): v = G ẏ + Γ V, v̇ = G ÿ + Γ α + g.
 
-    Rotors that spin about the axis of a body's own hinge are single rows on that body: what they turn more than it does.
+    Rotors that gears tie to a link of the same axis are lumped and not among those `felt`. Others that spin about the axis of a
+    body's own hinge are single rows on that body: what they turn more than it does. Where the node stands on several bodies of
+    its parent, which move its joints too, joints with armature are rows as well.
     """
 
-    def __init__(self, parent: Node, members: Sequence[MovingBody], dofs: slice, dy: np.ndarray, hosting: bool) -> None:
+    def __init__(self, parent: Node, embedding: Embedding, felt: Sequence[MovingBody], dy: np.ndarray, hosting: bool) -> None:
+        motion = embedding.motion
+        members = list(motion.bodies.values())
         self.name = " + ".join(body.joint.name for body in members)
-        self.parent, self.children, self.dofs = parent, [], dofs
-        hosts = {body: host_of(body, members) for body in members if hosting and body.spins}
+        self.parent, self.children, self.dofs = parent, [], embedding.dofs
+        self._embedding, self._own = embedding, {body: motion.columns[k] for k, body in motion.bodies.items()}
+        hosts = {body: host_of(body, felt) for body in felt if hosting and body.rotor}
         rotors = {body: host for body, host in hosts.items() if host}
-        self.bodies = [body for body in members if body not in rotors]
+        self.bodies = [body for body in felt if body not in rotors]
         for seat, body in enumerate(self.bodies):
             body.seat = seat
-        self.rows = 6 * len(self.bodies) + len(rotors)
-        foot = next(body.on for body in self.bodies if body.on not in self.bodies)
-        self._foot = foot.seat
-        self.A = ClusterWeight(self.bodies, len(rotors), foot.seat, parent.rows)
-        self.M = Blocks([body.M for body in self.bodies], [Spin(host.body.seat, host.k, host.J) for host in rotors.values()])
-        self._N = [host.excess(rotor, lambda body: body.G[0]) for rotor, host in rotors.items()]
-        self._n = [host.excess(rotor, lambda body: body.g[0]) for rotor, host in rotors.items()]
-        self._speed = [N @ dy for N in self._N]
-        self.armature = mirrored(sum(body.G.T @ np.diag(body.joint.armature) @ body.G for body in members))
-        self._members = members
+        feet = [embedding.below.motion.bodies[k] for k in motion.feet] if embedding.below else []
+        self._stands = bool(feet)
+        turning = [body for body in members if feet and any(body.armature)]
+
+        def further(x: np.ndarray) -> np.ndarray:
+            """The rows behind those of bodies, of something that all joints have."""
+            rows = [host.excess(rotor, lambda body: x[self._own[body]][0]) for rotor, host in rotors.items()]
+            rows += [y for body in turning for y in x[self._own[body]]]
+            return np.array(rows, dtype=object).reshape(len(rows), *x.shape[1:])
+
+        self._N, self._n, self._Gamma = further(embedding.G), further(embedding.g), further(embedding.Gamma)
+        self.rows = 6 * len(self.bodies) + len(self._n)
+        self._speed = self._N @ dy
+        if feet:
+            answers = [body.joint_map @ embedding.Gamma[self._own[body]] for body in self.bodies]
+            self.A: Any = FeetWeight(self.bodies, feet, parent.rows, answers, self._Gamma)
+            self._speed = self._speed + self._Gamma @ motion.feet_motion()
+        else:
+            foot = next(body.on for body in self.bodies if body.on not in self.bodies)
+            self.A = ClusterWeight(self.bodies, len(self._n), foot.seat, parent.rows)
+        self._spins = [Spin(host.body.seat, host.k, host.J) for host in rotors.values()]
+        self._turning = [J for body in turning for J in body.armature]
+        self._armed = [] if feet else members
+        zero = np.zeros((self.dofs.stop - self.dofs.start,) * 2)
+        self.armature = mirrored(sum((body.G.T @ np.diag(body.armature) @ body.G for body in self._armed), zero))
+        self._moved: list[MovingBody] = []  # whose joints its velocities move
+        below: Embedding | None = embedding
+        node: Any = self
+        while below:
+            node._moved += members
+            node, below = node.parent, below.below
+
+    @cached_property
+    def M(self) -> Blocks:  # type: ignore[override]
+        return Blocks([body.M for body in self.bodies], self._spins, self._turning)
 
     @cached_property
     def H(self) -> np.ndarray:  # type: ignore[override]
         S: list[np.ndarray] = []  # Loops Eq. 15
         for body, below in zip(self.bodies, self.A.below):
-            S.append(body.S if below is None else body.X.scatter(S[below]) + body.S)
-        return np.concatenate([*S, *(np.reshape(N, (1, -1)) for N in self._N)]).T
+            own = body.joint_map @ self._embedding.G[self._own[body]]
+            S.append(own if below is None else body.X.scatter(S[below]) + own)
+        return np.concatenate([*S, self._N]).T
 
     @cached_property
     def a(self) -> np.ndarray:  # type: ignore[override]
         found: list[np.ndarray] = []  # Loops Eq. 18
         for body, below in zip(self.bodies, self.A.below):
-            own = body.a + body.joint_map @ body.g
+            own = body.a + body.joint_map @ self._embedding.g[self._own[body]]
             found.append(own if below is None else body.X.scatter(found[below]) + own)
         return np.concatenate([*found, self._n])
 
     @cached_property
     def b(self) -> np.ndarray:  # type: ignore[override]
-        return np.concatenate([*self._twisted([body.b for body in self.bodies]), np.zeros(len(self._N))])
+        return np.concatenate([*self._twisted([body.b for body in self.bodies]), np.zeros(len(self._n))])
 
     def _twisted(self, forces: list[np.ndarray]) -> list[np.ndarray]:
         """Forces on the bodies, with what turns their rotors' axes: w × the rotor's momentum."""
-        for speed, (seat, k, J) in zip(self._speed, self.M.spins):
+        for speed, (seat, k, J) in zip(self._speed, self._spins):
             w = self.bodies[seat].w
             L = J * (w[k] + speed)
             i, j = (k + 1) % 3, (k + 2) % 3
@@ -147,14 +182,21 @@ class ClusterNode(Node):
 
     @cached_property
     def resistance(self) -> np.ndarray:  # type: ignore[override]
-        return sum(body.G.T @ (body.resistance + np.array(body.joint.armature) * body.g) for body in self._members)
+        total: Any = np.zeros(self.dofs.stop - self.dofs.start)
+        for body in self._moved:
+            total = total + body.resists(body.share(self.dofs), armed=body in self._armed)
+        return total
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         found: list[np.ndarray] = []
         for body, below in zip(self.bodies, self.A.below):
-            start = part(alpha, self._foot) if below is None else found[below]
-            found.append(body.accelerate(start, body.G @ ddtheta + body.g))
-        return np.concatenate([*found, [N @ ddtheta + n for N, n in zip(self._N, self._n)]])
+            start, own = part(alpha, body.on.seat) if below is None else found[below], self._own[body]
+            ddq = self._embedding.G[own] @ ddtheta + self._embedding.g[own]
+            if self._stands:
+                ddq = ddq + self._embedding.Gamma[own] @ self.A.of_feet(alpha)
+            found.append(body.accelerate(start, ddq))
+        further = self._N @ ddtheta + self._n
+        return np.concatenate([*found, further + self._Gamma @ self.A.of_feet(alpha) if self._stands else further])
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         return self.M.spun(self._twisted([body.force(part(alpha, k)) for k, body in enumerate(self.bodies)]), alpha)
@@ -163,7 +205,7 @@ class ClusterNode(Node):
 class Nodes:
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
 
-    `whole`: every body has six rows in its node, rotors too; otherwise rotors in clusters may be single rows.
+    `whole`: every body has six rows in its node, rotors too; otherwise rotors in clusters may be single rows, or none.
     """
 
     def __init__(
@@ -175,7 +217,7 @@ class Nodes:
         *,
         whole: bool = False,
     ) -> None:
-        self.model, self.q = model, q
+        self.model, self.q, self._whole = model, q, whole
         self.nv = model.nv
         self.below = Ground()
         self.ground = GroundNode(model.gravity)
@@ -183,6 +225,7 @@ class Nodes:
         self.bodies: dict[int, MovingBody] = {}
         self._nodes: list[Node] = []
         self._holder: dict[Any, Node] = {self.below: self.ground}
+        self._embeddings: dict[tuple[int, ...], Embedding] = {}  # by the bodies of a cluster
         start = 0
         for cluster in model.clusters:
             members = []
@@ -190,8 +233,8 @@ class Nodes:
                 joint = model.joints[k]
                 on = self[joint.parent]
                 pushed = None if f_ext is None else f_ext[k]
-                inertia, spins = model.lumped[k]
-                self.bodies[k] = MovingBody(on, joint, inertia, q[joint.q_slice], pushed, spins)
+                inertia, rotor = model.lumped[k]
+                self.bodies[k] = MovingBody(on, joint, inertia, q[joint.q_slice], pushed, rotor)
                 members.append(self.bodies[k])
             dofs = slice(start, start + len(cluster.independent))
             start = dofs.stop
@@ -202,19 +245,17 @@ class Nodes:
             self._nodes.append(node)
 
     def _node(self, cluster: Cluster, members: list[MovingBody], dofs: slice, dy: np.ndarray, hosting: bool) -> Node:
-        foot = next(body.on for body in members if body.on not in members)
+        parent = self._holder[next(body.on for body in members if body.on not in members)]
         if not cluster.constraints:
             (body,) = members
-            body.belong(dofs, np.eye(body.joint.nv), np.zeros(body.joint.nv))
+            body.belong(lambda: (dofs, np.eye(body.joint.nv), np.zeros(body.joint.nv)))
             body.move(dy)
-            return OneBody(self._holder[foot], body)
-        motion = Motion(dict(zip(cluster.bodies, members)))
-        G, g = embed(motion, cluster, dy)
-        for k, body in motion.bodies.items():
-            own = motion.columns[k]
-            body.belong(dofs, G[own], g[own])
-            body.move(G[own] @ dy)
-        return ClusterNode(self._holder[foot], members, dofs, dy, hosting)
+            return OneBody(parent, body)
+        below = self._embeddings[cluster.below.bodies] if cluster.below else None
+        motion = Motion(dict(zip(cluster.bodies, members)), below.motion if below else None, cluster.feet)
+        embedding = self._embeddings[cluster.bodies] = Embedding(motion, cluster, dofs, dy, below)
+        felt = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
+        return ClusterNode(parent, embedding, felt, dy, hosting)
 
     def __getitem__(self, body: int) -> Ground | MovingBody:
         """A body, by its index."""

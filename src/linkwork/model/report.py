@@ -33,23 +33,30 @@ def report(model: Model) -> str:
 def _clusters(model: Model) -> list[str]:
     """What loops and couplings do to the bodies."""
     looped = [cluster for cluster in model.clusters if cluster.constraints]
+    lines = []
+    if model.held:
+        upheld = [f"{c.name} ({type(c).__name__.lower()})" for c in model.held]
+        lines += ["", *_wrapped(f"{count(len(upheld), 'loop or coupling', 'loops and couplings')} upheld by forces: ", upheld)]
     if not looped:
-        return []
-    lines = ["", f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:"]
+        return lines
+    lines += ["", f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:"]
     for cluster in looped:
         joints = [model.joints[k] for k in cluster.bodies]
         names = [name for joint in joints for name in joint.v_names]
         lines += _wrapped("  bodies ", [model.bodies[k].name for k in cluster.bodies])
         lines += _wrapped("    held by ", [f"{c.name} ({type(c).__name__.lower()})" for c in cluster.constraints])
+        if cluster.feet:
+            lines += _wrapped("    standing on ", [model.bodies[k].name for k in cluster.feet])
         spare = cluster.count - len(cluster.rows)
         told = f", of which {spare} follow from the others and are dropped" if spare else ""
         lines.append(
             f"    {count(cluster.count, 'equation')}{told}; {len(names)} velocities, {len(cluster.independent)} independent"
         )
-        lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
-    rotors = [model.bodies[k].name for k, (_, spins) in enumerate(model.lumped) if spins]
+        if cluster.independent:
+            lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
+    rotors = [model.bodies[k].name for k, (_, rotor) in enumerate(model.lumped) if rotor]
     if rotors:
-        lines += _wrapped(f"  {count(len(rotors), 'rotor')}, round about the axis they spin on: ", rotors)
+        lines += _wrapped(f"  {count(len(rotors), 'rotor')}, balanced about the axis they spin on: ", rotors)
     return lines
 
 

@@ -1,20 +1,25 @@
-"""Rotors: bodies that are symmetric about the axis they spin on.
+"""Rotors: bodies that are balanced about the axis they spin on.
 
-Turning changes nothing about where a rotor's mass is. So its mass, and its inertia across the axis, are lumped into the body
-that carries it, where they are constant; what remains of it is its inertia about the axis. Its frame need not turn with it
-either. Exact, and nearly free.
+The centre of a rotor's mass does not move when it turns, so its mass is lumped into the body that carries it. So is its
+inertia across the axis, where it is constant if the rotor is round; if not, the mean of it is, and what turns with the rotor
+is `Uneven`. The rotor's frame need not turn with it either.
+
+What remains is its inertia J about the axis. Where a gear makes it turn n times as fast as a link that turns against the
+carrier about the same axis, its joint's velocity is θ̇ = n (Ω_link - Ω_carrier) and its speed Ω = Ω_carrier + θ̇, so that
+Ω² = Ω_carrier² + n (Ω_link² - Ω_carrier²) + (1 - 1/n) θ̇². Across the axis link and carrier turn alike. So J is lumped into the
+carrier, n J about all axes goes from there to the link, and the rest is an armature: constants. Exact, and free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from linkwork.joints import Revolute
-from linkwork.model.bodies import MovingBody
-from linkwork.model.loops import Loop
+from linkwork.model.bodies import MovingBody, Rotor
+from linkwork.model.loops import Coupling, Loop
 from linkwork.model.parts import GROUND, PlacedJoint
 from linkwork.spatial import Inertia
 
@@ -24,35 +29,108 @@ if TYPE_CHECKING:
 SAME = 1e-12  # relative
 
 
-def lumped(model: Model) -> tuple[tuple[Inertia, bool], ...]:
-    """Every body's inertia with its rotors' lumped in, and whether it is a rotor itself."""
+class Lumped(NamedTuple):
+    """A body's constant inertia with that of its rotors lumped in, and what it is as a rotor; None where it is none."""
+
+    inertia: Inertia
+    rotor: Rotor | None
+
+
+def lumped(model: Model) -> tuple[Lumped, ...]:
+    """Every body with its rotors lumped in."""
     carrying = {joint.parent for joint in model.joints}
     for constraint in (*model.constraints, *model.held):
         if isinstance(constraint, Loop):
             carrying |= {constraint.predecessor.body, constraint.successor.body}
     inertias = [body.inertia for body in model.bodies]
-    rotors = [k for k, joint in enumerate(model.joints) if k not in carrying and is_rotor(joint, inertias[k])]
-    for k in rotors:
+    places = [k for k, joint in enumerate(model.joints) if k not in carrying and is_rotor(joint, inertias[k])]
+    R = {GROUND: np.eye(3)}
+    for joint in model.joints:
+        R[joint.child] = R[joint.parent] @ joint.place.R
+    rotors: dict[int, Rotor] = {}
+    for k in places:
         joint = model.joints[k]
-        u = np.array(joint.kind.axis)  # type: ignore[attr-defined]
-        about = Inertia((u @ inertias[k].A @ u) * np.outer(u, u), np.zeros((3, 3)), np.zeros((3, 3)), 0.0)
-        across = Inertia(inertias[k].A - about.A, inertias[k].B, inertias[k].D, inertias[k].mass)
-        inertias[joint.parent] = inertias[joint.parent] + joint.place.congruence(across)
-        inertias[k] = about
-    return tuple((inertia.constant(), k in rotors) for k, inertia in enumerate(inertias))
+        u, own = axis_of(joint), inertias[k]
+        J, uneven = u @ own.A @ u, unevenness(u, own.A)
+        gear = gear_of(model, k, places, R)
+        left = Inertia.massless(np.zeros((3, 3)) if gear else J * np.outer(u, u))
+        fixed = Inertia(own.A - left.A - uneven, own.B, own.D, own.mass)
+        inertias[joint.parent] = inertias[joint.parent] + joint.place.congruence(fixed)
+        for body, n in ((joint.parent, -gear.n), (gear.link, gear.n)) if gear else ():
+            if body != GROUND:
+                inertias[body] = inertias[body] + Inertia.massless(n * J * np.eye(3))
+        inertias[k] = left
+        rotors[k] = Rotor(uneven, gear is not None, (1.0 - 1.0 / gear.n) * J if gear else 0.0)
+    return tuple(Lumped(inertia.constant(), rotors.get(k)) for k, inertia in enumerate(inertias))
 
 
 def is_rotor(joint: PlacedJoint, inertia: Inertia) -> bool:
-    """Whether a body is symmetric about the axis of the hinge that holds it on another body."""
+    """Whether a body is balanced about the axis of the hinge that holds it on another body."""
     if not isinstance(joint.kind, Revolute) or joint.parent == GROUND or not np.any(inertia.A):
         return False
-    u, A, h = np.array(joint.kind.axis), inertia.A, inertia.h
-    across = A - (u @ A @ u) * np.outer(u, u)
-    round_ = 0.5 * np.trace(across) * (np.eye(3) - np.outer(u, u))
+    u, A, h = axis_of(joint), inertia.A, inertia.h
     return bool(
-        np.abs(across - round_).max() <= SAME * np.abs(A).max()
+        np.abs(np.cross(u, A @ u)).max() <= SAME * np.abs(A).max()
         and np.abs(np.cross(u, h)).max() <= SAME * max(np.abs(h).max(), 1e-300)
     )
+
+
+def unevenness(u: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """How an inertia across its axis u, (3, 3), differs from a round one; zero where rounding could have made it."""
+    across = A - (u @ A @ u) * np.outer(u, u)
+    uneven = across - 0.5 * np.trace(across) * (np.eye(3) - np.outer(u, u))
+    return uneven if np.abs(uneven).max() > SAME * np.abs(A).max() else np.zeros((3, 3))
+
+
+def axis_of(joint: PlacedJoint) -> np.ndarray:
+    """The unit axis of a hinge, in its own frame."""
+    return np.array(joint.kind.axis)  # type: ignore[attr-defined]
+
+
+class Gear(NamedTuple):
+    """A rotor turns n times as fast as a link, both against the rotor's carrier and about its axis."""
+
+    link: int
+    n: float
+
+
+def gear_of(model: Model, rotor: int, rotors: Collection[int], R: Mapping[int, np.ndarray]) -> Gear | None:
+    """What drives a rotor, if it is a single link, and all hinges between that and the rotor's carrier are parallel to its own.
+
+    The link may hang on the carrier, or the carrier on the link. `R`: how all bodies stand where no joint has turned.
+    """
+    carrier, u = model.joints[rotor].parent, R[rotor] @ axis_of(model.joints[rotor])
+    for coupling in model.constraints:
+        rates = {j: -c for j, _, c in coupling.terms} if isinstance(coupling, Coupling) else {}
+        own = -rates.pop(rotor, 0.0)
+        for link in dict.fromkeys(k for j in rates for k in (j, model.joints[j].parent)) if own else ():
+            up, down = way(model, carrier), way(model, link)
+            hinges = [model.joints[j] for j in up ^ down]
+            if link in rotors or up ^ down != set(rates) or not all(_turns_about(u, hinge, R) for hinge in hinges):
+                continue
+            signs = [np.sign(u @ R[hinge.child] @ axis_of(hinge)) * (1.0 if hinge.child in down else -1.0) for hinge in hinges]
+            ratios = [sign * rates[hinge.child] / own for sign, hinge in zip(signs, hinges)]
+            if ratios[0] and max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
+                return Gear(link, float(ratios[0]))
+    return None
+
+
+def way(model: Model, body: int) -> set[int]:
+    """The joints that move a body."""
+    found = set()
+    while body != GROUND:
+        found.add(body)
+        body = model.joints[body].parent
+    return found
+
+
+def _turns_about(u: np.ndarray, hinge: PlacedJoint, R: Mapping[int, np.ndarray]) -> bool:
+    return isinstance(hinge.kind, Revolute) and parallel(R[hinge.child] @ axis_of(hinge), u)
+
+
+def parallel(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two unit vectors are, in one direction or the other."""
+    return bool(np.abs(np.cross(a, b)).max() < SAME)
 
 
 class Host(NamedTuple):
@@ -76,9 +154,9 @@ class Host(NamedTuple):
 def host_of(rotor: MovingBody, members: Sequence[MovingBody]) -> Host | None:
     """The first body of a cluster that can be a rotor's host; None where there is none."""
     axis = rotor.X.R.astype(float) @ rotor.joint_map[:3, 0].astype(float)  # in the carrier's frame, where it is constant
-    J = float(rotor.joint_map[:3, 0] @ rotor.M.A @ rotor.joint_map[:3, 0])
+    J = float(rotor.joint_map[:3, 0] @ rotor.rigid.A @ rotor.joint_map[:3, 0])
     for body in members:
-        if body is rotor or body.spins or body.on is not rotor.on or not isinstance(body.joint.kind, Revolute):
+        if body is rotor or body.rotor or body.on is not rotor.on or not isinstance(body.joint.kind, Revolute):
             continue
         turn = body.X.turn
         own = np.asarray(body.joint_map[:3, 0], dtype=float)
@@ -86,7 +164,7 @@ def host_of(rotor: MovingBody, members: Sequence[MovingBody]) -> Host | None:
             continue
         there = turn.before @ own  # the hinge's axis in the carrier's frame: turning about it changes nothing
         k = int(np.argmax(np.abs(own)))
-        if abs(abs(there @ axis) - 1.0) < SAME:
+        if parallel(there, axis):
             sign = float(np.sign(there @ axis))
             return Host(body, k, sign * float(np.sign(own[k])), sign, J)
     return None

@@ -2,11 +2,14 @@
 
 A sum here is a tree of add, sub and neg whose inner results nobody else needs. It becomes one chain in which terms that are
 ready early come first, so that late ones wait for nobody, and in which products ride along as fused multiply-adds:
-n terms cost n - 1 instructions where one of them is no product, n otherwise. This pass chooses the meaning of the program:
+n terms cost n - 1 instructions where one of them is no product, n otherwise. Products of one value with several constants are
+one term. This pass chooses the meaning of the program:
 it changes how results round. All that follow it keep every bit.
 """
 
 from __future__ import annotations
+
+import math
 
 from linkwork.ir.builder import Builder
 from linkwork.ir.program import Program
@@ -99,7 +102,31 @@ class _Sums:
                 plain.append((self.ready[value], negative, value))
         return self._chain(plain, products)
 
+    def _merged(self, products: list[tuple[int, bool, int, int]]) -> list[tuple[int, bool, int, int]]:
+        """Products of one value with several constants as one: c x - d x is (c - d) x."""
+        kept: list[tuple[int, bool, int, int]] = []
+        scaled: dict[int, tuple[int, float]] = {}  # of a value that has a constant: its place among those kept, and that
+        for product in products:
+            ready, negative, x, y = product
+            c, d = self.builder.number(x), self.builder.number(y)
+            if (c is None) == (d is None):
+                kept.append(product)
+                continue
+            value, factor = (x, d) if c is None else (y, c)
+            assert factor is not None
+            factor = -factor if negative else factor
+            at, other = scaled.get(value, (len(kept), 0.0))
+            total = self._timed(self.builder.constant(factor + other))
+            if at < len(kept) and math.isfinite(self.builder.number(total)):  # type: ignore[arg-type]
+                kept[at] = (ready, False, total, value)
+                scaled[value] = at, factor + other
+            else:
+                scaled[value] = len(kept), factor
+                kept.append(product)
+        return kept
+
     def _chain(self, plain: list[tuple[int, bool, int]], products: list[tuple[int, bool, int, int]]) -> int:
+        products = self._merged(products)
         plain.sort(key=lambda t: t[0])
         products.sort(key=lambda t: t[0])
         if plain:

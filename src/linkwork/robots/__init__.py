@@ -4,15 +4,15 @@
 `mini_cheetah`, `mit_humanoid`, `mit_humanoid_leg`, `tello` and `jvrc1` are robots that exist, with the rotors of their motors:
 exact, or `approximate`. `four_bar`, `six_bar`, `planar_leg_linkage`, `five_bar`, `slider_crank`, `watt`, `bricard`, `delta` and
 `stewart` are mechanisms with loops. `chain`, `binary_tree`, `link_rotor_chain`, `belt_chain`, `four_bar_chain`,
-`transmission_loop` and `connecting_rod_loop` can be of any size. Each call with the same arguments gives the same model, so
-what was compiled for it is found again.
+`transmission_loop`, `connecting_rod_loop` and `scissor_lift` can be of any size. Each call with the same arguments gives the
+same model, so what was compiled for it is found again.
 """
 
 from linkwork.robots.arm import arm
 from linkwork.robots.chains import binary_tree, chain
 from linkwork.robots.humanoid import humanoid
 from linkwork.robots.jvrc1 import jvrc1
-from linkwork.robots.linkages import bricard, five_bar, four_bar, planar_leg_linkage, six_bar, slider_crank, watt
+from linkwork.robots.linkages import bricard, five_bar, four_bar, planar_leg_linkage, scissor_lift, six_bar, slider_crank, watt
 from linkwork.robots.loop_chains import belt_chain, connecting_rod_loop, four_bar_chain, link_rotor_chain, transmission_loop
 from linkwork.robots.mini_cheetah import mini_cheetah
 from linkwork.robots.mit_humanoid import mit_humanoid, mit_humanoid_leg
@@ -40,6 +40,7 @@ __all__ = [
     "names",
     "planar_leg_linkage",
     "quadruped",
+    "scissor_lift",
     "six_bar",
     "slider_crank",
     "stewart",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
-from math import atan2, hypot
+from functools import cache, lru_cache
+from math import atan2, cos, hypot, sin
 from typing import Any
 
 import numpy as np
 
-from linkwork.joints import Joint, Prismatic, Revolute
+from linkwork.joints import Joint, PointOnLine, Prismatic, Revolute
 from linkwork.model import WORLD, Model, ModelBuilder
+from linkwork.robots.chains import _whole
 from linkwork.robots.solids import ORIGIN, Point, box
 from linkwork.spatial import Pose
 
@@ -90,14 +91,16 @@ class Upright:
 
     def bar(
         self, name: str, on: str, start: tuple[float, float], end: tuple[float, float], *,
-        mass: float, independent: bool | None = None, kind: Joint = ACROSS,
+        mass: float, independent: bool | None = None, kind: Joint = ACROSS, turn: float = np.inf,
     ) -> None:  # fmt: skip
-        """A straight bar from a hinge on another link to a point. Its x axis points along it."""
+        """A straight bar from a hinge on another link to a point. Its x axis points along it; it can `turn` so far [rad]."""
         dx, dz = end[0] - start[0], end[1] - start[1]
         angle, length = -atan2(dz, dx), hypot(dx, dz)
         self.builder.add_body(name, **box(mass, (length, 0.02, 0.03), at=(0.5 * length, 0.0, 0.0)).figures())
         place = self.place(on, *start, angle)
-        self.builder.add_joint(f"{name}_joint", kind, parent=on, child=name, place=place, independent=independent)
+        self.builder.add_joint(
+            f"{name}_joint", kind, parent=on, child=name, place=place, independent=independent, lower=-turn, upper=turn
+        )
         self.frames[name] = (*start, angle)
 
     def close(self, name: str, one: str, other: str, x: float, z: float) -> None:
@@ -153,6 +156,40 @@ def watt() -> Model:
     linkage.bar("output", WORLD, (0.6, 0.0), (0.64, 0.22), mass=0.4, independent=False)
     linkage.close("second", "second_coupler", "output", 0.64, 0.22)
     return linkage.builder.build()
+
+
+def scissor_lift(stages: int) -> Model:
+    """Crossed bars of 1 m in so many stages, and a platform on top, in the plane of x and z; nv = 1.
+
+    `left_0` is hinged to the ground and moves everything; `right_0` stands on a `slider`. Each further stage stands on both
+    bars of the one below: it is a cluster with two output bodies, and costs the same however many there are. The platform is
+    hinged to one bar and rests on the other. At zero the bars rise at 0.6 rad, and can at 0.2 to 1.
+    """
+    return _scissor_lift(_whole("stages", stages))
+
+
+@lru_cache(maxsize=64)
+def _scissor_lift(stages: int) -> Model:
+    rise, far = 0.6, 0.4  # [rad]
+    x, z = cos(rise), sin(rise)
+    lift = Upright(f"scissor lift of {stages}")
+    lift.bar("left_0", WORLD, (0.0, 0.0), (x, z), mass=1.0, independent=True, turn=far)
+    lift.builder.add_body("slider", **box(0.5, (0.1, 0.06, 0.05)).figures())
+    lift.builder.add_joint(
+        "slider_joint", Prismatic((1.0, 0.0, 0.0)), parent=WORLD, child="slider", xyz=(x, 0.0, 0.0), independent=False,
+        lower=cos(rise + far) - x, upper=cos(rise - far) - x,
+    )  # fmt: skip
+    lift.frames["slider"] = (x, 0.0, 0.0)
+    lift.bar("right_0", "slider", (x, 0.0), (0.0, z), mass=1.0, independent=False, turn=far)
+    lift.close("pivot_0", "left_0", "right_0", 0.5 * x, 0.5 * z)
+    for k in range(1, stages):
+        lift.bar(f"left_{k}", f"right_{k - 1}", (0.0, k * z), (x, (k + 1) * z), mass=1.0, independent=False, turn=2 * far)
+        lift.bar(f"right_{k}", f"left_{k - 1}", (x, k * z), (0.0, (k + 1) * z), mass=1.0, independent=False, turn=2 * far)
+        lift.close(f"pivot_{k}", f"left_{k}", f"right_{k}", 0.5 * x, (k + 0.5) * z)
+    left, right, top = f"left_{stages - 1}", f"right_{stages - 1}", stages * z
+    lift.bar("platform", right, (0.0, top), (1.0, top), mass=5.0, independent=False, turn=far)
+    ends: dict[str, Any] = {"place": lift.place("platform", 0.0, top), "successor_place": lift.place(left, x, top)}
+    return lift.builder.add_loop("roller", PointOnLine((1.0, 0.0, 0.0)), predecessor="platform", successor=left, **ends).build()
 
 
 @cache

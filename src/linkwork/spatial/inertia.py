@@ -31,6 +31,16 @@ class Inertia:
         c = skew(np.asarray(centre, dtype=float))
         return cls(np.asarray(moment, dtype=float) + mass * c @ c.T, mass * c, mass * np.eye(3), mass)
 
+    @classmethod
+    def massless(cls, moment: np.ndarray) -> Inertia:
+        """A moment of inertia [kg m²], (3, 3), and nothing else."""
+        return cls(moment, np.zeros((3, 3)), np.zeros((3, 3)), 0.0)
+
+    @classmethod
+    def of(cls, M: np.ndarray) -> Inertia:
+        """From a symmetric (6, 6) matrix."""
+        return cls(M[:3, :3], M[:3, 3:], M[3:, 3:])
+
     def constant(self) -> Inertia:
         """The same inertia with arrays of floats, and exact zeros where rounding missed them."""
         A, B, D = (np.asarray(block, dtype=float) for block in (self.A, self.B, self.D))

@@ -40,14 +40,15 @@ def draw_graph(model: Model, path: str | os.PathLike[str] | None = None) -> str:
     for joint in model.joints:
         (x0, y0), (x1, y1) = at(joint.parent), at(joint.child)
         lines.append(f'<path d="M{x0 + 10} {y0 + 11} V{y1} H{x1}" fill="none" stroke="#57606a" stroke-width="1.4"/>')
-    for constraint in model.constraints:
+    for constraint in (*model.constraints, *model.held):
         if isinstance(constraint, Loop):
             ends, tint = [constraint.predecessor.body, constraint.successor.body], "#c0392b"
         else:
             joints = constraint.joints if hasattr(constraint, "joints") else tuple(k for k, _, _ in constraint.terms)
             ends, tint = list(joints), "#1f5fa8"
         for one, other in pairwise(ends):
-            lines.append(_arc(at(one), at(other), width, tint, plain(constraint.name)))
+            dashes = "2 3" if constraint in model.held else "5 3"
+            lines.append(_arc(at(one), at(other), width, tint, plain(constraint.name), dashes))
     for body, name in names.items():
         x, y = at(body)
         fill = colour.get(body, "#ffffff" if body != GROUND else "#e4e7eb")
@@ -72,12 +73,12 @@ def draw_graph(model: Model, path: str | os.PathLike[str] | None = None) -> str:
     return text
 
 
-def _arc(a: tuple[float, float], b: tuple[float, float], width: float, tint: str, name: str) -> str:
+def _arc(a: tuple[float, float], b: tuple[float, float], width: float, tint: str, name: str, dashes: str) -> str:
     """A dashed curve to the right of two boxes."""
     (x0, y0), (x1, y1) = a, b
     x0, x1 = x0 + width, x1 + width
     out = max(x0, x1) + 24 + 0.12 * abs(y1 - y0)
     return (
         f'<path d="M{x0:.0f} {y0:.0f} C{out:.0f} {y0:.0f} {out:.0f} {y1:.0f} {x1:.0f} {y1:.0f}" fill="none" stroke="{tint}" '
-        f'stroke-width="1.4" stroke-dasharray="5 3"><title>{escape(name)}</title></path>'
+        f'stroke-width="1.4" stroke-dasharray="{dashes}"><title>{escape(name)}</title></path>'
     )

@@ -1,0 +1,53 @@
+"""Closing loops that are held by forces: the nearest closed state, by Newton's method with steps of least length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.closure import CLOSED, LARGEST_STEP, STEPS, close_loops, spanning_velocity
+from linkwork.algorithms.held import Held, nodes_for
+from linkwork.algorithms.proximal import largest
+from linkwork.constraints import Constraint, Scene, held_loops
+from linkwork.ir.functions import loop, maximum, minimum, where
+from linkwork.model.model import Model
+from linkwork.model.nodes import Nodes
+from linkwork.spatial import Factor, mirrored
+
+DAMPING = 1e-9  # of rows that follow from others, relative to those that do not
+
+
+def close_all(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
+    """q with all loops closed, embedded ones and those held by forces, and the largest error that is left; see `close_loops`."""
+    if not model.held:
+        return close_loops(model, q, came)
+    constraints = held_loops(model)
+
+    def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
+        nodes = nodes_for(model, constraints, q)
+        phi, J = violation(nodes, constraints), Held(nodes, constraints).jacobian()
+        size = sum(x * x for x in J.ravel())
+        normal = Factor(mirrored(J @ J.T) + DAMPING * size * np.eye(len(J)))
+        dy = -(J.T @ normal.solve(phi))
+        dy = dy * minimum(LARGEST_STEP / maximum(largest(dy), 1e-300), 1.0)
+        return moved(model, q, dy), maximum(largest(phi), largest(dy)) > CLOSED
+
+    q = loop(step, close_loops(model, q, came)[0], limit=STEPS)
+    q, left = close_loops(model, q)
+    nodes = nodes_for(model, constraints, q)
+    missed = largest(violation(nodes, constraints))
+    return q, where(missed < np.inf, maximum(left, missed), np.inf)  # NaN is not closed
+
+
+def violation(nodes: Nodes, constraints: tuple[Constraint, ...]) -> np.ndarray:
+    """The errors of all rows, (m,)."""
+    scene = Scene(nodes)
+    return np.concatenate([constraint.violation(nodes.model, scene) for constraint in constraints])
+
+
+def moved(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Where q goes by moving with constant v for one unit of time, with embedded loops closed."""
+    spanning = spanning_velocity(Nodes(model, q, v))
+    there = np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints])
+    return close_loops(model, there, q)[0] if model.constraints else there
