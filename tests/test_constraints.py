@@ -373,6 +373,15 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "joint twice": (lambda: Coupled((("a", 1.0), ("a", 2.0))), "each once"),
     "zeros": (lambda: Coupled({"a": 0.0}), "not all zero"),
     "not a number": (lambda: Coupled({"a": float("nan")}), "must be finite"),
+    "word as a coefficient": (lambda: Coupled({"a": "x"}), "must be numbers"),
+    "no terms": (lambda: Coupled(5), "coefficients by joint"),
+    "offset": (lambda: Coupled({"a": 1.0}, offset=float("nan")), "offset must be finite"),
+    "no gains": (lambda: Weld("a", gains=3.0), "must be given as Gains"),  # type: ignore[arg-type]
+    "gains of a lock": (lambda: Locked("a", gains=None), "must be given as Gains"),  # type: ignore[arg-type]
+    "no names": (lambda: Hold("a", 5), "must be names out of"),  # type: ignore[arg-type]
+    "word as a radius": (lambda: Rolling("a", "x"), "radius must be above zero"),  # type: ignore[arg-type]
+    "one number for a lock": (lambda: Locked("a", at=5), "must be numbers"),  # type: ignore[arg-type]
+    "truth as a gain": (lambda: Gains(True), "stiffness must be a number"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,13 @@ from linkwork.spatial import skew
 from mechanisms import state_of
 from test_constrained_dynamics import REDUNDANT, SETS, interpreted, of_set, robot
 
+
+def heavy_base() -> Model:
+    """A quadruped whose base has inertia in its joint too, as no free body has."""
+    first, *others = robot("quadruped").joints
+    return replace(robot("quadruped"), joints=(replace(first, armature=(0.1, 0.2, 0.3, 1.0, 2.0, 3.0)), *others), kernels={})
+
+
 MORE: dict[str, tuple[Model, list[Any]]] = {  # where more rows come together than a node has
     "leaves of a tree": (robot("binary_tree", 20), [Connect(b.name) for b in robot("binary_tree", 20).bodies[-8:]]),
     "redundant humanoid": (robot("humanoid"), list(REDUNDANT)),
@@ -23,6 +31,7 @@ MORE: dict[str, tuple[Model, list[Any]]] = {  # where more rows come together th
     "many loops": (robot("quadruped"), [Weld(FEET[0], FEET[1]), Weld(FEET[1], FEET[2]), Connect(FEET[3]), Weld("trunk")]),
     "a chain of loops": (robot("four_bar_chain", 2), [Weld(b.name) for b in robot("four_bar_chain", 2).bodies[1::2]]),
 }
+MORE["a free base with armature"] = (heavy_base(), [Connect(f) for f in FEET])
 ALL = [*SETS, *MORE]
 
 
@@ -118,6 +127,7 @@ WAYS = [
     ("humanoid", "left_sole", "left_toe"),
     ("mini_cheetah", "FL_knee_link", "Floating Base"),
     ("mini_cheetah", "FL_knee_link", "FL_abad_link"),
+    ("mini_cheetah", "FL_knee_rotor", "FL_abad_link"),
 ]
 
 

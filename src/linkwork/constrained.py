@@ -66,7 +66,10 @@ def _constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
                 f"{constraint!r} is not a constraint; there are Weld, Connect, Hold, OnPlane, Rolling, Locked, Coupled"
             )
         constraint.labels(model)
-    return {"constraints": (*chosen, *(loop for loop in held_loops(model) if loop not in chosen))}
+    every = (*chosen, *(loop for loop in held_loops(model) if loop not in chosen))
+    if total(model, every) == 0:
+        raise ModelError("there is nothing to hold: give at least one constraint, or ask for forward_dynamics")
+    return {"constraints": every}
 
 
 def _damped(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[str, Any]:

@@ -38,8 +38,14 @@ class Gains:
     def __post_init__(self) -> None:
         for name in ("stiffness", "damping"):
             x = getattr(self, name)
-            if not (isinstance(x, (int, float)) and np.isfinite(x) and x >= 0.0):
+            if isinstance(x, bool) or not (isinstance(x, (int, float)) and np.isfinite(x) and x >= 0.0):
                 raise ModelError(f"a gain's {name} must be a number and not negative, not {x!r}")
+
+    @staticmethod
+    def check(gains: object) -> None:
+        """An error where something else stands in the place of gains."""
+        if not isinstance(gains, Gains):
+            raise ModelError(f"gains must be given as Gains(stiffness=, damping=), not {gains!r}")
 
 
 NO_GAINS = Gains()

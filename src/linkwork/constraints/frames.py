@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -30,6 +31,9 @@ class BetweenFrames(Constraint):
     in_frame: bool = True
     whole: ClassVar[bool] = False  # every direction that its rows turn into is held too: what turning does to them vanishes
     stays: bool = False  # the frame's origin does not move at all against `to`: its rows hold it in all directions
+
+    def __post_init__(self) -> None:
+        Gains.check(self.gains)
 
     def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         """c_w and c_v."""
@@ -143,6 +147,9 @@ class Hold(BetweenFrames):
     gains: Gains = NO_GAINS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.rows, Iterable):
+            raise ModelError(f"Hold({self.frame!r}): rows must be names out of {', '.join(NAMES)}, not {self.rows!r}")
         chosen = tuple(self.rows.split()) if isinstance(self.rows, str) else tuple(self.rows)
         unknown = [name for name in chosen if name not in NAMES]
         if unknown:
@@ -190,6 +197,7 @@ class OnPlane(BetweenFrames):
     in_frame: ClassVar[bool] = False  # type: ignore[misc]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "normal", _unit("OnPlane's normal", self.normal))
 
     def labels(self, model: Model) -> tuple[str, ...]:
@@ -220,7 +228,8 @@ class Rolling(BetweenFrames):
     in_frame: ClassVar[bool] = False  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.radius) and self.radius > 0.0):
+        super().__post_init__()
+        if not (isinstance(self.radius, (int, float)) and np.isfinite(self.radius) and self.radius > 0.0):
             raise ModelError(f"Rolling({self.frame!r}): the radius must be above zero, not {self.radius!r}")
         object.__setattr__(self, "normal", _unit("Rolling's normal", self.normal))
 

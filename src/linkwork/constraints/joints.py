@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
@@ -14,6 +15,16 @@ from linkwork.errors import ModelError
 from linkwork.model.model import Model
 
 
+def _numbers(what: str, values: Any) -> tuple[float, ...]:
+    try:
+        found = tuple(float(x) for x in values)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be numbers, not {values!r}") from None
+    if not all(map(math.isfinite, found)):
+        raise ModelError(f"{what} must be finite, not {values!r}")
+    return found
+
+
 @final
 @dataclass(frozen=True)
 class Locked(Constraint):
@@ -22,6 +33,11 @@ class Locked(Constraint):
     joint: str
     at: tuple[float, ...] | None = None
     gains: Gains = NO_GAINS
+
+    def __post_init__(self) -> None:
+        Gains.check(self.gains)
+        if self.at is not None:
+            object.__setattr__(self, "at", _numbers(f"Locked({self.joint!r}): `at`", self.at))
 
     def labels(self, model: Model) -> tuple[str, ...]:
         joint = model.joint(self.joint)
@@ -55,12 +71,16 @@ class Coupled(Constraint):
     gains: Gains = NO_GAINS
 
     def __post_init__(self) -> None:
-        pairs = self.terms.items() if isinstance(self.terms, Mapping) else self.terms
-        chosen = tuple((str(name), float(c)) for name, c in pairs)
-        if not chosen or len({name for name, _ in chosen}) < len(chosen):
+        Gains.check(self.gains)
+        _numbers("Coupled's offset", [self.offset])
+        if not isinstance(self.terms, (Mapping, tuple)):
+            raise ModelError(f"Coupled: terms must be coefficients by joint: {{'a': 1.0, 'b': -6.0}}, not {self.terms!r}")
+        given = dict(self.terms)
+        chosen = tuple(zip(given, _numbers("Coupled's coefficients", given.values())))
+        if not chosen or len(given) < len(self.terms):
             raise ModelError("Coupled needs joints, each once, and a coefficient for each")
-        if not all(np.isfinite(c) for _, c in chosen) or not any(c for _, c in chosen):
-            raise ModelError(f"Coupled: coefficients must be finite and not all zero, not {[c for _, c in chosen]}")
+        if not any(c for _, c in chosen):
+            raise ModelError("Coupled: coefficients must be not all zero")
         object.__setattr__(self, "terms", chosen)
 
     def labels(self, model: Model) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.model.loops import Constraint
+from linkwork.model.loops import Constraint, Loop
 from linkwork.model.names import did_you_mean
 from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.spatial import Inertia, Pose
@@ -238,8 +238,9 @@ class Model:
         for names, change in ((constrain, held.add), (embed, held.discard)):
             for name in (names,) if isinstance(names, str) else names:
                 change(self._named("loop", name, known).name)
-        parts = [tuple(c for c in known.values() if (c.name in held) is chosen) for chosen in (False, True)]
-        model = replace(self, constraints=parts[0], held=parts[1], kernels={})
+        embedded = tuple(replace(c, kept=None) if isinstance(c, Loop) else c for c in known.values() if c.name not in held)
+        upheld = tuple(c for c in known.values() if c.name in held)
+        model = replace(self, constraints=embedded, held=upheld, kernels={})
         _ = model.clusters  # what cannot be embedded is told now
         return model
 
