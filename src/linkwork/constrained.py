@@ -195,28 +195,38 @@ def force_propagator(model: Model, q: Any, *, frame: str, to: str) -> Any:
 
 
 @model_function(q="nq", options=_constraints, methods={"sweeps": lambda _: True, "factorisation": lambda _: True})
-def delassus(model: Model, q: Any, *, constraints: Sequence[Constraint], method: str = "auto") -> Any:
+def delassus(model: Model, q: Any, *, constraints: Sequence[Constraint], method: str = "auto", packed: bool = False) -> Any:
     """The Delassus matrix J M⁻¹ Jᵀ, (..., m, m): the accelerations of the rows that unit forces in the rows cause.
 
-    By sweeps (PV-OSIMr, Constrained Sec. VI) or by factorising the mass matrix, whichever needs fewer operations.
+    By sweeps (PV-OSIMr, Constrained Sec. VI) or by factorising the mass matrix, whichever needs fewer operations. `packed`:
+    only its upper triangle, row by row, (..., m (m + 1) / 2), as `numpy.triu_indices(m)` lists it.
     """
     held = Held(nodes_for(model, constraints, q), constraints)
-    return family.delassus(held) if method == "sweeps" else family.by_factorisation(held)
+    found = family.delassus(held) if method == "sweeps" else family.by_factorisation(held)
+    return found[np.triu_indices(held.m)] if packed else found
 
 
 @model_function(q="nq", options=_damped, methods=dict.fromkeys(("caba", "pv", "ltl"), lambda _: True))
 def damped_delassus_inverse(
-    model: Model, q: Any, *, constraints: Sequence[Constraint], compliance: Any = 1e-6, method: str = "auto"
+    model: Model,
+    q: Any,
+    *,
+    constraints: Sequence[Constraint],
+    compliance: Any = 1e-6,
+    method: str = "auto",
+    packed: bool = False,
 ) -> Any:
     """(J M⁻¹ Jᵀ + R)⁻¹, (..., m, m), R being the compliance [1/kg or 1/(kg m²)] of each row, or of all: 1/μ.
 
     `method` is "caba" (cABA-OSIM, Constrained Alg. 5), "pv" or "ltl", which invert the Delassus matrix as found by sweeps
-    or by the mass matrix, or "auto": the one with the fewest operations for this model.
+    or by the mass matrix, or "auto": the one with the fewest operations for this model. `packed` as in `delassus`.
     """
     held, R = Held(nodes_for(model, constraints, q), constraints), np.array(compliance)
     if method == "caba":
-        return family.damped_inverse(held, R)
-    return family.inverted(family.delassus(held) if method == "pv" else family.by_factorisation(held), R)
+        found = family.damped_inverse(held, R)
+    else:
+        found = family.inverted(family.delassus(held) if method == "pv" else family.by_factorisation(held), R)
+    return found[np.triu_indices(held.m)] if packed else found
 
 
 @model_function(q="nq", options=_damped)

@@ -33,21 +33,17 @@ class Branching(NamedTuple):
     motion: list[int]
 
 
-class Compliance(NamedTuple):
-    """L + Σ K P⁻¹ Kᵀ over free bases: a matrix that is dense, as blocks of branches and what couples them (Eq. 41)."""
-
-    L: np.ndarray
-    bases: list[tuple[np.ndarray, Factor]]
-
-    def dense(self) -> np.ndarray:
-        total = self.L
-        for K, P in self.bases:
-            total = total + mirrored(K @ P.solve(K.T))
-        return total
+Bases = list[tuple[np.ndarray, Factor]]
+"""For each free base the rows' K there, (m, 6), and its inertia P."""
 
 
-def compliance(held: Held, added: Mapping[Node, Sequence[Any]] | None = None) -> Compliance:
-    """J M⁻¹ Jᵀ of all rows (PV-OSIMr), with inertias `added` to some nodes (cABA-OSIM); free bases are left out of L."""
+def compliance(
+    held: Held, added: Mapping[Node, Sequence[Any]] | None = None, *, apart: bool = False
+) -> tuple[np.ndarray, Bases]:
+    """J M⁻¹ Jᵀ of all rows, (m, m) (PV-OSIMr), with inertias `added` to some nodes (cABA-OSIM).
+
+    `apart`: without what free bases add, K P⁻¹ Kᵀ, which couples all their branches (Constrained Eq. 41); given besides.
+    """
     nodes, m = held.nodes, held.m
     P_plus: dict[Node, Any] = {}
     waiting: dict[Node, Pending] = {}
@@ -78,7 +74,7 @@ def compliance(held: Held, added: Mapping[Node, Sequence[Any]] | None = None) ->
     L = np.zeros((count, count), dtype=object)
     for pending in (*waiting.values(), *(pending for pending, _ in bases)):
         L[np.ix_(pending.rows, pending.rows)] = pending.L
-    couplings = []
+    couplings: Bases = []
     for pending, P in bases:
         K = np.zeros((count, 6), dtype=object)
         K[pending.rows] = pending.K
@@ -89,7 +85,11 @@ def compliance(held: Held, added: Mapping[Node, Sequence[Any]] | None = None) ->
         L[np.ix_(rows, rows)] = mirrored(L[np.ix_(rows, rows)] + own)
         for carried, _ in couplings:
             carried[rows] = carried[rows] + K @ carried[motion]
-    return Compliance(L[:m, :m], [(K[:m], P) for K, P in couplings])
+    L, couplings = mirrored(L[:m, :m]), [(K[:m], P) for K, P in couplings]
+    for K, P in () if apart else couplings:
+        Y = P.half(K.T)
+        L = L + mirrored(Y.T @ P.scaled(Y))
+    return L, couplings
 
 
 def passed(k: Node, P: Any, pending: Pending, c: np.ndarray | None) -> tuple[Any, Pending]:
@@ -121,7 +121,7 @@ def _begun(K: np.ndarray | None, columns: int) -> Pending:
 
 def delassus(held: Held) -> np.ndarray:
     """Λ⁻¹ = J M⁻¹ Jᵀ, (m, m) (PV-OSIMr)."""
-    return compliance(held).dense()
+    return compliance(held)[0]
 
 
 def damped_inverse(held: Held, R: np.ndarray) -> np.ndarray:
@@ -129,19 +129,18 @@ def damped_inverse(held: Held, R: np.ndarray) -> np.ndarray:
 
     Rows that take hold of one body stiffen its inertia. The others, those of loops, remain to be inverted as a block.
     """
-    mu = 1.0 / R
-    alone, added = held.stiffened(mu)
+    alone, added = held.stiffened(1.0 / R)
     a, b = sorted(alone), [r for r in range(held.m) if r not in alone]
-    Q = compliance(held, added).dense()
+    mu = np.array([1.0 / R[r] if r in alone else 1.0 for r in range(held.m)])
+    Q, _ = compliance(held.scaled(mu), added)
     inverse = np.zeros((held.m, held.m), dtype=object)
-    inverse[np.ix_(a, a)] = np.diag(mu[a]) - np.outer(mu[a], mu[a]) * Q[np.ix_(a, a)]
+    inverse[np.ix_(a, a)] = np.diag(mu[a]) - Q[np.ix_(a, a)]
     if b:
         S = Factor(Q[np.ix_(b, b)] + np.diag(R[b]))  # what the loops feel of everything else
-        carried = (Q[np.ix_(a, b)].T * mu[a]).T
         inverse[np.ix_(b, b)] = mirrored(S.solve(np.eye(len(b))))
-        inverse[np.ix_(b, a)] = -S.solve(carried.T)
+        inverse[np.ix_(b, a)] = -S.solve(Q[np.ix_(b, a)])
         inverse[np.ix_(a, b)] = inverse[np.ix_(b, a)].T
-        inverse[np.ix_(a, a)] = inverse[np.ix_(a, a)] - mirrored(carried @ inverse[np.ix_(b, a)])
+        inverse[np.ix_(a, a)] = inverse[np.ix_(a, a)] - mirrored(Q[np.ix_(a, b)] @ inverse[np.ix_(b, a)])
     return inverse
 
 
@@ -161,10 +160,8 @@ def damped_inverse_at_base(held: Held, R: np.ndarray) -> tuple[np.ndarray, np.nd
         raise ModelError(
             "constraints between two bodies, or in joints, have no form with a free base taken out: use the dense one"
         )
-    found = compliance(held, added)
-    B = np.diag(mu) - np.outer(mu, mu) * found.L
-    C = [(P.root(K.T) * mu).T for K, P in found.bases]
-    return B, np.concatenate(C or [np.zeros((held.m, 6))], axis=1)
+    L, bases = compliance(held.scaled(mu), added, apart=True)
+    return np.diag(mu) - L, np.concatenate([P.root(K.T).T for K, P in bases] or [np.zeros((held.m, 6))], axis=1)
 
 
 def product(held: Held, R: np.ndarray, x: np.ndarray) -> np.ndarray:

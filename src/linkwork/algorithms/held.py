@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,13 @@ class Held:
             where = self.c.setdefault(k, np.zeros((self.m, k.dofs.stop - k.dofs.start), dtype=object))
             where[group] = where[group] + c @ body.G
             self.k[group] = self.k[group] - c @ body.g
+
+    def scaled(self, factors: np.ndarray) -> Held:
+        """The same rows, each times a factor."""
+        other = copy(self)
+        other.k = self.k * factors
+        other.K, other.c = ({k: (X.T * factors).T for k, X in of.items()} for of in (self.K, self.c))
+        return other
 
     def jacobian(self) -> np.ndarray:
         """J with J θ̈ the part of the rows that θ̈ causes, (m, nv) (Constrained Eq. 22)."""
