@@ -8,7 +8,7 @@ are redundant. Each is a table, a CSV file and a picture. Pinocchio's solvers ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,14 +18,14 @@ import numpy as np
 
 from linkwork.algorithms.held import Held, nodes_for
 from linkwork.algorithms.proximal import Settings, largest
-from linkwork.bench.constrained_sets import DAMPED, DYNAMICS, INVERSES, MU, SHIPPED, SOLVERS, Case, Peer, Sets, sets
+from linkwork.bench.constrained_sets import DAMPED, DYNAMICS, INVERSES, MU, SHIPPED, SOLVERS, Case, Sets, sets
 from linkwork.bench.figures import Figure, columns, show
 from linkwork.bench.loops import linear_fit
 from linkwork.bench.measure import Cost, costs, operations
 from linkwork.bench.picture import Bars, Line, Panel, page
 from linkwork.constrained import SOLVERS as METHODS
 from linkwork.constrained import constrained_dynamics, damped_delassus_inverse, damped_delassus_inverse_at_base, impact
-from linkwork.constraints import Connect
+from linkwork.constraints import Connect, Constraint
 from linkwork.functions import forward_dynamics
 from linkwork.ir.interpret import interpret
 from linkwork.joints import Free
@@ -88,11 +88,13 @@ class Bench:
 
     def _solve(self, case: Case) -> Solved:
         held = {"constraints": case.constraints, "compliance": MU}
-        asked: dict[str, Any] = {method: (constrained_dynamics, options(case, method, ITERATIONS)) for method in METHODS}
+        asked: dict[str, Any] = {
+            method: (constrained_dynamics, options(case.constraints, method, ITERATIONS)) for method in METHODS
+        }
         asked |= {f"{DAMPED}/{m}": (damped_delassus_inverse, held | {"method": m}) for m in INVERTED if m != AT_BASE}
         if isinstance(case.model.joints[0].kind, Free):
             asked[f"{DAMPED}/{AT_BASE}"] = (damped_delassus_inverse_at_base, held)
-        with turning(case) as peer:
+        with closing(case.peer()) as peer:
             found = costs(asked, case.model, turns=self.sizes.turns, most=self.sizes.timed, between=peer.turn)
             theirs = peer.variants
         dynamics = {method: found[method] for method in METHODS}
@@ -188,22 +190,21 @@ class Bench:
                 panels.append(Panel(f"{kind}, {times}", "links", "ns per link, one state", lines, "xy"))
         head = (
             "mechanism", "iterations", "links", "rows", *(f"{m}: operations per link" for m in METHODS),
-            *(f"{m}: one, ns per link" for m in METHODS), "caba: batch, ns per link", *(f"Pinocchio {s}, ns per link" for s in SOLVERS),
+            *(f"{m}: one, ns per link" for m in METHODS), "caba: batch, ns per link",
+            *(f"Pinocchio {s}, ns per link" for s in SOLVERS),
         )  # fmt: skip
         title = "Constrained dynamics against the size of chains and trees (Constrained Fig. 3)"
         return Figure("fig03_scaling", title, head, rows, page(title, panels, note), tuple(remarks))
 
     def _scaled(self, kind: str, n: int, small: dict[int, list[str]]) -> Iterator[tuple[Any, ...]]:
         case = self.sets.case(f"{kind}{n}")
-        with turning(case) as peer:
+        with closing(case.peer()) as peer:
             for iterations, algorithm in DYNAMICS.items():
-                asked: dict[str, Any] = {m: (constrained_dynamics, options(case, m, iterations)) for m in small[iterations]}
-                most = {"caba": 10**9}
-                found: dict[str, Cost] = {}
-                for m, one in asked.items():  # each for itself, since what is timed depends on the method
-                    limit, turns = most.get(m, self.sizes.timed // 3), self.sizes.turns
-                    found |= costs({m: one}, case.model, turns=turns, most=limit, between=peer.turn if m == "caba" else _nothing)
-                small[iterations] = [m for m in asked if m in most or found[m].operations <= 2 * self.sizes.timed]
+                held = case.constraints
+                asked = {m: (constrained_dynamics, options(held, m, iterations)) for m in small[iterations]}
+                turns, most = self.sizes.turns, self.sizes.timed // 3
+                found = costs(asked, case.model, turns=turns, most=most, always=("caba",), between=peer.turn)
+                small[iterations] = [m for m in asked if m == "caba" or found[m].operations <= 2 * self.sizes.timed]
                 each = [found.get(m) for m in METHODS]
                 row = (kind, iterations, n, case.rows, *(c and round(c.operations / n, 1) for c in each))
                 batch = found["caba"].batch
@@ -229,8 +230,8 @@ class Bench:
         counts = []
         for held in self.sizes.points:
             places = [round((k + 1) * links / held) - 1 for k in range(held)]
-            case = Case("", model, tuple(Connect(model.bodies[k].name) for k in places), lambda: None)
-            counts.append(operations(constrained_dynamics, model, **options(case, "caba", ITERATIONS)))
+            points = tuple(Connect(model.bodies[k].name) for k in places)
+            counts.append(operations(constrained_dynamics, model, **options(points, "caba", ITERATIONS)))
         slope, _, square = linear_fit([3 * held for held in self.sizes.points], counts)
         return f"caba, chain of {links} held at points: {slope:.1f} operations for each row more, R² = {square:.6f}"
 
@@ -245,7 +246,7 @@ class Bench:
         v, free = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (v, free))
         rows: list[tuple[Any, ...]] = []
         panels, remarks = [], []
-        for k, method in enumerate(METHODS):
+        for method in METHODS:
             program = missed.program(case.model, constraints=case.constraints, by=method, steps=self.sizes.steps)
             left = np.maximum(interpret(lower(program), q, v, tau), 1e-16)
             whiskers = np.percentile(left, WHISKERS, axis=0)
@@ -257,7 +258,7 @@ class Bench:
             ]
             panels.append(Panel(method, "iterations", "largest error, rad/s² or m/s²", lines, "y"))
             needed = np.where((left <= GOOD).any(axis=1), 1.0 + np.argmax(left <= GOOD, axis=1), np.inf)
-            ends = options(case, method, 20) | {"tolerance": GOOD, "details": True}
+            ends = options(case.constraints, method, 20) | {"tolerance": GOOD, "details": True}
             own = interpret(lower(constrained_dynamics.program(case.model, **ends)), q, free, tau)[3]
             told = [f"median {_higher(n, 50)}, 99th percentile {_higher(n, 99)}" for n in (needed, own)]
             remarks.append(f"{method}: iterations to {GOOD:g}: {told[0]}; until it ends where rows contradict: {told[1]}")
@@ -266,16 +267,16 @@ class Bench:
         return Figure("fig04_convergence", title, head, rows, page(title, panels, note, columns=3), tuple(remarks))
 
 
-def options(case: Case, method: str, iterations: int) -> dict[str, Any]:
+def options(constraints: tuple[Constraint, ...], method: str, iterations: int) -> dict[str, Any]:
     """Options of constrained dynamics with a fixed number of iterations."""
     fixed = {"compliance": MU, "tolerance": None}
-    return {"constraints": case.constraints, "method": method, "iterations": iterations, **fixed}
+    return {"constraints": constraints, "method": method, "iterations": iterations, **fixed}
 
 
 def parts(case: Case, method: str, whole: int) -> tuple[int, ...]:
     """The operations of PARTS: what two forces share is what no force is needed for."""
     bare = "articulated_body" if method in SWEPT else "mass_matrix"
-    once = operations(constrained_dynamics, case.model, **options(case, method, 1))
+    once = operations(constrained_dynamics, case.model, **options(case.constraints, method, 1))
     shared = 2 * once - operations(under_two_forces, case.model, constraints=case.constraints, by=method)
     free = 2 * operations(forward_dynamics, case.model, method=bare)
     free -= operations(under_two_forces, case.model, constraints=(), by=bare)
@@ -302,36 +303,15 @@ def missed(model: Model, q: Any, v: Any, tau: Any, *, constraints: Any, by: str,
     return np.array([largest(J @ a + rest) for a in found])
 
 
-class _Nobody:
-    """A peer that is not there."""
-
-    variants: dict[str, float] = {}  # noqa: RUF012
-
-    def turn(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-@contextmanager
-def turning(case: Case) -> Iterator[Peer]:
-    """Pinocchio on a set of constraints, or nobody."""
-    peer = case.peer() or _Nobody()
-    try:
-        yield peer
-    finally:
-        peer.close()
-
-
 def _compared(
     case: Case, ours: dict[str, Cost], theirs: dict[str, float], algorithm: str, solvers: tuple[str, ...], but: str = ""
 ) -> tuple[Any, ...]:
     """A row: the fastest of Pinocchio, how many times as fast one state and a batch are, and all times."""
     ns = {s: theirs[f"{algorithm}/{s}"] for s in solvers if f"{algorithm}/{s}" in theirs}
-    one, batch = ([cost[k] for m, cost in ours.items() if m != but and cost[k]] for k in (1, 2))
+    counted = [cost for method, cost in ours.items() if method != but]
+    best = [min((x for x in column if x), default=None) for column in ([c.one for c in counted], [c.batch for c in counted])]
     fastest = min(ns, key=lambda s: ns[s]) if ns else None
-    ratios = [round(ns[fastest] / min(x), 2) if fastest and x else None for x in (one, batch)]
+    ratios = [round(ns[fastest] / x, 2) if fastest and x else None for x in best]
     row = (case.name, case.model.nv, case.rows, fastest, *ratios)
     return (*row, *(c.one for c in ours.values()), *(c.batch for c in ours.values()), *(ns.get(s) for s in solvers))
 
@@ -344,7 +324,3 @@ def _rest(name: str) -> str:
 def _higher(x: np.ndarray, percent: float) -> str:
     """A percentile, rounded up to a value that is there."""
     return f"{np.percentile(x, percent, method='higher'):g}"
-
-
-def _nothing() -> None:
-    pass

@@ -53,7 +53,7 @@ class Case:
     name: str
     model: Model
     constraints: tuple[Constraint, ...]
-    peer: Callable[[], Peer | None]
+    peer: Callable[[], Peer]
 
     @property
     def rows(self) -> int:
@@ -84,17 +84,18 @@ def sets() -> Sets:
         for i, c in enumerate(chosen.constraints):
             kind = Weld if c.size == 6 else Connect
             held.append(kind(f"held{i}", f"holder{i}") if c.to >= 0 else kind(f"held{i}"))
-        return Case(name, chosen.model(), tuple(held), lambda: _checkout_peer(chosen))
+        model = chosen.model()
+        return Case(name, model, tuple(held), lambda: InPython(model, ()) if pinocchio() is None else theirs(chosen))
+
+    def theirs(chosen: Any) -> Peer:
+        peer: Peer = importlib.import_module("peers.constrained").solvers(chosen)
+        return peer
 
     return Sets(tuple(known.TABLE), next(iter(known.REDUNDANT)), case)
 
 
-def _checkout_peer(chosen: Any) -> Peer | None:
-    return None if pinocchio() is None else importlib.import_module("peers.constrained").solvers(chosen)
-
-
 def _sized(name: str) -> tuple[str, int] | None:
-    """"chain" or "tree", and the number of bodies."""
+    """The kind, "chain" or "tree", and the number of bodies."""
     found = re.fullmatch(r"(chain|tree)(\d+)", name)
     return (found[1], int(found[2])) if found else None
 
@@ -115,25 +116,28 @@ HELD: dict[str, tuple[Constraint, ...]] = {
 def _shipped(name: str) -> Case:
     made = _sized(name)
     if made is None:
-        model, held = getattr(robots, name.split()[0])(), HELD[name]
+        model, held = getattr(robots, name.partition(" ")[0])(), HELD[name]
     else:
         kind, n = made
         model = robots.chain(n) if kind == "chain" else robots.binary_tree(n)
         inner = {joint.parent for joint in model.joints}
         end = Weld if kind == "chain" else Connect
         held = tuple(end(body.name) for k, body in enumerate(model.bodies) if k not in inner)
-    return Case(name, model, held, lambda: None if pinocchio() is None else InPython(model, held))
+    return Case(name, model, held, lambda: InPython(model, held))
 
 
 SHIPPED = Sets(tuple(name for name in HELD if "E3" not in name), "humanoid F6x2 H6 E3", _shipped)
 
 
 class InPython:
-    """The solvers of Pinocchio's Python module, for constraints to the world."""
+    """The solvers of Pinocchio's Python module, for constraints to the world; none where it is not installed."""
 
     def __init__(self, model: Model, held: tuple[Constraint, ...]) -> None:
-        pin = pinocchio()
         self.variants: dict[str, float] = {}
+        self._calls: dict[str, Callable[..., Any]] = {}
+        pin = pinocchio()
+        if pin is None:
+            return
         there = pinocchio_tree(pin, model)
         same, some = States(model, there), states(model)
         self._rows = list(zip(same.q_to(some["q"]), same.v_to(some["v"]), same.tau_to(some["tau"])))
@@ -143,7 +147,6 @@ class InPython:
             kind = pin.ContactType.CONTACT_6D if isinstance(constraint, Weld) else pin.ContactType.CONTACT_3D
             place = pin.SE3(np.array(frame.place.R, float), np.array(frame.place.p, float))
             rigid.append(pin.RigidConstraintModel(kind, there, frame.body + 1, place, pin.ReferenceFrame.LOCAL))
-        self._calls: dict[str, Callable[..., Any]] = {}
         for iterations, algorithm in DYNAMICS.items():
             for solver, call in proximal_solvers(pin, there, rigid, pin.ProximalSettings(0.0, MU, iterations)).items():
                 self._calls[f"{algorithm}/{solver}"] = call

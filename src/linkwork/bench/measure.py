@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -45,13 +45,17 @@ def costs(
     *,
     turns: int,
     most: int,
+    always: Collection[str] = (),
     between: Callable[[], Any] = lambda: None,
 ) -> dict[str, Cost]:
-    """What functions of a model, each with its options, cost: they take turns, and so does `between`, which times others."""
+    """What functions of a model, each with its options, cost, by name: they take turns, and so does `between`.
+
+    Timed are those with at most so many operations, and those that `always` are.
+    """
     programs = {name: function.program(model, **options) for name, (function, options) in asked.items()}
     counted = {name: count_operations(program)["total"] for name, program in programs.items()}
     calls: dict[tuple[str, int], Callable[[], Any]] = {}
-    for name in (name for name in asked if turns and counted[name] <= most):
+    for name in (name for name in asked if turns and (counted[name] <= most or name in always)):
         calls |= {(name, rows): call for rows, call in _calls(lower(programs[name]), model).items()}
     best = best_times(calls, turns, between)
 
