@@ -156,4 +156,4 @@ def _number(x: float) -> str:
     for unit, word in ((1e6, "M"), (1e3, "k")):
         if abs(x) >= 0.9999 * unit:
             return f"{x / unit:g} {word}"
-    return f"{round(x, 9):g}"
+    return f"{x:g}"
