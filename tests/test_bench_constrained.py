@@ -14,7 +14,9 @@ from linkwork.bench import constrained, constrained_sets
 from linkwork.bench.measure import costs, operations
 from linkwork.cli import main
 
-FIGURES = ("fig01_operations", "table2_times", "table3_damped_inverse", "fig03_scaling", "fig04_convergence")
+FIGURES = (
+    "fig01_operations", "table2_times", "fig05_damped_operations", "table3_damped_times", "fig03_scaling", "fig04_convergence",
+)  # fmt: skip
 TINY = constrained.Sizes(
     table=1, chains=(1, 2), trees=(2, 3), points=(1, 2, 4), states=5, steps=2, timed=540, turns=1
 )  # fmt: skip
@@ -39,7 +41,7 @@ def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     for row in read(tmp_path / "new" / "fig01_operations.csv"):
         assert int(row["operations"]) == sum(int(row[part]) for part in constrained.PARTS)
         assert all(int(row[part]) > 0 for part in constrained.PARTS)
-    inverse = read(tmp_path / "new" / "table3_damped_inverse.csv")[0]
+    inverse = read(tmp_path / "new" / "table3_damped_times.csv")[0]
     assert float(inverse["ltl: one, ns"]) > float(inverse["ltl: batch, ns"]) > 0
     assert len(read(tmp_path / "new" / "fig03_scaling.csv")) == 2 * 2 * 2
     left = [float(row["50 %"]) for row in read(tmp_path / "new" / "fig04_convergence.csv")]

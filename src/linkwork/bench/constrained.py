@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,11 +33,13 @@ from linkwork.model import Model
 from linkwork.passes import lower
 from linkwork.per_model import model_function
 
+FIGURES = ("operations", "times", "damped_operations", "damped_times", "scaling", "convergence")  # of a Bench
 ITERATIONS = 3
 PARTS = ("inertias, or M and its factor", "more for constraints, Λ", "forces and accelerations", "iterations 2 and 3")
 SWEPT = ("caba", "pv", "pv_early")  # the others factorise the mass matrix
 AT_BASE = "caba, at base"
 INVERTED = ("caba", AT_BASE, "pv", "ltl")
+IN_TWO = f"{AT_BASE}: in two parts, for products with it (cABA-OSIMf); it is not among those that ratios are of."
 WHISKERS = (1, 25, 50, 75, 99)  # percentiles
 GOOD = 1e-9  # [rad/s² or m/s²] that a converged constraint misses at most
 LIKE = {"constrainedABA": 0, "pv": 1, "proxLTLs": 3, "lcaba": 5, "constraintDynamics": 4}  # colour of the method here
@@ -54,7 +55,7 @@ class Sizes:
     points: tuple[int, ...] = (1, 5, 10, 20, 40)  # held in a chain of 40
     states: int = 1000  # of Fig. 4
     steps: int = 10
-    timed: int = 17_000  # most operations of what is compiled and timed; a third of it in Fig. 3; caba always
+    timed: int = 17_000  # most operations of what is compiled and timed; caba always is
     turns: int = 20
 
 
@@ -64,7 +65,7 @@ QUICK = Sizes(table=1, chains=(2, 3), trees=(3, 9), points=(1, 2, 3), states=20,
 def run(folder: Path, *, quick: bool = False, sizes: Sizes | None = None) -> int:
     """Measure, print, and write all figures into a folder."""
     bench = Bench(sizes or (QUICK if quick else Sizes()), SHIPPED if quick else sets())
-    return show(folder, [bench.operations, bench.times, bench.damped, bench.scaling, bench.convergence])
+    return show(folder, [getattr(bench, name) for name in FIGURES])
 
 
 class Solved(NamedTuple):
@@ -131,55 +132,53 @@ class Bench:
         title = f"Constrained dynamics with {ITERATIONS} proximal iterations, times (Constrained Table II)"
         return self._table("table2_times", title, tuple(METHODS), SOLVERS, rows, note)
 
-    def damped(self, note: str) -> Figure:
-        """Fig. 5 and Table III."""
-        rows = []
-        for s in self.solved:
-            row = _compared(s.case, s.inverse, s.theirs, DAMPED, INVERSES, but=AT_BASE)
-            rows.append((*row, *(s.inverse[m].operations for m in INVERTED)))
-        more = [
-            Bars(f"operations, {robot}", INVERTED, {
-                _rest(s.case.name): [(float(s.inverse[m].operations), f"{s.inverse[m].operations}") for m in INVERTED]
-                for s in self.solved if s.case.name.split()[0] == robot
-            }, colour=2)
+    def damped_operations(self, note: str) -> Figure:
+        """Fig. 5."""
+        rows: list[tuple[Any, ...]] = [
+            (s.case.name, s.case.model.nv, s.case.rows, *(s.inverse[m].operations for m in INVERTED)) for s in self.solved
+        ]
+        panels = [
+            Bars(robot, INVERTED, {_rest(r[0]): [(float(n), f"{n}") for n in r[3:]] for r in rows if _robot(r[0]) == robot})
             for robot in self._robots()
-        ]  # fmt: skip
-        title = "Damped inverse of the Delassus matrix (Constrained Fig. 5 and Table III)"
-        remark = f"{AT_BASE}: in two parts, for products with it (cABA-OSIMf); it is not among those that ratios are of."
-        return self._table("table3_damped_inverse", title, INVERTED, INVERSES, rows, note, more, remark, INVERTED)
+        ]
+        title = "Operations of the damped inverse of the Delassus matrix (Constrained Fig. 5)"
+        head = ("constraints", "nv", "rows", *INVERTED)
+        return Figure("fig05_damped_operations", title, head, rows, page(title, panels, note), (IN_TWO,))
+
+    def damped_times(self, note: str) -> Figure:
+        """Table III."""
+        rows = [_compared(s.case, s.inverse, s.theirs, DAMPED, INVERSES) for s in self.solved]
+        title = "Damped inverse of the Delassus matrix, times (Constrained Table III)"
+        return self._table("table3_damped_times", title, INVERTED, INVERSES, rows, note, IN_TWO)
 
     def _table(
-        self, name: str, title: str, ours: tuple[str, ...], theirs: tuple[str, ...], rows: list[tuple[Any, ...]], note: str,
-        more: list[Bars] | None = None, remark: str = "", counted: tuple[str, ...] = (),
-    ) -> Figure:  # fmt: skip
+        self,
+        name: str,
+        title: str,
+        ours: tuple[str, ...],
+        theirs: tuple[str, ...],
+        rows: list[Any],
+        note: str,
+        remark: str = "",
+    ) -> Figure:
         """A table of times, with the best ones as bars."""
         panels: list[Panel | Bars] = []
         for robot in self._robots():
-            own = {
-                _rest(r[0]): [(x, f"{x:.2f}") for x in self._best(r, ours, theirs)] for r in rows if r[0].split()[0] == robot
-            }
+            own = {_rest(r[0]): [(1e-3 * x, f"{1e-3 * x:.2f}") for x in r[4:7] if x] for r in rows if _robot(r[0]) == robot}
             names = ("one state", "batch", "Pinocchio")
             panels.append(Bars(f"µs, {robot}", names, own) if any(own.values()) else Panel(f"µs, {robot}", "", ""))
-        panels += more or []
         head = (
-            "constraints", "nv", "rows", "fastest of Pinocchio", "ratio: one state", "batch", *(f"{m}: one, ns" for m in ours),
-            *(f"{m}: batch, ns" for m in ours), *(f"Pinocchio {solver}, ns" for solver in theirs),
-            *(f"{m}: operations" for m in counted),
+            "constraints", "nv", "rows", "fastest of Pinocchio", "best: one state, ns", "batch, ns", "Pinocchio, ns",
+            "ratio: one state", "batch", *(f"{m}: one, ns" for m in ours), *(f"{m}: batch, ns" for m in ours),
+            *(f"Pinocchio {solver}, ns" for solver in theirs),
         )  # fmt: skip
         called = "Pinocchio is called from Python." if self.sets is SHIPPED else ""
         told = "Ratios are of the fastest of each side. Pinocchio's batch on one core is one state after the other."
-        remarks = (told, called, remark)
-        return Figure(name, title, head, rows, page(title, panels, note), tuple(r for r in remarks if r))
-
-    @staticmethod
-    def _best(row: tuple[Any, ...], ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[float]:
-        """The least times [µs] of a row: of one state, in a batch, and Pinocchio's."""
-        ends = np.cumsum([6, len(ours), len(ours), len(theirs)])
-        times = ([x for x in row[a:b] if x] for a, b in pairwise(ends))
-        return [1e-3 * min(x) for x in times if x]
+        remarks = tuple(words for words in (told, called, remark) if words)
+        return Figure(name, title, head, rows, page(title, panels, note), remarks)
 
     def _robots(self) -> list[str]:
-        return list(dict.fromkeys(s.case.name.split()[0] for s in self.solved))
+        return list(dict.fromkeys(_robot(s.case.name) for s in self.solved))
 
     def scaling(self, note: str) -> Figure:
         """Fig. 3."""
@@ -213,7 +212,7 @@ class Bench:
             for iterations, algorithm in DYNAMICS.items():
                 held = case.constraints
                 asked = {m: (constrained_dynamics, options(held, m, iterations)) for m in small[iterations]}
-                turns, most = self.sizes.turns, self.sizes.timed // 3
+                turns, most = self.sizes.turns, self.sizes.timed
                 found = costs(asked, case.model, turns=turns, most=most, always=("caba",), between=peer.turn)
                 small[iterations] = [m for m in asked if m == "caba" or found[m].operations <= 2 * self.sizes.timed]
                 each = [found.get(m) for m in METHODS]
@@ -315,16 +314,21 @@ def missed(model: Model, q: Any, v: Any, tau: Any, *, constraints: Any, by: str,
 
 
 def _compared(
-    case: Case, ours: dict[str, Cost], theirs: dict[str, float], algorithm: str, solvers: tuple[str, ...], but: str = ""
+    case: Case, ours: dict[str, Cost], theirs: dict[str, float], algorithm: str, solvers: tuple[str, ...]
 ) -> tuple[Any, ...]:
-    """A row: the fastest of Pinocchio, how many times as fast one state and a batch are, and all times."""
+    """A row: the best times of one state, in a batch, and of Pinocchio, how many times as fast that is, and all times."""
     ns = {s: theirs[f"{algorithm}/{s}"] for s in solvers if f"{algorithm}/{s}" in theirs}
-    counted = [cost for method, cost in ours.items() if method != but]
-    best = [min((x for x in column if x), default=None) for column in ([c.one for c in counted], [c.batch for c in counted])]
+    whole = [cost for method, cost in ours.items() if method != AT_BASE]
+    best = [min((x for x in times if x), default=None) for times in ([c.one for c in whole], [c.batch for c in whole])]
     fastest = min(ns, key=lambda s: ns[s]) if ns else None
     ratios = [round(ns[fastest] / x, 2) if fastest and x else None for x in best]
-    row = (case.name, case.model.nv, case.rows, fastest, *ratios)
+    row = (case.name, case.model.nv, case.rows, fastest, *best, ns[fastest] if fastest else None, *ratios)
     return (*row, *(c.one for c in ours.values()), *(c.batch for c in ours.values()), *(ns.get(s) for s in solvers))
+
+
+def _robot(name: str) -> str:
+    """The robot in the name of a set."""
+    return name.partition(" ")[0]
 
 
 def _rest(name: str) -> str:

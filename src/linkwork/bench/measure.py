@@ -23,7 +23,8 @@ from linkwork.targets.cpu import host
 from linkwork.version import __version__
 
 ROWS = 4096  # of a batch
-ONE_BY_ONE = 256  # states that are walked over where one state is timed
+ONE_BY_ONE = 256  # states that are walked over where one state is timed; fewer where that takes so many operations:
+LONG = 4_000_000  # other programs on the machine interrupt what takes longer
 
 
 class Cost(NamedTuple):
@@ -57,12 +58,10 @@ def costs(
     calls: dict[tuple[str, int], Callable[[], Any]] = {}
     for name in (name for name in asked if turns and (counted[name] <= most or name in always)):
         calls |= {(name, rows): call for rows, call in _calls(lower(programs[name]), model).items()}
-    best = best_times(calls, turns, between)
-
-    def each(name: str, rows: int) -> float | None:
-        return 1e9 * best[name, rows] / rows if (name, rows) in best else None
-
-    return {name: Cost(n, each(name, ONE_BY_ONE), each(name, ROWS)) for name, n in counted.items()}
+    times: dict[str, list[float]] = {name: [] for name in asked}
+    for (name, rows), seconds in best_times(calls, turns, between).items():
+        times[name].append(1e9 * seconds / rows)
+    return {name: Cost(n, *times[name]) for name, n in counted.items()}
 
 
 def operations(function: ModelFunction, model: Model, **options: Any) -> int:
@@ -72,8 +71,9 @@ def operations(function: ModelFunction, model: Model, **options: Any) -> int:
 
 def _calls(lowered: Program, model: Model) -> dict[int, Callable[[], Any]]:
     """By number of states: all one after the other without lanes, and a batch of them in lanes; without Python."""
-    wide = host().lanes("float64")
-    return {rows: _call(kernel_of(lowered, lanes), model, rows) for lanes, rows in ((1, ONE_BY_ONE), (wide, ROWS))}
+    few = min(ONE_BY_ONE, max(16, LONG // len(lowered) // 4 * 4))
+    lanes = {few: 1, ROWS: host().lanes("float64")}
+    return {rows: _call(kernel_of(lowered, n), model, rows) for rows, n in lanes.items()}
 
 
 def kernel_of(program: Program, lanes: int) -> Kernel:
