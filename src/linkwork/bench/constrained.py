@@ -196,8 +196,7 @@ class Bench:
                     x, y = columns(rows, (2, 9 + k + (k >= len(METHODS))), lambda r, w=(kind, iterations): r[:2] == w)  # type: ignore[misc]
                     theirs = k >= len(METHODS)
                     lines.append(Line(f"Pinocchio {method}" if theirs else method, x, y, LIKE[method] if theirs else k, theirs))
-                times = "1 iteration" if iterations == 1 else f"{iterations} iterations"
-                panels.append(Panel(f"{kind}, {times}", "links", "ns per link, one state", lines, "xy"))
+                panels.append(Panel(f"{kind}, {_iterations(iterations)}", "links", "ns per link, one state", lines, "xy"))
         head = (
             "mechanism", "iterations", "links", "rows", *(f"{m}: operations per link" for m in METHODS),
             *(f"{m}: one, ns per link" for m in METHODS), "caba: batch, ns per link",
@@ -231,7 +230,7 @@ class Bench:
                 ns = [r[9] for r in own if r[9]]
                 spread = f"; {ns[0]:.1f} to {ns[-1]:.1f} ns per link from {n[0]} to {n[-1]} links, " if ns else ""
                 spread += f"{max(ns) / min(ns) - 1:.0%} between the least and the most" if ns else ""
-                yield f"caba, {kind}, {iterations} iterations: {slope:.1f} operations per link, R² = {square:.6f}{spread}"
+                yield f"caba, {kind}, {_iterations(iterations)}: {slope:.1f} operations per link, R² = {square:.6f}{spread}"
 
     def _in_rows(self) -> str:
         """How operations grow with the number of points that are held in one chain."""
@@ -324,6 +323,10 @@ def _compared(
     ratios = [round(ns[fastest] / x, 2) if fastest and x else None for x in best]
     row = (case.name, case.model.nv, case.rows, fastest, *best, ns[fastest] if fastest else None, *ratios)
     return (*row, *(c.one for c in ours.values()), *(c.batch for c in ours.values()), *(ns.get(s) for s in solvers))
+
+
+def _iterations(n: int) -> str:
+    return "1 iteration" if n == 1 else f"{n} iterations"
 
 
 def _robot(name: str) -> str:
