@@ -8,6 +8,7 @@ sub-command needs is imported when it runs, so that `linkwork --help` stays quic
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import time
@@ -26,15 +27,15 @@ Run = Callable[[argparse.Namespace], int]
 
 
 def bench(parser: argparse.ArgumentParser) -> Run:
-    """Measure: `loops` repeats the benchmarks of the paper on mechanisms with loops, as tables, CSV files and pictures."""
-    parser.add_argument("what", choices=("loops",), help="what to measure")
+    """Measure: repeat the benchmarks of papers, on `loops` or on `constrained` dynamics, as tables, CSV files and pictures."""
+    parser.add_argument("what", choices=("constrained", "loops"), help="what to measure")
     parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
     parser.add_argument("--quick", action="store_true", help="small mechanisms only, in seconds")
 
     def run(args: argparse.Namespace) -> int:
-        from linkwork.bench.loops import run as run_loops
-
-        return run_loops(Path(args.out), quick=args.quick)
+        chosen = importlib.import_module(f"linkwork.bench.{args.what}")
+        status: int = chosen.run(Path(args.out), quick=args.quick)
+        return status
 
     return run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,7 +23,8 @@ from linkwork.targets.cpu import host
 from linkwork.version import __version__
 
 ROWS = 4096  # of a batch
-ONE_BY_ONE = 256  # states that are walked over where one state is timed
+ONE_BY_ONE = 256  # states that are walked over where one state is timed; fewer where that takes so many operations:
+LONG = 4_000_000  # other programs on the machine interrupt what takes longer
 
 
 class Cost(NamedTuple):
@@ -36,11 +37,31 @@ class Cost(NamedTuple):
 
 def cost(function: ModelFunction, model: Model, *, turns: int, most: int, **options: Any) -> Cost:
     """What a function of a model costs; timed where it has at most so many operations, the best of so many turns."""
-    program = function.program(model, **options)
-    operations = count_operations(program)["total"]
-    if operations > most or not turns:
-        return Cost(operations)
-    return Cost(operations, *_times(program, model, turns))
+    return costs({function.__name__: (function, options)}, model, turns=turns, most=most)[function.__name__]
+
+
+def costs(
+    asked: Mapping[str, tuple[ModelFunction, dict[str, Any]]],
+    model: Model,
+    *,
+    turns: int,
+    most: int,
+    always: Collection[str] = (),
+    between: Callable[[], Any] = lambda: None,
+) -> dict[str, Cost]:
+    """What functions of a model, each with its options, cost, by name: they take turns, and so does `between`.
+
+    Timed are those with at most so many operations, and those that `always` are.
+    """
+    programs = {name: function.program(model, **options) for name, (function, options) in asked.items()}
+    counted = {name: count_operations(program)["total"] for name, program in programs.items()}
+    calls: dict[tuple[str, int], Callable[[], Any]] = {}
+    for name in (name for name in asked if turns and (counted[name] <= most or name in always)):
+        calls |= {(name, rows): call for rows, call in _calls(lower(programs[name]), model).items()}
+    times: dict[str, list[float]] = {name: [] for name in asked}
+    for (name, rows), seconds in best_times(calls, turns, between).items():
+        times[name].append(1e9 * seconds / rows)
+    return {name: Cost(n, *times[name]) for name, n in counted.items()}
 
 
 def operations(function: ModelFunction, model: Model, **options: Any) -> int:
@@ -48,13 +69,11 @@ def operations(function: ModelFunction, model: Model, **options: Any) -> int:
     return count_operations(function.program(model, **options))["total"]
 
 
-def _times(program: Program, model: Model, turns: int) -> tuple[float, float]:
-    """ns for one state, one after the other without lanes, and for one of a batch in lanes; on one thread, without Python."""
-    lowered = lower(program)
-    wide = host().lanes("float64")
-    calls = {rows: _call(kernel_of(lowered, lanes), model, rows) for lanes, rows in ((1, ONE_BY_ONE), (wide, ROWS))}
-    best = best_times(calls, turns)
-    return 1e9 * best[ONE_BY_ONE] / ONE_BY_ONE, 1e9 * best[ROWS] / ROWS
+def _calls(lowered: Program, model: Model) -> dict[int, Callable[[], Any]]:
+    """By number of states: all one after the other without lanes, and a batch of them in lanes; without Python."""
+    few = min(ONE_BY_ONE, max(16, LONG // len(lowered) // 4 * 4))
+    lanes = {few: 1, ROWS: host().lanes("float64")}
+    return {rows: _call(kernel_of(lowered, n), model, rows) for rows, n in lanes.items()}
 
 
 def kernel_of(program: Program, lanes: int) -> Kernel:
@@ -66,11 +85,17 @@ def kernel_of(program: Program, lanes: int) -> Kernel:
     return kernel
 
 
-def best_times(calls: dict[Any, Callable[[], Any]], turns: int) -> dict[Any, float]:
-    """The best time of each call in seconds: they take turns, and in a turn each is called three times after a warm-up."""
+def best_times(
+    calls: Mapping[Any, Callable[[], Any]], turns: int, between: Callable[[], Any] = lambda: None
+) -> dict[Any, float]:
+    """The best time of each call in seconds, on one thread: they take turns with each other and with `between`.
+
+    In a turn each is called three times after a warm-up.
+    """
     best = dict.fromkeys(calls, float("inf"))
     with using_threads(1):
         for _ in range(turns):
+            between()
             for key, call in calls.items():
                 call()
                 for _ in range(3):
@@ -83,11 +108,10 @@ def best_times(calls: dict[Any, Callable[[], Any]], turns: int) -> dict[Any, flo
 def _call(kernel: Kernel, model: Model, rows: int) -> Callable[[], Any]:
     some = states(model)
     given = {name: np.tile(x, (rows // len(x), 1)) for name, x in some.items()}
-    full = len(given["v"][0]) == kernel.inputs[1].shape[0]
     rng = np.random.default_rng(0)
     inputs = [
-        given[a.name] if full or a.name == "q" else rng.normal(size=(rows, *a.shape))  # of all joints
-        for a in kernel.inputs
+        given[a.name] if a.name in given and given[a.name].shape[1:] == a.shape else rng.normal(size=(rows, *a.shape))
+        for a in kernel.inputs  # v and tau of all joints are no state's
     ]
     outputs = tuple(np.zeros((rows, *a.shape)) for a in kernel.outputs)
     return lambda: kernel.ufunc(*inputs, out=outputs)

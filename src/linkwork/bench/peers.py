@@ -42,7 +42,7 @@ def pinocchio_times(model: Model, turns: int) -> dict[str, float]:
         return {}
     tree = replace(model, constraints=(), kernels={})
     try:
-        there = _tree(pin, tree)
+        there = pinocchio_tree(pin, tree)
     except ValueError:
         return {}
     same = States(tree, there)
@@ -71,7 +71,6 @@ def _calls(pin: Any, model: Model, there: Any, same: States, q: np.ndarray, v: n
     if not model.constraints:
         return {"aba": lambda k, q, v, tau: pin.aba(there, data, q, v, tau)}
     loops = [c for c in model.constraints if isinstance(c, Loop) and isinstance(c.kind, Revolute)]
-    made: dict[str, Callable[..., Any]] = {}
     if len(loops) == len(model.constraints):
         points = pin.StdVec_RigidConstraintModel()
         for loop in loops:
@@ -79,19 +78,8 @@ def _calls(pin: Any, model: Model, there: Any, same: States, q: np.ndarray, v: n
             for end in (loop.predecessor, loop.successor):
                 ends += [end.body + 1, pin.SE3(np.array(end.place.R, float), np.array(end.place.p, float))]
             points.append(pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, there, *ends))
-        held = pin.StdVec_RigidConstraintData()
-        held.extend([point.createData() for point in points])
-        settings = pin.ProximalSettings(*SETTINGS)
-        try:
-            pin.initConstraintDynamics(there, data, points, held)
-        except TypeError:  # before version 4
-            pin.initConstraintDynamics(there, data, points)
-        made["constraintDynamics"] = lambda k, q, v, tau: pin.constraintDynamics(there, data, q, v, tau, points, held, settings)
-        if hasattr(pin, "lcaba"):
-            other = there.createData()
-            pin.computeJointMinimalOrdering(there, other, points)
-            made["lcaba"] = lambda k, q, v, tau: pin.lcaba(there, other, q, v, tau, points, held, settings)
-        return made
+        solvers = proximal_solvers(pin, there, points, pin.ProximalSettings(*SETTINGS))
+        return {name: lambda k, *row, call=call: call(*row) for name, call in solvers.items()}  # type: ignore[misc]
     known = []
     for x, y in zip(q, v):
         K, k = constraints(model, x, y)
@@ -99,7 +87,24 @@ def _calls(pin: Any, model: Model, there: Any, same: States, q: np.ndarray, v: n
     return {"forwardDynamics": lambda k, q, v, tau: pin.forwardDynamics(there, data, q, v, tau, *known[k])}
 
 
-def _tree(pin: Any, model: Model) -> Any:
+def proximal_solvers(pin: Any, model: Any, rigid: Any, settings: Any) -> dict[str, Callable[..., Any]]:
+    """Calls (q, v, tau) of its proximal methods under rigid constraints, by name, each with data of its own."""
+    held = [pin.StdVec_RigidConstraintData() for _ in range(2)]
+    for own in held:
+        own.extend([constraint.createData() for constraint in rigid])
+    data, other = model.createData(), model.createData()
+    try:
+        pin.initConstraintDynamics(model, data, rigid, held[0])
+    except TypeError:  # before version 4
+        pin.initConstraintDynamics(model, data, rigid)
+    made = {"constraintDynamics": lambda q, v, tau: pin.constraintDynamics(model, data, q, v, tau, rigid, held[0], settings)}
+    if hasattr(pin, "lcaba"):
+        pin.computeJointMinimalOrdering(model, other, rigid)
+        made["lcaba"] = lambda q, v, tau: pin.lcaba(model, other, q, v, tau, rigid, held[1], settings)
+    return made
+
+
+def pinocchio_tree(pin: Any, model: Model) -> Any:
     """Pinocchio's model of a tree; ValueError where it has a joint of a kind that is not written here."""
     made = pin.Model()
     made.gravity.linear = np.array(model.gravity)

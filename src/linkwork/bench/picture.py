@@ -39,12 +39,16 @@ class Panel:
 
 @dataclass(frozen=True)
 class Bars:
-    """Groups of bars, each bar with what is written on it; `names` says what the first, second, ... of a group is."""
+    """Groups of bars, each bar with what is written on it; `names` says what the first, second, ... of a group is.
+
+    Bars of a group stand side by side, or `stacked` on one another.
+    """
 
     title: str
     names: tuple[str, ...]
     groups: dict[str, list[tuple[float, str]]]
     colour: int = 0  # of the first
+    stacked: bool = False
 
 
 def page(title: str, panels: Sequence[Panel | Bars], note: str, *, columns: int = 4) -> str:
@@ -129,17 +133,18 @@ def _lines(panel: Panel) -> list[str]:
 
 
 def _bars(panel: Bars) -> list[str]:
-    values = [value for group in panel.groups.values() for value, _ in group]
-    up, ticks = _scale(values, False, HEIGHT)
+    heights = [[value for value, _ in group] for group in panel.groups.values()]
+    tops = [np.cumsum(group) if panel.stacked else group for group in heights]
+    up, ticks = _scale([float(top) for group in tops for top in group], False, HEIGHT)
     parts = []
     for y in ticks:
         at = HEIGHT - up(y)
         parts += [rule(0, at, WIDTH, at), text(-8, at + 4, _number(y), size=11, fill=GREY, anchor="end")]
     wide = WIDTH / len(panel.groups)
-    bar = 0.8 * wide / max(len(group) for group in panel.groups.values())
+    bar = 0.8 * wide / (1 if panel.stacked else max(len(group) for group in panel.groups.values()))
     for k, (name, group) in enumerate(panel.groups.items()):
-        for j, (value, words) in enumerate(group):
-            x, y = k * wide + 0.1 * wide + j * bar, HEIGHT - up(value)
+        for j, ((value, words), top) in enumerate(zip(group, tops[k])):
+            x, y = (k + 0.1) * wide + (0 if panel.stacked else j * bar), HEIGHT - up(float(top))
             size = f'width="{bar - 2:.1f}" height="{up(value):.1f}"'
             parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{COLOURS[panel.colour + j]}" stroke="{PALE}"/>')
             parts.append(text(x + bar / 2 - 1, y - 4, words, size=9, fill=INK, anchor="middle"))
@@ -151,4 +156,4 @@ def _number(x: float) -> str:
     for unit, word in ((1e6, "M"), (1e3, "k")):
         if abs(x) >= 0.9999 * unit:
             return f"{x / unit:g} {word}"
-    return f"{round(x, 9):g}"
+    return f"{x:g}"
