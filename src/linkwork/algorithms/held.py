@@ -64,14 +64,14 @@ class Held:
             J[:, k.dofs] = c
         for own in map(list, self.groups):
             ends = [k for k, K in self.K.items() if filled(K[own])]
-            # what moves both ends of a loop together does not matter to it
+            # what moves both ends of a loop as one does not matter to it: all below a node that stands on one body
             shared = set.intersection(*(set(self._way(k)) for k in ends)) if len(ends) > 1 else set()
             F: dict[Node, Any] = {k: self.K[k][own].T for k in ends}  # Kᵀ of everything beyond a node
             for k in self.nodes.tips_to_base():
                 if k not in F or (k in shared and k.rows == 6):
                     continue
                 J[own, k.dofs] = J[own, k.dofs] + (k.H @ F[k]).T
-                if k.parent is not self.nodes.ground and k not in shared:
+                if k.parent is not self.nodes.ground and (k not in shared or k.feet > 1):
                     F[k.parent] = F.get(k.parent, 0.0) + k.A.gather(F[k])
         return J
 

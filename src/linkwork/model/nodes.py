@@ -29,14 +29,16 @@ from linkwork.spatial import Inertia, mirrored
 class Node:
     """What algorithms know of a node. Everything that can be described by (A, H, M, a, b) may be one.
 
-    `H` is (m, rows), `dofs` the places of its m velocities in v. `armature` [kg m² or kg], (m, m), is inertia that moves with
-    the joints' own velocities; `resistance` [N m or N], (m,), what springs and dampers in the joints take.
+    `H` is (m, rows), `dofs` the places of its m velocities in v, `feet` how many of its parent's bodies it stands on. `armature`
+    [kg m² or kg], (m, m), is inertia that moves with the joints' own velocities; `resistance` [N m or N], (m,), what springs
+    and dampers in the joints take.
     """
 
     name: str
     parent: Node
     children: list[Node]
     rows = 6
+    feet = 1
     dofs: slice
     A: Any
     H: np.ndarray
@@ -116,7 +118,7 @@ class ClusterNode(Node):
         for seat, body in enumerate(self.bodies):
             body.seat = seat
         feet = [embedding.below.motion.bodies[k] for k in motion.feet] if embedding.below else []
-        self._stands = bool(feet)
+        self._stands, self.feet = bool(feet), max(1, len(feet))
         turning = [body for body in members if feet and any(body.armature)]
 
         def further(x: np.ndarray) -> np.ndarray:
