@@ -586,3 +586,15 @@ def test_pinocchio(name: str) -> None:
         right = pin.constraintDynamics(theirs, data, q, v[order], tau[order], contacts, datas, tight)
         for method in METHODS:
             assert close(solved(model, q, v, tau, constraints, method=method)[0][order], right, 1e-8)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_row_that_is_not_a_number_is_told(method: str) -> None:
+    model = robot("arm")
+    q, v = model.random_state(0)
+    targets = np.zeros((3, 6))
+    targets[1, 2] = np.nan
+    held: Any = {"constraints": [lw.Weld("tool")], "method": method, "details": True}
+    a, _, residual, _ = lw.constrained_dynamics(model, q, v, v, targets=targets, **held)
+    assert np.isnan(a).any(axis=1).tolist() == [False, True, False]
+    assert np.isinf(residual).tolist() == [False, True, False]

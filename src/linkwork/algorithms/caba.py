@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.held import Held
-from linkwork.algorithms.proximal import Result, Settings, iterate, largest
+from linkwork.algorithms.proximal import Result, Settings, iterate, missed
 from linkwork.algorithms.proximal_tree import ProximalTree, Where
 from linkwork.model.nodes import Node, Nodes
 
@@ -56,4 +56,4 @@ def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, a
     for k in outer:  # and what is missed in its own rows again, as `finish` has done with λ
         if k in tree.turned:
             change[tree.turned[k].rows] = tree.turned[k](change[tree.turned[k].rows])
-    return Result(ddtheta, -lam, largest(R * change), count)
+    return Result(ddtheta, -lam, missed(R * change), count)

@@ -7,7 +7,7 @@ import numpy as np
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.held import Held
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
-from linkwork.algorithms.proximal import Result, Settings, iterate, largest
+from linkwork.algorithms.proximal import Result, Settings, iterate, missed
 from linkwork.spatial import Factor, mirrored
 
 
@@ -24,4 +24,4 @@ def ltl(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Resu
         return damped.solve(R * change), state
 
     lam, _, change, count = iterate(settings, lam, lam - lam0, np.zeros(0), step)
-    return Result(M.other_half(M.scaled(y - Y @ lam)), -lam, largest(R * change), count)  # Eq. 8
+    return Result(M.other_half(M.scaled(y - Y @ lam)), -lam, missed(R * change), count)  # Eq. 8

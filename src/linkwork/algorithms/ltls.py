@@ -7,7 +7,7 @@ import numpy as np
 from linkwork.algorithms.held import Held
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
-from linkwork.algorithms.proximal import Result, Settings, iterate, largest
+from linkwork.algorithms.proximal import Result, Settings, iterate, missed
 from linkwork.spatial import Factor, mirrored
 
 
@@ -30,4 +30,4 @@ def ltls(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Res
         return change + (J @ moved) / R, ddtheta + moved
 
     lam, ddtheta, change, count = iterate(settings, lam, lam - lam0, ddtheta, step)
-    return Result(ddtheta, -lam, largest(R * change), count)
+    return Result(ddtheta, -lam, missed(R * change), count)

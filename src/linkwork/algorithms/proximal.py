@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.ir.functions import absolute, loop, maximum, minimum
+from linkwork.ir.functions import absolute, loop, maximum, minimum, where
 
 
 class Result(NamedTuple):
@@ -65,3 +65,8 @@ def largest(x: np.ndarray) -> Any:
     for y in x:
         found = maximum(found, absolute(y))
     return found
+
+
+def missed(x: np.ndarray) -> Any:
+    """The same, and infinite where any entry is not a number."""
+    return where(sum(absolute(y) for y in x) < np.inf, largest(x), np.inf)

@@ -29,9 +29,9 @@ from linkwork.spatial import Inertia, mirrored
 class Node:
     """What algorithms know of a node. Everything that can be described by (A, H, M, a, b) may be one.
 
-    `H` is (m, rows), `dofs` the places of its m velocities in v, `feet` how many of its parent's bodies it stands on. `armature`
-    [kg m² or kg], (m, m), is inertia that moves with the joints' own velocities; `resistance` [N m or N], (m,), what springs
-    and dampers in the joints take.
+    `H` is (m, rows), `dofs` the places of its m velocities in v, `feet` how many of its parent's bodies it stands on.
+    `armature` [kg m² or kg], (m, m), is inertia that moves with the joints' own velocities; `resistance` [N m or N], (m,),
+    what springs and dampers in the joints take.
     """
 
     name: str
