@@ -20,7 +20,7 @@ import numpy as np
 from linkwork.joints import Revolute
 from linkwork.model.bodies import MovingBody, Rotor
 from linkwork.model.loops import Coupling, Loop
-from linkwork.model.parts import GROUND, PlacedJoint
+from linkwork.model.parts import GROUND, PlacedJoint, way_down
 from linkwork.spatial import Inertia
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def gear_of(model: Model, rotor: int, rotors: Collection[int], R: Mapping[int, n
         rates = {j: -c for j, _, c in coupling.terms} if isinstance(coupling, Coupling) else {}
         own = -rates.pop(rotor, 0.0)
         for link in dict.fromkeys(k for j in rates for k in (j, model.joints[j].parent)) if own else ():
-            up, down = way(model, carrier), way(model, link)
+            up, down = (set(way_down(body, model.joints)) for body in (carrier, link))
             hinges = [model.joints[j] for j in up ^ down]
             if link in rotors or up ^ down != set(rates) or not all(_turns_about(u, hinge, R) for hinge in hinges):
                 continue
@@ -113,15 +113,6 @@ def gear_of(model: Model, rotor: int, rotors: Collection[int], R: Mapping[int, n
             if ratios[0] and max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
                 return Gear(link, float(ratios[0]))
     return None
-
-
-def way(model: Model, body: int) -> set[int]:
-    """The joints that move a body."""
-    found = set()
-    while body != GROUND:
-        found.add(body)
-        body = model.joints[body].parent
-    return found
 
 
 def _turns_about(u: np.ndarray, hinge: PlacedJoint, R: Mapping[int, np.ndarray]) -> bool:
