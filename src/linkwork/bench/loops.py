@@ -259,15 +259,13 @@ def both_kinds(sizes: Sizes, note: str) -> Figure:
         bare = replace(model, constraints=tuple(c for c in model.constraints if c.name not in far), kernels={})
         every = replace(bare, held=tuple(c for c in model.constraints if c.name in far), kernels={})
         chosen = loading.choose_loops(every, among=[name for name in names if name not in far])
-        hybrid = constrained(chosen, turns=sizes.turns, most=sizes.timed, iterations=ITERATIONS)
-        apart = constrained(every.with_loops(constrain=names), turns=sizes.turns, most=sizes.timed, iterations=ITERATIONS)
-        embedded = cost(forward_dynamics, model.without_wishes(), turns=sizes.turns, most=sizes.timed)
-        rows.append((name, len(model.bodies), every.nv, embedded.operations, apart.operations, hybrid.operations,
-                     embedded.one, apart.one, hybrid.one, embedded.batch, apart.batch, hybrid.batch))  # fmt: skip
+        hybrid = constrained(chosen, iterations=ITERATIONS).operations
+        apart = constrained(every.with_loops(constrain=names), iterations=ITERATIONS).operations
+        embedded = operations(forward_dynamics, model.without_wishes())
+        rows.append((name, len(model.bodies), every.nv, embedded, apart, hybrid))
     ways = ("all embedded", "all held by forces", "far ones held, others as is cheaper")
     bars = {r[0]: [(r[k], f"{r[k]}") for k in (3, 4, 5)] for r in rows}
-    head = ("mechanism", "bodies", "nv", *(f"{w}: operations" for w in ways), *(f"{w}: one state, ns" for w in ways),
-            *(f"{w}: batch, ns" for w in ways))  # fmt: skip
+    head = ("mechanism", "bodies", "nv", *(f"{w}: operations" for w in ways))
     title = "Local and far-reaching loops in one mechanism"
     remarks = (f"Forces by constrainedABA with {ITERATIONS} proximal iterations, on the tree of clusters.",)
     return Figure("both_kinds", title, head, rows, page(title, [Bars("Operations", ways, bars)], note), remarks)
