@@ -32,8 +32,7 @@ from linkwork.spatial import is_zero
 @model_function(q="nq", v="nv")
 def integrate(model: Model, q: Any, v: Any) -> Any:
     """Where q goes by moving with constant v for one unit of time, (..., nq); loops stay closed."""
-    spanning = closure.spanning_velocity(Nodes(model, q, v)) if model.constraints else v
-    moved = np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints] or [np.zeros(0)])
+    moved = closure.moved(model, q, v)
     return close_all(model, moved, q)[0] if model.constraints or model.held else moved
 
 

@@ -37,20 +37,20 @@ class Hinges(dict[Node, Hinge]):
         for j in k.children:
             P = P + j.A.congruence(self[j].P_plus)
         chosen = slice(None) if self.free is None else self.free[k]
-        try:
-            self[k] = hinge(P, k.H[chosen], k.armature[chosen][:, chosen])
-        except ZeroDivisionError:
-            raise ModelError(f"joint {k.name!r} moves no mass, so its acceleration is not defined") from None
+        self[k] = hinge(P, k.H[chosen], k.armature[chosen][:, chosen], k.name)
         return self[k]
 
 
-def hinge(P: Any, H: np.ndarray, armature: np.ndarray) -> Hinge:
-    """The hinge of an inertia P at a joint with map H, (m, rows), and armature, (m,)."""
+def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
+    """The hinge of an inertia P at a joint with map H, (m, rows), armature, (m, m), and a name for errors."""
     m, rows = H.shape
     if m == 0:
         return Hinge(P, H, Factor(np.zeros((0, 0))), np.zeros((rows, 0)), P)
     U = P @ H.T
-    D = Factor(mirrored(H @ U) + armature)
+    try:
+        D = Factor(mirrored(H @ U) + armature)
+    except ZeroDivisionError:
+        raise ModelError(f"joint {name!r} moves no mass, so its acceleration is not defined") from None
     moved = [i for i in range(rows) if not all(is_zero(x) for x in H[:, i])]
     if len(moved) > m or np.any(armature):
         G = D.solve(U.T).T

@@ -47,13 +47,9 @@ def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, a
         return dlam, state + np.concatenate([ddd[dofs], *(dalpha[k] for k in bearing)])
 
     state = np.concatenate([ddtheta[dofs], *(alpha[k] for k in bearing)])
-    for k in reversed(outer):  # λ⁰ in the rows that λ has come in
-        if k in tree.turned:
-            lam0[tree.turned[k].rows] = tree.turned[k](lam0[tree.turned[k].rows])
+    tree.turn(reversed(outer), lam0)  # λ⁰ in the rows that λ has come in
     lam, state, change, count = iterate(settings, lam, lam - lam0, state, reduced)
     ddtheta[dofs], *alphas = np.split(state, sizes)[: 1 + len(bearing)]
     tree.finish(outer, swept, alpha | dict(zip(bearing, alphas)), lam, ddtheta)
-    for k in outer:  # and what is missed in its own rows again, as `finish` has done with λ
-        if k in tree.turned:
-            change[tree.turned[k].rows] = tree.turned[k](change[tree.turned[k].rows])
+    tree.turn(outer, change)  # and what is missed in its own rows again, as `finish` has done with λ
     return Result(ddtheta, -lam, missed(R * change), count)

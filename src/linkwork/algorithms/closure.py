@@ -101,6 +101,12 @@ def spanning_acceleration(nodes: Nodes, ddy: np.ndarray) -> np.ndarray:
     return _spread(nodes, lambda body: body.G @ ddy[body.dofs] + body.g)
 
 
+def moved(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Where q goes by moving with constant v for one unit of time; loops are not closed there, (nq,)."""
+    spanning = spanning_velocity(Nodes(model, q, v)) if model.constraints else v
+    return np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints] or [np.zeros(0)])
+
+
 def independent_force(nodes: Nodes, tau: np.ndarray) -> np.ndarray:
     """Gᵀ tau: what forces in all joints, (nv_spanning,), do to the independent velocities, (nv,)."""
     total: Any = np.zeros(nodes.nv, dtype=object)

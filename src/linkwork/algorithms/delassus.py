@@ -15,7 +15,7 @@ import numpy as np
 from linkwork.algorithms.articulated import Hinges, hinge
 from linkwork.algorithms.caba import soon
 from linkwork.algorithms.forward_dynamics import factorised
-from linkwork.algorithms.held import Held, filled
+from linkwork.algorithms.held import Held
 from linkwork.algorithms.proximal_tree import Pending, ProximalTree
 from linkwork.errors import ModelError
 from linkwork.model.nodes import Node, Nodes
@@ -56,7 +56,7 @@ def compliance(
             P = P + more
         for j in k.children:
             P = P + j.A.congruence(P_plus[j])
-        pending = _begun(held.K.get(k), k.rows)
+        pending = Pending.begun(held.K.get(k), k.rows)
         if k in waiting:
             pending = pending.joined(waiting.pop(k))
         free = k.parent is nodes.ground and k.rows == 6 and k.H.shape == (6, 6) and not np.any(k.armature)
@@ -94,29 +94,13 @@ def compliance(
 
 def passed(k: Node, P: Any, pending: Pending, c: np.ndarray | None) -> tuple[Any, Pending]:
     """P⁺ of a node, and pending rows beyond its hinge."""
-    try:
-        _, H, D, G, P_plus = hinge(P, k.H, k.armature)
-    except ZeroDivisionError:
-        raise ModelError(f"joint {k.name!r} moves no mass, so its acceleration is not defined") from None
-    if c is not None:
-        begun = _begun(c, 0).rows
-        pending = pending.joined(Pending.fresh(begun, np.zeros((len(begun), k.rows), dtype=object)))
+    _, H, D, G, P_plus = hinge(P, k.H, k.armature, k.name)
+    pending, u = pending.at_hinge(H, c)
     rows, K, L, ends = pending
     if not rows:
         return P_plus, pending
-    u = K @ H.T if c is None else K @ H.T + _of_rows(c, rows)
     below = k.A.gather((K - u @ G.T).T).T
     return P_plus, Pending(rows, below, L + mirrored(D.solve(u.T).T @ u.T), ends)
-
-
-def _of_rows(c: np.ndarray, rows: list[int]) -> np.ndarray:
-    """c of these rows; none of the motion of branching nodes."""
-    return np.array([c[r] if r < len(c) else np.zeros(c.shape[1]) for r in rows])
-
-
-def _begun(K: np.ndarray | None, columns: int) -> Pending:
-    rows = [] if K is None else [r for r in range(len(K)) if filled(K[r])]
-    return Pending.fresh(rows, np.zeros((0, columns), dtype=object) if K is None else K[rows])
 
 
 def delassus(held: Held) -> np.ndarray:

@@ -65,7 +65,7 @@ class Held:
         for own in map(list, self.groups):
             ends = [k for k, K in self.K.items() if filled(K[own])]
             # what moves both ends of a loop as one does not matter to it: all below a node that stands on one body
-            shared = set.intersection(*(set(self._way(k)) for k in ends)) if len(ends) > 1 else set()
+            shared = set.intersection(*(set(self.nodes.down(k)) for k in ends)) if len(ends) > 1 else set()
             F: dict[Node, Any] = {k: self.K[k][own].T for k in ends}  # Kᵀ of everything beyond a node
             for k in self.nodes.tips_to_base():
                 if k not in F or (k in shared and k.rows == 6):
@@ -79,7 +79,7 @@ class Held:
         """What the rows have too much where θ̈ = 0, (m,)."""
         nodes, total = self.nodes, -self.k
         alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
-        bearing = {i for k in self.K for i in self._way(k)}
+        bearing = {i for k in self.K for i in self.nodes.down(k)}
         for k in nodes.base_to_tips():
             if k in bearing:
                 alpha[k] = k.A.scatter(alpha[k.parent]) + k.a
@@ -95,27 +95,27 @@ class Held:
         for k, K in self.K.items():
             for seat in range(k.rows // 6):
                 own = slice(6 * seat, 6 * seat + 6)
-                rows = [
-                    r for r in range(self.m)
-                    if r not in several and filled(K[r, own]) and not filled(K[r, : own.start]) and not filled(K[r, own.stop :])
-                ]  # fmt: skip
+                rows = [r for r in range(self.m) if r not in several and filled(K[r, own]) and only_there(K[r], own)]
                 if rows:
-                    held = Inertia(*np.zeros((3, 3, 3))).without(-(K[rows, own].T * mu[rows]), K[rows, own].T)
-                    added.setdefault(k, []).append(held if isinstance(k.M, Inertia) else At(seat, held))
+                    added.setdefault(k, []).append(stiffness(k.M, seat, K[rows, own], (K[rows, own].T * mu[rows]).T))
                     alone |= set(rows)
         return alone, added
-
-    def _way(self, k: Node) -> list[Node]:
-        found = []
-        while k is not self.nodes.ground:
-            found.append(k)
-            k = k.parent
-        return found
 
 
 def filled(x: np.ndarray) -> bool:
     """Whether any entry is not zero by structure."""
     return not all(is_zero(y) for y in x.ravel())
+
+
+def only_there(row: np.ndarray, own: slice) -> bool:
+    """Whether a row takes hold of nothing but these columns."""
+    return not filled(row[: own.start]) and not filled(row[own.stop :])
+
+
+def stiffness(P: Any, seat: int, K: np.ndarray, WK: np.ndarray) -> Inertia | At:
+    """Kᵀ W K as an inertia of the body in a seat, in the form that can be added to P."""
+    felt = Inertia(*np.zeros((3, 3, 3))).without(-WK.T, K.T)
+    return felt if isinstance(P, Inertia) else At(seat, felt)
 
 
 def nodes_for(model: Model, constraints: Sequence[Constraint], q: Any, v: Any = None, f_ext: Any = None) -> Nodes:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.closure import CLOSED, LARGEST_STEP, STEPS, close_loops, spanning_velocity
+from linkwork.algorithms.closure import CLOSED, LARGEST_STEP, STEPS, close_loops, moved
 from linkwork.algorithms.held import Held, nodes_for
-from linkwork.algorithms.proximal import largest
+from linkwork.algorithms.proximal import largest, missed
 from linkwork.constraints import Constraint, Scene, held_loops
-from linkwork.ir.functions import loop, maximum, minimum, where
+from linkwork.ir.functions import loop, maximum, minimum
 from linkwork.model.model import Model
 from linkwork.model.nodes import Nodes
 from linkwork.spatial import Factor, mirrored
@@ -31,23 +31,15 @@ def close_all(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tu
         normal = Factor(mirrored(J @ J.T) + DAMPING * size * np.eye(len(J)))
         dy = -(J.T @ normal.solve(phi))
         dy = dy * minimum(LARGEST_STEP / maximum(largest(dy), 1e-300), 1.0)
-        return moved(model, q, dy), maximum(largest(phi), largest(dy)) > CLOSED
+        return close_loops(model, moved(model, q, dy), q)[0], maximum(largest(phi), largest(dy)) > CLOSED
 
     q = loop(step, close_loops(model, q, came)[0], limit=STEPS)
     q, left = close_loops(model, q)
     nodes = nodes_for(model, constraints, q)
-    missed = largest(violation(nodes, constraints))
-    return q, where(missed < np.inf, maximum(left, missed), np.inf)  # NaN is not closed
+    return q, maximum(left, missed(violation(nodes, constraints)))
 
 
 def violation(nodes: Nodes, constraints: tuple[Constraint, ...]) -> np.ndarray:
     """The errors of all rows, (m,)."""
     scene = Scene(nodes)
     return np.concatenate([constraint.violation(nodes.model, scene) for constraint in constraints])
-
-
-def moved(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Where q goes by moving with constant v for one unit of time, with embedded loops closed."""
-    spanning = spanning_velocity(Nodes(model, q, v))
-    there = np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints])
-    return close_loops(model, there, q)[0] if model.constraints else there

@@ -10,7 +10,7 @@ import numpy as np
 from linkwork.algorithms.closure import spanning_acceleration, spanning_velocity
 from linkwork.joints.closure import Row
 from linkwork.model.bodies import Ground, MovingBody
-from linkwork.model.loops import Closure, Constraint, Loop
+from linkwork.model.loops import Constraint, Loop, count_rows
 from linkwork.model.model import Model
 from linkwork.model.nodes import Nodes
 from linkwork.model.parts import GROUND
@@ -50,11 +50,7 @@ def _loop_rows(model: Model, lam: np.ndarray) -> Iterator[tuple[Loop, Row, Any]]
     for cluster in model.clusters:
         every: list[tuple[Constraint, Row | None]] = []
         for c in cluster.constraints:
-            if isinstance(c, Closure):
-                neutral = np.concatenate([model.joints[k].kind.neutral() for k in c.joints])
-                every += [(c, None)] * len(c.phi(neutral))
-            else:
-                every += [(c, row) for row in (c.kind.closure() if isinstance(c, Loop) else [None])]
+            every += [(c, row) for row in (c.kind.closure() if isinstance(c, Loop) else [None] * count_rows(c, model.joints))]
         for k, x in zip(cluster.rows, forces):
             constraint, row = every[k]
             if isinstance(constraint, Loop) and row is not None:

@@ -20,12 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.articulated import Hinge, hinge
-from linkwork.algorithms.held import Held, filled
-from linkwork.errors import ModelError
+from linkwork.algorithms.held import Held, filled, only_there, stiffness
 from linkwork.ir.functions import sqrt, where
 from linkwork.model.nodes import Node, Nodes
-from linkwork.model.weights import At
-from linkwork.spatial import Factor, Inertia, mirrored
+from linkwork.spatial import Factor, mirrored
 
 Where = Callable[[Nodes, Node], bool]  # whether pending constraints are eliminated at a node, if they can be
 
@@ -45,6 +43,21 @@ class Pending(NamedTuple):
     def fresh(cls, rows: list[int], K: np.ndarray) -> Pending:
         """Constraints that begin here."""
         return cls(rows, K, np.zeros((len(rows), len(rows)), dtype=object), [1] * len(rows))
+
+    @classmethod
+    def begun(cls, K: np.ndarray | None, columns: int) -> Pending:
+        """Those of all constraints that take hold of a node of so many rows, by K, (m, rows)."""
+        rows = [] if K is None else [r for r in range(len(K)) if filled(K[r])]
+        return cls.fresh(rows, np.zeros((0, columns), dtype=object) if K is None else K[rows])
+
+    def at_hinge(self, H: np.ndarray, c: np.ndarray | None) -> tuple[Pending, np.ndarray]:
+        """With the constraints on the joint's own velocities, c, (m, velocities), and u = K H* + c of all."""
+        if c is None:
+            return self, self.K @ H.T
+        begun = Pending.begun(c, 0).rows
+        both = self.joined(Pending.fresh(begun, np.zeros((len(begun), self.K.shape[1]), dtype=object)))
+        own = [c[r] if r < len(c) else np.zeros(c.shape[1]) for r in both.rows]  # rows beyond are motions of nodes
+        return both, both.K @ H.T + np.reshape(own, (len(own), -1))
 
     def joined(self, other: Pending) -> Pending:
         """Those of both; a row that came on two ways is one again."""
@@ -123,7 +136,7 @@ class ProximalTree:
             P = k.M
             for j in k.children:
                 P = P + j.A.congruence(P_plus[j])
-            pending = self._begin(self.held.K.get(k), k.rows)
+            pending = Pending.begun(self.held.K.get(k), k.rows)
             if k in waiting:
                 pending = pending.joined(waiting.pop(k))
             P, pending = self._eliminate(k, P, pending, self._complete(pending) if at(self.nodes, k) else self._decided)
@@ -134,31 +147,17 @@ class ProximalTree:
         if ground in waiting:
             pending = waiting[ground]
             self.eliminated[ground] = [self._solved(pending, list(range(len(pending.rows))))[0]]
-        self.active: set[Node] = set()
-        for k in self.eliminated:
-            while k is not ground:
-                self.active.add(k)
-                k = k.parent
-
-    def _begin(self, K: np.ndarray | None, columns: int) -> Pending:
-        """The constraints that take hold here."""
-        rows = [] if K is None else [r for r in range(self.held.m) if filled(K[r])]
-        return Pending.fresh(rows, np.zeros((0, columns), dtype=object) if K is None else K[rows])
+        self.active: set[Node] = {i for k in self.eliminated for i in self.nodes.down(k)}
 
     def _eliminate(self, k: Node, P: Any, pending: Pending, ready: set[int]) -> tuple[Any, Pending]:
         """Eliminate forces of rows that are ready, body by body: P takes no more at once."""
         for seat in range(max(1, k.rows // 6)):
             own = slice(6 * seat, 6 * seat + 6)
-            done = [
-                i for i, r in enumerate(pending.rows)
-                if r in ready and not filled(pending.K[i, : own.start]) and not filled(pending.K[i, own.stop :])
-            ]  # fmt: skip
+            done = [i for i, r in enumerate(pending.rows) if r in ready and only_there(pending.K[i], own)]
             if done:
                 gone, pending = self._solved(pending, done)
                 self.eliminated.setdefault(k, []).append(gone)
-                K = gone.K[:, own]
-                felt = Inertia(*np.zeros((3, 3, 3))).without(-gone.W.solve(K).T, K.T)  # Kᵀ W K
-                P = P + (felt if isinstance(P, Inertia) else At(seat, felt))
+                P = P + stiffness(P, seat, gone.K[:, own], gone.W.solve(gone.K[:, own]))  # Kᵀ W K
         return P, pending
 
     def _complete(self, pending: Pending) -> set[int]:
@@ -178,16 +177,9 @@ class ProximalTree:
 
     def _pass(self, k: Node, P: Any, pending: Pending) -> tuple[Any, Pending]:
         """Eliminate a node's θ̈ (Constrained Alg. 4, lines 6 to 10)."""
-        try:
-            joint = hinge(P, k.H, k.armature)
-        except ZeroDivisionError:
-            raise ModelError(f"joint {k.name!r} moves no mass, so its acceleration is not defined") from None
-        c = self.held.c.get(k)
-        if c is not None:
-            begun = self._begin(c, 0).rows
-            pending = pending.joined(Pending.fresh(begun, np.zeros((len(begun), k.rows), dtype=object)))
+        joint = hinge(P, k.H, k.armature, k.name)
+        pending, u = pending.at_hinge(joint.H, self.held.c.get(k))
         rows, K, L, ends = pending
-        u = K @ joint.H.T if c is None else K @ joint.H.T + c[rows]
         if self.early and u.shape[1] == 1:
             K, L, u = self._turn(k, pending, u)
         uD = joint.D.solve(u.T).T
@@ -232,8 +224,7 @@ class ProximalTree:
                 Wl.setdefault(k, []).append(W.solve(l[e]))
                 z = z + K.T @ Wl[k][-1]
                 l[o] = l[o] - L_eo.T @ Wl[k][-1]
-            if k in self.turned:
-                l[self.turned[k].rows] = self.turned[k](l[self.turned[k].rows])
+            self.turn([k], l)
             (_, H, D, G, P_plus), rows, u, _, K_plus = self.passed[k]
             eps = -(H @ z) if T is None else T[k.dofs] - k.resistance - H @ z
             nu[k] = D.solve(eps)
@@ -263,8 +254,13 @@ class ProximalTree:
             alpha_plus = alpha_plus + k.a
         ddtheta[k.dofs] = swept.nu[k] - G.T @ alpha_plus - uD.T @ lam[rows]
         alpha[k] = alpha_plus + H.T @ ddtheta[k.dofs]
-        if k in self.turned:
-            lam[self.turned[k].rows] = self.turned[k](lam[self.turned[k].rows])
+        self.turn([k], lam)
+
+    def turn(self, over: Iterable[Node], x: np.ndarray) -> None:
+        """What passing nodes does to the rows of x, (m,), that are combined there; the same on the way in and out."""
+        for k in over:
+            if k in self.turned:
+                x[self.turned[k].rows] = self.turned[k](x[self.turned[k].rows])
 
     def finish(self, over: Iterable[Node], swept: Inward, alpha: dict[Node, np.ndarray], lam: Any, ddtheta: Any) -> None:
         """The way out over the other nodes, once λ is known."""

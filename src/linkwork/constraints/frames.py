@@ -47,6 +47,15 @@ class BetweenFrames(Constraint):
         """How far each row is from what it holds, (m,); zero where it holds velocities only."""
         raise NotImplementedError
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its rows' names."""
+        return NAMES[3:]
+
+    def labels(self, model: Model) -> tuple[str, ...]:
+        self.ends(model)
+        return tuple(f"{self.frame}.{name}" for name in self.names)
+
     def ends(self, model: Model) -> tuple[Frame, Frame]:
         """The two frames; an error where they cannot move against each other."""
         frame, to = model.frame(self.frame), model.frame(self.to)
@@ -97,10 +106,7 @@ class Weld(BetweenFrames):
     to: str = WORLD
     gains: Gains = NO_GAINS
     whole = True
-
-    def labels(self, model: Model) -> tuple[str, ...]:
-        self.ends(model)
-        return tuple(f"{self.frame}.{name}" for name in NAMES)
+    names = NAMES
 
     def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         return np.eye(6)[:, :3], np.eye(6)[:, 3:]
@@ -118,10 +124,6 @@ class Connect(BetweenFrames):
     to: str = WORLD
     gains: Gains = NO_GAINS
     whole = True
-
-    def labels(self, model: Model) -> tuple[str, ...]:
-        self.ends(model)
-        return tuple(f"{self.frame}.{name}" for name in NAMES[3:])
 
     def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((3, 3)), np.eye(3)
@@ -164,9 +166,9 @@ class Hold(BetweenFrames):
     def in_frame(self) -> bool:  # type: ignore[override]
         return self.axes == "frame"
 
-    def labels(self, model: Model) -> tuple[str, ...]:
-        self.ends(model)
-        return tuple(f"{self.frame}.{name}" for name in self.rows)
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.rows)
 
     def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         chosen = np.eye(6)[[NAMES.index(name) for name in self.rows]]
@@ -195,14 +197,11 @@ class OnPlane(BetweenFrames):
     normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
     gains: Gains = NO_GAINS
     in_frame: ClassVar[bool] = False  # type: ignore[misc]
+    names = ("normal",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "normal", _unit("OnPlane's normal", self.normal))
-
-    def labels(self, model: Model) -> tuple[str, ...]:
-        self.ends(model)
-        return (f"{self.frame}.normal",)
 
     def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((1, 3)), np.array([self.normal])
@@ -232,10 +231,6 @@ class Rolling(BetweenFrames):
         if not (isinstance(self.radius, (int, float)) and np.isfinite(self.radius) and self.radius > 0.0):
             raise ModelError(f"Rolling({self.frame!r}): the radius must be above zero, not {self.radius!r}")
         object.__setattr__(self, "normal", _unit("Rolling's normal", self.normal))
-
-    def labels(self, model: Model) -> tuple[str, ...]:
-        self.ends(model)
-        return tuple(f"{self.frame}.{name}" for name in NAMES[3:])
 
     def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
         # the ball's point at -radius n moves with v - radius w × n

@@ -12,7 +12,7 @@ from linkwork.constraints.frames import BetweenFrames
 from linkwork.constraints.relative import Relative, Scene
 from linkwork.joints.closure import Row
 from linkwork.model.embedding import Motion, closure_rows
-from linkwork.model.loops import Closure, Coupling, Loop
+from linkwork.model.loops import Closure, Coupling, Loop, count_rows
 from linkwork.model.model import Model
 from linkwork.spatial import cross
 
@@ -113,8 +113,7 @@ class HeldClosure(Constraint):
     closure: Closure
 
     def labels(self, model: Model) -> tuple[str, ...]:
-        q = np.concatenate([model.joints[j].kind.neutral() for j in self.closure.joints])
-        return tuple(f"{self.closure.name}.{i}" for i in range(len(self.closure.phi(q))))
+        return tuple(f"{self.closure.name}.{i}" for i in range(count_rows(self.closure, model.joints)))
 
     def violation(self, model: Model, scene: Scene) -> Any:
         return self.closure.phi(np.concatenate([scene.nodes.bodies[j].q for j in self.closure.joints]))

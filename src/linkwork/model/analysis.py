@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.model.clusters import Cluster, Group, feet_of, find_clusters
 from linkwork.model.embedding import Embedding, Motion, all_equations, cluster_motion, error, turned_over
-from linkwork.model.loops import Constraint, Coupling, End, Loop
+from linkwork.model.loops import Constraint, Coupling, End, Loop, count_rows
 
 if TYPE_CHECKING:
     from linkwork.model.model import Model
@@ -266,13 +266,9 @@ def kept_loops(model: Model, cluster: Cluster) -> list[Loop]:
     """The loops of a cluster, each knowing which of its equations are kept."""
     found, start = [], 0
     for constraint in cluster.constraints:
+        size = count_rows(constraint, model.joints)
         if isinstance(constraint, Loop):
-            size = len(constraint.kind.closure())
             found.append(replace(constraint, kept=tuple(r - start for r in cluster.rows if start <= r < start + size)))
-        elif isinstance(constraint, Coupling):
-            size = 1
-        else:
-            size = len(constraint.phi(np.concatenate([model.joints[j].kind.neutral() for j in constraint.joints])))
         start += size
     return found
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from linkwork.joints import Joint
+from linkwork.model.parts import PlacedJoint
 from linkwork.spatial import Pose
 
 
@@ -60,3 +61,12 @@ class Closure:
 
 
 Constraint = Loop | Coupling | Closure
+
+
+def count_rows(constraint: Constraint, joints: Sequence[PlacedJoint]) -> int:
+    """How many equations a constraint has, in a model with these joints."""
+    if isinstance(constraint, Loop):
+        return len(constraint.kind.closure())
+    if isinstance(constraint, Coupling):
+        return 1
+    return len(constraint.phi(np.concatenate([joints[j].kind.neutral() for j in constraint.joints])))

@@ -269,11 +269,15 @@ class Nodes:
 
     def way(self, body: int) -> list[Node]:
         """The nodes that move a body, base to tip."""
-        found, k = [], self._holder[self[body]]
+        return self.down(self._holder[self[body]])[::-1]
+
+    def down(self, k: Node) -> list[Node]:
+        """A node and those below it, without the ground."""
+        found = []
         while k is not self.ground:
             found.append(k)
             k = k.parent
-        return found[::-1]
+        return found
 
     def base_to_tips(self) -> Iterator[Node]:
         """Every node after its parent."""
