@@ -421,9 +421,11 @@ def uneven_rotors(rng: Random, *, rotors_lead: bool = False) -> Model:
     builder = ModelBuilder("uneven rotors")
     axis = skew_axis(rng)
     link(builder, rng, "base", "world", Free())
+    places = {}
     for on, name in (("base", "thigh"), ("thigh", "shank"), ("shank", "foot")):
-        more = {"independent": name == "foot" or not rotors_lead, "damping": 0.1}
-        link(builder, rng, name, on, Revolute(axis), *rng.normal(size=3) * 0.3, **more)
+        more = {"independent": name == "foot" or not rotors_lead, "damping": 0.1, "stiffness": 0.2}
+        places[name] = rng.normal(size=3) * 0.3
+        link(builder, rng, name, on, Revolute(axis), *places[name], **more)
     against = tuple(-x for x in axis)
     driven = {  # carrier, axis, and how fast it turns for each hinge
         "along": ("base", axis, {"thigh": 6.0}),
@@ -432,15 +434,22 @@ def uneven_rotors(rng: Random, *, rotors_lead: bool = False) -> Model:
         "slow": ("thigh", axis, {"shank": 0.5, "foot": 0.5}),
         "unlike": ("thigh", axis, {"shank": 4.0, "foot": -3.0}),
         "across": ("shank", skew_axis(rng), {"foot": 5.0}),
+        "centred": ("shank", against, {"foot": 7.0}),  # where the foot has its origin
     }
     for name, (on, u, rates) in driven.items():
-        builder.add_body(name, **uneven_rotor(rng, u))
+        body = uneven_rotor(rng, u)
+        place = places["foot"] - body["center"] if name == "centred" else rng.normal(size=3) * 0.2
+        builder.add_body(name, **body)
         first = rotors_lead and name in ("along", "upward")
-        builder.add_joint(f"to {name}", Revolute(u), parent=on, child=name, xyz=rng.normal(size=3) * 0.2, independent=first)
+        builder.add_joint(f"to {name}", Revolute(u), parent=on, child=name, xyz=place, independent=first)
         builder.add_coupling(f"gear of {name}", {f"to {name}": 1.0, **{f"to {j}": -r for j, r in rates.items()}}, offset=0.1)
     for name, y, place in (("flywheel", -1.0, Pose.translation((0.1, 0.2, 0.3))), ("wheel", 1.0, general_pose(rng))):
         builder.add_body(name, **uneven_rotor(rng, (0.0, y, 0.0)))  # which nothing drives
         builder.add_joint(f"to {name}", Revolute((0.0, y, 0.0)), parent="foot", child=name, place=place, armature=0.01)
+    for name, d in (("broad", 0.002), ("tall", -0.0021)):  # along the axes of their frames
+        solid = solid_rotor(rng, (1.0, 0.0, 0.0))
+        builder.add_body(name, **solid | {"inertia": solid["inertia"] + np.diag([0.0, d, -d])})
+        builder.add_joint(f"to {name}", Revolute((1.0, 0.0, 0.0)), parent="shank", child=name, xyz=rng.normal(size=3) * 0.2)
     return builder.build()
 
 

@@ -372,8 +372,8 @@ def test_kinds_of_nodes() -> None:
 
 
 LEG = {"rotor0", "rotor1", "rotor2", "wheel", "disc"}
-UNEVEN_GEARED = {"along", "against", "upward", "slow"}
-UNEVEN = UNEVEN_GEARED | {"unlike", "across", "flywheel", "wheel"}
+UNEVEN_GEARED = {"along", "against", "upward", "slow", "centred"}
+UNEVEN = UNEVEN_GEARED | {"unlike", "across", "flywheel", "wheel", "broad", "tall"}
 SOME_ROTORS: dict[
     str, tuple[Callable[[], Model], set[str], set[str]]
 ] = {  # a model, its rotors, those that gears leave nothing of

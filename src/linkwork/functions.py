@@ -23,6 +23,7 @@ from linkwork.algorithms.held_closure import close_all
 from linkwork.constrained import constrained_dynamics, shallow
 from linkwork.errors import ModelError
 from linkwork.model import GROUND, Frame, Model, Nodes, PlacedJoint
+from linkwork.model.rotors import unit_of_mass
 from linkwork.per_model import model_function
 from linkwork.spatial import is_zero
 
@@ -202,7 +203,10 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
     if model.held:
         by = "caba" if method == "articulated_body" else "ltl"
         return constrained_dynamics(model, q, v, tau, f_ext, constraints=(), method=by)[0]
-    nodes = Nodes(model, q, v, f_ext)
+    unit = unit_of_mass(model)  # accelerations do not depend on it
+    nodes = Nodes(model, q, v, f_ext, unit=unit)
+    if unit != 1.0:
+        tau = tau * (1.0 / unit)
     return forward.articulated_body(nodes, tau) if method == "articulated_body" else forward.by_mass_matrix(nodes, tau)
 
 

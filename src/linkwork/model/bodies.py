@@ -217,8 +217,11 @@ class Uneven:
         R = rotor.X.R.astype(float)
         self._a, self._b, self._u = R[:, i], axis[k] * R[:, j], axis[k] * R[:, k]
         d, off = moment[i, i], axis[k] * moment[i, j]
+        if d < 0.0 and not off:  # a quarter of a turn needs no phase
+            d, self._a, self._b = -d, self._b, -self._a
         self._phase = float(np.arctan2(off, d)) if off else 0.0
-        self.d = float(np.hypot(off, d)) if off else float(d)
+        d = float(np.hypot(off, d))
+        self.d = 1.0 if abs(d - 1.0) < 1e-14 else d  # one in its own unit of mass, whatever rounding says
 
     @cached_property
     def _turn(self) -> tuple[Any, Any]:

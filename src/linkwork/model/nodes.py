@@ -208,6 +208,7 @@ class Nodes:
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
 
     `whole`: every body has six rows in its node, rotors too; otherwise rotors in clusters may be single rows, or none.
+    `unit` [kg]: what masses are counted in, here and in all that nodes tell of; forces too, but for `f_ext`.
     """
 
     def __init__(
@@ -218,6 +219,7 @@ class Nodes:
         f_ext: np.ndarray | None = None,
         *,
         whole: bool = False,
+        unit: float = 1.0,
     ) -> None:
         self.model, self.q, self._whole = model, q, whole
         self.nv = model.nv
@@ -232,10 +234,12 @@ class Nodes:
         for cluster in model.clusters:
             members = []
             for k in cluster.bodies:
-                joint = model.joints[k]
+                joint, (inertia, rotor) = model.joints[k], model.lumped[k]
                 on = self[joint.parent]
                 pushed = None if f_ext is None else f_ext[k]
-                inertia, rotor = model.lumped[k]
+                if unit != 1.0:
+                    joint, (inertia, rotor) = joint.times(1.0 / unit), model.lumped[k].times(1.0 / unit)
+                    pushed = None if pushed is None else pushed * (1.0 / unit)
                 self.bodies[k] = MovingBody(on, joint, inertia, q[joint.q_slice], pushed, rotor)
                 members.append(self.bodies[k])
             dofs = slice(start, start + len(cluster.independent))

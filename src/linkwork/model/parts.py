@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -78,6 +78,13 @@ class PlacedJoint:
     @property
     def nv(self) -> int:
         return self.kind.nv
+
+    def times(self, factor: float) -> PlacedJoint:
+        """The same with all that it takes in another unit of mass."""
+        damping, stiffness, armature = (
+            tuple(factor * x for x in each) for each in (self.damping, self.stiffness, self.armature)
+        )
+        return replace(self, damping=damping, stiffness=stiffness, armature=armature)
 
     @property
     def q_slice(self) -> slice:

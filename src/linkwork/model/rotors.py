@@ -1,8 +1,9 @@
 """Rotors: bodies that are balanced about the axis they spin on.
 
-The centre of a rotor's mass does not move when it turns, so its mass is lumped into the body that carries it. So is its
-inertia across the axis, where it is constant if the rotor is round; if not, the mean of it is, and what turns with the rotor
-is `Uneven`. The rotor's frame need not turn with it either.
+The centre of a rotor's mass does not move when it turns, so its mass is lumped into the body that carries it; or, where it
+drives a link and is at that link's origin, into the link, where nothing but the link's own mass changes. So is its inertia
+across the axis, always into the carrier, where it is constant if the rotor is round; if not, the mean of it is, and what turns
+with the rotor is `Uneven`. The rotor's frame need not turn with it either.
 
 What remains is its inertia J about the axis. Where a gear makes it turn n times as fast as a link that turns against the
 carrier about the same axis, its joint's velocity is θ̇ = n (Ω_link - Ω_carrier) and its speed Ω = Ω_carrier + θ̇, so that
@@ -35,6 +36,11 @@ class Lumped(NamedTuple):
     inertia: Inertia
     rotor: Rotor | None
 
+    def times(self, factor: float) -> Lumped:
+        """The same in another unit of mass."""
+        rotor = self.rotor and Rotor(factor * self.rotor.uneven, self.rotor.geared, factor * self.rotor.armature)
+        return Lumped(self.inertia.times(factor), rotor)
+
 
 def lumped(model: Model) -> tuple[Lumped, ...]:
     """Every body with its rotors lumped in."""
@@ -55,6 +61,9 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
         gear = gear_of(model, k, places, R)
         left = Inertia.massless(np.zeros((3, 3)) if gear else J * np.outer(u, u))
         fixed = Inertia(own.A - left.A - uneven, own.B, own.D, own.mass)
+        if gear and gear.link != GROUND and own.mass and _centred(joint, own, model.joints[gear.link]):
+            fixed = Inertia.massless(fixed.A - Inertia.rigid(own.mass, own.h / own.mass, np.zeros((3, 3))).A)
+            inertias[gear.link] = inertias[gear.link] + Inertia.rigid(own.mass, np.zeros(3), np.zeros((3, 3)))
         inertias[joint.parent] = inertias[joint.parent] + joint.place.congruence(fixed)
         for body, n in ((joint.parent, -gear.n), (gear.link, gear.n)) if gear else ():
             if body != GROUND:
@@ -62,6 +71,12 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
         inertias[k] = left
         rotors[k] = Rotor(uneven, gear is not None, (1.0 - 1.0 / gear.n) * J if gear else 0.0)
     return tuple(Lumped(inertia.constant(), rotors.get(k)) for k, inertia in enumerate(inertias))
+
+
+def unit_of_mass(model: Model) -> float:
+    """In kg: a unit in which the commonest unevenness of rotors is one, so that nothing is multiplied by it."""
+    found = [float(np.sqrt(0.5 * np.sum(rotor.uneven**2))) for _, rotor in model.lumped if rotor and np.any(rotor.uneven)]
+    return max(found, key=lambda d: np.isclose(found, d, rtol=SAME, atol=0.0).sum(), default=1.0)
 
 
 def is_rotor(joint: PlacedJoint, inertia: Inertia) -> bool:
@@ -113,6 +128,12 @@ def gear_of(model: Model, rotor: int, rotors: Collection[int], R: Mapping[int, n
             if ratios[0] and max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
                 return Gear(link, float(ratios[0]))
     return None
+
+
+def _centred(joint: PlacedJoint, rotor: Inertia, hinge: PlacedJoint) -> bool:
+    """Whether a rotor's mass has its centre at the origin of the link that it drives, whose `hinge` is on the same carrier."""
+    centre = joint.place.p + joint.place.R @ (rotor.h / rotor.mass)
+    return hinge.parent == joint.parent and bool(np.abs(centre - hinge.place.p).max() <= SAME * np.abs(centre).max())
 
 
 def _turns_about(u: np.ndarray, hinge: PlacedJoint, R: Mapping[int, np.ndarray]) -> bool:

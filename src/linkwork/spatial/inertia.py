@@ -56,6 +56,11 @@ class Inertia:
         mass = None if self.mass is None or other.mass is None else self.mass + other.mass
         return Inertia(self.A + other.A, self.B + other.B, self.D + other.D, mass)
 
+    def times(self, factor: float) -> Inertia:
+        """Of so many such bodies at one place, or of one in another unit of mass."""
+        mass = None if self.mass is None else factor * self.mass
+        return Inertia(factor * self.A, factor * self.B, factor * self.D, mass)
+
     def __matmul__(self, X: np.ndarray) -> np.ndarray:
         """The force (or momentum) that belongs to a motion."""
         return np.concatenate([self.A @ X[:3] + self.B @ X[3:], self.B.T @ X[:3] + self.D @ X[3:]])
