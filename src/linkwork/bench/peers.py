@@ -14,7 +14,7 @@ from linkwork.algorithms.forward_dynamics import articulated_body
 from linkwork.bench.kkt import constraints
 from linkwork.bench.measure import states
 from linkwork.interop.pinocchio import States
-from linkwork.joints import Free, Prismatic, Revolute
+from linkwork.joints import Free, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import Model, Nodes
 from linkwork.model.loops import Loop
 
@@ -119,6 +119,10 @@ def pinocchio_tree(pin: Any, model: Model) -> Any:
             kind = _along(
                 joint.kind.axis, [pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ], pin.JointModelPrismaticUnaligned
             )
+        elif isinstance(joint.kind, Spherical):
+            kind = pin.JointModelSpherical()
+        elif isinstance(joint.kind, Universal):
+            kind = pin.JointModelUniversal(*np.eye(3)[:2])
         else:
             raise ValueError(type(joint.kind).__name__)
         place = pin.SE3(np.array(joint.place.R, dtype=float), np.array(joint.place.p, dtype=float))
