@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import gc
 import sys
 import threading
@@ -183,6 +184,17 @@ def test_it_keeps_what_it_needs_alive() -> None:
     assert watched() is not None
     memory = [np.full(90, 9.0) for _ in range(50)]
     assert np.all(call() == 6.125) and len(memory) == 50
+
+
+def test_what_a_call_is_stays_while_garbage_is_cleared(double: Any) -> None:
+    """A built-in reads its definition when it dies, and in a cycle what it owns may be gone before."""
+    call = type(double.bind()).__dict__["__call__"]
+    definition = ctypes.c_void_p.from_address(id(call) + 16).value  # behind the object's count and type
+    assert definition is not None
+    before = ctypes.string_at(definition, 32)
+    call.__self__.keep = ()  # as the garbage collector does it
+    memory = [bytes([k % 256]) * size for size in range(1, 200) for k in range(200)]
+    assert ctypes.string_at(definition, 32) == before and memory
 
 
 def test_it_lets_go_of_what_it_kept(kernel: Any) -> None:

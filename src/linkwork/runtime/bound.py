@@ -57,8 +57,8 @@ def bind_arrays(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any], ou
         ],
         dtype=np.int64,
     ).view(Table)  # fmt: skip
-    call, method = make_builtin(kernel.bound_address, table, kernel.name, f"{kernel.name} on bound arrays.")
-    table.keep = (kernel, arrays, pointers, dims, steps, result, method)
+    call = make_builtin(kernel.bound_address, table, kernel.name, f"{kernel.name} on bound arrays.")
+    table.keep = (kernel, arrays, pointers, dims, steps, result)
     bound = type("Bound", (Bound,), {"__call__": call, "__slots__": ("inputs", "outputs")})()
     bound.inputs, bound.outputs = inputs, outputs
     return bound

@@ -33,8 +33,8 @@ def make_direct(kernel: Kernel, address: int) -> Any:
         kernel.data_address, id(kernel.ufunc), address_of(ctypes.pythonapi.PyObject_Vectorcall),
     ]  # fmt: skip
     table = np.array(words, dtype=np.int64).view(Table)
-    call, method = make_builtin(address, table, kernel.name, f"{kernel.name}{kernel.signature}", FAST_CALL)
-    table.keep = (kernel, dtype, method)
+    call = make_builtin(address, table, kernel.name, f"{kernel.name}{kernel.signature}", FAST_CALL)
+    table.keep = (kernel, dtype)
     return call
 
 

@@ -94,12 +94,22 @@ class _MethodDef(ctypes.Structure):
 NO_ARGUMENTS, FAST_CALL = 0x0004, 0x0080  # how Python hands over arguments: METH_NOARGS, METH_FASTCALL
 
 
-def make_builtin(function: int, owner: Any, name: str, doc: str, how: int = NO_ARGUMENTS) -> tuple[Any, object]:
-    """A built-in around compiled code that gets `owner` as self, and what must be kept alive with it."""
-    method = _MethodDef(name.encode(), function, how, doc.encode())
+def make_builtin(function: int, owner: Any, name: str, doc: str, how: int = NO_ARGUMENTS) -> Any:
+    """A built-in around compiled code that gets `owner` as self; so `owner` must keep the code alive."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return make(ctypes.addressof(method), owner, None), method
+    return make(_method(name, function, how, doc), owner, None)
+
+
+@cache
+def _method(name: str, function: int, how: int, doc: str) -> int:
+    """The address of a built-in's definition, which is never freed.
+
+    A built-in reads it when it dies. Where it dies in a cycle of garbage, nothing that it owns need be there any more.
+    """
+    method = _MethodDef(name.encode(), function, how, doc.encode())
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
+    return ctypes.addressof(method)
 
 
 def address_of(c_function: Any) -> int:
