@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections import Counter
 from collections.abc import Callable
@@ -219,10 +220,18 @@ def test_dead_code_by_example() -> None:
 # schedule
 
 
-@law(100)
-@given(core_programs(size=80), st.integers(0, 2**32 - 1))
-def test_schedules_are_valid(program: Program, seed: int) -> None:
-    after = check(schedule(program), core_only=True)
+scheduling = importlib.import_module("linkwork.passes.schedule")  # the package has the function of that name
+
+
+@pytest.mark.parametrize("sight", [0, 3, 30])
+@law(60)
+@given(program=core_programs(size=80), seed=st.integers(0, 2**32 - 1))
+def test_schedules_are_valid(sight: int, program: Program, seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if sight:  # as if it were long
+            patch.setattr(scheduling, "SHORT", 0)
+            patch.setattr(scheduling, "SIGHT", sight)
+        after = check(schedule(program), core_only=True)
     assert Counter(i.op for i in after.code) == Counter(i.op for i in program.code)
     for v, (op, args, _) in enumerate(after.code):
         if op == "result":  # stands behind its loop, with nothing but other results between
@@ -241,9 +250,34 @@ def test_the_longest_chain_comes_first() -> None:
     assert costly[0] == "sqrt"
 
 
-def test_long_programs_keep_their_order() -> None:
-    program = seeded_program(1, size=2600, tame=True, depth=0)
-    assert [i.op for i in schedule(program).code] == [i.op for i in program.code]
+def test_in_long_programs_fewer_values_wait() -> None:
+    def waiting(program: Program) -> int:
+        """For how long all values wait for their last use, together."""
+        last = {a: v for v, (_, args, _) in enumerate(program.code) for a in args if program.code[a].op in OPERATIONS}
+        return sum(v - a for a, v in last.items())
+
+    def f(x):
+        """Of every sum, all products are there before the first two are added."""
+        results = []
+        for b in range(100):
+            products = [x[k] * (x[k + 1] - float(b)) for k in range(12)]
+            results.append(sum(products))
+        return results
+
+    program = drop_dead(trace(f, {"x": 13}))
+    assert len(program) > scheduling.SHORT
+    assert waiting(schedule(program)) < 0.4 * waiting(program)
+
+
+def test_long_programs_keep_an_order_in_which_nothing_waits() -> None:
+    def f(x):
+        y = x[0]
+        for k in range(3000):
+            y = y * x[1] + float(k)
+        return y
+
+    program = drop_dead(trace(f, {"x": 2}))
+    assert [i.op for i in schedule(program).code if i.op in OPERATIONS] == [i.op for i in program.code if i.op in OPERATIONS]
 
 
 # cut

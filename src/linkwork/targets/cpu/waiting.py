@@ -11,7 +11,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Sequence
 
-from linkwork.ir.operations import REAL
+from linkwork.ir.needs import needs
 from linkwork.ir.program import Program
 
 
@@ -29,7 +29,7 @@ class Waiting:
         self.reads: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self.fetches: defaultdict[int, list[int]] = defaultdict(list)
         self._program, self._lanes, self._held, self._whole = program, lanes, held, len(parts) == 1
-        self._needs = _needs(program)
+        self._needs = needs(program)
         self._uses: list[list[int]] = [[] for _ in program.code]  # those to come, the last one first
         for position in reversed(range(len(program.code))):
             for v in self._needs[position]:
@@ -92,23 +92,3 @@ class Waiting:
             slots[v] = free.pop() if free else len(busy)
             heapq.heappush(busy, (last[v], slots[v]))
         return slots, max(slots.values(), default=-1) + 1
-
-
-def _needs(program: Program) -> list[list[int]]:
-    """The values that are needed at each position: those that must be in a register or be fetched for it.
-
-    A negated value needs no register of its own, since its users can negate: they need the value itself.
-    """
-    code = program.code
-    plain = list(range(len(code)))
-    waits = [kind == REAL and op != "const" for kind, (op, _, _) in zip(program.kinds, code, strict=True)]
-    results = set(program.result_values())
-    needs = []
-    for v, (op, args, _) in enumerate(code):
-        if op == "neg":
-            plain[v] = plain[args[0]]
-            args = ()
-        if v in results and op in ("input", "neg"):  # copied to the output where it stands
-            args = (v,)
-        needs.append([a for a in dict.fromkeys([plain[a] for a in args]) if waits[a]])
-    return needs

@@ -1,0 +1,26 @@
+"""Which values an instruction needs at hand."""
+
+from __future__ import annotations
+
+from linkwork.ir.operations import REAL
+from linkwork.ir.program import Program
+
+
+def needs(program: Program) -> list[list[int]]:
+    """The values that are needed at each position: those that must be in a register or be fetched for it.
+
+    A negated value needs no register of its own, since its users can negate: they need the value itself.
+    """
+    code = program.code
+    plain = list(range(len(code)))
+    waits = [kind == REAL and op != "const" for kind, (op, _, _) in zip(program.kinds, code, strict=True)]
+    results = set(program.result_values())
+    found = []
+    for v, (op, args, _) in enumerate(code):
+        if op == "neg":
+            plain[v] = plain[args[0]]
+            args = ()
+        if v in results and op in ("input", "neg"):  # copied to the output where it stands
+            args = (v,)
+        found.append([a for a in dict.fromkeys([plain[a] for a in args]) if waits[a]])
+    return found
