@@ -1,12 +1,16 @@
 """How the time of batch forward dynamics grows with the number of bodies: `python bench/scales.py`.
 
-Chains (each body on the last) and binary trees of equal rods, a batch of 4096 states (512 for 1000 bodies) on one thread, the
-best of many, all sizes taking turns.
+Chains (each body on the last) and binary trees of equal rods, on the ground and with a free first body, a batch of 4096 states
+(512 for 1000 bodies) on one thread, the best of many, all sizes taking turns. On the ground the first bodies need fewer
+instructions, so that small mechanisms cost less a body.
 """
 
 from __future__ import annotations
 
-from linkwork import forward_dynamics, robots
+from collections.abc import Callable
+
+from linkwork import Model, forward_dynamics, robots
+from linkwork.joints import Free
 from linkwork.passes import lower
 from linkwork.targets.cpu import host
 from speed import best_times, caller, instructions, kernel_of
@@ -14,19 +18,28 @@ from speed import best_times, caller, instructions, kernel_of
 SIZES = (10, 20, 50, 100, 200, 1000)
 
 
+KINDS: dict[str, Callable[[int], Model]] = {
+    "chain": robots.chain,
+    "free chain": lambda n: robots.chain(n, base=Free()),
+    "tree": robots.binary_tree,
+    "free tree": lambda n: robots.binary_tree(n, base=Free()),
+}
+
+
 def table(turns: int, sizes: tuple[int, ...] = SIZES) -> str:
     """Markdown: instructions and ns per body."""
     calls, count, rows = {}, {}, {}
-    for kind, make in (("chain", robots.chain), ("binary tree", robots.binary_tree)):
+    for kind, make in KINDS.items():
         for n in sizes:
             program = lower(forward_dynamics.program(make(n), method="articulated_body"))
             rows[kind, n] = 4096 if n <= 200 else 512
             calls[kind, n] = caller(kernel_of(program, host().lanes("float64")), rows[kind, n])
             count[kind, n] = instructions(program) / n
     times = best_times(calls, turns)
-    lines = ["| bodies | chain: instructions a body | ns a body | tree: instructions a body | ns a body |", "| --- " * 5 + "|"]
+    titles = " | ".join(f"{kind}: instructions a body | ns a body" for kind in KINDS)
+    lines = [f"| bodies | {titles} |", "| --- " * (1 + 2 * len(KINDS)) + "|"]
     for n in sizes:
-        cells = [f"{count[kind, n]:.0f} | {1e9 * times[kind, n] / rows[kind, n] / n:.1f}" for kind in ("chain", "binary tree")]
+        cells = [f"{count[kind, n]:.0f} | {1e9 * times[kind, n] / rows[kind, n] / n:.1f}" for kind in KINDS]
         lines.append(f"| {n} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ import pytest
 
 import linkwork as lw
 from linkwork import robots
-from linkwork.joints import Fixed, Prismatic, Revolute, Spherical
+from linkwork.joints import Fixed, Free, Prismatic, Revolute, Spherical
 from linkwork.model import GROUND, Model
 from linkwork.robots.solids import Solid, box, cylinder, ellipsoid
 from linkwork.spatial import physical_problems
@@ -271,6 +271,9 @@ def test_joints_take_turns() -> None:
     x, y, slide = Revolute((1.0, 0.0, 0.0)), Revolute((0.0, 1.0, 0.0)), Prismatic()
     assert [joint.kind for joint in robots.chain(4).joints] == [x, y, x, y]
     assert [joint.kind for joint in robots.chain(3, joint=slide).joints] == [slide] * 3
+    for make in (robots.chain, robots.binary_tree):
+        free = make(4, base=Free())
+        assert [joint.kind for joint in free.joints] == [Free(), *(joint.kind for joint in make(4).joints[1:])] and free.nv == 9
     assert [joint.kind for joint in robots.chain(5, joint=[x, y, slide]).joints] == [x, y, slide, x, y]
     assert [joint.kind for joint in robots.binary_tree(3).joints] == [x, y, y]  # with the levels
     assert robots.chain(4, joint=Spherical()).nq == 16
