@@ -30,15 +30,21 @@ def schedule(program: Program) -> Program:
     return reorder(program, _critical_path_order(program) if len(program) <= SHORT else _few_waiting_order(program))
 
 
-def _critical_path_order(program: Program) -> list[int]:
-    """List scheduling on a machine that starts one instruction a cycle: of those ready, the one with most work after it."""
-    code = program.code
-    users: list[list[int]] = [[] for _ in code]
-    waiting = [0] * len(code)
-    for v, (_, args, _) in enumerate(code):
+def _users(program: Program) -> tuple[list[list[int]], list[int]]:
+    """Which instructions use each value, and for how many values each instruction waits."""
+    users: list[list[int]] = [[] for _ in program.code]
+    waiting = [0] * len(program.code)
+    for v, (_, args, _) in enumerate(program.code):
         for a in set(args):
             users[a].append(v)
             waiting[v] += 1
+    return users, waiting
+
+
+def _critical_path_order(program: Program) -> list[int]:
+    """List scheduling on a machine that starts one instruction a cycle: of those ready, the one with most work after it."""
+    code = program.code
+    users, waiting = _users(program)
     after = [0] * len(code)
     for v in range(len(code) - 1, -1, -1):
         after[v] = latency(code[v].op) + max([after[u] for u in users[v]], default=0)
@@ -82,19 +88,13 @@ def _few_waiting_order(program: Program) -> list[int]:
         for a in values:
             uses[a] += 1
             places[a] += v
-    gain = [
-        -int(uses[v] > 0 and op != "neg") for v, (op, _, _) in enumerate(code)
-    ]  # values that wait no more, less those that do
+    # how many values fewer wait after an instruction than before
+    gain = [-int(uses[v] > 0 and op != "neg") for v, (op, _, _) in enumerate(code)]
     for v, values in enumerate(needed):
         gain[v] += sum(uses[a] == 1 for a in values)
         if code[v].op in ("const", "result"):
             gain[v] = 1 << 30  # at once: they cost nothing, and a result stays behind its loop
-    users: list[list[int]] = [[] for _ in code]
-    waiting = [0] * len(code)
-    for v, (_, args, _) in enumerate(code):
-        for a in set(args):
-            users[a].append(v)
-            waiting[v] += 1
+    users, waiting = _users(program)
 
     order: list[int] = []
     taken = [False] * len(code)

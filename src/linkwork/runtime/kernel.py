@@ -7,12 +7,12 @@ import keyword
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir.program import Array, Program
-from linkwork.passes import lower
+from linkwork.passes import arrange, lower
+from linkwork.passes.cut import cut
 from linkwork.runtime.arguments import explain
 from linkwork.runtime.bound import Bound, bind_arrays
 from linkwork.runtime.cache import Cache, Entry
@@ -210,12 +210,12 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
 
     program = program_of()
     lanes = machine.lanes(program.dtype)
-    lowered = lower(program, program.dtype)
+    lowered = lower(program, program.dtype, arranged=False)
     kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(lowered))
 
     def optimise() -> None:
         try:
-            objects = compile_objects(lowered, machine, level=OPTIMISED, lanes=lanes, stop=background.stopping)
+            objects = compile_objects(arrange(lowered), machine, level=OPTIMISED, lanes=lanes, stop=background.stopping)
             if objects is None:
                 raise TargetError("Python is about to exit")
             kernel._install(objects, tier=2, lanes=lanes)
@@ -239,8 +239,9 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
         kernel.wait()
     else:
         quick_lanes = min(lanes, QUICK_LANES)
-        whole = lowered if len(lowered) > QUICK_WHOLE else replace(lowered, cuts=())
-        objects = compile_objects(whole, machine, level=QUICK, lanes=quick_lanes, single=False)
+        objects = compile_objects(
+            lowered if len(lowered) <= QUICK_WHOLE else cut(lowered), machine, level=QUICK, lanes=quick_lanes, single=False
+        )
         assert objects is not None
         kernel._install(objects, tier=1, lanes=quick_lanes)
         background.submit(optimise)
