@@ -271,7 +271,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The programs that were lowered, and so not taken from the cache."""
     names: list[str] = []
     lower = module.lower
-    monkeypatch.setattr(module, "lower", lambda p, dtype: names.append(p.name) or lower(p, dtype))
+    monkeypatch.setattr(module, "lower", lambda p, dtype, **how: names.append(p.name) or lower(p, dtype, **how))
     return names
 
 
