@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,20 @@ def closure_error(model: Model, q: np.ndarray) -> float:
     return float(np.abs(loop_equations(model, q, np.zeros(model.nv_spanning))[0]).max(initial=0.0))
 
 
-def kkt_acceleration(model: Model, q: np.ndarray, v_spanning: np.ndarray, tau_spanning: np.ndarray) -> np.ndarray:
+Terms = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def tree_terms(tree: Model) -> Terms:
+    """M and the bias of a tree by this library, for (q, v)."""
+    return lambda q, v: (on_numbers(lw.mass_matrix, tree, q), on_numbers(lw.bias_force, tree, q, v))
+
+
+def kkt_acceleration(
+    model: Model, q: np.ndarray, v_spanning: np.ndarray, tau_spanning: np.ndarray, terms: Terms | None = None
+) -> np.ndarray:
     """The spanning acceleration from [M Kᵀ; K 0] [a; -λ] = [tau - bias; k] on the spanning tree, (nv_spanning,)."""
-    tree = spanning_tree(model)
     _, K, k = loop_equations(model, q, v_spanning)
-    M, bias = on_numbers(lw.mass_matrix, tree, q), on_numbers(lw.bias_force, tree, q, v_spanning)
+    M, bias = (terms or tree_terms(spanning_tree(model)))(q, v_spanning)
     system = np.block([[M, K.T], [K, np.zeros((len(k), len(k)))]])
     return np.linalg.lstsq(system, np.concatenate([tau_spanning - bias, k]), rcond=1e-13)[0][: model.nv_spanning]
 

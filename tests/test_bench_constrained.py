@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import linkwork as lw
+from figures import check_figures, read
 from linkwork.bench import constrained, constrained_sets
 from linkwork.bench.measure import costs, operations
 from linkwork.cli import main
@@ -22,22 +21,13 @@ TINY = constrained.Sizes(
 )  # fmt: skip
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if not next(iter(row.values())).startswith("#")]
-
-
 def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(constrained, "QUICK", TINY)
     monkeypatch.setattr(constrained, "SHIPPED", constrained_sets.SHIPPED._replace(redundant="arm H6"))
     assert main(["bench", "constrained", "--quick", "--out", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
     assert "R² =" in printed and "99th percentile" in printed and "lanes of float64" in printed
-    for name in FIGURES:
-        root = xml.parse(tmp_path / "new" / f"{name}.svg").getroot()
-        assert root.tag.endswith("svg") and len(list(root.iter())) > 20
-        rows = read(tmp_path / "new" / f"{name}.csv")
-        assert rows and None not in rows[0]  # as many cells as titles
+    check_figures(tmp_path / "new", FIGURES)
     for row in read(tmp_path / "new" / "fig01_operations.csv"):
         assert int(row["operations"]) == sum(int(row[part]) for part in constrained.PARTS)
         assert all(int(row[part]) > 0 for part in constrained.PARTS)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import linkwork as lw
+from figures import check_figures, read
 from linkwork.bench import loops, peers
 from linkwork.bench.kkt import constraints, forward_dynamics_kkt
 from linkwork.bench.measure import cost, operations
@@ -28,21 +27,12 @@ MADE = {
 }
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if not next(iter(row.values())).startswith("#")]
-
-
 def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(loops, "QUICK", TINY)
     assert main(["bench", "loops", "--quick", "--out", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
     assert "R² =" in printed and "4.31" in printed and "lanes of float64" in printed
-    for name in FIGURES:
-        root = xml.parse(tmp_path / "new" / f"{name}.svg").getroot()
-        assert root.tag.endswith("svg") and len(list(root.iter())) > 20
-        rows = read(tmp_path / "new" / f"{name}.csv")
-        assert rows and None not in rows[0]  # as many cells as titles
+    check_figures(tmp_path / "new", FIGURES)
     depth = read(tmp_path / "new" / "fig08_depth.csv")
     assert len(depth) == 3 * 2 * 2 and int(depth[0]["operations"]) > 0 and float(depth[0]["one state, ns"]) > 0
     assert all(float(row["ratio"]) > 1.0 for row in read(tmp_path / "new" / "fig12_robots.csv"))

@@ -5,46 +5,56 @@ Each of them takes a rotor as a body like others, so what is lumped here has to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.bench.peers import pinocchio_tree
+from linkwork.bench.peers import pinocchio_tree, proximal_solvers
 from linkwork.interop.mujoco import States as MujocoStates
 from linkwork.interop.pinocchio import States as PinocchioStates
-from linkwork.joints import Free, Prismatic, Revolute, Spherical, Universal
+from linkwork.joints import Revolute, Spherical, Universal
 from linkwork.model import GROUND, WORLD, Model, ModelBuilder
 from linkwork.model.loops import Loop
 from linkwork.spatial import Pose
-from loops import loop_equations, on_numbers, spanning_places, spanning_tree
+from loops import Terms, kkt_acceleration, loop_equations, on_numbers, spanning_places, spanning_tree
 from test_loop_robots import EVERY
+from test_loops_against_peers import in_mujoco
 
 STATES = 3
 
 
-def pinocchio_terms(tree: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pinocchio_terms(tree: Model) -> Terms:
     pin = pytest.importorskip("pinocchio")
     there = pinocchio_tree(pin, tree)
     same, data = PinocchioStates(tree, there), there.createData()
-    x, u = same.q_to(q), same.v_to(v)
-    M = pin.crba(there, data, x)
-    M = np.triu(M) + np.triu(M, 1).T
-    return same.matrix_from(M), same.tau_from(pin.rnea(there, data, x, u, np.zeros(tree.nv)))
+
+    def terms(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x, u = same.q_to(q), same.v_to(v)
+        M = pin.crba(there, data, x)
+        M = np.triu(M) + np.triu(M, 1).T
+        return same.matrix_from(M), same.tau_from(pin.rnea(there, data, x, u, np.zeros(tree.nv)))
+
+    return terms
 
 
-def mujoco_terms(tree: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mujoco_terms(tree: Model) -> Terms:
     mujoco = pytest.importorskip("mujoco")
     tree = with_hinges(tree)
     there = in_mujoco(mujoco, tree)
     same, data = MujocoStates(tree, there), mujoco.MjData(there)
-    data.qpos[:], data.qvel[:] = same.q_to(q), same.v_to(q, v)
-    data.qacc[:] = same.a_to(q, v, np.zeros(tree.nv))  # what it calls no acceleration is another motion of a free body
-    mujoco.mj_inverse(there, data)
-    M = np.zeros((there.nv, there.nv))
-    mujoco.mj_fullM(there, data, M)
-    return same.matrix_from(q, M), same.tau_from(q, np.array(data.qfrc_inverse))
+
+    def terms(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        data.qpos[:], data.qvel[:] = same.q_to(q), same.v_to(q, v)
+        data.qacc[:] = same.a_to(q, v, np.zeros(tree.nv))  # what it calls no acceleration is another motion of a free body
+        mujoco.mj_inverse(there, data)
+        M = np.zeros((there.nv, there.nv))
+        mujoco.mj_fullM(there, data, M)
+        return same.matrix_from(q, M), same.tau_from(q, np.array(data.qfrc_inverse))
+
+    return terms
 
 
 def with_hinges(tree: Model) -> Model:
@@ -62,54 +72,19 @@ def with_hinges(tree: Model) -> Model:
     return builder.build()
 
 
-def in_mujoco(mujoco: Any, tree: Model) -> Any:
-    """MuJoCo's model. It compiles no body that has no mass, or could not exist: masses are put in afterwards."""
-
-    def words(x: Any) -> str:
-        return " ".join(repr(float(y)) for y in np.ravel(x))
-
-    def quaternion(R: Any) -> np.ndarray:
-        found = np.zeros(4)
-        mujoco.mju_mat2Quat(found, np.asarray(R, dtype=float).ravel())
-        return found
-
-    def text(k: int) -> str:
-        joint = tree.joints[k]
-        kind = {Revolute: "hinge", Prismatic: "slide", Spherical: "ball", Free: "free"}[type(joint.kind)]
-        axis = f' axis="{words(joint.kind.axis)}"' if kind in ("hinge", "slide") else ""
-        armature = f' armature="{words(joint.armature[0])}"' if kind in ("hinge", "slide") else ""
-        children = "".join(text(i) for i, other in enumerate(tree.joints) if other.parent == k)
-        return (
-            f'<body name="{tree.bodies[k].name}" pos="{words(joint.place.p)}" quat="{words(quaternion(joint.place.R))}">'
-            f'<joint name="{joint.name}" type="{kind}"{axis}{armature}/>'
-            f'<inertial pos="1 2 3" mass="1" fullinertia="2 2 2 .1 .2 .3"/>{children}</body>'
-        )
-
-    bodies = "".join(text(k) for k, joint in enumerate(tree.joints) if joint.parent == GROUND)
-    options = f'<compiler angle="radian" autolimits="false"/><option gravity="{words(tree.gravity)}"/>'
-    made = mujoco.MjModel.from_xml_string(f"<mujoco>{options}<worldbody>{bodies}</worldbody></mujoco>")
-    for body in tree.bodies:
-        k = made.body(body.name).id
-        moments, axes = np.linalg.eigh(body.moment)
-        made.body_mass[k], made.body_inertia[k], made.body_ipos[k] = body.mass, moments, body.center
-        made.body_iquat[k] = quaternion(axes * np.linalg.det(axes))
-    mujoco.mj_setConst(made, mujoco.MjData(made))
-    return made
-
-
-@pytest.mark.parametrize("terms", [pinocchio_terms, mujoco_terms])
+@pytest.mark.parametrize("peer", [pinocchio_terms, mujoco_terms])
 @pytest.mark.parametrize("name", EVERY)
-def test_motion_and_force(name: str, terms: Any) -> None:
+def test_motion_and_force(name: str, peer: Callable[[Model], Terms]) -> None:
     """From M and the bias of their tree: forward dynamics by a KKT system, inverse dynamics by virtual work."""
     model = EVERY[name]()
-    tree, places = spanning_tree(model), spanning_places(model)
+    terms, places = peer(spanning_tree(model)), spanning_places(model)
     rng = np.random.default_rng(11)
     for _ in range(STATES):
         q, v = model.random_state(rng)
         a, tau = rng.normal(size=(2, model.nv))
         V, A = on_numbers(lw.spanning_velocity, model, q, v), on_numbers(lw.spanning_acceleration, model, q, v, a)
-        M, bias = terms(tree, q, V)
-        _, K, k = loop_equations(model, q, V)
+        M, bias = terms(q, V)
+        K = loop_equations(model, q, V)[1]
         free = np.linalg.svd(K)[2][np.linalg.matrix_rank(K, 1e-9) :].T  # all motions that the loops allow
         G = free @ np.linalg.inv(free[places])
         torque = on_numbers(lw.inverse_dynamics, model, q, v, a)
@@ -117,8 +92,7 @@ def test_motion_and_force(name: str, terms: Any) -> None:
         assert np.abs(torque - right).max() < 1e-9 * np.abs(right).max()
         full = np.zeros(model.nv_spanning)
         full[places] = tau
-        system = np.block([[M, K.T], [K, np.zeros((len(k), len(k)))]])
-        right = np.linalg.lstsq(system, np.concatenate([full - bias, k]), rcond=1e-13)[0][: tree.nv]
+        right = kkt_acceleration(model, q, V, full, terms)
         found = acceleration(model, q, v, tau)
         assert np.abs(found - right).max() < 1e-9 * np.abs(right).max()
 
@@ -153,11 +127,7 @@ def test_pinocchio_closes_the_loops(name: str) -> None:
             for end in (loop.predecessor, loop.successor):
                 ends += [end.body + 1, pin.SE3(np.eye(3), end.place.p + end.place.R @ (x * axis))]
             points.append(pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, there, *ends))
-    datas = pin.StdVec_RigidConstraintData()
-    datas.extend([point.createData() for point in points])
-    data = there.createData()
-    pin.initConstraintDynamics(there, data, points, datas)
-    tight = pin.ProximalSettings(1e-14, 1e-10, 300)
+    solve = proximal_solvers(pin, there, points, pin.ProximalSettings(1e-14, 1e-10, 300))["constraintDynamics"]
     rng = np.random.default_rng(12)
     for _ in range(STATES):
         q, v = model.random_state(rng)
@@ -165,7 +135,6 @@ def test_pinocchio_closes_the_loops(name: str) -> None:
         full = np.zeros(model.nv_spanning)
         full[spanning_places(model)] = tau
         V = on_numbers(lw.spanning_velocity, model, q, v)
-        given = same.q_to(q), same.v_to(V), same.tau_to(full)
-        right = same.v_from(pin.constraintDynamics(there, data, *given, points, datas, tight))
+        right = same.v_from(solve(same.q_to(q), same.v_to(V), same.tau_to(full)))
         found = acceleration(model, q, v, tau)
         assert np.abs(found - right).max() < 1e-7 * np.abs(right).max()

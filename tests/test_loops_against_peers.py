@@ -108,55 +108,48 @@ def test_pinocchio(name: str) -> None:
 # MuJoCo
 
 
-def in_mujoco(m: Model) -> str:
-    """The same mechanism as MJCF: balls at the loops."""
+def in_mujoco(mujoco: Any, model: Model) -> Any:
+    """MuJoCo's model, with balls at the loops. It compiles no body without mass: all masses are put in afterwards."""
 
     def words(x: Any) -> str:
         return " ".join(repr(float(y)) for y in np.ravel(x))
 
-    def quaternion(R: np.ndarray) -> np.ndarray:
-        w, x = np.linalg.eigh(
-            [
-                [R[0, 0] - R[1, 1] - R[2, 2], R[1, 0] + R[0, 1], R[2, 0] + R[0, 2], R[2, 1] - R[1, 2]],
-                [R[1, 0] + R[0, 1], R[1, 1] - R[0, 0] - R[2, 2], R[2, 1] + R[1, 2], R[0, 2] - R[2, 0]],
-                [R[2, 0] + R[0, 2], R[2, 1] + R[1, 2], R[2, 2] - R[0, 0] - R[1, 1], R[1, 0] - R[0, 1]],
-                [R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1], np.trace(R)],
-            ]
-        )
-        x = x[:, np.argmax(w)]
-        return x[[3, 0, 1, 2]]
+    def quaternion(R: Any) -> np.ndarray:
+        found = np.zeros(4)
+        mujoco.mju_mat2Quat(found, np.asarray(R, dtype=float).ravel())
+        return found
 
     sites: dict[int, str] = {}
+    equalities = ""
+    for loop in model.constraints:
+        assert isinstance(loop, Loop)
+        for end, side in ((loop.predecessor, "P"), (loop.successor, "F")):
+            sites[end.body] = sites.get(end.body, "") + f'<site name="{loop.name}{side}" pos="{words(end.place.p)}"/>'
+        equalities += f'<connect site1="{loop.name}F" site2="{loop.name}P"/>'
 
-    def body(k: int) -> str:
-        j, b = m.joints[k], m.bodies[k]
-        kind = {Revolute: "hinge", Prismatic: "slide", Spherical: "ball", Free: "free"}[type(j.kind)]
-        axis = f' axis="{words(j.kind.axis)}"' if hasattr(j.kind, "axis") else ""
-        I = b.moment
-        moment = words([I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
-        T = j.place
-        more = f' armature="{j.armature[0]!r}"' if kind != "free" and len(set(j.armature)) == 1 else ""
+    def text(k: int) -> str:
+        joint = model.joints[k]
+        kind = {Revolute: "hinge", Prismatic: "slide", Spherical: "ball", Free: "free"}[type(joint.kind)]
+        axis = f' axis="{words(joint.kind.axis)}"' if kind in ("hinge", "slide") else ""
+        armature = f' armature="{words(joint.armature[0])}"' if kind != "free" and len(set(joint.armature)) == 1 else ""
+        children = "".join(text(i) for i, other in enumerate(model.joints) if other.parent == k)
         return (
-            f'<body name="{b.name}" pos="{words(T.p)}" quat="{words(quaternion(np.asarray(T.R, dtype=float)))}">'
-            f'<joint type="{kind}"{axis}{more}/><inertial pos="{words(b.center)}" mass="{b.mass!r}" fullinertia="{moment}"/>'
-            + sites.get(k, "")
-            + "".join(body(i) for i, other in enumerate(m.joints) if other.parent == k)
-            + "</body>"
+            f'<body name="{model.bodies[k].name}" pos="{words(joint.place.p)}" quat="{words(quaternion(joint.place.R))}">'
+            f'<joint name="{joint.name}" type="{kind}"{axis}{armature}/>'
+            f'<inertial pos="1 2 3" mass="1" fullinertia="2 2 2 .1 .2 .3"/>{sites.get(k, "")}{children}</body>'
         )
 
-    equalities = ""
-    for c in m.constraints:
-        assert isinstance(c, Loop)
-        P, F = c.predecessor, c.successor
-        for end, side in ((P, "P"), (F, "F")):
-            sites[end.body] = sites.get(end.body, "") + f'<site name="{c.name}{side}" pos="{words(end.place.p)}"/>'
-        equalities += f'<connect site1="{c.name}F" site2="{c.name}P"/>'
-    trees = "".join(body(k) for k, j in enumerate(m.joints) if j.parent == GROUND)
-    ground = sites.get(GROUND, "")
-    return (
-        f'<mujoco><compiler angle="radian" autolimits="false"/><option gravity="{words(m.gravity)}" jacobian="dense"/>'
-        f"<worldbody>{trees}{ground}</worldbody><equality>{equalities}</equality></mujoco>"
-    )
+    bodies = "".join(text(k) for k, joint in enumerate(model.joints) if joint.parent == GROUND)
+    options = f'<compiler angle="radian" autolimits="false"/><option gravity="{words(model.gravity)}" jacobian="dense"/>'
+    world = f"<worldbody>{bodies}{sites.get(GROUND, '')}</worldbody><equality>{equalities}</equality>"
+    made = mujoco.MjModel.from_xml_string(f"<mujoco>{options}{world}</mujoco>")
+    for body in model.bodies:
+        k = made.body(body.name).id
+        moments, axes = np.linalg.eigh(body.moment)
+        made.body_mass[k], made.body_inertia[k], made.body_ipos[k] = body.mass, moments, body.center
+        made.body_iquat[k] = quaternion(axes * np.linalg.det(axes))
+    mujoco.mj_setConst(made, mujoco.MjData(made))
+    return made
 
 
 @pytest.mark.parametrize("name", ["spherical", "two that share bodies", "onto an ancestor", "four-bar", "slider-crank"])
@@ -172,7 +165,7 @@ def test_mujoco(name: str) -> None:
     uneven = [j for j in m.joints if len(set(j.armature)) > 1]
     m = replace(m, joints=tuple(replace(j, armature=(0.0,) * j.nv) if j in uneven else j for j in m.joints), kernels={})
     _, q, v, _, tau, _, V, *_ = state_of(m)
-    theirs = mujoco.MjModel.from_xml_string(in_mujoco(m))
+    theirs = in_mujoco(mujoco, m)
     data = mujoco.MjData(theirs)
 
     def there(q: np.ndarray) -> np.ndarray:
