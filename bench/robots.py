@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import linkwork as lw
-from linkwork.spatial import Pose
+from linkwork.spatial import Pose, snapped
 
 ROBOTS: dict[str, Any] = json.loads((Path(__file__).parent / "robots.json").read_text())
 Body = dict[str, Any]
@@ -76,11 +76,17 @@ def from_bodies(name: str, bodies: list[Body], frames: dict[str, tuple[int, Pose
         builder.add_body(f"body{i}", mass=body["mass"], center=body["com"], inertia=np.array(body["inertia"]), check=False)
         kind = lw.joints.Free() if body["axis"] is None else lw.joints.Revolute(np.eye(3)["xyz".index(body["axis"])])
         parent = "world" if body["parent"] < 0 else f"body{body['parent']}"
-        place = Pose(np.array(body["R"], dtype=float), np.array(body["p"], dtype=float))
+        place = Pose(_rotation(np.array(body["R"], dtype=float)), np.array(body["p"], dtype=float))
         builder.add_joint(f"joint{i}", kind, parent=parent, child=f"body{i}", place=place)
     for frame, (i, place) in (frames or {}).items():
         builder.add_frame(frame, body=f"body{i}", place=place)
     return builder.build()
+
+
+def _rotation(R: np.ndarray) -> np.ndarray:
+    """The rotation nearest to one that was printed with twelve digits, (3, 3)."""
+    U, _, V = np.linalg.svd(R)
+    return R if np.isin(R, (-1.0, 0.0, 1.0)).all() else snapped(U @ V)
 
 
 def programs(robot: str) -> dict[str, lw.Program]:

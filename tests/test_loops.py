@@ -591,8 +591,8 @@ def test_stages_cost_the_same_however_many() -> None:
         (lw.close_loops, {}),
     ):
         counts = [lw.count_operations(fn, m, **options)["total"] for m in models]
-        steps = np.diff(counts)
-        assert np.ptp(steps) <= 0.1 * steps.mean(), (fn.__name__, counts)
+        steps = np.array(counts[2:]) - counts[:-2]  # of two stages, since each mirrors the one below
+        assert np.ptp(steps) <= 0.05 * steps.mean(), (fn.__name__, counts)
     assert "standing on right_0, left_0" in models[0].report() or "standing on left_0, right_0" in models[0].report()
 
 

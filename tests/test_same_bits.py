@@ -385,7 +385,7 @@ def test_an_input_that_is_an_output_of_a_program_with_cuts(dtype: str) -> None:
 
 @both
 def test_forward_dynamics_with_cuts(dtype: str) -> None:
-    program = cut_into(forward_dynamics(dtype), 200)
+    program = cut_into(forward_dynamics(dtype), 150)
     assert len(program.cuts) >= 4
     _, _, _, inputs, wanted = fixed("dynamics", dtype)
     inputs, wanted = [a[:100] for a in inputs], tuple(w[:100] for w in as_tuple(wanted))

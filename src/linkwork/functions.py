@@ -23,6 +23,7 @@ from linkwork.algorithms.held_closure import close_all
 from linkwork.constrained import constrained_dynamics, shallow
 from linkwork.errors import ModelError
 from linkwork.model import GROUND, Frame, Model, Nodes, PlacedJoint
+from linkwork.model.described import in_own_frames
 from linkwork.model.rotors import unit_of_mass
 from linkwork.per_model import model_function
 from linkwork.spatial import is_zero
@@ -141,7 +142,7 @@ def _frame(model: Model, frame: Any, reference: str = "body", **_: Any) -> dict[
 @model_function(q="nq")
 def forward_kinematics(model: Model, q: Any) -> Any:
     """The homogeneous matrices of all bodies' frames in the world, in the order of `model.bodies`, (..., bodies, 4, 4)."""
-    return kinematics.body_poses(Nodes(model, q))
+    return kinematics.body_poses(Nodes(model, q, bodies=in_own_frames(model)))
 
 
 @model_function(q="nq", options=_frame)
@@ -188,7 +189,7 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) ->
     `f_ext` (..., bodies, 6): moment [N m] and force [N] that act on each body from outside, at the origin and in the axes
     of its frame. Gravity, armature, damping and stiffness act.
     """
-    return inverse.inverse_dynamics(Nodes(model, q, v, f_ext), a)
+    return inverse.inverse_dynamics(Nodes(model, q, v, f_ext, bodies=model.regrouped), a)
 
 
 @model_function(
@@ -204,7 +205,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
         by = "caba" if method == "articulated_body" else "ltl"
         return constrained_dynamics(model, q, v, tau, f_ext, constraints=(), method=by)[0]
     unit = unit_of_mass(model)  # accelerations do not depend on it
-    nodes = Nodes(model, q, v, f_ext, unit=unit)
+    nodes = Nodes(model, q, v, f_ext, unit=unit, bodies=model.regrouped if method == "mass_matrix" else None)
     if unit != 1.0:
         tau = tau * (1.0 / unit)
     return forward.articulated_body(nodes, tau) if method == "articulated_body" else forward.by_mass_matrix(nodes, tau)
@@ -295,7 +296,7 @@ def mass_matrix(model: Model, q: Any, *, packed: bool = False) -> Any:
 
     `packed`: only the entries of its upper triangle that a tree can fill, row by row, as `mass_matrix_pattern` lists them.
     """
-    M = composite.mass_matrix(Nodes(model, q))
+    M = composite.mass_matrix(Nodes(model, q, bodies=model.regrouped))
     return M[mass_matrix_pattern(model)] if packed else M
 
 
@@ -329,13 +330,13 @@ def mass_matrix_inverse(model: Model, q: Any, *, method: str = "auto") -> Any:
 @model_function(q="nq", v="nv", f_ext="bodies 6")
 def bias_force(model: Model, q: Any, v: Any, f_ext: Any = None) -> Any:
     """The joint forces at zero acceleration, (..., nv): M a + bias_force = tau."""
-    return inverse.inverse_dynamics(Nodes(model, q, v, f_ext), np.zeros(model.nv))
+    return inverse.inverse_dynamics(Nodes(model, q, v, f_ext, bodies=model.regrouped), np.zeros(model.nv))
 
 
 @model_function(q="nq")
 def gravity_force(model: Model, q: Any) -> Any:
     """The joint forces that hold the mechanism still against gravity alone, (..., nv)."""
-    return inverse.inverse_dynamics(Nodes(model, q), np.zeros(model.nv), resisting=False)
+    return inverse.inverse_dynamics(Nodes(model, q, bodies=model.regrouped), np.zeros(model.nv), resisting=False)
 
 
 # energy and momentum

@@ -10,6 +10,7 @@ import numpy as np
 from linkwork.algorithms.closure import spanning_acceleration, spanning_velocity
 from linkwork.joints.closure import Row
 from linkwork.model.bodies import Ground, MovingBody
+from linkwork.model.described import plainly
 from linkwork.model.loops import Constraint, Loop, count_rows
 from linkwork.model.model import Model
 from linkwork.model.nodes import Nodes
@@ -29,7 +30,8 @@ def joint_forces(nodes: Nodes, ddy: np.ndarray, lam: np.ndarray, f_ext: np.ndarr
     f: dict[int, np.ndarray] = {GROUND: np.zeros(6)}
     for k, joint in enumerate(model.joints):
         pushed = None if f_ext is None else f_ext[k]
-        body = MovingBody(bodies[joint.parent], joint, model.bodies[k].inertia, nodes.q[joint.q_slice], pushed)
+        on, inertia = bodies[joint.parent], model.bodies[k].inertia
+        body = MovingBody(on, joint, plainly(joint, on.C, inertia), nodes.q[joint.q_slice], pushed)
         body.move(dq[joint.v_slice])
         bodies[k], T[k] = body, T[joint.parent].then(body.X)
         alpha[k] = body.accelerate(alpha[joint.parent], ddq[joint.v_slice])

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.joints.closure import Row, facing, staying
-from linkwork.joints.joint import AxisJoint, columns, turned_about
+from linkwork.joints.joint import AxisJoint, Symmetry, columns, turned_about
 from linkwork.spatial import Pose
 
 
@@ -19,6 +19,9 @@ class Cylindrical(AxisJoint):
 
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
     nq = nv = 2
+
+    def symmetry(self) -> Symmetry:
+        return Symmetry((self.coordinate,), self.coordinate, self.axis[self.coordinate])
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.translation(self.unit * q[1]).then(turned_about(self.unit, q[0]))

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from linkwork.joints.joint import AxisJoint, columns, turned_about
+from linkwork.joints.joint import AxisJoint, Symmetry, columns, turned_about
 from linkwork.spatial import Pose
 
 
@@ -25,6 +25,9 @@ class Helical(AxisJoint):
         object.__setattr__(self, "pitch", float(self.pitch))
         if not np.isfinite(self.pitch):
             raise ValueError(f"a pitch is a finite number; this is {self.pitch!r}")
+
+    def symmetry(self) -> Symmetry:
+        return Symmetry((self.coordinate,), self.coordinate)
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.translation(self.unit * (self.pitch * q[0])).then(turned_about(self.unit, q[0]))

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from linkwork.joints.closure import Row
 from linkwork.spatial import Pose
+
+
+class Symmetry(NamedTuple):
+    """Constant motions C of both frames of a joint that change nothing: C · transform(q) = transform(q) · C.
+
+    `shifts` are the coordinate axes along which C may move, `turn` is the one about which it may turn. Where turning the child
+    alone by an angle is the same as adding a multiple of it to q[0], `phase` is that multiple; otherwise it is zero.
+    """
+
+    shifts: tuple[int, ...] = ()
+    turn: int | None = None
+    phase: float = 0.0
 
 
 class Joint(ABC):
@@ -35,6 +47,10 @@ class Joint(ABC):
         transform(q) = C · straight.transform(q) · C⁻¹: bodies may then be described in frames where programs are short.
         """
         return self, Pose.identity()
+
+    def symmetry(self) -> Symmetry:
+        """Where both frames may stand instead; it is asked of straightened joints only."""
+        return Symmetry()
 
     @abstractmethod
     def transform(self, q: np.ndarray) -> Pose:
@@ -84,7 +100,7 @@ class AxisJoint(Joint):
     @property
     def normals(self) -> tuple[np.ndarray, np.ndarray]:
         """Two unit directions at right angles to the axis and to each other; coordinate axes where the axis is one."""
-        k = int(np.argmax(np.abs(self.unit)))
+        k = self.coordinate
         if abs(self.unit[k]) == 1.0:
             return np.eye(3)[(k + 1) % 3], np.eye(3)[(k + 2) % 3]
         R = aligned(self.unit).R
@@ -94,6 +110,11 @@ class AxisJoint(Joint):
     def unit(self) -> np.ndarray:
         """The axis as an array, (3,)."""
         return np.array(self.axis)
+
+    @property
+    def coordinate(self) -> int:
+        """The coordinate axis that the axis of a straightened joint lies along."""
+        return int(np.argmax(np.abs(self.unit)))
 
     def straightened(self) -> tuple[Joint, Pose]:
         if 1.0 in np.abs(self.unit):

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.ir.functions import sincos
 from linkwork.joints.closure import Row, facing, staying
-from linkwork.joints.joint import AxisJoint, Joint, aligned, columns
+from linkwork.joints.joint import AxisJoint, Joint, Symmetry, aligned, columns
 from linkwork.spatial import Pose
 from linkwork.spatial.rotation import sinc
 
@@ -35,6 +35,9 @@ class Planar(AxisJoint):
         k = int(np.argmax(self.axis))
         plane = Pose(np.roll(np.eye(3), k + 1, axis=0), np.zeros(3)) if self.axis[k] == 1.0 else aligned(self.unit)
         return Planar(), plane
+
+    def symmetry(self) -> Symmetry:
+        return Symmetry((2,))
 
     def transform(self, q: np.ndarray) -> Pose:
         _, plane = self.straightened()

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.joints.closure import Row, facing, staying
-from linkwork.joints.joint import AxisJoint, columns
+from linkwork.joints.joint import AxisJoint, Symmetry, columns
 from linkwork.spatial import Pose
 
 
@@ -19,6 +19,9 @@ class Prismatic(AxisJoint):
 
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
     nq = nv = 1
+
+    def symmetry(self) -> Symmetry:
+        return Symmetry((0, 1, 2), self.coordinate)
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.translation(self.unit * q[0])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.ir.functions import sincos
+from linkwork.model.described import Described
 from linkwork.model.parts import PlacedJoint
 from linkwork.spatial import Inertia, Pose, cross, skew
 
@@ -37,9 +38,13 @@ class Rotor(NamedTuple):
     geared: bool
     armature: float
 
+    def times(self, factor: float) -> Rotor:
+        """The same in another unit of mass."""
+        return Rotor(factor * self.uneven, self.geared, factor * self.armature)
+
 
 class MovingBody:
-    """A rigid body behind a joint, in a frame of its own that may be turned against the body's (`C`: its pose there).
+    """A rigid body behind a joint, in a frame of its own that may differ from the body's (`C`: its pose there).
 
     `on` is the body that it hangs on, `X` the pose of this frame in that body's, and `joint_map` the motion subspace of its
     own joint, (6, joint.nv). Once it belongs to a node, `S` (6, m) is its motion for the m velocities that move its joint,
@@ -52,18 +57,15 @@ class MovingBody:
         self,
         on: Ground | MovingBody,
         joint: PlacedJoint,
-        inertia: Inertia,
+        described: Described,
         q: np.ndarray,
-        f_ext: np.ndarray | None,
-        rotor: Rotor | None = None,
+        f_ext: np.ndarray | None = None,
     ) -> None:
-        """The frame of a `rotor` need not turn with it."""
-        self.on, self.joint, self.q, self.rotor = on, joint, q, rotor
-        kind, self.C = joint.kind.straightened()
-        self._kind = kind
+        """The frame of a rotor need not turn with it."""
+        self.on, self.joint, self.q = on, joint, q
+        kind, self.X, phase, self.C, self.rigid, rotor = described
+        self._kind, self.rotor = kind, rotor
         self.joint_map = kind.subspace(q)
-        self.X = on.C.inverse().then(joint.place).then(self.C)
-        self.rigid = self.C.inverse().congruence(inertia)
         self.rotors: list[Uneven] = []  # those that it carries
         self.uneven: Uneven | None = None  # what it is itself
         self.armature = np.array(joint.armature)
@@ -75,7 +77,7 @@ class MovingBody:
                 on.rotors.append(self.uneven)
             self.C = self.C.then(kind.transform(q).inverse())
         else:
-            self.X = self.X.then(kind.transform(q))
+            self.X = self.X.then(kind.transform(np.array([q[0] + phase, *q[1:]]) if phase else q))
         self.f_ext: Any = None
         if f_ext is not None:
             self.f_ext = self.C.inverse().gather(f_ext)
@@ -164,7 +166,7 @@ class MovingBody:
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         """The force that its acceleration takes, less the one from outside, (6,)."""
-        if self.rigid.mass == 0.0:
+        if self.rigid.mass == 0.0 and not np.any(self.rigid.B):
             f = self.rigid.turning_force(alpha[:3], self.w)
         else:
             f = self.rigid.point_force(alpha[3:], skew(alpha[:3]) + self.spin)

@@ -20,6 +20,7 @@ from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.joints.closure import Row
 from linkwork.model.bodies import Ground, MovingBody
+from linkwork.model.described import plainly
 from linkwork.model.loops import Closure, Constraint, Coupling, End, Loop
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp_of
 from linkwork.passes.expand import expand
@@ -138,7 +139,8 @@ def cluster_motion(
     ground = Ground()
     for k in bodies:
         joint = model.joints[k]
-        made[k] = MovingBody(made.get(joint.parent, ground), joint, model.bodies[k].inertia, q[joint.q_slice], None)
+        on = made.get(joint.parent, ground)
+        made[k] = MovingBody(on, joint, plainly(joint, on.C, model.bodies[k].inertia), q[joint.q_slice])
     return Motion({k: made[k] for k in bodies}, below, feet)
 
 

@@ -21,6 +21,7 @@ WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1
 
 if TYPE_CHECKING:
     from linkwork.model.clusters import Cluster
+    from linkwork.model.described import Described
     from linkwork.model.rotors import Lumped
 
 
@@ -84,6 +85,20 @@ class Model:
         from linkwork.model.rotors import lumped
 
         return lumped(self)
+
+    @cached_property
+    def described(self) -> tuple[Described, ...]:
+        """Each body as nodes describe it, in frames for which programs are short."""
+        from linkwork.model.described import shortly
+
+        return shortly(self)
+
+    @cached_property
+    def regrouped(self) -> tuple[Described, ...]:
+        """The same with the mass that hinges do not notice moved to the body below: joint forces stay what they are."""
+        from linkwork.model.described import regrouped
+
+        return regrouped(self)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from linkwork.model.bodies import Ground, MovingBody
 from linkwork.model.clusters import Cluster
+from linkwork.model.described import Described
 from linkwork.model.embedding import Embedding, Motion
 from linkwork.model.model import Model
 from linkwork.model.parts import GROUND
@@ -209,6 +210,7 @@ class Nodes:
 
     `whole`: every body has six rows in its node, rotors too; otherwise rotors in clusters may be single rows, or none.
     `unit` [kg]: what masses are counted in, here and in all that nodes tell of; forces too, but for `f_ext`.
+    `bodies`: how they are described: `model.described`, if nothing is said.
     """
 
     def __init__(
@@ -220,6 +222,7 @@ class Nodes:
         *,
         whole: bool = False,
         unit: float = 1.0,
+        bodies: Sequence[Described] | None = None,
     ) -> None:
         self.model, self.q, self._whole = model, q, whole
         self.nv = model.nv
@@ -234,13 +237,13 @@ class Nodes:
         for cluster in model.clusters:
             members = []
             for k in cluster.bodies:
-                joint, (inertia, rotor) = model.joints[k], model.lumped[k]
+                joint, described = model.joints[k], model.described[k] if bodies is None else bodies[k]
                 on = self[joint.parent]
                 pushed = None if f_ext is None else f_ext[k]
                 if unit != 1.0:
-                    joint, (inertia, rotor) = joint.times(1.0 / unit), model.lumped[k].times(1.0 / unit)
+                    joint, described = joint.times(1.0 / unit), described.times(1.0 / unit)
                     pushed = None if pushed is None else pushed * (1.0 / unit)
-                self.bodies[k] = MovingBody(on, joint, inertia, q[joint.q_slice], pushed, rotor)
+                self.bodies[k] = MovingBody(on, joint, described, q[joint.q_slice], pushed)
                 members.append(self.bodies[k])
             dofs = slice(start, start + len(cluster.independent))
             start = dofs.stop

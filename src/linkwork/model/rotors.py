@@ -36,11 +36,6 @@ class Lumped(NamedTuple):
     inertia: Inertia
     rotor: Rotor | None
 
-    def times(self, factor: float) -> Lumped:
-        """The same in another unit of mass."""
-        rotor = self.rotor and Rotor(factor * self.rotor.uneven, self.rotor.geared, factor * self.rotor.armature)
-        return Lumped(self.inertia.times(factor), rotor)
-
 
 def lumped(model: Model) -> tuple[Lumped, ...]:
     """Every body with its rotors lumped in."""

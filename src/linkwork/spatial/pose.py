@@ -124,32 +124,60 @@ class Pose:
 
     def _rotate(self, M: np.ndarray, *, same: bool = False) -> np.ndarray:
         """R M Rᵀ; `same` says that M is symmetric. A turn about an axis needs half the work, by the double angle."""
-        if self.turn is None or not np.isin(self.turn.before, (-1.0, 0.0, 1.0)).all():
+        steps = None if self.turn is None else in_turns(self.turn.before)
+        if self.turn is None or steps is None:
             if not same:
                 return self.R @ (M @ self.R.T)
             MR = M @ self.R.T
             return symmetric(lambda i, j: self.R[i] @ MR[:, j])
-        before, k, c, s = self.turn
-        a, b = (k + 1) % 3, (k + 2) % 3
-        w = s * (M[a, a] - M[b, b]) + c * (M[a, b] + M[b, a])
-        T = np.empty((3, 3), dtype=object)
-        T[k, k] = M[k, k]
-        T[a, a], T[b, b] = M[a, a] - s * w, M[b, b] + s * w
-        T[a, b], T[b, a] = c * w - M[b, a], c * w - M[a, b]
-        if is_zero(M[a, b]) and is_zero(M[b, a]):  # nothing to cancel: behind massless bodies 1 - s s would lose all digits
-            if is_zero(M[b, b]):
-                T[a, a], T[b, b] = c * (c * M[a, a]), s * w
-            elif is_zero(M[a, a]):
-                T[a, a], T[b, b] = s * (s * M[b, b]), c * (c * M[b, b])
-        T[a, k], T[b, k] = c * M[a, k] - s * M[b, k], s * M[a, k] + c * M[b, k]
-        T[k, a], T[k, b] = c * M[k, a] - s * M[k, b], s * M[k, a] + c * M[k, b]
-        return before @ (T @ before.T)
+        _, k, c, s = self.turn
+        swap, more = steps
+        T = swap @ (_turned(M, k, c, s) @ swap.T)
+        return T if more is None else _turned(T, *more)
 
 
-def snapped(R: np.ndarray) -> np.ndarray:
+def _turned(M: np.ndarray, k: int, c: Any, s: Any) -> np.ndarray:
+    """R M Rᵀ of a turn about coordinate axis k."""
+    a, b = (k + 1) % 3, (k + 2) % 3
+    w = s * (M[a, a] - M[b, b]) + c * (M[a, b] + M[b, a])
+    T = np.empty((3, 3), dtype=object)
+    T[k, k] = M[k, k]
+    T[a, a], T[b, b] = M[a, a] - s * w, M[b, b] + s * w
+    T[a, b], T[b, a] = c * w - M[b, a], c * w - M[a, b]
+    if is_zero(M[a, b]) and is_zero(M[b, a]):  # nothing to cancel: behind massless bodies 1 - s s would lose all digits
+        if is_zero(M[b, b]):
+            T[a, a], T[b, b] = c * (c * M[a, a]), s * w
+        elif is_zero(M[a, a]):
+            T[a, a], T[b, b] = s * (s * M[b, b]), c * (c * M[b, b])
+    T[a, k], T[b, k] = c * M[a, k] - s * M[b, k], s * M[a, k] + c * M[b, k]
+    T[k, a], T[k, b] = c * M[k, a] - s * M[k, b], s * M[k, a] + c * M[k, b]
+    return T
+
+
+def in_turns(R: np.ndarray) -> tuple[np.ndarray, tuple[int, float, float] | None] | None:
+    """A constant rotation as one that swaps axes, (3, 3), and then a turn of half a right angle at most: axis, cos and sin.
+
+    No turn where it only swaps axes; None where none of its axes is an axis of the other frame.
+    """
+    ones = np.argwhere(np.abs(R) == 1.0)
+    if len(ones) == 3:
+        return R, None
+    if len(ones) == 0:
+        return None
+    k, j = (int(i) for i in ones[0])
+    a, b = (k + 1) % 3, (k + 2) % 3
+    c, d = sorted({0, 1, 2} - {j}, key=lambda i: -abs(R[a, i]))
+    swap = np.zeros((3, 3))
+    for row, column in ((k, j), (a, c), (b, d)):
+        swap[row, column] = np.sign(R[row, column])
+    turn = R @ swap.T
+    return swap, (k, float(turn[a, a]), float(turn[b, a]))
+
+
+def snapped(R: np.ndarray, rounding: float = 1e-15) -> np.ndarray:
     """A constant rotation with exact zeros and ones where rounding missed them: they make short programs."""
-    R = np.where(np.abs(R) < 1e-15, 0.0, R)
-    return np.where(np.abs(np.abs(R) - 1.0) < 1e-15, np.sign(R), R)
+    R = np.where(np.abs(R) < rounding, 0.0, R)
+    return np.where(np.abs(np.abs(R) - 1.0) < rounding, np.sign(R), R)
 
 
 def _constant(M: np.ndarray) -> bool:

@@ -1,0 +1,256 @@
+"""How nodes describe bodies: in frames, and with masses, for which programs are short.
+
+**Frames.** Any frame that is fixed to a body can describe it. Behind a hinge it may stand anywhere along the axis, on either
+side of the hinge, and be turned about it: so lengths along axes vanish from the poses between bodies, and so do angles about
+axes. A length along an axis that two poses share stays in one of them, as with Denavit and Hartenberg's frames.
+
+**Masses.** A hinge does not notice what lies on its axis: a slender rod there, with a body's mass and its first and second
+moment along the axis, may just as well be fixed to the body below. What is left is flat, has seven numbers instead of ten, and
+moves with the same joint forces (they are known as base parameters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from linkwork.joints import Joint, Revolute
+from linkwork.joints.joint import Symmetry
+from linkwork.model.loops import Loop
+from linkwork.model.parts import GROUND, PlacedJoint
+from linkwork.spatial import Inertia, Pose, skew, snapped
+
+if TYPE_CHECKING:
+    from linkwork.model.bodies import Rotor
+    from linkwork.model.model import Model
+
+# What things cost a program, in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
+# inertia, and an angle that is added to q.
+LENGTH, ODD, NUMBER, PHASE = 10.0, 5.0, 1.0, 1.0
+REACH = 4.0  # how many times as far as anything near it a frame may be moved: far origins cost digits
+EXACT = 4e-15  # rounding of a few products of rotations
+
+
+class Described(NamedTuple):
+    """A body in a frame of its own, whose pose in the body's frame is `C`, and its joint there.
+
+    The pose of that frame in the one of the body below is place · kind.transform(q), with `phase` added to q[0]. `inertia` is
+    constant and in this frame; `rotor` says what the body is as a rotor.
+    """
+
+    kind: Joint
+    place: Pose
+    phase: float
+    C: Pose
+    inertia: Inertia
+    rotor: Rotor | None
+
+    def times(self, factor: float) -> Described:
+        """The same in another unit of mass."""
+        return self._replace(inertia=self.inertia.times(factor), rotor=self.rotor and self.rotor.times(factor))
+
+
+def plainly(joint: PlacedJoint, below: Pose, inertia: Inertia, rotor: Rotor | None = None) -> Described:
+    """A body in its own frame, but for what straightens its joint's axis; `below` is `C` of the body that it hangs on."""
+    kind, C = joint.kind.straightened()
+    return Described(kind, below.inverse().then(joint.place).then(C), 0.0, C, C.inverse().congruence(inertia), rotor)
+
+
+def in_own_frames(model: Model) -> tuple[Described, ...]:
+    """All bodies of a model, `plainly`."""
+    found: list[Described] = []
+    for joint, (inertia, rotor) in zip(model.joints, model.lumped):
+        below = Pose.identity() if joint.parent == GROUND else found[joint.parent].C
+        found.append(plainly(joint, below, inertia, rotor))
+    return tuple(found)
+
+
+def shortly(model: Model) -> tuple[Described, ...]:
+    """All bodies of a model, in frames for which programs are short."""
+    return _Frames(model).described()
+
+
+class _Frames:
+    """Frames for all bodies: how they are turned, from base to tips, and then where along their axes they stand.
+
+    The frame of body k is at `R[k]` and `R[k] s[k]` in the body's own; the pose of its joint's frame in the frame of the body
+    below is `before[k]` and `_length(k)`.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.joints = model, model.joints
+        straight = [joint.kind.straightened() for joint in model.joints]
+        self.kinds = [kind for kind, _ in straight]
+        self.R = [C.R for _, C in straight]
+        self.symmetry = [Symmetry() if body.rotor else kind.symmetry() for body, kind in zip(model.lumped, self.kinds)]
+        self.before: list[np.ndarray] = []
+        self.phase = [0.0] * len(straight)
+        self.s = [np.zeros(3) for _ in straight]
+        # what else is fixed to each body, and must be described there: children without rotors, and ends of loops
+        self.children: list[list[int]] = [[] for _ in straight]
+        for k, joint in enumerate(model.joints):
+            if joint.parent != GROUND and not model.lumped[k].rotor:
+                self.children[joint.parent].append(k)
+        self.ends: list[list[Pose]] = [[] for _ in straight]
+        for loop in (*model.constraints, *model.held):
+            for end in (loop.predecessor, loop.successor) if isinstance(loop, Loop) else ():
+                if end.body != GROUND:
+                    self.ends[end.body].append(end.place)
+        for k in range(len(straight)):
+            self._turn(k)
+        for _ in range(2):
+            for k in range(len(straight)):
+                for axis in self.symmetry[k].shifts:
+                    self._shift(k, axis)
+
+    def described(self) -> tuple[Described, ...]:
+        found = []
+        for k, (inertia, rotor) in enumerate(self.model.lumped):
+            place, C = Pose(self.before[k], self._length(k, ground=True)), Pose(self.R[k], self.R[k] @ self.s[k])
+            moved = C.inverse().congruence(inertia).constant()
+            found.append(Described(self.kinds[k], place, self.phase[k], C, moved, rotor))
+        return tuple(found)
+
+    def _turn(self, k: int) -> None:
+        """Turn the frame of body k about its joint's axis: first its joint's frame with it, then it alone."""
+        joint, (_, axis, phase) = self.joints[k], self.symmetry[k]
+        below = np.eye(3) if joint.parent == GROUND else self.R[joint.parent]
+        before = below.T @ joint.place.R @ self.R[k]
+        angle = 0.0 if axis is None else _straightening(before, axis)
+        self.before.append(snapped(before @ _about(axis, angle), EXACT))
+        self.R[k] = self.R[k] @ _about(axis, angle)
+        if axis is not None and phase:
+            found = min(self._angles(k, axis), key=lambda angle: self._cost_of_turning(k, axis, angle))
+            self.R[k], self.phase[k] = self.R[k] @ _about(axis, found), phase * found
+
+    def _angles(self, k: int, axis: int) -> Iterator[float]:
+        """By how much body k's frame could be turned: something that is fixed to it may then lie along a coordinate axis."""
+        yield 0.0
+        for c in self.children[k]:
+            place, turn = self.joints[c].place, self.symmetry[c].turn
+            yield from _zeroing(self.R[k].T @ place.p, axis)
+            if turn is not None:
+                yield from _zeroing(self.R[k].T @ place.R @ self.R[c][:, turn], axis)
+        for place in self.ends[k]:
+            yield from _zeroing(self.R[k].T @ place.p, axis)
+        inertia = Pose(self.R[k], np.zeros(3)).inverse().congruence(self.model.lumped[k].inertia)
+        yield from _zeroing(inertia.h, axis)
+        a, b = (axis + 1) % 3, (axis + 2) % 3
+        yield _acute(0.5 * np.arctan2(2.0 * inertia.A[a, b], inertia.A[a, a] - inertia.A[b, b]))
+
+    def _cost_of_turning(self, k: int, axis: int, angle: float) -> float:
+        R = self.R[k] @ _about(axis, angle)
+        cost = PHASE if angle else 0.0
+        cost += NUMBER * _numbers(Pose(R, np.zeros(3)).inverse().congruence(self.model.lumped[k].inertia))
+        for c in self.children[k]:
+            place, turn = self.joints[c].place, self.symmetry[c].turn
+            before = R.T @ place.R @ self.R[c]
+            if turn is not None:
+                before = before @ _about(turn, _straightening(before, turn))
+            cost += ODD * _odd(before) + LENGTH * np.count_nonzero(np.delete(_neat(R.T @ place.p), axis))
+        for place in self.ends[k]:
+            cost += LENGTH * np.count_nonzero(np.delete(_neat(R.T @ place.p), axis))
+        return cost
+
+    def _length(self, k: int, *, ground: bool = False) -> np.ndarray:
+        """Where the joint's frame of body k is in the frame of the body below; on the ground it is nothing, unless wanted."""
+        joint = self.joints[k]
+        if joint.parent == GROUND:
+            return joint.place.p + self.before[k] @ self.s[k] if ground else np.zeros(3)
+        there = self.R[joint.parent].T @ joint.place.p
+        return _neat(there + self.before[k] @ self.s[k] - self.s[joint.parent], np.abs(there).max(initial=0.0))
+
+    def _shift(self, k: int, axis: int) -> None:
+        """Move the frame of body k along an axis of its own, with its joint's frame, to where lengths vanish."""
+
+        def at(x: float) -> np.ndarray:
+            return np.where(np.arange(3) == axis, x, self.s[k])
+
+        now = self.s[k][axis]
+        along, own = self.before[k][:, axis], self._length(k)
+        there = int(np.argmax(np.abs(along)))
+        places = [0.0, now]
+        if abs(along[there]) == 1.0:
+            places.append(now - own[there] * along[there])
+        others = [self._length(c) for c in self.children[k]] + self._ends(k)
+        places += [now + p[axis] for p in others]
+        fixed = [self.joints[k].place, *(self.joints[c].place for c in self.children[k]), *self.ends[k]]
+        near = max(np.abs(place.p).max() for place in fixed)
+        costs = []
+        for x in places:
+            self.s[k] = at(x)
+            costs.append(self._cost_of_place(k) if abs(x) <= REACH * near else np.inf)
+        self.s[k] = at(places[int(np.argmin(costs))])
+
+    def _ends(self, k: int) -> list[np.ndarray]:
+        """Where the ends of loops on body k are in its frame."""
+        return [_neat(self.R[k].T @ place.p - self.s[k], np.abs(place.p).max()) for place in self.ends[k]]
+
+    def _cost_of_place(self, k: int) -> float:
+        C = Pose(self.R[k], self.R[k] @ self.s[k])
+        cost = NUMBER * _numbers(C.inverse().congruence(self.model.lumped[k].inertia))
+        lengths = [self._length(k), *(self._length(c) for c in self.children[k]), *self._ends(k)]
+        return cost + LENGTH * sum(np.count_nonzero(p) for p in lengths)
+
+
+def _about(axis: int | None, angle: float) -> np.ndarray:
+    """A turn about a coordinate axis, (3, 3)."""
+    return np.eye(3) if axis is None or not angle else snapped(Pose.turned(axis, angle).R.astype(float), EXACT)
+
+
+def _odd(R: np.ndarray) -> int:
+    """How many entries of a rotation are neither zero nor one."""
+    return int(np.count_nonzero(~np.isin(np.abs(snapped(R, EXACT)), (0.0, 1.0))))
+
+
+def _straightening(R: np.ndarray, axis: int) -> float:
+    """The angle about its child's `axis` that a constant rotation should have more, to have as few odd entries as can be."""
+    if not _odd(R):
+        return 0.0
+    a, b = (axis + 1) % 3, (axis + 2) % 3
+    angles = [0.0, *np.arctan2(-R[:, a], R[:, b]), *np.arctan2(R[:, b], R[:, a])]
+    return min(map(_acute, angles), key=lambda angle: _odd(R @ _about(axis, angle)))
+
+
+def _zeroing(x: np.ndarray, axis: int) -> Iterator[float]:
+    """By which angle about an axis a frame is turned in which x has one component less; none if it has only one across."""
+    a, b = x[(axis + 1) % 3], x[(axis + 2) % 3]
+    if a and b:
+        yield _acute(np.arctan2(b, a))
+
+
+def _acute(angle: float) -> float:
+    """The smallest angle that differs from this by right angles."""
+    return float((angle + np.pi / 4) % (np.pi / 2) - np.pi / 4)
+
+
+def _neat(x: np.ndarray, scale: float | None = None) -> np.ndarray:
+    """With exact zeros where rounding missed them, of things so large."""
+    return np.where(np.abs(x) <= EXACT * (np.abs(x).max(initial=0.0) if scale is None else scale), 0.0, x)
+
+
+def _numbers(inertia: Inertia) -> int:
+    """How many numbers of a rigid inertia are not zero."""
+    kept = inertia.constant()
+    return int(np.count_nonzero(np.triu(kept.A)) + np.count_nonzero(_neat(kept.h)))
+
+
+def regrouped(model: Model) -> tuple[Described, ...]:
+    """All bodies of a model as `shortly` describes them, with what hinges do not notice moved to the body below."""
+    bodies = list(model.described)
+    for k, joint in reversed(list(enumerate(model.joints))):
+        kind, own = bodies[k].kind, bodies[k].inertia
+        if not isinstance(kind, Revolute) or bodies[k].rotor or not own.mass:
+            continue
+        e = np.eye(3)[kind.coordinate]
+        spread = 0.5 * np.trace(own.A) - e @ own.A @ e  # of the mass along the axis [kg m²]
+        unnoticed = Inertia(spread * (np.eye(3) - np.outer(e, e)), skew((e @ own.h) * e), own.mass * np.eye(3), own.mass)
+        left = Inertia(own.A - unnoticed.A, skew(np.where(e, 0.0, own.h)), np.zeros((3, 3)), 0.0)
+        bodies[k] = bodies[k]._replace(inertia=left.constant())
+        if joint.parent != GROUND:
+            below = bodies[joint.parent]
+            moved = below.inertia + bodies[k].place.congruence(unnoticed)
+            bodies[joint.parent] = below._replace(inertia=moved.constant())
+    return tuple(bodies)

@@ -1,0 +1,149 @@
+"""How nodes describe bodies: whatever frames a model is written in, programs are short, and results are the model's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import linkwork as lw
+from linkwork.algorithms.inverse_dynamics import inverse_dynamics
+from linkwork.algorithms.mass_matrix import mass_matrix
+from linkwork.joints import Cylindrical, Helical, Joint, Planar, Prismatic, Revolute
+from linkwork.model.described import REACH, in_own_frames
+from linkwork.spatial import Pose, snapped
+from mechanisms import with_state
+from test_joints import JOINTS, close, every, numbers
+
+seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+common = settings(deadline=None, derandomize=True, max_examples=15)
+FUNCTIONS = (
+    (lw.inverse_dynamics, {}),
+    (lw.mass_matrix, {}),
+    (lw.forward_dynamics, {"method": "articulated_body"}),
+)
+
+
+def about(axis: int, angle: float) -> Pose:
+    return Pose(Pose.turned(axis, angle).R.astype(float), np.zeros(3))
+
+
+@every
+@common
+@given(seeds)
+def test_what_a_joint_says_of_its_symmetry_is_so(joint: Joint, rng: np.random.Generator) -> None:
+    straight, _ = joint.straightened()
+    shifts, turn, phase = straight.symmetry()
+    q, angle = straight.random(rng), float(rng.uniform(-3, 3))
+    T = straight.transform(q).matrix()
+    moves = [Pose.translation(float(rng.normal()) * np.eye(3)[axis]) for axis in shifts]
+    moves += [] if turn is None else [about(turn, angle)]
+    for C in moves:
+        assert close(C.matrix() @ T, T @ C.matrix())
+    if phase:
+        assert turn is not None
+        further = straight.transform(np.array([q[0] + phase * angle, *q[1:]]))
+        assert close(further.matrix(), T @ about(turn, angle).matrix())
+
+
+def test_joints_with_an_axis_have_a_symmetry() -> None:
+    for joint in JOINTS:
+        shifts, turn, phase = joint.straightened()[0].symmetry()
+        assert (len(shifts) > 0) == isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical, Planar))
+        assert (turn is not None) == isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical))
+        assert (phase != 0.0) == isinstance(joint, (Revolute, Cylindrical))
+
+
+def untidy(model: lw.Model, rng: np.random.Generator, *, turned: bool = True) -> lw.Model:
+    """The same mechanism, its bodies' frames moved along and turned about the axes of their hinges. Coordinates stay."""
+    K: dict[int, Pose] = {-1: Pose.identity()}
+    joints, bodies = [], []
+    for joint, body in zip(model.joints, model.bodies):
+        K[joint.child] = Pose.identity()
+        if isinstance(joint.kind, Revolute):
+            axis = joint.kind.coordinate
+            shift = Pose.translation(float(rng.uniform(-0.3, 0.3)) * np.eye(3)[axis])
+            K[joint.child] = about(axis, float(rng.uniform(-3, 3)) if turned else 0.0).then(shift)
+        place = K[joint.parent].inverse().then(joint.place).then(K[joint.child])
+        joints.append(replace(joint, place=Pose(snapped(place.R), place.p)))
+        bodies.append(replace(body, inertia=K[joint.child].inverse().congruence(body.inertia)))
+    return replace(model, joints=tuple(joints), bodies=tuple(bodies), frames=(), kernels={})
+
+
+def floats(fn: Any, *args: Any, **options: Any) -> np.ndarray:
+    return numbers(fn.body(*args, **options))
+
+
+@pytest.mark.parametrize("make", [lw.robots.arm, lw.robots.quadruped, lw.robots.humanoid], ids=lambda make: make.__name__)
+def test_programs_are_short_whatever_frames_a_robot_is_written_in(make: Any) -> None:
+    tidy = make()
+    rng = np.random.default_rng(3)
+    q, v = tidy.random_state(rng)
+    a = rng.normal(size=tidy.nv)
+    given = {lw.inverse_dynamics: (q, v, a), lw.mass_matrix: (q,), lw.forward_dynamics: (q, v, a)}
+    for turned in (False, True):
+        same = untidy(tidy, rng, turned=turned)
+        for fn, options in FUNCTIONS:
+            least, count = (lw.count_operations(fn, m, **options)["total"] for m in (tidy, same))
+            assert count <= 1.25 * least, (fn.__name__, turned)
+            wanted = floats(fn, tidy, *given[fn], **options)
+            assert close(floats(fn, same, *given[fn], **options), wanted, 1e-11 * np.abs(wanted).max())
+
+
+def test_lengths_along_axes_and_angles_about_them_vanish() -> None:
+    """A hinge about x, then one about y at the end of a length along x, turned about x: no number is left of its place."""
+    builder = lw.ModelBuilder("bent")
+    builder.add_body("base", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    builder.add_joint("base", lw.joints.Free(), parent="world", child="base")
+    for name, on, axis, xyz, rpy in (
+        ("roll", "base", (1, 0, 0), (0.1, 0.0, 0.2), (0.0, 0.0, 0.0)),
+        ("pitch", "roll", (0, 1, 0), (0.3, 0.0, 0.0), (0.4, 0.0, 0.0)),
+        ("knee", "pitch", (0, 1, 0), (0.05, 0.0, -0.4), (0.0, 0.7, 0.0)),
+    ):
+        builder.add_body(name, mass=1.0, center=(0.1, 0.2, 0.3), inertia=(1.0, 1.0, 1.0))
+        builder.add_joint(name, Revolute(axis), parent=on, child=name, xyz=xyz, rpy=rpy)
+    model = builder.build()
+    base, roll, pitch, knee = model.described
+    assert np.array_equal(base.place.matrix(), np.eye(4)) and np.array_equal(base.C.matrix(), np.eye(4))
+    assert [np.count_nonzero(d.place.p) for d in (roll, pitch, knee)] in ([1, 1, 1], [2, 0, 1])
+    assert all(np.isin(np.abs(d.place.R), (0.0, 1.0)).all() for d in model.described)
+    assert np.isclose(abs(roll.phase), 0.4) and np.isclose(np.abs(knee.place.p).max(), np.hypot(0.05, 0.4))
+
+
+@common
+@given(with_state())
+def test_mass_that_hinges_do_not_notice(example: Any) -> None:
+    """Joint forces and the mass matrix are the same without it; on numbers, in all kinds of trees."""
+    model, s = example
+    for fn, args in ((inverse_dynamics, (s.a,)), (mass_matrix, ())):
+        wanted, short, regrouped = (
+            numbers(fn(lw.Nodes(model, s.q, s.v, s.f_ext, bodies=bodies), *args))
+            for bodies in (in_own_frames(model), model.described, model.regrouped)
+        )
+        size = 1e-12 * max(1.0, np.abs(wanted).max(initial=0.0))
+        assert close(short, wanted, size) and close(regrouped, wanted, size)
+
+
+def test_a_hinge_leaves_its_body_flat_and_without_mass() -> None:
+    model = lw.robots.humanoid()
+    assert sum(d.inertia.mass for d in model.regrouped) == pytest.approx(model.mass)  # all of it in the trunk
+    for joint, d in zip(model.joints, model.regrouped):
+        if isinstance(joint.kind, Revolute):
+            axis = joint.kind.coordinate
+            assert d.inertia.mass == 0.0 and d.inertia.h[axis] == 0.0
+            assert d.inertia.A[axis, axis] == pytest.approx(np.delete(np.diag(d.inertia.A), axis).sum())
+
+
+def test_frames_stay_near_their_bodies() -> None:
+    """Hinges side by side, each a metre along the axis from the last: origins in one plane would be 100 m away."""
+    builder = lw.ModelBuilder("screw")
+    for k in range(100):
+        builder.add_body(f"body_{k}", mass=1.0, center=(0.1, 0.2, 0.3), inertia=(1.0, 1.0, 1.0))
+        on = f"body_{k - 1}" if k else "world"
+        builder.add_joint(f"joint_{k}", Revolute((0, 0, 1)), parent=on, child=f"body_{k}", xyz=(0.5, 0.0, 1.0))
+    model = builder.build()
+    assert max(np.abs(d.C.p).max() for d in model.described) <= REACH
