@@ -34,9 +34,9 @@ def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, a
 
     lam: Any = np.zeros(held.m, dtype=object)
     ddtheta: Any = np.empty(nodes.nv, dtype=object)
-    alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
+    alpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
     lam0 = np.array(lam0, dtype=object)
-    swept = tree.inward(nodes.tips_to_base(), R * lam0 - held.k, T)
+    swept = tree.inward(nodes.tips_to_base(), R * lam0 + held.at_rest(), T)
     tree.outward(inner, swept, alpha, lam, ddtheta)
 
     def reduced(change: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

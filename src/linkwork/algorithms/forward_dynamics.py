@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.articulated import Hinges
-from linkwork.algorithms.inverse_dynamics import inverse_dynamics
+from linkwork.algorithms.inverse_dynamics import accelerations, inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.errors import ModelError
 from linkwork.model.nodes import Node, Nodes
@@ -15,23 +15,24 @@ from linkwork.spatial import Factor
 
 
 def articulated_body(nodes: Nodes, T: np.ndarray) -> np.ndarray:
-    """θ̈ under T, both (nv,) (SKO Alg. 6.1, with a(k) inside of the hinge as in Loops Alg. 1: P⁺ has more zeros than P)."""
+    """θ̈ under T, both (nv,) (SKO Alg. 6.1). α is counted from β, what it is where θ̈ = 0: then a(k) = 0, and b(k) = M β + b."""
     hinges = Hinges()
+    beta = accelerations(nodes, np.zeros(nodes.nv))
     nu: dict[Node, np.ndarray] = {}
     z_plus: dict[Node, np.ndarray] = {}
-    alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
+    alpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
     ddtheta: Any = np.empty(nodes.nv, dtype=object)
     for k in nodes.tips_to_base():
-        _, H, D, G, P_plus = hinges[k]
-        z = k.b
+        _, H, D, G, _ = hinges[k]
+        z = k.force(beta[k])
         for j in k.children:
             z = z + j.A.gather(z_plus[j])
         eps = T[k.dofs] - k.resistance - H @ z
         nu[k] = D.solve(eps)
-        z_plus[k] = z + P_plus @ k.a + G @ eps
+        z_plus[k] = z + G @ eps
     for k in nodes.base_to_tips():
         _, H, _, G, _ = hinges[k]
-        alpha_plus = k.A.scatter(alpha[k.parent]) + k.a
+        alpha_plus = k.A.scatter(alpha[k.parent])
         ddtheta[k.dofs] = nu[k] - G.T @ alpha_plus
         alpha[k] = alpha_plus + H.T @ ddtheta[k.dofs]
     return ddtheta

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.constraints import Constraint, Rows, Scene
 from linkwork.model.model import Model
 from linkwork.model.nodes import Node, Nodes
@@ -77,14 +78,9 @@ class Held:
 
     def at_rest(self) -> np.ndarray:
         """What the rows have too much where θ̈ = 0, (m,)."""
-        nodes, total = self.nodes, -self.k
-        alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
-        bearing = {i for k in self.K for i in self.nodes.down(k)}
-        for k in nodes.base_to_tips():
-            if k in bearing:
-                alpha[k] = k.A.scatter(alpha[k.parent]) + k.a
-                if k in self.K:
-                    total = total + self.K[k] @ alpha[k]
+        total, beta = -self.k, accelerations(self.nodes, np.zeros(self.nodes.nv))
+        for k, K in self.K.items():
+            total = total + K @ beta[k]
         return total
 
     def stiffened(self, mu: np.ndarray) -> tuple[set[int], dict[Node, list[Any]]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.articulated import Hinges
+from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.model.nodes import Node, Nodes
 
 
@@ -14,7 +15,7 @@ def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed
     """θ̈ and T, all of both, (nv,), where θ̈ is given at the velocities that are `prescribed`, (nv,), and T at the others.
 
     With nothing prescribed this is forward dynamics, with everything inverse dynamics. A joint of several velocities may
-    have some of each: those prescribed add to a(k), and only the others are eliminated at the hinge.
+    have some of each: only the others are eliminated at the hinge. α is counted from β, which those prescribed cause.
     """
     u = {k: np.flatnonzero(prescribed[k.dofs]) for k in nodes.base_to_tips()}
     v: dict[Node, np.ndarray] = {k: np.flatnonzero(~prescribed[k.dofs]) for k in nodes.base_to_tips()}
@@ -22,22 +23,21 @@ def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed
     z: dict[Node, np.ndarray] = {}
     z_plus: dict[Node, np.ndarray] = {}
     nu: dict[Node, np.ndarray] = {}
-    eta: dict[Node, np.ndarray] = {}  # a(k), with the prescribed part of H* θ̈
-    alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
-    acc: Any = np.array(ddtheta, dtype=object)
+    alpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
+    acc: Any = np.where(prescribed, np.array(ddtheta, dtype=object), 0.0)
     tau: Any = np.array(T, dtype=object)
+    beta = accelerations(nodes, acc)
     for k in nodes.tips_to_base():
-        _, H, D, G, P_plus = hinges[k]
-        z[k] = k.b
+        _, H, D, G, _ = hinges[k]
+        z[k] = k.force(beta[k])
         for j in k.children:
             z[k] = z[k] + j.A.gather(z_plus[j])
-        eta[k] = k.a + k.H[u[k]].T @ acc[k.dofs][u[k]]
         eps = (tau[k.dofs] - k.resistance)[v[k]] - H @ z[k] - k.armature[v[k]][:, u[k]] @ acc[k.dofs][u[k]]
         nu[k] = D.solve(eps)
-        z_plus[k] = z[k] + P_plus @ eta[k] + G @ eps
+        z_plus[k] = z[k] + G @ eps
     for k in nodes.base_to_tips():
         P, H, _, G, _ = hinges[k]
-        alpha_plus = k.A.scatter(alpha[k.parent]) + eta[k]
+        alpha_plus = k.A.scatter(alpha[k.parent])
         found = nu[k] - G.T @ alpha_plus
         acc[k.dofs][v[k]] = found
         alpha[k] = alpha_plus + H.T @ found

@@ -9,6 +9,14 @@ import numpy as np
 from linkwork.model.nodes import Node, Nodes
 
 
+def accelerations(nodes: Nodes, ddtheta: np.ndarray) -> dict[Node, np.ndarray]:
+    """α of all nodes for θ̈, (nv,), base to tips, and that of the ground, which is against gravity."""
+    alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
+    for k in nodes.base_to_tips():
+        alpha[k] = k.accelerate(alpha[k.parent], ddtheta[k.dofs])  # A* α(℘) + H* θ̈ + a
+    return alpha
+
+
 def inverse_dynamics(nodes: Nodes, ddtheta: np.ndarray, *, resisting: bool = True) -> np.ndarray:
     """T of θ̈, both (nv,), by recursive Newton-Euler sweeps; `resisting`: with the joints' springs and dampers."""
     alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}

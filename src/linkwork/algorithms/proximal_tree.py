@@ -21,6 +21,7 @@ import numpy as np
 
 from linkwork.algorithms.articulated import Hinge, hinge
 from linkwork.algorithms.held import Held, filled, only_there, stiffness
+from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.ir.functions import sqrt, where
 from linkwork.model.nodes import Node, Nodes
 from linkwork.spatial import Factor, mirrored
@@ -84,13 +85,12 @@ class Eliminated(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """A node's hinge, and what it does to the constraints that are pending there: u = K H* + c, u D⁻¹ and K⁺ = K - u Gᵀ."""
+    """A node's hinge, and what it does to the constraints that are pending there: u = K H* + c and u D⁻¹."""
 
     hinge: Hinge
     rows: list[int]
     u: np.ndarray
     uD: np.ndarray
-    K_plus: np.ndarray
 
 
 class Turned(NamedTuple):
@@ -105,12 +105,8 @@ class Turned(NamedTuple):
 
 
 class Inward(NamedTuple):
-    """What an inward sweep leaves for the way out: ν = D⁻¹ ε at hinges, W l(e) where forces were eliminated.
+    """What an inward sweep leaves for the way out: ν = D⁻¹ ε at hinges, W l(e) where forces were eliminated."""
 
-    `moving`: the motion's own a(k) and b(k) are in it; without, it is the response to a change of l alone.
-    """
-
-    moving: bool
     nu: dict[Node, np.ndarray]
     Wl: dict[Node, list[np.ndarray]]
 
@@ -183,8 +179,8 @@ class ProximalTree:
         if self.early and u.shape[1] == 1:
             K, L, u = self._turn(k, pending, u)
         uD = joint.D.solve(u.T).T
-        self.passed[k] = Passed(joint, rows, u, uD, K - u @ joint.G.T)
-        below = k.A.gather(self.passed[k].K_plus.T).T if rows else np.zeros((0, k.parent.rows))
+        self.passed[k] = Passed(joint, rows, u, uD)
+        below = k.A.gather((K - u @ joint.G.T).T).T if rows else np.zeros((0, k.parent.rows))
         return joint.P_plus, Pending(rows, below, L + mirrored(uD @ u.T), ends)
 
     def _turn(self, k: Node, pending: Pending, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -211,12 +207,16 @@ class ProximalTree:
         return K, L, u
 
     def inward(self, over: Iterable[Node], l: np.ndarray, T: np.ndarray | None = None) -> Inward:
-        """The inward sweep for rows l, (m,), which it changes; with the motion's own forces where T is given."""
+        """The inward sweep for rows l, (m,), which it changes; with the motion's own forces where T is given.
+
+        Without, it is the response to a change of l alone. α is counted from β, what it is where θ̈ = 0, and l from there too.
+        """
+        beta = {} if T is None else accelerations(self.nodes, np.zeros(self.nodes.nv))
         z_plus: dict[Node, np.ndarray] = {}
         nu: dict[Node, np.ndarray] = {}
         Wl: dict[Node, list[np.ndarray]] = {}
         for k in over:
-            z: Any = np.zeros(k.rows) if T is None else k.b
+            z: Any = np.zeros(k.rows) if T is None else k.force(beta[k])
             for j in k.children:
                 if j in z_plus:
                     z = z + j.A.gather(z_plus[j])
@@ -225,18 +225,15 @@ class ProximalTree:
                 z = z + K.T @ Wl[k][-1]
                 l[o] = l[o] - L_eo.T @ Wl[k][-1]
             self.turn([k], l)
-            (_, H, D, G, P_plus), rows, u, _, K_plus = self.passed[k]
+            (_, H, D, G, _), rows, u, _ = self.passed[k]
             eps = -(H @ z) if T is None else T[k.dofs] - k.resistance - H @ z
             nu[k] = D.solve(eps)
             z_plus[k] = z + G @ eps
             l[rows] = l[rows] + u @ nu[k]
-            if T is not None:
-                z_plus[k] = z_plus[k] + P_plus @ k.a
-                l[rows] = l[rows] + K_plus @ k.a
         ground = self.nodes.ground
         for gone in self.eliminated.get(ground, ()):
             Wl[ground] = [gone.W.solve(l[gone.e])]
-        return Inward(T is not None, nu, Wl)
+        return Inward(nu, Wl)
 
     def outward(
         self, over: Iterable[Node], swept: Inward, alpha: dict[Node, np.ndarray], lam: np.ndarray, ddtheta: Any
@@ -248,10 +245,8 @@ class ProximalTree:
             self._forces(k, swept, alpha, lam)
 
     def _roll_out(self, k: Node, swept: Inward, alpha: dict[Node, np.ndarray], lam: Any, ddtheta: Any) -> None:
-        (_, H, _, G, _), rows, _, uD, _ = self.passed[k]
+        (_, H, _, G, _), rows, _, uD = self.passed[k]
         alpha_plus = k.A.scatter(alpha[k.parent])
-        if swept.moving:
-            alpha_plus = alpha_plus + k.a
         ddtheta[k.dofs] = swept.nu[k] - G.T @ alpha_plus - uD.T @ lam[rows]
         alpha[k] = alpha_plus + H.T @ ddtheta[k.dofs]
         self.turn([k], lam)

@@ -140,23 +140,12 @@ class MovingBody:
         return np.concatenate([turning, moving]) + self._rate
 
     @cached_property
-    def a(self) -> np.ndarray:
-        """The part of the acceleration that velocities cause across the joint, (6,)."""
-        carried = self.X.R.T @ (self.on.spin @ self.X.p)
-        return np.concatenate([self._c[:3], carried + self._c[3:]])
-
-    @cached_property
     def M(self) -> Inertia:
         """Its inertia, with that of its rotors as they stand."""
         M = self.rigid
         for uneven in self.rotors:
             M = M + uneven.inertia
         return M
-
-    @cached_property
-    def b(self) -> np.ndarray:
-        """The force that velocities take, less the one from outside, (6,)."""
-        return self.force(np.zeros(6))
 
     def accelerate(self, alpha: np.ndarray, ddq: np.ndarray) -> np.ndarray:
         """Its acceleration, from that of the body below and its own joint's, (6,)."""

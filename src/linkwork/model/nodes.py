@@ -44,18 +44,26 @@ class Node:
     A: Any
     H: np.ndarray
     M: Any
-    a: np.ndarray
-    b: np.ndarray
     armature: np.ndarray
     resistance: np.ndarray
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         """α = A* α(℘) + H* θ̈ + a, from the parent's α."""
-        return self.A.scatter(alpha) + self.H.T @ ddtheta + self.a
+        raise NotImplementedError
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         """M α + b."""
-        return self.M @ alpha + self.b
+        raise NotImplementedError
+
+    @property
+    def a(self) -> np.ndarray:
+        """The part of α that velocities cause across the joint."""
+        return self.accelerate(np.zeros(self.parent.rows), np.zeros(len(self.H)))
+
+    @property
+    def b(self) -> np.ndarray:
+        """The force that velocities take, less the one from outside."""
+        return self.force(np.zeros(self.rows))
 
 
 class GroundNode(Node):
@@ -79,14 +87,6 @@ class OneBody(Node):
     @property
     def M(self) -> Inertia:  # type: ignore[override]
         return self.body.M
-
-    @property
-    def a(self) -> np.ndarray:  # type: ignore[override]
-        return self.body.a
-
-    @property
-    def b(self) -> np.ndarray:  # type: ignore[override]
-        return self.body.b
 
     @property
     def resistance(self) -> np.ndarray:  # type: ignore[override]
@@ -161,18 +161,6 @@ class ClusterNode(Node):
             own = body.joint_map @ self._embedding.G[self._own[body]]
             S.append(own if below is None else body.X.scatter(S[below]) + own)
         return np.concatenate([*S, self._N]).T
-
-    @cached_property
-    def a(self) -> np.ndarray:  # type: ignore[override]
-        found: list[np.ndarray] = []  # Loops Eq. 18
-        for body, below in zip(self.bodies, self.A.below):
-            own = body.a + body.joint_map @ self._embedding.g[self._own[body]]
-            found.append(own if below is None else body.X.scatter(found[below]) + own)
-        return np.concatenate([*found, self._n])
-
-    @cached_property
-    def b(self) -> np.ndarray:  # type: ignore[override]
-        return np.concatenate([*self._twisted([body.b for body in self.bodies]), np.zeros(len(self._n))])
 
     def _twisted(self, forces: list[np.ndarray]) -> list[np.ndarray]:
         """Forces on the bodies, with what turns their rotors' axes: w × the rotor's momentum."""
