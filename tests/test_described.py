@@ -14,7 +14,7 @@ import linkwork as lw
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.joints import Cylindrical, Helical, Joint, Planar, Prismatic, Revolute
-from linkwork.model.described import REACH, in_own_frames
+from linkwork.model.described import REACH, in_own_frames, noticed
 from linkwork.spatial import Pose, snapped
 from mechanisms import with_state
 from test_joints import JOINTS, close, every, numbers
@@ -120,18 +120,18 @@ def test_mass_that_hinges_do_not_notice(example: Any) -> None:
     """Joint forces and the mass matrix are the same without it; on numbers, in all kinds of trees."""
     model, s = example
     for fn, args in ((inverse_dynamics, (s.a,)), (mass_matrix, ())):
-        wanted, short, regrouped = (
+        wanted, *others = (
             numbers(fn(lw.Nodes(model, s.q, s.v, s.f_ext, bodies=bodies), *args))
-            for bodies in (in_own_frames(model), model.described, model.regrouped)
+            for bodies in (in_own_frames(model), model.described, model.regrouped, noticed(model))
         )
         size = 1e-12 * max(1.0, np.abs(wanted).max(initial=0.0))
-        assert close(short, wanted, size) and close(regrouped, wanted, size)
+        assert all(close(other, wanted, size) for other in others)
 
 
 def test_a_hinge_leaves_its_body_flat_and_without_mass() -> None:
     model = lw.robots.humanoid()
-    assert sum(d.inertia.mass for d in model.regrouped) == pytest.approx(model.mass)  # all of it in the trunk
-    for joint, d in zip(model.joints, model.regrouped):
+    assert sum(d.inertia.mass for d in noticed(model)) == pytest.approx(model.mass)  # all of it in the trunk
+    for joint, d in zip(model.joints, noticed(model)):
         if isinstance(joint.kind, Revolute):
             axis = joint.kind.coordinate
             assert d.inertia.mass == 0.0 and d.inertia.h[axis] == 0.0

@@ -23,7 +23,7 @@ from linkwork.algorithms.held_closure import close_all
 from linkwork.constrained import constrained_dynamics, shallow
 from linkwork.errors import ModelError
 from linkwork.model import GROUND, Frame, Model, Nodes, PlacedJoint
-from linkwork.model.described import in_own_frames
+from linkwork.model.described import in_own_frames, noticed
 from linkwork.model.rotors import unit_of_mass
 from linkwork.per_model import model_function
 from linkwork.spatial import is_zero
@@ -205,7 +205,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
         by = "caba" if method == "articulated_body" else "ltl"
         return constrained_dynamics(model, q, v, tau, f_ext, constraints=(), method=by)[0]
     unit = unit_of_mass(model)  # accelerations do not depend on it
-    nodes = Nodes(model, q, v, f_ext, unit=unit, bodies=model.regrouped if method == "mass_matrix" else None)
+    nodes = Nodes(model, q, v, f_ext, unit=unit, bodies=noticed(model) if method == "mass_matrix" else model.regrouped)
     if unit != 1.0:
         tau = tau * (1.0 / unit)
     return forward.articulated_body(nodes, tau) if method == "articulated_body" else forward.by_mass_matrix(nodes, tau)
@@ -249,7 +249,7 @@ def hybrid_dynamics(
     `prescribed` names the joints (or entries of `model.v_names`; or is a boolean array (nv,)) whose acceleration is taken
     from `a`; the forces of all others are taken from `tau`. What stands in `a` and `tau` elsewhere does not matter.
     """
-    return hybrid.hybrid_dynamics(Nodes(model, q, v, f_ext), a, tau, np.array(prescribed, dtype=bool))
+    return hybrid.hybrid_dynamics(Nodes(model, q, v, f_ext, bodies=model.regrouped), a, tau, np.array(prescribed, dtype=bool))
 
 
 def _active(model: Model, prescribed: Any, least: Any, weights: Any) -> dict[str, Any]:
@@ -296,7 +296,7 @@ def mass_matrix(model: Model, q: Any, *, packed: bool = False) -> Any:
 
     `packed`: only the entries of its upper triangle that a tree can fill, row by row, as `mass_matrix_pattern` lists them.
     """
-    M = composite.mass_matrix(Nodes(model, q, bodies=model.regrouped))
+    M = composite.mass_matrix(Nodes(model, q, bodies=noticed(model)))
     return M[mass_matrix_pattern(model)] if packed else M
 
 

@@ -73,7 +73,7 @@ def actuator_force(nodes: Nodes, tau: np.ndarray, actuators: Sequence[int], weig
 def tree_force(nodes: Nodes, ddq: np.ndarray, f_ext: np.ndarray | None) -> np.ndarray:
     """τ_r = M q̈ + b of the spanning tree, as if there were no loops, (nv_spanning,)."""
     tree = replace(nodes.model, constraints=(), kernels={})
-    return inverse_dynamics(Nodes(tree, nodes.q, spanning_velocity(nodes), f_ext), ddq)
+    return inverse_dynamics(Nodes(tree, nodes.q, spanning_velocity(nodes), f_ext, bodies=tree.regrouped), ddq)
 
 
 def loop_forces(nodes: Nodes, ddy: np.ndarray, f_ext: np.ndarray | None, tau: np.ndarray | None) -> np.ndarray:

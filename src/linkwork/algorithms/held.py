@@ -117,4 +117,4 @@ def stiffness(P: Any, seat: int, K: np.ndarray, WK: np.ndarray) -> Inertia | At:
 def nodes_for(model: Model, constraints: Sequence[Constraint], q: Any, v: Any = None, f_ext: Any = None) -> Nodes:
     """The nodes of a model in one state; rotors that constraints take hold of are bodies there, not single rows."""
     whole = any(model.lumped[k][1] for constraint in constraints for k in constraint.bodies(model))
-    return Nodes(model, q, v, f_ext, whole=whole)
+    return Nodes(model, q, v, f_ext, whole=whole, bodies=model.regrouped)

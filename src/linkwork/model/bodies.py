@@ -63,7 +63,7 @@ class MovingBody:
     ) -> None:
         """The frame of a rotor need not turn with it."""
         self.on, self.joint, self.q = on, joint, q
-        kind, self.X, phase, self.C, self.rigid, rotor = described
+        kind, self.X, phase, self.C, self.rigid, self._noticed, rotor = described
         self._kind, self.rotor = kind, rotor
         self.joint_map = kind.subspace(q)
         self.rotors: list[Uneven] = []  # those that it carries
@@ -155,10 +155,10 @@ class MovingBody:
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         """The force that its acceleration takes, less the one from outside, (6,)."""
-        if self.rigid.mass == 0.0 and not np.any(self.rigid.B):
-            f = self.rigid.turning_force(alpha[:3], self.w)
+        if self._noticed.mass == 0.0 and not np.any(self._noticed.B):
+            f = self._noticed.turning_force(alpha[:3], self.w)
         else:
-            f = self.rigid.point_force(alpha[3:], skew(alpha[:3]) + self.spin)
+            f = self._noticed.point_force(alpha[3:], skew(alpha[:3]) + self.spin)
         for uneven in self.rotors:
             f = np.concatenate([f[:3] + uneven.moment(alpha[:3]), f[3:]])
         return f if self.f_ext is None or (self.rotor and self.rotor.geared) else f - self.f_ext

@@ -37,7 +37,7 @@ class Described(NamedTuple):
     """A body in a frame of its own, whose pose in the body's frame is `C`, and its joint there.
 
     The pose of that frame in the one of the body below is place · kind.transform(q), with `phase` added to q[0]. `inertia` is
-    constant and in this frame; `rotor` says what the body is as a rotor.
+    constant and in this frame; `noticed` is the one that forces are computed with; `rotor` says what the body is as a rotor.
     """
 
     kind: Joint
@@ -45,17 +45,20 @@ class Described(NamedTuple):
     phase: float
     C: Pose
     inertia: Inertia
+    noticed: Inertia
     rotor: Rotor | None
 
     def times(self, factor: float) -> Described:
         """The same in another unit of mass."""
-        return self._replace(inertia=self.inertia.times(factor), rotor=self.rotor and self.rotor.times(factor))
+        inertia, noticed = self.inertia.times(factor), self.noticed.times(factor)
+        return self._replace(inertia=inertia, noticed=noticed, rotor=self.rotor and self.rotor.times(factor))
 
 
 def plainly(joint: PlacedJoint, below: Pose, inertia: Inertia, rotor: Rotor | None = None) -> Described:
     """A body in its own frame, but for what straightens its joint's axis; `below` is `C` of the body that it hangs on."""
     kind, C = joint.kind.straightened()
-    return Described(kind, below.inverse().then(joint.place).then(C), 0.0, C, C.inverse().congruence(inertia), rotor)
+    moved = C.inverse().congruence(inertia)
+    return Described(kind, below.inverse().then(joint.place).then(C), 0.0, C, moved, moved, rotor)
 
 
 def in_own_frames(model: Model) -> tuple[Described, ...]:
@@ -110,7 +113,7 @@ class _Frames:
         for k, (inertia, rotor) in enumerate(self.model.lumped):
             place, C = Pose(self.before[k], self._length(k, ground=True)), Pose(self.R[k], self.R[k] @ self.s[k])
             moved = C.inverse().congruence(inertia).constant()
-            found.append(Described(self.kinds[k], place, self.phase[k], C, moved, rotor))
+            found.append(Described(self.kinds[k], place, self.phase[k], C, moved, moved, rotor))
         return tuple(found)
 
     def _turn(self, k: int) -> None:
@@ -238,19 +241,27 @@ def _numbers(inertia: Inertia) -> int:
 
 
 def regrouped(model: Model) -> tuple[Described, ...]:
-    """All bodies of a model as `shortly` describes them, with what hinges do not notice moved to the body below."""
+    """All bodies of a model as `shortly` describes them, with what hinges do not notice moved to the body below.
+
+    For forces only: `inertia` stays what it is, since articulated inertias would lose digits.
+    """
     bodies = list(model.described)
     for k, joint in reversed(list(enumerate(model.joints))):
-        kind, own = bodies[k].kind, bodies[k].inertia
+        kind, own = bodies[k].kind, bodies[k].noticed
         if not isinstance(kind, Revolute) or bodies[k].rotor or not own.mass:
             continue
         e = np.eye(3)[kind.coordinate]
         spread = 0.5 * np.trace(own.A) - e @ own.A @ e  # of the mass along the axis [kg m²]
         unnoticed = Inertia(spread * (np.eye(3) - np.outer(e, e)), skew((e @ own.h) * e), own.mass * np.eye(3), own.mass)
         left = Inertia(own.A - unnoticed.A, skew(np.where(e, 0.0, own.h)), np.zeros((3, 3)), 0.0)
-        bodies[k] = bodies[k]._replace(inertia=left.constant())
+        bodies[k] = bodies[k]._replace(noticed=left.constant())
         if joint.parent != GROUND:
             below = bodies[joint.parent]
-            moved = below.inertia + bodies[k].place.congruence(unnoticed)
-            bodies[joint.parent] = below._replace(inertia=moved.constant())
+            moved = below.noticed + bodies[k].place.congruence(unnoticed)
+            bodies[joint.parent] = below._replace(noticed=moved.constant())
     return tuple(bodies)
+
+
+def noticed(model: Model) -> tuple[Described, ...]:
+    """All bodies of a model with nothing but what hinges notice of them, as inertias too: for mass matrices."""
+    return tuple(body._replace(inertia=body.noticed) for body in model.regrouped)

@@ -95,7 +95,7 @@ class Model:
 
     @cached_property
     def regrouped(self) -> tuple[Described, ...]:
-        """The same with the mass that hinges do not notice moved to the body below: joint forces stay what they are."""
+        """The same, with forces of bodies whose mass that hinges do not notice is moved to the body below."""
         from linkwork.model.described import regrouped
 
         return regrouped(self)
