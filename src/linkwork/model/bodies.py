@@ -63,7 +63,7 @@ class MovingBody:
     ) -> None:
         """The frame of a rotor need not turn with it."""
         self.on, self.joint, self.q = on, joint, q
-        kind, self.X, phase, self.C, self.rigid, self._noticed, rotor = described
+        kind, self.X, phase, self.C, self.rigid, self._noticed, rotor, thin = described
         self._kind, self.rotor = kind, rotor
         self.joint_map = kind.subspace(q)
         self.rotors: list[Uneven] = []  # those that it carries
@@ -78,6 +78,8 @@ class MovingBody:
             self.C = self.C.then(kind.transform(q).inverse())
         else:
             self.X = self.X.then(kind.transform(np.array([q[0] + phase, *q[1:]]) if phase else q))
+            if thin and self.X.turn:
+                self.X = Pose(self.X.R, self.X.p, self.X.turn._replace(short=False))
         self.f_ext: Any = None
         if f_ext is not None:
             self.f_ext = self.C.inverse().gather(f_ext)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # What things cost a program, in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
 # inertia, and an angle that is added to q.
 LENGTH, ODD, NUMBER, PHASE = 10.0, 5.0, 1.0, 1.0
+DIGIT = 10.0  # how many times as large moments of inertia may become there
+THIN = 1e-6  # of what a moment of inertia could be, is none
 REACH = 4.0  # how many times as far as anything near it a frame may be moved: far origins cost digits
 EXACT = 4e-15  # rounding of a few products of rotations
 
@@ -38,6 +40,7 @@ class Described(NamedTuple):
 
     The pose of that frame in the one of the body below is place · kind.transform(q), with `phase` added to q[0]. `inertia` is
     constant and in this frame; `noticed` is the one that forces are computed with; `rotor` says what the body is as a rotor.
+    `thin`: it is a point, or nearly, among others.
     """
 
     kind: Joint
@@ -47,6 +50,7 @@ class Described(NamedTuple):
     inertia: Inertia
     noticed: Inertia
     rotor: Rotor | None
+    thin: bool = False
 
     def times(self, factor: float) -> Described:
         """The same in another unit of mass."""
@@ -113,8 +117,14 @@ class _Frames:
         for k, (inertia, rotor) in enumerate(self.model.lumped):
             place, C = Pose(self.before[k], self._length(k, ground=True)), Pose(self.R[k], self.R[k] @ self.s[k])
             moved = C.inverse().congruence(inertia).constant()
-            found.append(Described(self.kinds[k], place, self.phase[k], C, moved, moved, rotor))
+            found.append(Described(self.kinds[k], place, self.phase[k], C, moved, moved, rotor, self._thin(k)))
         return tuple(found)
+
+    def _thin(self, k: int) -> bool:
+        """Whether a body, not counting its rotors, has as good as no moment of inertia about its centre."""
+        body, lengths = self.model.bodies[k], [self.joints[c].place.p for c in self.children[k]]
+        size = np.trace(body.inertia.A) + body.mass * max((p @ p for p in lengths), default=0.0)
+        return bool(np.linalg.eigvalsh(body.moment)[0] <= THIN * size)
 
     def _turn(self, k: int) -> None:
         """Turn the frame of body k about its joint's axis: first its joint's frame with it, then it alone."""
@@ -184,12 +194,17 @@ class _Frames:
         costs = []
         for x in places:
             self.s[k] = at(x)
-            costs.append(self._cost_of_place(k) if abs(x) <= REACH * near else np.inf)
+            costs.append(self._cost_of_place(k) if abs(x) <= REACH * near and self._exact(k) else np.inf)
         self.s[k] = at(places[int(np.argmin(costs))])
 
     def _ends(self, k: int) -> list[np.ndarray]:
         """Where the ends of loops on body k are in its frame."""
         return [_neat(self.R[k].T @ place.p - self.s[k], np.abs(place.p).max()) for place in self.ends[k]]
+
+    def _exact(self, k: int) -> bool:
+        """Whether the moment of inertia keeps its digits where the frame of body k stands."""
+        C, own = Pose(self.R[k], self.R[k] @ self.s[k]), self.model.lumped[k].inertia
+        return float(np.trace(C.inverse().congruence(own).A)) <= DIGIT * float(np.trace(own.A))
 
     def _cost_of_place(self, k: int) -> float:
         C = Pose(self.R[k], self.R[k] @ self.s[k])

@@ -13,12 +13,17 @@ from linkwork.spatial.vectors import cross, skew
 
 
 class Turn(NamedTuple):
-    """A rotation known as `before`, which is constant, and then a turn about coordinate axis k of the child."""
+    """A rotation known as `before`, which is constant, and then a turn about coordinate axis k of the child.
+
+    `short`: matrices may be rotated by the double angle. That needs half the operations, but where a body's own inertia is
+    nothing against what it carries, what is small loses its digits among what is large.
+    """
 
     before: np.ndarray
     k: int
     c: Any
     s: Any
+    short: bool = True
 
 
 class Pose:
@@ -124,13 +129,13 @@ class Pose:
 
     def _rotate(self, M: np.ndarray, *, same: bool = False) -> np.ndarray:
         """R M Rᵀ; `same` says that M is symmetric. A turn about an axis needs half the work, by the double angle."""
-        steps = None if self.turn is None else in_turns(self.turn.before)
+        steps = in_turns(self.turn.before) if self.turn is not None and self.turn.short else None
         if self.turn is None or steps is None:
             if not same:
                 return self.R @ (M @ self.R.T)
             MR = M @ self.R.T
             return symmetric(lambda i, j: self.R[i] @ MR[:, j])
-        _, k, c, s = self.turn
+        _, k, c, s, _ = self.turn
         swap, more = steps
         T = swap @ (_turned(M, k, c, s) @ swap.T)
         return T if more is None else _turned(T, *more)
@@ -159,12 +164,12 @@ def in_turns(R: np.ndarray) -> tuple[np.ndarray, tuple[int, float, float] | None
 
     No turn where it only swaps axes; None where none of its axes is an axis of the other frame.
     """
-    ones = np.argwhere(np.abs(R) == 1.0)
-    if len(ones) == 3:
+    if np.count_nonzero(R) == 3:
         return R, None
-    if len(ones) == 0:
+    alone = np.argwhere((R != 0.0) & (np.count_nonzero(R, axis=0) == 1) & (np.count_nonzero(R, axis=1) == 1)[:, None])
+    if len(alone) == 0:
         return None
-    k, j = (int(i) for i in ones[0])
+    k, j = (int(i) for i in alone[0])
     a, b = (k + 1) % 3, (k + 2) % 3
     c, d = sorted({0, 1, 2} - {j}, key=lambda i: -abs(R[a, i]))
     swap = np.zeros((3, 3))
