@@ -147,3 +147,32 @@ def test_frames_stay_near_their_bodies() -> None:
         builder.add_joint(f"joint_{k}", Revolute((0, 0, 1)), parent=on, child=f"body_{k}", xyz=(0.5, 0.0, 1.0))
     model = builder.build()
     assert max(np.abs(d.C.p).max() for d in model.described) <= REACH
+
+
+def test_points_keep_their_digits() -> None:
+    """A leg of bodies that are points, and of angles with six digits, as some files have them, in arithmetic with more digits."""
+    builder = lw.ModelBuilder("points")
+    for name, axis, xyz, rpy, mass, center, moment in (
+        ("pitch", (0, 1, 0), (0.0, 0.07, -0.12), (0.0, 1.5708, 0.0), 0.75, (0.0, -0.08, 0.0), 0.0),
+        ("roll", (1, 0, 0), (0.0, 0.0, 0.0), (0.0, 1.5708, 0.0), 0.53, (0.0, 0.0, 0.03), 0.0),
+        ("yaw", (0, 1, 0), (0.0, 0.0, 0.0), (1.5708, 0.0, 0.0), 2.2, (0.0014, -0.16, 0.0004), 0.0),
+        ("knee", (0, 0, 1), (0.0, -0.22, 0.0), (3.14159, 0.0, 1.5708), 1.3, (-0.11, 0.0018, -0.0021), 0.0),
+        ("foot", (0, 1, 0), (-0.21, 0.0, 0.0), (1.5708, 0.0, 0.0), 0.75, (-0.005, 0.0016, -0.017), 0.003),
+    ):
+        on = "world" if name == "pitch" else before
+        builder.add_body(name, mass=mass, center=center, inertia=(moment,) * 3)
+        builder.add_joint(name, Revolute(axis), parent=on, child=name, xyz=xyz, rpy=rpy)
+        before = name
+    model = builder.build()
+    assert [d.thin for d in model.described] == [True, True, True, True, False]
+    rng, worst = np.random.default_rng(2), 0.0
+    for _ in range(200):
+        q, v = model.random_state(rng)
+        found, exact = (floats(lw.forward_dynamics, model, *x, method="articulated_body") for x in ((q, v, v), longer(q, v, v)))
+        worst = max(worst, np.abs(found - exact).max() / np.abs(exact).max())
+    assert worst < 1e-13
+
+
+def longer(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The same numbers with more digits, where the machine has them."""
+    return tuple(np.array([np.longdouble(x) for x in array], dtype=object) for array in arrays)
