@@ -150,8 +150,8 @@ def test_frames_stay_near_their_bodies() -> None:
 
 
 def test_points_keep_their_digits() -> None:
-    """A leg of bodies that are points, and of angles with six digits, as some files have them, in arithmetic with more digits."""
-    builder = lw.ModelBuilder("points")
+    """A leg of bodies that are points, of angles with few digits, as some files have them, against more digits."""
+    builder, chain = lw.ModelBuilder("points"), ["world"]
     for name, axis, xyz, rpy, mass, center, moment in (
         ("pitch", (0, 1, 0), (0.0, 0.07, -0.12), (0.0, 1.5708, 0.0), 0.75, (0.0, -0.08, 0.0), 0.0),
         ("roll", (1, 0, 0), (0.0, 0.0, 0.0), (0.0, 1.5708, 0.0), 0.53, (0.0, 0.0, 0.03), 0.0),
@@ -159,10 +159,10 @@ def test_points_keep_their_digits() -> None:
         ("knee", (0, 0, 1), (0.0, -0.22, 0.0), (3.14159, 0.0, 1.5708), 1.3, (-0.11, 0.0018, -0.0021), 0.0),
         ("foot", (0, 1, 0), (-0.21, 0.0, 0.0), (1.5708, 0.0, 0.0), 0.75, (-0.005, 0.0016, -0.017), 0.003),
     ):
-        on = "world" if name == "pitch" else before
+        on = chain[-1]
         builder.add_body(name, mass=mass, center=center, inertia=(moment,) * 3)
         builder.add_joint(name, Revolute(axis), parent=on, child=name, xyz=xyz, rpy=rpy)
-        before = name
+        chain.append(name)
     model = builder.build()
     assert [d.thin for d in model.described] == [True, True, True, True, False]
     rng, worst = np.random.default_rng(2), 0.0

@@ -85,7 +85,7 @@ def test_carrying_keeps_power_and_energy(rng: np.random.Generator) -> None:
 
 
 def before_a_joint(rng: np.random.Generator, how: str) -> np.ndarray:
-    """A constant rotation: by right angles, with a turn about a coordinate axis, nearly so (as files with few digits), or any."""
+    """A constant rotation: by right angles, with a turn about a coordinate axis, nearly so (as in files), or any."""
     R = np.eye(3)[rng.permutation(3)] * rng.choice([-1.0, 1.0], 3)
     if how == "right angles":
         return R
