@@ -91,7 +91,6 @@ class _Frames:
         straight = [joint.kind.straightened() for joint in model.joints]
         self.kinds = [kind for kind, _ in straight]
         self.R = [C.R for _, C in straight]
-        self.symmetry = [Symmetry() if body.rotor else kind.symmetry() for body, kind in zip(model.lumped, self.kinds)]
         self.before: list[np.ndarray] = []
         self.phase = [0.0] * len(straight)
         self.s = [np.zeros(3) for _ in straight]
@@ -101,6 +100,9 @@ class _Frames:
             if joint.parent != GROUND and not model.lumped[k].rotor:
                 self.children[joint.parent].append(k)
         self.ends: list[list[Pose]] = [[] for _ in straight]
+        self.thin = [self._thin(k) for k in range(len(straight))]
+        fixed = [thin or body.rotor is not None for thin, body in zip(self.thin, model.lumped)]
+        self.symmetry = [Symmetry() if still else kind.symmetry() for still, kind in zip(fixed, self.kinds)]
         for loop in (*model.constraints, *model.held):
             for end in (loop.predecessor, loop.successor) if isinstance(loop, Loop) else ():
                 if end.body != GROUND:
@@ -117,7 +119,7 @@ class _Frames:
         for k, (inertia, rotor) in enumerate(self.model.lumped):
             place, C = Pose(self.before[k], self._length(k, ground=True)), Pose(self.R[k], self.R[k] @ self.s[k])
             moved = C.inverse().congruence(inertia).constant()
-            found.append(Described(self.kinds[k], place, self.phase[k], C, moved, moved, rotor, self._thin(k)))
+            found.append(Described(self.kinds[k], place, self.phase[k], C, moved, moved, rotor, self.thin[k]))
         return tuple(found)
 
     def _thin(self, k: int) -> bool:
