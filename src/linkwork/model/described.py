@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 # What things cost a program, in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
 # inertia, and an angle that is added to q.
 LENGTH, ODD, NUMBER, PHASE = 10.0, 5.0, 1.0, 1.0
-DIGIT = 10.0  # how many times as large moments of inertia may become there
-THIN = 1e-6  # of what a moment of inertia could be, is none
-REACH = 4.0  # how many times as far as anything near it a frame may be moved: far origins cost digits
+DIGIT = 10.0  # how many times as large a moved frame may make a moment of inertia: that costs a digit
+REACH = 4.0  # how many times as far as anything near it a frame may be moved, where there is no mass to tell
+THIN = 1e-6  # of what a moment of inertia could be, is as good as none
 EXACT = 4e-15  # rounding of a few products of rotations
 
 
@@ -40,7 +40,7 @@ class Described(NamedTuple):
 
     The pose of that frame in the one of the body below is place · kind.transform(q), with `phase` added to q[0]. `inertia` is
     constant and in this frame; `noticed` is the one that forces are computed with; `rotor` says what the body is as a rotor.
-    `thin`: it is a point, or nearly, among others.
+    `thin`: it is a point, or nearly; such bodies keep their own frames, and digits are dearer than operations there.
     """
 
     kind: Joint
@@ -100,13 +100,13 @@ class _Frames:
             if joint.parent != GROUND and not model.lumped[k].rotor:
                 self.children[joint.parent].append(k)
         self.ends: list[list[Pose]] = [[] for _ in straight]
-        self.thin = [self._thin(k) for k in range(len(straight))]
-        fixed = [thin or body.rotor is not None for thin, body in zip(self.thin, model.lumped)]
-        self.symmetry = [Symmetry() if still else kind.symmetry() for still, kind in zip(fixed, self.kinds)]
         for loop in (*model.constraints, *model.held):
             for end in (loop.predecessor, loop.successor) if isinstance(loop, Loop) else ():
                 if end.body != GROUND:
                     self.ends[end.body].append(end.place)
+        self.thin = [self._thin(k) for k in range(len(straight))]
+        fixed = [thin or body.rotor is not None for thin, body in zip(self.thin, model.lumped)]
+        self.symmetry = [Symmetry() if still else kind.symmetry() for still, kind in zip(fixed, self.kinds)]
         for k in range(len(straight)):
             self._turn(k)
         for _ in range(2):
