@@ -1,8 +1,9 @@
 """How the time of batch forward dynamics grows with the number of bodies: `python bench/scales.py`.
 
-Chains (each body on the last) and binary trees of equal rods, on the ground and with a free first body, a batch of 4096 states
-(512 for 1000 bodies) on one thread, the best of many, all sizes taking turns. On the ground the first bodies need fewer
-instructions, so that small mechanisms cost less a body.
+Chains (each body on the last) and binary trees of equal rods, on the ground and with a free first body, a batch of 1024 states
+(512 for 1000 bodies) on one thread, the best of many, all sizes taking turns. In larger batches rows come from memory that all
+processors share, and what size costs is lost among what others do. On the ground the first bodies need fewer instructions, so
+that small mechanisms cost less a body.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def table(turns: int, sizes: tuple[int, ...] = SIZES) -> str:
     for kind, make in KINDS.items():
         for n in sizes:
             program = lower(forward_dynamics.program(make(n), method="articulated_body"))
-            rows[kind, n] = 4096 if n <= 200 else 512
+            rows[kind, n] = 1024 if n <= 200 else 512
             calls[kind, n] = caller(kernel_of(program, host().lanes("float64")), rows[kind, n])
             count[kind, n] = instructions(program) / n
     times = best_times(calls, turns)
