@@ -116,11 +116,17 @@ class _Frames:
 
     def described(self) -> tuple[Described, ...]:
         found = []
-        for k, (inertia, rotor) in enumerate(self.model.lumped):
-            place, C = Pose(self.before[k], self._length(k, ground=True)), Pose(self.R[k], self.R[k] @ self.s[k])
-            moved = C.inverse().congruence(inertia).constant()
-            found.append(Described(self.kinds[k], place, self.phase[k], C, moved, moved, rotor, self.thin[k]))
+        for k, (_, rotor) in enumerate(self.model.lumped):
+            place, moved = Pose(self.before[k], self._length(k, ground=True)), self._inertia(k).constant()
+            found.append(Described(self.kinds[k], place, self.phase[k], self._frame(k), moved, moved, rotor, self.thin[k]))
         return tuple(found)
+
+    def _frame(self, k: int) -> Pose:
+        return Pose(self.R[k], self.R[k] @ self.s[k])
+
+    def _inertia(self, k: int) -> Inertia:
+        """Of body k in its frame."""
+        return self._frame(k).inverse().congruence(self.model.lumped[k].inertia)
 
     def _thin(self, k: int) -> bool:
         """Whether a body, not counting its rotors, has as good as no moment of inertia about its centre."""
@@ -150,7 +156,7 @@ class _Frames:
                 yield from _zeroing(self.R[k].T @ place.R @ self.R[c][:, turn], axis)
         for place in self.ends[k]:
             yield from _zeroing(self.R[k].T @ place.p, axis)
-        inertia = Pose(self.R[k], np.zeros(3)).inverse().congruence(self.model.lumped[k].inertia)
+        inertia = self._inertia(k)  # before any frame is moved
         yield from _zeroing(inertia.h, axis)
         a, b = (axis + 1) % 3, (axis + 2) % 3
         yield _acute(0.5 * np.arctan2(2.0 * inertia.A[a, b], inertia.A[a, a] - inertia.A[b, b]))
@@ -164,8 +170,8 @@ class _Frames:
             before = R.T @ place.R @ self.R[c]
             if turn is not None:
                 before = before @ _about(turn, _straightening(before, turn))
-            cost += ODD * _odd(before) + LENGTH * np.count_nonzero(np.delete(_neat(R.T @ place.p), axis))
-        for place in self.ends[k]:
+            cost += ODD * _odd(before)
+        for place in (*(self.joints[c].place for c in self.children[k]), *self.ends[k]):
             cost += LENGTH * np.count_nonzero(np.delete(_neat(R.T @ place.p), axis))
         return cost
 
@@ -196,23 +202,20 @@ class _Frames:
         costs = []
         for x in places:
             self.s[k] = at(x)
-            costs.append(self._cost_of_place(k) if abs(x) <= REACH * near and self._exact(k) else np.inf)
+            costs.append(self._cost_of_place(k) if abs(x) <= REACH * near else np.inf)
         self.s[k] = at(places[int(np.argmin(costs))])
 
     def _ends(self, k: int) -> list[np.ndarray]:
         """Where the ends of loops on body k are in its frame."""
         return [_neat(self.R[k].T @ place.p - self.s[k], np.abs(place.p).max()) for place in self.ends[k]]
 
-    def _exact(self, k: int) -> bool:
-        """Whether the moment of inertia keeps its digits where the frame of body k stands."""
-        C, own = Pose(self.R[k], self.R[k] @ self.s[k]), self.model.lumped[k].inertia
-        return float(np.trace(C.inverse().congruence(own).A)) <= DIGIT * float(np.trace(own.A))
-
     def _cost_of_place(self, k: int) -> float:
-        C = Pose(self.R[k], self.R[k] @ self.s[k])
-        cost = NUMBER * _numbers(C.inverse().congruence(self.model.lumped[k].inertia))
+        """Of where the frame of body k stands; no price is enough where its moment of inertia would lose digits."""
+        moved = self._inertia(k)
+        if np.trace(moved.A) > DIGIT * np.trace(self.model.lumped[k].inertia.A):
+            return float("inf")
         lengths = [self._length(k), *(self._length(c) for c in self.children[k]), *self._ends(k)]
-        return cost + LENGTH * sum(np.count_nonzero(p) for p in lengths)
+        return NUMBER * _numbers(moved) + LENGTH * sum(np.count_nonzero(p) for p in lengths)
 
 
 def _about(axis: int | None, angle: float) -> np.ndarray:
