@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import robots
-from linkwork.bench.measure import best_times, kernel_of
+from linkwork.commands.bench.measure import best_times, kernel_of
 from linkwork.ir.program import Program
 from linkwork.passes import lower
 from linkwork.runtime.kernel import Kernel

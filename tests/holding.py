@@ -10,8 +10,8 @@ import numpy as np
 
 import linkwork as lw
 from linkages import floats
-from linkwork.algorithms.held import Held, nodes_for
-from linkwork.constraints import Constraint, Coupled, Hold, Locked, Rolling, held_loops, total
+from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
+from linkwork.constraints import Constraint, Coupled, Hold, Locked, Rolling, force_held_loops, total
 from linkwork.constraints.frames import NAMES
 from linkwork.model import GROUND, Model
 from linkwork.spatial import skew
@@ -176,7 +176,7 @@ def _frame(model: Model, q: np.ndarray, v: np.ndarray, name: str) -> tuple[np.nd
 
 def _spread(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """G and g: how the joints move with the independent velocities."""
-    if not model.constraints:
+    if not model.embedded:
         return np.eye(model.nv), np.zeros(model.nv)
     G = np.array([floats(lw.spanning_velocity, model, q, e) for e in np.eye(model.nv)]).T
     return G, floats(lw.spanning_acceleration, model, q, v, np.zeros(model.nv))
@@ -260,7 +260,7 @@ def solved(
     method: str = "caba",
 ) -> tuple[np.ndarray, ...]:
     """a, forces, residual and iterations of `constrained_dynamics` on plain floats, without compiling."""
-    chosen = (*constraints, *held_loops(model))
+    chosen = (*constraints, *force_held_loops(model))
     R = np.broadcast_to(np.asarray(compliance, dtype=float), (total(model, chosen),))
     options = {"compliance": R, "iterations": iterations, "tolerance": tolerance, "method": method, "details": True}
     return floats(lw.constrained_dynamics, model, q, v, tau, *arrays, constraints=chosen, **options)
@@ -268,7 +268,7 @@ def solved(
 
 def held(model: Model, constraints: Sequence[Constraint], q: np.ndarray, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """The core's own J and what its rows have too much at θ̈ = 0."""
-    found = Held(nodes_for(model, constraints, q, v), constraints)
+    found = ConstraintRows(nodes_for(model, constraints, q, v), constraints)
     return floats_of(found.jacobian()), floats_of(found.at_rest()) if v is not None else np.zeros(found.m)
 
 

@@ -25,7 +25,7 @@ from linkwork.joints import (
     Universal,
 )
 from linkwork.model import GROUND, Model, ModelBuilder
-from linkwork.model.loops import Closure, Constraint, Coupling, End, Loop
+from linkwork.parts.loops import ImplicitConstraint, Constraint, Coupling, End, Loop
 from linkwork.spatial import Pose
 from mechanisms import AXIAL, Random, coordinate_axis, general_pose, heavy, make, pose, rotation, skew_axis
 from polar_joint import Polar
@@ -108,7 +108,7 @@ def phi(model: Model, q: Any, only: Sequence[Constraint] | None = None) -> np.nd
     """All equations of a model's loops; more rows than are needed."""
     T = poses(model, q)
     out: list[Any] = []
-    for c in model.constraints if only is None else only:
+    for c in model.embedded if only is None else only:
         if isinstance(c, Loop):
             P, F = (T[end.body].then(end.place) for end in (c.predecessor, c.successor))
             out += _loop_phi(c.kind, P.inverse().then(F))
@@ -352,7 +352,7 @@ def through_a_function(rng: Random) -> Model:
     def tie(x: Any) -> Any:
         return np.array([x[0] - 0.4 * lw.sin(x[1]) * lw.cos(x[2]) - 0.1, x[1] * 1.5 - x[2] + 0.2 * x[0] * x[0]])
 
-    return with_constraints(t, Closure("tie", tuple(at(t, k) for k in (1, 2, 4)), tie), name="through a function")
+    return with_constraints(t, ImplicitConstraint("tie", tuple(at(t, k) for k in (1, 2, 4)), tie), name="through a function")
 
 
 def ball_in_a_function(rng: Random) -> Model:
@@ -363,7 +363,7 @@ def ball_in_a_function(rng: Random) -> Model:
         size = x[0] * x[0] + x[1] * x[1] + x[2] * x[2] + x[3] * x[3]
         return [(x[0] * x[3] + x[1] * x[2]) / size - 0.3 * lw.sin(x[4]), x[5] - x[4] * x[6]]
 
-    return with_constraints(t, Closure("tie", tuple(at(t, k) for k in (0, 1, 2)), tie), name="ball in a function")
+    return with_constraints(t, ImplicitConstraint("tie", tuple(at(t, k) for k in (0, 1, 2)), tie), name="ball in a function")
 
 
 def solid_rotor(rng: Random, axis: Any) -> dict[str, Any]:
@@ -502,7 +502,7 @@ def geared_across(rng: Random) -> Model:
     def tie(x: Any) -> Any:
         return x[0] - 0.3 * lw.sin(x[1]) * lw.cos(x[2])
 
-    builder.add_closure("tie", tie, joints=[f"to finger{k}" for k in range(3)])
+    builder.add_implicit_constraint("tie", tie, joints=[f"to finger{k}" for k in range(3)])
     return builder.build()
 
 

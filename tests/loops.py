@@ -10,7 +10,7 @@ import numpy as np
 
 import linkwork as lw
 from linkwork.model import Model
-from linkwork.model.embedding import cluster_motion, error, tree_equations
+from linkwork.topology.embedding import cluster_motion, error, tree_equations
 
 
 def on_numbers(function: Any, model: Model, *args: Any, **options: Any) -> np.ndarray:
@@ -20,7 +20,7 @@ def on_numbers(function: Any, model: Model, *args: Any, **options: Any) -> np.nd
 
 def spanning_tree(model: Model) -> Model:
     """The same mechanism with every loop cut: its v is the spanning velocity."""
-    return dataclasses.replace(model, constraints=(), kernels={}, name=f"{model.name} cut")
+    return dataclasses.replace(model, embedded=(), kernels={}, name=f"{model.name} cut")
 
 
 def spanning_places(model: Model) -> np.ndarray:

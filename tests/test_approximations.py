@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.approximations import compare_approximations, find_rotors, independent_coordinates, without_rotors
+from linkwork.functions.approximations import compare_approximations, find_rotors, independent_coordinates, without_rotors
 from linkwork.errors import ModelError
 from linkwork.joints import Free, Joint, Revolute
 
@@ -124,7 +124,7 @@ def test_what_is_left_out() -> None:
     assert [model.bodies[k].name for k in find_rotors(model)] == [f"{row[0]} rotor" for row in LEG]
     without = without_rotors(model, find_rotors(model))
     welded = without_rotors(model, find_rotors(model), keep_mass=True)
-    assert without.nv == model.nv == without.nq - 1 and not without.constraints
+    assert without.nv == model.nv == without.nq - 1 and not without.embedded
     assert without.mass == pytest.approx(model.mass - 1.0) and welded.mass == pytest.approx(model.mass)
     rng = np.random.default_rng(1)
     q, _ = model.random_state(rng)
@@ -144,7 +144,7 @@ def test_kept_mass_leaves_only_what_spin_does() -> None:
 
 def test_only_some_rotors() -> None:
     found = compare_approximations(leg(), swing(5, 0.05), rotors=["hip_rz rotor"])
-    assert found.rotors == ("hip_rz rotor",) and found.simplified.nv == 5 and len(found.simplified.constraints) == 4
+    assert found.rotors == ("hip_rz rotor",) and found.simplified.nv == 5 and len(found.simplified.embedded) == 4
 
 
 def test_what_cannot_be() -> None:

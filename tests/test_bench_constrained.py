@@ -9,9 +9,9 @@ import pytest
 
 import linkwork as lw
 from figures import check_figures, read
-from linkwork.bench import constrained, constrained_sets
-from linkwork.bench.measure import costs, operations
-from linkwork.cli import main
+from linkwork.commands.bench import constrained, constrained_sets
+from linkwork.commands.bench.measure import costs, operations
+from linkwork.commands.cli import main
 
 FIGURES = (
     "fig01_operations", "table2_times", "fig05_damped_operations", "table3_damped_times", "fig03_scaling", "fig04_convergence",

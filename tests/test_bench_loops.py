@@ -9,10 +9,10 @@ import pytest
 
 import linkwork as lw
 from figures import check_figures, read
-from linkwork.bench import loops, peers
-from linkwork.bench.kkt import constraints, forward_dynamics_kkt
-from linkwork.bench.measure import cost, operations
-from linkwork.cli import main
+from linkwork.commands.bench import loops, peers
+from linkwork.commands.bench.kkt import constraints, forward_dynamics_kkt
+from linkwork.commands.bench.measure import cost, operations
+from linkwork.commands.cli import main
 
 FIGURES = ("fig08_depth", "fig10_locality", "fig12_robots", "fig13_torques")
 TINY = loops.Sizes(

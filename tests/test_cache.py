@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 import linkwork
-from linkwork.cli import main
+from linkwork.commands.cli import main
 from linkwork.errors import CacheError
 from linkwork.runtime import cache as module
 from linkwork.runtime.cache import Cache, make_key

@@ -16,7 +16,7 @@ from holding import FEET, METHODS, Dense, allowed, close, dense, off, relative_p
 from linkages import floats, linkage
 from linkwork import Connect, Coupled, Gains, Hold, LinkworkError, Locked, ModelError, OnPlane, Rolling, ShapeError, Weld
 from linkwork.algorithms.caba import soon
-from linkwork.algorithms.held import Held, nodes_for
+from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
 from linkwork.algorithms.proximal_tree import ProximalTree
 from linkwork.algorithms.pv import at_base
 from linkwork.constraints import Constraint, total
@@ -201,7 +201,7 @@ def test_where_forces_are_eliminated() -> None:
     """caba: at the constrained body, or where the two ways of a loop meet; pv: at a free base, or at the ground."""
 
     def places(model: Model, constraints: list[Any], at: Any) -> set[str]:
-        held = Held(nodes_for(model, constraints, model.neutral(), np.zeros(model.nv)), constraints)
+        held = ConstraintRows(nodes_for(model, constraints, model.neutral(), np.zeros(model.nv)), constraints)
         tree = ProximalTree(held, np.ones(held.m), at)
         return {getattr(k, "name", "ground") for k in tree.eliminated}
 

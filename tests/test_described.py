@@ -14,7 +14,7 @@ import linkwork as lw
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.joints import Cylindrical, Helical, Joint, Planar, Prismatic, Revolute
-from linkwork.model.described import REACH, in_own_frames, noticed
+from linkwork.simplify.frames import REACH, in_own_frames, noticed
 from linkwork.spatial import Pose, snapped
 from mechanisms import with_state
 from test_joints import JOINTS, close, every, numbers

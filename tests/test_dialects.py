@@ -11,7 +11,7 @@ from linkwork.errors import ModelError
 from linkwork.formats import urdf
 from linkwork.joints import Spherical, Universal
 from linkwork.model import GROUND, Model
-from linkwork.model.loops import Coupling, Loop
+from linkwork.parts.loops import Coupling, Loop
 
 BODY = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
 HEAD = f"""<robot name="four-bar">
@@ -49,7 +49,7 @@ def sdf(inside: str, kind: str = "revolute", parent: str = "b", child: str = "c"
 
 
 def loop_of(m: Model) -> Loop:
-    (loop,) = m.constraints
+    (loop,) = m.embedded
     assert isinstance(loop, Loop)
     return loop
 
@@ -114,7 +114,7 @@ def test_other_kinds_for_gazebo() -> None:
 def test_gazebo_may_hold_the_root_in_the_world() -> None:
     text = sdf("", "fixed", "world", "base")
     fixed, free = urdf.read(text), urdf.read(text, base="free")
-    assert not fixed.constraints and not free.constraints and fixed.notes == ()
+    assert not fixed.embedded and not free.embedded and fixed.notes == ()
     assert any("Gazebo would hold the root in the world, where base='free' lets it move" in note for note in free.notes)
 
 
@@ -124,7 +124,7 @@ def test_gazebo_may_hold_the_root_in_the_world() -> None:
 def test_a_gearbox_for_gazebo(axis2: str, sign: float) -> None:
     """θ₂ = -3 θ₁ about axes that are named; c's own hinge turns about -z."""
     m = urdf.read(sdf(f"{RATIO}{REFERENCE}{AXIS}{axis2}", "gearbox", "a", "c"))
-    assert isinstance(m.constraints[0], Coupling) and m.nv == 2
+    assert isinstance(m.embedded[0], Coupling) and m.nv == 2
     q, v = m.random_state(0)
     a, _, c = floats(lw.spanning_velocity, m, q, v)
     turning_c = -c  # about z
@@ -159,7 +159,7 @@ def test_ball_constraints_of_drake() -> None:
     assert (loop.name, loop.kind, m.nv) == ("b on c", Spherical(), 1) and m.notes == ()
     assert np.allclose(loop.predecessor.place.p, [0.9, 0, 0]) and np.allclose(loop.successor.place.p, [1, 0, 0])
     twice = urdf.read(ball(ball()[len(HEAD) : -len("\n</robot>")]))
-    assert [c.name for c in twice.constraints] == ["b on c", "b on c (line 15)"] and twice.nv == 1
+    assert [c.name for c in twice.embedded] == ["b on c", "b on c (line 15)"] and twice.nv == 1
 
 
 def test_old_words_and_plugins_are_told() -> None:

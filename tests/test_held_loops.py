@@ -11,11 +11,11 @@ import linkwork as lw
 from holding import METHODS, allowed, close, floats_of, held, off, solved
 from linkages import CATALOGUE, LOOP_KINDS, equations, floats, linkage, phi, tree
 from linkwork import Gains, Hold, ModelError
-from linkwork.constraints import held_loops
+from linkwork.constraints import force_held_loops
 from linkwork.constraints.loops import HeldLoop
-from linkwork.loading import operations
+from linkwork.functions.load import operations
 from linkwork.model import Model
-from linkwork.model.loops import Loop
+from linkwork.parts.loops import Loop
 from test_loop_robots import EVERY, robot
 from test_loops import state_of
 
@@ -23,7 +23,7 @@ every = pytest.mark.parametrize("name", list(CATALOGUE))
 
 
 def names(model: Model) -> list[str]:
-    return [c.name for c in (*model.constraints, *model.held)]
+    return [c.name for c in (*model.embedded, *model.force_held)]
 
 
 def constrained(model: Model) -> Model:
@@ -45,8 +45,8 @@ def test_rows_of_held_loops(name: str) -> None:
     model = linkage(name)
     other = constrained(model)
     _, q, _, _, _, _, V, *_ = state_of(model)
-    assert other.nv == model.nv_spanning and not other.constraints
-    loops = held_loops(other)
+    assert other.nv == model.nv_spanning and not other.embedded
+    loops = force_held_loops(other)
     J, rest = held(other, loops, q, in_order(other, V))
     _, K, k = equations(model, q, V)
     K = in_order(other, K.T).T
@@ -61,7 +61,7 @@ def test_rows_of_held_loops(name: str) -> None:
 def test_rows_are_rates_of_errors(kind: str) -> None:
     """Velocities of the rows also where the loop is open, accelerations where it is closed and stays so; there is no error."""
     model = linkage(f"ring {kind}")
-    (loop,) = model.constraints
+    (loop,) = model.embedded
     assert isinstance(loop, Loop)
     other, cut, rng, h = constrained(model), tree(model), np.random.default_rng(3), 1e-3
     assert other.v_names == cut.v_names
@@ -109,7 +109,7 @@ def same_motion(model: Model) -> None:
     force[[spanning.index(name) for name in model.v_names]] = s.tau
     a = floats(lw.forward_dynamics, model, s.q, s.v, s.tau, s.f, method="articulated_body")
     right = floats(lw.spanning_acceleration, model, s.q, s.v, a)
-    geared = not all(isinstance(c, Loop) for c in model.constraints)
+    geared = not all(isinstance(c, Loop) for c in model.embedded)
     others = [model.with_loops(constrain=names(model)[::step]) for step in (1, 2)]
     for other in others if len(names(model)) > 1 else others[:1]:
         v = in_order(other, s.V)
@@ -182,7 +182,7 @@ def test_there_and_back(name: str) -> None:
     model = linkage(name)
     assert constrained(model).with_loops(embed=names(model)) == model
     some = model.with_loops(constrain=names(model)[0])
-    assert [c.name for c in some.held] == names(model)[:1]
+    assert [c.name for c in some.force_held] == names(model)[:1]
     assert set(names(some)) == set(names(model)) and constrained(some).nv == model.nv_spanning
     assert tree(model).nv == constrained(model).nv
 
@@ -190,8 +190,8 @@ def test_there_and_back(name: str) -> None:
 def test_held_loops_are_part_of_the_model() -> None:
     model = robot("watt")
     assert constrained(model) != model and hash(constrained(model)) != hash(model)
-    assert model.held == () and len(constrained(model).held) == 2
-    assert constrained(model) != replace(model, constraints=(), kernels={})
+    assert model.force_held == () and len(constrained(model).force_held) == 2
+    assert constrained(model) != replace(model, embedded=(), kernels={})
 
 
 def test_unknown_loops() -> None:

@@ -11,7 +11,7 @@ import linkwork as lw
 from linkages import CATALOGUE, floats, numbers, poses, tree
 from linkwork.joints import Cylindrical, Fixed, Gimbal, Joint, Planar, PointOnLine, Prismatic, Revolute, Rod, Spherical
 from linkwork.model import GROUND, Model, ModelBuilder
-from linkwork.model.loops import Loop
+from linkwork.parts.loops import Loop
 from linkwork.spatial import Inertia, Pose
 from test_loops import along, close, state
 
@@ -83,13 +83,13 @@ def test_every_body_moves_as_its_joints_push_it(name: str) -> None:
     F = floats(lw.joint_forces, m, q, v, a, f)
     lacks = missing(m, q, v, a, V, f, F)
     size = 1.0 + np.abs(F).max()
-    loops = [c for c in m.constraints if isinstance(c, Loop)]
+    loops = [c for c in m.embedded if isinstance(c, Loop)]
     held = {end.body for c in loops for end in (c.predecessor, c.successor)}
     for k in range(len(m.bodies)):
         assert k in held or np.abs(lacks[k]).max() < 1e-10 * size
     driven = in_joints(m, q, V, A, F)
     assert close(G.T @ driven, floats(lw.inverse_dynamics, m, q, v, a, f), 1e-10)
-    if loops == list(m.constraints):  # couplings act in joints
+    if loops == list(m.embedded):  # couplings act in joints
         passive = np.ones(m.nv_spanning, dtype=bool)
         names = [n for j in m.joints for n in j.v_names]
         passive[[names.index(n) for n in m.v_names]] = False
@@ -114,9 +114,9 @@ def test_forces_elsewhere_change_what_loops_carry(name: str) -> None:
     tau = rng.normal(size=m.nv_spanning)
     tau += np.linalg.lstsq(G.T, floats(lw.inverse_dynamics, m, q, v, a, f) - G.T @ tau, rcond=None)[0]
     F = floats(lw.joint_forces, m, q, v, a, f, tau)
-    if all(isinstance(c, Loop) for c in m.constraints):
+    if all(isinstance(c, Loop) for c in m.embedded):
         assert close(in_joints(m, q, V, A, F), tau, 1e-9)
-    held = {end.body for c in m.constraints if isinstance(c, Loop) for end in (c.predecessor, c.successor)}
+    held = {end.body for c in m.embedded if isinstance(c, Loop) for end in (c.predecessor, c.successor)}
     lacks = missing(m, q, v, a, V, f, F)
     assert all(k in held or np.abs(x).max() < 1e-10 * (1.0 + np.abs(F).max()) for k, x in enumerate(lacks))
 

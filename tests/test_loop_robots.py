@@ -232,7 +232,7 @@ def test_differentials_of_tello() -> None:
 
 def reflected(model: Model, closure: str, q: np.ndarray) -> np.ndarray:
     """How fast two rotors turn for the two joints of their links, (2, 2)."""
-    from linkwork.model.embedding import cluster_motion, equations
+    from linkwork.topology.embedding import cluster_motion, equations
 
     cluster = next(c for c in model.clusters if any(one.name == closure for one in c.constraints))
     motion = cluster_motion(model, cluster.bodies, q)
@@ -268,7 +268,7 @@ def test_approximations(name: str) -> None:
     assert robot(name, approximate=True) is models["diagonal"]
     for how, model in models.items():
         assert model.nv == exact.nv and model.mass < exact.mass + 1e-12
-        assert how == "block" or not model.constraints
+        assert how == "block" or not model.embedded
     rng = np.random.default_rng(0)
     q, _ = models["ignored"].random_state(rng)
     M = {how: on_numbers(lw.mass_matrix, model, states(model, models["ignored"], q)) for how, model in models.items()}

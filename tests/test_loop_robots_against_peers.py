@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.bench.peers import pinocchio_tree, proximal_solvers
+from linkwork.commands.bench.peers import pinocchio_tree, proximal_solvers
 from linkwork.interop.mujoco import States as MujocoStates
 from linkwork.interop.pinocchio import States as PinocchioStates
 from linkwork.joints import Revolute, Spherical, Universal
 from linkwork.model import GROUND, WORLD, Model, ModelBuilder
-from linkwork.model.loops import Loop
+from linkwork.parts.loops import Loop
 from linkwork.spatial import Pose
 from loops import Terms, kkt_acceleration, loop_equations, on_numbers, spanning_places, spanning_tree
 from test_loop_robots import EVERY
@@ -105,7 +105,7 @@ def acceleration(model: Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray) ->
 
 def joined(model: Model) -> bool:
     """Whether all loops are hinges and balls."""
-    return all(isinstance(c, Loop) and isinstance(c.kind, (Revolute, Spherical)) for c in model.constraints)
+    return all(isinstance(c, Loop) and isinstance(c.kind, (Revolute, Spherical)) for c in model.embedded)
 
 
 JOINED = {name: make for name, make in EVERY.items() if joined(make())}
@@ -120,7 +120,7 @@ def test_pinocchio_closes_the_loops(name: str) -> None:
     there = pinocchio_tree(pin, tree)
     same = PinocchioStates(tree, there)
     points = pin.StdVec_RigidConstraintModel()
-    for loop in model.constraints:
+    for loop in model.embedded:
         axis = np.array(loop.kind.axis) if isinstance(loop.kind, Revolute) else np.zeros(3)
         for x in (-0.5, 0.5) if axis.any() else (0.0,):
             ends: list[Any] = []

@@ -36,10 +36,10 @@ from linkwork.errors import ModelError
 from linkwork.joints import Free, PointOnLine, Prismatic, Revolute, Spherical
 from linkwork.model import GROUND, Model, ModelBuilder, analysis
 from linkwork.model import rotors as rotors_module
-from linkwork.model.clusters import find_clusters
-from linkwork.model.embedding import tree_equations
-from linkwork.model.loops import Coupling, End, Loop
-from linkwork.model.nodes import ClusterNode, Nodes, OneBody
+from linkwork.topology.clusters import find_clusters
+from linkwork.topology.embedding import tree_equations
+from linkwork.parts.loops import Coupling, End, Loop
+from linkwork.sko.nodes import ClusterNode, Nodes, OneBody
 from linkwork.robots.linkages import Upright
 from linkwork.spatial import Pose, skew
 from mechanisms import make, random_model
@@ -714,7 +714,7 @@ def test_the_same_gear_twice_is_one() -> None:
     m = with_constraints(t, Coupling("a", ((0, 0, 1.0), (1, 0, -2.0)), 0.3), Coupling("b", ((0, 0, -2.0), (1, 0, 4.0)), -0.6))
     assert m.nv == 1 and len(m.clusters[0].rows) == 1
     with pytest.raises(ModelError, match="'a', 'b' cannot be closed"):
-        with_constraints(t, m.constraints[0], Coupling("b", ((0, 0, -2.0), (1, 0, 4.0)), -0.5))
+        with_constraints(t, m.embedded[0], Coupling("b", ((0, 0, -2.0), (1, 0, 4.0)), -0.5))
 
 
 def test_a_bricard_linkage_moves() -> None:

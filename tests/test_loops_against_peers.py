@@ -12,7 +12,7 @@ import linkwork as lw
 from linkages import closed_by, floats, four_bar, moderate, slider_crank, tree, with_constraints
 from linkwork.joints import Fixed, Free, Prismatic, Revolute, Spherical
 from linkwork.model import GROUND, Model
-from linkwork.model.loops import Loop
+from linkwork.parts.loops import Loop
 from linkwork.spatial import Pose
 from mechanisms import make
 from test_loops import close, places, state_of
@@ -63,7 +63,7 @@ def in_pinocchio(pin: Any, m: Model) -> tuple[Any, Any]:
         armature += list(j.armature)
     theirs.armature = np.array(armature)[swapped(m)]
     constraints = pin.StdVec_RigidConstraintModel()
-    for c in m.constraints:
+    for c in m.embedded:
         assert isinstance(c, Loop)
         kind = pin.ContactType.CONTACT_3D if isinstance(c.kind, Spherical) else pin.ContactType.CONTACT_6D
         P, F = c.predecessor, c.successor
@@ -121,7 +121,7 @@ def in_mujoco(mujoco: Any, model: Model) -> Any:
 
     sites: dict[int, str] = {}
     equalities = ""
-    for loop in model.constraints:
+    for loop in model.embedded:
         assert isinstance(loop, Loop)
         for end, side in ((loop.predecessor, "P"), (loop.successor, "F")):
             sites[end.body] = sites.get(end.body, "") + f'<site name="{loop.name}{side}" pos="{words(end.place.p)}"/>'
@@ -178,7 +178,7 @@ def test_mujoco(name: str) -> None:
     def rows(q: np.ndarray) -> np.ndarray:
         data.qpos[:], data.qvel[:] = there(q), V
         mujoco.mj_forward(theirs, data)
-        return np.array(data.efc_J).reshape(-1, theirs.nv)[: 3 * len(m.constraints)].copy()
+        return np.array(data.efc_J).reshape(-1, theirs.nv)[: 3 * len(m.embedded)].copy()
 
     h = 1e-5
     ahead, back = (rows(floats(lw.integrate, tree(m), q, s * h * V)) for s in (1.0, -1.0))

@@ -46,7 +46,7 @@ def coupled(*args: Any, **more: Any) -> Model:
 
 
 def tied(function: Any, joints: Any = ("joint0", "joint1")) -> Model:
-    return arm().add_closure("tie", function, joints=joints).build()
+    return arm().add_implicit_constraint("tie", function, joints=joints).build()
 
 
 def between(ratio: Any, predecessor: str = "link0", successor: str = "link1") -> Model:

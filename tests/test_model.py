@@ -16,8 +16,8 @@ import linkwork as lw
 from linkwork.errors import DtypeError, LinkworkError, ModelError, ShapeError
 from linkwork.joints import Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import GROUND, Model, ModelBuilder, Nodes
-from linkwork.model.bodies import Ground, MovingBody
-from linkwork.model.nodes import OneBody
+from linkwork.sko.bodies import Ground, MovingBody
+from linkwork.sko.nodes import OneBody
 from linkwork.spatial import Pose
 from mechanisms import every_kind, heavy, random_model, state_of
 from processes import run_python

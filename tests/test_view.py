@@ -6,7 +6,7 @@ import xml.dom.minidom
 from pathlib import Path
 
 import linkwork as lw
-from linkwork.cli import main
+from linkwork.commands.cli import main
 from linkwork.view import draw_graph
 
 

@@ -1,9 +1,9 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import joints, robots, spatial
-from linkwork.api import compile, count_operations, export_c
-from linkwork.approximations import compare_approximations
-from linkwork.constrained import (
+from linkwork import joints, robots, sko, spatial
+from linkwork.functions.compile import compile, count_operations, export_c
+from linkwork.functions.approximations import compare_approximations
+from linkwork.functions.constrained import (
     constrained_dynamics,
     damped_delassus_inverse,
     damped_delassus_inverse_at_base,
@@ -25,7 +25,7 @@ from linkwork.errors import (
     TargetError,
     TraceError,
 )
-from linkwork.functions import (
+from linkwork.functions.dynamics import (
     actuator_force,
     bias_force,
     center_of_mass,
@@ -76,12 +76,13 @@ from linkwork.ir.functions import (
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
-from linkwork.loading import choose_loops, load
-from linkwork.model import Model, ModelBuilder, Node, Nodes
+from linkwork.functions.load import choose_loops, load
+from linkwork.model import Model, ModelBuilder
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
-from linkwork.per_model import ModelFunction, model_function
+from linkwork.functions.model_function import ModelFunction, model_function
 from linkwork.runtime.kernel import Kernel
+from linkwork.simplify.trees import tree as nodes
 from linkwork.version import __version__
 
 __all__ = [
@@ -100,8 +101,6 @@ __all__ = [
     "ModelBuilder",
     "ModelError",
     "ModelFunction",
-    "Node",
-    "Nodes",
     "OnPlane",
     "OverlapError",
     "Program",
@@ -168,11 +167,13 @@ __all__ = [
     "minimum",
     "model_function",
     "momentum",
+    "nodes",
     "potential_energy",
     "rint",
     "robots",
     "sin",
     "sincos",
+    "sko",
     "spanning_acceleration",
     "spanning_hybrid_dynamics",
     "spanning_velocity",

@@ -15,17 +15,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.closure import independent_force, places_of, spanning_acceleration, spanning_velocity
+from linkwork.algorithms.closing import independent_force, places_of, spanning_acceleration, spanning_velocity
 from linkwork.algorithms.hybrid_dynamics import hybrid_dynamics
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.errors import ModelError
-from linkwork.model.bodies import MovingBody
-from linkwork.model.clusters import Cluster
-from linkwork.model.embedding import all_equations, cluster_motion, tree_equations
-from linkwork.model.model import Model
-from linkwork.model.nodes import Node, Nodes
+from linkwork.model import Model
+from linkwork.simplify.trees import hinge_tree, tree
+from linkwork.sko.bodies import RigidBody
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import ModelTree
 from linkwork.spatial import Factor
 from linkwork.spatial.solve import solve
+from linkwork.topology.clusters import Cluster
+from linkwork.topology.embedding import tree_equations
+from linkwork.topology.motion import all_equations, cluster_posture
 
 STATES = 4  # closed ones, at which independent velocities are looked for
 
@@ -41,7 +44,7 @@ def least_squares(A: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarr
 # 3.1 inverse dynamics
 
 
-def actuator_force(nodes: Nodes, tau: np.ndarray, actuators: Sequence[int], weights: np.ndarray) -> np.ndarray:
+def actuator_force(nodes: ModelTree[Any], tau: np.ndarray, actuators: Sequence[int], weights: np.ndarray) -> np.ndarray:
     """The forces of actuators, at these velocities of the spanning tree, that do what tau does, (actuators,).
 
     In each cluster Wᵀ x = tau with W the actuators' rows of G (Loops footnotes 3 and 5). Where there are more than needed, the
@@ -49,7 +52,7 @@ def actuator_force(nodes: Nodes, tau: np.ndarray, actuators: Sequence[int], weig
     """
     out: Any = np.zeros(len(actuators), dtype=object)
     every, places = np.arange(nodes.nv), {c: k for k, c in enumerate(actuators)}
-    families: dict[int, list[MovingBody]] = {}  # by their first velocity: clusters on several feet share those below them
+    families: dict[int, list[RigidBody]] = {}  # by their first velocity: clusters on several feet share those below them
     for body in nodes.bodies.values():
         for first in every[body.dofs][:1]:
             families.setdefault(int(first), []).append(body)
@@ -70,19 +73,18 @@ def actuator_force(nodes: Nodes, tau: np.ndarray, actuators: Sequence[int], weig
     return out
 
 
-def tree_force(nodes: Nodes, ddq: np.ndarray, f_ext: np.ndarray | None) -> np.ndarray:
+def tree_force(nodes: ModelTree[Any], ddq: np.ndarray, f_ext: np.ndarray | None) -> np.ndarray:
     """τ_r = M q̈ + b of the spanning tree, as if there were no loops, (nv_spanning,)."""
-    tree = replace(nodes.model, constraints=(), kernels={})
-    return inverse_dynamics(Nodes(tree, nodes.q, spanning_velocity(nodes), f_ext, bodies=tree.regrouped), ddq)
+    return inverse_dynamics(hinge_tree(nodes.model.spanning_tree(), nodes.q, spanning_velocity(nodes), f_ext), ddq)
 
 
-def loop_forces(nodes: Nodes, ddy: np.ndarray, f_ext: np.ndarray | None, tau: np.ndarray | None) -> np.ndarray:
+def loop_forces(nodes: ModelTree[Any], ddy: np.ndarray, f_ext: np.ndarray | None, tau: np.ndarray | None) -> np.ndarray:
     """λ of all clusters' equations that are kept, one cluster after the other, for forces tau of the spanning tree.
 
     A_pᵀ λ = τ_pr - τ_p at the dependent velocities (Lie Eq. 57), where without tau nothing acts.
     """
     model, found = nodes.model, [np.zeros(0)]
-    if model.constraints:
+    if model.embedded:
         left = tree_force(nodes, spanning_acceleration(nodes, ddy), f_ext) - (0.0 if tau is None else tau)
         for cluster in reversed(model.clusters):
             if cluster.constraints:
@@ -100,23 +102,23 @@ class Active(NamedTuple):
     """A cluster's active joints: `u` are their velocities in the spanning tree, `s` those that are independent, in the node."""
 
     cluster: Cluster
-    node: Node
+    node: HingeNode
     u: np.ndarray
     s: np.ndarray
     W: np.ndarray  # q̈_u = W ÿ_s + g_u
 
 
 def spanning_hybrid_dynamics(
-    nodes: Nodes, ddq: np.ndarray, tau: np.ndarray, f_ext: Any, prescribed: np.ndarray, least: str, weights: np.ndarray
+    nodes: ModelTree[Any], ddq: np.ndarray, tau: np.ndarray, f_ext: Any, prescribed: np.ndarray, least: str, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """q̈ and τ of all joints of the tree, where q̈_u is given at the velocities that are `prescribed`, and τ_v at the others.
 
     The clusters are described by other independent velocities, as many of u as can be, so that (Lie Eq. 70, 71) become the
     hybrid dynamics of a tree. With nothing prescribed this is forward dynamics (Lie Sec. 3.2).
     """
-    model = nodes.model.described_by(_with_active(nodes.model, prescribed))
+    model = nodes.model.described_by(_with_active(nodes.model.structure, prescribed))
     chosen = [places_of(model, cluster)[list(cluster.independent)] for cluster in model.clusters]
-    nodes = Nodes(model, nodes.q, spanning_velocity(nodes)[np.concatenate([*chosen, []]).astype(int)], f_ext)
+    nodes = tree(model, nodes.q, spanning_velocity(nodes)[np.concatenate([*chosen, []]).astype(int)], f_ext)
     every, known = [], np.zeros(nodes.nv, dtype=bool)
     for cluster, node, dofs in zip(model.clusters, nodes.base_to_tips(), chosen):
         own = places_of(model, cluster)
@@ -150,7 +152,7 @@ def spanning_hybrid_dynamics(
 def _with_active(model: Model, prescribed: np.ndarray) -> tuple[Cluster, ...]:
     """The clusters with as many prescribed velocities as can be among their independent ones."""
     rng = np.random.default_rng(0)
-    states = [model.random_state(rng)[0] for _ in range(STATES if model.constraints else 0)]
+    states = [model.random_state(rng)[0] for _ in range(STATES if model.embedded else 0)]
     found = []
     for cluster in _families(model):
         first = prescribed[places_of(model, cluster)]
@@ -208,11 +210,11 @@ def _equations(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
     """A of a cluster's equations that are kept, (rows, velocities of its joints)."""
     if not cluster.constraints:
         return np.zeros((0, len(cluster.independent)))
-    motion = cluster_motion(model, cluster.bodies, q)
-    return all_equations(motion, cluster.constraints)[0][list(cluster.rows)]
+    posture = cluster_posture(model, cluster.bodies, q)
+    return all_equations(posture, cluster.constraints)[0][list(cluster.rows)]
 
 
-def _rows_of_G(nodes: Nodes, node: Node, places: Sequence[int]) -> np.ndarray:
+def _rows_of_G(nodes: ModelTree[Any], node: HingeNode, places: Sequence[int]) -> np.ndarray:
     """G of some velocities of the spanning tree, all of one node, (places, velocities of the node)."""
     rows: dict[int, np.ndarray] = {}
     for body in nodes.bodies.values():

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.model.nodes import Node
-from linkwork.spatial import Factor, is_zero, mirrored
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
+from linkwork.spatial import Factor, filled, is_zero, mirrored
 
 
 class Hinge(NamedTuple):
@@ -22,19 +23,19 @@ class Hinge(NamedTuple):
     P_plus: Any
 
 
-class Hinges(dict[Node, Hinge]):
-    """P(k) and what follows from it at every hinge (SKO Eq. 33). Ask for it tips to base.
+class Hinges(dict[HingeNode, Hinge]):
+    """P(k) and what follows from it at every hinge of a tree (SKO Eq. 33). Ask for it tips to base.
 
     `free[k]` selects the velocities of k that are free; all are, where it is not given.
     """
 
-    def __init__(self, free: Mapping[Node, np.ndarray] | None = None) -> None:
+    def __init__(self, tree: TreeState[HingeNode], free: Mapping[HingeNode, np.ndarray] | None = None) -> None:
         super().__init__()
-        self.free = free
+        self.tree, self.free = tree, free
 
-    def __missing__(self, k: Node) -> Hinge:
-        P = k.M
-        for j in k.children:
+    def __missing__(self, k: HingeNode) -> Hinge:
+        P: Any = k.M
+        for j in self.tree.children(k):
             P = P + j.A.congruence(self[j].P_plus)
         chosen = slice(None) if self.free is None else self.free[k]
         self[k] = hinge(P, k.H[chosen], k.armature[chosen][:, chosen], k.name)
@@ -52,7 +53,7 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
     except ZeroDivisionError:
         raise ModelError(f"joint {name!r} moves no mass, so its acceleration is not defined") from None
     moved = [i for i in range(rows) if not all(is_zero(x) for x in H[:, i])]
-    if len(moved) > m or np.any(armature):
+    if len(moved) > m or filled(armature):
         G = D.solve(U.T).T
         return Hinge(P, H, D, G, P.without(G, U, D))
     # The joint moves whole coordinates: nothing is felt along them, and G is constant there where H is.

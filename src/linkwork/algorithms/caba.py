@@ -6,35 +6,36 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.held import Held
+from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.proximal import Result, Settings, iterate, missed
 from linkwork.algorithms.proximal_tree import ProximalTree, Where
-from linkwork.model.nodes import Node, Nodes
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
 
 
-def caba(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
+def caba(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
     """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,). Forces are eliminated as soon as they can be."""
     return by_sweeps(held, T, lam0, settings, soon)
 
 
-def soon(nodes: Nodes, k: Node) -> bool:
+def soon(nodes: TreeState[HingeNode], k: HingeNode) -> bool:
     """At the constrained node (Constrained Eq. 29), or where the two ways of a loop meet."""
     return True
 
 
-def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, at: Where, *, early: bool = False) -> Result:
+def by_sweeps(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings, at: Where, *, early: bool = False) -> Result:
     """Three sweeps (Constrained Alg. 1), then two for each change of λ (Alg. 2), over active nodes only."""
     nodes, R = held.nodes, settings.R
     tree = ProximalTree(held, R, at, early=early)
     inner = [k for k in nodes.base_to_tips() if k in tree.active]
     outer = [k for k in nodes.base_to_tips() if k not in tree.active]
     dofs = [i for k in inner for i in range(k.dofs.start, k.dofs.stop)]
-    bearing = [k for k in inner if any(j not in tree.active for j in k.children)]  # their α is needed at the end
+    bearing = [k for k in inner if any(j not in tree.active for j in nodes.children(k))]  # their α is needed at the end
     sizes = np.cumsum([len(dofs), *(k.rows for k in bearing)])
 
     lam: Any = np.zeros(held.m, dtype=object)
     ddtheta: Any = np.empty(nodes.nv, dtype=object)
-    alpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
+    alpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros(nodes.ground.rows)}
     lam0 = np.array(lam0, dtype=object)
     swept = tree.inward(nodes.tips_to_base(), R * lam0 + held.at_rest(), T)
     tree.outward(inner, swept, alpha, lam, ddtheta)
@@ -42,7 +43,7 @@ def by_sweeps(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings, a
     def reduced(change: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         dlam: Any = np.zeros(held.m, dtype=object)
         ddd: Any = np.zeros(nodes.nv, dtype=object)
-        dalpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
+        dalpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros(nodes.ground.rows)}
         tree.outward(inner, tree.inward(reversed(inner), R * change), dalpha, dlam, ddd)
         return dlam, state + np.concatenate([ddd[dofs], *(dalpha[k] for k in bearing)])
 

@@ -15,13 +15,13 @@ import numpy as np
 from linkwork.algorithms.articulated import Hinges, hinge
 from linkwork.algorithms.caba import soon
 from linkwork.algorithms.forward_dynamics import factorised
-from linkwork.algorithms.held import Held
+from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.proximal_tree import Pending, ProximalTree
 from linkwork.errors import ModelError
-from linkwork.model.nodes import Node, Nodes
-from linkwork.model.parts import Frame
-from linkwork.model.weights import part, seated
-from linkwork.spatial import Factor, mirrored
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
+from linkwork.parts import Frame
+from linkwork.spatial import Factor, filled, mirrored
 
 
 class Branching(NamedTuple):
@@ -38,28 +38,28 @@ Bases = list[tuple[np.ndarray, Factor]]
 
 
 def compliance(
-    held: Held, added: Mapping[Node, Sequence[Any]] | None = None, *, apart: bool = False
+    held: ConstraintRows, added: Mapping[HingeNode, Sequence[Any]] | None = None, *, apart: bool = False
 ) -> tuple[np.ndarray, Bases]:
     """J M⁻¹ Jᵀ of all rows, (m, m) (PV-OSIMr), with inertias `added` to some nodes (cABA-OSIM).
 
     `apart`: without what free bases add, K P⁻¹ Kᵀ, which couples all their branches (Constrained Eq. 41); given besides.
     """
     nodes, m = held.nodes, held.m
-    P_plus: dict[Node, Any] = {}
-    waiting: dict[Node, Pending] = {}
+    P_plus: dict[HingeNode, Any] = {}
+    waiting: dict[HingeNode, Pending] = {}
     branchings: list[Branching] = []
     bases: list[tuple[Pending, Factor]] = []
     count = m  # of rows so far: those of the constraints, and those of branching nodes' motions
     for k in nodes.tips_to_base():
-        P = k.M
+        P: Any = k.M
         for more in (added or {}).get(k, ()):
             P = P + more
-        for j in k.children:
+        for j in nodes.children(k):
             P = P + j.A.congruence(P_plus[j])
         pending = Pending.begun(held.K.get(k), k.rows)
         if k in waiting:
             pending = pending.joined(waiting.pop(k))
-        free = k.parent is nodes.ground and k.rows == 6 and k.H.shape == (6, 6) and not np.any(k.armature)
+        free = k.parent is nodes.ground and k.rows == 6 and k.H.shape == (6, 6) and not filled(k.armature)
         if free and k not in held.c:
             bases.append((pending, Factor(P.dense())))
             continue
@@ -92,7 +92,7 @@ def compliance(
     return L, couplings
 
 
-def passed(k: Node, P: Any, pending: Pending, c: np.ndarray | None) -> tuple[Any, Pending]:
+def passed(k: HingeNode, P: Any, pending: Pending, c: np.ndarray | None) -> tuple[Any, Pending]:
     """P⁺ of a node, and pending rows beyond its hinge."""
     _, H, D, G, P_plus = hinge(P, k.H, k.armature, k.name)
     pending, u = pending.at_hinge(H, c)
@@ -103,12 +103,12 @@ def passed(k: Node, P: Any, pending: Pending, c: np.ndarray | None) -> tuple[Any
     return P_plus, Pending(rows, below, L + mirrored(D.solve(u.T).T @ u.T), ends)
 
 
-def delassus(held: Held) -> np.ndarray:
+def delassus(held: ConstraintRows) -> np.ndarray:
     """Λ⁻¹ = J M⁻¹ Jᵀ, (m, m) (PV-OSIMr)."""
     return compliance(held)[0]
 
 
-def damped_inverse(held: Held, R: np.ndarray) -> np.ndarray:
+def damped_inverse(held: ConstraintRows, R: np.ndarray) -> np.ndarray:
     """(Λ⁻¹ + R)⁻¹, (m, m), by the matrix inversion lemma (cABA-OSIM: Constrained Eq. 40 and Alg. 5).
 
     Rows that take hold of one body stiffen its inertia. The others, those of loops, remain to be inverted as a block.
@@ -133,7 +133,7 @@ def inverted(delassus: np.ndarray, R: np.ndarray) -> np.ndarray:
     return mirrored(Factor(delassus + np.diag(R)).solve(np.eye(len(R))))
 
 
-def damped_inverse_at_base(held: Held, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def damped_inverse_at_base(held: ConstraintRows, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """B, (m, m), and C, (m, 6 bases), with (Λ⁻¹ + R)⁻¹ = B - C Cᵀ (cABA-OSIMf: Constrained Eq. 41); C = 0 on a fixed base.
 
     B has blocks of branches only, so that both together multiply a vector for less than the dense matrix does.
@@ -148,7 +148,7 @@ def damped_inverse_at_base(held: Held, R: np.ndarray) -> tuple[np.ndarray, np.nd
     return np.diag(mu) - L, np.concatenate([P.root(K.T).T for K, P in bases] or [np.zeros((held.m, 6))], axis=1)
 
 
-def product(held: Held, R: np.ndarray, x: np.ndarray) -> np.ndarray:
+def product(held: ConstraintRows, R: np.ndarray, x: np.ndarray) -> np.ndarray:
     """(Λ⁻¹ + R)⁻¹ x, (m,), without the matrix: the forces that answer rows x, by one sweep inward and one outward."""
     tree = ProximalTree(held, R, soon)
     lam, ddtheta = np.zeros(held.m, dtype=object), np.zeros(held.nodes.nv, dtype=object)
@@ -158,24 +158,21 @@ def product(held: Held, R: np.ndarray, x: np.ndarray) -> np.ndarray:
     return lam
 
 
-def force_propagator(nodes: Nodes, frame: Frame, to: Frame) -> np.ndarray:
+def force_propagator(nodes: TreeState[HingeNode], frame: Frame, to: Frame) -> np.ndarray:
     """ʲPᵢ of Constrained Sec. VI-A, (6, 6): what a force on a frame is on one that carries it, through free joints."""
-    start, end = nodes[frame.body], nodes[to.body]
-    hinges = Hinges()
+    start, end = nodes.pick_off(frame), nodes.pick_off(to)
+    hinges = Hinges(nodes)
     for k in nodes.tips_to_base():
         hinges[k]
-    way = nodes.way(frame.body)
-    X = start.C.inverse().then(frame.place).gather(np.eye(6))
-    X = seated(X, start.seat, way[-1].rows)
-    for k in reversed(way):
-        if k is nodes.holder(end):
-            break
+    X = start.force(np.eye(6))
+    k: HingeNode = start.node
+    while k is not end.node:
         _, H, _, G, _ = hinges[k]
-        X = k.A.gather(X - G @ (H @ X))
-    return end.C.inverse().then(to.place).inverse().gather(part(X, end.seat))
+        X, k = k.A.gather(X - G @ (H @ X)), k.parent
+    return end.force_of(X)
 
 
-def by_factorisation(held: Held) -> np.ndarray:
+def by_factorisation(held: ConstraintRows) -> np.ndarray:
     """Λ⁻¹ in joint space, with the sparse factor of the mass matrix (LTL-OSIM)."""
     M = factorised(held.nodes)
     Y = M.half(held.jacobian().T)

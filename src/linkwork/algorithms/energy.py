@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.kinematics import node_poses, node_velocities
-from linkwork.model.nodes import Nodes
+from linkwork.algorithms.kinematics import body_frames, node_velocities
+from linkwork.sko.contracts import NodeState
+from linkwork.sko.tree import ModelTree, TreeState
 from linkwork.spatial import cross
 
 
-def kinetic_energy(nodes: Nodes, v: np.ndarray) -> Any:
+def kinetic_energy(nodes: TreeState[NodeState], v: np.ndarray) -> Any:
     """Σ ½ V* M V, and what armatures hold (Lie Eq. 15) [J]."""
     V = node_velocities(nodes, v)
     total: Any = 0.0
-    for body in nodes.bodies.values():
-        own = body.G @ v[body.dofs]
-        total = total + 0.5 * (V[body] @ (body.M @ V[body]) + own @ (body.armature * own))
+    for k in nodes.base_to_tips():
+        total = total + 0.5 * (V[k] @ (k.M @ V[k]) + k.armature_energy(v[k.dofs]))
     return total
 
 
-def potential_energy(nodes: Nodes) -> Any:
+def potential_energy(nodes: ModelTree[NodeState]) -> Any:
     """Of gravity, zero where all mass is at the world's origin, and of the joints' springs [J]."""
     g: dict[Any, np.ndarray] = {nodes.below: np.array(nodes.model.gravity)}  # gravity in every body's axes
     u: dict[Any, Any] = {nodes.below: 0.0}  # the potential of one kilogram at every body's origin
@@ -32,7 +32,7 @@ def potential_energy(nodes: Nodes) -> Any:
     return total
 
 
-def first_moment(nodes: Nodes) -> np.ndarray:
+def first_moment(nodes: ModelTree[NodeState]) -> np.ndarray:
     """Σ mass * place of all bodies in the world [kg m], (3,)."""
     h: dict[Any, np.ndarray] = {k: k.M.h for k in nodes.bodies.values()} | {nodes.below: np.zeros(3)}
     mass: dict[Any, Any] = {k: k.M.mass for k in nodes.bodies.values()} | {nodes.below: 0.0}
@@ -41,28 +41,28 @@ def first_moment(nodes: Nodes) -> np.ndarray:
     return h[nodes.below]
 
 
-def center_of_mass(nodes: Nodes) -> np.ndarray:
+def center_of_mass(nodes: ModelTree[NodeState]) -> np.ndarray:
     """Where the centre of all mass is in the world [m], (3,)."""
     return first_moment(nodes) / nodes.model.mass
 
 
-def about_center(nodes: Nodes, momentum: np.ndarray) -> np.ndarray:
+def about_center(nodes: ModelTree[NodeState], momentum: np.ndarray) -> np.ndarray:
     """A momentum [l, p] about the world's origin, as one about the centre of mass; also several as columns."""
     return np.concatenate([momentum[:3] - cross(center_of_mass(nodes), momentum[3:]), momentum[3:]])
 
 
-def momentum(nodes: Nodes, v: np.ndarray) -> np.ndarray:
+def momentum(nodes: ModelTree[NodeState], v: np.ndarray) -> np.ndarray:
     """[l, p] about the centre of mass, in the world's axes [kg m²/s, kg m/s], (6,)."""
     V = node_velocities(nodes, v)
-    L: dict[Any, np.ndarray] = {k: k.M @ V[k] for k in nodes.bodies.values()} | {nodes.below: np.zeros(6)}
-    for k in reversed(nodes.bodies.values()):
-        L[k.on] = L[k.on] + k.X.gather(L[k])
-    return about_center(nodes, L[nodes.below])
+    L: dict[Any, np.ndarray] = {k: k.M @ V[k] for k in nodes.base_to_tips()} | {nodes.ground: np.zeros(6)}
+    for k in nodes.tips_to_base():
+        L[k.parent] = L[k.parent] + k.A.gather(L[k])
+    return about_center(nodes, L[nodes.ground])
 
 
-def centroidal_map(nodes: Nodes) -> np.ndarray:
+def centroidal_map(nodes: ModelTree[NodeState]) -> np.ndarray:
     """The matrix that takes v to `momentum`, (6, nv)."""
-    T = node_poses(nodes)
+    T = body_frames(nodes)
     R: dict[Any, Any] = {k: k.M for k in nodes.bodies.values()}
     L = np.zeros((6, nodes.nv), dtype=object)
     for k in reversed(nodes.bodies.values()):

@@ -10,24 +10,25 @@ from linkwork.algorithms.articulated import Hinges
 from linkwork.algorithms.inverse_dynamics import accelerations, inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.errors import ModelError
-from linkwork.model.nodes import Node, Nodes
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
 from linkwork.spatial import Factor
 
 
-def articulated_body(nodes: Nodes, T: np.ndarray) -> np.ndarray:
+def articulated_body(nodes: TreeState[HingeNode], T: np.ndarray) -> np.ndarray:
     """θ̈ under T, both (nv,) (SKO Alg. 6.1). α is counted from β, what it is where θ̈ = 0: then a(k) = 0, and b(k) = M β + b."""
-    hinges = Hinges()
+    hinges = Hinges(nodes)
     beta = accelerations(nodes, np.zeros(nodes.nv))
-    nu: dict[Node, np.ndarray] = {}
-    z_plus: dict[Node, np.ndarray] = {}
-    alpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
+    nu: dict[HingeNode, np.ndarray] = {}
+    z_plus: dict[HingeNode, np.ndarray] = {}
+    alpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros(nodes.ground.rows)}
     ddtheta: Any = np.empty(nodes.nv, dtype=object)
     for k in nodes.tips_to_base():
         _, H, D, G, _ = hinges[k]
-        z = k.force(beta[k])
-        for j in k.children:
+        z = k.hinge_force(beta[k])
+        for j in nodes.children(k):
             z = z + j.A.gather(z_plus[j])
-        eps = T[k.dofs] - k.resistance - H @ z
+        eps = T[k.dofs] - k.passive_force - H @ z
         nu[k] = D.solve(eps)
         z_plus[k] = z + G @ eps
     for k in nodes.base_to_tips():
@@ -38,15 +39,15 @@ def articulated_body(nodes: Nodes, T: np.ndarray) -> np.ndarray:
     return ddtheta
 
 
-def by_mass_matrix(nodes: Nodes, T: np.ndarray) -> np.ndarray:
+def by_mass_matrix(nodes: TreeState[HingeNode], T: np.ndarray) -> np.ndarray:
     """θ̈ under T, both (nv,), from M θ̈ = T - C by sparse factorisation; sooner than sweeps where the tree is not deep."""
     C = inverse_dynamics(nodes, np.zeros(nodes.nv))
     return factorised(nodes).solve(T - C)
 
 
-def factorised(nodes: Nodes) -> Factor:
+def factorised(nodes: TreeState[HingeNode]) -> Factor:
     """The mass matrix as Lᵀ D L."""
     try:
         return Factor(mass_matrix(nodes))
     except ZeroDivisionError as error:
-        raise ModelError(f"a joint of {nodes.model.name} moves no mass: its mass matrix has no inverse ({error})") from None
+        raise ModelError(f"a joint of {nodes.name} moves no mass: its mass matrix has no inverse ({error})") from None

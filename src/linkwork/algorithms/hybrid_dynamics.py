@@ -8,31 +8,32 @@ import numpy as np
 
 from linkwork.algorithms.articulated import Hinges
 from linkwork.algorithms.inverse_dynamics import accelerations
-from linkwork.model.nodes import Node, Nodes
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
 
 
-def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def hybrid_dynamics(nodes: TreeState[HingeNode], ddtheta: np.ndarray, T: np.ndarray, prescribed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """θ̈ and T, all of both, (nv,), where θ̈ is given at the velocities that are `prescribed`, (nv,), and T at the others.
 
     With nothing prescribed this is forward dynamics, with everything inverse dynamics. A joint of several velocities may
     have some of each: only the others are eliminated at the hinge. α is counted from β, which those prescribed cause.
     """
     u = {k: np.flatnonzero(prescribed[k.dofs]) for k in nodes.base_to_tips()}
-    v: dict[Node, np.ndarray] = {k: np.flatnonzero(~prescribed[k.dofs]) for k in nodes.base_to_tips()}
-    hinges = Hinges(v)
-    z: dict[Node, np.ndarray] = {}
-    z_plus: dict[Node, np.ndarray] = {}
-    nu: dict[Node, np.ndarray] = {}
-    alpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros(6)}
+    v: dict[HingeNode, np.ndarray] = {k: np.flatnonzero(~prescribed[k.dofs]) for k in nodes.base_to_tips()}
+    hinges = Hinges(nodes, v)
+    z: dict[HingeNode, np.ndarray] = {}
+    z_plus: dict[HingeNode, np.ndarray] = {}
+    nu: dict[HingeNode, np.ndarray] = {}
+    alpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros(nodes.ground.rows)}
     acc: Any = np.where(prescribed, np.array(ddtheta, dtype=object), 0.0)
     tau: Any = np.array(T, dtype=object)
     beta = accelerations(nodes, acc)
     for k in nodes.tips_to_base():
         _, H, D, G, _ = hinges[k]
-        z[k] = k.force(beta[k])
-        for j in k.children:
+        z[k] = k.hinge_force(beta[k])
+        for j in nodes.children(k):
             z[k] = z[k] + j.A.gather(z_plus[j])
-        eps = (tau[k.dofs] - k.resistance)[v[k]] - H @ z[k] - k.armature[v[k]][:, u[k]] @ acc[k.dofs][u[k]]
+        eps = (tau[k.dofs] - k.passive_force)[v[k]] - H @ z[k] - k.armature[v[k]][:, u[k]] @ acc[k.dofs][u[k]]
         nu[k] = D.solve(eps)
         z_plus[k] = z[k] + G @ eps
     for k in nodes.base_to_tips():
@@ -43,5 +44,5 @@ def hybrid_dynamics(nodes: Nodes, ddtheta: np.ndarray, T: np.ndarray, prescribed
         alpha[k] = alpha_plus + H.T @ found
         if len(u[k]):
             f = P @ alpha[k] + z[k]
-            tau[k.dofs][u[k]] = (k.H @ f + k.armature @ acc[k.dofs] + k.resistance)[u[k]]
+            tau[k.dofs][u[k]] = (k.H @ f + k.armature @ acc[k.dofs] + k.passive_force)[u[k]]
     return acc, tau

@@ -6,27 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.model.nodes import Node, Nodes
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
 
 
-def accelerations(nodes: Nodes, ddtheta: np.ndarray) -> dict[Node, np.ndarray]:
+def accelerations(nodes: TreeState[HingeNode], ddtheta: np.ndarray) -> dict[HingeNode, np.ndarray]:
     """α of all nodes for θ̈, (nv,), base to tips, and that of the ground, which is against gravity."""
-    alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
+    alpha: dict[HingeNode, np.ndarray] = {nodes.ground: nodes.ground.alpha}
     for k in nodes.base_to_tips():
         alpha[k] = k.accelerate(alpha[k.parent], ddtheta[k.dofs])  # A* α(℘) + H* θ̈ + a
     return alpha
 
 
-def inverse_dynamics(nodes: Nodes, ddtheta: np.ndarray, *, resisting: bool = True) -> np.ndarray:
-    """T of θ̈, both (nv,), by recursive Newton-Euler sweeps; `resisting`: with the joints' springs and dampers."""
-    alpha: dict[Node, np.ndarray] = {nodes.ground: nodes.ground.alpha}
-    f: dict[Node, np.ndarray] = {}
+def inverse_dynamics(nodes: TreeState[HingeNode], ddtheta: np.ndarray, *, passive: bool = True) -> np.ndarray:
+    """T of θ̈, both (nv,), by recursive Newton-Euler sweeps; `passive`: with the joints' springs and dampers."""
+    alpha: dict[HingeNode, np.ndarray] = {nodes.ground: nodes.ground.alpha}
+    f: dict[HingeNode, np.ndarray] = {}
     T: Any = np.empty(nodes.nv, dtype=object)
     for k in nodes.base_to_tips():
         alpha[k] = k.accelerate(alpha[k.parent], ddtheta[k.dofs])  # A* α(℘) + H* θ̈ + a
-        f[k] = k.force(alpha[k])  # M α + b
+        f[k] = k.hinge_force(alpha[k])  # M α + b
     for k in nodes.tips_to_base():
-        for j in k.children:
+        for j in nodes.children(k):
             f[k] = f[k] + j.A.gather(f[j])
-        T[k.dofs] = k.H @ f[k] + k.armature @ ddtheta[k.dofs] + (k.resistance if resisting else 0.0)
+        T[k.dofs] = k.H @ f[k] + k.armature @ ddtheta[k.dofs] + (k.passive_force if passive else 0.0)
     return T

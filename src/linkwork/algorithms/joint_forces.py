@@ -7,61 +7,46 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.closure import spanning_acceleration, spanning_velocity
-from linkwork.joints.closure import Row
-from linkwork.model.bodies import Ground, MovingBody
-from linkwork.model.described import plainly
-from linkwork.model.loops import Constraint, Loop, count_rows
-from linkwork.model.model import Model
-from linkwork.model.nodes import Nodes
-from linkwork.model.parts import GROUND
-from linkwork.spatial import Pose, cross
+from linkwork.algorithms.closing import spanning_acceleration, spanning_velocity
+from linkwork.algorithms.inverse_dynamics import accelerations
+from linkwork.model import Model
+from linkwork.parts import GROUND, LoopConstraint
+from linkwork.simplify.frames import one_by_one
+from linkwork.sko.tree import ModelTree, model_tree
+from linkwork.spatial import Pose
 
 
-def joint_forces(nodes: Nodes, ddy: np.ndarray, lam: np.ndarray, f_ext: np.ndarray | None) -> np.ndarray:
+def joint_forces(nodes: ModelTree[Any], ddy: np.ndarray, lam: np.ndarray, f_ext: np.ndarray | None) -> np.ndarray:
     """f of every tree joint on its body, in that body's frame, (bodies, 6), for λ of the equations that are kept.
 
-    Every body is taken by itself here, rotors too: what is lumped into a carrier says nothing of the joint between the two.
+    Every body is a node by itself here, rotors too: what is lumped into a carrier says nothing of the joint between the two.
     """
-    model = nodes.model
-    dq, ddq = spanning_velocity(nodes), spanning_acceleration(nodes, ddy)
-    bodies: dict[int, Any] = {GROUND: Ground()}
-    T, alpha = {GROUND: Pose.identity()}, {GROUND: nodes.ground.alpha}
-    f: dict[int, np.ndarray] = {GROUND: np.zeros(6)}
-    for k, joint in enumerate(model.joints):
-        pushed = None if f_ext is None else f_ext[k]
-        on, inertia = bodies[joint.parent], model.bodies[k].inertia
-        body = MovingBody(on, joint, plainly(joint, on.C, inertia), nodes.q[joint.q_slice], pushed)
-        body.move(dq[joint.v_slice])
-        bodies[k], T[k] = body, T[joint.parent].then(body.X)
-        alpha[k] = body.accelerate(alpha[joint.parent], ddq[joint.v_slice])
-        f[k] = body.force(alpha[k])
-    for loop, row, x in _loop_rows(model, lam):
-        P, F = (T[end.body].then(bodies[end.body].C.inverse()).then(end.place) for end in (loop.predecessor, loop.successor))
-        for end, push in ((loop.successor, x), (loop.predecessor, -x)):
-            f[end.body] = f[end.body] - T[end.body].inverse().gather(_wrench(row, P, F) * push)
-    for k in reversed(range(len(model.joints))):
-        parent = model.joints[k].parent
-        f[parent] = f[parent] + bodies[k].X.gather(f[k])
-    return np.array([bodies[k].C.gather(f[k]) for k in range(len(model.bodies))], dtype=object).reshape(-1, 6)
+    spanning = nodes.model.spanning_tree()
+    tree = model_tree(spanning, one_by_one(spanning), nodes.q, spanning_velocity(nodes), f_ext)
+    alpha = accelerations(tree, spanning_acceleration(nodes, ddy))
+    T = {GROUND: Pose.identity()}
+    f: dict[Any, np.ndarray] = {tree.ground: np.zeros(6)}
+    for k, body in tree.bodies.items():
+        T[k] = T[body.joint.parent].then(body.X)
+        f[tree.holder(k)] = tree.holder(k).force(alpha[tree.holder(k)])
+    for loop, row, x in _loop_rows(nodes.model, lam):
+        P, F = (T[end.body].then(tree[end.body].C.inverse()).then(end.place) for end in loop.ends)
+        wrench = loop.wrench(row, P, F)
+        for end, push in zip(loop.ends, (-x, x)):
+            held = tree.holder(end.body)
+            f[held] = f[held] - T[end.body].inverse().gather(wrench * push)
+    for node in tree.tips_to_base():
+        f[node.parent] = f[node.parent] + node.A.gather(f[node])
+    bodies = range(len(tree.bodies))
+    return np.array([tree[k].C.gather(f[tree.holder(k)]) for k in bodies], dtype=object).reshape(-1, 6)
 
 
-def _loop_rows(model: Model, lam: np.ndarray) -> Iterator[tuple[Loop, Row, Any]]:
+def _loop_rows(model: Model, lam: np.ndarray) -> Iterator[tuple[LoopConstraint, int, Any]]:
     """The equations of loop joints that are kept, with the force of each. Those of couplings act within tree joints."""
     forces = iter(lam)
     for cluster in model.clusters:
-        every: list[tuple[Constraint, Row | None]] = []
-        for c in cluster.constraints:
-            every += [(c, row) for row in (c.kind.closure() if isinstance(c, Loop) else [None] * count_rows(c, model.joints))]
+        every = [(c, row) for c in cluster.constraints for row in range(c.count(model.joints))]
         for k, x in zip(cluster.rows, forces):
             constraint, row = every[k]
-            if isinstance(constraint, Loop) and row is not None:
+            if constraint.ends:
                 yield constraint, row, x
-
-
-def _wrench(row: Row, P: Pose, F: Pose) -> np.ndarray:
-    """[m, f] on the successor at the world's origin for a unit of an equation's force: what K is the power of."""
-    if row.across is not None:
-        return np.concatenate([cross(F.R @ np.array(row.along), P.R @ np.array(row.across)), np.zeros(3)])
-    force = P.R @ np.array(row.along) if row.length is None else F.p - P.p
-    return np.concatenate([cross(F.p, force), force])

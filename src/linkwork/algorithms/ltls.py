@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwork.algorithms.held import Held
+from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.algorithms.proximal import Result, Settings, iterate, missed
 from linkwork.spatial import Factor, mirrored
 
 
-def ltls(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
+def ltls(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
     """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,)."""
     nodes, R = held.nodes, settings.R
     J = held.jacobian()

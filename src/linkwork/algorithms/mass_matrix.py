@@ -7,38 +7,39 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.model.nodes import Node, Nodes
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
 from linkwork.spatial import mirrored
 
 
-class CompositeInertias(dict[Node, Any]):
+class CompositeInertias(dict[HingeNode, Any]):
     """R(k): the inertia of k and all that hangs on it, as if frozen (SKO Alg. 4.1). Ask for it tips to base.
 
     `added` may hold more inertia for some nodes.
     """
 
-    def __init__(self, added: Mapping[Node, Sequence[Any]] | None = None) -> None:
+    def __init__(self, tree: TreeState[HingeNode], added: Mapping[HingeNode, Sequence[Any]] | None = None) -> None:
         super().__init__()
-        self.added = added or {}
+        self.tree, self.added = tree, added or {}
 
-    def __missing__(self, k: Node) -> Any:
-        R = k.M
+    def __missing__(self, k: HingeNode) -> Any:
+        R: Any = k.hinge_inertia
         for more in self.added.get(k, ()):
             R = R + more
-        for i in k.children:
+        for i in self.tree.children(k):
             R = R + i.A.congruence(self[i])
         self[k] = R
         return R
 
 
-def mass_matrix(nodes: Nodes, added: Mapping[Node, Sequence[Any]] | None = None) -> np.ndarray:
+def mass_matrix(nodes: TreeState[HingeNode], added: Mapping[HingeNode, Sequence[Any]] | None = None) -> np.ndarray:
     """The mass matrix, (nv, nv) (SKO Alg. 4.2); with inertias `added` to those of some nodes, if there are any."""
     M = np.zeros((nodes.nv, nodes.nv), dtype=object)
-    R = CompositeInertias(added)
+    R = CompositeInertias(nodes, added)
     for k in nodes.tips_to_base():
         X = R[k] @ k.H.T
         M[k.dofs, k.dofs] = mirrored(k.H @ X) + k.armature
-        j: Node = k
+        j = k
         while j.parent is not nodes.ground:
             X, j = j.A.gather(X), j.parent
             M[j.dofs, k.dofs] = j.H @ X

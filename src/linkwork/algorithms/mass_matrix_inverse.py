@@ -6,27 +6,28 @@ import numpy as np
 
 from linkwork.algorithms.articulated import Hinges
 from linkwork.algorithms.forward_dynamics import factorised
-from linkwork.model.nodes import Node, Nodes
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
 from linkwork.spatial import mirrored
 
 
-def by_sweeps(nodes: Nodes) -> np.ndarray:
+def by_sweeps(nodes: TreeState[HingeNode]) -> np.ndarray:
     """M⁻¹, (nv, nv): for each joint the accelerations that unit forces in it cause, at it and at all nodes before it."""
-    hinges = Hinges()
+    hinges = Hinges(nodes)
     for k in nodes.tips_to_base():
         hinges[k]
     inverse = np.zeros((nodes.nv, nodes.nv), dtype=object)
     for k in nodes.base_to_tips():
         eps = np.eye(k.dofs.stop - k.dofs.start)
-        nu: dict[Node, np.ndarray] = {k: hinges[k].D.solve(eps)}
+        nu: dict[HingeNode, np.ndarray] = {k: hinges[k].D.solve(eps)}
         z_plus = hinges[k].G @ eps
-        j: Node = k
+        j: HingeNode = k
         while j.parent is not nodes.ground:  # only ancestors feel the force
             z, j = j.A.gather(z_plus), j.parent
             eps = -(hinges[j].H @ z)
             nu[j] = hinges[j].D.solve(eps)
             z_plus = z + hinges[j].G @ eps
-        alpha: dict[Node, np.ndarray] = {nodes.ground: np.zeros((6, len(nu[k])))}
+        alpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros((nodes.ground.rows, len(nu[k])))}
         for i in nodes.base_to_tips():
             alpha_plus = i.A.scatter(alpha[i.parent])
             ddtheta = nu.get(i, 0.0) - hinges[i].G.T @ alpha_plus
@@ -39,7 +40,7 @@ def by_sweeps(nodes: Nodes) -> np.ndarray:
     return inverse
 
 
-def by_factorisation(nodes: Nodes) -> np.ndarray:
+def by_factorisation(nodes: TreeState[HingeNode]) -> np.ndarray:
     """M⁻¹, (nv, nv), from the mass matrix; sooner than sweeps where the tree is not deep."""
     inverse = factorised(nodes).solve(np.eye(nodes.nv))
     return np.tril(inverse) + np.tril(inverse, -1).T

@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.articulated import Hinge, hinge
-from linkwork.algorithms.held import Held, filled, only_there, stiffness
+from linkwork.algorithms.constraint_rows import ConstraintRows, only_there, stiffness
 from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.ir.functions import sqrt, where
-from linkwork.model.nodes import Node, Nodes
-from linkwork.spatial import Factor, mirrored
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
+from linkwork.spatial import Factor, filled, mirrored
 
-Where = Callable[[Nodes, Node], bool]  # whether pending constraints are eliminated at a node, if they can be
+Where = Callable[[TreeState[HingeNode], HingeNode], bool]  # whether pending constraints are eliminated at a node, if they can be
 
 
 class Pending(NamedTuple):
@@ -107,8 +108,8 @@ class Turned(NamedTuple):
 class Inward(NamedTuple):
     """What an inward sweep leaves for the way out: ν = D⁻¹ ε at hinges, W l(e) where forces were eliminated."""
 
-    nu: dict[Node, np.ndarray]
-    Wl: dict[Node, list[np.ndarray]]
+    nu: dict[HingeNode, np.ndarray]
+    Wl: dict[HingeNode, list[np.ndarray]]
 
 
 class ProximalTree:
@@ -119,18 +120,18 @@ class ProximalTree:
     `active` are the nodes between those and the ground: what further proximal iterations change comes only from these.
     """
 
-    def __init__(self, held: Held, R: np.ndarray, at: Where, *, early: bool = False) -> None:
+    def __init__(self, held: ConstraintRows, R: np.ndarray, at: Where, *, early: bool = False) -> None:
         self.nodes, self.held, self.R, self.early = held.nodes, held, R, early
-        self.turned: dict[Node, Turned] = {}
+        self.turned: dict[HingeNode, Turned] = {}
         self._decided: set[int] = set()
-        self.passed: dict[Node, Passed] = {}
-        self.eliminated: dict[Node, list[Eliminated]] = {}
+        self.passed: dict[HingeNode, Passed] = {}
+        self.eliminated: dict[HingeNode, list[Eliminated]] = {}
         self._ends = [sum(filled(K[r]) for K in (*held.K.values(), *held.c.values())) for r in range(held.m)]
-        P_plus: dict[Node, Any] = {}
-        waiting: dict[Node, Pending] = {}
+        P_plus: dict[HingeNode, Any] = {}
+        waiting: dict[HingeNode, Pending] = {}
         for k in self.nodes.tips_to_base():
-            P = k.M
-            for j in k.children:
+            P: Any = k.M
+            for j in self.nodes.children(k):
                 P = P + j.A.congruence(P_plus[j])
             pending = Pending.begun(self.held.K.get(k), k.rows)
             if k in waiting:
@@ -143,17 +144,16 @@ class ProximalTree:
         if ground in waiting:
             pending = waiting[ground]
             self.eliminated[ground] = [self._solved(pending, list(range(len(pending.rows))))[0]]
-        self.active: set[Node] = {i for k in self.eliminated for i in self.nodes.down(k)}
+        self.active: set[HingeNode] = {i for k in self.eliminated for i in self.nodes.path_to_ground(k)}
 
-    def _eliminate(self, k: Node, P: Any, pending: Pending, ready: set[int]) -> tuple[Any, Pending]:
+    def _eliminate(self, k: HingeNode, P: Any, pending: Pending, ready: set[int]) -> tuple[Any, Pending]:
         """Eliminate forces of rows that are ready, body by body: P takes no more at once."""
-        for seat in range(max(1, k.rows // 6)):
-            own = slice(6 * seat, 6 * seat + 6)
+        for own in k.blocks.values():
             done = [i for i, r in enumerate(pending.rows) if r in ready and only_there(pending.K[i], own)]
             if done:
                 gone, pending = self._solved(pending, done)
                 self.eliminated.setdefault(k, []).append(gone)
-                P = P + stiffness(P, seat, gone.K[:, own], gone.W.solve(gone.K[:, own]))  # Kᵀ W K
+                P = P + stiffness(k, own, gone.K[:, own], gone.W.solve(gone.K[:, own]))  # Kᵀ W K
         return P, pending
 
     def _complete(self, pending: Pending) -> set[int]:
@@ -171,7 +171,7 @@ class ProximalTree:
         K_left, L_left = K[left] - WL.T @ K[done], L[np.ix_(left, left)] - mirrored(L_eo.T @ WL)
         return gone, Pending(gone.o, K_left, L_left, [ends[i] for i in left])
 
-    def _pass(self, k: Node, P: Any, pending: Pending) -> tuple[Any, Pending]:
+    def _pass(self, k: HingeNode, P: Any, pending: Pending) -> tuple[Any, Pending]:
         """Eliminate a node's θ̈ (Constrained Alg. 4, lines 6 to 10)."""
         joint = hinge(P, k.H, k.armature, k.name)
         pending, u = pending.at_hinge(joint.H, self.held.c.get(k))
@@ -183,7 +183,7 @@ class ProximalTree:
         below = k.A.gather((K - u @ joint.G.T).T).T if rows else np.zeros((0, k.parent.rows))
         return joint.P_plus, Pending(rows, below, L + mirrored(uD @ u.T), ends)
 
-    def _turn(self, k: Node, pending: Pending, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _turn(self, k: HingeNode, pending: Pending, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Combine the rows that have all their ends so that a hinge's velocity moves the first of them alone."""
         rows, K, L, _ = pending
         complete = self._complete(pending)
@@ -206,18 +206,18 @@ class ProximalTree:
         self._decided |= {rows[i] for i in alike[:1]}
         return K, L, u
 
-    def inward(self, over: Iterable[Node], l: np.ndarray, T: np.ndarray | None = None) -> Inward:
+    def inward(self, over: Iterable[HingeNode], l: np.ndarray, T: np.ndarray | None = None) -> Inward:
         """The inward sweep for rows l, (m,), which it changes; with the motion's own forces where T is given.
 
         Without, it is the response to a change of l alone. α is counted from β, what it is where θ̈ = 0, and l from there too.
         """
         beta = {} if T is None else accelerations(self.nodes, np.zeros(self.nodes.nv))
-        z_plus: dict[Node, np.ndarray] = {}
-        nu: dict[Node, np.ndarray] = {}
-        Wl: dict[Node, list[np.ndarray]] = {}
+        z_plus: dict[HingeNode, np.ndarray] = {}
+        nu: dict[HingeNode, np.ndarray] = {}
+        Wl: dict[HingeNode, list[np.ndarray]] = {}
         for k in over:
-            z: Any = np.zeros(k.rows) if T is None else k.force(beta[k])
-            for j in k.children:
+            z: Any = np.zeros(k.rows) if T is None else k.hinge_force(beta[k])
+            for j in self.nodes.children(k):
                 if j in z_plus:
                     z = z + j.A.gather(z_plus[j])
             for e, o, K, L_eo, W in self.eliminated.get(k, ()):
@@ -226,7 +226,7 @@ class ProximalTree:
                 l[o] = l[o] - L_eo.T @ Wl[k][-1]
             self.turn([k], l)
             (_, H, D, G, _), rows, u, _ = self.passed[k]
-            eps = -(H @ z) if T is None else T[k.dofs] - k.resistance - H @ z
+            eps = -(H @ z) if T is None else T[k.dofs] - k.passive_force - H @ z
             nu[k] = D.solve(eps)
             z_plus[k] = z + G @ eps
             l[rows] = l[rows] + u @ nu[k]
@@ -236,7 +236,7 @@ class ProximalTree:
         return Inward(nu, Wl)
 
     def outward(
-        self, over: Iterable[Node], swept: Inward, alpha: dict[Node, np.ndarray], lam: np.ndarray, ddtheta: Any
+        self, over: Iterable[HingeNode], swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: np.ndarray, ddtheta: Any
     ) -> None:
         """The way out over active nodes: fills their α and θ̈ and all λ, from the ground's α."""
         self._forces(self.nodes.ground, swept, alpha, lam)
@@ -244,25 +244,25 @@ class ProximalTree:
             self._roll_out(k, swept, alpha, lam, ddtheta)
             self._forces(k, swept, alpha, lam)
 
-    def _roll_out(self, k: Node, swept: Inward, alpha: dict[Node, np.ndarray], lam: Any, ddtheta: Any) -> None:
+    def _roll_out(self, k: HingeNode, swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: Any, ddtheta: Any) -> None:
         (_, H, _, G, _), rows, _, uD = self.passed[k]
         alpha_plus = k.A.scatter(alpha[k.parent])
         ddtheta[k.dofs] = swept.nu[k] - G.T @ alpha_plus - uD.T @ lam[rows]
         alpha[k] = alpha_plus + H.T @ ddtheta[k.dofs]
         self.turn([k], lam)
 
-    def turn(self, over: Iterable[Node], x: np.ndarray) -> None:
+    def turn(self, over: Iterable[HingeNode], x: np.ndarray) -> None:
         """What passing nodes does to the rows of x, (m,), that are combined there; the same on the way in and out."""
         for k in over:
             if k in self.turned:
                 x[self.turned[k].rows] = self.turned[k](x[self.turned[k].rows])
 
-    def finish(self, over: Iterable[Node], swept: Inward, alpha: dict[Node, np.ndarray], lam: Any, ddtheta: Any) -> None:
+    def finish(self, over: Iterable[HingeNode], swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: Any, ddtheta: Any) -> None:
         """The way out over the other nodes, once λ is known."""
         for k in over:
             self._roll_out(k, swept, alpha, lam, ddtheta)
 
-    def _forces(self, k: Node, swept: Inward, alpha: dict[Node, np.ndarray], lam: np.ndarray) -> None:
+    def _forces(self, k: HingeNode, swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: np.ndarray) -> None:
         """λ of what was eliminated at a node, the last first."""
         for gone, Wl in zip(reversed(self.eliminated.get(k, [])), reversed(swept.Wl.get(k, []))):
             lam[gone.e] = Wl + gone.W.solve(gone.K @ alpha[k] - gone.L_eo @ lam[gone.o])

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.algorithms.caba import by_sweeps
-from linkwork.algorithms.held import Held
+from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.proximal import Result, Settings
-from linkwork.model.nodes import Node, Nodes
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import TreeState
 
 
-def pv(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
+def pv(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
     """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,). Iterations pass no node but a free base."""
     return by_sweeps(held, T, lam0, settings, at_base)
 
 
-def at_base(nodes: Nodes, k: Node) -> bool:
+def at_base(nodes: TreeState[HingeNode], k: HingeNode) -> bool:
     """At the ground; or at a base that moves freely, before it couples its branches (Constrained Sec. VIII-B.1)."""
     return k.parent is nodes.ground and len(k.H) >= 6

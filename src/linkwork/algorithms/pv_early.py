@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.algorithms.caba import by_sweeps
-from linkwork.algorithms.held import Held
+from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.proximal import Result, Settings
 from linkwork.algorithms.pv import at_base
 
 
-def pv_early(held: Held, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
+def pv_early(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
     """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,)."""
     return by_sweeps(held, T, lam0, settings, at_base, early=True)

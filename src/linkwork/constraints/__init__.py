@@ -1,10 +1,12 @@
 """Constraints that forces uphold: frozen values, one file for each family."""
 
-from linkwork.constraints.constraint import Constraint, Gains, Rows, total
+from linkwork.constraints.constraint import Constraint, Gains, total
 from linkwork.constraints.frames import Connect, Hold, OnPlane, Rolling, Weld
 from linkwork.constraints.joints import Coupled, Locked
-from linkwork.constraints.loops import held_loops
+from linkwork.constraints.loops import force_held_loops
+from linkwork.constraints.picked import rows_of
 from linkwork.constraints.relative import Relative, Scene
+from linkwork.constraints.rows import Rows
 
 __all__ = [
     "Connect",
@@ -19,6 +21,7 @@ __all__ = [
     "Rows",
     "Scene",
     "Weld",
-    "held_loops",
+    "force_held_loops",
+    "rows_of",
     "total",
 ]

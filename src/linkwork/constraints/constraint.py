@@ -5,27 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from linkwork.constraints.relative import Scene
+from linkwork.constraints.rows import Rows
 from linkwork.errors import ModelError
-from linkwork.model.bodies import MovingBody
-from linkwork.model.model import Model
-
-
-class Rows(NamedTuple):
-    """Equations Σ K α(body) + Σ c θ̈(joint) = k on a mechanism's accelerations, m of them.
-
-    Where there are two bodies, the rows hold them against each other: they do not feel what moves both as one.
-    `bodies` are (body, K), K being (m, 6); `joints` are (index of the joint, c), c being (m, joint.nv), on the spanning
-    tree's accelerations; k is (m,).
-    """
-
-    bodies: Sequence[tuple[MovingBody, np.ndarray]]
-    joints: Sequence[tuple[int, np.ndarray]]
-    k: Any
+from linkwork.model import Model
 
 
 @dataclass(frozen=True)

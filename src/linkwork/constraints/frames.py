@@ -11,8 +11,8 @@ import numpy as np
 from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
 from linkwork.constraints.relative import Relative, Scene
 from linkwork.errors import ModelError
-from linkwork.model.model import Model
-from linkwork.model.parts import GROUND, WORLD, Frame
+from linkwork.model import Model
+from linkwork.parts import GROUND, WORLD, Frame
 from linkwork.spatial import cross
 
 NAMES = ("wx", "wy", "wz", "x", "y", "z")
@@ -70,10 +70,10 @@ class BetweenFrames(Constraint):
     def equations(self, model: Model, scene: Scene) -> Rows:
         seen = Relative(scene, *self.ends(model))
         c_w, c_v = self.coefficients(seen)
-        bodies, rest = seen.ends(c_w, c_v, in_frame=self.in_frame)
+        nodes, rest = seen.ends(c_w, c_v, in_frame=self.in_frame)
         if not self.whole:
             rest = rest - self._turning(seen, c_w, c_v) + self.extra(seen)
-        return Rows(bodies, (), self._target(seen, c_w, c_v) - rest)
+        return Rows(nodes, (), self._target(seen, c_w, c_v) - rest)
 
     def violation(self, model: Model, scene: Scene) -> Any:
         return self.error(Relative(scene, *self.ends(model)))

@@ -12,7 +12,7 @@ import numpy as np
 from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
 from linkwork.constraints.relative import Scene
 from linkwork.errors import ModelError
-from linkwork.model.model import Model
+from linkwork.model import Model
 
 
 def _numbers(what: str, values: Any) -> tuple[float, ...]:
@@ -58,7 +58,7 @@ class Locked(Constraint):
             k = k - self.gains.stiffness * self.violation(model, scene)
         if self.gains.damping:
             k = k - self.gains.damping * body.v
-        return Rows((), ((joint.child, np.eye(joint.nv)),), k)
+        return scene.on_joints([(joint.child, np.eye(joint.nv))], k)
 
 
 @final
@@ -100,4 +100,4 @@ class Coupled(Constraint):
             k = k - self.gains.stiffness * self.violation(model, scene)
         if self.gains.damping:
             k = k - self.gains.damping * sum(c * body.v[0] for (_, c), body in zip(self.terms, bodies))
-        return Rows((), [(body.joint.child, np.array([[c]])) for (_, c), body in zip(self.terms, bodies)], k)
+        return scene.on_joints([(body.joint.child, np.array([[c]])) for (_, c), body in zip(self.terms, bodies)], k)

@@ -7,19 +7,21 @@ from typing import Any, final
 
 import numpy as np
 
-from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
+from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains
 from linkwork.constraints.frames import BetweenFrames
 from linkwork.constraints.relative import Relative, Scene
+from linkwork.constraints.rows import Rows
 from linkwork.joints.closure import Row
-from linkwork.model.embedding import Motion, closure_rows
-from linkwork.model.loops import Closure, Coupling, Loop, count_rows
-from linkwork.model.model import Model
-from linkwork.spatial import cross
+from linkwork.model import Model
+from linkwork.parts import Loop, LoopConstraint
+from linkwork.parts.loops import Drift, End, rows_of
+from linkwork.spatial import Pose
+from linkwork.topology.motion import Joints
 
 
 @final
 @dataclass(frozen=True)
-class HeldLoop(BetweenFrames):
+class ForceHeldLoop(BetweenFrames):
     """A loop joint of the model: the equations of its kind, in the axes of its predecessor."""
 
     loop: Loop
@@ -30,11 +32,7 @@ class HeldLoop(BetweenFrames):
         return self.loop.successor, self.loop.predecessor
 
     def labels(self, model: Model) -> tuple[str, ...]:
-        return tuple(f"{self.loop.name}.{i}" for i in range(len(self._rows())))
-
-    def _rows(self) -> list[Row]:
-        rows = self.loop.kind.closure()
-        return rows if self.loop.kept is None else [rows[i] for i in self.loop.kept]
+        return tuple(f"{self.loop.name}.{i}" for i in range(len(rows_of(self.loop))))
 
     @property
     def stays(self) -> bool:  # type: ignore[override]
@@ -47,90 +45,56 @@ class HeldLoop(BetweenFrames):
         return len(across) > 1 and np.linalg.matrix_rank(across) == 2
 
     def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
-        c_w, c_v = [], []
-        for row in self._rows():
-            if row.length is not None:
-                c_w.append(np.zeros(3))
-                c_v.append(seen.p)
-            elif row.across is None:
-                c_w.append(np.zeros(3))
-                c_v.append(np.array(row.along))
-            else:
-                c_w.append(cross(seen.R @ np.array(row.along), np.array(row.across)))
-                c_v.append(np.zeros(3))
-        return np.array(c_w).reshape(-1, 3), np.array(c_v).reshape(-1, 3)
+        found = [row.coefficients(Pose.identity(), Pose(seen.R, seen.p)) for row in rows_of(self.loop)]
+        return np.array([c for c, _ in found]).reshape(-1, 3), np.array([c for _, c in found]).reshape(-1, 3)
 
     def extra(self, seen: Relative) -> Any:
         out: list[Any] = []
-        for row in self._rows():
-            if row.length is not None:
-                out.append(seen.U @ seen.U)
-            elif row.across is None or self._fixed(row):
+        for row in rows_of(self.loop):
+            if row.length is None and (row.across is None or self._fixed(row)):
                 out.append(0.0)
             else:
-                out.append(np.array(row.across) @ cross(seen.W, cross(seen.W, seen.R @ np.array(row.along))))
+                out.append(row.bias(Pose.identity(), Pose(seen.R, seen.p), seen.W, seen.U))
         return np.array(out)
 
     def error(self, seen: Relative) -> Any:
-        out = []
-        for row in self._rows():
-            if row.length is not None:
-                out.append(0.5 * (seen.p @ seen.p - row.length**2))
-            else:
-                along = np.array(row.along)
-                out.append(along @ seen.p if row.across is None else np.array(row.across) @ (seen.R @ along))
-        return np.array(out)
+        return np.array([row.residual(seen.R, seen.p) for row in rows_of(self.loop)])
+
+
+class _Speeds:
+    """The velocities of joints alone."""
+
+    def __init__(self, v: np.ndarray) -> None:
+        self.v = v
+
+    def drift(self, end: End, at: np.ndarray) -> Drift:
+        raise NotImplementedError("joints alone have no frames")
 
 
 @final
 @dataclass(frozen=True)
-class HeldCoupling(Constraint):
-    """A linear coupling of the model's joints: one row."""
+class ForceHeldCoupling(Constraint):
+    """A coupling or an implicit constraint of the model's joints: as many rows as it has equations."""
 
-    coupling: Coupling
-
-    def labels(self, model: Model) -> tuple[str, ...]:
-        return (self.coupling.name,)
-
-    def violation(self, model: Model, scene: Scene) -> Any:
-        terms = self.coupling.terms
-        return np.array([sum(c * scene.nodes.bodies[j].q[i] for j, i, c in terms) - self.coupling.offset])
-
-    def equations(self, model: Model, scene: Scene) -> Rows:
-        joints = []
-        for joint, component, coefficient in self.coupling.terms:
-            c = np.zeros((1, model.joints[joint].nv))
-            c[0, component] = coefficient
-            joints.append((joint, c))
-        return Rows((), joints, np.zeros(1, dtype=object))
-
-
-@final
-@dataclass(frozen=True)
-class HeldClosure(Constraint):
-    """A function of the model's coordinates that is held at zero: as many rows as it has values."""
-
-    closure: Closure
+    coupling: LoopConstraint
 
     def labels(self, model: Model) -> tuple[str, ...]:
-        return tuple(f"{self.closure.name}.{i}" for i in range(count_rows(self.closure, model.joints)))
+        n, name = self.coupling.count(model.joints), self.coupling.name
+        return (name,) if self.coupling.linear else tuple(f"{name}.{i}" for i in range(n))
+
+    def _joints(self, scene: Scene) -> Joints:
+        return Joints({j: scene.nodes.bodies[j].state for j in self.coupling.bodies})
 
     def violation(self, model: Model, scene: Scene) -> Any:
-        return self.closure.phi(np.concatenate([scene.nodes.bodies[j].q for j in self.closure.joints]))
+        return self.coupling.residual(self._joints(scene))
 
     def equations(self, model: Model, scene: Scene) -> Rows:
-        motion = Motion({j: scene.nodes.bodies[j] for j in self.closure.joints})
-        v = np.concatenate([body.v for body in motion.bodies.values()])
-        K, k = closure_rows(motion, self.closure, v)
-        return Rows((), [(j, K[:, motion.columns[j]]) for j in self.closure.joints], k)
+        joints = self._joints(scene)
+        v = np.concatenate([scene.nodes.bodies[j].v for j in joints.states])
+        K, k = self.coupling.equations(joints, _Speeds(v))
+        return scene.on_joints([(j, K[:, joints.columns[j]]) for j in joints.states], k)
 
 
-def held_loops(model: Model) -> tuple[Constraint, ...]:
+def force_held_loops(model: Model) -> tuple[Constraint, ...]:
     """The model's own loops that are not embedded."""
-    found: list[Constraint] = []
-    for part in model.held:
-        if isinstance(part, Loop):
-            found.append(HeldLoop(part))
-        else:
-            found.append(HeldCoupling(part) if isinstance(part, Coupling) else HeldClosure(part))
-    return tuple(found)
+    return tuple(ForceHeldLoop(part) if isinstance(part, Loop) else ForceHeldCoupling(part) for part in model.force_held)

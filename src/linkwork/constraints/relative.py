@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from linkwork.model.bodies import Ground, MovingBody
-from linkwork.model.nodes import Nodes
-from linkwork.model.parts import Frame
+from linkwork.constraints.rows import Rows
+from linkwork.parts import Frame
+from linkwork.sko.bodies import RigidBody
+from linkwork.sko.contracts import HingeNode
+from linkwork.sko.tree import Anybody, ModelTree
 from linkwork.spatial import Pose, cross, rotation
-
-Anybody = Ground | MovingBody
 
 
 class Scene:
     """The bodies of a mechanism in one state, seen from each other; everything is worked out once, when it is asked for."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: ModelTree[HingeNode]) -> None:
         self.nodes = nodes
         self._falling: dict[Anybody, np.ndarray] = {nodes.below: nodes.ground.alpha}
         self._velocity: dict[Anybody, np.ndarray] = {nodes.below: np.zeros(6)}
         self._poses: dict[tuple[Anybody, Anybody], Pose] = {}
 
+    def on_joints(self, terms: Sequence[tuple[int, np.ndarray]], k: Any) -> Rows:
+        """Rows Σ c θ̈ = k on the accelerations of joints of the spanning tree: (index of the joint, c), c being (m, joint.nv)."""
+        hinges = []
+        for joint, c in terms:
+            body, holder = self.nodes.bodies[joint], self.nodes.holder(joint)
+            for node in [holder] if isinstance(body.dofs, slice) else self.nodes.path_to_ground(holder):
+                if (own := body.share(node.dofs)).shape[1]:
+                    hinges.append((node, c @ own))
+            k = k - c @ body.g
+        return Rows((), hinges, k)
+
     def way(self, body: Anybody) -> list[Anybody]:
         """The body and those below it, down to the ground."""
         found = [body]
-        while isinstance(body, MovingBody):
+        while isinstance(body, RigidBody):
             body = body.on
             found.append(body)
         return found
@@ -35,14 +47,14 @@ class Scene:
     def falling(self, body: Anybody) -> np.ndarray:
         """The acceleration of the ground (which is that against gravity) as one of this body's frame, (6,)."""
         if body not in self._falling:
-            assert isinstance(body, MovingBody)
+            assert isinstance(body, RigidBody)
             self._falling[body] = body.X.scatter(self.falling(body.on))
         return self._falling[body]
 
     def velocity(self, body: Anybody) -> np.ndarray:
         """[w, v] of a body's frame, (6,)."""
         if body not in self._velocity:
-            assert isinstance(body, MovingBody)
+            assert isinstance(body, RigidBody)
             self._velocity[body] = body.X.scatter(self.velocity(body.on)) + body.joint_map @ body.v
         return self._velocity[body]
 
@@ -57,7 +69,7 @@ class Scene:
         if body is below:
             return Pose.identity()
         if (body, below) not in self._poses:
-            assert isinstance(body, MovingBody)
+            assert isinstance(body, RigidBody)
             self._poses[body, below] = self._climbed(body.on, below).then(body.X)
         return self._poses[body, below]
 
@@ -71,6 +83,7 @@ class Relative:
 
     def __init__(self, scene: Scene, frame: Frame, to: Frame) -> None:
         self.scene = scene
+        self._bodies = frame.body, to.body
         self.S, self.P = scene.nodes[frame.body], scene.nodes[to.body]
         self.F, self.T = self.S.C.inverse().then(frame.place), self.P.C.inverse().then(to.place)
 
@@ -112,28 +125,32 @@ class Relative:
         """The rotation vector that takes T's axes to F's [rad]."""
         return rotation.log(rotation.of_matrix(self.R))
 
-    def ends(self, c_w: np.ndarray, c_v: np.ndarray, *, in_frame: bool) -> tuple[list[tuple[MovingBody, np.ndarray]], Any]:
+    def ends(self, c_w: np.ndarray, c_v: np.ndarray, *, in_frame: bool) -> tuple[list[tuple[HingeNode, slice, np.ndarray]], Any]:
         """What rows c_w · (difference of angular accelerations) + c_v · (of those of F's origin and T's point there) are.
 
-        Both (m, 3), in F's axes where `in_frame`, else in T's. The first result has (body, K) with Σ K α(body) being the
-        part with α in it, the second what comes on top: from velocities, and from the ground's α.
+        Both (m, 3), in F's axes where `in_frame`, else in T's. The first result has (node, block, K) with Σ K α(block) being
+        the part with α in it, the second what comes on top: from velocities, and from the ground's α.
         """
         S, P = self.S, self.P
-        found: list[tuple[MovingBody, np.ndarray]] = []
+        found: list[tuple[HingeNode, slice, np.ndarray]] = []
         rest: Any = 0.0
-        if isinstance(S, MovingBody):
+        if isinstance(S, RigidBody):
             w, v, at = self._on_S(c_w, in_frame), self._on_S(c_v, in_frame), self.F.p
-            found.append((S, np.concatenate([w + moment(at, v), v], axis=1)))
+            found.append(self._on(self._bodies[0], np.concatenate([w + moment(at, v), v], axis=1)))
             rest = rest + v @ (S.spin @ at)
-            if isinstance(P, Ground):
+            if not isinstance(P, RigidBody):
                 rest = rest - v @ self.scene.falling(S)[3:]
-        if isinstance(P, MovingBody):
+        if isinstance(P, RigidBody):
             w, v, at = self._on_P(c_w, in_frame), self._on_P(c_v, in_frame), self.S_in_P.point(self.F.p)
-            found.append((P, -np.concatenate([w + moment(at, v), v], axis=1)))
+            found.append(self._on(self._bodies[1], -np.concatenate([w + moment(at, v), v], axis=1)))
             rest = rest - v @ (P.spin @ at)
-            if isinstance(S, Ground):
+            if not isinstance(S, RigidBody):
                 rest = rest + v @ self.scene.falling(P)[3:]
         return found, rest
+
+    def _on(self, body: int, K: np.ndarray) -> tuple[HingeNode, slice, np.ndarray]:
+        node = self.scene.nodes.holder(body)
+        return node, node.blocks[body], K
 
     def _on_S(self, c: np.ndarray, in_frame: bool) -> np.ndarray:
         return c @ self.F.R.T if in_frame else (c @ self.T.R.T) @ self.S_in_P.R

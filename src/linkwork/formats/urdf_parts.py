@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.formats.xml import Element, shown
 from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
-from linkwork.model.names import did_you_mean
+from linkwork.parts.names import did_you_mean
 from linkwork.spatial import Pose
 
 AXIAL: dict[str, Callable[[Any], Joint]] = {

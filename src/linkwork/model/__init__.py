@@ -1,8 +1,7 @@
-"""Models: frozen descriptions of mechanisms, put together by a builder, and the nodes that algorithms are written on."""
+"""Models: frozen descriptions of mechanisms, put together by a builder, and told by a report."""
 
 from linkwork.model.builder import ModelBuilder
-from linkwork.model.model import Model
-from linkwork.model.nodes import Node, Nodes
-from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
+from linkwork.model.model import Model, derived
+from linkwork.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 
-__all__ = ["GROUND", "WORLD", "Body", "Frame", "Model", "ModelBuilder", "Node", "Nodes", "PlacedJoint"]
+__all__ = ["GROUND", "WORLD", "Body", "Frame", "Model", "ModelBuilder", "PlacedJoint", "derived"]

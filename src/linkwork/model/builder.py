@@ -10,10 +10,10 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.joints import Fixed, Joint
-from linkwork.model.checks import check_name, numbers, placed
+from linkwork.parts.checks import check_name, numbers, placed
 from linkwork.model.loop_builder import LoopBuilder
 from linkwork.model.model import Model
-from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
+from linkwork.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.spatial import Inertia, Pose, physical_problems
 
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]

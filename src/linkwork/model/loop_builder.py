@@ -9,10 +9,9 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.joints import Joint
-from linkwork.model.checks import check_name, numbers, placed
-from linkwork.model.loops import Closure, Constraint, Coupling, End, Loop
-from linkwork.model.names import did_you_mean
-from linkwork.model.parts import PlacedJoint, way_down
+from linkwork.parts.checks import check_name, numbers, placed
+from linkwork.parts import Coupling, End, ImplicitConstraint, Loop, LoopConstraint, PlacedJoint, path_to_ground
+from linkwork.parts.names import did_you_mean
 from linkwork.spatial import Inertia, Pose
 
 
@@ -32,18 +31,18 @@ class _Coupling(NamedTuple):
     ratio: float = 0.0
 
 
-class _Closure(NamedTuple):
+class _Implicit(NamedTuple):
     function: Callable[[Any], Any]
     joints: tuple[str, ...]
 
 
 class LoopBuilder:
-    """The part of `ModelBuilder` that collects loops, couplings and closures."""
+    """The part of `ModelBuilder` that collects loops, couplings and implicit constraints."""
 
     def __init__(self) -> None:
         self._links: dict[str, Inertia] = {}
         self._joints: dict[str, tuple[PlacedJoint, str, str]] = {}  # with parent and child; its indices come with `build`
-        self._constraints: dict[str, _Loop | _Coupling | _Closure] = {}
+        self._constraints: dict[str, _Loop | _Coupling | _Implicit] = {}
         self._held: set[str] = set()  # those that forces uphold
 
     def add_loop(
@@ -113,32 +112,32 @@ class LoopBuilder:
             self._constraints[name] = _Coupling(None, offset_, str(predecessor), str(successor), ratio_)
         return self
 
-    def add_closure(self, name: str, function: Callable[[Any], Any], *, joints: Sequence[str], embed: bool = True) -> Self:
+    def add_implicit_constraint(self, name: str, function: Callable[[Any], Any], *, joints: Sequence[str], embed: bool = True) -> Self:
         """φ(q) = 0: `function` takes the coordinates of `joints`, one after the other, and gives one or several numbers.
 
         It must work on symbols, as any function that is traced. `embed` as in `add_loop`.
         """
-        self._check_constraint("closure", name, embed)
+        self._check_constraint("implicit constraint", name, embed)
         if not callable(function):
-            raise ModelError(f"closure {name!r}: its function must be callable, not {function!r}")
+            raise ModelError(f"implicit constraint {name!r}: its function must be callable, not {function!r}")
         names = (joints,) if isinstance(joints, str) else tuple(joints)
         if not names or len(set(names)) < len(names):
-            raise ModelError(f"closure {name!r}: joints must be names of different joints, at least one, not {joints!r}")
-        self._constraints[name] = _Closure(function, names)
+            raise ModelError(f"implicit constraint {name!r}: joints must be names of different joints, at least one, not {joints!r}")
+        self._constraints[name] = _Implicit(function, names)
         return self
 
     def _check_constraint(self, what: str, name: Any, embed: bool) -> None:
         check_name(what, name)
         if name in self._constraints:
-            raise ModelError(f"there is already a loop, coupling or closure named {name!r}")
+            raise ModelError(f"there is already a loop, coupling or implicit constraint named {name!r}")
         if not isinstance(embed, bool):
             raise ModelError(f"{what} {name!r}: embed must be True or False, not {embed!r}")
         if not embed:
             self._held.add(name)
 
     def _constraint(
-        self, name: str, given: _Loop | _Coupling | _Closure, found: dict[str, tuple[int, Pose]], joints: list[PlacedJoint]
-    ) -> Constraint:
+        self, name: str, given: _Loop | _Coupling | _Implicit, found: dict[str, tuple[int, Pose]], joints: list[PlacedJoint]
+    ) -> LoopConstraint:
         """A constraint of what was given, on the bodies and joints of the model."""
         places = {joint.name: k for k, joint in enumerate(joints)}
 
@@ -153,10 +152,10 @@ class LoopBuilder:
                 raise ModelError(f"{name!r} names link {link!r}{self._no_link(link)}")
             return found[link]
 
-        if isinstance(given, _Closure):
+        if isinstance(given, _Implicit):
             of = tuple(joint_of(j) for j in given.joints)
             _check_function(name, given.function, np.concatenate([joints[k].kind.neutral() for k in of]))
-            return Closure(name, of, given.function)
+            return ImplicitConstraint(name, of, given.function)
         if isinstance(given, _Loop):
             ends = []
             for link, place in ((given.predecessor, given.place), (given.successor, given.successor_place)):
@@ -169,7 +168,7 @@ class LoopBuilder:
             terms = {joint_of(joint): c for joint, c in given.terms.items() if c}
         else:
             assert given.predecessor is not None and given.successor is not None
-            ways = [way_down(link_of(link)[0], joints) for link in (given.predecessor, given.successor)]
+            ways = [path_to_ground(link_of(link)[0], joints) for link in (given.predecessor, given.successor)]
             common = set(ways[0]) & set(ways[1])
             terms = {k: given.ratio for k in ways[0] if k not in common}
             terms |= {k: -1.0 for k in ways[1] if k not in common}
@@ -185,10 +184,10 @@ class LoopBuilder:
 
 
 def _check_function(name: str, function: Callable[[Any], Any], q: np.ndarray) -> None:
-    """That a closure's function takes coordinates, and gives one number or several."""
+    """That an implicit constraint's function takes coordinates, and gives one number or several."""
     try:
         value = np.asarray(function(q), dtype=float)
     except Exception as error:
-        raise ModelError(f"closure {name!r}: its function fails at {q.tolist()}: {type(error).__name__}: {error}") from error
+        raise ModelError(f"implicit constraint {name!r}: its function fails at {q.tolist()}: {type(error).__name__}: {error}") from error
     if value.ndim > 1 or value.size == 0:
-        raise ModelError(f"closure {name!r}: its function must give one number, or several in a row, not shape {value.shape}")
+        raise ModelError(f"implicit constraint {name!r}: its function must give one number, or several in a row, not shape {value.shape}")

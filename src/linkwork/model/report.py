@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwork.model.model import Model
-from linkwork.model.names import plain
-from linkwork.model.parts import GROUND, WORLD, PlacedJoint
+from linkwork.model.data import ModelData
+from linkwork.parts import GROUND, WORLD, PlacedJoint
+from linkwork.parts.names import plain
+from linkwork.topology.rotors import find_rotors
 
 
-def report(model: Model) -> str:
+def report(model: ModelData) -> str:
     """What a model holds: sizes, a table of joints and bodies, frames, and everything unusual."""
     names = [body.name for body in model.bodies]
     lines = [
@@ -30,13 +31,13 @@ def report(model: Model) -> str:
     return "\n".join(map(plain, lines))
 
 
-def _clusters(model: Model) -> list[str]:
+def _clusters(model: ModelData) -> list[str]:
     """What loops and couplings do to the bodies."""
     looped = [cluster for cluster in model.clusters if cluster.constraints]
     lines = []
-    if model.held:
-        upheld = [f"{c.name} ({type(c).__name__.lower()})" for c in model.held]
-        lines += ["", *_wrapped(f"{count(len(upheld), 'loop or coupling', 'loops and couplings')} upheld by forces: ", upheld)]
+    if model.force_held:
+        held = [f"{c.name} ({type(c).__name__.lower()})" for c in model.force_held]
+        lines += ["", *_wrapped(f"{count(len(held), 'loop or coupling', 'loops and couplings')} held by forces: ", held)]
     if not looped:
         return lines
     lines += ["", f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:"]
@@ -45,8 +46,8 @@ def _clusters(model: Model) -> list[str]:
         names = [name for joint in joints for name in joint.v_names]
         lines += _wrapped("  bodies ", [model.bodies[k].name for k in cluster.bodies])
         lines += _wrapped("    held by ", [f"{c.name} ({type(c).__name__.lower()})" for c in cluster.constraints])
-        if cluster.feet:
-            lines += _wrapped("    standing on ", [model.bodies[k].name for k in cluster.feet])
+        if cluster.supports:
+            lines += _wrapped("    hanging on ", [model.bodies[k].name for k in cluster.supports])
         spare = cluster.count - len(cluster.rows)
         told = f", of which {spare} follow from the others and are dropped" if spare else ""
         lines.append(
@@ -54,13 +55,13 @@ def _clusters(model: Model) -> list[str]:
         )
         if cluster.independent:
             lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
-    rotors = [model.bodies[k].name for k, (_, rotor) in enumerate(model.lumped) if rotor]
+    rotors = [model.bodies[k].name for k in find_rotors(model)]
     if rotors:
         lines += _wrapped(f"  {count(len(rotors), 'rotor')}, balanced about the axis they spin on: ", rotors)
     return lines
 
 
-def unusual_parts(model: Model) -> list[str]:
+def unusual_parts(model: ModelData) -> list[str]:
     """What deserves a second look, one sentence each."""
     found = []
     behind = [body.mass for body in model.bodies]  # mass of a body and all behind it
@@ -81,8 +82,8 @@ def unusual_parts(model: Model) -> list[str]:
     return found
 
 
-def _table(model: Model, names: list[str]) -> list[str]:
-    v = "tree v" if model.constraints else "v"
+def _table(model: ModelData, names: list[str]) -> list[str]:
+    v = "tree v" if model.embedded else "v"
     head = ("", "joint", "kind", "parent", "body", "mass [kg]", "q", v, "in it")
     rows = [head]
     for joint, body in zip(model.joints, model.bodies):

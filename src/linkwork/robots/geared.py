@@ -58,7 +58,7 @@ class Rotor(Link):
         return float(u @ self.solid.moment @ u)
 
 
-class Closure(NamedTuple):
+class Differential(NamedTuple):
     """φ = 0 for a function of some joints' coordinates."""
 
     name: str
@@ -112,7 +112,7 @@ def assemble(
     parts: Iterable[Link],
     *,
     how: str = EXACT,
-    closures: Sequence[Closure] = (),
+    closures: Sequence[Differential] = (),
     turning: Rates | None = None,
 ) -> Model:
     """The model of a base that is free to move, given as joint, body and solid, and of all that hangs on it.
@@ -146,7 +146,7 @@ def assemble(
         if how == EXACT and isinstance(part, Rotor) and part.drives:
             builder.add_coupling(f"{part.name} gear", predecessor=part.drives, successor=part.name, ratio=part.gear)
     for closure in closures if how == EXACT else ():
-        builder.add_closure(closure.name, closure.function, joints=closure.joints)
+        builder.add_implicit_constraint(closure.name, closure.function, joints=closure.joints)
     return builder.build()
 
 

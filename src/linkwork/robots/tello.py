@@ -16,8 +16,8 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.ir.functions import cos, sin
 from linkwork.model import Model
-from linkwork.model.embedding import cluster_motion, equations, error
-from linkwork.robots.geared import EXACT, Closure, Link, Rotor, assemble, exactness, measured, rates, spinning
+from linkwork.topology.motion import cluster_posture
+from linkwork.robots.geared import EXACT, Differential, Link, Rotor, assemble, exactness, measured, rates, spinning
 from linkwork.robots.mit_humanoid import SOLIDS
 from linkwork.robots.solids import ORIGIN, Point
 
@@ -123,12 +123,12 @@ def arm(s: str, side: float) -> list[Link]:
     return parts
 
 
-def differentials(s: str) -> list[Closure]:
+def differentials(s: str) -> list[Differential]:
     """The two of a leg."""
     clamp, thigh = f"{s}-hip-clamp-to", f"{s}-thigh-to"
     upper = (f"{clamp}-hip-rotor-1", f"{clamp}-hip-rotor-2", f"{clamp}-gimbal", f"{s}-gimbal-to-thigh")
     lower = (f"{thigh}-knee-ankle-rotor-1", f"{thigh}-knee-ankle-rotor-2", f"{thigh}-shin", f"{s}-shin-to-foot")
-    return [Closure(f"{s} hip differential", hip, upper), Closure(f"{s} knee-ankle differential", knee_ankle, lower)]
+    return [Differential(f"{s} hip differential", hip, upper), Differential(f"{s} knee-ankle differential", knee_ankle, lower)]
 
 
 SIDES = {"left": 1.0, "right": -1.0}
@@ -168,10 +168,10 @@ def _straight(model: Model) -> dict[str, dict[str, float]]:
                 joints = [model.joints[k] for k in closure.joints]  # type: ignore[union-attr]
                 rotors = [joint.q_start for joint in joints[:2]]
                 for _ in range(50):
-                    motion = cluster_motion(model, cluster.bodies, q)
-                    K = equations(motion, closure)[0].astype(float)
-                    columns = [motion.columns[joint.child].start for joint in joints]
-                    q[rotors] -= np.linalg.solve(K[:, columns[:2]], error(motion, closure).astype(float))
+                    posture = cluster_posture(model, cluster.bodies, q)
+                    K = closure.equations(posture)[0].astype(float)
+                    columns = [posture.columns[joint.child].start for joint in joints]
+                    q[rotors] -= np.linalg.solve(K[:, columns[:2]], closure.residual(posture).astype(float))
                 turn = -np.linalg.solve(K[:, columns[:2]], K[:, columns[2:]])
                 for joint, row in zip(joints[:2], turn):
                     found[joint.name] = {link.name: float(rate) for link, rate in zip(joints[2:], row)}

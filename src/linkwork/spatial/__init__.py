@@ -5,7 +5,7 @@ frame's axes, as in Lie Sec. 1.
 """
 
 from linkwork.spatial import rotation
-from linkwork.spatial.factor import Factor, is_zero, mirrored
+from linkwork.spatial.factor import Factor, filled, is_zero, mirrored
 from linkwork.spatial.inertia import Inertia, physical_problems
 from linkwork.spatial.pose import Pose, snapped
 from linkwork.spatial.vectors import ad, ad_star, axial, cross, skew
@@ -18,6 +18,7 @@ __all__ = [
     "ad_star",
     "axial",
     "cross",
+    "filled",
     "is_zero",
     "mirrored",
     "physical_problems",

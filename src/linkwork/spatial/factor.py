@@ -68,6 +68,11 @@ def is_zero(x: Any) -> bool:
     return not isinstance(x, Symbol) and x == 0.0
 
 
+def filled(x: np.ndarray) -> bool:
+    """Whether any entry is not zero by structure."""
+    return not all(is_zero(y) for y in x.ravel())
+
+
 def mirrored(M: np.ndarray) -> np.ndarray:
     """A matrix that is symmetric in exact arithmetic, with its upper triangle also as the lower one."""
     return np.triu(M) + np.triu(M, 1).T

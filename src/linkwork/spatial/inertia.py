@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.ir.symbol import Symbol
+from linkwork.spatial.factor import is_zero
 from linkwork.spatial.vectors import axial, cross, skew
 
 
@@ -28,6 +30,10 @@ class Inertia:
     @classmethod
     def rigid(cls, mass: float, centre: np.ndarray, moment: np.ndarray) -> Inertia:
         """Of a body with mass [kg], centre of mass [m], and moment of inertia about that centre [kg m²], (3, 3)."""
+        if any(isinstance(x, Symbol) for x in (mass, *np.ravel(centre), *np.ravel(moment))):
+            c, h = np.asarray(centre), mass * np.asarray(centre)
+            A = symmetric(lambda i, j: moment[i, j] + (sum(np.delete(c * h, i)) if i == j else -(c[i] * h[j])))
+            return cls(A, skew(h), mass * np.eye(3), mass)
         c = skew(np.asarray(centre, dtype=float))
         return cls(np.asarray(moment, dtype=float) + mass * c @ c.T, mass * c, mass * np.eye(3), mass)
 
@@ -41,11 +47,21 @@ class Inertia:
         """From a symmetric (6, 6) matrix."""
         return cls(M[:3, :3], M[:3, 3:], M[3:, 3:])
 
+    @property
+    def is_massless(self) -> bool:
+        """Whether it is known to have a moment of inertia and nothing else."""
+        return is_zero(self.mass) and all(is_zero(x) for x in self.B.ravel())
+
     def constant(self) -> Inertia:
         """The same inertia with arrays of floats, and exact zeros where rounding missed them."""
         A, B, D = (np.asarray(block, dtype=float) for block in (self.A, self.B, self.D))
         A = np.where(np.abs(A) < 1e-16 * np.abs(A).max(initial=0.0), 0.0, A)
         return Inertia(A, B, D, self.mass)
+
+    def settled(self) -> Inertia:
+        """As `constant`, or itself where it holds symbols."""
+        entries = (self.mass, *self.A.ravel(), *self.B.ravel(), *self.D.ravel())
+        return self if any(isinstance(x, Symbol) for x in entries) else self.constant()
 
     @property
     def h(self) -> np.ndarray:

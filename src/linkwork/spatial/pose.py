@@ -127,6 +127,10 @@ class Pose:
         Y, Z = P @ B.T, P @ moved.T
         return Inertia(symmetric(lambda i, j: A[i, j] + Y[j, i] + Z[i, j]), moved, D)
 
+    def rotated(self, M: np.ndarray) -> np.ndarray:
+        """R M Rᵀ of a symmetric matrix, (3, 3): a moment of inertia about one point, in the parent's axes."""
+        return self._rotate(M, same=True)
+
     def _rotate(self, M: np.ndarray, *, same: bool = False) -> np.ndarray:
         """R M Rᵀ; `same` says that M is symmetric. A turn about an axis needs half the work, by the double angle."""
         steps = in_turns(self.turn.before) if self.turn is not None and self.turn.short else None

@@ -8,8 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from linkwork.model import GROUND, WORLD, Model
-from linkwork.model.loops import Loop
-from linkwork.model.names import plain
+from linkwork.parts.names import plain
 
 ROW, LETTER, MARGIN = 34, 6.6, 24  # [px]
 COLOURS = ("#d6e6f5", "#fbe3c8", "#d9efd3", "#f6d5dc", "#e5daf2", "#f4efc4", "#cfeeee", "#eadfd3")
@@ -40,14 +39,10 @@ def draw_graph(model: Model, path: str | os.PathLike[str] | None = None) -> str:
     for joint in model.joints:
         (x0, y0), (x1, y1) = at(joint.parent), at(joint.child)
         lines.append(f'<path d="M{x0 + 10} {y0 + 11} V{y1} H{x1}" fill="none" stroke="#57606a" stroke-width="1.4"/>')
-    for constraint in (*model.constraints, *model.held):
-        if isinstance(constraint, Loop):
-            ends, tint = [constraint.predecessor.body, constraint.successor.body], "#c0392b"
-        else:
-            joints = constraint.joints if hasattr(constraint, "joints") else tuple(k for k, _, _ in constraint.terms)
-            ends, tint = list(joints), "#1f5fa8"
+    for constraint in model.loops:
+        ends, tint = constraint.bodies, "#c0392b" if constraint.ends else "#1f5fa8"
         for one, other in pairwise(ends):
-            dashes = "2 3" if constraint in model.held else "5 3"
+            dashes = "2 3" if constraint in model.force_held else "5 3"
             lines.append(_arc(at(one), at(other), width, tint, plain(constraint.name), dashes))
     for body, name in names.items():
         x, y = at(body)

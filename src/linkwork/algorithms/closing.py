@@ -1,0 +1,122 @@
+"""Closing loops: the nearest state with the same independent coordinates, by Newton's method (Loops Eq. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.ir.functions import absolute, loop, maximum, minimum, where
+from linkwork.topology.clusters import Cluster
+from linkwork.model import Model
+from linkwork.simplify.trees import tree
+from linkwork.sko.tree import ModelTree
+from linkwork.spatial.solve import solve
+from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
+
+STEPS = 60
+LARGEST_STEP = 0.5  # [rad or m]
+CLOSED = 1e-13  # largest error that needs no further step
+
+
+def close_loops(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
+    """q with all loops closed, its independent coordinates as they were, and the largest error that is left.
+
+    Of joints like balls, which have no coordinates for their velocities, the way that they `came` is held: the independent
+    part of their difference from there to q.
+    """
+    came = q if came is None else came
+    q = np.array(q, dtype=object)
+    left: Any = 0.0
+    postures: dict[tuple[int, ...], ClusterPosture] = {}
+    for cluster in model.clusters:
+        if cluster.constraints:
+            places = _places(cluster, [joint.q_slice for joint in model.joints])
+            below = postures[cluster.below.bodies] if cluster.below else None
+            q[places] = _closed(model, cluster, q[places], came[places], below)
+            posture = postures[cluster.bodies] = _posture(model, cluster, q[places], below)
+            for constraint in cluster.constraints:
+                for e in constraint.residual(posture):
+                    left = where(absolute(e) < np.inf, maximum(absolute(e), left), np.inf)  # NaN is not closed
+                for x in constraint.turned_over(posture):
+                    left = maximum(x, left)
+    return q, left
+
+
+def _closed(model: Model, cluster: Cluster, start: np.ndarray, came: np.ndarray, below: ClusterPosture | None) -> np.ndarray:
+    linear = all(c.linear for c in cluster.constraints)
+
+    def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
+        posture = _posture(model, cluster, q, below)
+        phi = residuals(posture, cluster.constraints)[list(cluster.rows)]
+        K = all_equations(posture, cluster.constraints)[0][list(cluster.rows)]
+        dependent = cluster.dependent
+        move: Any = np.zeros(posture.size, dtype=object)
+        move[dependent] = -solve(K[:, dependent], phi)
+        worst: Any = 0.0
+        for m, e in zip(move[dependent], phi):
+            worst = maximum(maximum(absolute(m), worst), absolute(e))
+        move = move * minimum(LARGEST_STEP / maximum(worst, 1e-300), 1.0) if not linear else move
+        out, place = [], 0
+        for k in cluster.bodies:
+            kind, columns = model.joints[k].kind, posture.columns[k]
+            own = slice(place, place + kind.nq)
+            moved = kind.integrate(q[own], move[columns])
+            held = [c - columns.start for c in cluster.independent if columns.start <= c < columns.stop]
+            if 0 < len(held) < kind.nv:  # steps of the others may have moved these
+                way: Any = np.array(kind.difference(came[own], moved), dtype=object)
+                way[held] = kind.difference(came[own], start[own])[held]
+                moved = kind.integrate(came[own], way)
+            out.append(moved)
+            place = own.stop
+        return np.concatenate(out), worst > CLOSED
+
+    return step(start)[0] if linear else loop(step, start, limit=STEPS)
+
+
+def places_of(model: Model, cluster: Cluster) -> np.ndarray:
+    """Where the velocities of a cluster's joints are in those of the spanning tree, one body after the other."""
+    return _places(cluster, [joint.v_slice for joint in model.joints])
+
+
+def _places(cluster: Cluster, slices: Sequence[slice]) -> np.ndarray:
+    """Where the joints of a cluster are, one body after the other."""
+    return np.concatenate([np.arange(slices[k].start, slices[k].stop) for k in cluster.bodies])
+
+
+def _posture(model: Model, cluster: Cluster, q: np.ndarray, below: ClusterPosture | None) -> ClusterPosture:
+    whole = np.zeros(model.nq, dtype=object)
+    whole[_places(cluster, [joint.q_slice for joint in model.joints])] = q
+    return cluster_posture(model, cluster.bodies, whole, below, cluster.supports)
+
+
+def spanning_velocity(nodes: ModelTree[Any]) -> np.ndarray:
+    """G ẏ of all joints, (nv_spanning,)."""
+    return _spread(nodes, lambda body: body.v)
+
+
+def spanning_acceleration(nodes: ModelTree[Any], ddy: np.ndarray) -> np.ndarray:
+    """G ÿ + g of all joints, (nv_spanning,)."""
+    return _spread(nodes, lambda body: body.G @ ddy[body.dofs] + body.g)
+
+
+def moved(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Where q goes by moving with constant v for one unit of time; loops are not closed there, (nq,)."""
+    spanning = spanning_velocity(tree(model, q, v)) if model.embedded else v
+    return np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints] or [np.zeros(0)])
+
+
+def independent_force(nodes: ModelTree[Any], tau: np.ndarray) -> np.ndarray:
+    """Gᵀ tau: what forces in all joints, (nv_spanning,), do to the independent velocities, (nv,)."""
+    total: Any = np.zeros(nodes.nv, dtype=object)
+    for body in nodes.bodies.values():
+        total[body.dofs] = total[body.dofs] + body.G.T @ tau[body.joint.v_slice]
+    return total
+
+
+def _spread(nodes: ModelTree[Any], of: Any) -> np.ndarray:
+    out: Any = np.zeros(nodes.model.nv_spanning, dtype=object)
+    for body in nodes.bodies.values():
+        out[body.joint.v_slice] = of(body)
+    return out

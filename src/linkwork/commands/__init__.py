@@ -1,0 +1,1 @@
+"""The command line: `linkwork`, its demonstration and its benchmarks."""

@@ -1,0 +1,133 @@
+"""Operations and times of functions of a model, states to time them on, and what they were measured on."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import time
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.ir.program import Program
+from linkwork.model import Model
+from linkwork.passes import lower
+from linkwork.passes.count import count_operations
+from linkwork.functions.model_function import ModelFunction
+from linkwork.runtime.compiler import OPTIMISED, compile_objects
+from linkwork.runtime.kernel import Kernel
+from linkwork.runtime.threads import using_threads
+from linkwork.targets.cpu import host
+from linkwork.version import __version__
+
+ROWS = 4096  # of a batch
+ONE_BY_ONE = 256  # states that are walked over where one state is timed; fewer where that takes so many operations:
+LONG = 4_000_000  # other programs on the machine interrupt what takes longer
+
+
+class Cost(NamedTuple):
+    """Operations, and ns for one state alone and for one of a batch; None where it was not timed."""
+
+    operations: int
+    one: float | None = None
+    batch: float | None = None
+
+
+def cost(function: ModelFunction, model: Model, *, turns: int, most: int, **options: Any) -> Cost:
+    """What a function of a model costs; timed where it has at most so many operations, the best of so many turns."""
+    return costs({function.__name__: (function, options)}, model, turns=turns, most=most)[function.__name__]
+
+
+def costs(
+    asked: Mapping[str, tuple[ModelFunction, dict[str, Any]]],
+    model: Model,
+    *,
+    turns: int,
+    most: int,
+    always: Collection[str] = (),
+    between: Callable[[], Any] = lambda: None,
+) -> dict[str, Cost]:
+    """What functions of a model, each with its options, cost, by name: they take turns, and so does `between`.
+
+    Timed are those with at most so many operations, and those that `always` are.
+    """
+    programs = {name: function.program(model, **options) for name, (function, options) in asked.items()}
+    counted = {name: count_operations(program)["total"] for name, program in programs.items()}
+    calls: dict[tuple[str, int], Callable[[], Any]] = {}
+    for name in (name for name in asked if turns and (counted[name] <= most or name in always)):
+        calls |= {(name, rows): call for rows, call in _calls(lower(programs[name]), model).items()}
+    times: dict[str, list[float]] = {name: [] for name in asked}
+    for (name, rows), seconds in best_times(calls, turns, between).items():
+        times[name].append(1e9 * seconds / rows)
+    return {name: Cost(n, *times[name]) for name, n in counted.items()}
+
+
+def operations(function: ModelFunction, model: Model, **options: Any) -> int:
+    """How many operations a function of a model needs."""
+    return count_operations(function.program(model, **options))["total"]
+
+
+def _calls(lowered: Program, model: Model) -> dict[int, Callable[[], Any]]:
+    """By number of states: all one after the other without lanes, and a batch of them in lanes; without Python."""
+    few = min(ONE_BY_ONE, max(16, LONG // len(lowered) // 4 * 4))
+    lanes = {few: 1, ROWS: host().lanes("float64")}
+    return {rows: _call(kernel_of(lowered, n), model, rows) for rows, n in lanes.items()}
+
+
+def kernel_of(program: Program, lanes: int) -> Kernel:
+    """The optimised kernel of a lowered program for a number of lanes."""
+    kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(program))
+    objects = compile_objects(program, host(), level=OPTIMISED, lanes=lanes)
+    assert objects is not None
+    kernel._install(objects, tier=2, lanes=lanes)
+    return kernel
+
+
+def best_times(
+    calls: Mapping[Any, Callable[[], Any]], turns: int, between: Callable[[], Any] = lambda: None
+) -> dict[Any, float]:
+    """The best time of each call in seconds, on one thread: they take turns with each other and with `between`.
+
+    In a turn each is called three times after a warm-up.
+    """
+    best = dict.fromkeys(calls, float("inf"))
+    with using_threads(1):
+        for _ in range(turns):
+            between()
+            for key, call in calls.items():
+                call()
+                for _ in range(3):
+                    start = time.perf_counter()
+                    call()
+                    best[key] = min(best[key], time.perf_counter() - start)
+    return best
+
+
+def _call(kernel: Kernel, model: Model, rows: int) -> Callable[[], Any]:
+    some = states(model)
+    given = {name: np.tile(x, (rows // len(x), 1)) for name, x in some.items()}
+    rng = np.random.default_rng(0)
+    inputs = [
+        given[a.name] if a.name in given and given[a.name].shape[1:] == a.shape else rng.normal(size=(rows, *a.shape))
+        for a in kernel.inputs  # v and tau of all joints are no state's
+    ]
+    outputs = tuple(np.zeros((rows, *a.shape)) for a in kernel.outputs)
+    return lambda: kernel.ufunc(*inputs, out=outputs)
+
+
+@lru_cache(maxsize=4)
+def states(model: Model, count: int = 4) -> dict[str, np.ndarray]:
+    """A few random states with all loops closed: q, v and tau, one in each row."""
+    rng = np.random.default_rng(1)
+    q, v = map(np.array, zip(*(model.random_state(rng) for _ in range(count))))
+    return {"q": q, "v": v, "tau": rng.normal(size=v.shape)}
+
+
+def machine() -> str:
+    """What all was measured on, and when."""
+    return (
+        f"linkwork {__version__}, Python {platform.python_version()}, {platform.system()} on {host().cpu}, "
+        f"{host().lanes('float64')} lanes of float64, one thread, {datetime.date.today().isoformat()}"
+    )

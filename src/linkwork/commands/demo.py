@@ -1,0 +1,380 @@
+"""`linkwork demo`: a humanoid, its dynamics checked against laws and timed, and 4096 somersaults simulated at once.
+
+Everything that is computed here is ordinary use of the package. `rate` and `step` show how to make one kernel of a whole
+simulation step: written once over the algorithms, traced, and compiled for this robot.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import linkwork as lw
+from linkwork.commands import demo_picture as picture
+from linkwork import robots
+from linkwork.algorithms.energy import kinetic_energy, momentum, potential_energy
+from linkwork.algorithms.forward_dynamics import articulated_body
+from linkwork.runtime.threads import default_threads
+from linkwork.targets.cpu import host
+
+SIDE = 64  # so many spins at take-off, each with so many tucks
+STATES = 4096  # in the batches that are timed
+STEPS, LOOKS = 400, 25  # of the simulation, and how often it is looked at
+SPINS = (2.0, 8.0)  # rad/s forwards at take-off: from, to
+TUCKS = (0.0, 1.0)  # how far the robot folds up: not at all, as in TUCKED
+SPEED = np.array([4.4, 0.0, 3.9])  # of the centre of mass at take-off [m/s]
+FLIGHT = 2 * 3.9 / 9.81  # until the centre of mass is at the same height again [s]
+STRETCHED = {"hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1, "shoulder_pitch": -2.7, "shoulder_roll": 0.15, "elbow": -0.3}
+TUCKED = {"hip_pitch": -2.3, "knee": 2.3, "ankle_pitch": 0.3, "shoulder_pitch": -0.9, "elbow": -1.2, "waist_pitch": 0.9,
+          "neck_pitch": 0.5}  # fmt: skip
+
+
+# the somersault
+
+
+def pose(model: lw.Model, **angles: float) -> np.ndarray:
+    """The coordinates with some joints bent [rad], on both sides where there are two, (nq,)."""
+    q = model.neutral()
+    for joint in model.joints:
+        side, _, name = joint.name.partition("_")
+        angle = angles.get(joint.name, angles.get(name, 0.0) if side in ("left", "right") else 0.0)
+        if angle:
+            q[joint.q_slice] = -angle if side == "right" and name.endswith(("roll", "yaw")) else angle
+    return q
+
+
+def ramp(x: Any) -> Any:
+    """From 0 at x = 0 to 1 at x = 1, smoothly."""
+    x = lw.minimum(lw.maximum(x, 0.0), 1.0)
+    return x * x * x * (10.0 + x * (6.0 * x - 15.0))
+
+
+def torques(model: lw.Model, q: Any, v: Any, t: Any, tuck: Any) -> Any:
+    """What the motors do [N m], (nv,): fold the robot up and stretch it again, never with more than they can."""
+    stretched, tucked = pose(model, **STRETCHED), pose(model, **TUCKED)
+    folded = tuck * ramp(t / 0.25) * (1.0 - ramp((t - 0.4) / 0.3))
+    tau = np.zeros(model.nv, dtype=object)
+    for joint in model.joints[1:]:
+        goal = stretched[joint.q_start] + folded * (tucked[joint.q_start] - stretched[joint.q_start])
+        wish = 4.0 * (goal - q[joint.q_start]) - 0.12 * v[joint.v_start]
+        tau[joint.v_start] = joint.max_effort[0] * wish / lw.sqrt(1.0 + wish * wish)
+    return tau
+
+
+def rate(model: lw.Model, t: Any, tuck: Any, q: Any, v: Any, work: Any) -> tuple[Any, ...]:
+    """The rates of q, of v, and of the work [J] that motors and dampers have done."""
+    tau = torques(model, q, v, t, tuck)
+    moved = np.concatenate([joint.kind.rate(q[joint.q_slice], v[joint.v_slice]) for joint in model.joints])
+    damping = np.concatenate([joint.damping for joint in model.joints])
+    return moved, articulated_body(lw.nodes(model, q, v), tau), v @ (tau - damping * v)
+
+
+@lw.model_function(q="nq", v="nv", work="", t="", tuck="", h="")
+def step(model: lw.Model, q: Any, v: Any, work: Any, t: Any, tuck: Any, h: Any) -> tuple[Any, ...]:
+    """q, v and work after a step of h [s] of the classical Runge-Kutta method, from a state at time t [s]."""
+
+    x = (q, v, work)
+
+    def ahead(dt: Any, k: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(a + dt * b for a, b in zip(x, k))
+
+    k1 = rate(model, t, tuck, *x)
+    k2 = rate(model, t + h / 2, tuck, *ahead(h / 2, k1))
+    k3 = rate(model, t + h / 2, tuck, *ahead(h / 2, k2))
+    k4 = rate(model, t + h, tuck, *ahead(h, k3))
+    return ahead(h / 6, tuple(a + 2 * (b + c) + d for a, b, c, d in zip(k1, k2, k3, k4)))
+
+
+@lw.model_function(q="nq", v="nv")
+def look(model: lw.Model, q: Any, v: Any) -> dict[str, Any]:
+    """Energies [J], momentum about the centre of mass, and how far the first body leans forwards [rad]."""
+    nodes = lw.nodes(model, q)
+    ahead, up = nodes.bodies[0].X.R[0, 2], nodes.bodies[0].X.R[2, 2]
+    return {
+        "kinetic": kinetic_energy(nodes, v),
+        "potential": potential_energy(nodes),
+        "momentum": momentum(nodes, v),
+        "lean": lw.atan2(ahead, up),
+    }
+
+
+def take_off(model: lw.Model, spin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """q, (rows, nq), and v, (rows, nv), of stretched robots that leave the ground with some spin [rad/s], (rows,)."""
+    q = pose(model, **STRETCHED)
+    q[2] = -lw.frame_pose(model, q, frame="left_sole")[2, 3]
+    v = np.zeros((len(spin), model.nv))
+    v[:, 1] = spin
+    v[:, 3:6] = SPEED - np.cross(v[:, :3], lw.center_of_mass(model, q) - q[:3])
+    return np.tile(q, (len(spin), 1)), v
+
+
+@dataclass(frozen=True)
+class Flight:
+    """Somersaults, looked at now and then: t is (looks,), everything else (looks, rows, ...)."""
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    work: np.ndarray
+    kinetic: np.ndarray
+    potential: np.ndarray
+    momentum: np.ndarray
+    lean: np.ndarray
+
+    @property
+    def unaccounted(self) -> np.ndarray:
+        """Energy [J] that came or went without work, (looks, rows)."""
+        energy = self.kinetic + self.potential - self.work
+        return energy - energy[0]
+
+
+def fly(model: lw.Model, spin: np.ndarray, tuck: np.ndarray, *, steps: int = STEPS, looks: int = LOOKS) -> Flight:
+    """Simulate somersaults of some spin [rad/s] and tuck, both (rows,)."""
+    h = FLIGHT / steps
+    x = (*take_off(model, spin), np.zeros(len(spin)))
+    seen = [(0.0, *x, *look(model, *x[:2]))]
+    for k in range(1, steps + 1):
+        x = step(model, *x, (k - 1) * h, tuck, h)
+        if k % (steps // looks) == 0:
+            seen.append((k * h, *x, *look(model, *x[:2])))
+    flight = Flight(*map(np.array, zip(*seen)))
+    return replace(flight, lean=np.unwrap(flight.lean, axis=0))
+
+
+# what is printed
+
+
+class Checks:
+    """Laws, printed as they are checked, and whether all held."""
+
+    def __init__(self) -> None:
+        self.count = self.broken = 0
+
+    def _print(self, law: str, result: str, good: bool) -> None:
+        self.count += 1
+        self.broken += not good
+        print(f"  {law:<72}{result:>13}  {'holds' if good else 'BROKEN: please report this'}")
+
+    def small(self, law: str, error: Any, limit: float) -> None:
+        """An error that must be below a limit."""
+        worst = float(np.max(np.abs(error)))
+        self._print(law, f"{worst:.1e}", worst <= limit)
+
+    def between(self, law: str, value: float, low: float, high: float) -> None:
+        """A number that must be between two others."""
+        self._print(law, f"{value:.1f}", low <= value <= high)
+
+    def same(self, law: str, a: Any, b: Any) -> None:
+        """Arrays that must have the same bits; NaN counts as one value."""
+        a, b = np.asarray(a), np.asarray(b)
+        good = a.shape == b.shape and np.all((a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b)))
+        self._print(law, "same bits" if good else "other bits", bool(good))
+
+
+def run(folder: Path, *, side: int = SIDE, states: int = STATES, patience: float = 0.3, wait: bool = True) -> int:
+    """Run the demo, print what happens, write `demo.svg` into a folder; 0 if every law held.
+
+    side² somersaults are simulated. Measurements take about `patience` [s] each, and batches have `states` states; `wait` for
+    optimised kernels before.
+    """
+    machine = host()
+    print(f"linkwork {lw.__version__}, Python {platform.python_version()}, {machine.cpu}: "
+          f"{machine.lanes('float64')} lanes of float64, {_count(default_threads(), 'thread')}")  # fmt: skip
+    model = robots.humanoid()
+    checks = Checks()
+    _show_robot(model)
+    _show_first_answer(model)
+    _show_laws(model, checks, min(states, 999))
+    measured = _show_speed(model, states, patience, wait)
+    best, field = _show_somersaults(model, checks, side)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "demo.svg"
+    path.write_text(_draw(model, best, field, measured), encoding="utf-8")
+    print(f"\nThe picture is {path}. {checks.count - checks.broken} of {checks.count} checks held.")
+    return 1 if checks.broken else 0
+
+
+def _title(text: str) -> None:
+    print(f"\n{text}\n")
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def _show_robot(model: lw.Model, rows: int = 5) -> None:
+    _title('A robot: model = lw.robots.humanoid(). Your own: lw.load("robot.urdf", base="free").')
+    head, table, frames, *rest = model.report().split("\n\n")
+    lines = [line[: table.index("in it")].rstrip() for line in table.splitlines()]
+    for line in (head, *lines[: 1 + rows], f"... {len(lines) - 1 - rows} more", frames.splitlines()[0].rstrip(":"), *rest):
+        print(f"  {line}")
+
+
+def _states(model: lw.Model, n: int) -> tuple[np.ndarray, ...]:
+    """Random q, v and tau of n states."""
+    rng = np.random.default_rng(1)
+    q, v = map(np.array, zip(*(model.random_state(rng) for _ in range(n))))
+    return q, v, 30.0 * rng.normal(size=(n, model.nv))
+
+
+def _show_first_answer(model: lw.Model) -> None:
+    _title("The first answer: lw.forward_dynamics(model, q, v, tau)")
+    q, v, tau = (x[0] for x in _states(model, 1))
+    began = time.perf_counter()
+    lw.forward_dynamics(model, q, v, tau)
+    first = time.perf_counter() - began
+    kernel = lw.compile(lw.forward_dynamics, model)
+    if kernel.tier == 2:
+        print(f"  after {first:.3f} s: the kernel was in the cache")
+        return
+    kernel.wait()
+    print(f"  after {first:.2f} s, traced and compiled; by a quicker kernel from {time.perf_counter() - began:.2f} s on")
+
+
+def _show_laws(model: lw.Model, checks: Checks, states: int) -> None:
+    _title(f"Laws, on {states} random states; the largest error, relative to the largest force")
+    q, v, tau = _states(model, states)
+    scale = np.abs(tau).max()
+    a = lw.forward_dynamics(model, q, v, tau)
+    M, bias = lw.mass_matrix(model, q), lw.bias_force(model, q, v)
+    checks.small("inverse dynamics undoes forward dynamics", (lw.inverse_dynamics(model, q, v, a) - tau) / scale, 1e-10)
+    checks.small("M a + bias = tau", (np.einsum("nij,nj->ni", M, a) + bias - tau) / scale, 1e-10)
+    checks.small("2 T = v M v", np.einsum("ni,nij,nj->n", v, M, v) / 2 / lw.kinetic_energy(model, q, v) - 1, 1e-10)
+    plain = lw.forward_dynamics.body(model, q[0], v[0], tau[0], method="articulated_body").astype(float)
+    checks.small("the kernel's source, run by Python on plain floats", (plain - a[0]) / np.abs(a[0]).max(), 1e-10)
+    program = lw.lower(lw.forward_dynamics.program(model))
+    checks.same("the interpreter, which defines what a kernel computes", lw.interpret(program, q, v, tau), a)
+    alone = np.array([lw.forward_dynamics(model, *state) for state in zip(q, v, tau)])
+    checks.same("each state alone (one lane) and in a batch (all lanes)", alone, a)
+    again = (8192 // states, 1)  # enough rows to be shared among threads
+    many = [np.tile(x, again) for x in (q, v, tau)]
+    checks.same("one thread and three", lw.forward_dynamics(model, *many, threads=3), np.tile(a, again))
+    q[5] = np.nan
+    rest = np.arange(len(q)) != 5
+    checks.same("a state that is broken harms no other", lw.forward_dynamics(model, q, v, tau)[rest], a[rest])
+
+
+def _show_speed(model: lw.Model, states: int, patience: float, wait: bool) -> dict[str, float]:
+    """Print the times of some kernels; return those of forward dynamics [s for one state]."""
+    functions = {
+        "inverse dynamics": lw.inverse_dynamics,
+        "mass matrix": lw.mass_matrix,
+        "forward dynamics": lw.forward_dynamics,
+        "Runge-Kutta step": step,
+    }
+    began = time.perf_counter()
+    kernels = [lw.compile(function, model) for function in functions.values()]
+    if wait:
+        kernels = [kernel.wait() for kernel in kernels]
+    _title(f"Speed ({time.perf_counter() - began:.1f} s to compile what was not yet)")
+    print(f"  {'':<18}{'instructions':>13}{'one state, bound':>19}{'called':>11}"
+          f"{f'{states} states, one thread':>27}{_count(default_threads(), 'thread'):>17}")  # fmt: skip
+    q, v, tau = _states(model, states)
+    part = np.linspace(0.0, 1.0, states)
+    given = {"q": q, "v": v, "a": tau, "tau": tau, "work": part, "t": part, "tuck": part, "h": part * FLIGHT / STEPS}
+    times = {}
+    for (name, function), kernel in zip(functions.items(), kernels):
+        inputs = [given[array.name] for array in kernel.inputs]
+        took = times[name] = _timed(model, function, kernel, inputs, patience)
+        print(f"  {name:<18}{kernel.size:>13}{took['bound'] * 1e6:>16.2f} µs{took['call'] * 1e6:>8.2f} µs"
+              f"{1e-6 / took['batch']:>17.2f} million/s{1e-6 / took['threads']:>7.2f} million/s")  # fmt: skip
+    plain = _best(lambda: lw.forward_dynamics.body(model, q[0], v[0], tau[0], method="articulated_body"), patience)
+    print(f"  The source of forward dynamics, run by Python on floats, takes {plain * 1e3:.0f} ms.")
+    return {"plain": plain, **times["forward dynamics"]}
+
+
+def _timed(model: lw.Model, function: lw.ModelFunction, kernel: Any, inputs: list[Any], patience: float) -> dict[str, float]:
+    """Times for one state [s]: alone, bound or called, and in a batch, on one thread or all."""
+    rows = len(inputs[0])
+    first = [np.array(x[0]) for x in inputs]
+    out = tuple(np.empty((rows, *array.shape)) for array in kernel.outputs)
+    return {
+        "bound": _best(kernel.bind(*first), patience),
+        "call": _best(lambda: function(model, *first), patience),
+        "batch": _best(lambda: kernel(*inputs, out=out, threads=1), patience) / rows,
+        "threads": _best(lambda: kernel(*inputs, out=out), patience) / rows,
+    }
+
+
+def _best(call: Callable[[], Any], seconds: float) -> float:
+    """The shortest time of a call [s], over several rounds."""
+    rounds: list[float] = []
+    count = 1
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until or len(rounds) < 3:
+        began = time.perf_counter()
+        for _ in range(count):
+            call()
+        rounds.append((time.perf_counter() - began) / count)
+        if rounds[-1] * count < seconds / 100:
+            count *= 2
+    return min(rounds)
+
+
+def _show_somersaults(model: lw.Model, checks: Checks, side: int) -> tuple[Flight, picture.Map]:
+    """Simulate all, print what became of them; return the best, looked at in every step, and how far each turned."""
+    spins, tucks = np.linspace(*SPINS, side), np.linspace(*TUCKS, side)
+    tuck, spin = (x.ravel() for x in np.meshgrid(tucks, spins, indexing="ij"))
+    _title(f"{side * side} somersaults: {side} spins at take-off x {side} depths of tuck, the joints driven by torques")
+    began = time.perf_counter()
+    all_of_them = fly(model, spin, tuck)
+    took = time.perf_counter() - began
+    print(f"  {len(spin) * STEPS / 1e6:.2f} million Runge-Kutta steps of {FLIGHT / STEPS * 1e3:.2f} ms in {took:.1f} s: "
+          f"{len(spin) * FLIGHT / took:.0f} s of flight in each second")  # fmt: skip
+    lost, total = np.abs(all_of_them.unaccounted), all_of_them.kinetic[0] + all_of_them.potential[0]
+    checks.small("energy changes by the work of motors and dampers only (relative)", lost / total, 1e-5)
+    some = slice(None, None, max(1, len(spin) // 61))
+    halved = np.abs(fly(model, spin[some], tuck[some], steps=2 * STEPS).unaccounted)
+    checks.between(
+        "half the step: so many times less of that (fourth order: about 16)", lost[:, some].max() / halved.max(), 8, 32
+    )
+    turning, going = np.split(all_of_them.momentum, 2, axis=-1)
+    checks.small(
+        "angular momentum about the centre of mass stays (relative)", (turning - turning[0]) / np.abs(turning[0]).max(), 1e-6
+    )
+    falling = model.mass * (SPEED + np.outer(all_of_them.t, model.gravity))[:, None]
+    checks.small("momentum changes by gravity only (relative)", (going - falling) / np.abs(falling).max(), 1e-6)
+    turned = all_of_them.lean[-1]
+    chosen = int(np.argmin((turned - 2 * np.pi) ** 2 + (0.1 * all_of_them.v[-1, :, 1]) ** 2))
+    best = fly(model, spin[[chosen]], tuck[[chosen]], looks=STEPS)
+    checks.same("the best of them flies alone as it did among the others", best.q[-1, 0], all_of_them.q[-1, chosen])
+    upright = int(np.sum(np.abs(turned - 2 * np.pi) < np.radians(10)))
+    print(f"  {upright} come down within 10° of upright; best with {spin[chosen]:.2f} rad/s and a tuck of {tuck[chosen]:.0%}")
+    field = picture.Map(spins, tucks, turned.reshape(side, side), (spin[chosen], tuck[chosen]))
+    _show_map(field)
+    return best, field
+
+
+def _show_map(field: picture.Map, width: int = 64, height: int = 9) -> None:
+    """Print how far all turned: one letter for many of them."""
+    rows, columns = (np.linspace(0, n - 1, k).round().astype(int) for n, k in zip(field.turned.shape, (height, width)))
+    signs = np.select([np.abs(field.turned / (2 * np.pi) - 1) < 1 / 36, field.turned < 2 * np.pi], ["#", "."], "+")
+    print(f"\n  turned too little .  upright #  too far +   (up: tuck {TUCKS[0]:.0%} to {TUCKS[1]:.0%}; "
+          f"right: spin {SPINS[0]:g} to {SPINS[1]:g} rad/s)")  # fmt: skip
+    for row in reversed(rows):
+        print("    |" + "".join(signs[row, columns]) + "|")
+
+
+def _draw(model: lw.Model, best: Flight, field: picture.Map, measured: dict[str, float]) -> str:
+    lines = {
+        "kinetic": best.kinetic[:, 0],
+        "potential": best.potential[:, 0],
+        "work in the joints": best.work[:, 0],
+        "kinetic + potential − work": (best.kinetic + best.potential - best.work)[:, 0],
+    }
+    bars = {
+        "source, run by Python": measured["plain"],
+        "lw.forward_dynamics(…)": measured["call"],
+        "bound call": measured["bound"],
+        "in a batch, one thread": measured["batch"],
+        f"in a batch, {_count(default_threads(), 'thread')}": measured["threads"],
+    }
+    bodies = lw.forward_kinematics(model, best.q[:, 0])
+    center = lw.center_of_mass(model, best.q[:, 0])
+    return picture.draw(model, picture.Motion(best.t, bodies, center), lines, field, bars)

@@ -1,0 +1,306 @@
+"""How wrong is a model without its rotors? Torques along a motion, exact and with the usual approximations.
+
+A geared rotor is often left out of a model, and at best comes back as reflected inertia. What that costs in torque depends on
+the robot and on the motion (Loops Sec. VI-C): `compare_approximations` says how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.functions.dynamics import close_loops, independent_force, inverse_dynamics, spanning_acceleration, spanning_velocity
+from linkwork.model import GROUND, Model
+from linkwork.topology.embedding import tree_equations
+from linkwork.parts import Coupling, ImplicitConstraint, Loop, LoopConstraint
+from linkwork.simplify.rotors import unevenness
+from linkwork.topology.rotors import axis_of, is_rotor
+
+EXACT, IGNORED, DIAGONAL, BLOCK = "exact", "ignored", "diagonal", "block"
+APPROXIMATIONS = {
+    IGNORED: "rotors ignored",
+    DIAGONAL: "diagonal reflected inertia",
+    BLOCK: "block-diagonal reflected inertia",
+}
+CLOSED = 1e-8  # largest error of a loop in a state that counts as closed [m or rad]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Joint forces along a motion, by the exact model and by approximations of it: "ignored", "diagonal", "block".
+
+    `torques` holds an array (..., nv) for "exact" and for each of these, `names` what stands behind its columns, `rotors` the
+    bodies that were left out. `simplified` is the model without them, and `reflected`, (nv, nv), what their spin weighs in that
+    model's velocities: its diagonal is the "diagonal" approximation, all of it the "block".
+    """
+
+    names: tuple[str, ...]
+    rotors: tuple[str, ...]
+    t: np.ndarray
+    torques: dict[str, np.ndarray]
+    simplified: Model
+    reflected: np.ndarray
+
+    @cached_property
+    def errors(self) -> dict[str, np.ndarray]:
+        """What each approximation has more than the exact model, (..., nv)."""
+        return {name: tau - self.torques[EXACT] for name, tau in self.torques.items() if name != EXACT}
+
+    @cached_property
+    def rms(self) -> dict[str, np.ndarray]:
+        """The root of the mean square of each error over the motion, (nv,)."""
+        return {name: np.sqrt(np.mean(error.reshape(-1, error.shape[-1]) ** 2, axis=0)) for name, error in self.errors.items()}
+
+    @cached_property
+    def worst(self) -> dict[str, np.ndarray]:
+        """The largest size of each error over the motion, (nv,)."""
+        return {name: _largest(error) for name, error in self.errors.items()}
+
+    @cached_property
+    def largest(self) -> np.ndarray:
+        """The largest size of the exact joint forces over the motion, (nv,)."""
+        return _largest(self.torques[EXACT])
+
+    def table(self) -> str:
+        """The errors as text: one row for each velocity; RMS, and the worst as a share of the largest exact joint force."""
+        head = ["", "largest", *(f"{APPROXIMATIONS[name]}: RMS, worst" for name in self.rms)]
+        rows = []
+        for k, name in enumerate(self.names):
+            row = [name, _figure(self.largest[k])]
+            for way in self.rms:
+                share = self.worst[way][k] / self.largest[k] if self.largest[k] else 0.0
+                row.append(f"{_figure(self.rms[way][k])}, {share:.1%}")
+            rows.append(row)
+        widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+        lines = [
+            "  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(r, widths))) for r in (head, *rows)
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def __repr__(self) -> str:
+        return f"<linkwork comparison of {len(self.names)} joint forces without {len(self.rotors)} rotors>\n{self.table()}"
+
+
+def compare_approximations(
+    model: Model, trajectory: Mapping[str, Any], *, rotors: Iterable[str] | None = None, keep_mass: bool = False
+) -> Comparison:
+    """The joint forces that a motion needs, by the exact model, and by models that ignore or approximate its geared rotors.
+
+    `trajectory` has "q", "v" and "a", and may have the time "t" [s], (N,). v and a are (N, nv), as for `inverse_dynamics`; q is
+    (N, nq) with all loops closed, or holds the coordinates of the independent joints only, in the order of `model.v_names`:
+    then loops are closed here, from the neutral state. Any more leading dimensions may stand in front.
+
+    Approximations, all without the rotors as bodies: "ignored" has nothing for them, "diagonal" adds to each joint what the
+    rotors' spin weighs there (armature), "block" also what it weighs between the joints of a cluster: Gᵀ J G, with G the
+    rotors' rates. Where a loop makes rates depend on q, those of the neutral state are taken. `rotors` names the bodies to
+    leave out; else those are taken that carry nothing, are moved by a hinge that gears or functions tie to others, and turn
+    faster than these or are symmetric about their axis. Their mass goes with them, as do springs and dampers on them; with
+    `keep_mass` they stay as if welded to what carries them.
+
+    Joint forces are those of the model's own independent velocities, also where these are the rotors'.
+    """
+    found = find_rotors(model) if rotors is None else tuple(dict.fromkeys(_rotor(model, name) for name in rotors))
+    if not found:
+        raise ModelError(f"{model.name} has no geared rotors to approximate: name the bodies to leave out in rotors=")
+    simple = without_rotors(model, found, keep_mass=keep_mass)
+    t, q, v, a = _motion(model, trajectory)
+    kept = [k for k in range(len(model.bodies)) if k not in found]
+    places = [_places(model.joints[k].v_slice) for k in kept]
+    own = np.concatenate(places)[_independent(simple)]  # where the simplified model's velocities are among all joints' ones
+    q_simple = q[..., np.concatenate([_places(model.joints[k].q_slice) for k in kept])]
+    v_simple = np.ascontiguousarray(spanning_velocity(model, q, v)[..., own])
+    a_simple = np.ascontiguousarray(spanning_acceleration(model, q, v, a)[..., own])
+    reflected = _reflected(model, found, own)
+
+    def back(tau: np.ndarray) -> np.ndarray:
+        every = np.zeros((*tau.shape[:-1], model.nv_spanning))
+        every[..., own] = tau
+        return independent_force(model, q, every)
+
+    without = inverse_dynamics(simple, q_simple, v_simple, a_simple)
+    torques = {
+        EXACT: inverse_dynamics(model, q, v, a),
+        IGNORED: back(without),
+        DIAGONAL: back(without + np.diag(reflected) * a_simple),
+        BLOCK: back(without + a_simple @ reflected),
+    }
+    return Comparison(model.v_names, tuple(model.bodies[k].name for k in found), t, torques, simple, reflected)
+
+
+def find_rotors(model: Model) -> tuple[int, ...]:
+    """The bodies that count as geared rotors: see `compare_approximations`."""
+    busy = {joint.parent for joint in model.joints}
+    for constraint in model.embedded:
+        if isinstance(constraint, Loop):
+            busy |= {constraint.predecessor.body, constraint.successor.body}
+    tied = {k for constraint in model.embedded if not isinstance(constraint, Loop) for k in _tied(constraint)}
+    found: list[int] = []
+    independent = _independent(model)
+    for cluster in model.clusters:
+        free = [k for k in cluster.bodies if k in tied - busy and model.joints[k].nv == 1]
+        if free:
+            K = tree_equations(model, cluster, model.neutral())[0].astype(float)[list(cluster.rows)]
+            own = {k: model.joints[k].v_start for k in free}
+            chosen = [k for k in free if _is_round(model, k) or _is_fast(K, own[k])]
+            if np.count_nonzero(np.any(K[:, [own[k] for k in chosen]], axis=1)) != len(chosen):  # more than their ties
+                chosen = [k for k in chosen if own[k] not in independent]
+            found += chosen
+    return tuple(found)
+
+
+def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = False) -> Model:
+    """The same model without some bodies that carry nothing, and without what ties these; with `keep_mass` as if welded."""
+    gone = set(rotors)
+    kept = [k for k in range(len(model.bodies)) if k not in gone]
+    index = {GROUND: GROUND, **{old: new for new, old in enumerate(kept)}}
+    inertias = [body.inertia for body in model.bodies]
+    for k in sorted(gone):
+        joint = model.joints[k]
+        if keep_mass and joint.parent != GROUND:
+            inertias[joint.parent] = (inertias[joint.parent] + joint.place.congruence(inertias[k])).constant()
+    joints, nq, nv = [], 0, 0
+    for k in kept:
+        joint = model.joints[k]
+        joints.append(replace(joint, parent=index[joint.parent], child=index[k], q_start=nq, v_start=nv))
+        nq, nv = nq + joint.nq, nv + joint.nv
+    made = replace(
+        model,
+        name=f"{model.name} without rotors",
+        bodies=tuple(replace(model.bodies[k], index=index[k], inertia=inertias[k]) for k in kept),
+        joints=tuple(joints),
+        frames=tuple(replace(frame, body=index[frame.body]) for frame in model.frames if frame.body not in gone),
+        embedded=tuple(_moved(c, index) for c in model.embedded if not gone & set(_tied(c))),
+        kernels={},
+        memory={},
+    )
+    if made.nv != model.nv:
+        names = ", ".join(repr(model.bodies[k].name) for k in sorted(gone))
+        raise ModelError(
+            f"without {names}, {model.name} moves in {made.nv} ways and not in {model.nv}: name other bodies in rotors="
+        )
+    return made
+
+
+def independent_coordinates(model: Model) -> np.ndarray:
+    """The places in q of the coordinates that loops leave independent, in the order of `model.v_names`."""
+    found: list[int] = []
+    for cluster in model.clusters:
+        columns = [(k, c) for k in cluster.bodies for c in range(model.joints[k].nv)]
+        chosen = [columns[c] for c in cluster.independent]
+        for k in dict.fromkeys(k for k, _ in chosen):
+            joint = model.joints[k]
+            mine = [c for j, c in chosen if j == k]
+            if joint.nq == joint.nv:
+                found += [joint.q_start + c for c in mine]
+            elif len(mine) == joint.nv:
+                found += _places(joint.q_slice).tolist()
+            else:
+                raise ModelError(f"joint {joint.name!r} is independent in part: give q of all joints")
+    return np.array(found, dtype=int)
+
+
+def _rotor(model: Model, name: str) -> int:
+    k = model.body(name).index
+    if model.joints[k].nv != 1:
+        raise ModelError(f"body {name!r} is moved by a joint of {model.joints[k].nv} velocities: a rotor has one")
+    if any(joint.parent == k for joint in model.joints):
+        raise ModelError(f"body {name!r} carries others: it is no rotor that could be left out")
+    return k
+
+
+def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
+    missing = [word for word in ("q", "v", "a") if word not in trajectory]
+    if missing:
+        raise ModelError(f"the trajectory has no {missing[0]!r}: it needs 'q', 'v' and 'a', and may have 't'")
+    q, v, a = (np.asarray(trajectory[word], dtype=float) for word in "qva")
+    for word, x in (("v", v), ("a", a)):
+        if x.shape[-1:] != (model.nv,):
+            raise ModelError(f"the trajectory's {word!r} must have shape (..., {model.nv}), not {x.shape}")
+    chosen = independent_coordinates(model) if q.shape[-1:] != (model.nq,) else np.arange(model.nq)
+    if q.shape[-1:] != (len(chosen),):
+        wanted = f"(..., {model.nq}), or (..., {len(chosen)}) for the independent coordinates only"
+        raise ModelError(f"the trajectory's 'q' must have shape {wanted}, not {q.shape}")
+    start = np.tile(model.neutral(), (*q.shape[:-1], 1)) if len(chosen) < model.nq else q.copy()
+    start[..., chosen] = q
+    closed, left = close_loops(model, start)
+    open_ = np.asarray(left) if len(chosen) < model.nq else np.abs(closed - start).max(axis=-1, initial=0.0)
+    if not np.all(open_ < CLOSED) and model.embedded:
+        row = int(np.argmax(np.where(np.isfinite(open_), open_, np.inf)))
+        what = "cannot be closed" if len(chosen) < model.nq else "are not closed"
+        raise ModelError(
+            f"the loops of {model.name} {what} in state {row} of the trajectory (off by {np.ravel(open_)[row]:.2g})"
+        )
+    q = closed if len(chosen) < model.nq else q
+    t = np.asarray(trajectory.get("t", np.arange(q.shape[-2] if q.ndim > 1 else 1)), dtype=float)
+    return t, q, v, a
+
+
+def _reflected(model: Model, rotors: Iterable[int], own: np.ndarray) -> np.ndarray:
+    """Gᵀ J G of the rotors in the velocities that have these places among all joints', at the neutral state, (nv, nv)."""
+    rates = np.array([spanning_velocity(model, model.neutral(), v) for v in np.eye(model.nv)]).T  # of all joints
+    spins = [model.joints[k].v_start for k in rotors]
+    G = np.linalg.solve(rates[own].T, rates[spins].T).T
+    J = [_spin(model, k) for k in rotors]
+    return G.T @ np.diag(J) @ G
+
+
+def _spin(model: Model, k: int) -> float:
+    """What a body weighs in its own joint [kg m² or kg]."""
+    joint, inertia = model.joints[k], model.bodies[k].inertia
+    S = np.asarray(joint.kind.subspace(joint.kind.neutral()), dtype=float)
+    return float((S.T @ np.asarray(inertia @ S, dtype=float)).squeeze()) + joint.armature[0]
+
+
+def _is_round(model: Model, k: int) -> bool:
+    joint, inertia = model.joints[k], model.bodies[k].inertia
+    return is_rotor(replace(joint, parent=0), inertia) and not np.any(unevenness(axis_of(joint), inertia.A))
+
+
+def _is_fast(K: np.ndarray, own: int) -> bool:
+    """Whether a joint turns faster than each of those that it is tied to, by the equations K v = 0."""
+    rows = K[K[:, own] != 0.0]
+    others = np.abs(np.delete(rows, own, axis=1)).max(axis=1, initial=0.0)
+    return bool(len(rows) and np.all(others > 1.0001 * np.abs(rows[:, own])))
+
+
+def _tied(constraint: LoopConstraint) -> tuple[int, ...]:
+    if isinstance(constraint, Loop):
+        return constraint.predecessor.body, constraint.successor.body
+    return constraint.joints if isinstance(constraint, ImplicitConstraint) else tuple(k for k, _, _ in constraint.terms)
+
+
+def _moved(constraint: LoopConstraint, index: Mapping[int, int]) -> LoopConstraint:
+    """The same constraint where bodies have other numbers."""
+    if isinstance(constraint, Loop):
+        P, S = (replace(end, body=index[end.body]) for end in (constraint.predecessor, constraint.successor))
+        return replace(constraint, predecessor=P, successor=S)
+    if isinstance(constraint, ImplicitConstraint):
+        return replace(constraint, joints=tuple(index[k] for k in constraint.joints))
+    assert isinstance(constraint, Coupling)
+    return replace(constraint, terms=tuple((index[k], c, x) for k, c, x in constraint.terms))
+
+
+def _independent(model: Model) -> np.ndarray:
+    """Where the independent velocities are among those of all joints."""
+    found: list[int] = []
+    for cluster in model.clusters:
+        columns = np.concatenate([_places(model.joints[k].v_slice) for k in cluster.bodies])
+        found += columns[list(cluster.independent)].tolist()
+    return np.array(found, dtype=int)
+
+
+def _places(where: slice) -> np.ndarray:
+    return np.arange(where.start, where.stop)
+
+
+def _largest(x: np.ndarray) -> np.ndarray:
+    return np.abs(x.reshape(-1, x.shape[-1])).max(axis=0, initial=0.0)
+
+
+def _figure(x: float) -> str:
+    return f"{x:.3f}" if x >= 0.1 or x == 0.0 else f"{x:.2g}"

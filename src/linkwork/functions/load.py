@@ -1,0 +1,72 @@
+"""Models from files, and which of their loops to embed and which to hold by forces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from linkwork import formats
+from linkwork.functions.constrained import constrained_dynamics
+from linkwork.errors import ModelError
+from linkwork.functions.dynamics import forward_dynamics
+from linkwork.model import Model
+from linkwork.model.builder import GRAVITY
+from linkwork.passes.count import count_operations
+
+CHOICES = ("embed", "constrain", "auto")
+ITERATIONS = 2  # proximal iterations that are counted: more change nothing that can be seen, where no rows are redundant
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    base: str = "fixed",
+    gravity: Sequence[float] = GRAVITY,
+    strict: bool = False,
+    loops: str = "embed",
+) -> Model:
+    """The model that a file describes.
+
+    `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first.
+    `gravity` [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that no body can have: they
+    are taken as they stand and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
+    `ModelError` that says where. Meshes and other files that it names are never opened. `loops` as in `choose_loops`.
+    """
+    model = formats.load(path, base=base, gravity=gravity, strict=strict)
+    return model if loops == "embed" else choose_loops(model, loops)
+
+
+def choose_loops(model: Model, loops: str = "auto", *, among: Iterable[str] | None = None) -> Model:
+    """The same mechanism with its loops embedded ("embed"), upheld by forces ("constrain"), or each as is cheaper ("auto").
+
+    For "auto" the operations of forward dynamics are counted: beginning with all loops embedded, those of each cluster
+    together, and then each alone, change sides if that makes the program shorter. Embedding is best for local loops, forces
+    for those that reach far. `among` names the loops and couplings that are meant, where not all are.
+    """
+    if loops not in CHOICES:
+        raise ModelError(f"loops must be one of {', '.join(CHOICES)}, not {loops!r}")
+    names = [c.name for c in (*model.embedded, *model.force_held)] if among is None else list(among)
+    if loops == "constrain":
+        return model.with_loops(constrain=names)
+    best = model.with_loops(embed=names)
+    if loops == "embed" or not names:
+        return best
+    least = operations(best)
+    clusters = sorted((c for c in best.clusters if c.constraints), key=lambda cluster: -len(cluster.bodies))
+    meant = [[c.name for c in cluster.constraints if c.name in names] for cluster in clusters]
+    together, alone = [set(group) for group in meant if len(group) > 1], [{name} for group in meant for name in group]
+    for group in (*together, *alone):
+        is_held = group <= {c.name for c in best.force_held}
+        other = best.with_loops(embed=group) if is_held else best.with_loops(constrain=group)
+        count = operations(other)
+        if count < least:
+            best, least = other, count
+    return best
+
+
+def operations(model: Model) -> int:
+    """How many operations forward dynamics needs, with so many proximal iterations where loops are held by forces."""
+    if not model.force_held:
+        return count_operations(forward_dynamics.program(model))["total"]
+    program = constrained_dynamics.program(model, constraints=(), iterations=ITERATIONS, tolerance=None, method="auto")
+    return count_operations(program)["total"]

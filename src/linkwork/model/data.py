@@ -1,0 +1,204 @@
+"""What a model says: frozen data, hashed by content, picklable by value."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
+from types import CodeType, FunctionType
+from typing import Any, Self
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.parts import GROUND, WORLD, Body, Frame, LoopConstraint, PlacedJoint
+from linkwork.parts.names import did_you_mean
+from linkwork.parts.tree import MassProperties
+from linkwork.spatial import Inertia, Pose
+from linkwork.topology.analysis import clusters_of
+from linkwork.topology.clusters import Cluster, with_constraints
+
+
+@dataclass(frozen=True, eq=False)
+class ModelData:
+    """A mechanism: bodies, the joints that move them, named frames, and gravity [m/s²] in the axes of the world.
+
+    Body k is moved by joint k, and its parent comes before it. `embedded` are loops and couplings that are embedded in the
+    coordinates; those in `force_held` are held by forces, and leave all velocities independent. Models are equal if they say
+    the same, whatever they were made from. `ModelBuilder` and `load` make them.
+
+    While a function is traced with parameters as inputs, some numbers of the model are symbols; `original` is then the model
+    with its own numbers, which decides everything that is not arithmetic: clusters, frames, what vanishes. Of the bodies whose
+    mass, centre or moment of inertia are inputs, `inertia_inputs` has these.
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    joints: tuple[PlacedJoint, ...]
+    frames: tuple[Frame, ...]
+    gravity: tuple[float, ...]
+    notes: tuple[str, ...] = ()
+    embedded: tuple[LoopConstraint, ...] = ()
+    force_held: tuple[LoopConstraint, ...] = ()
+    kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
+    memory: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was derived from it
+    original: ModelData | None = field(default=None, repr=False)
+    inertia_inputs: Mapping[int, MassProperties] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for part in (*(j.place for j in self.joints), *(f.place for f in self.frames)):
+            part.R.flags.writeable = part.p.flags.writeable = False
+        for body in self.bodies:
+            for block in (body.inertia.A, body.inertia.B, body.inertia.D):
+                block.flags.writeable = False
+
+    @property
+    def loops(self) -> tuple[LoopConstraint, ...]:
+        """All loops and couplings: those that are embedded, then those that forces hold."""
+        return (*self.embedded, *self.force_held)
+
+    @property
+    def structure(self) -> Self:
+        """The model with its own numbers."""
+        return self if self.original is None else self.original  # type: ignore[return-value]
+
+    @property
+    def nq(self) -> int:
+        """The number of coordinates q."""
+        return self._sizes[0]
+
+    @property
+    def nv(self) -> int:
+        """The number of velocities v, also of accelerations and joint forces."""
+        return self._sizes[1]
+
+    @property
+    def nv_spanning(self) -> int:
+        """The number of velocities of all joints of the tree, whether loops leave them independent or not."""
+        return sum(j.nv for j in self.joints)
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int]:
+        if not self.embedded:
+            return sum(j.nq for j in self.joints), sum(j.nv for j in self.joints)
+        return sum(j.nq for j in self.joints), sum(len(c.independent) for c in self.clusters)
+
+    @cached_property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """Groups of bodies that loops hold together, parents before children; most bodies are alone."""
+        if self.original is None:
+            return clusters_of(self)
+        return with_constraints(self.original.clusters, self.embedded)
+
+    @cached_property
+    def v_names(self) -> tuple[str, ...]:
+        """The joint (and component) behind each entry of v."""
+        found = []
+        for cluster in self.clusters:
+            names = [name for k in cluster.bodies for name in self.joints[k].v_names]
+            found += [names[c] for c in cluster.independent]
+        return tuple(found)
+
+    @property
+    def mass(self) -> float:
+        """Of all bodies that can move [kg]."""
+        return sum(body.mass for body in self.bodies)
+
+    def tree_neutral(self) -> np.ndarray:
+        """The coordinates with every joint neutral, whether or not loops are closed, (nq,)."""
+        return np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in self.joints)])
+
+    # by name
+
+    def body(self, name: str) -> Body:
+        """The body with this name, or with a link of this name."""
+        return self._named("body", name, self._links)
+
+    def joint(self, name: str) -> PlacedJoint:
+        """The joint with this name."""
+        return self._named("joint", name, self._joints)
+
+    def frame(self, name: str) -> Frame:
+        """The frame with this name; also that of a link, of the link that a joint of this name moves, and "world"."""
+        return self._named("frame", name, self._frames)
+
+    def _named(self, what: str, name: Any, table: dict[str, Any]) -> Any:
+        if isinstance(name, str) and name in table:
+            return table[name]
+        raise ModelError(f"{self.name} has no {what} named {name!r}{did_you_mean(name, table)}")
+
+    @cached_property
+    def _links(self) -> dict[str, Body]:
+        return {link: body for body in self.bodies for link in body.links}
+
+    @cached_property
+    def _joints(self) -> dict[str, PlacedJoint]:
+        return {joint.name: joint for joint in self.joints}
+
+    @cached_property
+    def _frames(self) -> dict[str, Frame]:
+        by_joint = {frame.joint: frame for frame in self.frames if frame.joint}
+        by_joint |= {joint.name: Frame(joint.name, joint.child) for joint in self.joints}
+        return {**by_joint, **{frame.name: frame for frame in self.frames}, WORLD: Frame(WORLD, GROUND)}
+
+    # as a value
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of everything that the model says; notes on how it was read do not count."""
+        said = (self.name, self.bodies, self.joints, self.frames, self.gravity, self.embedded, self.force_held)
+        return hashlib.sha256(_canonical(said).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, ModelData) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"kernels": {}, "memory": {}}  # machine code stays here
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def __repr__(self) -> str:
+        return f"<linkwork model {self.name!r}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}>"
+
+
+def _constant(value: Any) -> Any:
+    """What a function has captured, as something that can be compared; only by its words where it is nothing known."""
+    known = (str, int, float, tuple, list, type(None), np.ndarray, np.generic, CodeType, FunctionType, Pose, Inertia)
+    return value if isinstance(value, known) else repr(value)
+
+
+def _canonical(value: Any) -> str:
+    """The same text for the same content, in every process."""
+    if isinstance(value, float):
+        return (value + 0.0).hex()
+    if isinstance(value, str):
+        return repr(str(value))
+    if isinstance(value, (int, type(None))):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return _canonical(value.astype(float).ravel().tolist())
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(map(_canonical, value))})"
+    if isinstance(value, Pose):
+        return _canonical((value.R, value.p))
+    if isinstance(value, Inertia):
+        return _canonical((value.mass, value.h, value.A))
+    if isinstance(value, CodeType):  # not by its repr, which names a place in memory
+        said = (value.co_code.hex(), value.co_names, value.co_varnames, *map(_constant, value.co_consts))
+        return f"code{_canonical(said)}"
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        said = (value.__module__, value.__qualname__, value.__code__, *map(_constant, (value.__defaults__ or (), *cells)))
+        return f"function{_canonical(said)}"
+    if is_dataclass(value) and not isinstance(value, type):
+        kind = type(value)
+        return f"{kind.__module__}.{kind.__qualname__}{_canonical([getattr(value, f.name) for f in fields(value)])}"
+    if isinstance(value, np.generic):
+        return _canonical(value.item())
+    raise ModelError(f"a model cannot hold a {type(value).__name__}: {value!r}")

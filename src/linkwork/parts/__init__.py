@@ -1,0 +1,21 @@
+"""What mechanisms are made of, as frozen values: bodies, joints, frames, and what closes loops."""
+
+from linkwork.parts.implicit import ImplicitConstraint
+from linkwork.parts.loops import Coupling, End, Loop, LoopConstraint
+from linkwork.parts.mechanism import Mechanism
+from linkwork.parts.tree import GROUND, WORLD, Body, Frame, PlacedJoint, path_to_ground
+
+__all__ = [
+    "GROUND",
+    "WORLD",
+    "Body",
+    "Coupling",
+    "End",
+    "Frame",
+    "ImplicitConstraint",
+    "Loop",
+    "LoopConstraint",
+    "Mechanism",
+    "PlacedJoint",
+    "path_to_ground",
+]

@@ -1,0 +1,229 @@
+"""What closes loops. Loop joints, couplings and implicit constraints answer the same questions, and nobody asks for the kind.
+
+An equation φ(q) = 0 becomes K v = 0 and K v̇ = k for the velocities v of a cluster's joints (Loops Eq. 2). Loops that are
+embedded in the coordinates and loops that forces hold ask the same object.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, final
+
+import numpy as np
+
+from linkwork.joints import Joint
+from linkwork.joints.closure import Row
+from linkwork.parts.tree import PlacedJoint
+from linkwork.spatial import Pose, cross
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a loop joint takes hold of a body: its frame there."""
+
+    body: int  # index of a body, or GROUND
+    place: Pose
+
+
+class Drift(NamedTuple):
+    """Of a frame's point: w and v, and their rates where no joint accelerates, (3,) each."""
+
+    w: np.ndarray
+    v: np.ndarray
+    dw: np.ndarray
+    dv: np.ndarray
+
+
+class Posture(Protocol):
+    """Where bodies in loops stand: what loop constraints ask. `width` velocities move them, in `columns` of their joints."""
+
+    width: int
+
+    @property
+    def columns(self) -> Mapping[int, slice]: ...
+    def joint(self, k: int) -> PlacedJoint: ...
+    def q(self, k: int) -> np.ndarray: ...
+    def frame(self, end: End) -> Pose: ...
+    def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+class Speeds(Protocol):
+    """How they move: the velocities `v` of the joints, and what these do to the frames of loops."""
+
+    v: np.ndarray
+
+    def drift(self, end: End, at: np.ndarray) -> Drift: ...
+
+
+class LoopConstraint(ABC):
+    """A frozen value that holds bodies of the spanning tree together, by equations."""
+
+    name: str
+    linear: ClassVar[bool] = False  # K is constant and k zero
+
+    @property
+    @abstractmethod
+    def bodies(self) -> tuple[int, ...]:
+        """The bodies that it ties, by index; GROUND may be among them."""
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        """The frames on bodies that it takes hold of; none where it ties joints' coordinates."""
+        return ()
+
+    @property
+    def acts(self) -> bool:
+        """Whether it takes any freedom."""
+        return True
+
+    @property
+    def coefficients(self) -> tuple[float, ...]:
+        """Its ratios between joints' velocities, where it has constant ones."""
+        return ()
+
+    def with_kept(self, rows: tuple[int, ...] | None) -> LoopConstraint:
+        """The same with these of its equations where forces hold it; all, where it says None. Only loop joints distinguish."""
+        return self
+
+    @abstractmethod
+    def count(self, joints: Sequence[PlacedJoint]) -> int:
+        """How many equations it has, in a model with these joints."""
+
+    @abstractmethod
+    def residual(self, posture: Posture) -> np.ndarray:
+        """φ, zero where it holds, (count,) [m or rad]."""
+
+    def turned_over(self, posture: Posture) -> list[Any]:
+        """Above zero where directions that two frames share do not point the same way, which φ = 0 allows."""
+        return []
+
+    @abstractmethod
+    def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """K, (count, width), and k, (count,), which is zero where no speeds are given."""
+
+    def wrench(self, row: int, P: Pose, F: Pose) -> np.ndarray | None:
+        """[m, f] on its second end, at the origin of the poses' axes, for a unit of an equation's force; None where it has no ends."""
+        return None
+
+    @abstractmethod
+    def content(self, index: Mapping[int, int], there: Callable[[End], Any]) -> Any:
+        """All that decides its equations, with bodies numbered as in `index`."""
+
+
+@final
+@dataclass(frozen=True)
+class Loop(LoopConstraint):
+    """A joint of some kind that holds `successor` on `predecessor`, which the tree's joints hold already.
+
+    `kept` matters where forces hold it: redundant equations cost time there, and make forces ambiguous.
+    """
+
+    name: str
+    kind: Joint
+    predecessor: End
+    successor: End
+    kept: tuple[int, ...] | None = None  # of its equations, those that do not follow from the others; None: all
+
+    @property
+    def bodies(self) -> tuple[int, ...]:
+        return self.predecessor.body, self.successor.body
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        return self.predecessor, self.successor
+
+    @property
+    def acts(self) -> bool:
+        return self.predecessor.body != self.successor.body and bool(self.kind.closure())
+
+    def with_kept(self, rows: tuple[int, ...] | None) -> Loop:
+        return replace(self, kept=rows)
+
+    def count(self, joints: Sequence[PlacedJoint]) -> int:
+        return len(self.kind.closure())
+
+    def residual(self, posture: Posture) -> np.ndarray:
+        P, F = posture.frame(self.predecessor), posture.frame(self.successor)
+        p, R = P.R.T @ (F.p - P.p), P.R.T @ F.R
+        return np.array([row.residual(R, p) for row in self.kind.closure()])
+
+    def turned_over(self, posture: Posture) -> list[Any]:
+        R = posture.frame(self.predecessor).R.T @ posture.frame(self.successor).R
+        shared = {row.along: np.array(row.along) for row in self.kind.closure() if row.faces}
+        return [0.5 - along @ (R @ along) for along in shared.values()]
+
+    def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
+        P, F = posture.frame(self.predecessor), posture.frame(self.successor)
+        rows = self.kind.closure()
+        (wP, vP), (wF, vF) = posture.velocity(self.predecessor, F.p), posture.velocity(self.successor, F.p)
+        w, u = wF - wP, vF - vP  # of the successor's frame, seen from the predecessor
+        K = np.zeros((len(rows), posture.width), dtype=object)
+        k: Any = np.zeros(len(rows), dtype=object)
+        for i, row in enumerate(rows):
+            c_w, c_v = row.coefficients(P, F)
+            K[i] = c_v @ u if row.across is None else c_w @ w
+        if speeds is None:
+            return K, k
+        a, b = speeds.drift(self.predecessor, F.p), speeds.drift(self.successor, F.p)
+        W, U = b.w - a.w, b.v - a.v
+        dW = b.dw - a.dw - cross(a.w, W)
+        dU = b.dv - a.dv - 2.0 * cross(a.w, U)
+        for i, row in enumerate(rows):
+            c_w, c_v = row.coefficients(P, F)
+            k[i] = -((c_v @ dU if row.across is None else c_w @ dW) + row.bias(P, F, W, U))
+        return K, k
+
+    def wrench(self, row: int, P: Pose, F: Pose) -> np.ndarray:
+        moment, force = self.kind.closure()[row].coefficients(P, F)
+        return np.concatenate([moment + cross(F.p, force), force])
+
+    def content(self, index: Mapping[int, int], there: Callable[[End], Any]) -> Any:
+        return self.kind, there(self.predecessor), there(self.successor)
+
+
+@final
+@dataclass(frozen=True)
+class Coupling(LoopConstraint):
+    """Σ coefficient * coordinate = offset over joints of the spanning tree: gears, belts, mimics, differentials.
+
+    `terms` are (index of the joint, its component, coefficient).
+    """
+
+    name: str
+    terms: tuple[tuple[int, int, float], ...]
+    offset: float
+    linear = True
+
+    @property
+    def bodies(self) -> tuple[int, ...]:
+        return tuple(k for k, _, _ in self.terms)
+
+    @property
+    def coefficients(self) -> tuple[float, ...]:
+        return tuple(c for _, _, c in self.terms)
+
+    def count(self, joints: Sequence[PlacedJoint]) -> int:
+        return 1
+
+    def residual(self, posture: Posture) -> np.ndarray:
+        total: Any = -self.offset
+        for joint, component, coefficient in self.terms:
+            total = total + coefficient * posture.q(joint)[component]
+        return np.array([total])
+
+    def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
+        K = np.zeros((1, posture.width), dtype=object)
+        for joint, component, coefficient in self.terms:
+            K[0, posture.columns[joint].start + component] = coefficient
+        return K, np.zeros(1, dtype=object)
+
+    def content(self, index: Mapping[int, int], there: Callable[[End], Any]) -> Any:
+        return tuple((index[k], component, x) for k, component, x in self.terms), self.offset
+
+
+def rows_of(loop: Loop) -> list[Row]:
+    """The equations of a loop joint that are kept."""
+    rows = loop.kind.closure()
+    return rows if loop.kept is None else [rows[i] for i in loop.kept]

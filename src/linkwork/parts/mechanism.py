@@ -1,0 +1,28 @@
+"""What topology asks of a model: its parts."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from linkwork.parts.loops import LoopConstraint
+from linkwork.parts.tree import Body, PlacedJoint
+
+
+class Mechanism(Protocol):
+    """Bodies on a spanning tree of joints, body k behind joint k, and the loops and couplings that hold them together."""
+
+    @property
+    def bodies(self) -> tuple[Body, ...]: ...
+    @property
+    def joints(self) -> tuple[PlacedJoint, ...]: ...
+    @property
+    def embedded(self) -> tuple[LoopConstraint, ...]: ...
+    @property
+    def force_held(self) -> tuple[LoopConstraint, ...]: ...
+    @property
+    def nq(self) -> int: ...
+    @property
+    def nv_spanning(self) -> int: ...
+    def tree_neutral(self) -> np.ndarray: ...

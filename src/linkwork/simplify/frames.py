@@ -1,0 +1,272 @@
+"""Frames in which bodies are described, for which programs are short.
+
+Any frame that is fixed to a body can describe it. Behind a hinge it may stand anywhere along the axis, on either side of the
+hinge, and be turned about it: so lengths along axes vanish from the poses between bodies, and so do angles about axes. A length
+along an axis that two poses share stays in one of them, as with Denavit and Hartenberg's frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from linkwork.joints.joint import Symmetry
+from linkwork.model import Model, derived
+from linkwork.parts import GROUND
+from linkwork.simplify.rotors import lumped
+from linkwork.sko.bodies import BodyDescription
+from linkwork.spatial import Inertia, Pose, snapped
+from linkwork.topology.kinematics import JointFrame, own_frame
+
+# What things cost a program, in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
+# inertia, and an angle that is added to q.
+LENGTH, ODD, NUMBER, PHASE = 10.0, 5.0, 1.0, 1.0
+DIGIT = 10.0  # how many times as large a moved frame may make a moment of inertia: that costs a digit
+REACH = 4.0  # how many times as far as anything near it a frame may be moved, where there is no mass to tell
+THIN = 1e-6  # of what a moment of inertia could be, is as good as none
+EXACT = 4e-15  # rounding of a few products of rotations
+
+
+@derived
+def in_own_frames(model: Model) -> tuple[BodyDescription, ...]:
+    """All bodies of a model in their own frames, but for what straightens their joints' axes."""
+    found: list[BodyDescription] = []
+    for joint, (inertia, rotor, _) in zip(model.joints, lumped(model)):
+        frame = own_frame(joint, Pose.identity() if joint.parent == GROUND else found[joint.parent].C)
+        found.append(BodyDescription(frame, frame.C.inverse().congruence(inertia), None, rotor))
+    return tuple(found)
+
+
+@derived
+def one_by_one(model: Model) -> tuple[BodyDescription, ...]:
+    """All bodies in their own frames, each with its own inertia: nothing is lumped."""
+    found: list[BodyDescription] = []
+    for joint, body in zip(model.joints, model.bodies):
+        frame = own_frame(joint, Pose.identity() if joint.parent == GROUND else found[joint.parent].C)
+        found.append(BodyDescription(frame, frame.C.inverse().congruence(body.inertia)))
+    return tuple(found)
+
+
+class NodeFrame(NamedTuple):
+    """A joint's frames in a description; `side` is the pose of the joint's frame in the joint's own; `thin` as in `BodyDescription`."""
+
+    frame: JointFrame
+    side: Pose
+    thin: bool
+
+
+@derived
+def node_frames(model: Model) -> tuple[NodeFrame, ...]:
+    """For all bodies of a model, frames for which programs are short."""
+    return _Frames(model).chosen()
+
+
+@derived
+def in_node_frames(model: Model) -> tuple[BodyDescription, ...]:
+    """All bodies of a model in frames for which programs are short, chosen by its numbers.
+
+    Where numbers are inputs, the frames are those of the model's own numbers.
+    """
+    chosen, found = node_frames(model.structure), []
+    for k, (joint, (frame, side, thin), (inertia, rotor, added)) in enumerate(zip(model.joints, chosen, lumped(model))):
+        if joint.place is not model.structure.joints[k].place:
+            below = Pose.identity() if joint.parent == GROUND else chosen[joint.parent].frame.C
+            frame = frame._replace(place=below.inverse().then(joint.place).then(side))
+        found.append(BodyDescription(frame, _described(model, k, frame.C, inertia, added), None, rotor, thin))
+    return tuple(found)
+
+
+def _described(model: Model, k: int, C: Pose, inertia: Inertia, added: Inertia | None) -> Inertia:
+    """The inertia of body k with its rotors in a frame at C; where it is an input, from mass, centre and moment about it."""
+    if k not in model.inertia_inputs:
+        return C.inverse().congruence(inertia).settled()
+    own = model.inertia_inputs[k]
+    there = C.inverse()
+    moved = Inertia.rigid(own.mass, there.point(own.center), there.rotated(own.moment))
+    return moved if added is None else moved + there.congruence(added)
+
+
+class _Frames:
+    """Frames for all bodies: how they are turned, from base to tips, and then where along their axes they stand.
+
+    The frame of body k is at `R[k]` and `R[k] s[k]` in the body's own; the pose of its joint's frame in the frame of the body
+    below is `before[k]` and `_length(k)`.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.joints, self._lumped = model, model.joints, lumped(model)
+        straight = [joint.kind.straightened() for joint in model.joints]
+        self.kinds = [kind for kind, _ in straight]
+        self.R = [C.R for _, C in straight]
+        self.before: list[np.ndarray] = []
+        self.sides: list[np.ndarray] = []  # how the joint's frame is turned in the joint's own
+        self.phase = [0.0] * len(straight)
+        self.s = [np.zeros(3) for _ in straight]
+        # what else is fixed to each body, and must be described there: children without rotors, and ends of loops
+        self.children: list[list[int]] = [[] for _ in straight]
+        for k, joint in enumerate(model.joints):
+            if joint.parent != GROUND and not self._lumped[k].rotor:
+                self.children[joint.parent].append(k)
+        self.ends: list[list[Pose]] = [[] for _ in straight]
+        for loop in model.loops:
+            for end in loop.ends:
+                if end.body != GROUND:
+                    self.ends[end.body].append(end.place)
+        self.thin = [self._thin(k) for k in range(len(straight))]
+        fixed = [thin or body.rotor is not None for thin, body in zip(self.thin, self._lumped)]
+        self.symmetry = [Symmetry() if still else kind.symmetry() for still, kind in zip(fixed, self.kinds)]
+        for k in range(len(straight)):
+            self._turn(k)
+        for _ in range(2):
+            for k in range(len(straight)):
+                for axis in self.symmetry[k].shifts:
+                    self._shift(k, axis)
+
+    def chosen(self) -> tuple[NodeFrame, ...]:
+        found = []
+        for k in range(len(self.joints)):
+            place = Pose(self.before[k], self._length(k, ground=True))
+            frame = JointFrame(self.kinds[k], place, self.phase[k], self._frame(k))
+            found.append(NodeFrame(frame, Pose(self.sides[k], self.sides[k] @ self.s[k]), self.thin[k]))
+        return tuple(found)
+
+    def _frame(self, k: int) -> Pose:
+        return Pose(self.R[k], self.R[k] @ self.s[k])
+
+    def _inertia(self, k: int) -> Inertia:
+        """Of body k in its frame."""
+        return self._frame(k).inverse().congruence(self._lumped[k].inertia)
+
+    def _thin(self, k: int) -> bool:
+        """Whether a body, not counting its rotors, has as good as no moment of inertia about its centre."""
+        body, lengths = self.model.bodies[k], [self.joints[c].place.p for c in self.children[k]]
+        size = np.trace(body.inertia.A) + body.mass * max((p @ p for p in lengths), default=0.0)
+        return bool(np.linalg.eigvalsh(body.moment)[0] <= THIN * size)
+
+    def _turn(self, k: int) -> None:
+        """Turn the frame of body k about its joint's axis: first its joint's frame with it, then it alone."""
+        joint, (_, axis, phase) = self.joints[k], self.symmetry[k]
+        below = np.eye(3) if joint.parent == GROUND else self.R[joint.parent]
+        before = below.T @ joint.place.R @ self.R[k]
+        angle = 0.0 if axis is None else _straightening(before, axis)
+        self.before.append(snapped(before @ _about(axis, angle), EXACT))
+        self.R[k] = self.R[k] @ _about(axis, angle)
+        self.sides.append(self.R[k])
+        if axis is not None and phase:
+            found = min(self._angles(k, axis), key=lambda angle: self._cost_of_turning(k, axis, angle))
+            self.R[k], self.phase[k] = self.R[k] @ _about(axis, found), phase * found
+
+    def _angles(self, k: int, axis: int) -> Iterator[float]:
+        """By how much body k's frame could be turned: something that is fixed to it may then lie along a coordinate axis."""
+        yield 0.0
+        for c in self.children[k]:
+            place, turn = self.joints[c].place, self.symmetry[c].turn
+            yield from _zeroing(self.R[k].T @ place.p, axis)
+            if turn is not None:
+                yield from _zeroing(self.R[k].T @ place.R @ self.R[c][:, turn], axis)
+        for place in self.ends[k]:
+            yield from _zeroing(self.R[k].T @ place.p, axis)
+        inertia = self._inertia(k)  # before any frame is moved
+        yield from _zeroing(inertia.h, axis)
+        a, b = (axis + 1) % 3, (axis + 2) % 3
+        yield _acute(0.5 * np.arctan2(2.0 * inertia.A[a, b], inertia.A[a, a] - inertia.A[b, b]))
+
+    def _cost_of_turning(self, k: int, axis: int, angle: float) -> float:
+        R = self.R[k] @ _about(axis, angle)
+        cost = PHASE if angle else 0.0
+        cost += NUMBER * _numbers(Pose(R, np.zeros(3)).inverse().congruence(self._lumped[k].inertia))
+        for c in self.children[k]:
+            place, turn = self.joints[c].place, self.symmetry[c].turn
+            before = R.T @ place.R @ self.R[c]
+            if turn is not None:
+                before = before @ _about(turn, _straightening(before, turn))
+            cost += ODD * _odd(before)
+        for place in (*(self.joints[c].place for c in self.children[k]), *self.ends[k]):
+            cost += LENGTH * np.count_nonzero(np.delete(_neat(R.T @ place.p), axis))
+        return cost
+
+    def _length(self, k: int, *, ground: bool = False) -> np.ndarray:
+        """Where the joint's frame of body k is in the frame of the body below; on the ground it is nothing, unless wanted."""
+        joint = self.joints[k]
+        if joint.parent == GROUND:
+            return joint.place.p + self.before[k] @ self.s[k] if ground else np.zeros(3)
+        there = self.R[joint.parent].T @ joint.place.p
+        return _neat(there + self.before[k] @ self.s[k] - self.s[joint.parent], np.abs(there).max(initial=0.0))
+
+    def _shift(self, k: int, axis: int) -> None:
+        """Move the frame of body k along an axis of its own, with its joint's frame, to where lengths vanish."""
+
+        def at(x: float) -> np.ndarray:
+            return np.where(np.arange(3) == axis, x, self.s[k])
+
+        now = self.s[k][axis]
+        along, own = self.before[k][:, axis], self._length(k)
+        there = int(np.argmax(np.abs(along)))
+        places = [0.0, now]
+        if abs(along[there]) == 1.0:
+            places.append(now - own[there] * along[there])
+        others = [self._length(c) for c in self.children[k]] + self._ends(k)
+        places += [now + p[axis] for p in others]
+        fixed = [self.joints[k].place, *(self.joints[c].place for c in self.children[k]), *self.ends[k]]
+        near = max(np.abs(place.p).max() for place in fixed)
+        costs = []
+        for x in places:
+            self.s[k] = at(x)
+            costs.append(self._cost_of_place(k) if abs(x) <= REACH * near else np.inf)
+        self.s[k] = at(places[int(np.argmin(costs))])
+
+    def _ends(self, k: int) -> list[np.ndarray]:
+        """Where the ends of loops on body k are in its frame."""
+        return [_neat(self.R[k].T @ place.p - self.s[k], np.abs(place.p).max()) for place in self.ends[k]]
+
+    def _cost_of_place(self, k: int) -> float:
+        """Of where the frame of body k stands; no price is enough where its moment of inertia would lose digits."""
+        moved = self._inertia(k)
+        if np.trace(moved.A) > DIGIT * np.trace(self._lumped[k].inertia.A):
+            return float("inf")
+        lengths = [self._length(k), *(self._length(c) for c in self.children[k]), *self._ends(k)]
+        return NUMBER * _numbers(moved) + LENGTH * sum(np.count_nonzero(p) for p in lengths)
+
+
+def _about(axis: int | None, angle: float) -> np.ndarray:
+    """A turn about a coordinate axis, (3, 3)."""
+    return np.eye(3) if axis is None or not angle else snapped(Pose.turned(axis, angle).R.astype(float), EXACT)
+
+
+def _odd(R: np.ndarray) -> int:
+    """How many entries of a rotation are neither zero nor one."""
+    return int(np.count_nonzero(~np.isin(np.abs(snapped(R, EXACT)), (0.0, 1.0))))
+
+
+def _straightening(R: np.ndarray, axis: int) -> float:
+    """The angle about its child's `axis` that a constant rotation should have more, to have as few odd entries as can be."""
+    if not _odd(R):
+        return 0.0
+    a, b = (axis + 1) % 3, (axis + 2) % 3
+    angles = [0.0, *np.arctan2(-R[:, a], R[:, b]), *np.arctan2(R[:, b], R[:, a])]
+    return min(map(_acute, angles), key=lambda angle: _odd(R @ _about(axis, angle)))
+
+
+def _zeroing(x: np.ndarray, axis: int) -> Iterator[float]:
+    """By which angle about an axis a frame is turned in which x has one component less; none if it has only one across."""
+    a, b = x[(axis + 1) % 3], x[(axis + 2) % 3]
+    if a and b:
+        yield _acute(np.arctan2(b, a))
+
+
+def _acute(angle: float) -> float:
+    """The smallest angle that differs from this by right angles."""
+    return float((angle + np.pi / 4) % (np.pi / 2) - np.pi / 4)
+
+
+def _neat(x: np.ndarray, scale: float | None = None) -> np.ndarray:
+    """With exact zeros where rounding missed them, of things so large."""
+    return np.where(np.abs(x) <= EXACT * (np.abs(x).max(initial=0.0) if scale is None else scale), 0.0, x)
+
+
+def _numbers(inertia: Inertia) -> int:
+    """How many numbers of a rigid inertia are not zero."""
+    kept = inertia.constant()
+    return int(np.count_nonzero(np.triu(kept.A)) + np.count_nonzero(_neat(kept.h)))

@@ -1,0 +1,95 @@
+"""Rotors: bodies that are balanced about the axis they spin on.
+
+The centre of a rotor's mass does not move when it turns, so its mass is lumped into the body that carries it; or, where it
+drives a link and is at that link's origin, into the link, where nothing but the link's own mass changes. So is its inertia
+across the axis, always into the carrier, where it is constant if the rotor is round; if not, the mean of it is, and what turns
+with the rotor is `Uneven`. The rotor's frame need not turn with it either.
+
+What remains is its inertia J about the axis. Where a gear makes it turn n times as fast as a link that turns against the
+carrier about the same axis, its joint's velocity is θ̇ = n (Ω_link - Ω_carrier) and its speed Ω = Ω_carrier + θ̇, so that
+Ω² = Ω_carrier² + n (Ω_link² - Ω_carrier²) + (1 - 1/n) θ̇². Across the axis link and carrier turn alike. So J is lumped into the
+carrier, n J about all axes goes from there to the link, and the rest is an armature: constants. Exact, and free.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from linkwork.ir.symbol import Symbol
+from linkwork.model import Model, derived
+from linkwork.parts import GROUND, PlacedJoint
+from linkwork.sko.bodies import Rotor
+from linkwork.spatial import Inertia
+from linkwork.topology.rotors import SAME, axis_of, find_rotors, gear_of
+
+
+class Lumped(NamedTuple):
+    """A body's inertia with that of its rotors lumped in, and what it is as a rotor; None where it is none.
+
+    `added` is the part of its rotors, None where it has none.
+    """
+
+    inertia: Inertia
+    rotor: Rotor | None
+    added: Inertia | None
+
+
+@derived
+def lumped(model: Model) -> tuple[Lumped, ...]:
+    """Every body with its rotors lumped in."""
+    inertias = [body.inertia for body in model.bodies]
+    added: dict[int, Inertia] = {}
+
+    def add(k: int, more: Inertia) -> None:
+        inertias[k] = inertias[k] + more
+        added[k] = added[k] + more if k in added else more
+
+    structure = model.structure
+    inputs = {*model.inertia_inputs, *(k for k, j in enumerate(model.joints) if j.place is not structure.joints[k].place)}
+    places = [k for k in find_rotors(structure) if k not in inputs]
+    R = {GROUND: np.eye(3)}
+    for joint in model.joints:
+        R[joint.child] = R[joint.parent] @ structure.joints[joint.child].place.R
+    rotors: dict[int, Rotor] = {}
+    for k in places:
+        joint = model.joints[k]
+        u, own = axis_of(joint), inertias[k]
+        J, uneven = u @ own.A @ u, unevenness(u, own.A)
+        gear = gear_of(structure, k, places, R)
+        if gear and any(isinstance(c, Symbol) for loop in model.embedded if k in loop.bodies for c in loop.coefficients):
+            gear = None  # how fast it turns is an input
+        left = Inertia.massless(np.zeros((3, 3)) if gear else J * np.outer(u, u))
+        fixed = Inertia(own.A - left.A - uneven, own.B, own.D, own.mass)
+        if gear and gear.link != GROUND and own.mass and _centred(joint, own, model.joints[gear.link]):
+            fixed = Inertia.massless(fixed.A - Inertia.rigid(own.mass, own.h / own.mass, np.zeros((3, 3))).A)
+            add(gear.link, Inertia.rigid(own.mass, np.zeros(3), np.zeros((3, 3))))
+        add(joint.parent, joint.place.congruence(fixed))
+        for body, n in ((joint.parent, -gear.n), (gear.link, gear.n)) if gear else ():
+            if body != GROUND:
+                add(body, Inertia.massless(n * J * np.eye(3)))
+        inertias[k] = left
+        rotors[k] = Rotor(uneven, gear is not None, (1.0 - 1.0 / gear.n) * J if gear else 0.0)
+    return tuple(Lumped(inertia.settled(), rotors.get(k), added.get(k)) for k, inertia in enumerate(inertias))
+
+
+def unit_of_mass(model: Model) -> float:
+    """In kg: a unit in which the commonest unevenness of rotors is one, so that nothing is multiplied by it."""
+    if model.inertia_inputs:  # to count them in another unit would cost operations
+        return 1.0
+    found = [float(np.sqrt(0.5 * np.sum(rotor.uneven**2))) for _, rotor, _ in lumped(model) if rotor and np.any(rotor.uneven)]
+    return max(found, key=lambda d: np.isclose(found, d, rtol=SAME, atol=0.0).sum(), default=1.0)
+
+
+def unevenness(u: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """How an inertia across its axis u, (3, 3), differs from a round one; zero where rounding could have made it."""
+    across = A - (u @ A @ u) * np.outer(u, u)
+    uneven = across - 0.5 * np.trace(across) * (np.eye(3) - np.outer(u, u))
+    return uneven if np.abs(uneven).max() > SAME * np.abs(A).max() else np.zeros((3, 3))
+
+
+def _centred(joint: PlacedJoint, rotor: Inertia, hinge: PlacedJoint) -> bool:
+    """Whether a rotor's mass has its centre at the origin of the link that it drives, whose `hinge` is on the same carrier."""
+    centre = joint.place.p + joint.place.R @ (rotor.h / rotor.mass)
+    return hinge.parent == joint.parent and bool(np.abs(centre - hinge.place.p).max() <= SAME * np.abs(centre).max())

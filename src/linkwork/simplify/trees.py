@@ -1,0 +1,30 @@
+"""The nodes of a model, or of an SKO model made by hand, as algorithms use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.model import Model
+from linkwork.simplify.base_parameters import regrouped
+from linkwork.simplify.frames import in_node_frames
+from linkwork.sko.contracts import HingeNode, NodeState
+from linkwork.sko.tree import ModelTree, TreeState
+from linkwork.sko.tree import hinge_tree as hinge_tree_of
+from linkwork.sko.tree import model_tree as model_tree_of
+
+
+def tree(model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False) -> ModelTree[NodeState]:
+    """The nodes of a model in one state: q (nq,), v (nv,) or zero, forces [m, f] on bodies in their own frames (bodies, 6).
+
+    `whole`: every body has rows of its own, rotors too.
+    """
+    return model_tree_of(model, in_node_frames(model), q, v, f_ext, whole=whole)
+
+
+def hinge_tree(
+    model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False, unit: float = 1.0
+) -> ModelTree[HingeNode]:
+    """The same for generalised forces and accelerations only, with base parameters regrouped; `unit` of mass in kg."""
+    return hinge_tree_of(model, regrouped(model), q, v, f_ext, whole=whole, unit=unit)

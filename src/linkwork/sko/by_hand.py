@@ -1,0 +1,243 @@
+"""SKO models by hand: trees of nodes given as matrices, or as traced functions of (q, v) (SKO Sec. 2.3 and 8.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.parts import GROUND, Frame
+from linkwork.parts.names import did_you_mean
+from linkwork.sko.contracts import GroundNode, HingeNode, NodeState
+from linkwork.sko.inertias import DenseInertia
+from linkwork.sko.pick_offs import MatrixPickOff
+from linkwork.sko.tree import TreeState
+from linkwork.sko.weights import DenseWeight
+from linkwork.spatial import mirrored
+
+Entry = Any
+"""An array, or a function (q, v) -> array over numbers or symbols."""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of an SKO model: V = A* V(℘) + H* θ̇, α = A* α(℘) + H* θ̈ + a, f = Σ A f(children) + M α + b, T = H f.
+
+    `H` is (m, rows) for m velocities, `M` (rows, rows) and symmetric, `A` (rows of the parent, rows), of any rank; `a` and `b`
+    are (rows,), zero where they are not given; `armature` is (m, m) and `passive_force` (m,), what springs and dampers take.
+    Each is an array, or a function of the whole tree's q, (nq,), and v, (nv,), over numbers or symbols. `parent` names another
+    node; a root needs an `A` only where the tree's base accelerates. `pick_offs` are B, (n, rows), by the names of frames with
+    V_frame = B V; or pairs (B, bias) with α_frame = B α + bias.
+    """
+
+    name: str
+    H: Entry
+    M: Entry
+    parent: str | None = None
+    A: Entry = None
+    a: Entry = None
+    b: Entry = None
+    armature: Entry = None
+    passive_force: Entry = None
+    pick_offs: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _NodeState(NodeState):
+    """A node made by hand in one state."""
+
+    def __init__(self, name: str, parent: HingeNode, dofs: slice, given: Mapping[str, np.ndarray]) -> None:
+        self.name, self.parent, self.dofs = name, parent, dofs
+        self._A, self._M, self._H = DenseWeight(given["A"]), DenseInertia(mirrored(given["M"])), given["H"]
+        self._a, self._b = given["a"], given["b"]
+        self._armature, self._passive_force = given["armature"], given["passive_force"]
+        self.rows = self._H.shape[1]
+        self.blocks = {name: slice(0, self.rows)}
+
+    @property
+    def A(self) -> DenseWeight:
+        return self._A
+
+    @property
+    def H(self) -> np.ndarray:
+        return self._H
+
+    @property
+    def M(self) -> DenseInertia:
+        return self._M
+
+    @property
+    def armature(self) -> np.ndarray:
+        return self._armature
+
+    @property
+    def passive_force(self) -> np.ndarray:
+        return self._passive_force
+
+    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
+        return self._A.scatter(V) + self._H.T @ dtheta
+
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        return self._A.scatter(alpha) + self._H.T @ ddtheta + self._a
+
+    def force(self, alpha: np.ndarray) -> np.ndarray:
+        return self._M @ alpha + self._b
+
+
+class HandMadeTreeState(TreeState[_NodeState]):
+    """The nodes of an SKO model made by hand in one state, and the frames that its pick-offs name."""
+
+    def __init__(self, tree: Tree, nodes: Sequence[_NodeState], ground: GroundNode, q: np.ndarray, v: np.ndarray) -> None:
+        super().__init__(tree.name, nodes, ground, tree.nv)
+        self._tree, self._q, self._v = tree, q, v
+
+    def pick_off(self, frame: Frame) -> Any:
+        index, given = self._tree.frames_by_name[frame.name]
+        node = self.nodes[index]
+        B, bias = given if isinstance(given, tuple) else (given, None)
+        name = f"node {node.name!r}: the pick-off {frame.name!r}"
+        matrix = _array(name, B, self._q, self._v, 2)
+        if matrix.shape[1] != node.rows:
+            raise ModelError(f"{name} must have {node.rows} columns, one for each row of its node, not shape {matrix.shape}")
+        rest = np.zeros(len(matrix)) if bias is None else _array(f"{name}, bias", bias, self._q, self._v, 1)
+        if len(rest) != len(matrix):
+            raise ModelError(f"{name}: its bias must have {len(matrix)} numbers, not {len(rest)}")
+        return MatrixPickOff(node, matrix, rest)
+
+    def frame(self, name: str) -> Frame:
+        """The frame with this name."""
+        return self._tree.frame(name)
+
+
+class Tree:
+    """An SKO model made by hand: nodes, each after its parent. Functions of models take it in the place of a model.
+
+    v has the nodes' velocities one after the other, (nv,). q has `nq` coordinates, as many as v unless said otherwise; only the
+    functions that nodes are given as say what they mean. `base_acceleration`, (rows,), is that of what roots hang on: against
+    gravity, for instance; roots then have an A with so many rows.
+    """
+
+    def __init__(
+        self, name: str, nodes: Sequence[Node], *, nq: int | None = None, base_acceleration: Sequence[float] = ()
+    ) -> None:
+        self.name, self.nodes = name, tuple(nodes)
+        self.base_acceleration = np.array([float(x) for x in base_acceleration], dtype=object)
+        self.kernels: dict[Any, Any] = {}
+        self.bodies: tuple[Any, ...] = ()
+        places: dict[str, int] = {}
+        for k, node in enumerate(self.nodes):
+            if not isinstance(node, Node):
+                raise ModelError(f"{name}: nodes must be linkwork.sko.Node, not {type(node).__name__}")
+            if node.name in places:
+                raise ModelError(f"{name} has two nodes named {node.name!r}")
+            if node.parent is not None and node.parent not in places:
+                later = any(other.name == node.parent for other in self.nodes)
+                why = "comes after it" if later else f"is not there{did_you_mean(node.parent, places)}"
+                raise ModelError(f"node {node.name!r}: its parent {node.parent!r} {why}")
+            places[node.name] = k
+        if not self.nodes:
+            raise ModelError(f"{name} has no nodes")
+        self.nv, self.nq = -1, -1
+        sizes = self._sizes(nq)
+        self.nv = sum(m for m, _ in sizes)
+        self.nq = self.nv if nq is None else nq
+        self.frames_by_name: dict[str, tuple[int, Any]] = {}
+        for k, node in enumerate(self.nodes):
+            for frame, given in node.pick_offs.items():
+                if frame in self.frames_by_name:
+                    raise ModelError(f"{name} has two frames named {frame!r}")
+                self.frames_by_name[frame] = (k, given)
+        state = self.state(np.full(self.nq, 0.1), np.full(self.nv, 0.1))  # shapes that do not fit are told now
+        for frame in self.frames_by_name:
+            state.pick_off(self.frame(frame))
+
+    @property
+    def nv_spanning(self) -> int:
+        """The number of velocities: no loops are known here."""
+        return self.nv
+
+    @property
+    def v_names(self) -> tuple[str, ...]:
+        """The node (and component) behind each entry of v."""
+        found: list[str] = []
+        for node, (m, _) in zip(self.nodes, self._sizes(self.nq)):
+            found += [node.name] if m == 1 else [f"{node.name}.{i}" for i in range(m)]
+        return tuple(found)
+
+    def __repr__(self) -> str:
+        return f"<linkwork SKO model {self.name!r}: {len(self.nodes)} nodes, nq {self.nq}, nv {self.nv}>"
+
+    def frame(self, name: str) -> Frame:
+        """The frame that a pick-off names."""
+        if name not in self.frames_by_name:
+            raise ModelError(f"{self.name} has no frame named {name!r}{did_you_mean(name, self.frames_by_name)}")
+        return Frame(name, GROUND)
+
+    def _sizes(self, nq: int | None) -> list[tuple[int, int]]:
+        """Velocities and rows of each node, from H; functions are asked at growing sizes of v where they are not known yet."""
+        if hasattr(self, "_known_sizes"):
+            return self._known_sizes
+        found = []
+        for node in self.nodes:
+            H = node.H
+            if callable(H):
+                n = nq or 0
+                H = _evaluated(f"node {node.name!r}: H", H, np.full(max(n, 64 * len(self.nodes)), 0.1))
+            H = np.asarray(H, dtype=object)
+            if H.ndim != 2 or 0 in H.shape:
+                raise ModelError(f"node {node.name!r}: H must have shape (velocities, rows), not {H.shape}")
+            found.append(H.shape)
+        self._known_sizes = found
+        return found
+
+    def state(self, q: Any, v: Any = None, f_ext: Any = None) -> HandMadeTreeState:
+        """The nodes in one state: q, (nq,), and v, (nv,) or zero."""
+        if f_ext is not None:
+            raise ModelError(f"{self.name} is made by hand and has no bodies for f_ext: give forces from outside in b")
+        q = np.asarray(q)
+        v = np.zeros(self.nv) if v is None else np.asarray(v)
+        ground = GroundNode(self.base_acceleration)
+        made: dict[str, _NodeState] = {}
+        start = 0
+        for node, (m, rows) in zip(self.nodes, self._sizes(self.nq)):
+            parent: HingeNode = ground if node.parent is None else made[node.parent]
+            shapes = {"A": (parent.rows, rows), "H": (m, rows), "M": (rows, rows), "a": (rows,), "b": (rows,),
+                      "armature": (m, m), "passive_force": (m,)}  # fmt: skip
+            given = {}
+            for word, shape in shapes.items():
+                entry = getattr(node, word)
+                if entry is None and word == "A" and 0 not in shape:
+                    raise ModelError(f"node {node.name!r} needs A, (rows of its parent, rows): {shape}")
+                what = f"node {node.name!r}: {word}"
+                given[word] = np.zeros(shape, dtype=object) if entry is None else _array(what, entry, q, v, len(shape))
+                if given[word].shape != shape:
+                    raise ModelError(f"{what} must have shape {shape}, not {given[word].shape}")
+            M = given["M"]
+            if all(isinstance(x, (int, float)) for x in M.ravel()) and not np.allclose(*(M.astype(float), M.T.astype(float))):
+                raise ModelError(f"node {node.name!r}: M must be symmetric")
+            made[node.name] = _NodeState(node.name, parent, slice(start, start + m), given)
+            start += m
+        return HandMadeTreeState(self, list(made.values()), ground, q, v)
+
+
+def _evaluated(what: str, function: Callable[..., Any], q: np.ndarray, v: np.ndarray | None = None) -> Any:
+    try:
+        return function(q, q if v is None else v)
+    except Exception as error:
+        if type(error).__name__ == "TraceError":
+            raise
+        raise ModelError(f"{what}: its function of (q, v) fails: {type(error).__name__}: {error}") from error
+
+
+def _array(what: str, entry: Entry, q: np.ndarray, v: np.ndarray, ndim: int) -> np.ndarray:
+    """An entry in one state, as an array of objects: its arithmetic is then our own, in a defined order."""
+    value = _evaluated(what, entry, q, v) if callable(entry) else entry
+    try:
+        array = np.array(value, dtype=object)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be an array of {ndim} dimensions, not {value!r}") from None
+    if array.ndim != ndim:
+        raise ModelError(f"{what} must have {ndim} dimensions, not shape {array.shape}")
+    return array

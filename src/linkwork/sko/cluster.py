@@ -1,0 +1,168 @@
+"""Nodes of bodies that loops hold together, behind one cluster joint (Loops Sec. III)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwork.sko.bodies import RigidBody
+from linkwork.sko.contracts import HingeNode, NodeState, Weight
+from linkwork.sko.hosts import host_of
+from linkwork.sko.inertias import BodiesInertia, Spin, plus
+from linkwork.sko.weights import ClusterWeight, SupportsWeight
+from linkwork.spatial import Inertia, Pose, mirrored
+from linkwork.topology.embedding import Embedding
+
+
+class HingeClusterNode(HingeNode):
+    """Bodies that loops hold together, for generalised forces only: v = G ẏ + Γ V, v̇ = G ÿ + Γ α + g.
+
+    `felt` are the bodies with rows of their own: rotors that gears tie to a link of the same axis are lumped and not among
+    them. Others that spin about the axis of a body's own hinge are single rows on that body, where `hosting`: what they turn
+    more than it does. Where the node hangs on several bodies of its parent, which move its joints too, joints with armature are
+    rows as well. `moved` gives the bodies whose joints its velocities move, those of clusters that hang on it among them.
+    """
+
+    def __init__(
+        self,
+        parent: HingeNode,
+        embedding: Embedding[RigidBody],
+        felt: Sequence[RigidBody],
+        dy: np.ndarray,
+        hosting: bool,
+        moved: Callable[[], Sequence[RigidBody]],
+    ) -> None:
+        posture = embedding.posture
+        members = list(embedding.bodies.values())
+        self.name = " + ".join(body.joint.name for body in members)
+        self.parent, self.dofs, self._moved = parent, embedding.dofs, moved
+        self._embedding, self._own = embedding, {body: posture.columns[k] for k, body in embedding.bodies.items()}
+        hosts = {body: host_of(body, felt) for body in felt if hosting and body.rotor}
+        rotors = {body: host for body, host in hosts.items() if host}
+        self.bodies = [body for body in felt if body not in rotors]
+        self.blocks = {body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)}
+        self.supports, self._hangs_on_several = max(1, len(posture.supports)), bool(posture.supports)
+        turning = [body for body in members if self._hangs_on_several and any(body.armature)]
+
+        def further(x: np.ndarray) -> np.ndarray:
+            """The rows behind those of bodies, of something that all joints have."""
+            rows = [host.excess(rotor, lambda body: x[self._own[body]][0]) for rotor, host in rotors.items()]
+            rows += [y for body in turning for y in x[self._own[body]]]
+            return np.array(rows, dtype=object).reshape(len(rows), *x.shape[1:])
+
+        self._N, self._n, self._Gamma = further(embedding.G), further(embedding.g), further(embedding.Gamma)
+        self.rows = 6 * len(self.bodies) + len(self._n)
+        self._speed = self._N @ dy
+        on_parent = [parent.blocks.get(body.joint.parent, slice(0, 6)) for body in self.bodies]
+        self._carriers = [None if body.joint.parent in self.blocks else on for body, on in zip(self.bodies, on_parent)]
+        self._A: ClusterWeight
+        if self._hangs_on_several:
+            answers = [body.joint_map @ embedding.Gamma[self._own[body]] for body in self.bodies]
+            blocks = [parent.blocks[k] for k in posture.supports]
+            self._A = SupportsWeight(self.bodies, blocks, self._carriers, parent.rows, answers, self._Gamma)
+            self._speed = self._speed + self._Gamma @ embedding.V
+        else:
+            block = next(carrier for carrier in self._carriers if carrier is not None)
+            self._A = ClusterWeight(self.bodies, len(self._n), block, parent.rows)
+        self._spins = [Spin(self.blocks[host.body.joint.child], host.k, host.J) for host in rotors.values()]
+        self._turning = [J for body in turning for J in body.armature]
+        self._armed = [] if self._hangs_on_several else members
+        zero = np.zeros((self.dofs.stop - self.dofs.start,) * 2)
+        self._armature = mirrored(sum((body.G.T @ np.diag(body.armature) @ body.G for body in self._armed), zero))
+
+    @property
+    def A(self) -> Weight:
+        return self._A
+
+    @property
+    def armature(self) -> np.ndarray:
+        return self._armature
+
+    @cached_property
+    def M(self) -> BodiesInertia:
+        return self._inertia([body.M for body in self.bodies])
+
+    @cached_property
+    def hinge_inertia(self) -> BodiesInertia:
+        return self._inertia([body.hinge_inertia for body in self.bodies])
+
+    def _inertia(self, inertias: Sequence[Inertia]) -> BodiesInertia:
+        starts = [block.start for block in self.blocks.values()]
+        return BodiesInertia(dict(zip(starts, inertias)), self._spins, self._turning)
+
+    @cached_property
+    def H(self) -> np.ndarray:
+        S: list[np.ndarray] = []  # Loops Eq. 15
+        for body, below in zip(self.bodies, self._A.below):
+            own = body.joint_map @ self._embedding.G[self._own[body]]
+            S.append(own if below is None else body.X.scatter(S[below]) + own)
+        return np.concatenate([*S, self._N]).T
+
+    @cached_property
+    def passive_force(self) -> np.ndarray:
+        total: Any = np.zeros(self.dofs.stop - self.dofs.start)
+        for body in self._moved():
+            total = total + body.passive_force(body.share(self.dofs), armed=body in self._armed)
+        return total
+
+    def _out(self, x: np.ndarray, dx: np.ndarray, g: Any, n: Any, move: Callable[..., np.ndarray]) -> np.ndarray:
+        """Motions of all bodies, each from the one below and its joint: G dx + Γ x(supports) + g, with further rows + n."""
+        found: list[np.ndarray] = []
+        supports = self._A.of_supports(x) if isinstance(self._A, SupportsWeight) else None
+        for body, below, carrier in zip(self.bodies, self._A.below, self._carriers):
+            own = self._own[body]
+            joint = self._embedding.G[own] @ dx + g[own]
+            if supports is not None:
+                joint = joint + self._embedding.Gamma[own] @ supports
+            found.append(move(body, x[carrier] if below is None else found[below], joint))
+        further = self._N @ dx + n
+        return np.concatenate([*found, further if supports is None else further + self._Gamma @ supports])
+
+    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
+        zero, none = np.zeros(len(self._embedding.g)), np.zeros(len(self._n))
+        return self._out(V, dtheta, zero, none, RigidBody.velocity)
+
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        return self._out(alpha, ddtheta, self._embedding.g, self._n, RigidBody.accelerate)
+
+    def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose] | None:
+        while block in self.blocks and not self._hangs_on_several:
+            body = self._embedding.bodies[block]  # type: ignore[index]
+            block, place = body.joint.parent, body.X.then(place)
+        return None if self._hangs_on_several else (block, place)
+
+    def _spun(self, M: BodiesInertia, forces: dict[int, np.ndarray], alpha: np.ndarray) -> np.ndarray:
+        """Forces on the bodies and on further rows, with what turns the axes of rotors: w × the rotor's momentum."""
+        w_of = {block.start: body.w for body, block in zip(self.bodies, self.blocks.values())}
+        for speed, (block, k, J) in zip(self._speed, self._spins):
+            at, w = block.start, w_of[block.start]
+            L = J * (w[k] + speed)
+            i, j = (k + 1) % 3, (k + 2) % 3
+            forces[at] = plus(plus(forces[at], i, w[j] * L), j, -(w[i] * L))
+        return M.spun(forces, alpha)
+
+    def _shares(self, alpha: np.ndarray) -> list[tuple[RigidBody, int, np.ndarray]]:
+        return [(body, block.start, alpha[block]) for body, block in zip(self.bodies, self.blocks.values())]
+
+    def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
+        return self._spun(self.M, {at: body.hinge_force(own) for body, at, own in self._shares(alpha)}, alpha)
+
+
+class ClusterNode(HingeClusterNode, NodeState):
+    """Bodies that loops hold together, behind one cluster joint."""
+
+    def force(self, alpha: np.ndarray) -> np.ndarray:
+        return self._spun(self.M, {at: body.force(own) for body, at, own in self._shares(alpha)}, alpha)
+
+    hinge_force = force
+
+    def armature_energy(self, dtheta: np.ndarray) -> Any:
+        own = [(body, self._embedding.G[self._own[body]] @ dtheta) for body in self._armed]
+        return sum((v @ (body.armature * v) for body, v in own), 0.0)
+
+    @property
+    def hinge_inertia(self) -> BodiesInertia:  # type: ignore[override]
+        return self.M

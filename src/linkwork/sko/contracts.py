@@ -1,0 +1,157 @@
+"""What algorithms know of nodes, weights and inertias (SKO Sec. 2). Everything that keeps these contracts may be a node.
+
+Node k has a parent ℘(k), a weight A(℘(k), k), a joint map H(k), an inertia M(k), a Coriolis term a(k) and a gyroscopic term
+b(k). All tree algorithms are written on these:
+
+    V = A* V(℘) + H* θ̇,    α = A* α(℘) + H* θ̈ + a,    f = Σ A f(children) + M α + b,    T = H f.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class NodeInertia(Protocol):
+    """A symmetric operator that takes motions of a node to forces."""
+
+    def __matmul__(self, X: np.ndarray, /) -> np.ndarray:
+        """The force (or momentum) that belongs to a motion, (rows,), or to several as columns."""
+
+    def __add__(self, other: Any, /) -> Any:
+        """The sum with another inertia of the same node, or with what a weight's `congruence` gives."""
+
+    def without(self, G: np.ndarray, U: np.ndarray, D: Any, gone: Sequence[int] = ()) -> Any:
+        """P - G Uᵀ with G = U D⁻¹: what is felt behind a hinge that moves freely. Rows `gone` are known to vanish."""
+
+    def dense(self) -> np.ndarray:
+        """The matrix, (rows, rows)."""
+
+
+class Weight(Protocol):
+    """A(℘(k), k): what leads from a node to its parent, as an operator. `A.T` is its transpose A*."""
+
+    def scatter(self, V: np.ndarray, /) -> np.ndarray:
+        """A* V: a motion of the parent, as that of the node."""
+
+    def gather(self, F: np.ndarray, /) -> np.ndarray:
+        """A F: a force on the node, as one on the parent."""
+
+    def congruence(self, inertia: Any, /) -> Any:
+        """A M A*: an inertia of the node, in a form that can be added to one of the parent."""
+
+
+class HingeNode(ABC):
+    """What inverse dynamics, mass matrices and articulated bodies ask of a node.
+
+    `H` is (m, rows), `dofs` the place of its m velocities in v. `armature` [kg m² or kg], (m, m), is inertia that moves with
+    the joints' own velocities; `passive_force` [N m or N], (m,), what springs and dampers in the joints take. `blocks` names
+    parts of its rows, such as those of a body by the body's index. `supports` is how many of its parent's blocks it hangs on.
+    """
+
+    name: str
+    parent: HingeNode
+    rows: int
+    supports: int = 1
+    dofs: slice
+    blocks: Mapping[Hashable, slice]
+
+    @property
+    @abstractmethod
+    def A(self) -> Weight:
+        """The weight that leads to its parent."""
+
+    @property
+    @abstractmethod
+    def H(self) -> np.ndarray:
+        """The joint map, (m, rows)."""
+
+    @property
+    @abstractmethod
+    def M(self) -> NodeInertia:
+        """The inertia."""
+
+    @property
+    @abstractmethod
+    def armature(self) -> np.ndarray:
+        """(m, m) [kg m² or kg]"""
+
+    @property
+    @abstractmethod
+    def passive_force(self) -> np.ndarray:
+        """(m,) [N m or N]"""
+
+    @abstractmethod
+    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
+        """V = A* V(℘) + H* θ̇, from the parent's V."""
+
+    @abstractmethod
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        """α = A* α(℘) + H* θ̈ + a, from the parent's α."""
+
+    def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:
+        """A frame at a pose on one of its blocks as seen from its parent, its hinge frozen: a block there, and the pose.
+
+        None where that is not a pose on one block.
+        """
+        return None
+
+    @abstractmethod
+    def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
+        """A force with the same generalised forces, at this and all hinges below, as M α + b."""
+
+    @property
+    def hinge_inertia(self) -> NodeInertia:
+        """An inertia with the same mass matrix."""
+        return self.M
+
+    @property
+    def a(self) -> np.ndarray:
+        """The Coriolis term: the part of α that velocities cause across the joint."""
+        return self.accelerate(np.zeros(self.parent.rows), np.zeros(len(self.H)))
+
+
+class NodeState(HingeNode):
+    """A node in one state. f = M α + b is the force on it, whatever is asked of it."""
+
+    def armature_energy(self, dtheta: np.ndarray) -> Any:
+        """θ̇* (armature) θ̇, twice the energy that armatures hold [J]."""
+        return dtheta @ (self.armature @ dtheta)
+
+    @abstractmethod
+    def force(self, alpha: np.ndarray) -> np.ndarray:
+        """M α + b."""
+
+    def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
+        return self.force(alpha)
+
+    @property
+    def b(self) -> np.ndarray:
+        """The gyroscopic term: the force that velocities take, less the one from outside."""
+        return self.force(np.zeros(self.rows))
+
+
+class GroundNode(HingeNode):
+    """The node that all others hang on. It has no hinge, and accelerates by `alpha`: against gravity."""
+
+    def __init__(self, alpha: np.ndarray) -> None:
+        self.name, self.alpha, self.rows = "ground", alpha, len(alpha)
+        self.blocks: Mapping[Hashable, slice] = {}
+        self.dofs = slice(0, 0)
+
+    def _absent(self) -> Any:
+        raise TypeError("the ground has no hinge, no weight and no inertia")
+
+    A = H = M = armature = passive_force = property(_absent)
+
+    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
+        return np.zeros(self.rows)
+
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        return self.alpha
+
+    def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
+        return self._absent()

@@ -1,0 +1,49 @@
+"""Rotors as single rows: which body of a cluster spins about the same axis, and can be a rotor's host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.joints import Revolute
+from linkwork.sko.bodies import RigidBody
+from linkwork.topology.rotors import parallel
+
+
+class Host(NamedTuple):
+    """Where a rotor is at home: a body on the same carrier whose hinge has the rotor's axis.
+
+    `k` is that axis in the body's frame, `sign` whether it points along the rotor's, `hinge` whether the hinge's does, and
+    `J` [kg m²] the rotor's inertia about it.
+    """
+
+    body: RigidBody
+    k: int
+    sign: float
+    hinge: float
+    J: float
+
+    def excess(self, rotor: RigidBody, of: Callable[[RigidBody], Any]) -> Any:
+        """What the rotor has more than its host about the host's axis, of something that every joint has."""
+        return self.sign * (of(rotor) - self.hinge * of(self.body))
+
+
+def host_of(rotor: RigidBody, members: Sequence[RigidBody]) -> Host | None:
+    """The first body of a cluster that can be a rotor's host; None where there is none."""
+    axis = rotor.X.R.astype(float) @ rotor.joint_map[:3, 0].astype(float)  # in the carrier's frame, where it is constant
+    J = float(rotor.joint_map[:3, 0] @ rotor.rigid.A @ rotor.joint_map[:3, 0])
+    for body in members:
+        if body is rotor or body.rotor or body.on is not rotor.on or not isinstance(body.joint.kind, Revolute):
+            continue
+        turn = body.X.turn
+        own = np.asarray(body.joint_map[:3, 0], dtype=float)
+        if turn is None or np.count_nonzero(own) != 1:
+            continue
+        there = turn.before @ own  # the hinge's axis in the carrier's frame: turning about it changes nothing
+        k = int(np.argmax(np.abs(own)))
+        if parallel(there, axis):
+            sign = float(np.sign(there @ axis))
+            return Host(body, k, sign * float(np.sign(own[k])), sign, J)
+    return None

@@ -1,0 +1,164 @@
+"""Inertias of nodes: of several bodies as blocks, of parts of a node, and dense ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.spatial import Factor, Inertia, is_zero, mirrored
+
+
+class DenseInertia:
+    """An inertia as a symmetric matrix, (rows, rows)."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    def __matmul__(self, X: np.ndarray) -> np.ndarray:
+        return self.matrix @ X
+
+    def __add__(self, other: Any) -> DenseInertia:
+        return DenseInertia(self.matrix + other.dense())
+
+    def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> DenseInertia:
+        left = np.array(mirrored(self.matrix - G @ U.T), dtype=object)
+        left[list(gone)] = 0.0
+        left[:, list(gone)] = 0.0
+        return DenseInertia(left)
+
+    def dense(self) -> np.ndarray:
+        return self.matrix
+
+
+class BlockInertia(NamedTuple):
+    """The inertia of one body, in a block of the rows of a node that has so many."""
+
+    block: slice
+    inertia: Inertia
+    rows: int
+
+    def dense(self) -> np.ndarray:
+        M = np.zeros((self.rows, self.rows), dtype=object)
+        M[self.block, self.block] = self.inertia.dense()
+        return M
+
+
+class CouplingInertia(NamedTuple):
+    """An inertia that ties several blocks of a node: symmetric, with six rows and columns for each of them."""
+
+    blocks: Sequence[slice]
+    matrix: np.ndarray
+    rows: int
+
+    def dense(self) -> np.ndarray:
+        M = np.zeros((self.rows, self.rows), dtype=object)
+        places = np.concatenate([np.arange(block.start, block.stop) for block in self.blocks])
+        M[np.ix_(places, places)] = self.matrix
+        return M
+
+
+class Spin(NamedTuple):
+    """A rotor as a single row: it spins about coordinate axis k of the body in `block`, which has turned with it so far.
+
+    Its own velocity is what its speed has more than that body's about the axis; `J` [kg m²] is its inertia there.
+    """
+
+    block: slice
+    k: int
+    J: float
+
+
+class BodiesInertia:
+    """The inertias of a node's bodies, of the rotors on them, whose rows follow, and last of joints with rows of their own.
+
+    `across` has, for the starts of two blocks, the (6, 6) matrix that ties these bodies: clusters that hang on both make it.
+    """
+
+    def __init__(
+        self,
+        inertias: Mapping[int, Inertia],
+        spins: Sequence[Spin] = (),
+        joints: Sequence[float] = (),
+        across: Mapping[tuple[int, int], np.ndarray] | None = None,
+    ) -> None:
+        """`inertias` by the start of each body's block."""
+        self.inertias, self.spins, self.joints, self.across = dict(inertias), spins, joints, across or {}
+        self.bodies = 6 * len(self.inertias)
+        self.rows = self.bodies + len(spins) + len(joints)
+
+    def __add__(self, other: BlockInertia | CouplingInertia | Inertia) -> BodiesInertia:
+        changed, across = dict(self.inertias), dict(self.across)
+        if isinstance(other, CouplingInertia):
+            for i, block in enumerate(other.blocks):
+                rows = other.matrix[6 * i : 6 * i + 6]
+                changed[block.start] = changed[block.start] + Inertia.of(rows[:, 6 * i : 6 * i + 6])
+                for j, another in enumerate(other.blocks[:i]):
+                    tie = rows[:, 6 * j : 6 * j + 6]
+                    across[block.start, another.start] = across.get((block.start, another.start), 0.0) + tie
+        else:
+            start, inertia = (other.block.start, other.inertia) if isinstance(other, BlockInertia) else (0, other)
+            changed[start] = changed[start] + inertia
+        return BodiesInertia(changed, self.spins, self.joints, across)
+
+    def __matmul__(self, x: np.ndarray) -> np.ndarray:
+        forces = {start: inertia @ x[start : start + 6] for start, inertia in self.inertias.items()}
+        for (i, j), tie in self.across.items():
+            forces[i], forces[j] = forces[i] + tie @ x[j : j + 6], forces[j] + tie.T @ x[i : i + 6]
+        return self.spun(forces, x)
+
+    def spun(self, forces: dict[int, np.ndarray], x: np.ndarray) -> np.ndarray:
+        """Forces on the bodies with what their rotors add for a motion x, and the rows of rotors and joints, all stacked."""
+        rows = []
+        for r, (block, k, J) in enumerate(self.spins, self.bodies):
+            moment = J * (x[block.start + k] + x[r])
+            forces[block.start] = plus(forces[block.start], k, moment)
+            rows.append(moment)
+        rows += [J * x[r] for r, J in enumerate(self.joints, self.bodies + len(self.spins))]
+        return np.concatenate([*forces.values(), np.reshape(np.array(rows, dtype=object), (len(rows), *x.shape[1:]))])
+
+    def whole(self) -> dict[int, Inertia]:
+        """The inertias of the bodies with their rotors turning along."""
+        inertias = dict(self.inertias)
+        for block, k, J in self.spins:
+            own = inertias[block.start]
+            A = np.array(own.A, dtype=object)
+            A[k, k] = A[k, k] + J
+            inertias[block.start] = Inertia(A, own.B, own.D, own.mass)
+        return inertias
+
+    def without(self, G: np.ndarray, U: np.ndarray, D: Factor, gone: Sequence[int] = ()) -> ReducedInertia:
+        return ReducedInertia(self, G, U, D)
+
+    def dense(self) -> np.ndarray:
+        return self @ np.eye(self.rows)
+
+
+class ReducedInertia:
+    """P - G Uᵀ of a node's bodies, with G = U D⁻¹."""
+
+    def __init__(self, P: BodiesInertia, G: np.ndarray, U: np.ndarray, D: Factor) -> None:
+        self.P, self.G, self.U, self.D = P, G, U, D
+
+    @cached_property
+    def one(self) -> Inertia:
+        """The part of a node's only body."""
+        (whole,) = self.P.whole().values()
+        return whole.without(self.G[:6], self.U[:6])
+
+    def __matmul__(self, x: np.ndarray) -> np.ndarray:
+        if len(self.P.inertias) == 1 and all(is_zero(y) for y in x[6:].ravel()):
+            return np.concatenate([self.one @ x[:6], (self.P @ x - self.G @ (self.U.T @ x))[6:]])
+        return self.P @ x - self.G @ (self.U.T @ x)
+
+    def dense(self) -> np.ndarray:
+        return self @ np.eye(self.P.rows)
+
+
+def plus(x: np.ndarray, k: int, y: Any) -> np.ndarray:
+    """x with y added to its row k."""
+    changed = np.array(x, dtype=object)
+    changed[k] = changed[k] + y
+    return changed

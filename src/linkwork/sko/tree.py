@@ -1,0 +1,194 @@
+"""Trees of nodes in one state, over numbers or symbols; and those of a model's bodies and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from linkwork.model import Model
+from linkwork.parts import GROUND, Frame
+from linkwork.sko.bodies import BodyDescription, RigidBody
+from linkwork.sko.cluster import ClusterNode, HingeClusterNode
+from linkwork.sko.contracts import GroundNode, HingeNode, NodeState
+from linkwork.sko.pick_offs import PickOff
+from linkwork.sko.rigid import HingeRigidNode, RigidNode
+from linkwork.topology.clusters import Cluster
+from linkwork.topology.embedding import Embedding
+from linkwork.topology.kinematics import Ground, JointState, Share
+from linkwork.topology.motion import ClusterPosture
+
+N = TypeVar("N", bound=HingeNode)
+Anybody = Ground | RigidBody
+
+
+class TreeState(Generic[N]):
+    """Nodes in one state, every one after its parent, and the ground that they hang on. `nv` velocities move them."""
+
+    def __init__(self, name: str, nodes: Sequence[N], ground: GroundNode, nv: int) -> None:
+        self.name, self.nodes, self.ground, self.nv = name, tuple(nodes), ground, nv
+        self._children: dict[Any, list[N]] = {ground: [], **{k: [] for k in self.nodes}}
+        for k in self.nodes:
+            self._children[k.parent].append(k)
+
+    def children(self, k: HingeNode) -> Sequence[N]:
+        """The nodes that hang on a node."""
+        return self._children[k]
+
+    def base_to_tips(self) -> Iterator[N]:
+        """Every node after its parent."""
+        return iter(self.nodes)
+
+    def tips_to_base(self) -> Iterator[N]:
+        """Every node after its children."""
+        return reversed(self.nodes)
+
+    def path_to_ground(self, k: HingeNode) -> list[N]:
+        """A node and those that it hangs on, without the ground."""
+        found: list[Any] = []
+        while k is not self.ground:
+            found.append(k)
+            k = k.parent
+        return found
+
+    def pick_off(self, frame: Frame) -> PickOff:
+        """The operator that takes a node's motion to that of a frame."""
+        raise NotImplementedError(f"{self.name} has no frames")
+
+
+class ModelTree(TreeState[N]):
+    """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
+
+    `descriptions` say how bodies are described (see `simplify`). `whole`: every body has six rows in its node, rotors too;
+    otherwise rotors in clusters may be single rows, or none. `unit` [kg]: what masses are counted in, here and in all that
+    nodes tell of; forces too, but for `f_ext`. A body in no loop is a node of six rows; bodies that loops hold together are
+    one of 6 n rows (Loops Sec. III).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        descriptions: Sequence[BodyDescription],
+        q: np.ndarray,
+        v: np.ndarray | None = None,
+        f_ext: np.ndarray | None = None,
+        *,
+        whole: bool = False,
+        unit: float = 1.0,
+        rigid: Callable[..., N],
+        cluster: Callable[..., N],
+    ) -> None:
+        self.model, self.q, self._rigid, self._cluster = model, q, rigid, cluster
+        self._descriptions = descriptions if unit == 1.0 else [each.times(1.0 / unit) for each in descriptions]
+        self._joints = model.joints if unit == 1.0 else [joint.times(1.0 / unit) for joint in model.joints]
+        self._f_ext = f_ext if f_ext is None or unit == 1.0 else f_ext * (1.0 / unit)
+        self._whole, self._hosting = whole, f_ext is None and not whole
+        v = np.zeros(model.nv) if v is None else v
+        self._rotors: dict[int, list[int]] = {}  # on each body
+        for k, each in enumerate(self._descriptions):
+            if each.rotor:
+                self._rotors.setdefault(model.joints[k].parent, []).append(k)
+        self._moved: dict[tuple[int, ...], list[int]] = {c.bodies: [] for c in model.clusters}  # with those that hang on it
+        for one in model.clusters:
+            below: Cluster | None = one
+            while below:
+                self._moved[below.bodies] += one.bodies
+                below = below.below
+        self.below = Ground()
+        self.bodies: dict[int, RigidBody] = {}
+        self._holders: dict[Any, Any] = {}
+        self._embeddings: dict[tuple[int, ...], Embedding[RigidBody]] = {}
+        ground = GroundNode(np.array([0.0, 0.0, 0.0, *(-g for g in model.gravity)]))
+        self._holders[GROUND] = ground
+        nodes: list[N] = []
+        start = 0
+        for one in model.clusters:
+            dofs = slice(start, start + len(one.independent))
+            start = dofs.stop
+            nodes.append(self._node(one, dofs, v[dofs]))
+        super().__init__(model.name, nodes, ground, model.nv)
+
+    def _state(self, k: int) -> JointState:
+        joint, each = self._joints[k], self._descriptions[k]
+        return JointState(joint, each.frame, self.q[joint.q_slice], spins=each.rotor is not None, precise=each.thin)
+
+    def _body(
+        self,
+        k: int,
+        on: Anybody,
+        state: JointState,
+        v: np.ndarray,
+        share: Callable[[], Share],
+        dy: np.ndarray | None,
+    ) -> RigidBody:
+        load = None if self._f_ext is None else self._f_ext[k]
+        body = RigidBody(on, state, v, share, dy, self._descriptions[k], load, partial(self._of, self._rotors.get(k, ())))
+        self.bodies[k] = body
+        return body
+
+    def _of(self, bodies: Sequence[int]) -> list[RigidBody]:
+        return [self.bodies[k] for k in bodies]
+
+    def _node(self, cluster: Cluster, dofs: slice, dy: np.ndarray) -> N:
+        inside = set(cluster.bodies)
+        states = {k: self._state(k) for k in cluster.bodies}
+        carrier = next(state.joint.parent for state in states.values() if state.joint.parent not in inside)
+        parent, base = self._holders[carrier], self[carrier]
+        if not cluster.constraints:
+            ((k, state),) = states.items()
+            node = self._rigid(parent, self._body(k, base, state, dy, partial(Share.own, dofs), None))
+        else:
+            below = self._embeddings[cluster.below.bodies] if cluster.below else None
+            seen_from = below.posture.base if below else base
+            posture = ClusterPosture(states, seen_from, below.posture if below else None, cluster.supports)
+            embedding = Embedding(posture, cluster, dofs, dy, below, self._body)
+            self._embeddings[cluster.bodies] = embedding
+            members = embedding.bodies.values()
+            felt = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
+            moved = partial(self._of, self._moved[cluster.bodies])
+            node = self._cluster(parent, embedding, felt, dy, self._hosting, moved)
+        for k in cluster.bodies:
+            self._holders[k] = node
+        return node
+
+    def __getitem__(self, body: int) -> Anybody:
+        """A body, by its index."""
+        return self.below if body == GROUND else self.bodies[body]
+
+    def holder(self, body: int) -> N:
+        """The node that a body is in, by the body's index."""
+        return self._holders[body]
+
+    def pick_off(self, frame: Frame) -> PickOff:
+        carrier = self[frame.body]
+        return PickOff(self.holder(frame.body), frame.body, carrier.C.inverse().then(frame.place), carrier)
+
+
+def model_tree(
+    model: Model,
+    descriptions: Sequence[BodyDescription],
+    q: np.ndarray,
+    v: np.ndarray | None = None,
+    f_ext: np.ndarray | None = None,
+    *,
+    whole: bool = False,
+) -> ModelTree[NodeState]:
+    """The nodes of a model in one state, all questions answered."""
+    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, rigid=RigidNode, cluster=ClusterNode)
+
+
+def hinge_tree(
+    model: Model,
+    descriptions: Sequence[BodyDescription],
+    q: np.ndarray,
+    v: np.ndarray | None = None,
+    f_ext: np.ndarray | None = None,
+    *,
+    whole: bool = False,
+    unit: float = 1.0,
+) -> ModelTree[HingeNode]:
+    """The nodes of a model in one state for generalised forces: base parameters may have been regrouped in `descriptions`."""
+    kinds: Any = {"rigid": HingeRigidNode, "cluster": HingeClusterNode}
+    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, unit=unit, **kinds)

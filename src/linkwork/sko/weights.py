@@ -1,0 +1,181 @@
+"""Weights of nodes: operators that carry motions out, forces in and inertias across, not dense matrices.
+
+A vector of a node with several bodies is the stack of their vectors, in named blocks. Its weight carries motions out along the
+bodies' own tree, forces in, and inertias across: each body's inertia to the one below first, and what the joints take away,
+which is of low rank, at the end (DESIGN: Σ XᵀIX - (XᵀU) D⁻¹ (XᵀU)ᵀ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.sko.bodies import RigidBody
+from linkwork.sko.inertias import BlockInertia, BodiesInertia, CouplingInertia, DenseInertia, ReducedInertia
+from linkwork.spatial import Inertia, Pose, mirrored
+
+
+class DenseWeight:
+    """A weight as a matrix A, (rows of the parent, rows of the node), of any shape and rank."""
+
+    def __init__(self, A: np.ndarray) -> None:
+        self.matrix = A
+
+    def scatter(self, V: np.ndarray) -> np.ndarray:
+        return self.matrix.T @ V
+
+    def gather(self, F: np.ndarray) -> np.ndarray:
+        return self.matrix @ F
+
+    def congruence(self, inertia: Any) -> DenseInertia:
+        return DenseInertia(mirrored(self.matrix @ (inertia @ self.matrix.T)))
+
+
+class BlockWeight:
+    """The weight of a single body that hangs on one of several bodies of its parent node, which has so many rows."""
+
+    def __init__(self, X: Pose, block: slice, rows: int) -> None:
+        self.X, self.block, self.rows = X, block, rows
+
+    def scatter(self, V: np.ndarray) -> np.ndarray:
+        return self.X.scatter(V[self.block])
+
+    def gather(self, F: np.ndarray) -> np.ndarray:
+        return in_block(self.X.gather(F), self.block, self.rows)
+
+    def congruence(self, inertia: Inertia) -> BlockInertia:
+        return BlockInertia(self.block, self.X.congruence(inertia), self.rows)
+
+
+def in_block(F: np.ndarray, block: slice, rows: int) -> np.ndarray:
+    """One body's vector as that of a node with so many rows."""
+    if rows == 6:
+        return F
+    stack = np.zeros((rows, *F.shape[1:]), dtype=object)
+    stack[block] = F
+    return stack
+
+
+class ClusterWeight:
+    """The weight of a node with several bodies, all of which stand in the end on one body of the parent node.
+
+    `further` rows stand behind those of the bodies, to which the parent's motion adds nothing. `block` is that of the one body
+    among the `parents` rows of the parent node.
+    """
+
+    def __init__(self, bodies: Sequence[RigidBody], further: int, block: slice, parents: int) -> None:
+        self.bodies, self.further = bodies, further
+        self.block, self.parents = block, parents
+        inside: dict[Any, int] = {body: k for k, body in enumerate(bodies)}
+        self.below = [inside.get(body.on) for body in bodies]
+
+    def _parts(self, x: np.ndarray) -> list[Any]:
+        """The bodies' shares of a stacked vector."""
+        return [x[6 * k : 6 * k + 6] for k in range(len(self.bodies))]
+
+    def scatter(self, V: np.ndarray) -> np.ndarray:
+        out: list[np.ndarray] = []
+        for body, below in zip(self.bodies, self.below):
+            out.append(body.X.scatter(V[self.block] if below is None else out[below]))
+        return np.concatenate([*out, np.zeros((self.further, *V.shape[1:]))])
+
+    def gather(self, F: np.ndarray) -> np.ndarray:
+        return in_block(self._gathered(F), self.block, self.parents)
+
+    def _gathered(self, F: np.ndarray) -> np.ndarray:
+        total: Any = 0.0
+        for body, share in self._at_roots(self._parts(F), "gather"):
+            total = total + body.X.gather(share)
+        return total
+
+    def _at_roots(self, shares: list[Any], carry: str) -> list[tuple[RigidBody, Any]]:
+        """What the bodies have, carried to those that hang on the parent."""
+        found = []
+        for k, (body, below) in reversed(list(enumerate(zip(self.bodies, self.below)))):
+            if below is None:
+                found.append((body, shares[k]))
+            else:
+                shares[below] = shares[below] + getattr(body.X, carry)(shares[k])
+        return found
+
+    def congruence(self, inertia: BodiesInertia | ReducedInertia) -> Inertia | BlockInertia | CouplingInertia:
+        total = self._congruence(inertia)
+        return total if self.parents == 6 else BlockInertia(self.block, total, self.parents)
+
+    def _congruence(self, inertia: BodiesInertia | ReducedInertia) -> Inertia:
+        low = inertia if isinstance(inertia, ReducedInertia) else None
+        bodies = inertia if isinstance(inertia, BodiesInertia) else inertia.P
+        if bodies.across:
+            return Inertia.of(self._carried(inertia, [self.block]))
+        roots = self._at_roots(list(bodies.whole().values()), "congruence")
+        if low and len(roots) == 1:  # what joints take away is taken before the last step: it need not be carried itself
+            ((body, share),) = roots
+            ((_, U),) = self._at_roots(self._parts(low.U), "gather")
+            left = low.one if len(self.bodies) == 1 else share.without(low.D.solve(U.T).T, U)
+            return body.X.congruence(left)
+        total = roots[0][0].X.congruence(roots[0][1])
+        for body, share in roots[1:]:
+            total = total + body.X.congruence(share)
+        if low:
+            U = self._gathered(low.U)
+            total = total.without(low.D.solve(U.T).T, U)
+        return total
+
+    def _carried(self, inertia: Any, blocks: Sequence[slice]) -> np.ndarray:
+        """A M A* on some bodies of the parent, by what a motion of each makes of the node."""
+        of_blocks = np.eye(self.parents)[:, [i for block in blocks for i in range(block.start, block.stop)]]
+        X = self.scatter(of_blocks)
+        return mirrored(X.T @ (inertia @ X))
+
+
+class SupportsWeight(ClusterWeight):
+    """The weight of a node that hangs on several bodies of its parent: its joints answer to their motions by Γ.
+
+    `supports` are these bodies' blocks, `carriers` the block that each of its bodies hangs on, where that is the parent's.
+    `answers` are what joints make of the supports' motions, (6, 6 supports) for each body, and `rows` what further rows do.
+    """
+
+    def __init__(
+        self,
+        bodies: Sequence[RigidBody],
+        supports: Sequence[slice],
+        carriers: Sequence[slice | None],
+        parents: int,
+        answers: list[np.ndarray],
+        rows: np.ndarray,
+    ) -> None:
+        super().__init__(bodies, len(rows), supports[0], parents)
+        self.supports, self.carriers, self.answers, self.rows = supports, carriers, answers, rows
+
+    def of_supports(self, V: np.ndarray) -> np.ndarray:
+        """The supports' share of what the parent has."""
+        return np.concatenate([V[block] for block in self.supports])
+
+    def scatter(self, V: np.ndarray) -> np.ndarray:
+        out: list[np.ndarray] = []
+        supports = self.of_supports(V)
+        for body, below, carrier, answer in zip(self.bodies, self.below, self.carriers, self.answers):
+            out.append(body.X.scatter(V[carrier] if below is None else out[below]) + answer @ supports)
+        return np.concatenate([*out, self.rows @ supports])
+
+    def gather(self, F: np.ndarray) -> np.ndarray:
+        shares = self._parts(F)
+        answered: Any = self.rows.T @ F[6 * len(self.bodies) :]
+        total = np.zeros((self.parents, *F.shape[1:]), dtype=object)
+        every = list(enumerate(zip(self.bodies, self.below, self.carriers, self.answers)))
+        for k, (body, below, carrier, answer) in reversed(every):
+            answered = answered + answer.T @ shares[k]
+            carried = body.X.gather(shares[k])
+            if below is None:
+                assert carrier is not None
+                total = total + in_block(carried, carrier, self.parents)
+            else:
+                shares[below] = shares[below] + carried
+        for i, block in enumerate(self.supports):
+            total = total + in_block(answered[6 * i : 6 * i + 6], block, self.parents)
+        return total
+
+    def congruence(self, inertia: BodiesInertia | ReducedInertia) -> CouplingInertia:
+        return CouplingInertia(self.supports, self._carried(inertia, self.supports), self.parents)

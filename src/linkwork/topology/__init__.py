@@ -1,0 +1,1 @@
+"""How mechanisms hang together: the motion of clusters, what closes their loops, ranks, and independent velocities."""

@@ -1,0 +1,128 @@
+"""Constraint embedding: how the joints of a cluster move together (Loops Sec. II-C and III).
+
+The equations K v = 0 and K v̇ = k of a cluster's loops give, for chosen independent velocities ẏ, the explicit form
+v = G ẏ and v̇ = G ÿ + g (Loops Eq. 2 to 4). A cluster that hangs on several bodies of another answers to their motions V and
+accelerations α too: v = G ẏ + Γ V and v̇ = G ÿ + Γ α + g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from linkwork.parts import Mechanism
+from linkwork.spatial.solve import solve
+from linkwork.topology.clusters import Cluster
+from linkwork.topology.kinematics import BodyMotion, Ground, JointState, Share
+from linkwork.topology.motion import ClusterPosture, Speeds, all_equations, cluster_posture, supports_motion
+
+B = TypeVar("B", bound=BodyMotion)
+MakeBody = Callable[[int, Any, JointState, np.ndarray, Callable[[], Share], np.ndarray | None], B]
+
+
+def plain_body(
+    k: int, on: Ground | BodyMotion, state: JointState, v: np.ndarray, share: Callable[[], Share], dy: np.ndarray | None
+) -> BodyMotion:
+    """A body's motion and nothing else."""
+    return BodyMotion(on, state, v, share, dy)
+
+
+class Embedding(Generic[B]):
+    """v = G ẏ + Γ V and v̇ = G ÿ + Γ α + g (Loops Eq. 3) of a cluster's joints, for its velocities `dy`, (m,).
+
+    V and α are those of its several supports, in a cluster whose embedding is `below`; most clusters have one support, and no
+    Γ. `dofs` is the place of ẏ in v. `bodies` are its bodies in motion, as `make` makes them.
+    """
+
+    def __init__(
+        self,
+        posture: ClusterPosture,
+        cluster: Cluster,
+        dofs: slice,
+        dy: np.ndarray,
+        below: Embedding[B] | None,
+        make: MakeBody[B],
+    ) -> None:
+        self.posture, self.dofs, self.below = posture, dofs, below
+        constraints, rows, independent, dependent = cluster.constraints, cluster.rows, cluster.independent, cluster.dependent
+        size, width = posture.size, posture.width
+        K = all_equations(posture, constraints)[0][list(rows)]
+        G = np.zeros((size, len(independent)), dtype=object)
+        Gamma = np.zeros((size, width - size), dtype=object)
+        G[list(independent)] = np.eye(len(independent))
+        answer = -solve(K[:, dependent], K[:, [*independent, *range(size, width)]])
+        G[dependent], Gamma[dependent] = answer[:, : len(independent)], answer[:, len(independent) :]
+        self.V = supports_motion(posture, below.speeds if below else None)
+        self.v = G @ dy + Gamma @ self.V if posture.supports else G @ dy
+        self.speeds = Speeds(posture, self.v, below.speeds if below else None)
+        g: Any = np.zeros(size, dtype=object)
+        if not all(constraint.linear for constraint in constraints):
+            g[dependent] = solve(K[:, dependent], all_equations(posture, constraints, self.speeds)[1][list(rows)])
+        self.G, self.g, self.Gamma = G, g, Gamma
+        self.bodies: dict[int, B] = {}
+        for k, state in posture.states.items():
+            own = self.v[posture.columns[k]]
+            self.bodies[k] = make(k, self._carrier(k), state, own, partial(self._share, k), None if posture.supports else dy)
+        self._jacobians: dict[int, np.ndarray] = {}
+        self._alphas: dict[int, np.ndarray] = {}
+
+    def _carrier(self, k: int) -> Any:
+        """What body k hangs on."""
+        on = self.posture.on[k]
+        if on is None:
+            return self.posture.base
+        return self.below.bodies[on] if self.below and on in self.posture.supports else self.bodies[on]
+
+    def _share(self, k: int) -> Share:
+        (dofs, G, g), own = self.whole, self.posture.columns[k]
+        return Share(dofs, G[own], g[own])
+
+    @cached_property
+    def whole(self) -> Share:
+        """Which velocities of the mechanism move its joints, those of the clusters below among them; and their G and g."""
+        if self.below is None:
+            return Share(self.dofs, self.G, self.g)
+        J = np.concatenate([self.below.jacobian(k) for k in self.posture.supports])
+        alpha = np.concatenate([self.below.alpha(k) for k in self.posture.supports])
+        dofs = np.concatenate([_places(self.below.whole.dofs), _places(self.dofs)])
+        return Share(dofs, np.hstack([self.Gamma @ J, self.G]), self.g + self.Gamma @ alpha)
+
+    def jacobian(self, k: int) -> np.ndarray:
+        """What all these velocities do to a body, seen from where its motion is seen from, (6, velocities)."""
+        if k not in self._jacobians:
+            body, on = self.bodies[k], self.posture.on[k]
+            J = body.S
+            if on is not None and self.below and on in self.posture.supports:
+                J = J + body.X.scatter(np.hstack([self.below.jacobian(on), np.zeros((6, self.G.shape[1]))]))
+            elif on is not None:
+                J = J + body.X.scatter(self.jacobian(on))
+            self._jacobians[k] = J
+        return self._jacobians[k]
+
+    def alpha(self, k: int) -> np.ndarray:
+        """The acceleration of a body where none of these velocities changes, nor what it is seen from accelerates, (6,)."""
+        if k not in self._alphas:
+            body, on = self.bodies[k], self.posture.on[k]
+            inner = self.below if self.below and on in self.posture.supports else self
+            self._alphas[k] = body.accelerate(np.zeros(6) if on is None else inner.alpha(on), body.g)
+        return self._alphas[k]
+
+
+def tree_equations(
+    model: Mechanism, cluster: Cluster, q: np.ndarray, v: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """K, (rows, nv_spanning), and k of a cluster's constraints, for the velocities v of all joints of the tree."""
+    bodies = cluster.family
+    own = np.concatenate([np.arange(model.nv_spanning)[model.joints[k].v_slice] for k in bodies])
+    posture = cluster_posture(model, bodies, q)
+    K, k = all_equations(posture, cluster.constraints, None if v is None else Speeds(posture, v[own]))
+    wide = np.zeros((len(K), model.nv_spanning), dtype=object)
+    wide[:, own] = K
+    return wide, k
+
+
+def _places(dofs: Any) -> np.ndarray:
+    return np.arange(dofs.start, dofs.stop) if isinstance(dofs, slice) else dofs

@@ -1,0 +1,162 @@
+"""Bodies behind their joints in one state: where their frames stand and how they move, over numbers or symbols.
+
+Accelerations are those of body points as an observer at rest sees them, not the rates of V's components: a body's points at r
+accelerate by α_v + W r with W = [α_w] + [w][w]. With these, a and b need no linear velocities, and programs are shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.joints import Joint
+from linkwork.parts.tree import PlacedJoint
+from linkwork.spatial import Pose, cross, skew
+
+
+class Ground:
+    """What all bodies hang on. It does not move."""
+
+    w = np.zeros(3)
+    spin = np.zeros((3, 3))
+    C = Pose.identity()
+
+
+class JointFrame(NamedTuple):
+    """The frames in which a joint and the body behind it are described.
+
+    The pose of the body's description frame in that of the body below is place · kind.transform(q), with `phase` added to
+    q[0]; `C` is its pose in the body's own frame.
+    """
+
+    kind: Joint
+    place: Pose
+    phase: float
+    C: Pose
+
+
+def own_frame(joint: PlacedJoint, below: Pose) -> JointFrame:
+    """The body's own frame, but for what straightens its joint's axis; `below` is `C` of the body that it hangs on."""
+    kind, C = joint.kind.straightened()
+    return JointFrame(kind, below.inverse().then(joint.place).then(C), 0.0, C)
+
+
+class JointState:
+    """A joint at coordinates q: the pose `X` of the body behind it in the frame of the body below, and its motion subspace.
+
+    `C` is the pose of the description frame in the body's own. The frame of a body that `spins` (a rotor) does not turn with it.
+    `precise`: matrices are not rotated by the double angle, which would cost digits.
+    """
+
+    __slots__ = ("C", "X", "at_rest", "joint", "joint_map", "kind", "q")
+
+    def __init__(
+        self, joint: PlacedJoint, frame: JointFrame, q: np.ndarray, *, spins: bool = False, precise: bool = False
+    ) -> None:
+        kind, X, phase, C = frame
+        self.joint, self.kind, self.q, self.at_rest = joint, kind, q, C  # where q = 0
+        self.joint_map = kind.subspace(q)
+        if spins:
+            self.X, self.C = X, C.then(kind.transform(q).inverse())
+            return
+        self.X, self.C = X.then(kind.transform(np.array([q[0] + phase, *q[1:]]) if phase else q)), C
+        if precise and self.X.turn:
+            self.X = Pose(self.X.R, self.X.p, self.X.turn._replace(short=False))
+
+    def bias(self, v: np.ndarray) -> np.ndarray:
+        """Ṡ v of the joint, (6,)."""
+        return self.kind.bias(self.q, v)
+
+
+class Share(NamedTuple):
+    """Which velocities of the mechanism move a joint, and how: v = G ẏ and v̇ = G ÿ + g.
+
+    `dofs` is their place in v, a slice or an array of places; `G` is (joint.nv, m), and `g`, (joint.nv,), the joint's
+    acceleration where none of them changes.
+    """
+
+    dofs: Any
+    G: np.ndarray
+    g: np.ndarray
+
+    @classmethod
+    def own(cls, dofs: slice) -> Share:
+        """Of a joint whose velocities are those of the mechanism."""
+        m = dofs.stop - dofs.start
+        return cls(dofs, np.eye(m), np.zeros(m))
+
+
+class BodyMotion:
+    """A body in motion behind its joint: `state`, the motion of the body that it hangs `on`, and its joint's velocity v.
+
+    `share` is asked for when it is needed: which velocities of the mechanism move the joint. v = G dy where `dy` is given.
+    """
+
+    def __init__(
+        self,
+        on: Ground | BodyMotion,
+        state: JointState,
+        v: np.ndarray,
+        share: Callable[[], Share],
+        dy: np.ndarray | None = None,
+    ) -> None:
+        self.on, self.state, self.v, self._share, self._dy = on, state, v, share, dy
+        self.joint, self.q, self.X, self.C, self.joint_map = state.joint, state.q, state.X, state.C, state.joint_map
+        J = self.joint_map @ v
+        self._came = self.X.R.T @ on.w
+        self._wJ, self._vJ, self._rate = J[:3], J[3:], state.bias(v)
+        self.w: np.ndarray = self._came + self._wJ
+
+    @cached_property
+    def shared(self) -> Share:
+        """Which velocities of the mechanism move the joint, and how."""
+        return self._share()
+
+    @property
+    def dofs(self) -> Any:
+        return self.shared.dofs
+
+    @property
+    def G(self) -> np.ndarray:
+        return self.shared.G
+
+    @property
+    def g(self) -> np.ndarray:
+        return self.shared.g
+
+    @cached_property
+    def S(self) -> np.ndarray:
+        """Its motion relative to the body below for the velocities that move the joint, (6, m)."""
+        return self.joint_map @ self.G
+
+    def share(self, dofs: slice) -> np.ndarray:
+        """What some velocities of the mechanism do to the joint, of those that move it, (joint.nv, dofs)."""
+        return self.G if isinstance(self.dofs, slice) else self.G[:, (self.dofs >= dofs.start) & (self.dofs < dofs.stop)]
+
+    @cached_property
+    def spin(self) -> np.ndarray:
+        """[w][w]; made when it is needed, since what is made early is live for long."""
+        return skew(self.w) @ skew(self.w)
+
+    @cached_property
+    def _c(self) -> np.ndarray:
+        """What the joint's velocity adds to the acceleration, as an observer at rest sees it."""
+        turning, moving = cross(self._came, self._wJ), cross(2.0 * self._came + self._wJ, self._vJ)
+        return np.concatenate([turning, moving]) + self._rate
+
+    def velocity(self, V: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Its velocity, from that of the body below and its own joint's, (6,)."""
+        return self.X.scatter(V) + self.joint_map @ v
+
+    def accelerate(self, alpha: np.ndarray, ddq: np.ndarray) -> np.ndarray:
+        """Its acceleration, from that of the body below and its own joint's, (6,)."""
+        W = skew(alpha[:3]) + self.on.spin
+        carried = np.concatenate([self.X.R.T @ alpha[:3], self.X.R.T @ (alpha[3:] + W @ self.X.p)])
+        return carried + self._c + self.joint_map @ ddq
+
+    def faster(self, factor: float) -> Any:
+        """The joint's first velocity, times a factor."""
+        return factor * self.v[0] if self._dy is None else (factor * self.G[0]) @ self._dy

@@ -1,0 +1,75 @@
+"""Which bodies are rotors: balanced about the axis they spin on, and what drives them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from linkwork.joints import Revolute
+from linkwork.parts import GROUND, Coupling, Mechanism, PlacedJoint, path_to_ground
+from linkwork.spatial import Inertia
+
+SAME = 1e-12  # relative
+
+
+def find_rotors(model: Mechanism) -> list[int]:
+    """The bodies that carry nothing and are balanced about the axis of the hinge that holds them on another body."""
+    carrying = {joint.parent for joint in model.joints}
+    for constraint in (*model.embedded, *model.force_held):
+        carrying |= {end.body for end in constraint.ends}
+    return [k for k, joint in enumerate(model.joints) if k not in carrying and is_rotor(joint, model.bodies[k].inertia)]
+
+
+def is_rotor(joint: PlacedJoint, inertia: Inertia) -> bool:
+    """Whether a body is balanced about the axis of the hinge that holds it on another body."""
+    if not isinstance(joint.kind, Revolute) or joint.parent == GROUND or not np.any(inertia.A):
+        return False
+    u, A, h = axis_of(joint), inertia.A, inertia.h
+    return bool(
+        np.abs(np.cross(u, A @ u)).max() <= SAME * np.abs(A).max()
+        and np.abs(np.cross(u, h)).max() <= SAME * max(np.abs(h).max(), 1e-300)
+    )
+
+
+def axis_of(joint: PlacedJoint) -> np.ndarray:
+    """The unit axis of a hinge, in its own frame."""
+    return np.array(joint.kind.axis)  # type: ignore[attr-defined]
+
+
+class Gear(NamedTuple):
+    """A rotor turns n times as fast as a link, both against the rotor's carrier and about its axis."""
+
+    link: int
+    n: float
+
+
+def gear_of(model: Mechanism, rotor: int, rotors: Collection[int], R: Mapping[int, np.ndarray]) -> Gear | None:
+    """What drives a rotor, if it is a single link, and all hinges between that and the rotor's carrier are parallel to its own.
+
+    The link may hang on the carrier, or the carrier on the link. `R`: how all bodies stand where no joint has turned.
+    """
+    carrier, u = model.joints[rotor].parent, R[rotor] @ axis_of(model.joints[rotor])
+    for coupling in model.embedded:
+        rates = {j: -c for j, _, c in coupling.terms} if isinstance(coupling, Coupling) else {}
+        own = -rates.pop(rotor, 0.0)
+        for link in dict.fromkeys(k for j in rates for k in (j, model.joints[j].parent)) if own else ():
+            up, down = (set(path_to_ground(body, model.joints)) for body in (carrier, link))
+            hinges = [model.joints[j] for j in up ^ down]
+            if link in rotors or up ^ down != set(rates) or not all(_turns_about(u, hinge, R) for hinge in hinges):
+                continue
+            signs = [np.sign(u @ R[hinge.child] @ axis_of(hinge)) * (1.0 if hinge.child in down else -1.0) for hinge in hinges]
+            ratios = [sign * rates[hinge.child] / own for sign, hinge in zip(signs, hinges)]
+            if ratios[0] and max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
+                return Gear(link, float(ratios[0]))
+    return None
+
+
+def _turns_about(u: np.ndarray, hinge: PlacedJoint, R: Mapping[int, np.ndarray]) -> bool:
+    return isinstance(hinge.kind, Revolute) and parallel(R[hinge.child] @ axis_of(hinge), u)
+
+
+def parallel(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two unit vectors are, in one direction or the other."""
+    return bool(np.abs(np.cross(a, b)).max() < SAME)
