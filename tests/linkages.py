@@ -25,7 +25,7 @@ from linkwork.joints import (
     Universal,
 )
 from linkwork.model import GROUND, Model, ModelBuilder
-from linkwork.parts.loops import ImplicitConstraint, Constraint, Coupling, End, Loop
+from linkwork.parts import Coupling, End, ImplicitConstraint, Loop, LoopConstraint
 from linkwork.spatial import Pose
 from mechanisms import AXIAL, Random, coordinate_axis, general_pose, heavy, make, pose, rotation, skew_axis
 from polar_joint import Polar
@@ -64,7 +64,7 @@ def floats(fn: lw.ModelFunction, model: Model, *args: Any, **options: Any) -> An
 @cache
 def tree(model: Model) -> Model:
     """The spanning tree: the same bodies and joints without loops."""
-    return replace(model, name=f"tree of {model.name}", constraints=(), kernels={})
+    return replace(model, name=f"tree of {model.name}", embedded=(), kernels={})
 
 
 def poses(model: Model, q: Any) -> dict[int, Pose]:
@@ -104,7 +104,7 @@ def _loop_phi(kind: Joint, T: Pose) -> list[Any]:
     return []
 
 
-def phi(model: Model, q: Any, only: Sequence[Constraint] | None = None) -> np.ndarray:
+def phi(model: Model, q: Any, only: Sequence[LoopConstraint] | None = None) -> np.ndarray:
     """All equations of a model's loops; more rows than are needed."""
     T = poses(model, q)
     out: list[Any] = []
@@ -125,7 +125,7 @@ def rate(model: Model, q: Any, v: Any) -> np.ndarray:
     return np.concatenate([j.kind.rate(q[j.q_slice], v[j.v_slice]) for j in model.joints])
 
 
-def equations(model: Model, q: np.ndarray, v: np.ndarray, only: Sequence[Constraint] | None = None) -> tuple[Any, Any, Any]:
+def equations(model: Model, q: np.ndarray, v: np.ndarray, only: Sequence[LoopConstraint] | None = None) -> tuple[Any, Any, Any]:
     """φ, K and k with K v = 0 and K v̇ = k, for velocities of the spanning tree."""
 
     def own(x: Any) -> np.ndarray:
@@ -171,8 +171,8 @@ def closed_by(model: Model, kind: Joint, i: int, j: int, q: np.ndarray, rng: Ran
     return Loop(name, kind, End(i, P), End(j, Pose(numbers(F.R), numbers(F.p))))
 
 
-def with_constraints(model: Model, *constraints: Constraint, name: str = "linkage") -> Model:
-    made = replace(model, name=name, constraints=constraints, kernels={})
+def with_constraints(model: Model, *constraints: LoopConstraint, name: str = "linkage") -> Model:
+    made = replace(model, name=name, embedded=constraints, kernels={})
     assert made.clusters
     return made
 

@@ -10,7 +10,8 @@ import numpy as np
 
 import linkwork as lw
 from linkwork.model import Model
-from linkwork.topology.embedding import cluster_motion, error, tree_equations
+from linkwork.topology.embedding import tree_equations
+from linkwork.topology.motion import cluster_posture
 
 
 def on_numbers(function: Any, model: Model, *args: Any, **options: Any) -> np.ndarray:
@@ -42,8 +43,8 @@ def loop_equations(model: Model, q: np.ndarray, v_spanning: np.ndarray) -> tuple
             own, bias = tree_equations(model, cluster, q, v_spanning)
             K.append(own.astype(float))
             k.append(bias.astype(float))
-            motion = cluster_motion(model, cluster.family, q)
-            phi += [error(motion, constraint).astype(float) for constraint in cluster.constraints]
+            posture = cluster_posture(model, cluster.family, q)
+            phi += [constraint.residual(posture).astype(float) for constraint in cluster.constraints]
     return np.concatenate(phi), np.concatenate(K), np.concatenate(k)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork import cli, demo, demo_picture, robots
+from linkwork import robots
+from linkwork.commands import cli, demo, demo_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL: dict[str, Any] = {"side": 4, "states": 64, "patience": 0.002, "wait": False}

@@ -14,7 +14,9 @@ import linkwork as lw
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.joints import Cylindrical, Helical, Joint, Planar, Prismatic, Revolute
-from linkwork.simplify.frames import REACH, in_own_frames, noticed
+from linkwork.simplify.base_parameters import regrouped
+from linkwork.simplify.frames import REACH, in_node_frames, in_own_frames
+from linkwork.sko.tree import hinge_tree, model_tree
 from linkwork.spatial import Pose, snapped
 from mechanisms import with_state
 from test_joints import JOINTS, close, every, numbers
@@ -107,11 +109,11 @@ def test_lengths_along_axes_and_angles_about_them_vanish() -> None:
         builder.add_body(name, mass=1.0, center=(0.1, 0.2, 0.3), inertia=(1.0, 1.0, 1.0))
         builder.add_joint(name, Revolute(axis), parent=on, child=name, xyz=xyz, rpy=rpy)
     model = builder.build()
-    base, roll, pitch, knee = model.described
-    assert np.array_equal(base.place.matrix(), np.eye(4)) and np.array_equal(base.C.matrix(), np.eye(4))
-    assert [np.count_nonzero(d.place.p) for d in (roll, pitch, knee)] in ([1, 1, 1], [2, 0, 1])
-    assert all(np.isin(np.abs(d.place.R), (0.0, 1.0)).all() for d in model.described)
-    assert np.isclose(abs(roll.phase), 0.4) and np.isclose(np.abs(knee.place.p).max(), np.hypot(0.05, 0.4))
+    base, roll, pitch, knee = in_node_frames(model)
+    assert np.array_equal(base.frame.place.matrix(), np.eye(4)) and np.array_equal(base.C.matrix(), np.eye(4))
+    assert [np.count_nonzero(d.frame.place.p) for d in (roll, pitch, knee)] in ([1, 1, 1], [2, 0, 1])
+    assert all(np.isin(np.abs(d.frame.place.R), (0.0, 1.0)).all() for d in in_node_frames(model))
+    assert np.isclose(abs(roll.frame.phase), 0.4) and np.isclose(np.abs(knee.frame.place.p).max(), np.hypot(0.05, 0.4))
 
 
 @common
@@ -121,8 +123,9 @@ def test_mass_that_hinges_do_not_notice(example: Any) -> None:
     model, s = example
     for fn, args in ((inverse_dynamics, (s.a,)), (mass_matrix, ())):
         wanted, *others = (
-            numbers(fn(lw.Nodes(model, s.q, s.v, s.f_ext, bodies=bodies), *args))
-            for bodies in (in_own_frames(model), model.described, model.regrouped, noticed(model))
+            numbers(fn(make(model, bodies(model), s.q, s.v, s.f_ext), *args))
+            for make in (model_tree, hinge_tree)
+            for bodies in (in_own_frames, in_node_frames, regrouped)
         )
         size = 1e-12 * max(1.0, np.abs(wanted).max(initial=0.0))
         assert all(close(other, wanted, size) for other in others)
@@ -130,12 +133,12 @@ def test_mass_that_hinges_do_not_notice(example: Any) -> None:
 
 def test_a_hinge_leaves_its_body_flat_and_without_mass() -> None:
     model = lw.robots.humanoid()
-    assert sum(d.inertia.mass for d in noticed(model)) == pytest.approx(model.mass)  # all of it in the trunk
-    for joint, d in zip(model.joints, noticed(model)):
+    assert sum(d.reduced.mass for d in regrouped(model)) == pytest.approx(model.mass)  # all of it in the trunk
+    for joint, d in zip(model.joints, regrouped(model)):
         if isinstance(joint.kind, Revolute):
             axis = joint.kind.coordinate
-            assert d.inertia.mass == 0.0 and d.inertia.h[axis] == 0.0
-            assert d.inertia.A[axis, axis] == pytest.approx(np.delete(np.diag(d.inertia.A), axis).sum())
+            assert d.reduced.mass == 0.0 and d.reduced.h[axis] == 0.0
+            assert d.reduced.A[axis, axis] == pytest.approx(np.delete(np.diag(d.reduced.A), axis).sum())
 
 
 def test_frames_stay_near_their_bodies() -> None:
@@ -146,7 +149,7 @@ def test_frames_stay_near_their_bodies() -> None:
         on = f"body_{k - 1}" if k else "world"
         builder.add_joint(f"joint_{k}", Revolute((0, 0, 1)), parent=on, child=f"body_{k}", xyz=(0.5, 0.0, 1.0))
     model = builder.build()
-    assert max(np.abs(d.C.p).max() for d in model.described) <= REACH
+    assert max(np.abs(d.C.p).max() for d in in_node_frames(model)) <= REACH
 
 
 def test_points_keep_their_digits() -> None:
@@ -164,7 +167,7 @@ def test_points_keep_their_digits() -> None:
         builder.add_joint(name, Revolute(axis), parent=on, child=name, xyz=xyz, rpy=rpy)
         chain.append(name)
     model = builder.build()
-    assert [d.thin for d in model.described] == [True, True, True, True, False]
+    assert [d.thin for d in in_node_frames(model)] == [True, True, True, True, False]
     rng, worst = np.random.default_rng(2), 0.0
     for _ in range(200):
         q, v = model.random_state(rng)

@@ -14,7 +14,7 @@ import linkwork as lw
 from linkwork.algorithms import inverse_dynamics as newton_euler
 from linkwork.joints import Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.joints.joint import AxisJoint, aligned
-from linkwork.model import GROUND, Model, ModelBuilder, Nodes
+from linkwork.model import GROUND, Model, ModelBuilder
 from linkwork.spatial import Pose, ad
 from mechanisms import (
     AXIAL,
@@ -756,13 +756,13 @@ def test_bodies_are_nodes_like_any_other(case: tuple[Model, State]) -> None:
     """What a rigid body computes for fewer operations is what (A, H, M, a, b) say."""
     m, (q, v, a, _, f) = case
     alpha = np.random.default_rng(0).normal(size=6)
-    for k in Nodes(m, q, v, f).base_to_tips():
+    for k in lw.nodes(m, q, v, f).base_to_tips():
         assert close(k.accelerate(alpha, a[k.dofs]), k.A.scatter(alpha) + k.H.T @ a[k.dofs] + k.a)
         assert close(k.force(alpha), k.M @ alpha + k.b)
         assert (
             k.H.shape == (k.dofs.stop - k.dofs.start, 6)
             and k.armature.shape == 2 * k.H.shape[:1]
-            and k.resistance.shape == k.H.shape[:1]
+            and k.passive_force.shape == k.H.shape[:1]
         )
 
 
@@ -913,8 +913,8 @@ def test_laws_through_the_public_functions(name: str) -> None:
 
 def test_gravity_can_be_left_out_of_resistance() -> None:
     m, s = MODELS["arm"], state_of(MODELS["arm"], np.random.default_rng(1))
-    nodes = Nodes(m, s.q, s.v)
-    with_, without = (numbers(newton_euler.inverse_dynamics(nodes, s.a, resisting=r)) for r in (True, False))
+    nodes = lw.nodes(m, s.q, s.v)
+    with_, without = (numbers(newton_euler.inverse_dynamics(nodes, s.a, passive=r)) for r in (True, False))
     assert close(without, floats(lw.inverse_dynamics, plain(m, armature=0.0), s.q, s.v, s.a) + armature_of(m) * s.a)
     assert not close(with_, without)
 

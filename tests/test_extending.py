@@ -104,7 +104,7 @@ def test_the_algorithm_gives_the_compliance(robot: lw.Model, frame: str) -> None
     found, wanted = compliance(robot, q, frame=frame), jacobian_and_inverse(robot, q, frame)
     assert found.shape == (20, 6, 6) and same(found, np.swapaxes(found, -1, -2))
     assert np.abs(found - wanted).max() <= 1e-12 * np.abs(wanted).max()
-    on_floats = frame_compliance(lw.Nodes(robot, q[0]), robot.frame(frame)).astype(float)  # the source is the reference
+    on_floats = frame_compliance(lw.nodes(robot, q[0]), robot.frame(frame)).astype(float)  # the source is the reference
     assert np.abs(on_floats - wanted[0]).max() <= 1e-12 * np.abs(wanted[0]).max()
 
 

@@ -12,7 +12,7 @@ from holding import METHODS, allowed, close, floats_of, held, off, solved
 from linkages import CATALOGUE, LOOP_KINDS, equations, floats, linkage, phi, tree
 from linkwork import Gains, Hold, ModelError
 from linkwork.constraints import force_held_loops
-from linkwork.constraints.loops import HeldLoop
+from linkwork.constraints.loops import ForceHeldLoop
 from linkwork.functions.load import operations
 from linkwork.model import Model
 from linkwork.parts.loops import Loop
@@ -65,7 +65,7 @@ def test_rows_are_rates_of_errors(kind: str) -> None:
     assert isinstance(loop, Loop)
     other, cut, rng, h = constrained(model), tree(model), np.random.default_rng(3), 1e-3
     assert other.v_names == cut.v_names
-    plain, stiff = HeldLoop(loop), HeldLoop(loop, Gains(1.0))
+    plain, stiff = ForceHeldLoop(loop), ForceHeldLoop(loop, Gains(1.0))
 
     def error(q: np.ndarray) -> np.ndarray:
         still = np.zeros(other.nv)
@@ -82,7 +82,7 @@ def test_rows_are_rates_of_errors(kind: str) -> None:
         first = np.tensordot(np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / (12.0 * h), along, 1)
         second = np.tensordot(np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / (12.0 * h * h), along, 1)
         assert close(J @ v, first, 1e-8)
-        assert close(held(other, [HeldLoop(loop, Gains(0.0, 2.0))], q, v)[1] - rest, 2.0 * (J @ v), 1e-12)
+        assert close(held(other, [ForceHeldLoop(loop, Gains(0.0, 2.0))], q, v)[1] - rest, 2.0 * (J @ v), 1e-12)
     assert close(J @ a + rest, second, 1e-5) and off(error(closed), 0.0) < 1e-9
 
 

@@ -11,7 +11,8 @@ import linkwork as lw
 from linkages import CATALOGUE, floats, numbers, poses, tree
 from linkwork.joints import Cylindrical, Fixed, Gimbal, Joint, Planar, PointOnLine, Prismatic, Revolute, Rod, Spherical
 from linkwork.model import GROUND, Model, ModelBuilder
-from linkwork.parts.loops import Loop
+from linkwork.parts import Loop
+from linkwork.simplify.rotors import lumped
 from linkwork.spatial import Inertia, Pose
 from test_loops import along, close, state
 
@@ -185,7 +186,7 @@ def test_kernels_give_the_same_in_batches(name: str) -> None:
 
 def test_rotors_are_held_by_their_own_joints() -> None:
     m, q, v, a, *_ = state("rotors")
-    assert any(spins for _, spins in m.lumped)
+    assert any(each.rotor for each in lumped(m))
     whole = floats(lw.joint_forces, tree(m), q, *state("rotors")[6:8])
     assert close(floats(lw.joint_forces, m, q, v, a), whole)  # couplings act in the joints
     rotor = m.body("rotor0").index

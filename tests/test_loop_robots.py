@@ -232,12 +232,12 @@ def test_differentials_of_tello() -> None:
 
 def reflected(model: Model, closure: str, q: np.ndarray) -> np.ndarray:
     """How fast two rotors turn for the two joints of their links, (2, 2)."""
-    from linkwork.topology.embedding import cluster_motion, equations
+    from linkwork.topology.motion import cluster_posture
 
     cluster = next(c for c in model.clusters if any(one.name == closure for one in c.constraints))
-    motion = cluster_motion(model, cluster.bodies, q)
-    K = equations(motion, cluster.constraints[0])[0].astype(float)
-    columns = [motion.columns[k].start for k in cluster.constraints[0].joints]  # type: ignore[union-attr]
+    posture = cluster_posture(model, cluster.bodies, q)
+    K = cluster.constraints[0].equations(posture)[0].astype(float)
+    columns = [posture.columns[k].start for k in cluster.constraints[0].joints]  # type: ignore[union-attr]
     return -np.linalg.solve(K[:, columns[:2]], K[:, columns[2:]])
 
 

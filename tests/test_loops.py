@@ -34,12 +34,15 @@ from linkages import (
 from linkwork.algorithms.forward_dynamics import articulated_body
 from linkwork.errors import ModelError
 from linkwork.joints import Free, PointOnLine, Prismatic, Revolute, Spherical
-from linkwork.model import GROUND, Model, ModelBuilder, analysis
-from linkwork.model import rotors as rotors_module
+from linkwork.model import GROUND, Model, ModelBuilder
 from linkwork.topology.clusters import find_clusters
 from linkwork.topology.embedding import tree_equations
-from linkwork.parts.loops import Coupling, End, Loop
-from linkwork.sko.nodes import ClusterNode, Nodes, OneBody
+from linkwork.parts import Coupling, End, Loop
+from linkwork.simplify.rotors import lumped
+from linkwork.sko.cluster import ClusterNode
+from linkwork.sko.rigid import RigidNode
+from linkwork.topology import analysis
+from linkwork.topology import rotors as rotors_module
 from linkwork.robots.linkages import Upright
 from linkwork.spatial import Pose, skew
 from mechanisms import make, random_model
@@ -316,7 +319,7 @@ def test_nodes_of_clusters_are_like_any_other(name: str) -> None:
     """Loops Eq. 15 to 24, on dense matrices: T^a and T^c, and V = A* V(℘) + H* θ̇ and the same of accelerations and forces."""
     m, q, v, a, _, f, *_ = state(name)
     for hosting in (None, f):
-        nodes = Nodes(m, q, v, hosting)
+        nodes = lw.nodes(m, q, v, hosting)
         alpha: dict[Any, np.ndarray] = {nodes.ground: numbers(nodes.ground.alpha)}
         V: dict[Any, np.ndarray] = {nodes.ground: np.zeros(6)}
         for k in nodes.base_to_tips():
@@ -342,7 +345,7 @@ def test_nodes_of_clusters_are_like_any_other(name: str) -> None:
 def test_cluster_subspace_by_the_two_transforms() -> None:
     """Loops Eq. 22: S = T^a Ŝ G with T^a of the bodies' own tree, and V of the bodies = X^c V_parent + S ẏ."""
     m, q, v, *_ = state("six-bar")
-    nodes = Nodes(m, q, v, np.zeros((len(m.bodies), 6)))
+    nodes = lw.nodes(m, q, v, np.zeros((len(m.bodies), 6)))
     (k,) = nodes.base_to_tips()
     bodies = k.bodies
     n = len(bodies)
@@ -361,9 +364,9 @@ def test_cluster_subspace_by_the_two_transforms() -> None:
 
 def test_kinds_of_nodes() -> None:
     m, q, v, *_ = state("loaded four-bar")
-    nodes = Nodes(m, q, v)
+    nodes = lw.nodes(m, q, v)
     kinds = [type(node) for node in nodes.base_to_tips()]
-    assert kinds == [ClusterNode if c.constraints else OneBody for c in m.clusters]
+    assert kinds == [ClusterNode if c.constraints else RigidNode for c in m.clusters]
     assert list(nodes.bodies) == [k for c in m.clusters for k in c.bodies] and nodes[GROUND] is nodes.below
     assert list(nodes.tips_to_base()) == list(nodes.base_to_tips())[::-1]
 
@@ -395,12 +398,12 @@ def test_rotors_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made, spinning, geared = SOME_ROTORS[name]
     m = made()
     _, q, v, a, tau, f, *_ = state_of(m)
-    found = {m.bodies[k].name: rotor for k, (_, rotor) in enumerate(m.lumped) if rotor}
+    found = {m.bodies[k].name: rotor for k, (_, rotor, _) in enumerate(lumped(m)) if rotor}
     assert set(found) == spinning and {name for name, rotor in found.items() if rotor.geared} == geared
     general = replace(m, kernels={})
     with monkeypatch.context() as patch:
         patch.setattr(rotors_module, "is_rotor", lambda *_: False)
-        assert not any(rotor for _, rotor in general.lumped)
+        assert not any(each.rotor for each in lumped(general))
     calls = [
         (lw.inverse_dynamics, (q, v, a), {}),
         (lw.inverse_dynamics, (q, v, a, f), {}),
@@ -417,7 +420,7 @@ def test_rotors_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     for fn, args, options in calls:
         assert close(floats(fn, m, *args, **options), floats(fn, general, *args, **options), precision(m, q)), fn.__name__
-    whole = Nodes(m, q, v, f, whole=True)  # every body with rows of its own
+    whole = lw.nodes(m, q, v, f, whole=True)  # every body with rows of its own
     assert sum(node.rows for node in whole.base_to_tips()) == 6 * len(m.bodies)
     assert close(articulated_body(whole, tau), floats(lw.forward_dynamics, m, q, v, tau, f), precision(m, q))
     mask = np.arange(m.nv) % 2 == 0
@@ -451,7 +454,7 @@ def test_what_is_no_rotor(why: str) -> None:
     else:
         builder.add_coupling("gear", {"spin": 1.0, "shoulder": -6.0})
     m = builder.build()
-    assert not m.lumped[m.body("rotor").index][1]
+    assert not lumped(m)[m.body("rotor").index].rotor
     _, q, v, a, _, f, V, A, G = state_of(m)
     assert close(floats(lw.inverse_dynamics, m, q, v, a, f), G.T @ floats(lw.inverse_dynamics, tree(m), q, V, A, f))
 
@@ -558,7 +561,7 @@ def merged(m: Model, monkeypatch: pytest.MonkeyPatch) -> Model:
     with monkeypatch.context() as patch:
         patch.setattr(analysis, "_holds", lambda embedding, _: embedding.below is None)
         other = m.without_wishes()
-        assert len(other.clusters) < len(m.clusters) and not any(c.feet for c in other.clusters)
+        assert len(other.clusters) < len(m.clusters) and not any(c.supports for c in other.clusters)
     return other
 
 

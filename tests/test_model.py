@@ -15,9 +15,10 @@ import pytest
 import linkwork as lw
 from linkwork.errors import DtypeError, LinkworkError, ModelError, ShapeError
 from linkwork.joints import Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
-from linkwork.model import GROUND, Model, ModelBuilder, Nodes
-from linkwork.sko.bodies import Ground, MovingBody
-from linkwork.sko.nodes import OneBody
+from linkwork.model import GROUND, Model, ModelBuilder
+from linkwork.sko.bodies import RigidBody
+from linkwork.sko.rigid import RigidNode
+from linkwork.topology.kinematics import Ground
 from linkwork.spatial import Pose
 from mechanisms import every_kind, heavy, random_model, state_of
 from processes import run_python
@@ -655,7 +656,7 @@ def test_kernels_come_from_the_cache_without_tracing(tmp_path: Path) -> None:
         sys.path.insert(0, {tests!r})
         import numpy as np
         import linkwork as lw
-        from linkwork import per_model
+        from linkwork.functions import model_function as per_model
         from test_model import arm
         traced = []
         real = per_model.trace
@@ -699,7 +700,7 @@ def test_kernels_are_not_confused() -> None:
 
 def test_joints_of_others_are_not_known_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two joints of one name that say the same of themselves, but do not do the same."""
-    from linkwork import per_model
+    from linkwork.functions import model_function as per_model
 
     def lever(length: float) -> Any:
         class Lever(lw.joints.Joint):
@@ -750,7 +751,7 @@ def test_joints_must_be_values() -> None:
 
 
 def test_functions_of_others_are_not_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    from linkwork import per_model
+    from linkwork.functions import model_function as per_model
 
     def made(factor: float) -> lw.ModelFunction:
         @lw.model_function(q="nq")
@@ -770,15 +771,15 @@ def test_nodes_are_for_everyone() -> None:
     """Algorithms of one's own are written on nodes, over floats or symbols."""
     m = random_model(np.random.default_rng(5), 4)
     q, v, *_ = state_of(m, np.random.default_rng(6))
-    nodes = Nodes(m, q, v)
+    nodes = lw.nodes(m, q, v)
     order = list(nodes.base_to_tips())
     assert [k.name for k in order] == [j.name for j in m.joints] and list(nodes.tips_to_base()) == order[::-1]
     at = {GROUND: nodes.ground} | {joint.child: k for k, joint in zip(order, m.joints)}
     for k, joint in zip(order, m.joints):
-        assert isinstance(k, OneBody) and k.parent is at[joint.parent] and k in at[joint.parent].children
+        assert isinstance(k, RigidNode) and k.parent is at[joint.parent] and k in nodes.children(at[joint.parent])
         body = nodes[joint.child]  # nodes hold bodies, by their index
         assert k.body is body is nodes.bodies[joint.child] and body.on is nodes[joint.parent] and body.joint is joint
-        assert isinstance(body, MovingBody)
+        assert isinstance(body, RigidBody)
     assert isinstance(nodes[GROUND], Ground) and nodes[GROUND] is nodes.below and heavy(np.random.default_rng(0))["mass"] > 0
 
 

@@ -176,7 +176,6 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
         frames=tuple(replace(frame, body=index[frame.body]) for frame in model.frames if frame.body not in gone),
         embedded=tuple(_moved(c, index) for c in model.embedded if not gone & set(_tied(c))),
         kernels={},
-        memory={},
     )
     if made.nv != model.nv:
         names = ", ".join(repr(model.bodies[k].name) for k in sorted(gone))

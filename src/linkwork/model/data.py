@@ -42,7 +42,7 @@ class ModelData:
     embedded: tuple[LoopConstraint, ...] = ()
     force_held: tuple[LoopConstraint, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
-    memory: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was derived from it
+    memory: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)  # what was derived from it
     original: ModelData | None = field(default=None, repr=False)
     inertia_inputs: Mapping[int, MassProperties] = field(default_factory=dict, repr=False)
 

@@ -118,7 +118,7 @@ class Model(ModelData):
         for k in chosen - set(changed):
             raise ModelError(f"joint {self.joints[k].name!r} is in no loop: it is independent anyway")
         new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))
-        model = replace(self, joints=new, kernels={}, memory={})
+        model = replace(self, joints=new, kernels={})
         _ = model.clusters  # a choice that does not determine the others is told now
         return model
 
@@ -132,25 +132,25 @@ class Model(ModelData):
                 change(self._named("loop", name, known).name)
         embedded = tuple(c.with_kept(None) for c in known.values() if c.name not in held)
         upheld = tuple(c for c in known.values() if c.name in held)
-        model = replace(self, embedded=embedded, force_held=upheld, kernels={}, memory={})
+        model = replace(self, embedded=embedded, force_held=upheld, kernels={})
         _ = model.clusters  # what cannot be embedded is told now
         return model
 
     def spanning_tree(self) -> Model:
         """The same mechanism with its embedded loops open."""
         original = None if self.original is None else self.structure.spanning_tree()
-        return replace(self, embedded=(), kernels={}, memory={}, original=original)
+        return replace(self, embedded=(), kernels={}, original=original)
 
     def weightless(self) -> Model:
         """The same mechanism without gravity, and without springs and dampers in its joints."""
         free = tuple(replace(j, damping=(0.0,) * j.nv, stiffness=(0.0,) * j.nv) for j in self.joints)
-        model = replace(self, joints=free, gravity=(0.0, 0.0, 0.0), kernels={}, memory={})
+        model = replace(self, joints=free, gravity=(0.0, 0.0, 0.0), kernels={})
         model.__dict__["clusters"] = self.clusters  # they are the same, and take time to find
         return model
 
     def described_by(self, clusters: tuple[Cluster, ...]) -> Model:
         """The same mechanism with its clusters' velocities described by others: for algorithms, not for users."""
-        model = replace(self, kernels={}, memory={})
+        model = replace(self, kernels={})
         model.__dict__["clusters"] = clusters  # in the place of those that it would find
         return model
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from linkwork import joints, loading, robots
+from linkwork import joints, robots
+from linkwork.functions import load as loading
 from linkwork.functions.approximations import APPROXIMATIONS, EXACT, Comparison, compare_approximations
 from linkwork.commands.bench.figures import Figure, columns, show
 from linkwork.commands.bench.kkt import forward_dynamics_kkt
@@ -226,7 +227,7 @@ def standing(model: Model, feet: Mapping[str, Sequence[float]], kind: Joint) -> 
         foot = End(model.body(link).index, Pose.translation(np.array(point)))
         T = poses[foot.body]
         loops.append(Loop(f"{link} on the ground", kind, End(GROUND, Pose(T[:3, :3], T[:3, 3]).then(foot.place)), foot))
-    return replace(model, embedded=(*model.embedded, *loops), kernels={}, memory={})
+    return replace(model, embedded=(*model.embedded, *loops), kernels={})
 
 
 def holding(links: int) -> Model:
@@ -235,7 +236,7 @@ def holding(links: int) -> Model:
     tips = [arms.body(f"link_{branch}_{links - 1}").index for branch in (0, 1)]
     T0, T1 = (Pose(T[:3, :3], T[:3, 3]) for T in forward_kinematics(arms, arms.neutral())[tips])
     held = Loop("one thing", joints.Fixed(), End(tips[0], T0.inverse().then(T1)), End(tips[1], Pose.identity()))
-    return replace(arms, embedded=(*arms.embedded, held), kernels={}, memory={})
+    return replace(arms, embedded=(*arms.embedded, held), kernels={})
 
 
 BOTH: dict[str, Callable[[], Model]] = {
@@ -256,8 +257,8 @@ def both_kinds(sizes: Sizes, note: str) -> Figure:
         model = BOTH[name]()
         names = [c.name for c in model.embedded]
         far = [c.name for c in model.embedded if c.name == "one thing" or c.name.endswith("on the ground")]
-        bare = replace(model, embedded=tuple(c for c in model.embedded if c.name not in far), kernels={}, memory={})
-        every = replace(bare, force_held=tuple(c for c in model.embedded if c.name in far), kernels={}, memory={})
+        bare = replace(model, embedded=tuple(c for c in model.embedded if c.name not in far), kernels={})
+        every = replace(bare, force_held=tuple(c for c in model.embedded if c.name in far), kernels={})
         chosen = loading.choose_loops(every, among=[name for name in names if name not in far])
         hybrid = constrained(chosen, iterations=ITERATIONS).operations
         apart = constrained(every.with_loops(constrain=names), iterations=ITERATIONS).operations
