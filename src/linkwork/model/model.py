@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, TypeVar
@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.model import parameters
 from linkwork.model.data import ModelData
 from linkwork.model.report import report
 from linkwork.topology.analysis import CLOSED, RANK, close, close_family, kept_loops
@@ -140,6 +141,46 @@ class Model(ModelData):
         """The same mechanism with its embedded loops open."""
         original = None if self.original is None else self.structure.spanning_tree()
         return replace(self, embedded=(), kernels={}, original=original)
+
+    # parameters
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The model's numbers by name, in the layout in which functions take them as `parameters=`.
+
+        "mass" [kg], (bodies,); "center" of mass [m], (bodies, 3); "inertia" about it in the body's axes [kg m²], (bodies, 6): xx
+        yy zz xy xz yz; "gravity" [m/s²], (3,); "armature", "damping", "stiffness" and "friction" of all joints of the tree,
+        (nv_spanning,); "placement" of joints in the bodies that they hang on, (joints, 7): xyz [m] and quaternion xyzw; "ratio",
+        the coefficients of couplings, term by term; "frame_placement", (frames, 7); and "loop_placement" of loop joints in
+        predecessor and successor, (loop joints, 2, 7).
+        """
+        return parameters.read(self)
+
+    def with_parameters(self, values: Mapping[str, Any]) -> Model:
+        """The same model with other numbers for some parameters, of all bodies or joints ("mass") or one ("mass@link3")."""
+        given = parameters.checked(self, values)
+        changed = parameters.substituted(self, given)
+        inertias = changed.pop("inertia_inputs")
+        moved = {name.partition("@")[0] for name in given} & {"placement", "ratio", "loop_placement"}
+        if moved and self.embedded:  # the same velocities stay independent
+            free = set(self.v_names)
+            looped = {k for c in self.clusters if c.constraints for k in c.bodies}
+            joints = [
+                replace(j, independent=bool(set(j.v_names) & free)) if k in looped and j.nv == 1 else j
+                for k, j in enumerate(changed["joints"])
+            ]
+            changed["joints"] = tuple(joints)
+        model = replace(self, **changed, kernels={})
+        if not moved:
+            model.__dict__["clusters"] = self.clusters  # they are the same, and take time to find
+        notes = (*self.notes, *(note for note in parameters.impossible(model, inertias) if note not in self.notes))
+        object.__setattr__(model, "notes", notes)
+        return model
+
+    def traced_with(self, values: Mapping[str, Any]) -> Model:
+        """The same model with symbols for some of its parameters: for functions, while they are traced."""
+        return replace(self, **parameters.substituted(self, values), kernels={}, original=self.structure)
+
+    # other models of the same mechanism
 
     def weightless(self) -> Model:
         """The same mechanism without gravity, and without springs and dampers in its joints."""

@@ -1,0 +1,277 @@
+"""The numbers of a model as arrays: read, replaced by others, or by symbols while a function is traced.
+
+The structure of a model (which bodies hang on which, axes, clusters, node frames) is decided from its own numbers and stays. A
+parameter that is an input of a function is never taken for zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.errors import ModelError, ShapeError
+from linkwork.ir.symbol import Symbol
+from linkwork.model.data import ModelData
+from linkwork.parts import Coupling, End, Loop, PlacedJoint
+from linkwork.parts.names import did_you_mean
+from linkwork.parts.tree import Body, MassProperties
+from linkwork.spatial import Inertia, Pose, physical_problems, rotation
+
+# rows and columns of the six numbers of a moment of inertia: xx yy zz xy xz yz
+MOMENT = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+
+
+class Kind(NamedTuple):
+    """One kind of parameter: what it belongs to, the shape of one entry, and how to read all entries of a model."""
+
+    of: str  # "body", "joint", "velocity", "term", "frame", "loop" or "model"
+    shape: tuple[int, ...]
+    read: Callable[[ModelData], list[Any]]
+    least: float = -np.inf
+
+
+def _moment(body: Body) -> list[float]:
+    return [float(body.moment[i, j]) for i, j in MOMENT]
+
+
+def _place(pose: Pose) -> list[float]:
+    return [*pose.p.tolist(), *(float(x) for x in rotation.of_matrix(np.asarray(pose.R, dtype=float)))]
+
+
+def _per_velocity(word: str) -> Callable[[ModelData], list[Any]]:
+    return lambda model: [x for joint in model.joints for x in getattr(joint, word)]
+
+
+def _couplings(model: ModelData) -> list[Coupling]:
+    return [loop for loop in model.loops if isinstance(loop, Coupling)]
+
+
+def _loop_joints(model: ModelData) -> list[Loop]:
+    return [loop for loop in model.loops if isinstance(loop, Loop)]
+
+
+KINDS: dict[str, Kind] = {
+    "mass": Kind("body", (), lambda model: [body.mass for body in model.bodies], 0.0),
+    "center": Kind("body", (3,), lambda model: [body.center.tolist() for body in model.bodies]),
+    "inertia": Kind("body", (6,), lambda model: [_moment(body) for body in model.bodies]),
+    "gravity": Kind("model", (3,), lambda model: list(model.gravity)),
+    "armature": Kind("velocity", (), _per_velocity("armature"), 0.0),
+    "damping": Kind("velocity", (), _per_velocity("damping"), 0.0),
+    "stiffness": Kind("velocity", (), _per_velocity("stiffness"), 0.0),
+    "friction": Kind("velocity", (), _per_velocity("friction"), 0.0),
+    "placement": Kind("joint", (7,), lambda model: [_place(joint.place) for joint in model.joints]),
+    "ratio": Kind("term", (), lambda model: [c for coupling in _couplings(model) for c in coupling.coefficients]),
+    "frame_placement": Kind("frame", (7,), lambda model: [_place(frame.place) for frame in model.frames]),
+    "loop_placement": Kind("loop", (2, 7), lambda model: [[_place(e.place) for e in x.ends] for x in _loop_joints(model)]),
+}
+
+
+def _entries(model: ModelData, kind: str, who: str) -> slice:
+    """The places of a named body's, joint's, coupling's, frame's or loop's entries among all of a kind."""
+    of = KINDS[kind].of
+    if of == "body":
+        k = model.body(who).index
+        return slice(k, k + 1)
+    if of == "velocity":
+        return model.joint(who).v_slice
+    if of == "joint":
+        k = model.joint(who).child
+        return slice(k, k + 1)
+    if of == "model":
+        raise ModelError(f"{kind}@{who}: {kind} is one for the whole model; give {kind!r}")
+    parts: Sequence[Any] = {"term": _couplings, "frame": lambda m: m.frames, "loop": _loop_joints}[of](model)
+    names = [part.name for part in parts]
+    if who not in names:
+        what = {"term": "coupling", "frame": "frame", "loop": "loop"}[of]
+        raise ModelError(f"{kind}@{who}: {model.name} has no {what} named {who!r}{did_you_mean(who, names)}")
+    k = names.index(who)
+    sizes = [len(part.terms) if of == "term" else 1 for part in parts]
+    return slice(sum(sizes[:k]), sum(sizes[: k + 1]))
+
+
+def parse(name: Any) -> tuple[str, str | None]:
+    """The kind of a parameter, and whose it is where one is named: "mass", or "mass@link3"."""
+    if not isinstance(name, str):
+        raise ModelError(f"parameters are named by texts, such as 'mass' or 'mass@link3', not {name!r}")
+    kind, at, who = name.partition("@")
+    if kind not in KINDS:
+        raise ModelError(f"there is no parameter {kind!r}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}")
+    return kind, who if at else None
+
+
+def shape_of(model: ModelData, name: str) -> tuple[int, ...]:
+    """The shape of a parameter, without any batch: (bodies,) for "mass", () for "mass@link3"."""
+    kind, who = parse(name)
+    _, shape, read, _ = KINDS[kind]
+    if kind == "gravity":
+        return shape
+    if who is None:
+        return (len(read(model)), *shape)
+    where = _entries(model, kind, who)
+    several = KINDS[kind].of in ("velocity", "term")
+    return (where.stop - where.start, *shape) if several else shape
+
+
+def ordered(model: ModelData, names: Iterable[str]) -> tuple[str, ...]:
+    """Names of parameters in a fixed order, each known to the model and given once."""
+    chosen = [names] if isinstance(names, str) else list(names)
+    order = list(KINDS)
+    for name in chosen:
+        kind, who = parse(name)
+        shape_of(model, name)
+        if chosen.count(name) > 1 or (who is not None and kind in chosen):
+            raise ModelError(f"parameter {name!r} is given twice")
+    return tuple(sorted(chosen, key=lambda name: (order.index(parse(name)[0]), name)))
+
+
+def input_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names for inputs of programs: "mass", "mass_of_link3"."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"\W", "_", name.replace("@", "_of_"), flags=re.ASCII)
+        while plain in found:
+            plain += "_"
+        found.append(plain)
+    return tuple(found)
+
+
+def read(model: ModelData) -> dict[str, np.ndarray]:
+    """All parameters of a model, by their kinds."""
+    return {name: np.array(kind.read(model), dtype=float).reshape(shape_of(model, name)) for name, kind in KINDS.items()}
+
+
+def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Numbers for some parameters, of the right shapes, finite, and not negative where that means nothing."""
+    if not isinstance(values, Mapping):
+        raise ModelError(f"parameters are given by name: {{'mass': ...}}, not as {type(values).__name__}")
+    found = {}
+    for name in ordered(model, values):
+        kind, _ = parse(name)
+        try:
+            array = np.asarray(values[name], dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"parameter {name!r} must be numbers, not {values[name]!r}") from None
+        shape = shape_of(model, name)
+        if array.shape != shape:
+            raise ShapeError(f"parameter {name!r} must have shape {shape}, not {array.shape}")
+        if not np.isfinite(array).all():
+            raise ModelError(f"parameter {name!r} must be finite")
+        if (array < KINDS[kind].least).any():
+            raise ModelError(f"parameter {name!r} must not be negative")
+        if kind in ("placement", "frame_placement", "loop_placement") and not array[..., 3:].any(axis=-1).all():
+            raise ModelError(f"parameter {name!r}: a placement's quaternion must not be zero")
+        found[name] = array
+    return found
+
+
+class _Table:
+    """All entries of a kind, some of them replaced."""
+
+    def __init__(self, model: ModelData, kind: str) -> None:
+        self.entries = [np.array(entry, dtype=object) for entry in KINDS[kind].read(model)]
+        self.replaced: set[int] = set()
+
+    def put(self, where: slice, values: np.ndarray) -> None:
+        for k, value in zip(range(where.start, where.stop), values):
+            self.entries[k] = np.array(value, dtype=object)
+            self.replaced.add(k)
+
+
+def substituted(model: ModelData, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a model that change where parameters get other numbers, or symbols: fields of `ModelData`."""
+    tables: dict[str, _Table] = {}
+    for name, value in values.items():
+        kind, who = parse(name)
+        table = tables.setdefault(kind, _Table(model, kind))
+        array = np.asarray(value)
+        if who is None:
+            table.put(slice(0, len(table.entries)), array)
+        else:
+            where = _entries(model, kind, who)
+            table.put(where, array if KINDS[kind].of in ("velocity", "term") else array[None])
+    found: dict[str, Any] = {}
+    if "gravity" in tables:
+        found["gravity"] = tuple(entry.item() for entry in tables["gravity"].entries)
+    found |= _bodies(model, tables)
+    found["joints"] = tuple(_joint(joint, tables) for joint in model.joints)
+    if "frame_placement" in tables:
+        table = tables["frame_placement"]
+        places = [_pose(table.entries[k]) if k in table.replaced else f.place for k, f in enumerate(model.frames)]
+        found["frames"] = tuple(replace(f, place=place) for f, place in zip(model.frames, places))
+    if {"ratio", "loop_placement"} & set(tables):
+        changed = _loops(model, tables)
+        found["embedded"] = tuple(changed[loop.name] for loop in model.embedded)
+        found["force_held"] = tuple(changed[loop.name] for loop in model.force_held)
+    return found
+
+
+def _bodies(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
+    of = [tables[kind] for kind in ("mass", "center", "inertia") if kind in tables]
+    changed = sorted({k for table in of for k in table.replaced})
+    bodies, inputs = list(model.bodies), {}
+    for k in changed:
+        body = bodies[k]
+
+        def entry(kind: str, own: Any, k: int = k) -> Any:
+            return tables[kind].entries[k] if kind in tables and k in tables[kind].replaced else own
+
+        mass = entry("mass", np.array(body.mass, dtype=object)).item()
+        center = np.array(entry("center", body.center), dtype=object)
+        six = entry("inertia", np.array(_moment(body), dtype=object))
+        moment = np.empty((3, 3), dtype=object)
+        for (i, j), x in zip(MOMENT, six):
+            moment[i, j] = moment[j, i] = x
+        inputs[k] = MassProperties(mass, center, moment)
+        bodies[k] = replace(body, inertia=Inertia.rigid(*inputs[k]).settled())
+    return {"bodies": tuple(bodies), "inertia_inputs": inputs}
+
+
+def _joint(joint: PlacedJoint, tables: Mapping[str, _Table]) -> PlacedJoint:
+    changed: dict[str, Any] = {}
+    places = range(joint.v_start, joint.v_start + joint.nv)
+    for word in ("armature", "damping", "stiffness", "friction"):
+        if word in tables and tables[word].replaced & set(places):
+            changed[word] = tuple(tables[word].entries[k].item() for k in places)
+    if "placement" in tables and joint.child in tables["placement"].replaced:
+        changed["place"] = _pose(tables["placement"].entries[joint.child])
+    return replace(joint, **changed) if changed else joint
+
+
+def _loops(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
+    changed: dict[str, Any] = {loop.name: loop for loop in model.loops}
+    if "ratio" in tables:
+        start, table = 0, tables["ratio"]
+        for coupling in _couplings(model):
+            own = range(start, start + len(coupling.terms))
+            start = own.stop
+            if table.replaced & set(own):
+                terms = tuple((j, i, table.entries[k].item()) for k, (j, i, _) in zip(own, coupling.terms))
+                changed[coupling.name] = replace(coupling, terms=terms)
+    if "loop_placement" in tables:
+        for k, loop in enumerate(_loop_joints(model)):
+            if k in tables["loop_placement"].replaced:
+                first, second = (_pose(entry) for entry in tables["loop_placement"].entries[k])
+                ends = End(loop.predecessor.body, first), End(loop.successor.body, second)
+                changed[loop.name] = replace(loop, predecessor=ends[0], successor=ends[1])
+    return changed
+
+
+def _pose(seven: np.ndarray) -> Pose:
+    """A pose from xyz [m] and a quaternion xyzw of any length but zero."""
+    R = Pose.from_quaternion(rotation.normalised(seven[3:])).R
+    if any(isinstance(x, Symbol) for x in seven):
+        return Pose(R, np.array(seven[:3], dtype=object))
+    return Pose(R.astype(float), seven[:3].astype(float))
+
+
+def impossible(model: ModelData, bodies: Iterable[int]) -> list[str]:
+    """Notes on bodies that cannot exist, for a model's report."""
+    found = []
+    for k in bodies:
+        body = model.bodies[k]
+        found += [f"body {body.name!r}: {problem}" for problem in physical_problems(body.mass, body.moment)]
+    return found
