@@ -369,6 +369,19 @@ def test_too_many_arguments(kernel: Any) -> None:
         kernel(*[A] * 8)
 
 
+def test_out_is_never_taken_by_position(kernel: Any, reverse: Any) -> None:
+    """An argument too many, the gain of a controller say, must not be written into."""
+    extra = np.full(4, 7.0)
+    for call in (reverse, reverse.direct):
+        with pytest.raises(TypeError, match="positional argument"):
+            call(np.ones(4), extra)
+        with pytest.raises(TypeError, match="positional argument"):
+            call(np.ones((5, 4)), extra)
+    with pytest.raises(TypeError, match="positional argument"):
+        kernel(A, 2.0, M, (np.zeros(2), np.zeros(()), np.zeros((3, 3))))
+    assert extra.tolist() == [7.0] * 4
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -405,6 +418,55 @@ def test_wrong_shapes(kernel: Any, args: Any, words: str) -> None:
 def test_wrong_dtypes(kernel: Any, value: Any) -> None:
     refused(kernel, lw.DtypeError, "mixed: a has dtype .*real numbers are needed", value, 2.0, M)
     refused(kernel, lw.DtypeError, "mixed: m has dtype .*real numbers are needed", A, 2.0, np.asarray(value))
+
+
+def nullable(values: Any, missing: Any) -> Any:
+    """An array as pandas' nullable dtypes are: it answers ufuncs by itself, on numbers that stand behind the mask."""
+
+    class Nullable:
+        dtype = "Float64"
+
+        def isna(self) -> np.ndarray:
+            return np.asarray(missing)
+
+        def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+            return np.where(missing, None, values) if np.any(missing) else np.asarray(values)
+
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+            return getattr(ufunc, method)(*(values if x is self else x for x in inputs), **named)
+
+    return Nullable()
+
+
+MASKED = {
+    "masked": np.ma.array(A, mask=[0, 1, 0]),
+    "nothing masked": np.ma.array(A),
+    "hard": np.ma.array(A, mask=True, hard_mask=True),
+    "in a list": [np.ma.array(A, mask=[0, 1, 0]), A],
+    "deep in lists": [[A, A], (A, np.ma.array(A, mask=[0, 1, 0]))],
+    "an element": [1.0, np.ma.masked, 2.0],
+    "nullable": nullable(A, [False, True, False]),
+    "nullables in a list": [A, nullable(A, [False, True, False])],
+}
+
+
+@pytest.mark.parametrize("kind", MASKED)
+def test_masked_arrays_are_refused(kernel: Any, reverse: Any, kind: str) -> None:
+    value = MASKED[kind]
+    for options in ({}, {"threads": 2}, {"out": (np.zeros(2), None, None)}):
+        refused(kernel, lw.DtypeError, r"mixed: a .*(masked|missing).*np\.nan", value, 2.0, M, **options)
+    with pytest.raises(lw.DtypeError, match=r"back: x .*(masked|missing)"):
+        reverse.direct(value)
+
+
+def test_results_are_not_written_behind_a_mask(kernel: Any, reverse: Any) -> None:
+    out = np.ma.array(np.zeros(4), mask=[0, 1, 0, 0])
+    refused(reverse, lw.DtypeError, "output out is a masked array", np.ones(4), out=out)
+    refused(kernel, lw.DtypeError, "output n is a masked array", A, 2.0, M, out=(None, np.ma.array(0.0), None))
+
+
+def test_nullable_arrays_without_missing_values_are_taken(kernel: Any) -> None:
+    same(kernel(nullable(A, [False] * 3), 2.0, M), reference(A, 2.0, M))
 
 
 @pytest.mark.skipif(np.dtype(np.longdouble) == np.float64, reason="long double is double here")
