@@ -30,8 +30,8 @@ from linkwork.runtime.compiler import (
     split_objects,
 )
 from linkwork.runtime.direct import make_direct, plain_text
-from linkwork.runtime.native import Code, address_of, make_gufunc
-from linkwork.runtime.threads import Sharer, checked_threads, using_threads
+from linkwork.runtime.native import Code, make_gufunc
+from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, using_threads
 from linkwork.targets.cpu import EXPORTS, Machine, host
 
 QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
@@ -60,8 +60,7 @@ class Kernel:
         lanes = host().lanes(dtype)
         self._sharer = Sharer(len(inputs) + len(outputs), lanes)
         rows = max(4 * lanes, int(SHARED_WORK_NS / (_NS_PER_INSTRUCTION * max(size, 1))))
-        interrupt = address_of(ctypes.pythonapi.PyErr_SetInterrupt)
-        self._data = (ctypes.c_void_p * 4)(None, self._sharer.address, rows, interrupt)
+        self._data = (ctypes.c_void_p * 4)(None, self._sharer.address, rows, TABLE_ADDRESS)
 
     @property
     def signature(self) -> str:
