@@ -56,7 +56,8 @@ class Kernel:
         self.tier = 0
         self._codes: list[Code] = []  # code that was ever called stays in memory: another thread may still be inside
         self._ready = threading.Event()
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
+        self._job: Callable[[], None] | None = None  # that makes the optimised code
         lanes = host().lanes(dtype)
         self._sharer = Sharer(len(inputs) + len(outputs), lanes)
         rows = max(4 * lanes, int(SHARED_WORK_NS / (_NS_PER_INSTRUCTION * max(size, 1))))
@@ -93,9 +94,13 @@ class Kernel:
 
     def wait(self) -> Kernel:
         """Return when the optimised code is in place."""
-        self._ready.wait()
+        while not self._ready.is_set():
+            if self._job is not None:
+                background.attend(self._job)
+            self._ready.wait(0.1)
         if self._failure is not None:
-            raise TargetError(f"{self.name}: the optimised kernel could not be made: {self._failure}") from self._failure
+            why = str(self._failure) or type(self._failure).__name__
+            raise TargetError(f"{self.name}: the optimised kernel could not be made: {why}") from self._failure
         return self
 
     # making of
@@ -222,7 +227,7 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
         try:
             objects = compile_objects(arrange(lowered), machine, level=OPTIMISED, lanes=lanes, stop=background.stopping)
             if objects is None:
-                raise TargetError("Python is about to exit")
+                return  # Python is about to exit
             kernel._install(objects, tier=2, lanes=lanes)
             sizes, blob = join_objects(objects)
             header = {
@@ -235,12 +240,14 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
                 "objects": sizes,
             }
             cache.store(key, header, blob)
-        except BaseException as failure:  # reported by wait(); the quick kernel goes on working
+        except Exception as failure:  # reported by wait(); the quick kernel goes on working
             kernel._failure = failure
             kernel._ready.set()
 
     if len(lowered) <= AT_ONCE:
         optimise()
+        if isinstance(kernel._failure, MemoryError):
+            raise kernel._failure
         kernel.wait()
     else:
         quick_lanes = min(lanes, QUICK_LANES)
@@ -249,6 +256,7 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
         )
         assert objects is not None
         kernel._install(objects, tier=1, lanes=quick_lanes)
+        kernel._job = optimise
         background.submit(optimise)
     return kernel
 
