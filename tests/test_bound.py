@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import gc
+import pickle
 import sys
 import threading
 import weakref
@@ -206,10 +207,109 @@ def test_it_lets_go_of_what_it_kept(kernel: Any) -> None:
     assert [w() for w in watched] == [None] * 7
 
 
-def test_a_copy_works_on_arrays_that_are_no_longer_its_own(double: Any) -> None:
-    """Copies share the call, and so the arrays, of the first."""
+def test_a_shallow_copy_works_on_the_same_arrays(double: Any, kernel: Any) -> None:
     bound = double.bind(np.ones(4))
     assert copy.copy(bound)() is bound()
+    several = kernel.bind(*arrays())
+    twin = copy.copy(several)
+    assert all(twin.inputs[n] is several.inputs[n] for n in "asm") and all(x is y for x, y in zip(twin(), several()))
+
+
+@pytest.mark.parametrize("rows", [None, 5])
+def test_a_deep_copy_has_arrays_of_its_own(kernel: Any, rows: int | None) -> None:
+    given = arrays(rows)
+    bound = kernel.bind(*given)
+    kept = [r.copy() for r in bound()]
+    twin = copy.deepcopy(bound)
+    assert isinstance(twin, Bound) and list(twin.inputs) == ["a", "s", "m"]
+    same(twin(), kept)
+    for array in twin.inputs.values():
+        array += 1.0
+    same(twin(), kernel(*(a + 1.0 for a in given)))
+    same([bound.outputs[n] for n in "ynp"], kept)
+    same(bound(), kept)
+    assert all(found is twin.outputs[n] for n, found in zip("ynp", twin(), strict=True))
+
+
+def test_a_deep_copy_keeps_to_what_is_copied_with_it(double: Any) -> None:
+    """A controller that holds a state and a bound call on it: the copy's call is on the copy's state."""
+    x = np.ones(4)
+    controller = {"x": x, "call": double.bind(x), "again": x}
+    twin = copy.deepcopy(controller)
+    assert twin["x"] is twin["again"] is twin["call"].inputs["x"]
+    twin["x"][:] = 3.0
+    assert twin["call"]().tolist() == [6.0] * 4 and controller["call"]().tolist() == [2.0] * 4
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_bound_calls_say_why_they_are_not_pickled(double: Any, protocol: int) -> None:
+    with pytest.raises(TypeError, match="bound call.*machine code of this process"):
+        pickle.dumps(double.bind(), protocol)
+
+
+# arrays given by name
+
+
+def test_what_is_assigned_to_an_input_is_copied(kernel: Any) -> None:
+    a, _, m = arrays()
+    bound = kernel.bind()
+    places = dict(bound.inputs)
+    bound.inputs["a"], bound.inputs["s"], bound.inputs["m"] = a, 2, m.tolist()
+    assert all(bound.inputs[n] is places[n] for n in "asm")
+    same(bound(), kernel(a, 2.0, m))
+    bound.inputs["a"] += 1.0
+    bound.inputs.update(s=3.0)
+    same(bound(), kernel(a + 1.0, 3.0, m))
+    batch = kernel.bind(np.zeros((5, 3)))
+    batch.inputs["m"] = m  # one for all rows
+    batch.inputs["a"] = np.tile(a, (5, 1))
+    same(batch(), kernel(np.tile(a, (5, 1)), np.zeros(5), m))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "words"),
+    [
+        ("a", np.zeros(4), lw.ShapeError, r"a must have shape \(3,\), not \(4,\)"),
+        ("a", np.zeros((2, 3)), lw.ShapeError, r"a must have shape \(3,\), not \(2, 3\)"),
+        ("a", 1.0, lw.ShapeError, r"a must have shape \(3,\), not \(\)"),
+        ("a", [1.0, [2.0]], lw.ShapeError, "a is no array"),
+        ("a", np.zeros(3, complex), lw.DtypeError, "a has dtype complex128"),
+        ("a", None, lw.DtypeError, "a has dtype object"),
+        ("a", np.ma.array(np.zeros(3), mask=[0, 0, 1]), lw.DtypeError, "a is a masked array"),
+        ("q", np.zeros(3), lw.LinkworkError, "'q' is unknown; the inputs are a, s, m"),
+    ],
+)
+def test_wrong_assignments(kernel: Any, name: str, value: Any, error: type[Exception], words: str) -> None:
+    bound = kernel.bind()
+    with pytest.raises(error, match=f"mixed: .*{words}"):
+        bound.inputs[name] = value
+    assert list(bound.inputs) == ["a", "s", "m"]
+
+
+def test_the_arrays_of_a_call_stay(double: Any) -> None:
+    bound = double.bind(frozen(4))
+    with pytest.raises(lw.DtypeError, match="x is read-only"):
+        bound.inputs["x"] = np.zeros(4)
+    with pytest.raises(lw.LinkworkError, match="outputs are written by the call"):
+        bound.outputs["out"] = np.zeros(4)
+    for change in (
+        lambda: bound.inputs.pop("x"), lambda: bound.inputs.clear(), lambda: bound.inputs.popitem(),
+        lambda: bound.inputs.__delitem__("x"), lambda: bound.inputs.setdefault("y", 1),
+    ):  # fmt: skip
+        with pytest.raises(lw.LinkworkError, match="arrays of a bound call are fixed"):
+            change()
+    for name in ("inputs", "outputs"):
+        with pytest.raises(AttributeError):
+            setattr(bound, name, {})
+    assert list(bound.inputs) == ["x"] and type(bound.inputs.copy()) is type(copy.deepcopy(bound.inputs)) is dict
+
+
+def test_masked_arrays_are_not_bound(double: Any) -> None:
+    masked = np.ma.array(np.zeros(4), mask=[0, 1, 0, 0])
+    with pytest.raises(lw.DtypeError, match="x is a masked array"):
+        double.bind(masked)
+    with pytest.raises(lw.DtypeError, match="output out is a masked array"):
+        double.bind(out=masked)
 
 
 def test_many_threads_call_it(kernel: Any) -> None:

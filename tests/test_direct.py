@@ -86,6 +86,7 @@ def test_derived_arrays_keep_their_type(kernel: lw.Kernel) -> None:
     [
         lambda x, M: (x,),
         lambda x, M: (x, M, x, M),
+        lambda x, M: (x, M, None, None),
         lambda x, M: (),
         lambda x, M: (x[:2], M),
         lambda x, M: (M, x),
@@ -110,13 +111,15 @@ def test_the_kernel_names_the_argument(kernel: lw.Kernel) -> None:
 
 
 def test_scalars_and_several_outputs_are_the_ufuncs() -> None:
-    for fn, inputs in (
-        (lambda x: x @ x, {"x": 3}),
-        (lambda s, x: s * x, {"s": (), "x": 3}),
-        (lambda x: (x, 2.0 * x), {"x": 3}),
+    x, s = np.array([1.0, 2.0, 3.0]), np.float64(2.0)
+    for fn, inputs, given in (
+        (lambda x: x @ x, {"x": 3}, (x,)),
+        (lambda s, x: s * x, {"s": (), "x": 3}, (s, x)),
+        (lambda x: (x, 2.0 * x), {"x": 3}, (x,)),
     ):
         kernel = lw.compile(fn, inputs)
-        assert kernel.direct is kernel.ufunc
+        got, wanted = kernel.direct(*given), kernel.ufunc(*given)
+        assert type(got) is type(wanted) and np.array_equal(got, wanted)
 
 
 def test_nothing_is_left_behind(kernel: lw.Kernel) -> None:

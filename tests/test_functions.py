@@ -67,6 +67,153 @@ def test_mistakes_are_told(call: Any, words: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_arguments_that_are_no_arrays_are_named(first: bool) -> None:
+    """Also by the very first call, and by options."""
+    model = lw.robots.arm()
+    if not first:
+        lw.inverse_dynamics(model, Q, V, V)
+    with pytest.raises(lw.ShapeError, match="inverse_dynamics: v is no array"):
+        lw.inverse_dynamics(model, Q, [1.0, [2.0, 3.0]], V)
+    with pytest.raises(lw.ShapeError, match="inverse_dynamics: a is no array"):
+        lw.inverse_dynamics(model, Q, V, a=[V, V[:3]])
+    with pytest.raises(lw.DtypeError, match="inverse_dynamics: q is a masked array"):
+        lw.inverse_dynamics(model, np.ma.array(Q, mask=Q > 0), V, V)
+    with pytest.raises(lw.DtypeError, match="inverse_dynamics: a is a masked array"):
+        lw.inverse_dynamics(model, [Q, Q], V, np.ma.array([V, V]))
+    with pytest.raises(TypeError):
+        lw.inverse_dynamics(model, Q, V, V, None, np.zeros(ARM.nv))
+
+
+def test_options_that_are_no_numbers_are_named() -> None:
+    def least(weights: Any) -> Any:
+        return lw.actuator_force(ARM, Q, V, actuators=[j.name for j in ARM.joints], weights=weights)
+
+    hold = [lw.Weld("tool")]
+    cases: list[tuple[str, Any]] = [
+        ("weights", lambda: least([1.0, [2.0]])),
+        ("weights", lambda: least("heavy")),
+        ("compliance", lambda: lw.delassus(ARM, Q, constraints=hold) is lw.damped_delassus_inverse(
+            ARM, Q, constraints=hold, compliance=[1.0, [2.0]])),
+        ("compliance", lambda: lw.damped_delassus_inverse(ARM, Q, constraints=hold, compliance="soft")),
+        ("restitution", lambda: lw.impact(ARM, Q, V, constraints=hold, restitution=[[1.0], 2.0, None])),
+    ]  # fmt: skip
+    for name, call in cases:
+        with pytest.raises(lw.ModelError, match=f"{name} must be"):
+            call()
+
+
+def test_an_exception_that_an_argument_raises_is_not_lost() -> None:
+    """Such as that of a signal's handler, which may come in any line: the call is not tried again."""
+    calls = []
+
+    class Once(np.ndarray):
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+            calls.append(1)
+            if len(calls) == 1:
+                raise ValueError("the time is up")
+            return np.zeros(3)
+
+    lw.inverse_dynamics(ARM, Q, V, V)
+    with pytest.raises(ValueError, match="the time is up"):
+        lw.inverse_dynamics(ARM, Q.view(Once), V, V)
+    assert len(calls) == 1
+
+
+# models that cannot move
+
+
+def bolted() -> lw.Model:
+    builder = lw.ModelBuilder().add_body("block", mass=2.0, inertia=(1, 1, 1))
+    return builder.add_joint("bolt", lw.joints.Fixed(), parent="world", child="block").build()
+
+
+@lw.model_function(q="nq", v="nv", x="3")
+def scaled(model: lw.Model, q: Any, v: Any, x: Any) -> tuple[Any, Any]:
+    return lw.center_of_mass(model, q)[2] * x + 1.0 if model.nq else 0.1 * x + 1.0, v
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("batch", [(), (4,), (2, 3), (0,)])
+def test_a_model_that_cannot_move_answers_in_batches(dtype: str, batch: tuple[int, ...]) -> None:
+    model, z = bolted(), np.zeros((*batch, 0), dtype)
+    energy = lw.potential_energy(model, z, dtype=dtype)
+    wanted = np.full(batch, lw.potential_energy(model, [])).astype(dtype)
+    assert np.asarray(energy).dtype == dtype and np.array_equal(energy, wanted)
+    assert lw.mass_matrix(model, z, dtype=dtype).shape == (*batch, 0, 0)
+    out = np.full((*batch, 0), 7.0)
+    assert lw.inverse_dynamics(model, z, z, z, dtype=dtype, out=out) is out
+    out = np.full((*batch,), 7.0, dtype)
+    assert lw.potential_energy(model, z, dtype=dtype, out=(out,), threads=3) is out and np.array_equal(out, wanted)
+    x = np.arange(3.0, dtype=dtype) * np.ones((*batch, 1), dtype)
+    first, second = lw.compile(scaled, model, dtype=dtype)(z, z[..., :0], x=x)
+    moving = lw.compile(lambda x: 0.1 * x + 1.0, {"x": 3}, dtype=dtype)(x)
+    assert first.tobytes() == moving.tobytes() and first.shape == x.shape and second.shape == (*batch, 0)
+
+
+Z = np.zeros(0)
+
+
+@pytest.mark.parametrize(
+    ("args", "options", "error", "words"),
+    [
+        ((Z, Z), {}, TypeError, "a"),
+        ((Z, Z, Z, None, Z), {}, TypeError, "not 5 arrays"),
+        ((Z, Z, Z), {"b": Z}, TypeError, "'b'"),
+        ((Z, np.zeros(2), Z), {}, lw.ShapeError, r"inverse_dynamics: v must have shape \(\.\.\., 0\), not \(2,\)"),
+        ((Z, 1.0, Z), {}, lw.ShapeError, "inverse_dynamics: v must have shape"),
+        ((Z, [[], [1.0]], Z), {}, lw.ShapeError, "inverse_dynamics: v is no array"),
+        ((np.zeros((2, 0)), np.zeros((3, 0)), Z), {}, lw.ShapeError, r"broadcast: q \(2,\), v \(3,\), a \(\)"),
+        ((Z, Z.astype(complex), Z), {}, lw.DtypeError, "v has dtype complex128"),
+        ((Z, Z, None), {}, lw.DtypeError, "a has dtype object"),
+        ((Z, np.ma.array(Z), Z), {}, lw.DtypeError, "v is a masked array"),
+        ((Z, Z, Z), {"dtype": "float32"}, lw.DtypeError, r"q has dtype float64.*\.astype\('float32'\)"),
+        ((Z, Z, Z), {"out": np.zeros(1)}, lw.ShapeError, r"output out must have shape \(0,\), not \(1,\)"),
+        ((Z, Z, Z), {"out": np.zeros((2, 0))}, lw.ShapeError, "output out must have shape"),
+        ((Z, Z, Z), {"out": []}, lw.DtypeError, "output out must be a NumPy array, not list"),
+        ((Z, Z, Z), {"out": (Z, Z)}, lw.ShapeError, r"out must be a tuple of 1 arrays \(out\)"),
+        ((Z, Z, Z), {"out": np.zeros(0, int)}, lw.DtypeError, "output out has dtype int64"),
+        ((Z, Z, Z), {"out": np.broadcast_to(1.0, 0)}, lw.DtypeError, "output out is read-only"),
+        ((Z, Z, Z), {"threads": -1}, lw.LinkworkError, "threads must be a whole number of at least 1, not -1"),
+        ((Z, Z, Z), {"threads": "x"}, lw.LinkworkError, "threads must be a whole number"),
+    ],
+)
+def test_a_model_that_cannot_move_refuses_as_others_do(args: Any, options: Any, error: type[Exception], words: str) -> None:
+    model = bolted()
+    for _ in range(2):
+        with pytest.raises(error, match=words) as found:
+            lw.inverse_dynamics(model, *args, **options)
+        assert type(found.value) is error
+
+
+def test_a_kernel_of_a_model_that_cannot_move_is_one() -> None:
+    model = bolted()
+    kernel = lw.compile(lw.forward_kinematics, model, wait=True)
+    assert isinstance(kernel, lw.Kernel) and kernel.wait() is kernel and "forward_kinematics" in repr(kernel)
+    with pytest.raises(TypeError, match="'tau'"):
+        lw.compile(lw.forward_dynamics, model)(Z, Z)
+    with pytest.raises(TypeError, match="positional argument"):
+        lw.compile(lw.potential_energy, model)(Z, np.zeros(()))
+    call = lw.compile(scaled, model).bind()
+    call.inputs["x"] = np.arange(3.0)
+    assert call()[0].tolist() == scaled(model, Z, Z, np.arange(3.0))[0].tolist() and call()[0] is call.outputs["out0"]
+
+
+def test_a_function_in_code_without_a_module() -> None:
+    """As in exec(text, {}), templates and notebooks of one's own."""
+    scope: dict[str, Any] = {"lw": lw}
+    exec(
+        "@lw.model_function(q='nq')\ndef twice(model, q): return 2.0 * q\n"
+        "thrice = lw.model_function(q='nq')(lambda model, q: 3.0 * q)\n",
+        scope,
+    )
+    assert scope["twice"].__module__ is None
+    for model in (ARM, bolted()):
+        q = np.arange(float(model.nq))
+        assert scope["twice"](model, q).tolist() == (2.0 * q).tolist()
+        assert scope["thrice"](model, q).tolist() == (3.0 * q).tolist()
+
+
 def test_optional_arrays_by_one_name() -> None:
     kernel = lw.compile(lw.inverse_dynamics, ARM, optional="f_ext")
     assert [a.name for a in kernel.inputs] == ["q", "v", "a", "f_ext"]

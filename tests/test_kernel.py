@@ -11,6 +11,9 @@ import pytest
 
 import linkwork as lw
 from linkwork.ir.program import Program
+from linkwork.runtime import compiler
+from linkwork.runtime import kernel as module
+from linkwork.runtime.cache import Cache
 from processes import run_python
 
 SOURCE = str(Path(lw.__file__).parents[1])
@@ -369,6 +372,19 @@ def test_too_many_arguments(kernel: Any) -> None:
         kernel(*[A] * 8)
 
 
+def test_out_is_never_taken_by_position(kernel: Any, reverse: Any) -> None:
+    """An argument too many, the gain of a controller say, must not be written into."""
+    extra = np.full(4, 7.0)
+    for call in (reverse, reverse.direct):
+        with pytest.raises(TypeError, match="positional argument"):
+            call(np.ones(4), extra)
+        with pytest.raises(TypeError, match="positional argument"):
+            call(np.ones((5, 4)), extra)
+    with pytest.raises(TypeError, match="positional argument"):
+        kernel(A, 2.0, M, (np.zeros(2), np.zeros(()), np.zeros((3, 3))))
+    assert extra.tolist() == [7.0] * 4
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -405,6 +421,55 @@ def test_wrong_shapes(kernel: Any, args: Any, words: str) -> None:
 def test_wrong_dtypes(kernel: Any, value: Any) -> None:
     refused(kernel, lw.DtypeError, "mixed: a has dtype .*real numbers are needed", value, 2.0, M)
     refused(kernel, lw.DtypeError, "mixed: m has dtype .*real numbers are needed", A, 2.0, np.asarray(value))
+
+
+def nullable(values: Any, missing: Any) -> Any:
+    """An array as pandas' nullable dtypes are: it answers ufuncs by itself, on numbers that stand behind the mask."""
+
+    class Nullable:
+        dtype = "Float64"
+
+        def isna(self) -> np.ndarray:
+            return np.asarray(missing)
+
+        def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+            return np.where(missing, None, values) if np.any(missing) else np.asarray(values)
+
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+            return getattr(ufunc, method)(*(values if x is self else x for x in inputs), **named)
+
+    return Nullable()
+
+
+MASKED = {
+    "masked": np.ma.array(A, mask=[0, 1, 0]),
+    "nothing masked": np.ma.array(A),
+    "hard": np.ma.array(A, mask=True, hard_mask=True),
+    "in a list": [np.ma.array(A, mask=[0, 1, 0]), A],
+    "deep in lists": [[A, A], (A, np.ma.array(A, mask=[0, 1, 0]))],
+    "an element": [1.0, np.ma.masked, 2.0],
+    "nullable": nullable(A, [False, True, False]),
+    "nullables in a list": [A, nullable(A, [False, True, False])],
+}
+
+
+@pytest.mark.parametrize("kind", MASKED)
+def test_masked_arrays_are_refused(kernel: Any, reverse: Any, kind: str) -> None:
+    value = MASKED[kind]
+    for options in ({}, {"threads": 2}, {"out": (np.zeros(2), None, None)}):
+        refused(kernel, lw.DtypeError, r"mixed: a .*(masked|missing).*np\.nan", value, 2.0, M, **options)
+    with pytest.raises(lw.DtypeError, match=r"back: x .*(masked|missing)"):
+        reverse.direct(value)
+
+
+def test_results_are_not_written_behind_a_mask(kernel: Any, reverse: Any) -> None:
+    out = np.ma.array(np.zeros(4), mask=[0, 1, 0, 0])
+    refused(reverse, lw.DtypeError, "output out is a masked array", np.ones(4), out=out)
+    refused(kernel, lw.DtypeError, "output n is a masked array", A, 2.0, M, out=(None, np.ma.array(0.0), None))
+
+
+def test_nullable_arrays_without_missing_values_are_taken(kernel: Any) -> None:
+    same(kernel(nullable(A, [False] * 3), 2.0, M), reference(A, 2.0, M))
 
 
 @pytest.mark.skipif(np.dtype(np.longdouble) == np.float64, reason="long double is double here")
@@ -548,6 +613,144 @@ def test_many_threads_compile_at_once() -> None:
         assert kernel is kernels[0, factor]
         assert kernel(np.ones(3)).tolist() == [8.5 + factor] * 3
     assert len(kernels) == 18 and len(set(kernels.values())) == 3
+
+
+# the making of
+
+
+def steep(x: Any) -> Any:
+    """More instructions than are optimised at once."""
+    for k in range(12):
+        x = lw.sin(x) * (1.0 + k) + x[::-1]
+    return x
+
+
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A background of its own that cannot start its thread, as under a limit on processes."""
+    background = compiler.Background()
+    monkeypatch.setattr(module, "background", background)
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name == "linkwork-compiler":
+            raise RuntimeError("can't start new thread")
+        threading.Thread.start.__wrapped__(thread)  # type: ignore[attr-defined]
+
+    start.__wrapped__ = threading.Thread.start  # type: ignore[attr-defined]
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        yield patch
+
+
+def test_waiting_compiles_where_no_thread_can_start(no_threads: Any) -> None:
+    x = np.random.default_rng(1).normal(size=(21, 4))
+    kernels = [module.build_kernel(lw.trace(steep, {"x": 4}), cache=Cache(None)) for _ in range(3)]
+    assert [k.tier for k in kernels] == [1, 1, 1]
+    before = kernels[1](x).tobytes()
+    waiting = [threading.Thread(target=kernels[1].wait) for _ in range(3)]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join()
+    assert [k.tier for k in kernels] == [1, 2, 1] and kernels[1](x).tobytes() == before
+    no_threads.undo()  # from now on threads can start, and do all that is left
+    assert module.build_kernel(lw.trace(steep, {"x": 5}), cache=Cache(None)).wait().tier == 2
+    assert [k.wait().tier for k in kernels] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_waiting_in_an_exit_handler(before: bool) -> None:
+    """Handlers that were registered before linkwork run when its thread has ended already."""
+    register = "atexit.register(lambda: print(kernel.tier, kernel.wait().tier))"
+    done = run_python(f"""
+        import atexit
+        {register if before else ""}
+        import linkwork as lw
+        from linkwork.runtime import kernel as module
+        {"" if before else register}
+
+        def steep(x):
+            for k in range(30):
+                x = lw.sin(x) * (1.0 + k) + x[::-1]
+            return x
+
+        if {before}:
+            module.background._work = lambda: None  # its thread ends before it has done anything
+        kernel = lw.compile(steep, {{"x": 4}})
+    """, LINKWORK_CACHE="off", timeout=30.0)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1 2\n", "")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, type("Own", (BaseException,), {})])
+def test_what_interrupts_a_compilation_stays_what_it_is(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise error
+
+    program = lw.trace(lambda x: x * 6.5, {"x": 2})  # it is optimised at once
+    with monkeypatch.context() as patch, pytest.raises(error):
+        patch.setattr(module, "compile_objects", interrupted)
+        module.build_kernel(program, cache=Cache(None))
+    assert module.build_kernel(program, cache=Cache(None))(np.ones(2)).tolist() == [6.5, 6.5]
+
+
+def test_an_interrupt_while_waiting_stays_what_it_is(no_threads: Any) -> None:
+    kernel, compile_objects = module.build_kernel(lw.trace(steep, {"x": 4}), cache=Cache(None)), module.compile_objects
+    left = [1]
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        if left:
+            left.pop()
+            raise KeyboardInterrupt
+        return compile_objects(*args, **options)
+
+    no_threads.setattr(module, "compile_objects", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernel.wait()
+    assert kernel.tier == 1 and kernel.wait().tier == 2
+
+
+def test_an_error_without_words_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*args: Any, level: int, **options: Any) -> Any:
+        if level == compiler.OPTIMISED:
+            raise AssertionError
+        return compile_objects(*args, level=level, **options)
+
+    compile_objects = module.compile_objects
+    monkeypatch.setattr(module, "compile_objects", failing)
+    for source in (steep, lambda x: x * 8.5):
+        with pytest.raises(lw.TargetError, match="could not be made: AssertionError"):
+            module.build_kernel(lw.trace(source, {"x": 4}), cache=Cache(None)).wait()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux")
+def test_too_little_memory_is_an_error_and_not_the_end() -> None:
+    """LLVM ends the process when it gets no memory: it is not asked where that could happen."""
+    done = run_python("""
+        import os, resource, sys, linkwork as lw
+        from linkwork.runtime import kernel
+        from linkwork.runtime.cache import Cache
+
+        def steep(x):
+            for k in range(16):
+                x = lw.sin(x) * (1.0 + k) + x[::-1]
+            return x
+
+        program = lw.trace(steep, {"x": 6})
+        kernel.build_kernel(lw.trace(lambda x: 2.0 * x, {"x": 6}), cache=Cache(None))  # all that is made once
+        print(flush=True)
+        for megabytes in (0, 1, 4, 8, 16, 4000):
+            if not (child := os.fork()):
+                size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+                resource.setrlimit(resource.RLIMIT_AS, (size + (megabytes << 20),) * 2)
+                try:
+                    kernel.build_kernel(program, cache=Cache(None)).wait()
+                except (lw.TargetError, MemoryError) as error:
+                    os._exit(1 if "memory" in str(error).lower() or isinstance(error, MemoryError) else 2)
+                os._exit(0)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """)
+    codes = done.stdout.split()
+    assert set(codes) == {"0", "1"} and codes[0] == "1" and codes[-1] == "0", (done.stdout, done.stderr)
 
 
 # copies, imports

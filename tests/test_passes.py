@@ -20,13 +20,14 @@ from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.interpret import interpret
 from linkwork.ir.meaning import MEANING
+from linkwork.ir.needs import live
 from linkwork.ir.operations import BOOL, CORE, OPERATIONS, REAL
 from linkwork.ir.program import Array, Instruction, Loop, Program
 from linkwork.ir.trace import trace
 from linkwork.passes import PASSES, lower
 from linkwork.passes.count import count_operations
 from linkwork.passes.cut import WHOLE, cut
-from linkwork.passes.dead import drop_dead, live
+from linkwork.passes.dead import drop_dead
 from linkwork.passes.expand import expand
 from linkwork.passes.schedule import schedule
 from linkwork.passes.sums import order_sums
@@ -492,6 +493,22 @@ def test_programs_as_text() -> None:
         "  flag = [%11]\n"
         "  two = [-x, -0.0]"
     )
+
+
+def test_dead_code_is_not_shown() -> None:
+    def f(x):
+        lw.loop(lambda s: (s * x[1], s < 9.0), x[0], limit=3)
+        unused = lw.sin(x) * 2.0
+        return x[0] + x[1] if len(unused) else unused
+
+    program = trace(f, {"x": 2})
+    head, *lines = str(program).splitlines()
+    assert lines == [f"  %{len(program) - 1} = x[0] + x[1]", f"  out = [%{len(program) - 1}]"]
+    assert (
+        text.splitlines()[0]
+        == f"f(x[2]) -> out    # float64, {len(program)} instructions, 6 that no output needs are not shown"
+    )
+    assert "not shown" not in str(drop_dead(program))
 
 
 # the builder's exact rules

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import re
+import statistics
 import threading
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 from linkwork.errors import ShapeError, TraceError
 from linkwork.ir import functions as lw
+from linkwork.ir import symbol
 from linkwork.ir.interpret import interpret
 from linkwork.ir.operations import OPERATIONS
 from linkwork.ir.program import Program
@@ -343,6 +347,36 @@ def test_misuse_names_file_and_line(f: Any) -> None:
     error = ShapeError if f is state_changes_shape else TraceError
     with pytest.raises(error, match=f"{re.escape(__file__)}:{line}: "):
         trace(f, {"x": 2})
+
+
+def through_statistics(x: Any) -> Any:
+    return statistics.fmean([x[0], x[1]])  # line 1
+
+
+def through_a_bound_branch(x: Any) -> Any:
+    return sorted(x, key=functools.partial(float))  # line 1
+
+
+@pytest.mark.parametrize("fn", [through_statistics, through_a_bound_branch])
+def test_errors_name_no_line_of_the_standard_library(fn: Any) -> None:
+    line = inspect.getsourcelines(fn)[1] + 1
+    with pytest.raises(TraceError, match=f"^{re.escape(__file__)}:{line}: "):
+        trace(fn, {"x": 2})
+
+
+def test_errors_in_a_library_function_itself_name_the_line_that_traces_it() -> None:
+    line = inspect.currentframe().f_lineno + 2  # type: ignore[union-attr]
+    with pytest.raises(TraceError, match=f"^{re.escape(__file__)}:{line}: "):
+        trace(statistics.fmean, {"x": 2})
+
+
+def test_a_neighbour_of_the_package_is_the_users() -> None:
+    """A file whose path begins as the package's does is no part of it."""
+    beside = str(Path(symbol.__file__).parents[1]) + "_of_mine.py"
+    scope: dict[str, Any] = {"__name__": "linkwork_of_mine"}
+    exec(compile("def branch(x):\n    return 1.0 if x[0] else 2.0\n", beside, "exec"), scope)
+    with pytest.raises(TraceError, match=f"^{re.escape(beside)}:2: "):
+        trace(scope["branch"], {"x": 2})
 
 
 def test_a_loop_symbol_cannot_leak_out() -> None:

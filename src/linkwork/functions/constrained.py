@@ -24,7 +24,7 @@ from linkwork.errors import ModelError
 from linkwork.model import GROUND, Frame, Model
 from linkwork.parts import path_to_ground
 from linkwork.simplify.trees import tree
-from linkwork.functions.model_function import model_function
+from linkwork.functions.model_function import as_numbers, model_function
 
 SOLVERS: dict[str, Callable[[ConstraintRows, np.ndarray, np.ndarray, Settings], Result]] = {
     "caba": caba,
@@ -77,7 +77,8 @@ def _damped(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[s
     """The constraints, and a compliance for each row."""
     chosen = _constraints(model, constraints)
     m = total(model, chosen["constraints"])
-    R = np.full(m, compliance, dtype=float) if np.ndim(compliance) == 0 else np.asarray(compliance, dtype=float)
+    R = as_numbers(compliance)
+    R = np.full(m, R) if R.ndim == 0 else R
     if R.shape != (m,) or not (np.isfinite(R).all() and (R > 0.0).all()):
         raise ModelError(f"compliance must be a number above zero, or {m} of them, one for each row, not {compliance!r}")
     return chosen | {"compliance": tuple(R.tolist())}
@@ -145,7 +146,8 @@ def constrained_dynamics(
 def _restitution(model: Model, restitution: Any, **others: Any) -> dict[str, Any]:
     chosen = _settings(model, **others)
     m = total(model, chosen["constraints"])
-    e = np.full(m, restitution, dtype=float) if np.ndim(restitution) == 0 else np.asarray(restitution, dtype=float)
+    e = as_numbers(restitution)
+    e = np.full(m, e) if e.ndim == 0 else e
     if e.shape != (m,) or not (np.isfinite(e).all() and (e >= 0.0).all()):
         raise ModelError(f"restitution must be a number that is not negative, or {m} of them, not {restitution!r}")
     return chosen | {"restitution": tuple(e.tolist())}

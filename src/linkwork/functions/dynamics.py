@@ -27,7 +27,7 @@ from linkwork.simplify.frames import in_own_frames
 from linkwork.simplify.rotors import lumped, unit_of_mass
 from linkwork.simplify.trees import hinge_tree, tree
 from linkwork.sko.tree import model_tree
-from linkwork.functions.model_function import model_function
+from linkwork.functions.model_function import as_numbers, model_function
 from linkwork.spatial import is_zero
 
 # states
@@ -74,7 +74,7 @@ def spanning_acceleration(model: Model, q: Any, v: Any, a: Any) -> Any:
 
 def _weights(weights: Any, count: int, what: str) -> tuple[float, ...]:
     """Positive numbers, one for each of what is weighed; all 1 where none are given."""
-    given = np.ones(count) if weights is None else np.asarray(weights, dtype=float)
+    given = np.ones(count) if weights is None else as_numbers(weights)
     if given.shape != (count,) or not np.all((given > 0) & np.isfinite(given)):
         raise ModelError(f"weights must be {count} positive numbers, one for each {what}, not {weights!r}")
     return tuple(given.tolist())

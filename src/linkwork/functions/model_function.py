@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from linkwork.constraints import Constraint, total
-from linkwork.errors import LinkworkError, ModelError, ShapeError
+from linkwork.errors import LinkworkError, ModelError
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.parts import ImplicitConstraint
 from linkwork.passes.count import count_operations
+from linkwork.runtime.constant import ConstantKernel
 from linkwork.runtime.kernel import build_kernel, build_named_kernel
 
 Sizes = Callable[[Model], tuple[int, ...]]
@@ -75,9 +76,14 @@ class ModelFunction:
     def __call__(self, model: Model, *args: Any, **named: Any) -> Any:
         if not named and len(args) == self._arity:
             try:
-                return model.kernels[self](*args)  # the bare built-in
-            except (KeyError, AttributeError, TypeError, ValueError):
-                pass  # the first call, or one that goes wrong: `_call` says how
+                direct = model.kernels[self]
+            except (KeyError, AttributeError, TypeError):
+                return self._call(model, args, named)  # the first call, or no model
+            try:
+                return direct(*args)
+            except TypeError:
+                if not any(map(_has_symbols, args)):
+                    raise
         return self._call(model, args, named)
 
     def _call(self, model: Model, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -132,7 +138,7 @@ class ModelFunction:
         if kernel is None:
             kernel = model.kernels[key] = self._build(model, dtype, tuple(optional), chosen)
             if dtype == "float64" and not optional and chosen == self._defaults(model):
-                model.kernels[self] = getattr(kernel, "direct", kernel)
+                model.kernels[self] = kernel.direct
         return kernel.wait() if wait else kernel
 
     def program(self, model: Model, *, optional: Sequence[str] = (), **options: Any) -> Program:
@@ -141,7 +147,7 @@ class ModelFunction:
 
     def _build(self, model: Model, dtype: str, optional: tuple[str, ...], chosen: dict[str, Any]) -> Any:
         if model.nq == 0:
-            return _Constant(self, model, dtype, optional, chosen)
+            return ConstantKernel(self._program(model, optional, chosen), dtype)
 
         def make() -> Program:
             return self._program(model, optional, chosen)
@@ -162,7 +168,7 @@ class ModelFunction:
             def body(*arrays: Any) -> Any:
                 return self.body(model, **dict(zip(names, arrays)), **settings)
 
-            return trace(body, inputs, name=self.__name__)
+            return trace(body, inputs, name=self.__name__.strip("<>"))
 
         if chosen.get("method") != "auto":
             return traced(**chosen)
@@ -213,36 +219,12 @@ def model_function(
     return decorate
 
 
-class _Constant:
-    """What stands for a kernel where a model cannot move: every result is a constant, and arrays of no numbers come in."""
-
-    def __init__(self, fn: ModelFunction, model: Model, dtype: str, optional: tuple[str, ...], chosen: dict[str, Any]) -> None:
-        self.name, self.dtype = fn.__name__, dtype
-        chosen = fn._one_method(chosen)
-        self.shapes = {name: shape_of(fn.shapes[name], model, chosen) for name in (*fn.required, *optional)}
-        zeros = {name: np.zeros(shape) for name, shape in self.shapes.items()}
-        result = fn.body(model, **zeros, **chosen)
-        self.results = [np.asarray(r, dtype=dtype) for r in (result if isinstance(result, tuple) else (result,))]
-
-    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
-        batch: tuple[int, ...] = ()
-        for (name, shape), value in zip(self.shapes.items(), args, strict=True):
-            given = np.shape(value)
-            if given[len(given) - len(shape) :] != shape:
-                raise ShapeError(f"{self.name}: {name} must have shape (..., {', '.join(map(str, shape))}), not {given}")
-            batch = np.broadcast_shapes(batch, given[: len(given) - len(shape)])
-        results = tuple(np.broadcast_to(r, (*batch, *r.shape)).copy() for r in self.results)
-        if out is not None:
-            for place, result in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
-                place[...] = result
-            return out[0] if isinstance(out, tuple) and len(out) == 1 else out
-        return results if len(results) > 1 else results[0][()]
-
-    def wait(self) -> _Constant:
-        return self
-
-    def bind(self, *args: Any, **named: Any) -> Any:
-        raise LinkworkError(f"{self.name}: this model cannot move, so there is nothing to bind; its results are constants")
+def as_numbers(value: Any) -> np.ndarray:
+    """An option that must be numbers; where it is something else, NaN, which every check of it refuses."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
 
 
 def shape_of(text: str, model: Model, options: Mapping[str, Any]) -> tuple[int, ...]:
@@ -251,7 +233,10 @@ def shape_of(text: str, model: Model, options: Mapping[str, Any]) -> tuple[int, 
 
 
 def _has_symbols(value: Any) -> bool:
-    array = np.asarray(value)  # no copy of an array of numbers, however large
+    try:
+        array = np.asarray(value)  # no copy of an array of numbers, however large
+    except Exception:
+        return False  # no array: the kernel says which argument it is
     return array.dtype == object and any(isinstance(x, Symbol) for x in array.ravel())
 
 
@@ -259,7 +244,7 @@ def _known_by_content(body: Callable[..., Any], model: Model, held: Sequence[Con
     """Whether model and package say all there is to know: not with joints, constraints or functions of somebody else."""
     ours = [body.__module__, *(type(part).__module__ for part in (*(joint.kind for joint in model.joints), *held))]
     ours += [c.function.__module__ for c in (*model.embedded, *model.force_held) if isinstance(c, ImplicitConstraint)]
-    return all(module.startswith(_PACKAGE) for module in ours)
+    return all(str(module).startswith(_PACKAGE) for module in ours)  # None in code that has no module
 
 
 def _check_model(fn: ModelFunction, model: Any) -> None:

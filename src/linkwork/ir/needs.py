@@ -1,6 +1,8 @@
-"""Which values an instruction needs at hand."""
+"""Which values are needed: by the outputs at all, and by an instruction at hand."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from linkwork.ir.operations import REAL
 from linkwork.ir.program import Program
@@ -24,3 +26,15 @@ def needs(program: Program) -> list[list[int]]:
             args = (v,)
         found.append([a for a in dict.fromkeys([plain[a] for a in args]) if waits[a]])
     return found
+
+
+def live(program: Program, wanted: Iterable[int]) -> list[bool]:
+    """For every value, whether one of the wanted values needs it."""
+    needed = [False] * len(program.code)
+    for v in wanted:
+        needed[v] = True
+    for v in range(len(needed) - 1, -1, -1):
+        if needed[v]:
+            for a in program.code[v].args:
+                needed[a] = True
+    return needed

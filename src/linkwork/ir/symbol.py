@@ -8,10 +8,12 @@ sign of zero.
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 from pathlib import Path
 from traceback import walk_stack, walk_tb
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,21 +22,29 @@ from linkwork.errors import TraceError
 from linkwork.ir.builder import Builder
 from linkwork.ir.operations import BOOL, OPERATIONS, REAL
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
-_NUMPY = str(Path(np.__file__).resolve().parent)
+_OURS = ("linkwork", "numpy")  # packages whose lines are nobody's mistake
+_LIBRARY = tuple(f"{Path(sysconfig.get_path(part))}{os.sep}" for part in ("stdlib", "platstdlib"))
+_INSTALLED = ("site-packages", "dist-packages")  # they lie inside of the standard library, and hold what users wrote
 _NUMBERS = (float, int, np.floating, np.integer)
 
 
 def user_line(traceback: TracebackType | None = None) -> str:
-    """`file:line` of the innermost frame outside linkwork and NumPy, of the running code or of a traceback."""
+    """`file:line` of the innermost frame outside linkwork, NumPy and Python's own, of the running code or of a traceback."""
     if traceback is not None:
         frames = list(walk_tb(traceback))[::-1]
     else:
         frames = list(walk_stack(sys._getframe(1)))
     for frame, line in frames:
-        if not frame.f_code.co_filename.startswith((_PACKAGE, _NUMPY)):
+        if not _of_a_library(frame):
             return f"{frame.f_code.co_filename}:{line}"
     return "unknown place"
+
+
+def _of_a_library(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    if str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS or path.startswith("<frozen "):
+        return True
+    return path.startswith(_LIBRARY) and not any(name in Path(path).parts for name in _INSTALLED)
 
 
 def _refuse(why: str) -> NoReturn:

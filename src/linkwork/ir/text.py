@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from linkwork.ir.needs import live
 from linkwork.ir.program import Array, Loop, Program
 
+_INLINE = ("const", "input", "neg")
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "and": "&", "or": "|"}
 
 
 def to_text(program: Program, *, indent: str = "") -> str:
-    """The whole program. Constants, inputs and signs are shown where they are used, not on lines of their own."""
+    """All that the outputs need. Constants, inputs and signs are shown where they are used, not on lines of their own."""
     names = _names(program)
+    needed = live(program, program.result_values())
+    dead = sum(op not in _INLINE and not used for (op, _, _), used in zip(program.code, needed, strict=True))
+    size = f"{len(program.code)} instructions" + (f", {dead} that no output needs are not shown" if dead else "")
     takes = ", ".join(_signature(a) for a in program.inputs)
     gives = ", ".join(_signature(a) for a in program.outputs)
-    lines = [f"{indent}{program.name}({takes}) -> {gives}    # {program.dtype}, {len(program.code)} instructions"]
+    lines = [f"{indent}{program.name}({takes}) -> {gives}    # {program.dtype}, {size}"]
     for value, (op, args, attr) in enumerate(program.code):
-        if op in ("const", "input", "neg"):
+        if op in _INLINE or not needed[value]:
             continue
         if isinstance(attr, Loop):
             start = ", ".join(names[a] for a in args[: attr.states])

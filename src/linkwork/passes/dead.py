@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
+from linkwork.ir.needs import live
 from linkwork.ir.program import Instruction, Program
 
 
@@ -15,18 +15,6 @@ def drop_dead(program: Program) -> Program:
     if all(needed):
         return program
     return reorder(program, [v for v, is_needed in enumerate(needed) if is_needed])
-
-
-def live(program: Program, wanted: Iterable[int]) -> list[bool]:
-    """For every value, whether one of the wanted values needs it."""
-    needed = [False] * len(program.code)
-    for v in wanted:
-        needed[v] = True
-    for v in range(len(needed) - 1, -1, -1):
-        if needed[v]:
-            for a in program.code[v].args:
-                needed[a] = True
-    return needed
 
 
 def reorder(program: Program, order: list[int]) -> Program:

@@ -22,10 +22,10 @@ from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.context import builder_around, tracing
 from linkwork.ir.interpret import interpret
+from linkwork.ir.needs import live
 from linkwork.ir.operations import BOOL, OPERATIONS
 from linkwork.ir.program import Array, Loop, Program
 from linkwork.ir.symbol import Symbol, value_in
-from linkwork.passes.dead import live
 from linkwork.passes.derivative_rules import RULES, Changes, carriers, entry, moves, plus, pull, push, signed_sum
 from linkwork.passes.expand import expand
 from linkwork.passes.inline import inline, replay

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from linkwork.errors import ProgramError, ShapeError
 from linkwork.ir.builder import Builder
+from linkwork.ir.needs import live
 from linkwork.ir.program import Instruction, Program
-from linkwork.passes.dead import live
 
 
 def replay(builder: Builder, instruction: Instruction, args: tuple[int, ...], read: Callable[[int, int], int]) -> int:

@@ -1,16 +1,35 @@
-"""What a user gave a kernel, looked at again after NumPy refused it: which argument is wrong, and what would be right."""
+"""What a user gave a kernel: which argument is wrong, and what would be right.
+
+A call is looked at again only after NumPy refused it. What NumPy would not refuse is looked for before: masks, behind which
+lie numbers that nobody meant.
+"""
 
 from __future__ import annotations
 
+import keyword
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwork.errors import DtypeError, ShapeError
+from linkwork.errors import DtypeError, LinkworkError, ShapeError
 from linkwork.ir.program import Array
 
 if TYPE_CHECKING:
     from linkwork.runtime.kernel import Kernel
+
+_PLAIN = {np.ndarray, float, int, bool, np.float64, np.float32}  # types that hide nothing
+_DEEPEST = 64  # dimensions of a NumPy array
+
+
+def argument_names(kernel: Kernel) -> list[str]:
+    """The names of a kernel's inputs as Python takes them for parameters."""
+    names: list[str] = []
+    for array in kernel.inputs:
+        name = array.name
+        while keyword.iskeyword(name) or name in ("self", "out", "threads", *names) or name.startswith("__"):
+            name = name.lstrip("_") + "_"
+        names.append(name)
+    return names
 
 
 def shape_text(array: Array) -> str:
@@ -21,54 +40,106 @@ def shape_text(array: Array) -> str:
 
 
 def explain(kernel: Kernel, args: tuple[Any, ...], out: Any, error: Exception) -> Exception:
-    """The error that says which argument is wrong; NumPy's own where we find nothing."""
+    """The error that says which argument is wrong; the given one where we find nothing."""
+    if isinstance(error, LinkworkError):
+        return error
+    try:
+        check_call(kernel, args, out)
+    except LinkworkError as found:
+        return found
+    return error
+
+
+def check_call(kernel: Kernel, args: tuple[Any, ...], out: Any) -> tuple[int, ...]:
+    """The batch dimensions of a call with as many arguments as there are inputs; an error where something is wrong with it."""
     inputs, outputs = kernel.inputs, kernel.outputs
-    found = []
-    for spec, value in zip(inputs, args, strict=False):
-        array, problem = _look(kernel, spec, value)
-        if problem is not None:
-            return problem
-        found.append(array)
+    found = [_input(kernel, spec, value) for spec, value in zip(inputs, args, strict=True)]
     batches = [a.shape[: a.ndim - len(s.shape)] for s, a in zip(inputs, found, strict=True)]
     try:
         batch = np.broadcast_shapes(*batches)
     except ValueError:
         pairs = ", ".join(f"{s.name} {b}" for s, b in zip(inputs, batches, strict=True))
-        return ShapeError(f"{kernel.name}: the batch shapes do not broadcast: {pairs}")
+        raise ShapeError(f"{kernel.name}: the batch shapes do not broadcast: {pairs}") from None
+    if out is None:
+        return batch
     outs = out if isinstance(out, tuple) else (out,)
-    if out is not None and len(outs) != len(outputs):
-        return ShapeError(f"{kernel.name}: out must be a tuple of {len(outputs)} arrays ({', '.join(a.name for a in outputs)})")
-    for spec, value in zip(outputs, outs, strict=False):
-        problem = None if value is None else look_at_output(kernel, spec, value, (*batch, *spec.shape))
-        if problem is not None:
-            return problem
-    return error
+    if len(outs) != len(outputs):
+        names = ", ".join(a.name for a in outputs)
+        raise ShapeError(f"{kernel.name}: out must be a tuple of {len(outputs)} arrays ({names})")
+    for spec, value in zip(outputs, outs, strict=True):
+        if value is not None:
+            check_output(kernel, spec, value, (*batch, *spec.shape))
+    return batch
 
 
-def _look(kernel: Kernel, spec: Array, value: Any) -> tuple[np.ndarray, Exception | None]:
+def _input(kernel: Kernel, spec: Array, value: Any) -> np.ndarray:
+    array = numbers(kernel, spec, value)
+    core = array.shape[max(0, array.ndim - len(spec.shape)) :]
+    if array.ndim < len(spec.shape) or core != spec.shape:
+        raise ShapeError(f"{kernel.name}: {spec.name} must have shape {shape_text(spec)}, not {array.shape}")
+    return array
+
+
+def numbers(kernel: Kernel, spec: Array, value: Any) -> np.ndarray:
+    """What was given for an input, as an array whose numbers the kernel can take."""
+    refuse_missing(kernel, spec.name, value)
     try:
         array = np.asarray(value)
     except Exception as error:
-        return np.empty(0), ShapeError(f"{kernel.name}: {spec.name} is no array: {error}")
+        raise ShapeError(f"{kernel.name}: {spec.name} is no array: {error}") from None
     weak = type(value) in (bool, int, float) and array.dtype != object  # NumPy fits plain numbers to the kernel
     if array.dtype == object or not (weak or np.can_cast(array.dtype, kernel.dtype, "safe")):
         fitting = np.can_cast(array.dtype, kernel.dtype, "same_kind") and array.dtype != object
         hint = f"convert it with .astype({kernel.dtype!r})" if fitting else "real numbers are needed"
-        return array, DtypeError(f"{kernel.name}: {spec.name} has dtype {array.dtype}, the kernel {kernel.dtype}: {hint}")
-    core = array.shape[max(0, array.ndim - len(spec.shape)) :]
-    if array.ndim < len(spec.shape) or core != spec.shape:
-        return array, ShapeError(f"{kernel.name}: {spec.name} must have shape {shape_text(spec)}, not {array.shape}")
-    return array, None
+        raise DtypeError(f"{kernel.name}: {spec.name} has dtype {array.dtype}, the kernel {kernel.dtype}: {hint}")
+    return array
 
 
-def look_at_output(kernel: Kernel, spec: Array, value: Any, shape: tuple[int, ...]) -> Exception | None:
-    """What is wrong with an output array, if anything."""
+def check_output(kernel: Kernel, spec: Array, value: Any, shape: tuple[int, ...]) -> None:
+    """Raise what is wrong with an output array, if anything."""
+    what = f"{kernel.name}: output {spec.name}"
     if not isinstance(value, np.ndarray):
-        return DtypeError(f"{kernel.name}: output {spec.name} must be a NumPy array, not {type(value).__name__}")
+        raise DtypeError(f"{what} must be a NumPy array, not {type(value).__name__}")
+    refuse_missing(kernel, f"output {spec.name}", value)
     if not value.flags.writeable:
-        return DtypeError(f"{kernel.name}: output {spec.name} is read-only")
+        raise DtypeError(f"{what} is read-only")
     if not np.can_cast(kernel.dtype, value.dtype, "same_kind"):
-        return DtypeError(f"{kernel.name}: output {spec.name} has dtype {value.dtype}, which cannot hold {kernel.dtype}")
+        raise DtypeError(f"{what} has dtype {value.dtype}, which cannot hold {kernel.dtype}")
     if value.shape != shape:
-        return ShapeError(f"{kernel.name}: output {spec.name} must have shape {shape}, not {value.shape}")
+        raise ShapeError(f"{what} must have shape {shape}, not {value.shape}")
+
+
+def refuse_masks(kernel: Kernel, args: tuple[Any, ...], out: Any = None) -> None:
+    """An error where an argument or output of a call hides something."""
+    for spec, value in zip(kernel.inputs, args, strict=True):
+        refuse_missing(kernel, spec.name, value)
+    for spec, value in zip(kernel.outputs, out if isinstance(out, tuple) else (out,), strict=False):
+        refuse_missing(kernel, f"output {spec.name}", value)
+
+
+def refuse_missing(kernel: Kernel, name: str, value: Any) -> None:
+    """An error where a value has a mask, or numbers that are missing: rows cannot be computed from what lies behind."""
+    problem = _missing(value, _DEEPEST)
+    if problem is not None:
+        raise DtypeError(f"{kernel.name}: {name} {problem} (np.nan in a row gives NaN in that row only)")
+
+
+def _missing(value: Any, depth: int) -> str | None:
+    if type(value) in _PLAIN:
+        return None
+    if isinstance(value, (list, tuple)):
+        if depth == 0 or set(map(type, value)) <= _PLAIN:
+            return None
+        return next((p.replace("is a", "holds a", 1) for p in (_missing(v, depth - 1) for v in value) if p), None)
+    if isinstance(value, np.ndarray):  # np.ma's and those that are made like them
+        masked = hasattr(value, "mask") and hasattr(value, "filled")
+        return "is a masked array: give numbers, such as .filled(np.nan)" if masked else None
+    if type(value).__name__ == "NAType" or (callable(getattr(value, "isna", None)) and _has_na(value)):
+        return "has missing values: give numbers, such as .to_numpy(float, na_value=np.nan)"
     return None
+
+
+def _has_na(value: Any) -> bool:
+    """Whether something of pandas has missing values in a dtype that is not NumPy's; in NumPy's they are NaN already."""
+    dtypes = [value.dtype] if hasattr(value, "dtype") else list(getattr(value, "dtypes", [None]))
+    return not all(isinstance(d, np.dtype) for d in dtypes) and bool(np.any(np.asarray(value.isna())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import mmap
 import os
 import threading
 from collections import deque
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from linkwork.errors import TargetError
 from linkwork.ir.program import Program
 from linkwork.runtime.cache import Cache, make_key
 from linkwork.runtime.native import Code
@@ -60,13 +62,24 @@ def compile_objects(
         if stop():
             return None
         with _llvm:
+            _ensure_memory(len(text))
             objects.append(compile_object(text, machine, level=level))
     return objects
+
+
+def _ensure_memory(size: int) -> None:
+    """An error where LLVM might get too little memory for a text of so many bytes: it would end the process."""
+    wanted = (32 << 20) + 64 * size  # more than it took for any of our programs
+    try:
+        mmap.mmap(-1, wanted).close()  # never touched, so it costs nothing
+    except (OSError, MemoryError, ValueError):
+        raise TargetError(f"too little memory: LLVM may need {wanted >> 20} MB, and this process cannot get them") from None
 
 
 def load_code(objects: Sequence[bytes], names: Sequence[str]) -> Code:
     """Machine code in memory from object code."""
     with _llvm:
+        _ensure_memory(sum(map(len, objects)))
         return Code(objects, names)
 
 
@@ -92,7 +105,8 @@ def join_objects(objects: Sequence[bytes]) -> tuple[list[int], bytes]:
 class Background:
     """One thread that compiles what can wait, in order, and ends when nothing is left.
 
-    When Python exits it stops between two modules. A forked child takes over what its parent had not finished.
+    When Python exits it stops between two modules. A forked child takes over what its parent had not finished. Where no thread
+    can start, whoever waits for a job does it.
     """
 
     def __init__(self) -> None:
@@ -106,33 +120,54 @@ class Background:
             os.register_at_fork(before=_llvm.acquire, after_in_parent=_llvm.release, after_in_child=self._after_fork)
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Run a job later. A job must not raise."""
+        """Run a job later. A job raises nothing but what interrupts it; then it is done again for whoever waits."""
         with self._lock:
             self._jobs.append(job)
             self._ensure_thread()
 
+    def attend(self, job: Callable[[], None]) -> None:
+        """Do a job here and now if no thread is going to: none can be started, or Python is about to exit."""
+        with self._lock:
+            if self._ensure_thread() or job not in self._jobs:
+                return
+            self._jobs.remove(job)
+        try:
+            job()
+        except BaseException:
+            with self._lock:
+                self._jobs.append(job)
+            raise
+
     def stopping(self) -> bool:
-        """Whether jobs should give up."""
-        return self._stopping
+        """Whether the running job should give up: at exit, unless somebody waits for it there."""
+        return self._stopping and threading.current_thread() is self._thread
 
     def _start_anew(self) -> None:
         self._lock = threading.Lock()
         self._thread = None
 
-    def _ensure_thread(self) -> None:
-        if self._thread is None and not self._stopping:
-            # A daemon, but joined at exit: ending the process while LLVM works would crash it.
-            self._thread = threading.Thread(target=self._work, name="linkwork-compiler", daemon=True)
+    def _ensure_thread(self) -> bool:
+        """Whether a thread is at work, or can be started."""
+        if self._thread is not None and self._thread.is_alive():
+            return True
+        if self._stopping:
+            return False
+        # A daemon, but joined at exit: ending the process while LLVM works would crash it.
+        self._thread = threading.Thread(target=self._work, name="linkwork-compiler", daemon=True)
+        try:
             self._thread.start()
+        except RuntimeError:  # no more threads, or none any more
+            self._thread = None
+        return self._thread is not None
 
     def _work(self) -> None:
-        while True:
+        while threading.current_thread() is self._thread:  # one that was given up while it started has nothing to do
             self._jobs[0]()
             with self._lock:
-                self._jobs.popleft()
+                if not self._stopping:
+                    self._jobs.popleft()
                 if not self._jobs or self._stopping:
                     self._thread = None
-                    return
 
     def _finish(self) -> None:
         self._stopping = True
@@ -144,7 +179,8 @@ class Background:
         _llvm.release()
         self._start_anew()
         if self._jobs:
-            self._ensure_thread()
+            with self._lock:
+                self._ensure_thread()
 
 
 background = Background()

@@ -1,4 +1,7 @@
-"""Direct calls: one state in plain arrays, without NumPy's machinery around it; everything else goes on to the ufunc."""
+"""Direct calls: one state in plain arrays, without NumPy's machinery around it; everything else goes on to the ufunc.
+
+On that way, what hides something behind a mask is refused, and errors name the argument.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwork.runtime.arguments import argument_names, explain, refuse_masks
 from linkwork.runtime.native import FAST_CALL, address_of, make_builtin, numpy_function
 from linkwork.targets.cpu import direct as layout
 
@@ -24,18 +28,46 @@ class Table(np.ndarray):
 
 
 def make_direct(kernel: Kernel, address: int) -> Any:
-    """The quickest call of a kernel with its arguments; its ufunc itself where there is no quicker one."""
+    """The quickest call of a kernel with its arguments."""
+    call = make_guarded(kernel)
     if not (layout.has_direct(kernel.inputs, kernel.outputs) and arrays_lie_as_expected()):
-        return kernel.ufunc
+        return call
     dtype = np.dtype(kernel.dtype)
     words = [
         id(np.ndarray), id(dtype), address_of(ctypes.pythonapi.Py_IncRef), numpy_function("_ARRAY_API", _EMPTY),
-        kernel.data_address, id(kernel.ufunc), address_of(ctypes.pythonapi.PyObject_Vectorcall),
+        kernel.data_address, id(call), address_of(ctypes.pythonapi.PyObject_Vectorcall),
     ]  # fmt: skip
     table = np.array(words, dtype=np.int64).view(Table)
-    call = make_builtin(address, table, kernel.name, f"{kernel.name}{kernel.signature}", FAST_CALL)
-    table.keep = (kernel, dtype)
-    return call
+    direct = make_builtin(address, table, kernel.name, f"{kernel.name}{kernel.signature}", FAST_CALL)
+    table.keep = (kernel, dtype, call)
+    return direct
+
+
+def make_guarded(kernel: Kernel) -> Any:
+    """A call of a kernel's ufunc on its inputs that refuses masks and explains what NumPy refuses."""
+    names = argument_names(kernel)
+    given = ", ".join(names)
+    text = f"""
+def call({given}, /):
+    if not ({plain_text(names)}):
+        __refuse_masks(__kernel, ({given},))
+    try:
+        return __ufunc({given})
+    except (__TypeError, __ValueError) as __error:
+        raise __explain(__kernel, ({given},), None, __error) from None
+"""
+    scope: dict[str, Any] = {  # no input has such a name
+        "__kernel": kernel, "__ufunc": kernel.ufunc, "__refuse_masks": refuse_masks, "__explain": explain,
+        "__ndarray": np.ndarray, "__TypeError": TypeError, "__ValueError": ValueError,
+    }  # fmt: skip
+    exec(text, scope)
+    scope["call"].__qualname__ = kernel.name
+    return scope["call"]
+
+
+def plain_text(names: list[str]) -> str:
+    """Python code that asks whether all of some variables are plain arrays."""
+    return " and ".join(f"{name}.__class__ is __ndarray" for name in names)
 
 
 @cache

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-import keyword
 import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir.program import Array, Program
 from linkwork.passes import arrange, lower
 from linkwork.passes.cut import cut
-from linkwork.runtime.arguments import explain
-from linkwork.runtime.bound import Bound, bind_arrays
+from linkwork.runtime.arguments import argument_names, explain, refuse_masks
+from linkwork.runtime.bound import Bound, bind_arrays, machine_call
 from linkwork.runtime.cache import Cache, Entry
 from linkwork.runtime.compiler import (
     OPTIMISED,
@@ -28,9 +29,9 @@ from linkwork.runtime.compiler import (
     named_key,
     split_objects,
 )
-from linkwork.runtime.direct import make_direct
-from linkwork.runtime.native import Code, address_of, make_gufunc
-from linkwork.runtime.threads import Sharer, checked_threads, using_threads
+from linkwork.runtime.direct import make_direct, plain_text
+from linkwork.runtime.native import Code, make_gufunc
+from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, using_threads
 from linkwork.targets.cpu import EXPORTS, Machine, host
 
 QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
@@ -55,12 +56,12 @@ class Kernel:
         self.tier = 0
         self._codes: list[Code] = []  # code that was ever called stays in memory: another thread may still be inside
         self._ready = threading.Event()
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
+        self._job: Callable[[], None] | None = None  # that makes the optimised code
         lanes = host().lanes(dtype)
         self._sharer = Sharer(len(inputs) + len(outputs), lanes)
         rows = max(4 * lanes, int(SHARED_WORK_NS / (_NS_PER_INSTRUCTION * max(size, 1))))
-        interrupt = address_of(ctypes.pythonapi.PyErr_SetInterrupt)
-        self._data = (ctypes.c_void_p * 4)(None, self._sharer.address, rows, interrupt)
+        self._data = (ctypes.c_void_p * 4)(None, self._sharer.address, rows, TABLE_ADDRESS)
 
     @property
     def signature(self) -> str:
@@ -75,7 +76,7 @@ class Kernel:
         return f"<linkwork kernel {self.name} {self.signature} {self.dtype}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError  # every kernel gets a call with its own arguments: see `_make_call`
+        raise NotImplementedError  # every kernel gets a call with its own arguments: see `make_call`
 
     def bind(self, *args: Any, out: Any = None, **named: Any) -> Bound:
         """A call of no arguments on arrays fixed now: the quickest way for control loops.
@@ -84,14 +85,22 @@ class Kernel:
         """
         return bind_arrays(self, args, named, out)
 
+    def bound_call(self, inputs: list[np.ndarray], outputs: list[np.ndarray], result: Any) -> Any:
+        """What a bound call does: from inputs to outputs, and returns the result, which is made of these."""
+        return machine_call(self, inputs + outputs, result)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"kernel {self.name} is machine code of this process: copy or pickle what it was compiled from")
 
     def wait(self) -> Kernel:
         """Return when the optimised code is in place."""
-        self._ready.wait()
+        while not self._ready.is_set():
+            if self._job is not None:
+                background.attend(self._job)
+            self._ready.wait(0.1)
         if self._failure is not None:
-            raise TargetError(f"{self.name}: the optimised kernel could not be made: {self._failure}") from self._failure
+            why = str(self._failure) or type(self._failure).__name__
+            raise TargetError(f"{self.name}: the optimised kernel could not be made: {why}") from self._failure
         return self
 
     # making of
@@ -109,7 +118,7 @@ class Kernel:
             )  # fmt: skip
             self.bound_address = code.address["bound"]
             self.direct = make_direct(self, code.address["direct"])
-            self.__class__ = type("Kernel", (Kernel,), {"__call__": _make_call(self)})
+            self.__class__ = type("Kernel", (Kernel,), {"__call__": make_call(self)})
         self.tier, self.lanes = tier, lanes
         if tier == 2:
             self._ready.set()
@@ -120,30 +129,31 @@ class Kernel:
         return ctypes.addressof(self._data)
 
 
-def _make_call(kernel: Kernel) -> Any:
+def make_call(kernel: Kernel) -> Any:
     """The function behind `kernel(...)`, written for its arguments: Python then passes them on without packing them."""
-    names: list[str] = []
-    for array in kernel.inputs:
-        name = array.name
-        while keyword.iskeyword(name) or name in ("self", "out", "threads", *names) or name.startswith("__"):
-            name = name.lstrip("_") + "_"
-        names.append(name)
+    names = argument_names(kernel)
     given = ", ".join(names)
     # one output goes on by position, which NumPy takes sooner than by name
     place = "out[0] if out.__class__ is ().__class__ and out.__len__() == 1 else out" if len(kernel.outputs) == 1 else "out=out"
     text = f"""
-def __call__(self, {given}, out=None, threads=None):
+def __call__(self, {given}, *, out=None, threads=None):
     try:
+        if threads is None and out is None:
+            return __direct({given})
+        if not ({plain_text([*names, "out"])}):
+            __refuse_masks(self, ({given},), out)
         if threads is None:
-            return __direct({given}) if out is None else __ufunc({given}, {place})
+            return __ufunc({given}, {place})
         with __using_threads(__checked_threads(threads)):
             return __ufunc({given}) if out is None else __ufunc({given}, {place})
     except (__TypeError, __ValueError) as __error:
         raise __explain(self, ({given},), out, __error) from None
 """
-    used = (kernel.ufunc, kernel.direct, explain, using_threads, checked_threads, TypeError, ValueError)
-    words = ("ufunc", "direct", "explain", "using_threads", "checked_threads", "TypeError", "ValueError")
-    scope: dict[str, Any] = {f"__{word}": thing for word, thing in zip(words, used, strict=True)}  # no input has such a name
+    scope: dict[str, Any] = {  # no input has such a name
+        "__ufunc": kernel.ufunc, "__direct": kernel.direct, "__explain": explain, "__refuse_masks": refuse_masks,
+        "__using_threads": using_threads, "__checked_threads": checked_threads,
+        "__ndarray": np.ndarray, "__TypeError": TypeError, "__ValueError": ValueError,
+    }  # fmt: skip
     exec(text, scope)
     call = scope["__call__"]
     call.__qualname__ = kernel.name  # Python names it when an argument is missing
@@ -217,7 +227,7 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
         try:
             objects = compile_objects(arrange(lowered), machine, level=OPTIMISED, lanes=lanes, stop=background.stopping)
             if objects is None:
-                raise TargetError("Python is about to exit")
+                return  # Python is about to exit
             kernel._install(objects, tier=2, lanes=lanes)
             sizes, blob = join_objects(objects)
             header = {
@@ -230,12 +240,14 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
                 "objects": sizes,
             }
             cache.store(key, header, blob)
-        except BaseException as failure:  # reported by wait(); the quick kernel goes on working
+        except Exception as failure:  # reported by wait(); the quick kernel goes on working
             kernel._failure = failure
             kernel._ready.set()
 
     if len(lowered) <= AT_ONCE:
         optimise()
+        if isinstance(kernel._failure, MemoryError):
+            raise kernel._failure
         kernel.wait()
     else:
         quick_lanes = min(lanes, QUICK_LANES)
@@ -244,6 +256,7 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
         )
         assert objects is not None
         kernel._install(objects, tier=1, lanes=quick_lanes)
+        kernel._job = optimise
         background.submit(optimise)
     return kernel
 

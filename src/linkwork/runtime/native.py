@@ -12,11 +12,8 @@ import numpy as np
 
 from linkwork.errors import TargetError
 
-# The functions of a kernel (targets.cpu.module) take (args, dims, steps, data): `run`, which releases the interpreter lock
-# when called from Python, and the one in Python that compiled code calls to share a batch.
-_LOOP = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-LoopFunction = ctypes.CFUNCTYPE(None, *_LOOP)
-ShareFunction = ctypes.CFUNCTYPE(None, *_LOOP, ctypes.c_void_p)
+# A kernel's `run` (targets.cpu.module) takes (args, dims, steps, data). Called from Python, it releases the interpreter lock.
+LoopFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Code:

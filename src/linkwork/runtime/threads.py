@@ -1,7 +1,7 @@
 """Sharing a large batch among threads: each takes the next piece of rows until none is left.
 
-Compiled code calls `Sharer` from inside NumPy, with the interpreter lock released. Rows are independent, so pieces can be
-of any size and order: results are the same bits with any number of threads.
+Compiled code calls `Sharer` from inside NumPy (see `targets.cpu.share`). Rows are independent, so pieces can be of any size
+and order: results are the same bits with any number of threads.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from functools import cache, partial
 from itertools import starmap
 
 from linkwork.errors import LinkworkError
-from linkwork.runtime.native import LoopFunction, ShareFunction
+from linkwork.runtime.native import LoopFunction, address_of
+from linkwork.targets.cpu import share
 
+MOST_THREADS = max(32, os.cpu_count() or 1)  # that work on one batch: more are of no use, and each stays for good
 _PIECES = 8  # per thread: enough to even out cores that are busy with other work
 _override = threading.local()
 
@@ -64,7 +66,7 @@ def using_threads(number: int) -> Iterator[None]:
 
 
 def _threads() -> int:
-    return getattr(_override, "number", None) or default_threads()
+    return min(getattr(_override, "number", None) or default_threads(), MOST_THREADS)
 
 
 class _Pool:
@@ -91,13 +93,20 @@ class _Pool:
 _pool = _Pool()
 
 
-def _forget_pool() -> None:
+# What compiled code needs of Python, as `targets.cpu.share` lays it out.
+_table = (ctypes.c_uint64 * len(share.WORDS))(*(address_of(getattr(ctypes.pythonapi, name)) for name in share.FUNCTIONS))
+_table[-1] = threading.main_thread().ident or 0
+TABLE_ADDRESS = ctypes.addressof(_table)
+
+
+def _after_fork() -> None:
     global _pool
-    _pool = _Pool()
+    _pool = _Pool()  # threads do not survive a fork
+    _table[-1] = threading.get_ident()  # and the one that forked is the main one now
 
 
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=_forget_pool)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Sharer:
@@ -107,18 +116,18 @@ class Sharer:
         default_threads()
         self._operands = operands
         self._lanes = lanes
-        self.function = ShareFunction(self._share)
-        address = ctypes.cast(self.function, ctypes.c_void_p).value
-        assert address is not None
-        self.address = address
+        self.function = self._share
+        self.address = id(self.function)
 
     def _share(self, args: int, dims: int, steps: int, data: int, status: int) -> None:
-        """Do all rows, whatever happens, and say 1: no exception passes through compiled code, and a Ctrl-C comes any time.
+        """Do all rows, whatever happens, leave 1 in the status, and then raise what came meanwhile, in any line.
 
-        Where one came, say 2, and compiled code tells Python again. Where it came before the first line, nothing is said,
-        and compiled code does the rows by itself.
+        Of a signal's handler, say, or Ctrl-C; compiled code sees to it that the caller gets it. Where it came before the first
+        line, the status is 0, and compiled code does the rows by itself.
         """
-        batch, failure = None, None
+        done = ctypes.c_int.from_address(status)
+        batch: _Batch | None = None
+        failure: BaseException | None = None
         while batch is None or not batch.finished:
             try:
                 if batch is None and failure is None:
@@ -128,9 +137,9 @@ class Sharer:
                 batch.finish()
             except BaseException as error:
                 failure = error
-        ctypes.c_int.from_address(status).value = 2 if isinstance(failure, KeyboardInterrupt) else 1
-        if failure is not None and not isinstance(failure, KeyboardInterrupt):
-            raise failure  # Python reports it as ignored
+        done.value = 1  # no call stands between this and the end of the loop, so no signal is handled there
+        if failure is not None:
+            raise failure
 
     def _plan(self, args: int, dims: int, steps: int, data: int) -> _Batch:
         """The rows cut into pieces, some for each thread, of whole vectors."""

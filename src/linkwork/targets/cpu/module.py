@@ -4,10 +4,9 @@ The module exports four functions. `loop` and `run` have the signature of a NumP
 (args, dims, steps, data); `data` points to the words
 
     [0] the `run` that does the work: a better one can be put here while others call `loop`
-    [1] the function that shares a batch among threads, with these arguments and the address of an int, in which it leaves 1
-        if it has done all rows, and 2 if it has and was interrupted meanwhile; otherwise `run` does the work
+    [1] the Python function that shares a batch among threads (see `share`), or does not where a batch is small
     [2] the number of rows from which it is called
-    [3] PyErr_SetInterrupt, which lets Python raise the interrupt once the call is over
+    [3] the functions of Python that this needs (see `share`)
 
 `bound` is a C function of the Python interface, without arguments, on arrays fixed in advance: its `self` is an ndarray
 of the words [result object, Py_IncRef, args, dims, steps, data]. `direct` is one that takes arguments (see `direct`).
@@ -20,6 +19,7 @@ from linkwork.targets.cpu.body import Body
 from linkwork.targets.cpu.direct import NDARRAY_DATA, direct_text
 from linkwork.targets.cpu.machine import Machine
 from linkwork.targets.cpu.rows import copy_text, row_declarations, tile_items, unpack_text
+from linkwork.targets.cpu.share import share_text
 from linkwork.targets.cpu.types import Types
 
 EXPORTS = ("loop", "run", "bound", "direct")
@@ -49,7 +49,6 @@ def _entry_text(triple: str) -> str:
     return f"""
 {declare}
 define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
-%status = alloca i32
 {save}
 %n = load i64, ptr %dims
 %limitp = getelementptr i64, ptr %data, i64 2
@@ -57,17 +56,9 @@ define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
 %large = icmp uge i64 %n, %limit
 br i1 %large, label %many, label %alone
 many:
-%sharep = getelementptr ptr, ptr %data, i64 1
-%share = load ptr, ptr %sharep
-store i32 0, ptr %status
-call void %share(ptr %args, ptr %dims, ptr %steps, ptr %data, ptr %status)
-%done = load i32, ptr %status
-switch i32 %done, label %alone [ i32 1, label %end i32 2, label %interrupted ]
-interrupted:
-%signalp = getelementptr ptr, ptr %data, i64 3
-%signal = load ptr, ptr %signalp
-call void %signal()
-br label %end
+%done = call i32 @share(ptr %args, ptr %dims, ptr %steps, ptr %data)
+%all = icmp eq i32 %done, 1
+br i1 %all, label %end, label %alone
 alone:
 %f = load atomic ptr, ptr %data acquire, align 8
 call void %f(ptr %args, ptr %dims, ptr %steps, ptr %data)
@@ -118,7 +109,8 @@ def module_texts(program: Program, lanes: int, machine: Machine, *, single: bool
         frame.append(copy_text(f"gather{k}", array, scalar, into_strided=False))
     for k, array in enumerate(program.outputs):
         frame.append(copy_text(f"scatter{k}", array, scalar, into_strided=True))
-    texts.append("\n".join([*frame, _Run(program, one, many).text(), _entry_text(machine.triple), direct_text(program)]))
+    entries = [share_text(machine.triple), _entry_text(machine.triple), direct_text(program)]
+    texts.append("\n".join([*frame, _Run(program, one, many).text(), *entries]))
     # spills of wide registers cross cache lines unless the stack is aligned for them
     width = max(128, 8 * wide.bytes)
     attributes = (
