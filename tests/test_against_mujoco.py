@@ -148,6 +148,26 @@ def test_the_same_dynamics(name: str) -> None:
 
 
 @every
+def test_turns_are_kept_there_and_back(name: str) -> None:
+    model, peer = MECHANISMS[name]()
+    q, states = model.random_state(1)[0], States(model, peer)
+    turning = [j.q_start for j in model.joints if isinstance(j.kind, Revolute)]
+    q[turning] += 40.0
+    assert turning and close(states.q_from(states.q_to(q))[turning], q[turning], 1e-13)
+
+
+def test_velocities_with_quaternions_of_any_length() -> None:
+    model, peer = MECHANISMS["floating"]()
+    q, v = model.random_state(2)
+    states, base = States(model, peer), next(j for j in model.joints if isinstance(j.kind, Free))
+    wanted = states.v_to(q, v)
+    for length in (2.0**-1000, 2.0**1000):
+        q[base.q_slice][3:] *= length
+        assert np.array_equal(states.v_to(q, v), wanted)
+        q[base.q_slice][3:] /= length
+
+
+@every
 def test_states_there_and_back(name: str) -> None:
     model, peer = MECHANISMS[name]()
     states, rng = States(model, peer), np.random.default_rng(0)

@@ -345,6 +345,74 @@ def test_states_there_and_back() -> None:
     assert pin.isNormalized(peer, states.q_to(q)[0, 0], 1e-12)
 
 
+def geared(ratios: dict[str, float], wanted: str = "link") -> tuple[Model, Any]:
+    """A continuous joint with rotors that turn `ratios` times as fast, another that nothing is geared to, and the peer."""
+    b, peer = ModelBuilder("geared"), pin.Model()
+    for k, name in enumerate(("link", "alone", *ratios)):
+        b.add_body(name, mass=1.0 + k, center=(0.1, 0.0, 0.0), inertia=(0.2, 0.25, 0.3))
+        place = Pose.placed((k, 0, 0), (0.3, 0, 0))
+        b.add_joint(name, Revolute((0, 0, 1)), parent="world", child=name, place=place, independent=name in (wanted, "alone"))
+        joint = peer.addJoint(0, pin.JointModelRUBZ(), pin.SE3(place.R, place.p), name)
+        peer.appendBodyToJoint(
+            joint, pin.Inertia(1.0 + k, np.array([0.1, 0, 0]), np.diag([0.2, 0.25, 0.3])), pin.SE3.Identity()
+        )
+    for name, ratio in ratios.items():
+        b.add_coupling(f"gear {name}", {name: 1.0, "link": -ratio}, offset=0.1)
+    return b.build(), peer
+
+
+GEARS = [{"rotor": 6.0}, {"rotor": -9.5}, {"rotor": 7.43}, {"rotor": 1 / 3}, {"fast": 20.0, "slow": 2.5}]
+
+
+@pytest.mark.parametrize("ratios", GEARS, ids=str)
+@pytest.mark.parametrize("wanted", ["link", "rotor"])
+def test_gears_stay_in_mesh_there_and_back(ratios: dict[str, float], wanted: str) -> None:
+    model, peer = geared(ratios, next(iter(ratios)) if wanted == "rotor" else "link")
+    states, rng = States(model, peer), np.random.default_rng(2)
+    q = np.zeros((2, 20, model.nq))
+    link, alone = model.joint("link").q_start, model.joint("alone").q_start
+    q[..., link], q[..., alone] = rng.uniform(-40.0, 40.0, (2, 2, 20))
+    for name, ratio in ratios.items():
+        q[..., model.joint(name).q_start] = ratio * q[..., link] + 0.1
+    back = states.q_from(states.q_to(q))
+    assert np.allclose(states.q_to(back), states.q_to(q), atol=1e-12)
+    assert np.abs(lw.close_loops(model, back)[0] - back).max() < 1e-11  # nothing to close
+    v, tau = rng.normal(size=(2, 2, 20, model.nv))
+    assert np.allclose(lw.forward_dynamics(model, back, v, tau), lw.forward_dynamics(model, q, v, tau), atol=1e-9)
+    assert np.abs(back[..., alone]).max() <= np.pi
+    known = states.q_from(states.q_to(q), near=q + rng.uniform(-3.0, 3.0, q.shape))
+    assert np.allclose(known, q, atol=1e-12)
+    one_near_all = states.q_from(states.q_to(q[0, 0]), near=q)
+    assert one_near_all.shape == q.shape and np.abs(one_near_all - q).max() <= np.pi + 1e-12
+
+
+def test_turns_of_states_off_their_couplings_are_left_alone() -> None:
+    model, peer = geared({"rotor": 6.0})
+    states = States(model, peer)
+    q = np.array([0.3, 0.2, -0.4])
+    assert np.allclose(states.q_from(states.q_to(q)), q)
+    with pytest.raises(ShapeError, match="near"):
+        states.q_from(states.q_to(q), near=np.zeros(2))
+
+
+def test_turns_through_closures() -> None:
+    """A function of a user that is linear in one angle and periodic in another."""
+    _, peer = geared({"rotor": 5.0})
+    b = ModelBuilder("closure")
+    for name in ("link", "alone", "rotor"):
+        b.add_body(name, mass=1.0, center=(0.1, 0, 0), inertia=(0.2, 0.25, 0.3))
+        b.add_joint(name, Revolute((0, 0, 1)), parent="world", child=name, independent=name != "rotor")
+    model = b.add_closure("cam", lambda x: x[1] - 5.0 * x[0] - 0.2 * lw.sin(x[2]), joints=("link", "rotor", "alone")).build()
+    states, rng = States(model, peer), np.random.default_rng(3)
+    q = np.zeros((30, 3))
+    link, alone, rotor = (model.joint(name).q_start for name in ("link", "alone", "rotor"))
+    q[:, link], q[:, alone] = rng.uniform(-20.0, 20.0, (2, 30))
+    q[:, rotor] = 5.0 * q[:, link] + 0.2 * np.sin(q[:, alone])
+    back = states.q_from(states.q_to(q))
+    assert np.allclose(states.q_to(back), states.q_to(q), atol=1e-12)
+    assert np.allclose(back[:, rotor], 5.0 * back[:, link] + 0.2 * np.sin(back[:, alone]), atol=1e-12)
+
+
 def one(kind: Any, name: str = "j") -> Model:
     return ModelBuilder("one").add_body("b", mass=1.0).add_joint(name, kind, parent="world", child="b").build()
 

@@ -230,6 +230,51 @@ def test_flags_that_change_bits_are_refused(cc: str, flag: str, words: str, case
     assert words in run(path, flag, "-c", cases[0].export.source, "-o", tmp_path / "x.o", ok=False)
 
 
+UNSAFE = [
+    "-funsafe-math-optimizations", "-fassociative-math -fno-signed-zeros -fno-trapping-math", "-freciprocal-math",
+    "-fno-signed-zeros", "-ffinite-math-only", "-fno-honor-nans", "-ffast-math", "-Ofast",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+@pytest.mark.parametrize("flags", UNSAFE)
+def test_every_part_of_fast_math_is_noticed(cc: str, flags: str, tmp_path: Path) -> None:
+    """By an error of the compiler, or by arithmetic in the exported test: also of a program whose own results stay the same."""
+    path = compiler(cc)
+    if subprocess.run([path, *flags.split(), "-x", "c", "-E", "/dev/null"], capture_output=True, check=False).returncode:
+        pytest.skip(f"{cc} has no {flags}")
+    for dtype in ("float64", "float32"):
+        e = export_c(trace(lambda x: x[0], {"x": 2}, name="first").with_dtype(dtype), tmp_path)
+        command = [path, "-O2", *flags.split(), str(e.source), str(e.test), "-o", str(tmp_path / "x"), "-lm"]
+        built = subprocess.run(command, capture_output=True, text=True, check=False)
+        if built.returncode:
+            assert "compile this file without -ffast-math" in built.stderr
+        else:
+            assert "flags change arithmetic" in run(tmp_path / "x", ok=False)
+
+
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O3 -march=native", "-O2 -fno-trapping-math", "-O2 -fno-math-errno"])
+def test_flags_that_change_nothing_pass(cc: str, flags: str, tmp_path: Path) -> None:
+    path = compiler(cc)
+    for dtype in ("float64", "float32"):
+        e = export_c(trace(products, {"q": 4, "v": 4, "k": ()}).with_dtype(dtype), tmp_path)
+        for language in (STRICT, ["-std=gnu11"]):
+            run(path, *language, *flags.split(), e.source, e.test, "-o", tmp_path / "x", "-lm")
+            assert run(tmp_path / "x") == "8 passed, 0 failed\n"
+
+
+def test_contraction_is_noticed(tmp_path: Path) -> None:
+    """Clang heeds no pragma under this flag."""
+    path = compiler("clang")
+    about = Path("/proc/cpuinfo")
+    if not about.exists() or " fma " not in about.read_text():
+        pytest.skip("needs a processor known to fuse")
+    e = export_c(trace(lambda x: x[0], {"x": 2}, name="first"), tmp_path)
+    run(path, "-O2", "-mfma", "-ffp-contract=fast", e.source, e.test, "-o", tmp_path / "x", "-lm")
+    assert "rounded once" in run(tmp_path / "x", ok=False)
+
+
 def test_header_is_cplusplus(cases: list[Case], tmp_path: Path) -> None:
     (tmp_path / "all.cpp").write_text("".join(f'#include "{c.export.header}"\n' for c in cases))
     run(compiler("g++"), *CLEAN, "-fsyntax-only", tmp_path / "all.cpp")

@@ -396,3 +396,39 @@ def test_two_link_pendulum():
     for name in ("q", "v", "a"):
         close(mp_interpret(jacobian(program, "out", name), point)[f"d_out_d_{name}"], want[f"by_{name}"])
     check_laws(program, point)
+
+
+# branches that are not taken
+
+
+def safe_root(x):
+    return where(x > 0.0, sqrt(x), 0.0)
+
+
+BRANCHES = {
+    "root": (lambda x: safe_root(x[0]) + x[1], [0.0, 2.0], [0.0, 1.0]),
+    "quotient": (lambda x: where(absolute(x[0]) > 0.0, x[1] / x[0], x[1]), [0.0, 2.0], [0.0, 1.0]),
+    "product with an infinity": (lambda x: where(x[0] > 0.0, x[1] * log(x[0]), 3.0 * x[1]), [0.0, 2.0], [0.0, 3.0]),
+    "logarithm": (lambda x: x[0] * where(x[0] > 0.0, log(x[0]), 0.0) + x[1], [0.0, 2.0], [0.0, 1.0]),
+    "inside another": (
+        lambda x: where(x[1] > 1.0, where(x[0] > 0.0, sqrt(x[0] * x[1]), x[0]), sqrt(x[1] - 3.0)), [0.0, 2.0], [1.0, 0.0]
+    ),
+    "both sides": (lambda x: where(x[0] > 0.0, sqrt(x[0]), x[0] * x[1]), [0.0, 2.0], [2.0, 0.0]),
+    "taken": (lambda x: where(x[0] > 0.0, sqrt(x[0]) * x[1], x[0]), [4.0, 2.0], [0.5, 2.0]),
+    "shared": (lambda x: where(x[0] > 0.0, sqrt(x[0]) * x[1], x[1]) + where(x[0] > 0.0, sqrt(x[0]), 1.0), [0.0, 2.0], [0.0, 1.0]),
+    "least": (lambda x: minimum(sqrt(x[0]) + 9.0, x[1]), [0.0, 2.0], [0.0, 1.0]),
+    "greatest": (lambda x: maximum(x[1], sqrt(x[0])), [0.0, 2.0], [0.0, 1.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branches_that_are_not_taken_do_no_harm(name):
+    f, at, wanted = BRANCHES[name]
+    program = trace(f, {"x": 2}, name="f")
+    at, row = np.array(at), program.outputs[0].name
+    assert interpret(expand(vjp(program)), at, 1.0)[1].tolist() == wanted
+    assert [interpret(expand(jvp(program)), at, e)[1] for e in np.eye(2)] == wanted
+    for make in (d._jacobian_forward, d._jacobian_reverse):
+        assert interpret(expand(make(program, 0, 0)), at)[1].tolist() == wanted
+    twice = jacobian(jacobian(program, row, "x"), f"d_{row}_d_x", "x")
+    assert np.isfinite(interpret(expand(twice), at)[-1]).all()

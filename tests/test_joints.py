@@ -23,6 +23,7 @@ from linkwork.joints import (
     Spherical,
     Universal,
 )
+from linkwork.model import WORLD
 from linkwork.spatial import axial, rotation
 from polar_joint import Polar
 
@@ -128,6 +129,65 @@ def test_quaternions_of_any_length() -> None:
         assert close(np.linalg.norm(numbers(joint.integrate(longer, np.ones(joint.nv)))[-4:]), 1.0)
         with np.errstate(all="ignore"):
             assert np.isnan(numbers(matrix(joint, np.zeros(joint.nq)))[0, 0])
+
+
+def ball_on_base() -> lw.Model:
+    """A free body that carries another on a ball joint: q[3:] is two quaternions."""
+    b, figures = lw.ModelBuilder("ball"), {"mass": 1.0, "inertia": (0.1, 0.2, 0.25)}
+    b.add_body("base", **figures).add_joint("base", Free(), parent=WORLD, child="base")
+    b.add_body("arm", **figures).add_joint("ball", Spherical(), parent="base", child="arm", xyz=(0.1, 0.2, 0.3))
+    return b.build()
+
+
+def all_that_reads_quaternions(model: lw.Model, q: np.ndarray, dtype: str) -> list[np.ndarray]:
+    """What states (rows, 11) give, row by row: poses, dynamics, and steps from and to them."""
+    rng = np.random.default_rng(6)
+    other, v, tau = (x.astype(dtype) for x in (*model.random_state(rng), rng.normal(size=model.nv)))
+    results = [
+        lw.frame_pose(model, q, frame="base", dtype=dtype), lw.frame_pose(model, q, frame="arm", dtype=dtype),
+        lw.forward_dynamics(model, q, v, tau, dtype=dtype), lw.integrate(model, q, v, dtype=dtype),
+        lw.integrate(model, q, 0.0 * v, dtype=dtype),
+        lw.difference(model, q, other, dtype=dtype), lw.difference(model, other, q, dtype=dtype),
+        lw.difference(model, q, q, dtype=dtype),
+    ]  # fmt: skip
+    return [r.reshape(len(q), -1) for r in results]
+
+
+@pytest.mark.parametrize("dtype, lowest, highest", [("float64", -1072, 1023), ("float32", -147, 127)])
+def test_quaternions_of_every_length_give_the_same_bits(dtype: str, lowest: int, highest: int) -> None:
+    """A power of two times a quaternion is the same rotation, from the smallest subnormals to the largest numbers."""
+    model, powers = ball_on_base(), np.arange(lowest, highest + 1)
+    parts = np.array([1.0, -1.5, 1.25, -1.75, -1.0, 1.5, 1.25, 0.5], dtype)  # so few digits are whole in subnormals too
+    q = np.full((len(powers), model.nq), 0.3, dtype)
+    q[:, 3:] = np.ldexp(parts, powers[:, None])
+    plain = q[:1].copy()
+    plain[:, 3:] = parts
+    for got, wanted in zip(all_that_reads_quaternions(model, q, dtype), all_that_reads_quaternions(model, plain, dtype)):
+        assert np.isfinite(wanted).all()
+        np.testing.assert_array_equal(got, np.broadcast_to(wanted, got.shape))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_quaternions_that_are_no_rotation_make_nan_in_their_row_alone(dtype: str) -> None:
+    model = ball_on_base()
+    q = np.full((12, model.nq), 0.3, dtype)
+    q[::2, 3:7] = 0.0  # nothing but zeros, infinities and NaN in each place
+    for k, x in enumerate((np.inf, -np.inf, np.nan, np.inf, np.inf), start=1):
+        q[2 * k, 3 + (k - 1) % 4] = x
+    q[8, 3:7] = 1.0, 2.0, 3.0, np.inf
+    whole = q.copy()
+    whole[::2, 3:7] = 0.3
+    results, wanted = (all_that_reads_quaternions(model, x, dtype) for x in (q, whole))
+    for got, want in zip(results, wanted):
+        np.testing.assert_array_equal(got[1::2], want[1::2])
+    base, arm, dynamics, step, stay, *ways = (r[::2] for r in results)
+    for pose in (base, arm):
+        assert np.isnan(pose.reshape(-1, 4, 4)[:, :3, :3]).all()
+    assert np.isnan(dynamics).any(axis=1).all()
+    for moved in (step, stay):
+        assert np.isnan(moved[:, 3:7]).all()
+    for way in ways:
+        assert np.isnan(way[:, :3]).all()
 
 
 def test_rotation_vectors() -> None:

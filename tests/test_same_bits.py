@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import linkwork as lw
-from c_target_programs import build, compiler, make_case
+from c_target_programs import Case, build, compiler, make_case
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.interpret import interpret
@@ -28,6 +28,7 @@ from linkwork.passes.rebuild import rebuild
 from linkwork.passes.schedule import schedule
 from linkwork.runtime.compiler import OPTIMISED, QUICK
 from linkwork.runtime.kernel import Kernel
+from linkwork.targets.c import export_c
 from linkwork.targets.cpu import Machine, compile_assembly, compile_object, host, module_texts
 from programs import (
     DTYPES,
@@ -301,6 +302,59 @@ def test_strided_and_broadcast_batches(dtype: str) -> None:
     same = [np.broadcast_to(a[5], (2, 9, *a.shape[1:])) for a in inputs]
     want = tuple(np.broadcast_to(w[5], (2, 9, *w.shape[1:])) for w in as_tuple(wanted))
     assert_same(program, call(kernel, same), want, same)
+
+
+# robots with loops
+
+
+LOOP_PROGRAMS = {
+    "four_bar": (lw.robots.four_bar, lw.forward_dynamics),
+    "planar_leg_linkage": (lw.robots.planar_leg_linkage, lw.forward_dynamics),
+    "mit_humanoid_leg": (lw.robots.mit_humanoid_leg, lw.forward_dynamics),
+    "four_bar_closed": (lw.robots.four_bar, lw.close_loops),  # Newton's method: rows stop at different times
+}
+LONG_LOOP_PROGRAMS = {
+    "mini_cheetah": (lw.robots.mini_cheetah, lw.forward_dynamics),
+    "tello": (lw.robots.tello, lw.forward_dynamics),
+    "delta": (lw.robots.delta, lw.forward_dynamics),
+}
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in LONG_LOOP_PROGRAMS]
+some_loops = pytest.mark.parametrize("name", [*LOOP_PROGRAMS, *LONG])
+
+
+@cache
+def loop_case(name: str, dtype: str) -> tuple[Program, list[np.ndarray], tuple[np.ndarray, ...]]:
+    """A function of a robot with loops or gears, closed states and some that are none, and the interpreter's results."""
+    (robot, function), rng = {**LOOP_PROGRAMS, **LONG_LOOP_PROGRAMS}[name], np.random.default_rng(11)
+    model = robot()
+    program = lower(function.program(model), dtype)
+    q, v = (np.array(x) for x in zip(*(model.random_state(rng) for _ in range(SOME))))
+    known = {"q": q, "v": v, "tau": rng.normal(size=v.shape)}
+    inputs = [known[a.name].astype(dtype) for a in program.inputs]
+    for k, x in enumerate((np.nan, np.inf, 0.0, 1e30, -0.0)):
+        inputs[k % len(inputs)][5 + k] = x
+    return replace(program, name=f"{name}_{dtype}"), inputs, as_tuple(interpret(program, *inputs))
+
+
+@both
+@some_loops
+def test_loop_robots(name: str, dtype: str) -> None:
+    program, inputs, wanted = loop_case(name, dtype)
+    assert np.isfinite(wanted[0]).all(axis=-1).mean() > 0.8  # else there is little to compare
+    for kernel in (quick_kernel(program), kernel_of(program), kernel_of(program, QUICK, 1)):
+        assert_kernel(kernel, program, inputs, wanted, (name, kernel.lanes))
+
+
+@some_loops
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+def test_c_of_loop_robots(cc: str, name: str, tmp_path: Path) -> None:
+    path, cases = compiler(cc), []
+    for dtype in DTYPES:
+        program, inputs, wanted = loop_case(name, dtype)
+        cases.append(Case(program, export_c(program, tmp_path), inputs, list(wanted)))
+    library = build(path, ["-O1", "-march=native"], cases, tmp_path / "all.so")
+    for case in cases:
+        case.compare(library)
 
 
 # passes

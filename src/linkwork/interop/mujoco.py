@@ -147,7 +147,9 @@ class States:
 
 def _world_axes(joint: PlacedJoint, q: np.ndarray) -> np.ndarray:
     """The axes of a free joint's body in the world, (..., 3, 3)."""
-    x, y, z, w = np.moveaxis(q[..., 3:] / np.linalg.norm(q[..., 3:], axis=-1, keepdims=True), -1, 0)
+    _, exponents = np.frexp(np.abs(q[..., 3:]).max(axis=-1, keepdims=True))
+    turn = np.ldexp(q[..., 3:], -exponents)  # so that no square overflows
+    x, y, z, w = np.moveaxis(turn / np.linalg.norm(turn, axis=-1, keepdims=True), -1, 0)
     R = np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],

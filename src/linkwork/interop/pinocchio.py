@@ -6,7 +6,8 @@
     tau = states.tau_from(pinocchio.rnea(pin_model, data, states.q_to(q), states.v_to(v), states.v_to(a)))
 
 What differs there: the order of joints; spatial vectors have the linear part first, also the velocity of a free joint; a
-continuous joint and the angle of a planar one are a cosine and a sine. Quaternions are x y z w on both sides.
+continuous joint and the angle of a planar one are a cosine and a sine, so that whole turns are lost there: see `q_from`.
+Quaternions are x y z w on both sides.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.interop.matching import Theirs, matched, rows
+from linkwork.interop.turns import Turns
 from linkwork.joints import Free, Gimbal, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import Model
 
@@ -61,6 +63,7 @@ class States:
             order += [(ours.v_start + k, there.v + (int(_SWAPPED[k]) if swapped else k)) for k in range(ours.nv)]
         self._copied, self._angles = (np.array(pairs, dtype=int).reshape(-1, 2).T for pairs in (copied, angles))
         here, places = np.array(order, dtype=int).reshape(-1, 2).T
+        self._turns = Turns(model, self._angles[0])
         self._from = places[np.argsort(here)]  # where each of our velocities is there
         self._to = np.argsort(self._from)
 
@@ -73,13 +76,18 @@ class States:
         there[..., self._angles[1] + 1] = np.sin(q[..., self._angles[0]])
         return there
 
-    def q_from(self, q: Any) -> np.ndarray:
-        """Configurations, (..., nq); an angle that is a cosine and a sine there is between -π and π here."""
+    def q_from(self, q: Any, *, near: Any = None) -> np.ndarray:
+        """Configurations, (..., nq).
+
+        Of an angle that is a cosine and a sine there, whole turns are not known. With `near`, configurations here (..., nq),
+        it is the one within half a turn of that: give the state before. Without, it is between -π and π, but for joints in
+        couplings and closures: they get the fewest turns with which these hold, so that gears stay in mesh.
+        """
         q = rows(q, self.nq, "q")
         here = np.empty((*q.shape[:-1], self._our_nq))
         here[..., self._copied[0]] = q[..., self._copied[1]]
         here[..., self._angles[0]] = np.arctan2(q[..., self._angles[1] + 1], q[..., self._angles[1]])
-        return here
+        return self._turns.coupled(here) if near is None else self._turns.near(here, rows(near, self._our_nq, "near"))
 
     def v_to(self, v: Any) -> np.ndarray:
         """Velocities or accelerations, (..., nv)."""

@@ -25,7 +25,7 @@ class Free(Joint):
     springs = "none"
 
     def transform(self, q: np.ndarray) -> Pose:
-        return Pose(Pose.from_quaternion(rotation.normalised(q[3:])).R, q[:3])
+        return Pose(rotation.matrix(q[3:]), q[:3])
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return np.eye(6)
@@ -36,11 +36,11 @@ class Free(Joint):
     def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Along the screw that constant v describes."""
         moved = self.transform(q).R @ rotation.screw(v[:3], v[3:])
-        turned = rotation.normalised(rotation.multiply(q[3:], rotation.exp(v[:3])))
+        turned = rotation.normalised(rotation.multiply(rotation.scaled(q[3:]), rotation.exp(v[:3])))
         return np.array([*(q[:3] + moved), *turned])
 
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
-        r = rotation.log(rotation.normalised(rotation.multiply(rotation.conjugate(q0[3:]), q1[3:])))
+        r = rotation.log(rotation.between(q0[3:], q1[3:]))
         return np.array([*r, *rotation.screw_inverse(r, self.transform(q0).R.T @ (q1[:3] - q0[:3]))])
 
     def neutral(self) -> np.ndarray:

@@ -22,7 +22,7 @@ class Spherical(Joint):
     springs = "equal"
 
     def transform(self, q: np.ndarray) -> Pose:
-        return Pose.from_quaternion(rotation.normalised(q))
+        return Pose.from_quaternion(q)
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return np.eye(6)[:, :3]
@@ -31,10 +31,10 @@ class Spherical(Joint):
         return 0.5 * rotation.multiply(q, np.array([*v, 0.0]))
 
     def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return rotation.normalised(rotation.multiply(q, rotation.exp(v)))
+        return rotation.normalised(rotation.multiply(rotation.scaled(q), rotation.exp(v)))
 
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
-        return rotation.log(rotation.normalised(rotation.multiply(rotation.conjugate(q0), q1)))
+        return rotation.log(rotation.between(q0, q1))
 
     def neutral(self) -> np.ndarray:
         return np.array([0.0, 0.0, 0.0, 1.0])

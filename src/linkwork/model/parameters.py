@@ -262,7 +262,7 @@ def _loops(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
 
 def _pose(seven: np.ndarray) -> Pose:
     """A pose from xyz [m] and a quaternion xyzw of any length but zero."""
-    R = Pose.from_quaternion(rotation.normalised(seven[3:])).R
+    R = Pose.from_quaternion(seven[3:]).R
     if any(isinstance(x, Symbol) for x in seven):
         return Pose(R, np.array(seven[:3], dtype=object))
     return Pose(R.astype(float), seven[:3].astype(float))

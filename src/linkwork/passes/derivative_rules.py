@@ -45,6 +45,17 @@ class Choice(NamedTuple):
     other: int
 
 
+class Part(NamedTuple):
+    """One addend of a derivative in reverse mode: plus or minus a value, which counts where all `guards` hold.
+
+    A guard is a condition and what it must be. Elsewhere the value may be anything, also NaN.
+    """
+
+    value: int
+    minus: bool = False
+    guards: frozenset[tuple[int, bool]] = frozenset()
+
+
 Values = tuple[int, ...]
 Changes = dict[int, int]  # direction (or output) -> derivative; zero where missing
 Rule = Callable[[Builder, Values, int], Linear | Choice]  # builder, arguments, result
@@ -171,30 +182,49 @@ def push(b: Builder, rule: Linear | Choice, given: list[Changes]) -> Changes:
     return change
 
 
-def pull(b: Builder, rule: Linear | Choice, bars: Changes, to: Sequence[bool]) -> Iterator[tuple[int, int, int, bool]]:
-    """What the derivatives by a result add to those by its arguments: (position, output, value, minus or plus).
+def pull(b: Builder, rule: Linear | Choice, bars: dict[int, Part], to: Sequence[bool]) -> Iterator[tuple[int, int, Part]]:
+    """What the derivatives by a result add to those by its arguments: (position, output, addend).
 
-    `to` says for every argument whether it is asked for.
+    `bars` are the derivatives by output, none with a minus; `to` says for every argument whether it is asked for.
     """
     if isinstance(rule, Choice):
-        for row, bar in bars.items():
-            sides = ((rule.taken, bar, None), (rule.other, None, bar))
-            for position, taken, other in sides:
-                if to[position] and (value := choose(b, rule.condition, taken, other)) is not None:
-                    yield position, row, value, False
+        holds = b.number(rule.condition)
+        for row, (bar, _, guards) in bars.items():
+            for position, side in ((rule.taken, True), (rule.other, False)):
+                if to[position] and (holds is None or bool(holds) == side):
+                    more = frozenset() if holds is not None else {(rule.condition, side)}
+                    yield position, row, Part(bar, guards=guards | more)
         return
     rule = rule._replace(terms=tuple(t for t in rule.terms if to[t.position]))
     if len(bars) > 1:
         rule = rule.scaled(b)
-    for row, bar in bars.items():
+    for row, (bar, _, guards) in bars.items():
         weight = bar if rule.divisor is None else b.apply("div", bar, rule.divisor)
         for position, factor, minus in rule.terms:
             if (value := times(b, factor, weight)) is not None:
-                yield position, row, value, minus
+                yield position, row, Part(value, minus, guards)
+
+
+def counted(b: Builder, value: int, guards: Iterable[tuple[int, bool]]) -> int | None:
+    """The value where all guards hold, else zero."""
+    counts: int | None = value
+    for condition, side in sorted(guards):
+        counts = choose(b, condition, counts, None) if side else choose(b, condition, None, counts)
+    return counts
+
+
+def sum_of_parts(b: Builder, parts: Sequence[Part]) -> Part | None:
+    """The sum of addends: guards that all share stay, the others act here."""
+    shared = frozenset.intersection(*(part.guards for part in parts))
+    given = [(counted(b, part.value, part.guards - shared), part.minus) for part in parts]
+    total = signed_sum(b, [(value, minus) for value, minus in given if value is not None])
+    return None if total is None else Part(total, guards=shared)
 
 
 def signed_sum(b: Builder, parts: list[tuple[int, bool]]) -> int | None:
     """The sum of values with whether to subtract them; positive ones come first and save a change of sign."""
+    if not parts:
+        return None
     if all(minus for _, minus in parts):
         return plus(b, None, signed_sum(b, [(value, False) for value, _ in parts]), minus=True)
     total: int | None = None

@@ -4,9 +4,10 @@ Both modes carry, for each value, a dict of its nonzero derivatives: by directio
 mode. One direction gives `jvp` and `vjp`, unit directions give `jacobian`. What is not in a dict is zero by structure
 and costs nothing. Both work on traced programs, before elementary functions are expanded.
 
-Of min, max, abs and select the derivative is that of the branch which the value comes from, also at a tie. Only forward
-mode keeps a branch that is not taken from doing harm: where(x > 0, sqrt(x), 0) at x = 0 has the derivative 0 there and
-NaN (0 times infinity) in reverse mode. A loop's derivative is that of the iterations that were run.
+Of min, max, abs and select the derivative is that of the branch which the value comes from, also at a tie. A branch that is
+not taken does no harm: where(x > 0, sqrt(x), 0) has the derivative 0 at x = 0. For that, reverse mode remembers the conditions
+under which a derivative counts, and drops it behind the branch, not before: 0 times infinity would be NaN. A loop's derivative
+is that of the iterations that were run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,19 @@ from linkwork.ir.needs import live
 from linkwork.ir.operations import BOOL, OPERATIONS
 from linkwork.ir.program import Array, Loop, Program
 from linkwork.ir.symbol import Symbol, value_in
-from linkwork.passes.derivative_rules import RULES, Changes, carriers, entry, moves, plus, pull, push, signed_sum
+from linkwork.passes.derivative_rules import (
+    RULES,
+    Changes,
+    Part,
+    carriers,
+    counted,
+    entry,
+    moves,
+    plus,
+    pull,
+    push,
+    sum_of_parts,
+)
 from linkwork.passes.expand import expand
 from linkwork.passes.inline import inline, replay
 
@@ -239,21 +252,21 @@ def _reverse(
         args = tuple(values[a] for a in instruction.args)
         values.append(replay(b, instruction, args, b.input) if alive[k] else -1)
 
-    parts: list[dict[int, list[tuple[int, bool]]]] = [{} for _ in program.code]  # output -> what adds up to its bar
+    parts: list[dict[int, list[Part]]] = [{} for _ in program.code]  # output -> what adds up to its bar
     for value, row, weight in seeds:
-        parts[value].setdefault(row, []).append((weight, False))
+        parts[value].setdefault(row, []).append(Part(weight))
     gradients: dict[tuple[int, int], Changes] = {}
     for k in range(len(program.code) - 1, -1, -1):
         op, old, attr = program.code[k]
         if not active[k]:
             continue
-        bars = {row: bar for row in sorted(parts[k]) if (bar := signed_sum(b, parts[k][row])) is not None}
-        if not bars:
+        sums = {row: part for row in sorted(parts[k]) if (part := sum_of_parts(b, parts[k][row])) is not None}
+        if not sums:
             continue
         if op == "input":
             known = gradients.setdefault(attr, {})  # type: ignore[arg-type]
-            for row, bar in bars.items():  # no builder reads an input twice, but a program may
-                total = plus(b, known.pop(row, None), bar)
+            for row, part in sums.items():  # no builder reads an input twice, but a program may
+                total = plus(b, known.pop(row, None), counted(b, part.value, part.guards))
                 if total is not None:
                     known[row] = total
         elif op == "result":
@@ -263,8 +276,8 @@ def _reverse(
             )
         else:
             rule = RULES[op](b, tuple(values[a] for a in old), values[k])
-            for position, row, value, minus in pull(b, rule, bars, [active[a] for a in old]):
-                parts[old[position]].setdefault(row, []).append((value, minus))
+            for position, row, part in pull(b, rule, sums, [active[a] for a in old]):
+                parts[old[position]].setdefault(row, []).append(part)
     return values, gradients
 
 

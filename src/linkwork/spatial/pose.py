@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.ir.functions import sincos
+from linkwork.spatial import rotation
 from linkwork.spatial.factor import is_zero
 from linkwork.spatial.inertia import Inertia, symmetric
 from linkwork.spatial.vectors import cross, skew
@@ -61,14 +62,8 @@ class Pose:
 
     @classmethod
     def from_quaternion(cls, q: np.ndarray) -> Pose:
-        """Turned by the quaternion [x, y, z, w], which has length 1."""
-        x, y, z, w = q
-        R = np.array([
-            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
-            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
-            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
-        ])  # fmt: skip
-        return cls(R, np.zeros(3))
+        """Turned by the quaternion [x, y, z, w], of any length but zero."""
+        return cls(rotation.matrix(q), np.zeros(3))
 
     @classmethod
     def placed(cls, xyz: Any = (0.0, 0.0, 0.0), rpy: Any = (0.0, 0.0, 0.0)) -> Pose:

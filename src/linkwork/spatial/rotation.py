@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.ir.functions import absolute, atan2, cos, sin, sqrt, where
+from linkwork.ir.functions import absolute, atan2, cos, exponent, fma, maximum, pow2, sin, sqrt, where
 from linkwork.spatial.vectors import cross
 
 _SMALL = 0.02  # below it, series with an error under one unit in the last place
+_ATAN = [1.0, -1 / 3, 1 / 5, -1 / 7, 1 / 9, -1 / 11]  # atan(x) / x by powers of x x
 
 
 def sinc(x: Any) -> Any:
@@ -19,9 +20,30 @@ def sinc(x: Any) -> Any:
     return where(small, 1.0 - z * (1.0 / 6.0 - z * (1.0 / 120.0 - z / 5040.0)), sin(x) / where(small, 1.0, x))
 
 
+def scaled(q: np.ndarray) -> np.ndarray:
+    """A quaternion of any length as one whose largest part is between 1 and 2, by a power of two, which rounds nothing.
+
+    So its square neither overflows nor loses digits. Only one with subnormal numbers may stay shorter, by 2⁻⁵² at most.
+    """
+    x, y, z, w = (exponent(part) for part in q)
+    return q * pow2(-maximum(maximum(x, y), maximum(z, w)))
+
+
 def normalised(q: np.ndarray) -> np.ndarray:
-    """A quaternion scaled to length 1."""
+    """A quaternion of moderate length, such as `scaled` gives, at length 1."""
     return q * (1.0 / sqrt(q @ q))
+
+
+def matrix(q: np.ndarray) -> np.ndarray:
+    """The rotation matrix of a quaternion of any length, (3, 3); NaN where that is zero or not finite."""
+    x, y, z, w = q = scaled(q)
+    square = q @ q
+    X, Y, Z = fma(square, 0.0, 2.0) / square * q[:3]  # 2, or NaN where the square is infinite: parts would not all be NaN
+    return np.array([
+        [1.0 - (y * Y + z * Z), x * Y - w * Z, x * Z + w * Y],
+        [x * Y + w * Z, 1.0 - (x * X + z * Z), y * Z - w * X],
+        [x * Z - w * Y, y * Z + w * X, 1.0 - (x * X + y * Y)],
+    ])  # fmt: skip
 
 
 def multiply(p: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -32,6 +54,11 @@ def multiply(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 def conjugate(q: np.ndarray) -> np.ndarray:
     """The opposite rotation."""
     return np.array([-q[0], -q[1], -q[2], q[3]])
+
+
+def between(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The quaternion that turns on from p to q, both of any length, as seen by p; its own length is moderate."""
+    return multiply(conjugate(scaled(p)), scaled(q))
 
 
 def of_matrix(R: np.ndarray) -> np.ndarray:
@@ -53,20 +80,27 @@ def of_matrix(R: np.ndarray) -> np.ndarray:
 
 def exp(r: np.ndarray) -> np.ndarray:
     """The quaternion of a rotation vector r [rad]."""
-    half = 0.5 * sqrt(r @ r)
+    half = 0.5 * _angle(r @ r)
     return np.array([*(0.5 * sinc(half) * r), cos(half)])
 
 
 def log(q: np.ndarray) -> np.ndarray:
-    """The shortest rotation vector [rad] of a quaternion of length 1."""
-    n2 = q[:3] @ q[:3]
-    small = n2 < _SMALL * _SMALL
-    n = sqrt(where(small, 1.0, n2))
-    angle = 2.0 * atan2(n, absolute(q[3]))
-    # asin(n) / n for small n: half the angle over n
-    series = 2.0 * (1.0 + n2 * (1.0 / 6.0 + n2 * (3.0 / 40.0 + n2 * (5.0 / 112.0))))
-    factor = where(small, series, angle / n)
-    return where(q[3] < 0.0, -factor, factor) * q[:3]
+    """The shortest rotation vector [rad] of a quaternion of moderate length, such as `scaled` gives."""
+    square, w = q[:3] @ q[:3], q[3]
+    small = square < (_SMALL * _SMALL) * (w * w)
+    n = sqrt(where(small, 1.0, square))
+    angle = 2.0 * atan2(n, absolute(w))
+    one_over_w = 1.0 / where(small, w, 1.0)
+    near = _series(square * (one_over_w * one_over_w), _ATAN) * (2.0 * one_over_w)
+    return where(small, near, where(w < 0.0, -angle, angle) / n) * q[:3]
+
+
+def _angle(square: Any) -> Any:
+    """The length of a vector from its square, for functions in which only the square matters.
+
+    A root has no derivative at zero, but these functions have. So the square is moved by less than they can show.
+    """
+    return sqrt(square + 1e-20)
 
 
 _CLOSE = 0.5  # [rad] below it, the quotients of `screw` cancel and series do not
@@ -76,7 +110,8 @@ _SCREW_INVERSE = [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1
 
 def screw(r: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Where a point goes in a unit of time that moves with v in a frame turning with r [rad]: ∫ exp(t [r]) v dt."""
-    square, close, angle = _angle(r)
+    square = r @ r
+    angle, close = _angle(square), square < _CLOSE * _CLOSE
     a = 0.5 * sinc(0.5 * angle) * sinc(0.5 * angle)
     b = where(close, _series(square, _SCREW), (1.0 - sinc(angle)) / where(close, 1.0, square))
     u = cross(r, v)
@@ -85,18 +120,11 @@ def screw(r: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def screw_inverse(r: np.ndarray, p: np.ndarray) -> np.ndarray:
     """The v with `screw(r, v)` = p, for angles below 2 π."""
-    square, close, angle = _angle(r)
-    half = 0.5 * angle
+    square = r @ r
+    half, close = 0.5 * _angle(square), square < _CLOSE * _CLOSE
     c = where(close, _series(square, _SCREW_INVERSE), (1.0 - cos(half) / sinc(half)) / where(close, 1.0, square))
     u = cross(r, p)
     return p - 0.5 * u + c * cross(r, u)
-
-
-def _angle(r: np.ndarray) -> tuple[Any, Any, Any]:
-    """The square of a rotation vector's angle, whether that is small, and the angle [rad]."""
-    square = r @ r
-    close = square < _CLOSE * _CLOSE
-    return square, close, sqrt(square)
 
 
 def _series(x: Any, coefficients: list[float]) -> Any:

@@ -13,8 +13,9 @@ import numpy as np
 from linkwork.errors import TargetError
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Array, Program
+from linkwork.targets.c.arithmetic import arithmetic_text
 from linkwork.targets.c.emit import Emitted, emit_c
-from linkwork.targets.c.helpers import Real, wrap
+from linkwork.targets.c.helpers import Real, guard_text, wrap
 
 SEED = 20240229  # of the recorded inputs: the same program always gives the same files
 
@@ -58,10 +59,12 @@ _TEST = Template("""\
 /* Compares $name with calls recorded by linkwork's interpreter, bit by bit; NaN counts as one value. */
 #include "$name.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+$guards
 enum { VECTORS = $vectors };
 
 $tables
@@ -76,8 +79,12 @@ static int lw_differ(const $real *got, const $real *want, int count) {
     return bad;
 }
 
+$arithmetic
 int main(void) {
     int lw_failed = 0;
+    if (lw_arithmetic()) {
+        return 1;
+    }
     for (int lw_row = 0; lw_row < VECTORS; lw_row++) {
         int lw_bad = 0;
 $locals
@@ -146,6 +153,8 @@ def _test_text(program: Program, emitted: Emitted, vectors: int) -> str:
         name=emitted.name,
         vectors=vectors,
         real=real.c,
+        guards=guard_text(real, f"{emitted.name}_test"),
+        arithmetic=arithmetic_text(real),
         tables="\n".join(tables),
         locals="\n".join(f"        {real.c} lw_got_{n}[{max(1, a.size)}];" for n, a in named),
         arguments=", ".join([f"lw_in_{n}[lw_row]" for n in emitted.inputs] + [f"lw_got_{n}" for n in emitted.outputs]),

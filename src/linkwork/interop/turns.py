@@ -1,0 +1,125 @@
+"""How many whole turns angles have made, where a peer keeps their cosines and sines only."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from linkwork.model import Model
+from linkwork.model.loops import Closure, Coupling
+
+_TURN = 2.0 * np.pi
+_TRIED = 2000  # numbers of turns that are tried at most, for joints that couplings leave free
+_FAR = 60  # turns that one such joint is tried at, both ways
+_HOLDS = 1e-6  # [rad, or what an equation is in] times its largest coefficient: an equation holds
+
+
+class Turns:
+    """Adds whole turns to the angles of `model` at the places `angles` in q."""
+
+    def __init__(self, model: Model, angles: np.ndarray) -> None:
+        self._angles = angles
+        self._groups = [_Group(model, group, set(angles.tolist())) for group in _groups(model, set(angles.tolist()))]
+
+    def near(self, q: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """q (..., nq) with each angle within half a turn of the reference (..., nq)."""
+        q = np.array(np.broadcast_to(q, np.broadcast_shapes(q.shape, reference.shape)))
+        q[..., self._angles] += _TURN * np.rint((reference[..., self._angles] - q[..., self._angles]) / _TURN)
+        return q
+
+    def coupled(self, q: np.ndarray) -> np.ndarray:
+        """q (..., nq) with the fewest turns at which couplings and closures hold; as it is where none are found."""
+        flat = q.reshape(-1, q.shape[-1]).copy()
+        for group in self._groups:
+            flat[:, group.angles] += _TURN * group.turns(flat)
+        return flat.reshape(q.shape)
+
+
+class _Group:
+    """Equations that share angles: φ + S n = 0, where n are the turns of these angles."""
+
+    def __init__(self, model: Model, equations: list[Coupling | Closure], wrapped: set[int]) -> None:
+        self._model, self._equations = model, equations
+        self.angles = sorted(wrapped & {k for e in equations for k in _places(model, e)})
+        start = model.tree_neutral()
+        turned = start + _TURN * np.eye(model.nq)[self.angles]
+        S = (self._phi(turned) - self._phi(start[None])).T
+        # of a function of cosines and sines, turns change nothing; of one that has no value there, nothing is known
+        self._S = np.where(np.abs(S) > 1e-9, S, 0.0)
+        self._solved = _pivots(self._S)
+
+    def _phi(self, q: np.ndarray) -> np.ndarray:
+        """What the equations give in each row."""
+        found = []
+        for e in self._equations:
+            places = _places(self._model, e)
+            if isinstance(e, Coupling):
+                found.append((q[:, places] @ [c for _, _, c in e.terms] - e.offset)[:, None])
+            else:
+                with np.errstate(all="ignore"):
+                    found.append(np.array([e.phi(row[places]) for row in q], dtype=float).reshape(len(q), -1))
+        return np.concatenate(found, axis=1)
+
+    def turns(self, q: np.ndarray) -> np.ndarray:
+        """The turns of each angle in each row."""
+        solved, phi = self._solved, self._phi(q)
+        free = [k for k in range(len(self.angles)) if k not in solved]
+        inverse = np.linalg.pinv(self._S[:, solved])
+        enough = _HOLDS * np.maximum(1.0, np.abs(self._S / _TURN).max(axis=1, initial=0.0))
+        n = np.zeros((len(q), len(self.angles)))
+        open_ = np.arange(len(q))
+        for choice in _choices(len(free)):
+            trial = np.zeros((len(open_), len(self.angles)))
+            trial[:, free] = choice
+            trial[:, solved] = -np.rint((phi[open_] + trial @ self._S.T) @ inverse.T)
+            holds = (np.abs(phi[open_] + trial @ self._S.T) <= enough).all(axis=1)
+            n[open_[holds]] = trial[holds]
+            open_ = open_[~holds]
+            if len(open_) == 0:
+                break
+        return n
+
+
+def _groups(model: Model, wrapped: set[int]) -> list[list[Coupling | Closure]]:
+    """Couplings and closures with such angles in them; those that share one together."""
+    groups: list[tuple[set[int], list[Coupling | Closure]]] = []
+    for e in (*model.constraints, *model.held):
+        angles = wrapped & set(_places(model, e)) if isinstance(e, (Coupling, Closure)) else set()
+        if not angles or not isinstance(e, (Coupling, Closure)):
+            continue
+        joined, together = set(angles), [e]
+        for group in [g for g in groups if g[0] & angles]:
+            groups.remove(group)
+            joined |= group[0]
+            together = group[1] + together
+        groups.append((joined, together))
+    return [together for _, together in groups]
+
+
+def _places(model: Model, equation: Coupling | Closure) -> list[int]:
+    """Where the coordinates of an equation are in q."""
+    if isinstance(equation, Coupling):
+        return [model.joints[joint].q_start + component for joint, component, _ in equation.terms]
+    return [k for joint in equation.joints for k in range(model.nq)[model.joints[joint].q_slice]]
+
+
+def _pivots(S: np.ndarray) -> list[int]:
+    """Columns to solve for, one for each row that can be: a fast joint first, since it counts the turns of slow ones finely."""
+    rest, chosen = S.copy(), []
+    for row in range(len(S)):
+        able = [k for k in range(S.shape[1]) if k not in chosen and abs(rest[row, k]) > 1e-9]
+        if able:
+            k = min(able, key=lambda k: abs(rest[row, k]))
+            chosen.append(k)
+            for other in range(row + 1, len(S)):
+                rest[other] -= rest[row] * (rest[other, k] / rest[row, k])
+    return chosen
+
+
+def _choices(count: int) -> list[tuple[int, ...]]:
+    """Turns of so many joints to be tried: none first, then the nearest."""
+    far = _FAR
+    while far and (2 * far + 1) ** count > _TRIED:
+        far -= 1
+    return sorted(product(range(-far, far + 1), repeat=count), key=lambda n: (sum(map(abs, n)), max(map(abs, n), default=0), n))
