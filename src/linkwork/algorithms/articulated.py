@@ -10,6 +10,8 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.model.nodes import Node
 from linkwork.spatial import Factor, is_zero, mirrored
+from linkwork.spatial.constants import product
+from linkwork.spatial.solve import solve
 
 
 class Hinge(NamedTuple):
@@ -48,7 +50,7 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
         return Hinge(P, H, Factor(np.zeros((0, 0))), np.zeros((rows, 0)), P)
     U = P @ H.T
     try:
-        D = Factor(mirrored(H @ U) + armature)
+        D = Factor(mirrored(product(H, U)) + armature)
     except ZeroDivisionError:
         raise ModelError(f"joint {name!r} moves no mass, so its acceleration is not defined") from None
     moved = [i for i in range(rows) if not all(is_zero(x) for x in H[:, i])]
@@ -59,7 +61,7 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
     G = np.empty((rows, m), dtype=object)
     if all(isinstance(x, float) for x in H.ravel()):
         kept = [i for i in range(rows) if i not in moved]
-        G[moved] = np.linalg.inv(H[:, moved].astype(float))
+        G[moved] = solve(H[:, moved], np.eye(m))
         G[kept] = D.solve(U[kept].T).T
     else:
         G[:] = D.solve(U.T).T

@@ -16,6 +16,7 @@ from linkwork.model.model import Model
 from linkwork.model.nodes import Nodes
 from linkwork.model.parts import GROUND
 from linkwork.spatial import Pose, cross
+from linkwork.spatial.constants import product
 
 
 def joint_forces(nodes: Nodes, ddy: np.ndarray, lam: np.ndarray, f_ext: np.ndarray | None) -> np.ndarray:
@@ -62,6 +63,6 @@ def _loop_rows(model: Model, lam: np.ndarray) -> Iterator[tuple[Loop, Row, Any]]
 def _wrench(row: Row, P: Pose, F: Pose) -> np.ndarray:
     """[m, f] on the successor at the world's origin for a unit of an equation's force: what K is the power of."""
     if row.across is not None:
-        return np.concatenate([cross(F.R @ np.array(row.along), P.R @ np.array(row.across)), np.zeros(3)])
-    force = P.R @ np.array(row.along) if row.length is None else F.p - P.p
+        return np.concatenate([cross(product(F.R, np.array(row.along)), product(P.R, np.array(row.across))), np.zeros(3)])
+    force = product(P.R, np.array(row.along)) if row.length is None else F.p - P.p
     return np.concatenate([cross(F.p, force), force])

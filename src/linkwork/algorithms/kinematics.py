@@ -8,6 +8,7 @@ from linkwork.model.bodies import Ground, MovingBody
 from linkwork.model.nodes import Nodes
 from linkwork.model.parts import Frame
 from linkwork.spatial import Pose, cross
+from linkwork.spatial.constants import product
 
 REFERENCES = ("body", "world", "world_aligned")
 
@@ -65,7 +66,7 @@ def seen_from(reference: str, T: Pose, V: np.ndarray) -> np.ndarray:
     """A motion of a frame at pose T, in its own axes, as one of the reference: "body", "world" or "world_aligned"."""
     if reference == "body":
         return V
-    turned = np.concatenate([T.R @ V[:3], T.R @ V[3:]])
+    turned = np.concatenate([product(T.R, V[:3]), product(T.R, V[3:])])
     if reference == "world_aligned":
         return turned
     return np.concatenate([turned[:3], turned[3:] + cross(T.p, turned[:3])])  # of the body's point at the world's origin
@@ -89,13 +90,13 @@ def frame_acceleration(
     place = on_node(nodes, frame)
     carrier = nodes[frame.body]
     # a point at r accelerates by α_v + ([α_w] + [w][w]) r
-    alpha = place.scatter(alpha) + np.concatenate([np.zeros(3), place.R.T @ (carrier.spin @ place.p)])
+    alpha = place.scatter(alpha) + np.concatenate([np.zeros(3), product(place.R.T, product(carrier.spin, place.p))])
     T = frame_pose(nodes, frame)
     if not classical:
         V = frame_velocity(nodes, v, frame, "body")
         alpha = np.concatenate([alpha[:3], alpha[3:] - cross(V[:3], V[3:])])
     elif reference == "world":  # of another point than the frame's origin: it also turns about that
-        turning = place.R.T @ (carrier.spin @ (place.R @ (T.R.T @ T.p)))
+        turning = product(place.R.T, product(carrier.spin, product(place.R, product(T.R.T, T.p))))
         alpha = np.concatenate([alpha[:3], alpha[3:] - turning])
     return seen_from(reference, T, alpha)
 

@@ -15,6 +15,7 @@ from linkwork.model.embedding import Motion, closure_rows
 from linkwork.model.loops import Closure, Coupling, Loop, count_rows
 from linkwork.model.model import Model
 from linkwork.spatial import cross
+from linkwork.spatial.constants import product
 
 
 @final
@@ -56,7 +57,7 @@ class HeldLoop(BetweenFrames):
                 c_w.append(np.zeros(3))
                 c_v.append(np.array(row.along))
             else:
-                c_w.append(cross(seen.R @ np.array(row.along), np.array(row.across)))
+                c_w.append(cross(product(seen.R, np.array(row.along)), np.array(row.across)))
                 c_v.append(np.zeros(3))
         return np.array(c_w).reshape(-1, 3), np.array(c_v).reshape(-1, 3)
 
@@ -64,21 +65,23 @@ class HeldLoop(BetweenFrames):
         out: list[Any] = []
         for row in self._rows():
             if row.length is not None:
-                out.append(seen.U @ seen.U)
+                out.append(product(seen.U, seen.U))
             elif row.across is None or self._fixed(row):
                 out.append(0.0)
             else:
-                out.append(np.array(row.across) @ cross(seen.W, cross(seen.W, seen.R @ np.array(row.along))))
+                out.append(product(np.array(row.across), cross(seen.W, cross(seen.W, product(seen.R, np.array(row.along))))))
         return np.array(out)
 
     def error(self, seen: Relative) -> Any:
         out = []
         for row in self._rows():
             if row.length is not None:
-                out.append(0.5 * (seen.p @ seen.p - row.length**2))
+                out.append(0.5 * (product(seen.p, seen.p) - row.length * row.length))
             else:
                 along = np.array(row.along)
-                out.append(along @ seen.p if row.across is None else np.array(row.across) @ (seen.R @ along))
+                out.append(
+                    product(along, seen.p) if row.across is None else product(np.array(row.across), product(seen.R, along))
+                )
         return np.array(out)
 
 

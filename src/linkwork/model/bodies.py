@@ -7,23 +7,24 @@ by α_v + W r with W = [α_w] + [w][w]. With these, a and b need no linear veloc
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.ir.functions import sincos
+from linkwork.ir.functions import atan2, sincos
+from linkwork.lazy import cached_property
 from linkwork.model.described import Described
 from linkwork.model.parts import PlacedJoint
 from linkwork.spatial import Inertia, Pose, cross, skew
+from linkwork.spatial.constants import frozen, length, product
 
 
 class Ground:
     """What all bodies hang on. It does not move."""
 
-    w = np.zeros(3)
-    spin = np.zeros((3, 3))
-    C = Pose.identity()
+    w = frozen(np.zeros(3))
+    spin = frozen(np.zeros((3, 3)))
+    C = Pose.identity().frozen()
     seat = 0
 
 
@@ -65,7 +66,7 @@ class MovingBody:
         self.on, self.joint, self.q = on, joint, q
         kind, self.X, phase, self.C, self.rigid, self._noticed, rotor, thin = described
         self._kind, self.rotor = kind, rotor
-        self.joint_map = kind.subspace(q)
+        self.joint_map = kind.subspace(q).astype(object)  # as all that nodes tell of: NumPy adds objects in a defined order
         self.rotors: list[Uneven] = []  # those that it carries
         self.uneven: Uneven | None = None  # what it is itself
         self.armature = np.array(joint.armature)
@@ -73,7 +74,7 @@ class MovingBody:
             assert isinstance(on, MovingBody)
             self.armature = self.armature + rotor.armature
             if np.any(rotor.uneven):
-                self.uneven = Uneven(self, self.C.R.T @ rotor.uneven @ self.C.R)
+                self.uneven = Uneven(self, product(product(self.C.R.T, rotor.uneven), self.C.R))
                 on.rotors.append(self.uneven)
             self.C = self.C.then(kind.transform(q).inverse())
         else:
@@ -85,6 +86,7 @@ class MovingBody:
             self.f_ext = self.C.inverse().gather(f_ext)
             if rotor and rotor.geared:  # its own node does not feel it, but its carrier and its joint do
                 on.f_ext = on.f_ext + self.X.gather(self.f_ext)  # type: ignore[union-attr]
+        self.X = Pose(self.X.R.astype(object), self.X.p.astype(object), self.X.turn)
         self.seat = 0
 
     def belong(self, share: Callable[[], Any]) -> None:
@@ -112,7 +114,7 @@ class MovingBody:
 
     @cached_property
     def S(self) -> np.ndarray:
-        return self.joint_map @ self.G
+        return product(self.joint_map, self.G)
 
     def share(self, dofs: slice) -> np.ndarray:
         """What some velocities of the mechanism do to the joint, of those that move it, (joint.nv, dofs)."""
@@ -120,9 +122,9 @@ class MovingBody:
 
     def move(self, v: np.ndarray, dy: np.ndarray | None = None) -> None:
         """Give the joint its velocity, G ẏ where ẏ is given; the body below has one already."""
-        J = self.joint_map @ v
+        J = product(self.joint_map, v)
         self.v, self._dy = v, dy
-        self._came = self.X.R.T @ self.on.w
+        self._came = product(self.X.R.T, self.on.w)
         self._wJ, self._vJ, self._rate = J[:3], J[3:], self.joint_bias(v)
         self.w = self._came + self._wJ
 
@@ -133,7 +135,7 @@ class MovingBody:
     @cached_property
     def spin(self) -> np.ndarray:
         """[w][w]; made when it is needed, since what is made early waits in memory."""
-        return skew(self.w) @ skew(self.w)
+        return product(skew(self.w), skew(self.w))
 
     @cached_property
     def _c(self) -> np.ndarray:
@@ -152,8 +154,8 @@ class MovingBody:
     def accelerate(self, alpha: np.ndarray, ddq: np.ndarray) -> np.ndarray:
         """Its acceleration, from that of the body below and its own joint's, (6,)."""
         W = skew(alpha[:3]) + self.on.spin
-        carried = np.concatenate([self.X.R.T @ alpha[:3], self.X.R.T @ (alpha[3:] + W @ self.X.p)])
-        return carried + self._c + self.joint_map @ ddq
+        carried = np.concatenate([product(self.X.R.T, alpha[:3]), product(self.X.R.T, alpha[3:] + product(W, self.X.p))])
+        return carried + self._c + product(self.joint_map, ddq)
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         """The force that its acceleration takes, less the one from outside, (6,)."""
@@ -167,7 +169,7 @@ class MovingBody:
 
     def faster(self, factor: float) -> Any:
         """The joint's first velocity, times a factor."""
-        return factor * self.v[0] if self._dy is None else (factor * self.G[0]) @ self._dy
+        return factor * self.v[0] if self._dy is None else product(factor * self.G[0], self._dy)
 
     def resists(self, share: np.ndarray, *, armed: bool = True) -> np.ndarray:
         """What its joint alone takes of velocities that move it by a `share`, (joint.nv, m), [N m or N], (m,).
@@ -176,14 +178,14 @@ class MovingBody:
         """
         taken: Any = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
         if self.rotor and self.rotor.geared and self.f_ext is not None:
-            taken = taken - self.joint_map.T @ self.f_ext
-        total = share.T @ (taken + self.armature * self.g if armed else taken)
+            taken = taken - product(self.joint_map.T, self.f_ext)
+        total = product(share.T, taken + self.armature * self.g if armed else taken)
         return total if self.uneven is None else total + self.uneven.d * share[0] * self.uneven.twist
 
     @property
     def spring_energy(self) -> Any:
         """What springs in the joint hold [J]."""
-        return 0.5 * (self._stretch @ (np.array(self.joint.stiffness) * self._stretch))
+        return 0.5 * product(self._stretch, np.array(self.joint.stiffness) * self._stretch)
 
     @cached_property
     def _stretch(self) -> np.ndarray:
@@ -212,8 +214,8 @@ class Uneven:
         d, off = moment[i, i], axis[k] * moment[i, j]
         if d < 0.0 and not off:  # a quarter of a turn needs no phase
             d, self._a, self._b = -d, self._b, -self._a
-        self._phase = float(np.arctan2(off, d)) if off else 0.0
-        d = float(np.hypot(off, d))
+        self._phase = atan2(float(off), float(d)) if off else 0.0
+        d = float(length(np.array([off, d], dtype=float)))
         self.d = 1.0 if abs(d - 1.0) < 1e-14 else d  # one in its own unit of mass, whatever rounding says
 
     @cached_property
@@ -229,7 +231,7 @@ class Uneven:
 
     def _along(self, x: np.ndarray) -> tuple[Any, Any]:
         """Δ x / d along a and b."""
-        (s, c), y, z = self._turn, self._a @ x, self._b @ x
+        (s, c), y, z = self._turn, product(self._a, x), product(self._b, x)
         return c * y + s * z, s * y - c * z
 
     @cached_property
@@ -237,11 +239,11 @@ class Uneven:
         """(w × Δ w) · u / d, which the rotor feels about its axis."""
         w = self._rotor.on.w
         y, z = self._along(w)
-        return (self._a @ w) * z - (self._b @ w) * y
+        return product(self._a, w) * z - product(self._b, w) * y
 
     def moment(self, dw: np.ndarray) -> np.ndarray:
         """What the carrier feels for its angular acceleration dw [N m], (3,)."""
         w, rotor, a, b, u, d = self._rotor.on.w, self._rotor, self._a, self._b, self._u, self.d
-        fast = (d * u) @ w + rotor.faster(2.0 * d)
+        fast = product(d * u, w) + rotor.faster(2.0 * d)
         (y, z), (dy, dz) = self._along(w), self._along(dw)
         return (d * dy - fast * z) * a + (d * dz + fast * y) * b + (d * u) * self.twist

@@ -8,7 +8,7 @@ accelerations α too: v = G ẏ + Γ V and v̇ = G ÿ + Γ α + g.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,14 @@ from linkwork.ir.program import Program
 from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.joints.closure import Row
+from linkwork.lazy import cached_property
 from linkwork.model.bodies import Ground, MovingBody
 from linkwork.model.described import plainly
 from linkwork.model.loops import Closure, Constraint, Coupling, End, Loop
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp_of
 from linkwork.passes.expand import expand
 from linkwork.spatial import Pose, cross
+from linkwork.spatial.constants import product
 from linkwork.spatial.solve import solve
 
 if TYPE_CHECKING:
@@ -86,9 +88,9 @@ class Motion:
         for k in self.path(end):
             T, where = self.pose[k], self.columns[k]
             S = self.bodies[k].joint_map if k in self.bodies else np.eye(6)
-            turning = T.R @ S[:3]
+            turning = product(T.R, S[:3])
             w[:, where] = turning
-            v[:, where] = T.R @ S[3:] + cross(turning, np.reshape(at - T.p, (3, 1)) * np.ones((1, S.shape[1])))
+            v[:, where] = product(T.R, S[3:]) + cross(turning, np.reshape(at - T.p, (3, 1)) * np.ones((1, S.shape[1])))
         return w, v
 
     def drift(self, end: End, at: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -101,11 +103,11 @@ class Motion:
                 p, (w, u, dw, du) = T.p, self._standing(k)
                 continue
             body, own = self.bodies[k], v[self.columns[k]]
-            J, rate = body.joint_map @ own, body.joint_bias(own)
-            d, wJ, uJ = T.p - p, T.R @ J[:3], T.R @ J[3:]
-            du = du + cross(dw, d) + cross(w, cross(w, d)) + 2.0 * cross(w, uJ) + cross(wJ, uJ) + T.R @ rate[3:]
+            J, rate = product(body.joint_map, own), body.joint_bias(own)
+            d, wJ, uJ = T.p - p, product(T.R, J[:3]), product(T.R, J[3:])
+            du = du + cross(dw, d) + cross(w, cross(w, d)) + 2.0 * cross(w, uJ) + cross(wJ, uJ) + product(T.R, rate[3:])
             u = u + cross(w, d) + uJ
-            dw = dw + cross(w, wJ) + T.R @ rate[:3]
+            dw = dw + cross(w, wJ) + product(T.R, rate[:3])
             w, p = w + wJ, T.p
         d = at - p
         return w, u + cross(w, d), dw, du + cross(dw, d) + cross(w, cross(w, d))
@@ -116,9 +118,9 @@ class Motion:
             return self.below.speed(k)
         if k not in self._speeds:
             on, T = self.on[k], self.pose[k]
-            J = self.bodies[k].joint_map @ self.v[self.columns[k]]
+            J = product(self.bodies[k].joint_map, self.v[self.columns[k]])
             w, u, p = (np.zeros(3), np.zeros(3), np.zeros(3)) if on is None else (*self.speed(on), self.pose[on].p)
-            self._speeds[k] = w + T.R @ J[:3], u + cross(w, T.p - p) + T.R @ J[3:]
+            self._speeds[k] = w + product(T.R, J[:3]), u + cross(w, T.p - p) + product(T.R, J[3:])
         return self._speeds[k]
 
     def _standing(self, k: int) -> tuple[np.ndarray, ...]:
@@ -128,7 +130,7 @@ class Motion:
 
     def feet_motion(self) -> np.ndarray:
         """The motions of all feet in their own axes, (width - size,)."""
-        return np.concatenate([np.zeros(0), *(self.pose[k].R.T @ x for k in self.feet for x in self.speed(k))])
+        return np.concatenate([np.zeros(0), *(product(self.pose[k].R.T, x) for k in self.feet for x in self.speed(k))])
 
 
 def cluster_motion(
@@ -159,31 +161,31 @@ def loop_rows(motion: Motion, loop: Loop, rows: Sequence[Row], v: np.ndarray | N
         dU = b[3] - a[3] - 2.0 * cross(a[0], U)
     for i, row in enumerate(rows):
         if row.length is not None:
-            K[i] = r @ u
-            k[i] = 0.0 if v is None else -(r @ dU + U @ U)
+            K[i] = product(r, u)
+            k[i] = 0.0 if v is None else -(product(r, dU) + product(U, U))
         elif row.across is None:
-            n = P.R @ np.array(row.along)
-            K[i] = n @ u
-            k[i] = 0.0 if v is None else -(n @ dU)
+            n = product(P.R, np.array(row.along))
+            K[i] = product(n, u)
+            k[i] = 0.0 if v is None else -product(n, dU)
         else:
-            n, m = P.R @ np.array(row.across), F.R @ np.array(row.along)
-            K[i] = cross(m, n) @ w
-            k[i] = 0.0 if v is None else -(cross(m, n) @ dW + n @ cross(W, cross(W, m)))
+            n, m = product(P.R, np.array(row.across)), product(F.R, np.array(row.along))
+            K[i] = product(cross(m, n), w)
+            k[i] = 0.0 if v is None else -(product(cross(m, n), dW) + product(n, cross(W, cross(W, m))))
     return K, k
 
 
 def loop_error(motion: Motion, loop: Loop, rows: Sequence[Row]) -> np.ndarray:
     """φ of a loop joint's equations, (rows,)."""
     P, F = motion.frame(loop.predecessor), motion.frame(loop.successor)
-    p, R = P.R.T @ (F.p - P.p), P.R.T @ F.R
+    p, R = product(P.R.T, F.p - P.p), product(P.R.T, F.R)
     out = []
     for row in rows:
         if row.length is not None:
-            out.append(0.5 * (p @ p - row.length**2))
+            out.append(0.5 * (product(p, p) - row.length * row.length))
         elif row.across is None:
-            out.append(np.array(row.along) @ p)
+            out.append(product(np.array(row.along), p))
         else:
-            out.append(np.array(row.across) @ (R @ np.array(row.along)))
+            out.append(product(np.array(row.across), product(R, np.array(row.along))))
     return np.array(out)
 
 
@@ -205,7 +207,7 @@ def closure_rows(motion: Motion, closure: Closure, v: np.ndarray | None) -> tupl
     for j, body in zip(closure.joints, members):
         for column in range(body.joint.nv):
             own = [np.eye(b.joint.nv)[column] if b is body else np.zeros(b.joint.nv) for b in members]
-            K[:, motion.columns[j].start + column] = J @ rate(q, own)
+            K[:, motion.columns[j].start + column] = product(J, rate(q, own))
     if v is None:
         return K, np.zeros(len(value), dtype=object)
     own = [v[motion.columns[j]] for j in closure.joints]
@@ -251,9 +253,9 @@ def turned_over(motion: Motion, constraint: Constraint) -> list[Any]:
     """Above zero where directions that a loop joint's two frames share do not point the same way: its equations allow that."""
     if not isinstance(constraint, Loop):
         return []
-    R = motion.frame(constraint.predecessor).R.T @ motion.frame(constraint.successor).R
+    R = product(motion.frame(constraint.predecessor).R.T, motion.frame(constraint.successor).R)
     shared = {row.along: np.array(row.along) for row in constraint.kind.closure() if row.faces}
-    return [0.5 - along @ (R @ along) for along in shared.values()]
+    return [0.5 - product(along, product(R, along)) for along in shared.values()]
 
 
 def all_equations(

@@ -11,6 +11,7 @@ import numpy as np
 from linkwork.joints import Joint
 from linkwork.model.parts import PlacedJoint
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import put
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,9 @@ class End:
 
     body: int  # index of a body, or GROUND
     place: Pose
+
+    def __post_init__(self) -> None:
+        put(self, "place", self.place.frozen())
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,10 @@ class Loop:
     successor: End
     kept: tuple[int, ...] | None = None  # of its equations, those that do not follow from the others; None: all
 
+    def __post_init__(self) -> None:
+        put(self, "kind", self.kind.settled())
+        put(self, "kept", None if self.kept is None else tuple(self.kept))
+
 
 @dataclass(frozen=True)
 class Coupling:
@@ -46,6 +54,9 @@ class Coupling:
     terms: tuple[tuple[int, int, float], ...]
     offset: float
 
+    def __post_init__(self) -> None:
+        put(self, "terms", tuple((k, component, coefficient) for k, component, coefficient in self.terms))
+
 
 @dataclass(frozen=True)
 class Closure:
@@ -54,6 +65,9 @@ class Closure:
     name: str
     joints: tuple[int, ...]
     function: Callable[[Any], Any]
+
+    def __post_init__(self) -> None:
+        put(self, "joints", tuple(self.joints))
 
     def phi(self, q: np.ndarray) -> np.ndarray:
         """What the function gives, as a vector."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cached_property, partial
-from types import CodeType, FunctionType
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.lazy import cached_property
+from linkwork.model.content import canonical
 from linkwork.model.loops import Constraint, Loop
 from linkwork.model.names import did_you_mean
 from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
-from linkwork.spatial import Inertia, Pose
+from linkwork.spatial.constants import put
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
 
@@ -43,13 +44,11 @@ class Model:
     constraints: tuple[Constraint, ...] = ()
     held: tuple[Constraint, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
+    given_clusters: tuple[Cluster, ...] | None = field(default=None, init=False, repr=False)  # in place of those it would find
 
     def __post_init__(self) -> None:
-        for part in (*(j.place for j in self.joints), *(f.place for f in self.frames)):
-            part.R.flags.writeable = part.p.flags.writeable = False
-        for body in self.bodies:
-            for block in (body.inertia.A, body.inertia.B, body.inertia.D):
-                block.flags.writeable = False
+        for word in ("bodies", "joints", "frames", "gravity", "notes", "constraints", "held"):
+            put(self, word, tuple(getattr(self, word)))
 
     @property
     def nq(self) -> int:
@@ -77,7 +76,7 @@ class Model:
         """Groups of bodies that loops hold together, parents before children; most bodies are alone."""
         from linkwork.model.analysis import clusters_of
 
-        return clusters_of(self)
+        return clusters_of(self) if self.given_clusters is None else self.given_clusters
 
     @cached_property
     def lumped(self) -> tuple[Lumped, ...]:
@@ -267,13 +266,14 @@ class Model:
         """The same mechanism without gravity, and without springs and dampers in its joints."""
         free = tuple(replace(j, damping=(0.0,) * j.nv, stiffness=(0.0,) * j.nv) for j in self.joints)
         model = replace(self, joints=free, gravity=(0.0, 0.0, 0.0), kernels={})
-        model.__dict__["clusters"] = self.clusters  # they are the same, and take time to find
+        put(model, "given_clusters", self.given_clusters)
+        put(model, "clusters", self.clusters)  # they are the same, and take time to find
         return model
 
     def described_by(self, clusters: tuple[Cluster, ...]) -> Model:
         """The same mechanism with its clusters' velocities described by others: for algorithms, not for users."""
         model = replace(self, kernels={})
-        model.__dict__["clusters"] = clusters  # in the place of those that it would find
+        put(model, "given_clusters", tuple(clusters))
         return model
 
     def report(self) -> str:
@@ -284,11 +284,16 @@ class Model:
 
     # as a value
 
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """Everything that the model says, and that decides what is computed; notes on how it was read do not count."""
+        loops = (self.constraints, self.held, self.given_clusters)
+        return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops)
+
     @cached_property
     def digest(self) -> str:
-        """A hash of everything that the model says; notes on how it was read do not count."""
-        said = (self.name, self.bodies, self.joints, self.frames, self.gravity, self.constraints, self.held)
-        return hashlib.sha256(_canonical(said).encode()).hexdigest()
+        """A hash of its content."""
+        return hashlib.sha256(canonical(self.content, [joint.nq for joint in self.joints]).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, Model) else NotImplemented
@@ -301,44 +306,6 @@ class Model:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.__post_init__()
 
     def __repr__(self) -> str:
         return f"<linkwork model {self.name!r}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}>"
-
-
-def _constant(value: Any) -> Any:
-    """What a function has captured, as something that can be compared; only by its words where it is nothing known."""
-    known = (str, int, float, tuple, list, type(None), np.ndarray, np.generic, CodeType, FunctionType, Pose, Inertia)
-    return value if isinstance(value, known) else repr(value)
-
-
-def _canonical(value: Any) -> str:
-    """The same text for the same content, in every process."""
-    if isinstance(value, float):
-        return (value + 0.0).hex()
-    if isinstance(value, str):
-        return repr(str(value))
-    if isinstance(value, (int, type(None))):
-        return repr(value)
-    if isinstance(value, np.ndarray):
-        return _canonical(value.astype(float).ravel().tolist())
-    if isinstance(value, (tuple, list)):
-        return f"({','.join(map(_canonical, value))})"
-    if isinstance(value, Pose):
-        return _canonical((value.R, value.p))
-    if isinstance(value, Inertia):
-        return _canonical((value.mass, value.h, value.A))
-    if isinstance(value, CodeType):  # not by its repr, which names a place in memory
-        said = (value.co_code.hex(), value.co_names, value.co_varnames, *map(_constant, value.co_consts))
-        return f"code{_canonical(said)}"
-    if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        said = (value.__module__, value.__qualname__, value.__code__, *map(_constant, (value.__defaults__ or (), *cells)))
-        return f"function{_canonical(said)}"
-    if is_dataclass(value) and not isinstance(value, type):
-        kind = type(value)
-        return f"{kind.__module__}.{kind.__qualname__}{_canonical([getattr(value, f.name) for f in fields(value)])}"
-    if isinstance(value, np.generic):
-        return _canonical(value.item())
-    raise ModelError(f"a model cannot hold a {type(value).__name__}: {value!r}")

@@ -11,11 +11,11 @@ A body in no loop is a node of six rows; bodies that loops hold together are one
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from linkwork.lazy import cached_property
 from linkwork.model.bodies import Ground, MovingBody
 from linkwork.model.clusters import Cluster
 from linkwork.model.described import Described
@@ -25,6 +25,7 @@ from linkwork.model.parts import GROUND
 from linkwork.model.rotors import host_of
 from linkwork.model.weights import Blocks, ClusterWeight, FeetWeight, Seat, Spin, part, plus
 from linkwork.spatial import Inertia, mirrored
+from linkwork.spatial.constants import product
 
 
 class Node:
@@ -71,7 +72,7 @@ class GroundNode(Node):
 
     def __init__(self, gravity: tuple[float, ...]) -> None:
         self.children = []
-        self.alpha = np.array([0.0, 0.0, 0.0, *(-g for g in gravity)])
+        self.alpha = np.array([0.0, 0.0, 0.0, *(-g for g in gravity)], dtype=object)
 
 
 class OneBody(Node):
@@ -132,7 +133,7 @@ class ClusterNode(Node):
         self.rows = 6 * len(self.bodies) + len(self._n)
         self._speed = self._N @ dy
         if feet:
-            answers = [body.joint_map @ embedding.Gamma[self._own[body]] for body in self.bodies]
+            answers = [product(body.joint_map, embedding.Gamma[self._own[body]]) for body in self.bodies]
             self.A: Any = FeetWeight(self.bodies, feet, parent.rows, answers, self._Gamma)
             self._speed = self._speed + self._Gamma @ motion.feet_motion()
         else:
@@ -142,7 +143,9 @@ class ClusterNode(Node):
         self._turning = [J for body in turning for J in body.armature]
         self._armed = [] if feet else members
         zero = np.zeros((self.dofs.stop - self.dofs.start,) * 2)
-        self.armature = mirrored(sum((body.G.T @ np.diag(body.armature) @ body.G for body in self._armed), zero))
+        self.armature = mirrored(
+            sum((product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._armed), zero)
+        )
         self._moved: list[MovingBody] = []  # whose joints its velocities move
         below: Embedding | None = embedding
         node: Any = self
@@ -158,7 +161,7 @@ class ClusterNode(Node):
     def H(self) -> np.ndarray:  # type: ignore[override]
         S: list[np.ndarray] = []  # Loops Eq. 15
         for body, below in zip(self.bodies, self.A.below):
-            own = body.joint_map @ self._embedding.G[self._own[body]]
+            own = product(body.joint_map, self._embedding.G[self._own[body]])
             S.append(own if below is None else body.X.scatter(S[below]) + own)
         return np.concatenate([*S, self._N]).T
 
@@ -245,7 +248,7 @@ class Nodes:
         parent = self._holder[next(body.on for body in members if body.on not in members)]
         if not cluster.constraints:
             (body,) = members
-            body.belong(lambda: (dofs, np.eye(body.joint.nv), np.zeros(body.joint.nv)))
+            body.belong(lambda: (dofs, np.eye(body.joint.nv).astype(object), np.zeros(body.joint.nv)))
             body.move(dy)
             return OneBody(parent, body)
         below = self._embeddings[cluster.below.bodies] if cluster.below else None

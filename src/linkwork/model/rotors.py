@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from linkwork.ir.functions import sqrt
 from linkwork.joints import Revolute
 from linkwork.model.bodies import MovingBody, Rotor
 from linkwork.model.loops import Coupling, Loop
 from linkwork.model.parts import GROUND, PlacedJoint, way_down
 from linkwork.spatial import Inertia
+from linkwork.spatial.constants import frozen, length, product
 
 if TYPE_CHECKING:
     from linkwork.model.model import Model
@@ -47,12 +49,12 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
     places = [k for k, joint in enumerate(model.joints) if k not in carrying and is_rotor(joint, inertias[k])]
     R = {GROUND: np.eye(3)}
     for joint in model.joints:
-        R[joint.child] = R[joint.parent] @ joint.place.R
+        R[joint.child] = product(R[joint.parent], joint.place.R)
     rotors: dict[int, Rotor] = {}
     for k in places:
         joint = model.joints[k]
         u, own = axis_of(joint), inertias[k]
-        J, uneven = u @ own.A @ u, unevenness(u, own.A)
+        J, uneven = product(product(u, own.A), u), unevenness(u, own.A)
         gear = gear_of(model, k, places, R)
         left = Inertia.massless(np.zeros((3, 3)) if gear else J * np.outer(u, u))
         fixed = Inertia(own.A - left.A - uneven, own.B, own.D, own.mass)
@@ -64,13 +66,13 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
             if body != GROUND:
                 inertias[body] = inertias[body] + Inertia.massless(n * J * np.eye(3))
         inertias[k] = left
-        rotors[k] = Rotor(uneven, gear is not None, (1.0 - 1.0 / gear.n) * J if gear else 0.0)
-    return tuple(Lumped(inertia.constant(), rotors.get(k)) for k, inertia in enumerate(inertias))
+        rotors[k] = Rotor(frozen(uneven), gear is not None, (1.0 - 1.0 / gear.n) * J if gear else 0.0)
+    return tuple(Lumped(inertia.constant().frozen(), rotors.get(k)) for k, inertia in enumerate(inertias))
 
 
 def unit_of_mass(model: Model) -> float:
     """In kg: a unit in which the commonest unevenness of rotors is one, so that nothing is multiplied by it."""
-    found = [float(np.sqrt(0.5 * np.sum(rotor.uneven**2))) for _, rotor in model.lumped if rotor and np.any(rotor.uneven)]
+    found = [length(rotor.uneven.ravel()) / sqrt(2.0) for _, rotor in model.lumped if rotor and np.any(rotor.uneven)]
     return max(found, key=lambda d: np.isclose(found, d, rtol=SAME, atol=0.0).sum(), default=1.0)
 
 
@@ -80,14 +82,14 @@ def is_rotor(joint: PlacedJoint, inertia: Inertia) -> bool:
         return False
     u, A, h = axis_of(joint), inertia.A, inertia.h
     return bool(
-        np.abs(np.cross(u, A @ u)).max() <= SAME * np.abs(A).max()
+        np.abs(np.cross(u, product(A, u))).max() <= SAME * np.abs(A).max()
         and np.abs(np.cross(u, h)).max() <= SAME * max(np.abs(h).max(), 1e-300)
     )
 
 
 def unevenness(u: np.ndarray, A: np.ndarray) -> np.ndarray:
     """How an inertia across its axis u, (3, 3), differs from a round one; zero where rounding could have made it."""
-    across = A - (u @ A @ u) * np.outer(u, u)
+    across = A - product(product(u, A), u) * np.outer(u, u)
     uneven = across - 0.5 * np.trace(across) * (np.eye(3) - np.outer(u, u))
     return uneven if np.abs(uneven).max() > SAME * np.abs(A).max() else np.zeros((3, 3))
 
@@ -109,7 +111,7 @@ def gear_of(model: Model, rotor: int, rotors: Collection[int], R: Mapping[int, n
 
     The link may hang on the carrier, or the carrier on the link. `R`: how all bodies stand where no joint has turned.
     """
-    carrier, u = model.joints[rotor].parent, R[rotor] @ axis_of(model.joints[rotor])
+    carrier, u = model.joints[rotor].parent, product(R[rotor], axis_of(model.joints[rotor]))
     for coupling in model.constraints:
         rates = {j: -c for j, _, c in coupling.terms} if isinstance(coupling, Coupling) else {}
         own = -rates.pop(rotor, 0.0)
@@ -118,7 +120,10 @@ def gear_of(model: Model, rotor: int, rotors: Collection[int], R: Mapping[int, n
             hinges = [model.joints[j] for j in up ^ down]
             if link in rotors or up ^ down != set(rates) or not all(_turns_about(u, hinge, R) for hinge in hinges):
                 continue
-            signs = [np.sign(u @ R[hinge.child] @ axis_of(hinge)) * (1.0 if hinge.child in down else -1.0) for hinge in hinges]
+            signs = [
+                np.sign(product(u, product(R[hinge.child], axis_of(hinge)))) * (1.0 if hinge.child in down else -1.0)
+                for hinge in hinges
+            ]
             ratios = [sign * rates[hinge.child] / own for sign, hinge in zip(signs, hinges)]
             if ratios[0] and max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
                 return Gear(link, float(ratios[0]))
@@ -127,12 +132,12 @@ def gear_of(model: Model, rotor: int, rotors: Collection[int], R: Mapping[int, n
 
 def _centred(joint: PlacedJoint, rotor: Inertia, hinge: PlacedJoint) -> bool:
     """Whether a rotor's mass has its centre at the origin of the link that it drives, whose `hinge` is on the same carrier."""
-    centre = joint.place.p + joint.place.R @ (rotor.h / rotor.mass)
+    centre = joint.place.p + product(joint.place.R, rotor.h / rotor.mass)
     return hinge.parent == joint.parent and bool(np.abs(centre - hinge.place.p).max() <= SAME * np.abs(centre).max())
 
 
 def _turns_about(u: np.ndarray, hinge: PlacedJoint, R: Mapping[int, np.ndarray]) -> bool:
-    return isinstance(hinge.kind, Revolute) and parallel(R[hinge.child] @ axis_of(hinge), u)
+    return isinstance(hinge.kind, Revolute) and parallel(product(R[hinge.child], axis_of(hinge)), u)
 
 
 def parallel(a: np.ndarray, b: np.ndarray) -> bool:
@@ -160,8 +165,10 @@ class Host(NamedTuple):
 
 def host_of(rotor: MovingBody, members: Sequence[MovingBody]) -> Host | None:
     """The first body of a cluster that can be a rotor's host; None where there is none."""
-    axis = rotor.X.R.astype(float) @ rotor.joint_map[:3, 0].astype(float)  # in the carrier's frame, where it is constant
-    J = float(rotor.joint_map[:3, 0] @ rotor.rigid.A @ rotor.joint_map[:3, 0])
+    axis = product(
+        rotor.X.R.astype(float), rotor.joint_map[:3, 0].astype(float)
+    )  # in the carrier's frame, where it is constant
+    J = float(product(product(rotor.joint_map[:3, 0], rotor.rigid.A), rotor.joint_map[:3, 0]))
     for body in members:
         if body is rotor or body.rotor or body.on is not rotor.on or not isinstance(body.joint.kind, Revolute):
             continue
@@ -169,9 +176,9 @@ def host_of(rotor: MovingBody, members: Sequence[MovingBody]) -> Host | None:
         own = np.asarray(body.joint_map[:3, 0], dtype=float)
         if turn is None or np.count_nonzero(own) != 1:
             continue
-        there = turn.before @ own  # the hinge's axis in the carrier's frame: turning about it changes nothing
+        there = product(turn.before, own)  # the hinge's axis in the carrier's frame: turning about it changes nothing
         k = int(np.argmax(np.abs(own)))
         if parallel(there, axis):
-            sign = float(np.sign(there @ axis))
+            sign = float(np.sign(product(there, axis)))
             return Host(body, k, sign * float(np.sign(own[k])), sign, J)
     return None

@@ -8,11 +8,11 @@ the end (DESIGN: Σ XᵀIX - (XᵀU) D⁻¹ (XᵀU)ᵀ).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.lazy import cached_property
 from linkwork.model.bodies import MovingBody
 from linkwork.spatial import Factor, Inertia, Pose, is_zero, mirrored
 
