@@ -10,7 +10,6 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.model.nodes import Node
 from linkwork.spatial import Factor, is_zero, mirrored
-from linkwork.spatial.constants import product
 from linkwork.spatial.solve import solve
 
 
@@ -50,7 +49,7 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
         return Hinge(P, H, Factor(np.zeros((0, 0))), np.zeros((rows, 0)), P)
     U = P @ H.T
     try:
-        D = Factor(mirrored(product(H, U)) + armature)
+        D = Factor(mirrored(H @ U) + armature)
     except ZeroDivisionError:
         raise ModelError(f"joint {name!r} moves no mass, so its acceleration is not defined") from None
     moved = [i for i in range(rows) if not all(is_zero(x) for x in H[:, i])]

@@ -114,7 +114,7 @@ class MovingBody:
 
     @cached_property
     def S(self) -> np.ndarray:
-        return product(self.joint_map, self.G)
+        return self.joint_map @ self.G
 
     def share(self, dofs: slice) -> np.ndarray:
         """What some velocities of the mechanism do to the joint, of those that move it, (joint.nv, dofs)."""
@@ -122,9 +122,9 @@ class MovingBody:
 
     def move(self, v: np.ndarray, dy: np.ndarray | None = None) -> None:
         """Give the joint its velocity, G ẏ where ẏ is given; the body below has one already."""
-        J = product(self.joint_map, v)
+        J = self.joint_map @ v
         self.v, self._dy = v, dy
-        self._came = product(self.X.R.T, self.on.w)
+        self._came = self.X.R.T @ self.on.w
         self._wJ, self._vJ, self._rate = J[:3], J[3:], self.joint_bias(v)
         self.w = self._came + self._wJ
 
@@ -154,8 +154,8 @@ class MovingBody:
     def accelerate(self, alpha: np.ndarray, ddq: np.ndarray) -> np.ndarray:
         """Its acceleration, from that of the body below and its own joint's, (6,)."""
         W = skew(alpha[:3]) + self.on.spin
-        carried = np.concatenate([product(self.X.R.T, alpha[:3]), product(self.X.R.T, alpha[3:] + product(W, self.X.p))])
-        return carried + self._c + product(self.joint_map, ddq)
+        carried = np.concatenate([self.X.R.T @ alpha[:3], self.X.R.T @ (alpha[3:] + W @ self.X.p)])
+        return carried + self._c + self.joint_map @ ddq
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         """The force that its acceleration takes, less the one from outside, (6,)."""
@@ -178,7 +178,7 @@ class MovingBody:
         """
         taken: Any = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
         if self.rotor and self.rotor.geared and self.f_ext is not None:
-            taken = taken - product(self.joint_map.T, self.f_ext)
+            taken = taken - self.joint_map.T @ self.f_ext
         total = product(share.T, taken + self.armature * self.g if armed else taken)
         return total if self.uneven is None else total + self.uneven.d * share[0] * self.uneven.twist
 
@@ -239,11 +239,11 @@ class Uneven:
         """(w × Δ w) · u / d, which the rotor feels about its axis."""
         w = self._rotor.on.w
         y, z = self._along(w)
-        return product(self._a, w) * z - product(self._b, w) * y
+        return (self._a @ w) * z - (self._b @ w) * y
 
     def moment(self, dw: np.ndarray) -> np.ndarray:
         """What the carrier feels for its angular acceleration dw [N m], (3,)."""
         w, rotor, a, b, u, d = self._rotor.on.w, self._rotor, self._a, self._b, self._u, self.d
-        fast = product(d * u, w) + rotor.faster(2.0 * d)
+        fast = (d * u) @ w + rotor.faster(2.0 * d)
         (y, z), (dy, dz) = self._along(w), self._along(dw)
         return (d * dy - fast * z) * a + (d * dz + fast * y) * b + (d * u) * self.twist

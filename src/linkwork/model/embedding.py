@@ -142,7 +142,10 @@ def cluster_motion(
     for k in bodies:
         joint = model.joints[k]
         on = made.get(joint.parent, ground)
-        made[k] = MovingBody(on, joint, plainly(joint, on.C, model.bodies[k].inertia), q[joint.q_slice])
+        key = k, on is ground
+        if key not in model.plain:
+            model.plain[key] = plainly(joint, on.C, model.bodies[k].inertia)
+        made[k] = MovingBody(on, joint, model.plain[key], q[joint.q_slice])
     return Motion({k: made[k] for k in bodies}, below, feet)
 
 

@@ -93,6 +93,11 @@ class Model:
         return shortly(self)
 
     @cached_property
+    def plain(self) -> dict[tuple[int, bool], Described]:
+        """Bodies in their own frames, as `cluster_motion` found them: by index, and whether what they hang on was left out."""
+        return {}
+
+    @cached_property
     def regrouped(self) -> tuple[Described, ...]:
         """The same, with forces of bodies whose mass that hinges do not notice is moved to the body below."""
         from linkwork.model.described import regrouped

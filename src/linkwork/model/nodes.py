@@ -133,7 +133,7 @@ class ClusterNode(Node):
         self.rows = 6 * len(self.bodies) + len(self._n)
         self._speed = self._N @ dy
         if feet:
-            answers = [product(body.joint_map, embedding.Gamma[self._own[body]]) for body in self.bodies]
+            answers = [body.joint_map @ embedding.Gamma[self._own[body]] for body in self.bodies]
             self.A: Any = FeetWeight(self.bodies, feet, parent.rows, answers, self._Gamma)
             self._speed = self._speed + self._Gamma @ motion.feet_motion()
         else:
@@ -161,7 +161,7 @@ class ClusterNode(Node):
     def H(self) -> np.ndarray:  # type: ignore[override]
         S: list[np.ndarray] = []  # Loops Eq. 15
         for body, below in zip(self.bodies, self.A.below):
-            own = product(body.joint_map, self._embedding.G[self._own[body]])
+            own = body.joint_map @ self._embedding.G[self._own[body]]
             S.append(own if below is None else body.X.scatter(S[below]) + own)
         return np.concatenate([*S, self._N]).T
 
