@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import os
 import pickle
 import re
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,8 @@ from linkwork.sko.rigid import RigidNode
 from linkwork.topology.kinematics import Ground
 from linkwork.spatial import Pose
 from mechanisms import every_kind, heavy, random_model, state_of
-from processes import run_python
+from polar_joint import Polar
+from processes import SOURCE, run_python
 
 
 def robot(**changed: Any) -> Model:
@@ -81,6 +85,236 @@ def test_a_model_is_frozen() -> None:
             array[0] = 1.0
         assert array.dtype == float
     assert isinstance(m.bodies, tuple) and isinstance(m.joints, tuple) and isinstance(m.frames, tuple)
+
+
+def test_nothing_of_a_model_can_be_changed() -> None:
+    m = robot()
+    digest = m.digest
+    poses = [m.joint("elbow").place, m.frame("tool").place, *(d.place for d in m.described), *(d.C for d in m.described)]
+    inertias = [m.body("arm").inertia, m.lumped[1].inertia, m.described[1].inertia, m.regrouped[1].noticed]
+    parts = [*((pose, ("R", "p")) for pose in poses), *((inertia, ("A", "B", "D")) for inertia in inertias)]
+    for part, words in parts:
+        for word in words:
+            with pytest.raises(FrozenInstanceError, match=word):
+                setattr(part, word, np.zeros(3))
+            with pytest.raises(FrozenInstanceError, match=word):
+                delattr(part, word)
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                getattr(part, word).flags.writeable = True
+    with pytest.raises(FrozenInstanceError):
+        m.body("arm").inertia.mass = 3.0  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        m.joint("elbow").kind.axis = (1.0, 0.0, 0.0)  # type: ignore[attr-defined]
+    lists = replace(m, joints=list(m.joints), gravity=[0.0, 0.0, -9.81])  # type: ignore[arg-type]
+    assert lists == m and isinstance(lists.joints, tuple) and isinstance(lists.gravity, tuple)
+    assert replace(m, kernels={}).digest == digest
+
+
+def test_a_writable_base_does_not_reach_a_model() -> None:
+    base = np.eye(4)
+    base[:3, 3] = 1.0, 2.0, 3.0
+    place = Pose(base[:3, :3], base[:3, 3])
+    builder = ModelBuilder().add_body("b", mass=1.0).add_joint("j", Revolute(), parent="world", child="b", place=place)
+    m = builder.add_frame("f", body="b", place=place).build()
+    base[:] = 7.0
+    assert m.joint("j").place.p.tolist() == [1.0, 2.0, 3.0] == m.frame("f").place.p.tolist()
+
+
+class Plain(lw.joints.Joint):
+    """A user's own joint, which can be changed."""
+
+    nq = nv = 1
+
+    def __init__(self, along: Any) -> None:
+        self.along = np.array(along, dtype=float)
+        self.words = ["some", "words"]
+
+    def transform(self, q: Any) -> Pose:
+        return Pose.translation(self.along * q[0])
+
+    def subspace(self, q: Any) -> np.ndarray:
+        return np.array([[0.0, 0.0, 0.0, *self.along]]).T
+
+    def closure(self) -> Any:
+        return Revolute().closure()
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted(Plain):
+    """One with slots."""
+
+    along: Any = (1.0, 0.0, 0.0)
+    words: Any = ()
+
+    def transform(self, q: Any) -> Pose:
+        return Pose.translation(np.array(self.along) * q[0])
+
+
+def with_joint(kind: lw.joints.Joint) -> Model:
+    return ModelBuilder().add_body("b", mass=1.0).add_joint("j", kind, parent="world", child="b").build()
+
+
+def test_joints_of_others_are_kept_as_they_were() -> None:
+    kind = Plain((1.0, 0.0, 0.0))
+    m = with_joint(kind)
+    kind.along[0] = kind.words[0] = 2.0  # type: ignore[call-overload]
+    held: Any = m.joint("j").kind
+    assert held.along[0] == 1.0 and held.words == ("some", "words") and lw.mass_matrix(m, [0.0]) == 1.0
+    for change in (lambda: setattr(held, "along", 3.0), lambda: delattr(held, "along")):
+        with pytest.raises(FrozenInstanceError, match="part of a model"):
+            change()
+    with pytest.raises(ValueError, match="read-only"):
+        held.along[0] = 3.0
+    assert kind.along[0] == 2.0 and not hasattr(kind, "_settled")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickled_by_every_protocol(protocol: int) -> None:
+    for m in (robot(), lw.robots.five_bar(), lw.robots.tello(), with_joint(Polar())):
+        again = pickle.loads(pickle.dumps(m, protocol))
+        assert again == m and again.v_names == m.v_names
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            again.joints[-1].place.p.flags.writeable = True
+    for kind in (Plain((0.0, 2.0, 0.0)), Slotted((0.0, 2.0, 0.0))):
+        other: Any = pickle.loads(pickle.dumps(with_joint(kind), protocol))
+        assert lw.mass_matrix(other, [0.0]) == 4.0
+        with pytest.raises(FrozenInstanceError):
+            other.joint("j").kind.along = 3.0
+    with pytest.raises(ValueError, match="read-only"):
+        pickle.loads(pickle.dumps(with_joint(Plain((0.0, 2.0, 0.0))), protocol)).joint("j").kind.along[0] = 3.0
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+def test_copies_of_models(way: Callable[[Any], Any]) -> None:
+    for m in (robot(), lw.robots.five_bar(), with_joint(Polar())):
+        again = way(m)
+        assert again == m and again.kernels == {} and again is not m
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            again.joints[-1].place.p.flags.writeable = True
+    changed = way(with_joint(Plain((0.0, 2.0, 0.0))))
+    assert lw.mass_matrix(changed, [0.0]) == 4.0
+    with pytest.raises(ValueError, match="read-only"):
+        changed.joint("j").kind.along[0] = 3.0
+
+
+def test_clusters_that_are_put_in_count() -> None:
+    m = lw.robots.five_bar()
+    (cluster,) = m.clusters
+    others = tuple(cluster.dependent)
+    described = m.described_by((replace(cluster, independent=others),))
+    assert described.v_names != m.v_names and described.digest != m.digest and described != m
+    assert described.weightless().digest != m.weightless().digest
+    assert described.weightless().v_names == described.v_names
+    assert pickle.loads(pickle.dumps(described)).v_names == described.v_names
+    assert m.described_by(m.clusters).v_names == m.v_names
+    assert replace(described, kernels={}) == m  # what is made of it finds its clusters itself
+
+
+def closed_by(function: Any) -> Model:
+    b = ModelBuilder("closed")
+    for k in range(2):
+        b.add_body(f"b{k}", mass=1.0, center=(0.1, 0.0, 0.0), inertia=(1, 1, 1))
+        b.add_joint(f"j{k}", Revolute(), parent="world", child=f"b{k}")
+    return b.add_closure("c", function, joints=("j0", "j1")).build()
+
+
+def test_functions_count_by_what_they_compute() -> None:
+    """Not by their bytecode, which every version of Python has its own of."""
+
+    def plain(q: Any) -> Any:
+        return q[0] - 2.0 * q[1]
+
+    def wordy(angles: Any) -> Any:
+        """The same."""
+        first, second = angles[0], angles[1]
+        twice = 2.0 * second
+        return first - twice
+
+    def scaled(factor: float, q: Any) -> Any:
+        return q[0] - factor * q[1]
+
+    assert plain.__code__.co_code != wordy.__code__.co_code
+    same = [closed_by(f).digest for f in (plain, wordy, functools.partial(scaled, 2.0))]
+    assert len(set(same)) == 1
+    assert closed_by(functools.partial(scaled, 2.5)).digest != same[0]
+
+
+def looped(kind: lw.joints.Joint, embed: bool) -> Model:
+    """A four-bar linkage that a user's own joint closes."""
+    b = ModelBuilder("looped")
+    for k, (on, x) in enumerate((("world", 0.0), ("b0", 0.5), ("world", 1.0))):
+        b.add_body(f"b{k}", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.add_joint(f"j{k}", Revolute(), parent=on, child=f"b{k}", xyz=(x, 0.0, 0.0))
+    ends: dict[str, Any] = {"xyz": (1.0, 0.1, 0.0), "successor_xyz": (0.5, 0.1, 0.0)}
+    return b.add_loop("loop", kind, predecessor="b1", successor="b2", embed=embed, **ends).build()
+
+
+@pytest.mark.parametrize("embed", [True, False])
+def test_joints_of_others_in_loops_are_not_known_by_content(embed: bool) -> None:
+    from linkwork.per_model import _known_by_content
+
+    body = lw.mass_matrix.body
+    assert _known_by_content(body, looped(Revolute(), embed), ())
+    assert not _known_by_content(body, looped(Slotted(), embed), ())
+    assert not _known_by_content(body, looped(Plain((1.0, 0.0, 0.0)), embed), ())
+
+
+def test_whatever_others_made_is_not_known_by_content() -> None:
+    from linkwork.per_model import _known_by_content
+
+    class Number(float):
+        """A number with a mind of its own."""
+
+    class Called:
+        def __call__(self, q: Any) -> Any:
+            return q[0] - q[1]
+
+    body = lw.mass_matrix.body
+    assert _known_by_content(body, robot(), ()) and _known_by_content(body, lw.robots.tello(), (lw.Weld("torso"),))
+    for function in (Called(), Called().__call__, functools.partial(np.dot, (1.0, Number(-1.0))), lambda q: q[0] - q[1]):
+        assert not _known_by_content(body, closed_by(function), ()), function
+    assert not _known_by_content(lambda model, q: q, robot(), ())
+    assert not _known_by_content(body, replace(robot(), gravity=(Number(0.0), 0.0, -9.81)), ())
+    clusters = lw.robots.five_bar().clusters
+    own = replace(clusters[0], constraints=looped(Slotted(), True).constraints)
+    assert not _known_by_content(body, lw.robots.five_bar().described_by((own,)), ())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_while_another_thread_looks_at_a_model() -> None:
+    code = """
+        import os, signal, threading
+        import linkwork as lw
+        from linkwork.model import analysis
+        models = [lw.robots.five_bar().without_wishes() for _ in range(2)]
+        real, entered, go_on = analysis.clusters_of, threading.Event(), threading.Event()
+
+        def slow(model):
+            if threading.current_thread() is not threading.main_thread():
+                entered.set()
+                go_on.wait()
+            return real(model)
+
+        analysis.clusters_of = slow
+        thread = threading.Thread(target=lambda: models[0].clusters)
+        thread.start()
+        entered.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # ends a child that hangs
+            os._exit(0 if models[1].nv == 2 and models[0].nv == 2 else 1)
+        print(os.waitpid(child, 0)[1])
+        go_on.set()
+        thread.join()
+        """
+    assert run_python(code, PYTHONWARNINGS="ignore").stdout.strip() == "0"
+
+
+def test_nothing_lazy_holds_a_lock() -> None:
+    found = [
+        path for path in Path(SOURCE).rglob("*.py") if re.search(r"from functools import.*cached_property", path.read_text())
+    ]
+    assert found == []
 
 
 def test_what_was_given_to_the_builder_stays_the_users() -> None:

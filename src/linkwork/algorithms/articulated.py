@@ -11,6 +11,7 @@ from linkwork.errors import ModelError
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
 from linkwork.spatial import Factor, filled, is_zero, mirrored
+from linkwork.spatial.solve import solve
 
 
 class Hinge(NamedTuple):
@@ -60,7 +61,7 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
     G = np.empty((rows, m), dtype=object)
     if all(isinstance(x, float) for x in H.ravel()):
         kept = [i for i in range(rows) if i not in moved]
-        G[moved] = np.linalg.inv(H[:, moved].astype(float))
+        G[moved] = solve(H[:, moved], np.eye(m))
         G[kept] = D.solve(U[kept].T).T
     else:
         G[:] = D.solve(U.T).T

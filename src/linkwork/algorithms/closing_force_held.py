@@ -14,6 +14,7 @@ from linkwork.ir.functions import loop, maximum, minimum
 from linkwork.model import Model
 from linkwork.sko.tree import TreeState
 from linkwork.spatial import Factor, mirrored
+from linkwork.spatial.constants import product
 
 DAMPING = 1e-9  # of rows that follow from others, relative to those that do not
 
@@ -27,7 +28,7 @@ def close_all(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tu
     def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
         nodes = nodes_for(model, constraints, q)
         phi, J = violation(nodes, constraints), ConstraintRows(nodes, constraints).jacobian()
-        size = sum(x * x for x in J.ravel())
+        size = product(J.ravel(), J.ravel())  # not Python's own `sum`: since 3.12 it rounds floats otherwise
         normal = Factor(mirrored(J @ J.T) + DAMPING * size * np.eye(len(J)))
         dy = -(J.T @ normal.solve(phi))
         dy = dy * minimum(LARGEST_STEP / maximum(largest(dy), 1e-300), 1.0)

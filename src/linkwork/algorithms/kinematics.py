@@ -11,6 +11,7 @@ from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import Anybody, ModelTree, TreeState
 from linkwork.spatial import Pose, cross
+from linkwork.spatial.constants import product
 
 REFERENCES = ("body", "world", "world_aligned")
 
@@ -60,7 +61,7 @@ def seen_from(reference: str, T: Pose, V: np.ndarray) -> np.ndarray:
     """A motion of a frame at pose T, in its own axes, as one of the reference: "body", "world" or "world_aligned"."""
     if reference == "body":
         return V
-    turned = np.concatenate([T.R @ V[:3], T.R @ V[3:]])
+    turned = np.concatenate([product(T.R, V[:3]), product(T.R, V[3:])])
     if reference == "world_aligned":
         return turned
     return np.concatenate([turned[:3], turned[3:] + cross(T.p, turned[:3])])  # of the body's point at the world's origin
@@ -96,7 +97,7 @@ def frame_acceleration(
         V = frame_velocity(tree, v, frame, "body")
         alpha = np.concatenate([alpha[:3], alpha[3:] - cross(V[:3], V[3:])])
     elif reference == "world":  # of another point than the frame's origin: it also turns about that
-        turning = pick.place.R.T @ (pick.carrier.spin @ (pick.place.R @ (T.R.T @ T.p)))
+        turning = product(pick.place.R.T, product(pick.carrier.spin, product(pick.place.R, product(T.R.T, T.p))))
         alpha = np.concatenate([alpha[:3], alpha[3:] - turning])
     return seen_from(reference, T, alpha)
 

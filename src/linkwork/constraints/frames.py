@@ -14,6 +14,7 @@ from linkwork.errors import ModelError
 from linkwork.model import Model
 from linkwork.parts import GROUND, WORLD, Frame
 from linkwork.spatial import cross
+from linkwork.spatial.constants import length, product
 
 NAMES = ("wx", "wy", "wz", "x", "y", "z")
 
@@ -83,17 +84,17 @@ class BetweenFrames(Constraint):
         W, wT = seen.W, seen.wT
         U = np.zeros(3) if self.stays else seen.U
         if not self.in_frame:
-            return c_w @ cross(wT, W) + c_v @ (2.0 * cross(wT, U))
+            return product(c_w, cross(wT, W)) + product(c_v, 2.0 * cross(wT, U))
         wF = wT + W
-        return c_w @ (seen.R.T @ cross(wF, W)) + c_v @ (seen.R.T @ cross(wT + wF, U))
+        return product(c_w, product(seen.R.T, cross(wF, W))) + product(c_v, product(seen.R.T, cross(wT + wF, U)))
 
     def _target(self, seen: Relative, c_w: np.ndarray, c_v: np.ndarray) -> Any:
         target: Any = np.zeros(len(c_w), dtype=object)
         if self.gains.stiffness:
             target = target - self.gains.stiffness * self.error(seen)
         if self.gains.damping:
-            W, U = (seen.R.T @ seen.W, seen.R.T @ seen.U) if self.in_frame else (seen.W, seen.U)
-            target = target - self.gains.damping * (c_w @ W + c_v @ U)
+            W, U = (product(seen.R.T, seen.W), product(seen.R.T, seen.U)) if self.in_frame else (seen.W, seen.U)
+            target = target - self.gains.damping * (product(c_w, W) + product(c_v, U))
         return target
 
 
@@ -112,7 +113,7 @@ class Weld(BetweenFrames):
         return np.eye(6)[:, :3], np.eye(6)[:, 3:]
 
     def error(self, seen: Relative) -> Any:
-        return np.concatenate([seen.turned, seen.R.T @ seen.p])
+        return np.concatenate([seen.turned, product(seen.R.T, seen.p)])
 
 
 @final
@@ -129,7 +130,7 @@ class Connect(BetweenFrames):
         return np.zeros((3, 3)), np.eye(3)
 
     def error(self, seen: Relative) -> Any:
-        return seen.R.T @ seen.p
+        return product(seen.R.T, seen.p)
 
 
 @final
@@ -176,14 +177,14 @@ class Hold(BetweenFrames):
 
     def error(self, seen: Relative) -> Any:
         c_w, c_v = self.coefficients(seen)
-        return np.zeros(len(c_w)) if self.in_frame else c_w @ seen.turned + c_v @ seen.p
+        return np.zeros(len(c_w)) if self.in_frame else product(c_w, seen.turned) + product(c_v, seen.p)
 
 
 def _unit(what: str, direction: Any) -> tuple[float, float, float]:
     x = np.asarray(direction, dtype=float)
     if x.shape != (3,) or not np.isfinite(x).all() or not np.any(x):
         raise ModelError(f"{what} must be a direction, three numbers and not all zero, not {direction!r}")
-    a, b, c = (x / np.linalg.norm(x)).tolist()
+    a, b, c = (x / length(x)).tolist()
     return a, b, c
 
 
@@ -207,7 +208,7 @@ class OnPlane(BetweenFrames):
         return np.zeros((1, 3)), np.array([self.normal])
 
     def error(self, seen: Relative) -> Any:
-        return np.array([self.normal]) @ seen.p
+        return product(np.array([self.normal]), seen.p)
 
 
 @final
@@ -238,4 +239,4 @@ class Rolling(BetweenFrames):
 
     def error(self, seen: Relative) -> Any:
         n = np.array(self.normal)
-        return n * (n @ seen.p - self.radius)
+        return n * (product(n, seen.p) - self.radius)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from linkwork.constraints.rows import Rows
+from linkwork.lazy import cached_property
 from linkwork.parts import Frame
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import Anybody, ModelTree
 from linkwork.spatial import Pose, cross, rotation
+from linkwork.spatial.constants import product
 
 
 class Scene:
@@ -55,7 +56,7 @@ class Scene:
         """[w, v] of a body's frame, (6,)."""
         if body not in self._velocity:
             assert isinstance(body, RigidBody)
-            self._velocity[body] = body.X.scatter(self.velocity(body.on)) + body.joint_map @ body.v
+            self._velocity[body] = body.X.scatter(self.velocity(body.on)) + product(body.joint_map, body.v)
         return self._velocity[body]
 
     def pose(self, body: Anybody, seen_from: Anybody) -> Pose:
@@ -107,18 +108,18 @@ class Relative:
     @cached_property
     def wT(self) -> np.ndarray:
         """The angular velocity of T."""
-        return self.T.R.T @ self.P.w
+        return product(self.T.R.T, self.P.w)
 
     @cached_property
     def W(self) -> np.ndarray:
-        return self.R @ (self.F.R.T @ self.S.w) - self.wT
+        return product(self.R, product(self.F.R.T, self.S.w)) - self.wT
 
     @cached_property
     def U(self) -> np.ndarray:
         moving, below = self.scene.velocity(self.S), self.scene.velocity(self.P)
         own = moving[3:] + cross(moving[:3], self.F.p)
-        at = self.T.p + self.T.R @ self.p  # F's origin, in P
-        return self.R @ (self.F.R.T @ own) - self.T.R.T @ (below[3:] + cross(below[:3], at))
+        at = self.T.p + product(self.T.R, self.p)  # F's origin, in P
+        return product(self.R, product(self.F.R.T, own)) - product(self.T.R.T, below[3:] + cross(below[:3], at))
 
     @cached_property
     def turned(self) -> np.ndarray:
@@ -137,15 +138,15 @@ class Relative:
         if isinstance(S, RigidBody):
             w, v, at = self._on_S(c_w, in_frame), self._on_S(c_v, in_frame), self.F.p
             found.append(self._on(self._bodies[0], np.concatenate([w + moment(at, v), v], axis=1)))
-            rest = rest + v @ (S.spin @ at)
+            rest = rest + product(v, product(S.spin, at))
             if not isinstance(P, RigidBody):
-                rest = rest - v @ self.scene.falling(S)[3:]
+                rest = rest - product(v, self.scene.falling(S)[3:])
         if isinstance(P, RigidBody):
             w, v, at = self._on_P(c_w, in_frame), self._on_P(c_v, in_frame), self.S_in_P.point(self.F.p)
             found.append(self._on(self._bodies[1], -np.concatenate([w + moment(at, v), v], axis=1)))
-            rest = rest - v @ (P.spin @ at)
+            rest = rest - product(v, product(P.spin, at))
             if not isinstance(S, RigidBody):
-                rest = rest + v @ self.scene.falling(P)[3:]
+                rest = rest + product(v, self.scene.falling(P)[3:])
         return found, rest
 
     def _on(self, body: int, K: np.ndarray) -> tuple[HingeNode, slice, np.ndarray]:
@@ -153,10 +154,10 @@ class Relative:
         return node, node.blocks[body], K
 
     def _on_S(self, c: np.ndarray, in_frame: bool) -> np.ndarray:
-        return c @ self.F.R.T if in_frame else (c @ self.T.R.T) @ self.S_in_P.R
+        return product(c, self.F.R.T) if in_frame else product(product(c, self.T.R.T), self.S_in_P.R)
 
     def _on_P(self, c: np.ndarray, in_frame: bool) -> np.ndarray:
-        return (c @ self.F.R.T) @ self.S_in_P.R.T if in_frame else c @ self.T.R.T
+        return product(product(c, self.F.R.T), self.S_in_P.R.T) if in_frame else product(c, self.T.R.T)
 
 
 def moment(at: np.ndarray, forces: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,11 @@ from linkwork.errors import ModelError
 from linkwork.formats.urdf_parts import LARGEST, LONGEST, Notes, at, joint_kind, note_strange, origin, unknown
 from linkwork.formats.xml import Element, shown
 from linkwork.joints import Fixed, Joint, Prismatic, Revolute, Spherical, Universal
+from linkwork.lazy import cached_property
 from linkwork.model import WORLD, ModelBuilder
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import length as length_of
+from linkwork.spatial.constants import product
 
 TYING = re.compile("constraint|loop|closure|coupling|gear|equality")  # tags that sound like it
 ONE = ("revolute", "continuous", "prismatic")  # types of joints of one coordinate
@@ -189,14 +192,14 @@ def _sdf_joint(file: File, joint: Element) -> str | None:
                 file.notes.add(f"<{child.tag}> does not act in a joint that closes a loop, and was passed over", at(joint))
     kind: Joint
     if type_ == "universal":
-        x, y = (J.R.T @ _axis(joint, tag, zero, J) for tag in ("axis", "axis2"))
-        if abs(x @ y) > 1e-6:
+        x, y = (product(J.R.T, _axis(joint, tag, zero, J)) for tag in ("axis", "axis2"))
+        if abs(product(x, y)) > 1e-6:
             raise joint.error("the axes of a universal joint must be at right angles")
         kind, J = Universal(), J.then(Pose(np.column_stack([x, y, np.cross(x, y)]), np.zeros(3)))
     elif type_ in ("ball", "fixed"):
         kind = Spherical() if type_ == "ball" else Fixed()
     elif type_ in ONE:
-        kind = (Prismatic if type_ == "prismatic" else Revolute)(J.R.T @ _axis(joint, "axis", zero, J))
+        kind = (Prismatic if type_ == "prismatic" else Revolute)(product(J.R.T, _axis(joint, "axis", zero, J)))
     else:
         known = ", ".join((*ONE, "ball", "universal", "fixed", "gearbox"))
         raise joint.error(f"there is no type {shown(type_)!r} of joints that close a loop; there are {known}")
@@ -216,8 +219,9 @@ def _gearbox(file: File, gearbox: Element, name: str, links: list[str], J: Pose)
         if link != below or len(way) != 1 or file.joints[way[0]].word("type") not in ONE[:2] or way[0] in terms:
             raise gearbox.error(f"each of its links must hang on {shown(below)!r} by one hinge of its own, and no other joint")
         hinge = file.joints[way[0]]
-        along = file.zero[file.ends[way[0]][1]].R @ joint_kind(hinge, hinge.word("type"), Notes()).axis  # type: ignore[attr-defined]
-        same = along @ _axis(gearbox, tag if gearbox.one(tag) else "axis", file.zero, J)
+        kind: Any = joint_kind(hinge, hinge.word("type"), Notes())
+        along = product(file.zero[file.ends[way[0]][1]].R, kind.unit)
+        same = product(along, _axis(gearbox, tag if gearbox.one(tag) else "axis", file.zero, J))
         if abs(abs(same) - 1.0) > 1e-6:
             raise gearbox.error(f"its <{tag}> is not the axis of joint {shown(way[0])!r}")
         terms[way[0]] = factor * float(np.sign(same))
@@ -244,13 +248,13 @@ def _axis(joint: Element, tag: str, zero: dict[str, Pose], J: Pose) -> np.ndarra
     axis = joint.needed(tag)
     xyz = axis.needed("xyz")
     direction = np.array(xyz.numbers("", 3, largest=LARGEST))
-    length = np.linalg.norm(direction)
+    length = length_of(direction)
     if length == 0.0:
         raise xyz.error("the axis has no length: it must be a direction, such as 0 0 1")
     parents = axis.one("use_parent_model_frame")
     if parents is not None and parents.content() in ("true", "1"):
         return direction / length
-    return _frame(xyz, ("expressed_in",), zero, J).R @ direction / length
+    return product(_frame(xyz, ("expressed_in",), zero, J).R, direction) / length
 
 
 def _frame(element: Element | None, keys: tuple[str, ...], zero: dict[str, Pose], default: Pose) -> Pose:

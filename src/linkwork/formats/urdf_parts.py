@@ -13,6 +13,7 @@ from linkwork.formats.xml import Element, shown
 from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
 from linkwork.parts.names import did_you_mean
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import product
 
 AXIAL: dict[str, Callable[[Any], Joint]] = {
     "revolute": Revolute,
@@ -84,7 +85,7 @@ def inertial(link: Element, notes: Notes) -> tuple[float, np.ndarray, np.ndarray
     if mass < 0:
         raise value.error(f"the mass {mass:g} kg is negative")
     xx, xy, xz, yy, yz, zz = (inertia.number(f"i{ab}", largest=LARGEST) for ab in ("xx", "xy", "xz", "yy", "yz", "zz"))
-    moment = place.R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ place.R.T
+    moment = product(product(place.R, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])), place.R.T)
     return mass, place.p, 0.5 * (moment + moment.T)
 
 

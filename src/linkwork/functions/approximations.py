@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.functions.dynamics import close_loops, independent_force, inverse_dynamics, spanning_acceleration, spanning_velocity
+from linkwork.lazy import cached_property
 from linkwork.model import GROUND, Model
 from linkwork.topology.embedding import tree_equations
 from linkwork.parts import Coupling, ImplicitConstraint, Loop, LoopConstraint

@@ -19,13 +19,12 @@ from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.model import Model
-from linkwork.parts import ImplicitConstraint
+from linkwork.model.content import is_own
 from linkwork.passes.count import count_operations
 from linkwork.runtime.constant import ConstantKernel
 from linkwork.runtime.kernel import build_kernel, build_named_kernel
 
 Sizes = Callable[[Model], tuple[int, ...]]
-_PACKAGE = __name__.partition(".")[0] + "."
 _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model and a function's options
     "nq": lambda model, _: model.nq,
     "nv": lambda model, _: model.nv,
@@ -242,9 +241,7 @@ def _has_symbols(value: Any) -> bool:
 
 def _known_by_content(body: Callable[..., Any], model: Model, held: Sequence[Constraint]) -> bool:
     """Whether model and package say all there is to know: not with joints, constraints or functions of somebody else."""
-    ours = [body.__module__, *(type(part).__module__ for part in (*(joint.kind for joint in model.joints), *held))]
-    ours += [c.function.__module__ for c in (*model.embedded, *model.force_held) if isinstance(c, ImplicitConstraint)]
-    return all(str(module).startswith(_PACKAGE) for module in ours)  # None in code that has no module
+    return is_own(body, model.content, held)
 
 
 def _check_model(fn: ModelFunction, model: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ShapeError, TraceError
+from linkwork.ir import numbers
 from linkwork.ir.builder import Builder
 from linkwork.ir.context import builder_around, tracing
 from linkwork.ir.meaning import MEANING
@@ -36,6 +37,22 @@ def _lift(op: str, on_numbers: Callable[..., Any], *args: Any) -> Any:
     return np.frompyfunc(one, len(args), 1)(*args)
 
 
+def _elementary(op: str, in_numpy: Callable[..., Any], own: Callable[..., float], *args: Any) -> Any:
+    """The same for elementary functions: numbers that a program may hold have the same bits everywhere.
+
+    These are single numbers, and all numbers within a trace. NumPy, which is faster, is for arrays of numbers outside of one.
+    """
+
+    def on_numbers(*values: Any) -> Any:
+        if all(isinstance(value, (float, int)) for value in values):
+            return own(*map(float, values))
+        if builder_around([]) is None:
+            return in_numpy(*values)
+        return np.asarray(np.frompyfunc(lambda *each: own(*map(float, each)), len(values), 1)(*values), dtype=float)
+
+    return _lift(op, on_numbers, *args)
+
+
 def sqrt(x: Any) -> Any:
     """Square root."""
     return _lift("sqrt", np.sqrt, x)
@@ -43,12 +60,12 @@ def sqrt(x: Any) -> Any:
 
 def sin(x: Any) -> Any:
     """Sine; x in radians."""
-    return _lift("sin", np.sin, x)
+    return _elementary("sin", np.sin, numbers.sin, x)
 
 
 def cos(x: Any) -> Any:
     """Cosine; x in radians."""
-    return _lift("cos", np.cos, x)
+    return _elementary("cos", np.cos, numbers.cos, x)
 
 
 def sincos(x: Any) -> tuple[Any, Any]:
@@ -58,27 +75,27 @@ def sincos(x: Any) -> tuple[Any, Any]:
 
 def atan2(y: Any, x: Any) -> Any:
     """Angle in radians of the point (x, y)."""
-    return _lift("atan2", np.arctan2, y, x)
+    return _elementary("atan2", np.arctan2, numbers.atan2, y, x)
 
 
 def asin(x: Any) -> Any:
     """Arc sine in radians."""
-    return _lift("asin", np.arcsin, x)
+    return _elementary("asin", np.arcsin, numbers.asin, x)
 
 
 def acos(x: Any) -> Any:
     """Arc cosine in radians."""
-    return _lift("acos", np.arccos, x)
+    return _elementary("acos", np.arccos, numbers.acos, x)
 
 
 def exp(x: Any) -> Any:
     """e to the power x."""
-    return _lift("exp", np.exp, x)
+    return _elementary("exp", np.exp, numbers.exp, x)
 
 
 def log(x: Any) -> Any:
     """Natural logarithm."""
-    return _lift("log", np.log, x)
+    return _elementary("log", np.log, numbers.log, x)
 
 
 def absolute(x: Any) -> Any:

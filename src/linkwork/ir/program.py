@@ -12,11 +12,11 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from linkwork.errors import ProgramError
 from linkwork.ir.operations import BOOL, OPERATIONS, REAL
+from linkwork.lazy import cached_property
 
 DTYPES = ("float64", "float32")
 

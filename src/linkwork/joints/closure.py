@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.spatial import Pose, cross
+from linkwork.spatial.constants import product
 
 Direction = tuple[float, float, float]
 
@@ -28,9 +29,9 @@ class Row:
     def residual(self, R: np.ndarray, p: np.ndarray) -> Any:
         """φ, for the successor's pose (R, p) in the predecessor's frame; zero where the equation holds."""
         if self.length is not None:
-            return 0.5 * (p @ p - self.length**2)
+            return 0.5 * (product(p, p) - self.length * self.length)
         along = np.array(self.along)
-        return along @ p if self.across is None else np.array(self.across) @ (R @ along)
+        return product(along, p) if self.across is None else product(np.array(self.across), product(R, along))
 
     def coefficients(self, P: Pose, F: Pose) -> tuple[np.ndarray, np.ndarray]:
         """c_w and c_v, (3,) each, with φ̇ = c_w · W + c_v · U, for the poses P and F of both frames in any common axes.
@@ -41,16 +42,16 @@ class Row:
         if self.length is not None:
             return np.zeros(3), F.p - P.p
         if self.across is None:
-            return np.zeros(3), P.R @ np.array(self.along)
-        return cross(F.R @ np.array(self.along), P.R @ np.array(self.across)), np.zeros(3)
+            return np.zeros(3), product(P.R, np.array(self.along))
+        return cross(product(F.R, np.array(self.along)), product(P.R, np.array(self.across))), np.zeros(3)
 
     def bias(self, P: Pose, F: Pose, W: np.ndarray, U: np.ndarray) -> Any:
         """What φ̈ has besides c_w · Ẇ + c_v · U̇, the rates being those that P sees."""
         if self.length is not None:
-            return U @ U
+            return product(U, U)
         if self.across is None:
             return 0.0
-        return (P.R @ np.array(self.across)) @ cross(W, cross(W, F.R @ np.array(self.along)))
+        return product(product(P.R, np.array(self.across)), cross(W, cross(W, product(F.R, np.array(self.along)))))
 
 
 def staying(*directions: Any) -> list[Row]:

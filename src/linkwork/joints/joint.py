@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from linkwork.errors import ModelError
 from linkwork.joints.closure import Row
-from linkwork.spatial import Pose
+from linkwork.spatial import Inertia, Pose
+from linkwork.spatial.constants import frozen
+from linkwork.spatial.constants import length as length_of
 
 
 class Symmetry(NamedTuple):
@@ -24,6 +28,9 @@ class Symmetry(NamedTuple):
     phase: float = 0.0
 
 
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
 class Joint(ABC):
     """A joint between a parent frame and a child frame, which coincide where all coordinates are neutral.
 
@@ -35,6 +42,37 @@ class Joint(ABC):
     nv: ClassVar[int]
     tree: ClassVar[bool] = True  # whether it can hold a body in the tree; all but a few can
     springs: ClassVar[str] = "each"  # that have a potential: one for "each" velocity, "equal" ones around neutral, or "none"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_settled" in self.__dict__:
+            raise FrozenInstanceError(f"cannot change {name!r}: this {type(self).__name__} is part of a model")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if "_settled" in self.__dict__:
+            raise FrozenInstanceError(f"cannot delete {name!r}: this {type(self).__name__} is part of a model")
+        object.__delattr__(self, name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return object.__reduce_ex__(self, max(protocol, 2))  # older ones do not know slots
+
+    def __setstate__(self, state: Any) -> None:
+        own, slots = state if isinstance(state, tuple) else (state, None)
+        for name, value in {**(own or {}), **(slots or {})}.items():
+            object.__setattr__(self, name, _unchangeable(value) if own and "_settled" in own else value)
+
+    def settled(self) -> Joint:
+        """A joint with the same content that nobody can change any more: itself, or a copy of one that could be changed."""
+        if type(self).__module__.startswith(_PACKAGE) or "_settled" in self.__dict__:
+            return self
+        try:
+            kept = copy.deepcopy(self)
+        except Exception as error:
+            raise ModelError(f"a {type(self).__name__} joint cannot be copied into a model: {error}") from error
+        for name, value in [*kept.__dict__.items()]:
+            object.__setattr__(kept, name, _unchangeable(value))
+        object.__setattr__(kept, "_settled", True)
+        return kept
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -89,6 +127,18 @@ class Joint(ABC):
         return rng.uniform(-1.0, 1.0, self.nq)
 
 
+def _unchangeable(value: Any) -> Any:
+    """The same with arrays that cannot be written, and tuples for lists."""
+    if isinstance(value, np.ndarray) and value.dtype == float:
+        return frozen(value)
+    if isinstance(value, np.ndarray):
+        value = value.copy()
+        value.flags.writeable = False
+    if isinstance(value, (Pose, Inertia)):
+        return value.frozen()
+    return tuple(map(_unchangeable, value)) if type(value) in (list, tuple) else value
+
+
 class AxisJoint(Joint):
     """A joint with a fixed `axis`, of the parent as of the child; it is scaled to length 1."""
 
@@ -130,7 +180,7 @@ def columns(*pairs: tuple[Any, Any]) -> np.ndarray:
 def unit_axis(axis: Any) -> np.ndarray:
     """A direction scaled to length 1; ValueError where it is none."""
     a = np.asarray(axis, dtype=float)
-    length = np.linalg.norm(a) if a.shape == (3,) else 0.0
+    length = length_of(a) if a.shape == (3,) else 0.0
     if not (np.isfinite(length) and length > 0):
         raise ValueError(f"an axis is three finite numbers, not all zero; this is {axis!r}")
     a = a / length
@@ -151,5 +201,5 @@ def aligned(axis: np.ndarray) -> Pose:
     """A constant pose whose z axis points along a unit axis."""
     k = int(np.argmin(np.abs(axis)))
     x = np.cross(axis, np.eye(3)[k])
-    x = x / np.linalg.norm(x)
+    x = x / length_of(x)
     return Pose(np.column_stack([x, np.cross(axis, x), axis]), np.zeros(3))

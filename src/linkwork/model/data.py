@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cached_property
-from types import CodeType, FunctionType
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.lazy import cached_property
+from linkwork.model.content import canonical
 from linkwork.parts import GROUND, WORLD, Body, Frame, LoopConstraint, PlacedJoint
 from linkwork.parts.names import did_you_mean
 from linkwork.parts.tree import MassProperties
-from linkwork.spatial import Inertia, Pose
+from linkwork.spatial.constants import put
 from linkwork.topology.analysis import clusters_of
 from linkwork.topology.clusters import Cluster, with_constraints
 
@@ -43,15 +43,13 @@ class ModelData:
     force_held: tuple[LoopConstraint, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
     memory: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)  # what was derived from it
+    given_clusters: tuple[Cluster, ...] | None = field(default=None, init=False, repr=False)  # in place of those it would find
     original: ModelData | None = field(default=None, repr=False)
     inertia_inputs: Mapping[int, MassProperties] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        for part in (*(j.place for j in self.joints), *(f.place for f in self.frames)):
-            part.R.flags.writeable = part.p.flags.writeable = False
-        for body in self.bodies:
-            for block in (body.inertia.A, body.inertia.B, body.inertia.D):
-                block.flags.writeable = False
+        for word in ("bodies", "joints", "frames", "gravity", "notes", "embedded", "force_held"):
+            put(self, word, tuple(getattr(self, word)))
 
     @property
     def loops(self) -> tuple[LoopConstraint, ...]:
@@ -87,9 +85,9 @@ class ModelData:
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
         """Groups of bodies that loops hold together, parents before children; most bodies are alone."""
-        if self.original is None:
-            return clusters_of(self)
-        return with_constraints(self.original.clusters, self.embedded)
+        if self.given_clusters is not None:
+            return self.given_clusters
+        return clusters_of(self) if self.original is None else with_constraints(self.original.clusters, self.embedded)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:
@@ -144,11 +142,16 @@ class ModelData:
 
     # as a value
 
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """Everything that the model says, and that decides what is computed; notes on how it was read do not count."""
+        loops = (self.embedded, self.force_held, self.given_clusters)
+        return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops)
+
     @cached_property
     def digest(self) -> str:
-        """A hash of everything that the model says; notes on how it was read do not count."""
-        said = (self.name, self.bodies, self.joints, self.frames, self.gravity, self.embedded, self.force_held)
-        return hashlib.sha256(_canonical(said).encode()).hexdigest()
+        """A hash of its content."""
+        return hashlib.sha256(canonical(self.content, [joint.nq for joint in self.joints]).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, ModelData) else NotImplemented
@@ -161,44 +164,6 @@ class ModelData:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.__post_init__()
 
     def __repr__(self) -> str:
         return f"<linkwork model {self.name!r}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}>"
-
-
-def _constant(value: Any) -> Any:
-    """What a function has captured, as something that can be compared; only by its words where it is nothing known."""
-    known = (str, int, float, tuple, list, type(None), np.ndarray, np.generic, CodeType, FunctionType, Pose, Inertia)
-    return value if isinstance(value, known) else repr(value)
-
-
-def _canonical(value: Any) -> str:
-    """The same text for the same content, in every process."""
-    if isinstance(value, float):
-        return (value + 0.0).hex()
-    if isinstance(value, str):
-        return repr(str(value))
-    if isinstance(value, (int, type(None))):
-        return repr(value)
-    if isinstance(value, np.ndarray):
-        return _canonical(value.astype(float).ravel().tolist())
-    if isinstance(value, (tuple, list)):
-        return f"({','.join(map(_canonical, value))})"
-    if isinstance(value, Pose):
-        return _canonical((value.R, value.p))
-    if isinstance(value, Inertia):
-        return _canonical((value.mass, value.h, value.A))
-    if isinstance(value, CodeType):  # not by its repr, which names a place in memory
-        said = (value.co_code.hex(), value.co_names, value.co_varnames, *map(_constant, value.co_consts))
-        return f"code{_canonical(said)}"
-    if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        said = (value.__module__, value.__qualname__, value.__code__, *map(_constant, (value.__defaults__ or (), *cells)))
-        return f"function{_canonical(said)}"
-    if is_dataclass(value) and not isinstance(value, type):
-        kind = type(value)
-        return f"{kind.__module__}.{kind.__qualname__}{_canonical([getattr(value, f.name) for f in fields(value)])}"
-    if isinstance(value, np.generic):
-        return _canonical(value.item())
-    raise ModelError(f"a model cannot hold a {type(value).__name__}: {value!r}")

@@ -13,6 +13,7 @@ from linkwork.errors import ModelError
 from linkwork.model import parameters
 from linkwork.model.data import ModelData
 from linkwork.model.report import report
+from linkwork.spatial.constants import put
 from linkwork.topology.analysis import CLOSED, RANK, close, close_family, kept_loops
 from linkwork.topology.clusters import Cluster, find_families
 from linkwork.topology.motion import all_equations, cluster_posture
@@ -171,9 +172,9 @@ class Model(ModelData):
             changed["joints"] = tuple(joints)
         model = replace(self, **changed, kernels={})
         if not moved:
-            model.__dict__["clusters"] = self.clusters  # they are the same, and take time to find
+            put(model, "clusters", self.clusters)  # they are the same, and take time to find
         notes = (*self.notes, *(note for note in parameters.impossible(model, inertias) if note not in self.notes))
-        object.__setattr__(model, "notes", notes)
+        put(model, "notes", notes)
         return model
 
     def traced_with(self, values: Mapping[str, Any]) -> Model:
@@ -186,13 +187,14 @@ class Model(ModelData):
         """The same mechanism without gravity, and without springs and dampers in its joints."""
         free = tuple(replace(j, damping=(0.0,) * j.nv, stiffness=(0.0,) * j.nv) for j in self.joints)
         model = replace(self, joints=free, gravity=(0.0, 0.0, 0.0), kernels={})
-        model.__dict__["clusters"] = self.clusters  # they are the same, and take time to find
+        put(model, "given_clusters", self.given_clusters)
+        put(model, "clusters", self.clusters)  # they are the same, and take time to find
         return model
 
     def described_by(self, clusters: tuple[Cluster, ...]) -> Model:
         """The same mechanism with its clusters' velocities described by others: for algorithms, not for users."""
         model = replace(self, kernels={})
-        model.__dict__["clusters"] = clusters  # in the place of those that it would find
+        put(model, "given_clusters", tuple(clusters))
         return model
 
     def report(self) -> str:

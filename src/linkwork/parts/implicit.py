@@ -18,6 +18,7 @@ from linkwork.parts.loops import End, LoopConstraint, Posture, Speeds
 from linkwork.parts.tree import PlacedJoint
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp_of
 from linkwork.passes.expand import expand
+from linkwork.spatial.constants import product, put
 
 
 @final
@@ -28,6 +29,9 @@ class ImplicitConstraint(LoopConstraint):
     name: str
     joints: tuple[int, ...]
     function: Callable[[Any], Any]
+
+    def __post_init__(self) -> None:
+        put(self, "joints", tuple(self.joints))
 
     def phi(self, q: np.ndarray) -> np.ndarray:
         """What the function gives, as a vector."""
@@ -60,7 +64,7 @@ class ImplicitConstraint(LoopConstraint):
         for i, (j, kind) in enumerate(zip(self.joints, kinds)):
             for column in range(kind.nv):
                 own = [np.eye(other.nv)[column] if n == i else np.zeros(other.nv) for n, other in enumerate(kinds)]
-                K[:, posture.columns[j].start + column] = J @ rate(q, own)
+                K[:, posture.columns[j].start + column] = product(J, rate(q, own))
         if speeds is None:
             return K, np.zeros(len(value), dtype=object)
         own = [speeds.v[posture.columns[j]] for j in self.joints]

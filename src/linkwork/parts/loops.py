@@ -17,6 +17,7 @@ from linkwork.joints import Joint
 from linkwork.joints.closure import Row
 from linkwork.parts.tree import PlacedJoint
 from linkwork.spatial import Pose, cross
+from linkwork.spatial.constants import product, put
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class End:
 
     body: int  # index of a body, or GROUND
     place: Pose
+
+    def __post_init__(self) -> None:
+        put(self, "place", self.place.frozen())
 
 
 class Drift(NamedTuple):
@@ -126,6 +130,10 @@ class Loop(LoopConstraint):
     successor: End
     kept: tuple[int, ...] | None = None  # of its equations, those that do not follow from the others; None: all
 
+    def __post_init__(self) -> None:
+        put(self, "kind", self.kind.settled())
+        put(self, "kept", None if self.kept is None else tuple(self.kept))
+
     @property
     def bodies(self) -> tuple[int, ...]:
         return self.predecessor.body, self.successor.body
@@ -146,13 +154,13 @@ class Loop(LoopConstraint):
 
     def residual(self, posture: Posture) -> np.ndarray:
         P, F = posture.frame(self.predecessor), posture.frame(self.successor)
-        p, R = P.R.T @ (F.p - P.p), P.R.T @ F.R
+        p, R = product(P.R.T, F.p - P.p), product(P.R.T, F.R)
         return np.array([row.residual(R, p) for row in self.kind.closure()])
 
     def turned_over(self, posture: Posture) -> list[Any]:
-        R = posture.frame(self.predecessor).R.T @ posture.frame(self.successor).R
+        R = product(posture.frame(self.predecessor).R.T, posture.frame(self.successor).R)
         shared = {row.along: np.array(row.along) for row in self.kind.closure() if row.faces}
-        return [0.5 - along @ (R @ along) for along in shared.values()]
+        return [0.5 - product(along, product(R, along)) for along in shared.values()]
 
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
         P, F = posture.frame(self.predecessor), posture.frame(self.successor)
@@ -163,7 +171,7 @@ class Loop(LoopConstraint):
         k: Any = np.zeros(len(rows), dtype=object)
         for i, row in enumerate(rows):
             c_w, c_v = row.coefficients(P, F)
-            K[i] = c_v @ u if row.across is None else c_w @ w
+            K[i] = product(c_v, u) if row.across is None else product(c_w, w)
         if speeds is None:
             return K, k
         a, b = speeds.drift(self.predecessor, F.p), speeds.drift(self.successor, F.p)
@@ -172,7 +180,7 @@ class Loop(LoopConstraint):
         dU = b.dv - a.dv - 2.0 * cross(a.w, U)
         for i, row in enumerate(rows):
             c_w, c_v = row.coefficients(P, F)
-            k[i] = -((c_v @ dU if row.across is None else c_w @ dW) + row.bias(P, F, W, U))
+            k[i] = -((product(c_v, dU) if row.across is None else product(c_w, dW)) + row.bias(P, F, W, U))
         return K, k
 
     def wrench(self, row: int, P: Pose, F: Pose) -> np.ndarray:
@@ -195,6 +203,9 @@ class Coupling(LoopConstraint):
     terms: tuple[tuple[int, int, float], ...]
     offset: float
     linear = True
+
+    def __post_init__(self) -> None:
+        put(self, "terms", tuple((k, component, coefficient) for k, component, coefficient in self.terms))
 
     @property
     def bodies(self) -> tuple[int, ...]:

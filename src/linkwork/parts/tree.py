@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwork.joints import Joint
 from linkwork.spatial import Inertia, Pose
+from linkwork.spatial.constants import put
 
 WORLD = "world"  # the name of what does not move
 GROUND = -1  # its index, where bodies are counted
@@ -26,6 +27,10 @@ class Body:
     index: int
     inertia: Inertia
     links: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        put(self, "inertia", self.inertia.frozen())
+        put(self, "links", tuple(self.links))
 
     @property
     def mass(self) -> float:
@@ -50,6 +55,9 @@ class MassProperties(NamedTuple):
     mass: Any
     center: np.ndarray
     moment: np.ndarray
+
+
+_NUMBERS = ("lower", "upper", "max_velocity", "max_effort", "damping", "friction", "stiffness", "rest", "armature")
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,13 @@ class PlacedJoint:
     rest: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
     independent: bool | None = None  # in a loop: whether its velocities shall be independent; None leaves the choice open
+
+    def __post_init__(self) -> None:
+        put(self, "kind", self.kind.settled())
+        put(self, "place", self.place.frozen())
+        for word in _NUMBERS:
+            if type(self.__dict__[word]) is not tuple:
+                put(self, word, tuple(self.__dict__[word]))
 
     @property
     def nq(self) -> int:
@@ -119,6 +134,9 @@ class Frame:
     body: int  # index of a body, or GROUND
     place: Pose = field(default_factory=Pose.identity)
     joint: str | None = None
+
+    def __post_init__(self) -> None:
+        put(self, "place", self.place.frozen())
 
 
 def path_to_ground(body: int, joints: Sequence[PlacedJoint]) -> list[int]:

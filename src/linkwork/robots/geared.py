@@ -17,6 +17,7 @@ from linkwork.joints import Free, Joint, Revolute
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.robots.solids import ORIGIN, Point, Solid
 from linkwork.robots.table import AXES
+from linkwork.spatial.constants import product
 
 EXACT, IGNORED, DIAGONAL, BLOCK = "exact", "ignored", "diagonal", "block"
 SPEED, EFFORT = 100.0, 150.0  # of every joint at most [rad/s, N m]
@@ -55,7 +56,7 @@ class Rotor(Link):
     def spin(self) -> float:
         """Its moment of inertia about the axis that it turns on [kg m²]."""
         u = np.array(AXES[self.axis])
-        return float(u @ self.solid.moment @ u)
+        return float(product(product(u, self.solid.moment), u))
 
 
 class Differential(NamedTuple):
@@ -134,7 +135,7 @@ def assemble(
                 armature[rotor.joint] = rotor.spin
             else:
                 for link, rate in own.items():
-                    armature[link] = armature.get(link, 0.0) + rotor.spin * rate**2
+                    armature[link] = armature.get(link, 0.0) + rotor.spin * (rate * rate)
     for part in parts:
         if how == EXACT:
             _add(builder, part, part.solid.figures(), independent=part.independent)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from math import atan2, cos, hypot, sin
 from typing import Any
 
 import numpy as np
 
+from linkwork.ir.functions import atan2, cos, sin
 from linkwork.joints import Joint, PointOnLine, Prismatic, Revolute
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.robots.chains import _whole
 from linkwork.robots.solids import ORIGIN, Point, box
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import length as length_of
 
 UP = Revolute((0.0, 0.0, 1.0))
 ACROSS = Revolute((0.0, 1.0, 0.0))  # of linkages that stand upright, in the plane of x and z
@@ -95,7 +96,7 @@ class Upright:
     ) -> None:  # fmt: skip
         """A straight bar from a hinge on another link to a point. Its x axis points along it; it can `turn` so far [rad]."""
         dx, dz = end[0] - start[0], end[1] - start[1]
-        angle, length = -atan2(dz, dx), hypot(dx, dz)
+        angle, length = -atan2(dz, dx), float(length_of(np.array([dx, dz])))
         self.builder.add_body(name, **box(mass, (length, 0.02, 0.03), at=(0.5 * length, 0.0, 0.0)).figures())
         place = self.place(on, *start, angle)
         self.builder.add_joint(

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from linkwork.errors import ModelError
+from linkwork.ir.functions import sqrt
 from linkwork.joints import Revolute
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.robots.chains import CROSSWISE, LENGTH, ROD, TIP, _whole
@@ -104,7 +105,7 @@ def _belt(builder: ModelBuilder, on: str, at: Point, name: str, k: int) -> tuple
 
 def _four_bar(builder: ModelBuilder, on: str, at: Point, name: str, k: int) -> tuple[str, Point]:
     frame, crank, rocker = 0.2, 0.06, 0.12  # the frame's length is along the other of x and y, all else hangs down
-    rod = (frame**2 + (rocker - crank) ** 2) ** 0.5
+    rod = float(sqrt(frame * frame + (rocker - crank) * (rocker - crank)))
     drop = rocker - crank
     sideways = (lambda u, w: (0.0, u, w)) if k % 2 == 0 else (lambda u, w: (u, 0.0, w))
     there: Point = tuple(a + b for a, b in zip(at, sideways(frame, 0.0)))  # type: ignore[assignment]
@@ -155,7 +156,7 @@ def _connecting(depth: int, at: int) -> Model:
     first, last = f"rod_0_{at - 1}", f"rod_1_{at - 1}"
     builder = _pair(f"connecting rod at {at} of {depth}", depth, last)
     drop = 0.5 * LENGTH
-    length = (APART**2 + drop**2) ** 0.5
+    length = float(sqrt(APART * APART + drop * drop))
     solid = box(0.3, (length, 0.02, 0.02), at=(0.5 * APART, 0.0, -0.5 * drop))
     builder.add_body("connecting_rod", **solid.figures())
     builder.add_joint(

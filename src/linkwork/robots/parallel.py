@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from functools import cache
-from math import cos, pi, sin
+from math import pi
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.ir.functions import cos, sin, sqrt
 from linkwork.joints import Free, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.robots.solids import Point, cylinder
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import length as length_of
 
 
 def pointing(start: Point, end: Point) -> Pose:
     """A frame at one point whose z axis points to another; its x and y are as near to the world's as they can be."""
     z = np.array(end) - np.array(start)
-    z = z / np.linalg.norm(z)
+    z = z / length_of(z)
     y = np.cross(z, (1.0, 0.0, 0.0))
-    y = y / np.linalg.norm(y)
+    y = y / length_of(y)
     return Pose(np.column_stack([np.cross(y, z), y, z]), np.array(start))
 
 
@@ -65,7 +67,7 @@ def _stewart(coordinates: str) -> Model:
         third, turn = 2.0 * pi / 3.0 * (k // 2), 1.0 if k % 2 else -1.0
         foot, head = around(0.6, third + 0.25 * turn), around(0.3, third + (pi / 3.0 - 0.25) * turn)
         low = pointing(foot, (head[0], head[1], height))
-        length = float(np.linalg.norm(np.array((head[0], head[1], height)) - np.array(foot)))
+        length = float(length_of(np.array((head[0], head[1], height)) - np.array(foot)))
         builder.add_body(f"cylinder_{k}", **cylinder(1.2, 0.03, 0.45, at=(0.0, 0.0, 0.225)).figures())
         builder.add_body(f"piston_{k}", **cylinder(0.6, 0.015, 0.45, at=(0.0, 0.0, -0.225)).figures())
         builder.add_joint(f"foot_{k}", Universal(), parent=WORLD, child=f"cylinder_{k}", place=low, independent=False, **SWING)
@@ -87,7 +89,7 @@ def delta() -> Model:
     """
     base, arm, rod, plate, half = 0.2, 0.3, 0.6, 0.1, 0.08  # distances of hinges, lengths, half of that between rods [m]
     reach = base + arm - plate
-    height = (rod**2 - reach**2) ** 0.5
+    height = float(sqrt(rod * rod - reach * reach))
     builder = ModelBuilder("delta").add_body("platform", **cylinder(0.5, plate, 0.02).figures())
     builder.add_joint(
         "platform", Free(), parent=WORLD, child="platform", xyz=(0.0, 0.0, -height), independent=False, **nearby(0.1, 0.05)

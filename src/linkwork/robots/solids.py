@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.spatial.constants import product
+
 Point = tuple[float, float, float]
 ORIGIN: Point = (0.0, 0.0, 0.0)
 
@@ -36,7 +38,7 @@ class Solid:
     def _about(self, point: np.ndarray) -> np.ndarray:
         """The moment of inertia about a point (Steiner), (3, 3)."""
         d = self.center - point
-        return self.moment + self.mass * (d @ d * np.eye(3) - np.outer(d, d))
+        return self.moment + self.mass * (product(d, d) * np.eye(3) - np.outer(d, d))
 
 
 def box(mass: float, size: Point, at: Point = ORIGIN) -> Solid:
@@ -52,9 +54,9 @@ def ellipsoid(mass: float, size: Point, at: Point = ORIGIN) -> Solid:
 def cylinder(mass: float, radius: float, length: float, axis: str = "z", at: Point = ORIGIN) -> Solid:
     """A cylinder along an axis, its middle `at` a point."""
     along = np.array([name == axis for name in "xyz"])
-    return _solid(mass, np.where(along, length**2 / 12.0, radius**2 / 4.0), at)
+    return _solid(mass, np.where(along, length * length / 12.0, radius * radius / 4.0), at)
 
 
 def _solid(mass: float, spread: np.ndarray, at: Point) -> Solid:
     """From the mean squares `spread` of x, y and z about the middle, (3,)."""
-    return Solid(mass, np.array(at, dtype=float), mass * np.diag(spread.sum() - spread))
+    return Solid(mass, np.array(at, dtype=float), mass * np.diag(spread[0] + spread[1] + spread[2] - spread))

@@ -26,7 +26,7 @@ class Motor:
     @property
     def armature(self) -> float:
         """What the rotor weighs at the joint [kg m²]."""
-        return self.rotor * self.gear**2
+        return self.rotor * (self.gear * self.gear)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ gearbox, which is what drives the linkage.
 from __future__ import annotations
 
 from functools import cache
-from math import cos as cosine
 from math import pi
 from typing import Any
 
@@ -20,6 +19,7 @@ from linkwork.topology.motion import cluster_posture
 from linkwork.robots.geared import EXACT, Differential, Link, Rotor, assemble, exactness, measured, rates, spinning
 from linkwork.robots.mit_humanoid import SOLIDS
 from linkwork.robots.solids import ORIGIN, Point
+from linkwork.spatial.solve import solve
 
 GEAR = 6.0
 TORSO = (2.3008, (0.0073, -0.0013, -0.0023), (0.0366, 0.0, -0.0006, 0.0142, -0.0002, 0.0291))
@@ -61,7 +61,7 @@ def knee_ankle(q: Any) -> Any:
     rod = (
         21 / 6250 * cos(half + 1979 * pi / 4500)
         - 13 / 625 * cos(half + 493 * pi / 1500)
-        - 273 / 12500 * cosine(pi / 9)
+        - 273 / 12500 * cos(pi / 9)
         - 7 / 2500 * sin(half + q2 + 231 * pi / 500)
         + 91 / 5000 * sin(q2 + 2 * pi / 15)
         - 147 / 50000 * sin(q2 + pi / 45)
@@ -169,10 +169,10 @@ def _straight(model: Model) -> dict[str, dict[str, float]]:
                 rotors = [joint.q_start for joint in joints[:2]]
                 for _ in range(50):
                     posture = cluster_posture(model, cluster.bodies, q)
-                    K = closure.equations(posture)[0].astype(float)
+                    K = closure.equations(posture)[0]
                     columns = [posture.columns[joint.child].start for joint in joints]
-                    q[rotors] -= np.linalg.solve(K[:, columns[:2]], closure.residual(posture).astype(float))
-                turn = -np.linalg.solve(K[:, columns[:2]], K[:, columns[2:]])
+                    q[rotors] -= solve(K[:, columns[:2]], closure.residual(posture)).astype(float)
+                turn = -solve(K[:, columns[:2]], K[:, columns[2:]])
                 for joint, row in zip(joints[:2], turn):
                     found[joint.name] = {link.name: float(rate) for link, rate in zip(joints[2:], row)}
     return found

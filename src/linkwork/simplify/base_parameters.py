@@ -15,6 +15,7 @@ from linkwork.parts import GROUND
 from linkwork.simplify.frames import in_node_frames
 from linkwork.sko.bodies import BodyDescription
 from linkwork.spatial import Inertia, skew
+from linkwork.spatial.constants import product
 
 
 @derived
@@ -33,13 +34,20 @@ def regrouped(model: Model) -> tuple[BodyDescription, ...]:
         if k in fixed or joint.parent in fixed or moved_place or not isinstance(kind, Revolute) or bodies[k].rotor or not own.mass:
             continue
         e = np.eye(3)[kind.coordinate]
-        spread = 0.5 * np.trace(own.A) - e @ own.A @ e  # of the mass along the axis [kg m²]
-        unnoticed = Inertia(spread * (np.eye(3) - np.outer(e, e)), skew((e @ own.h) * e), own.mass * np.eye(3), own.mass)
+        spread = 0.5 * np.trace(own.A) - product(product(e, own.A), e)  # of the mass along the axis [kg m²]
+        unnoticed = Inertia(spread * (np.eye(3) - np.outer(e, e)), skew(product(e, own.h) * e), own.mass * np.eye(3), own.mass)
         left = Inertia(own.A - unnoticed.A, skew(np.where(e, 0.0, own.h)), np.zeros((3, 3)), 0.0)
-        bodies[k] = bodies[k]._replace(reduced=left.constant())
+        bodies[k] = bodies[k]._replace(reduced=_flat(left.constant(), kind.coordinate))
         if joint.parent != GROUND:
             below = bodies[joint.parent]
             assert below.reduced is not None
             moved = below.reduced + bodies[k].frame.place.congruence(unnoticed)
-            bodies[joint.parent] = below._replace(reduced=moved.constant())
+            bodies[joint.parent] = below._replace(reduced=moved.constant().frozen())
     return tuple(bodies)
+
+
+def _flat(inertia: Inertia, axis: int) -> Inertia:
+    """An inertia without mass along an axis: that the moment about it is the sum of the others holds to the last bit."""
+    A = np.array(inertia.A)
+    A[axis, axis] = A[axis - 1, axis - 1] + A[axis - 2, axis - 2]
+    return Inertia(A, inertia.B, inertia.D, inertia.mass).frozen()

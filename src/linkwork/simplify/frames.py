@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linkwork.ir.functions import atan2
 from linkwork.joints.joint import Symmetry
 from linkwork.model import Model, derived
 from linkwork.parts import GROUND
 from linkwork.simplify.rotors import lumped
 from linkwork.sko.bodies import BodyDescription
 from linkwork.spatial import Inertia, Pose, snapped
+from linkwork.spatial.constants import product
 from linkwork.topology.kinematics import JointFrame, own_frame
 
 # What things cost a program, in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
@@ -127,13 +129,14 @@ class _Frames:
     def chosen(self) -> tuple[NodeFrame, ...]:
         found = []
         for k in range(len(self.joints)):
-            place = Pose(self.before[k], self._length(k, ground=True))
-            frame = JointFrame(self.kinds[k], place, self.phase[k], self._frame(k))
-            found.append(NodeFrame(frame, Pose(self.sides[k], self.sides[k] @ self.s[k]), self.thin[k]))
+            place = Pose(self.before[k], self._length(k, ground=True)).frozen()
+            frame = JointFrame(self.kinds[k], place, self.phase[k], self._frame(k).frozen())
+            side = Pose(self.sides[k], product(self.sides[k], self.s[k])).frozen()
+            found.append(NodeFrame(frame, side, self.thin[k]))
         return tuple(found)
 
     def _frame(self, k: int) -> Pose:
-        return Pose(self.R[k], self.R[k] @ self.s[k])
+        return Pose(self.R[k], product(self.R[k], self.s[k]))
 
     def _inertia(self, k: int) -> Inertia:
         """Of body k in its frame."""
@@ -142,58 +145,58 @@ class _Frames:
     def _thin(self, k: int) -> bool:
         """Whether a body, not counting its rotors, has as good as no moment of inertia about its centre."""
         body, lengths = self.model.bodies[k], [self.joints[c].place.p for c in self.children[k]]
-        size = np.trace(body.inertia.A) + body.mass * max((p @ p for p in lengths), default=0.0)
+        size = np.trace(body.inertia.A) + body.mass * max((product(p, p) for p in lengths), default=0.0)
         return bool(np.linalg.eigvalsh(body.moment)[0] <= THIN * size)
 
     def _turn(self, k: int) -> None:
         """Turn the frame of body k about its joint's axis: first its joint's frame with it, then it alone."""
         joint, (_, axis, phase) = self.joints[k], self.symmetry[k]
         below = np.eye(3) if joint.parent == GROUND else self.R[joint.parent]
-        before = below.T @ joint.place.R @ self.R[k]
+        before = product(product(below.T, joint.place.R), self.R[k])
         angle = 0.0 if axis is None else _straightening(before, axis)
-        self.before.append(snapped(before @ _about(axis, angle), EXACT))
-        self.R[k] = self.R[k] @ _about(axis, angle)
+        self.before.append(snapped(product(before, _about(axis, angle)), EXACT))
+        self.R[k] = product(self.R[k], _about(axis, angle))
         self.sides.append(self.R[k])
         if axis is not None and phase:
             found = min(self._angles(k, axis), key=lambda angle: self._cost_of_turning(k, axis, angle))
-            self.R[k], self.phase[k] = self.R[k] @ _about(axis, found), phase * found
+            self.R[k], self.phase[k] = product(self.R[k], _about(axis, found)), phase * found
 
     def _angles(self, k: int, axis: int) -> Iterator[float]:
         """By how much body k's frame could be turned: something that is fixed to it may then lie along a coordinate axis."""
         yield 0.0
         for c in self.children[k]:
             place, turn = self.joints[c].place, self.symmetry[c].turn
-            yield from _zeroing(self.R[k].T @ place.p, axis)
+            yield from _zeroing(product(self.R[k].T, place.p), axis)
             if turn is not None:
-                yield from _zeroing(self.R[k].T @ place.R @ self.R[c][:, turn], axis)
+                yield from _zeroing(product(product(self.R[k].T, place.R), self.R[c][:, turn]), axis)
         for place in self.ends[k]:
-            yield from _zeroing(self.R[k].T @ place.p, axis)
+            yield from _zeroing(product(self.R[k].T, place.p), axis)
         inertia = self._inertia(k)  # before any frame is moved
         yield from _zeroing(inertia.h, axis)
         a, b = (axis + 1) % 3, (axis + 2) % 3
-        yield _acute(0.5 * np.arctan2(2.0 * inertia.A[a, b], inertia.A[a, a] - inertia.A[b, b]))
+        yield _acute(0.5 * atan2(2.0 * inertia.A[a, b], inertia.A[a, a] - inertia.A[b, b]))
 
     def _cost_of_turning(self, k: int, axis: int, angle: float) -> float:
-        R = self.R[k] @ _about(axis, angle)
+        R = product(self.R[k], _about(axis, angle))
         cost = PHASE if angle else 0.0
         cost += NUMBER * _numbers(Pose(R, np.zeros(3)).inverse().congruence(self._lumped[k].inertia))
         for c in self.children[k]:
             place, turn = self.joints[c].place, self.symmetry[c].turn
-            before = R.T @ place.R @ self.R[c]
+            before = product(product(R.T, place.R), self.R[c])
             if turn is not None:
-                before = before @ _about(turn, _straightening(before, turn))
+                before = product(before, _about(turn, _straightening(before, turn)))
             cost += ODD * _odd(before)
         for place in (*(self.joints[c].place for c in self.children[k]), *self.ends[k]):
-            cost += LENGTH * np.count_nonzero(np.delete(_neat(R.T @ place.p), axis))
+            cost += LENGTH * np.count_nonzero(np.delete(_neat(product(R.T, place.p)), axis))
         return cost
 
     def _length(self, k: int, *, ground: bool = False) -> np.ndarray:
         """Where the joint's frame of body k is in the frame of the body below; on the ground it is nothing, unless wanted."""
         joint = self.joints[k]
         if joint.parent == GROUND:
-            return joint.place.p + self.before[k] @ self.s[k] if ground else np.zeros(3)
-        there = self.R[joint.parent].T @ joint.place.p
-        return _neat(there + self.before[k] @ self.s[k] - self.s[joint.parent], np.abs(there).max(initial=0.0))
+            return joint.place.p + product(self.before[k], self.s[k]) if ground else np.zeros(3)
+        there = product(self.R[joint.parent].T, joint.place.p)
+        return _neat(there + product(self.before[k], self.s[k]) - self.s[joint.parent], np.abs(there).max(initial=0.0))
 
     def _shift(self, k: int, axis: int) -> None:
         """Move the frame of body k along an axis of its own, with its joint's frame, to where lengths vanish."""
@@ -219,7 +222,7 @@ class _Frames:
 
     def _ends(self, k: int) -> list[np.ndarray]:
         """Where the ends of loops on body k are in its frame."""
-        return [_neat(self.R[k].T @ place.p - self.s[k], np.abs(place.p).max()) for place in self.ends[k]]
+        return [_neat(product(self.R[k].T, place.p) - self.s[k], np.abs(place.p).max()) for place in self.ends[k]]
 
     def _cost_of_place(self, k: int) -> float:
         """Of where the frame of body k stands; no price is enough where its moment of inertia would lose digits."""
@@ -245,15 +248,15 @@ def _straightening(R: np.ndarray, axis: int) -> float:
     if not _odd(R):
         return 0.0
     a, b = (axis + 1) % 3, (axis + 2) % 3
-    angles = [0.0, *np.arctan2(-R[:, a], R[:, b]), *np.arctan2(R[:, b], R[:, a])]
-    return min(map(_acute, angles), key=lambda angle: _odd(R @ _about(axis, angle)))
+    angles = [0.0, *map(atan2, -R[:, a], R[:, b]), *map(atan2, R[:, b], R[:, a])]
+    return min(map(_acute, angles), key=lambda angle: _odd(product(R, _about(axis, angle))))
 
 
 def _zeroing(x: np.ndarray, axis: int) -> Iterator[float]:
     """By which angle about an axis a frame is turned in which x has one component less; none if it has only one across."""
     a, b = x[(axis + 1) % 3], x[(axis + 2) % 3]
     if a and b:
-        yield _acute(np.arctan2(b, a))
+        yield _acute(atan2(b, a))
 
 
 def _acute(angle: float) -> float:

@@ -17,11 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linkwork.ir.functions import sqrt
 from linkwork.ir.symbol import Symbol
 from linkwork.model import Model, derived
 from linkwork.parts import GROUND, PlacedJoint
 from linkwork.sko.bodies import Rotor
 from linkwork.spatial import Inertia
+from linkwork.spatial.constants import frozen, length, product
 from linkwork.topology.rotors import SAME, axis_of, find_rotors, gear_of
 
 
@@ -51,12 +53,12 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
     places = [k for k in find_rotors(structure) if k not in inputs]
     R = {GROUND: np.eye(3)}
     for joint in model.joints:
-        R[joint.child] = R[joint.parent] @ structure.joints[joint.child].place.R
+        R[joint.child] = product(R[joint.parent], structure.joints[joint.child].place.R)
     rotors: dict[int, Rotor] = {}
     for k in places:
         joint = model.joints[k]
         u, own = axis_of(joint), inertias[k]
-        J, uneven = u @ own.A @ u, unevenness(u, own.A)
+        J, uneven = product(product(u, own.A), u), unevenness(u, own.A)
         gear = gear_of(structure, k, places, R)
         if gear and any(isinstance(c, Symbol) for loop in model.embedded if k in loop.bodies for c in loop.coefficients):
             gear = None  # how fast it turns is an input
@@ -70,7 +72,7 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
             if body != GROUND:
                 add(body, Inertia.massless(n * J * np.eye(3)))
         inertias[k] = left
-        rotors[k] = Rotor(uneven, gear is not None, (1.0 - 1.0 / gear.n) * J if gear else 0.0)
+        rotors[k] = Rotor(frozen(uneven), gear is not None, (1.0 - 1.0 / gear.n) * J if gear else 0.0)
     return tuple(Lumped(inertia.settled(), rotors.get(k), added.get(k)) for k, inertia in enumerate(inertias))
 
 
@@ -78,18 +80,18 @@ def unit_of_mass(model: Model) -> float:
     """In kg: a unit in which the commonest unevenness of rotors is one, so that nothing is multiplied by it."""
     if model.inertia_inputs:  # to count them in another unit would cost operations
         return 1.0
-    found = [float(np.sqrt(0.5 * np.sum(rotor.uneven**2))) for _, rotor, _ in lumped(model) if rotor and np.any(rotor.uneven)]
+    found = [length(rotor.uneven.ravel()) / sqrt(2.0) for _, rotor, _ in lumped(model) if rotor and np.any(rotor.uneven)]
     return max(found, key=lambda d: np.isclose(found, d, rtol=SAME, atol=0.0).sum(), default=1.0)
 
 
 def unevenness(u: np.ndarray, A: np.ndarray) -> np.ndarray:
     """How an inertia across its axis u, (3, 3), differs from a round one; zero where rounding could have made it."""
-    across = A - (u @ A @ u) * np.outer(u, u)
+    across = A - product(product(u, A), u) * np.outer(u, u)
     uneven = across - 0.5 * np.trace(across) * (np.eye(3) - np.outer(u, u))
     return uneven if np.abs(uneven).max() > SAME * np.abs(A).max() else np.zeros((3, 3))
 
 
 def _centred(joint: PlacedJoint, rotor: Inertia, hinge: PlacedJoint) -> bool:
     """Whether a rotor's mass has its centre at the origin of the link that it drives, whose `hinge` is on the same carrier."""
-    centre = joint.place.p + joint.place.R @ (rotor.h / rotor.mass)
+    centre = joint.place.p + product(joint.place.R, rotor.h / rotor.mass)
     return hinge.parent == joint.parent and bool(np.abs(centre - hinge.place.p).max() <= SAME * np.abs(centre).max())

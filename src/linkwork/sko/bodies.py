@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.ir.functions import sincos
+from linkwork.ir.functions import atan2, sincos
+from linkwork.lazy import cached_property
 from linkwork.spatial import Inertia, Pose, skew
+from linkwork.spatial.constants import length, product
 from linkwork.topology.kinematics import BodyMotion, Ground, JointFrame, JointState, Share
 
 
@@ -85,7 +86,7 @@ class RigidBody(BodyMotion):
         if self.rotor is None or not np.any(self.rotor.uneven):
             return None
         R = self.state.at_rest.R
-        return Uneven(self, R.T @ self.rotor.uneven @ R)
+        return Uneven(self, product(product(R.T, self.rotor.uneven), R))
 
     @cached_property
     def _rotors(self) -> list[Uneven]:
@@ -146,13 +147,13 @@ class RigidBody(BodyMotion):
         taken: Any = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
         if self.rotor and self.rotor.geared and self.own_load is not None:
             taken = taken - self.joint_map.T @ self.own_load
-        total = share.T @ (taken + self.armature * self.g if armed else taken)
+        total = product(share.T, taken + self.armature * self.g if armed else taken)
         return total if self.uneven is None else total + self.uneven.d * share[0] * self.uneven.twist
 
     @property
     def spring_energy(self) -> Any:
         """What springs in the joint hold [J]."""
-        return 0.5 * (self._stretch @ (np.array(self.joint.stiffness) * self._stretch))
+        return 0.5 * product(self._stretch, np.array(self.joint.stiffness) * self._stretch)
 
     @cached_property
     def _stretch(self) -> np.ndarray:
@@ -181,8 +182,8 @@ class Uneven:
         d, off = moment[i, i], axis[k] * moment[i, j]
         if d < 0.0 and not off:  # a quarter of a turn needs no phase
             d, self._a, self._b = -d, self._b, -self._a
-        self._phase = float(np.arctan2(off, d)) if off else 0.0
-        d = float(np.hypot(off, d))
+        self._phase = atan2(float(off), float(d)) if off else 0.0
+        d = float(length(np.array([off, d], dtype=float)))
         self.d = 1.0 if abs(d - 1.0) < 1e-14 else d  # one in its own unit of mass, whatever rounding says
 
     @cached_property
@@ -198,7 +199,7 @@ class Uneven:
 
     def _along(self, x: np.ndarray) -> tuple[Any, Any]:
         """Δ x / d along a and b."""
-        (s, c), y, z = self._turn, self._a @ x, self._b @ x
+        (s, c), y, z = self._turn, product(self._a, x), product(self._b, x)
         return c * y + s * z, s * y - c * z
 
     @cached_property

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from linkwork.lazy import cached_property
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode, NodeState, Weight
 from linkwork.sko.hosts import host_of
 from linkwork.sko.inertias import BodiesInertia, Spin, plus
 from linkwork.sko.weights import ClusterWeight, SupportsWeight
 from linkwork.spatial import Inertia, Pose, mirrored
+from linkwork.spatial.constants import product
 from linkwork.topology.embedding import Embedding
 
 
@@ -71,7 +72,7 @@ class HingeClusterNode(HingeNode):
         self._turning = [J for body in turning for J in body.armature]
         self._armed = [] if self._hangs_on_several else members
         zero = np.zeros((self.dofs.stop - self.dofs.start,) * 2)
-        self._armature = mirrored(sum((body.G.T @ np.diag(body.armature) @ body.G for body in self._armed), zero))
+        self._armature = mirrored(sum((product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._armed), zero))
 
     @property
     def A(self) -> Weight:

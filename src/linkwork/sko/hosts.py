@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwork.joints import Revolute
 from linkwork.sko.bodies import RigidBody
+from linkwork.spatial.constants import product
 from linkwork.topology.rotors import parallel
 
 
@@ -32,8 +33,9 @@ class Host(NamedTuple):
 
 def host_of(rotor: RigidBody, members: Sequence[RigidBody]) -> Host | None:
     """The first body of a cluster that can be a rotor's host; None where there is none."""
-    axis = rotor.X.R.astype(float) @ rotor.joint_map[:3, 0].astype(float)  # in the carrier's frame, where it is constant
-    J = float(rotor.joint_map[:3, 0] @ rotor.rigid.A @ rotor.joint_map[:3, 0])
+    own = rotor.joint_map[:3, 0].astype(float)
+    axis = product(rotor.X.R.astype(float), own)  # in the carrier's frame, where it is constant
+    J = float(product(product(own, rotor.rigid.A), own))
     for body in members:
         if body is rotor or body.rotor or body.on is not rotor.on or not isinstance(body.joint.kind, Revolute):
             continue
@@ -41,9 +43,9 @@ def host_of(rotor: RigidBody, members: Sequence[RigidBody]) -> Host | None:
         own = np.asarray(body.joint_map[:3, 0], dtype=float)
         if turn is None or np.count_nonzero(own) != 1:
             continue
-        there = turn.before @ own  # the hinge's axis in the carrier's frame: turning about it changes nothing
+        there = product(turn.before, own)  # the hinge's axis in the carrier's frame: turning about it changes nothing
         k = int(np.argmax(np.abs(own)))
         if parallel(there, axis):
-            sign = float(np.sign(there @ axis))
+            sign = float(np.sign(product(there, axis)))
             return Host(body, k, sign * float(np.sign(own[k])), sign, J)
     return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.lazy import cached_property
 from linkwork.spatial import Factor, Inertia, is_zero, mirrored
 
 

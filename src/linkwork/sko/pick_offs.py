@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from linkwork.lazy import cached_property
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.weights import in_block
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import product
 from linkwork.topology.kinematics import Ground
 
 
@@ -40,7 +41,7 @@ class PickOff:
     @cached_property
     def bias(self) -> np.ndarray:
         spin: Any = self.carrier.spin  # a point at r accelerates by α_v + ([α_w] + [w][w]) r
-        return np.concatenate([np.zeros(3), self.place.R.T @ (spin @ self.place.p)])
+        return np.concatenate([np.zeros(3), product(self.place.R.T, product(spin, self.place.p))])
 
     def through(self) -> PickOff | MatrixPickOff:
         """B A*: the same frame from the rows of the node's parent, as if this node's hinge were frozen."""

@@ -100,7 +100,7 @@ class ModelTree(TreeState[N]):
         self.bodies: dict[int, RigidBody] = {}
         self._holders: dict[Any, Any] = {}
         self._embeddings: dict[tuple[int, ...], Embedding[RigidBody]] = {}
-        ground = GroundNode(np.array([0.0, 0.0, 0.0, *(-g for g in model.gravity)]))
+        ground = GroundNode(np.array([0.0, 0.0, 0.0, *(-g for g in model.gravity)], dtype=object))
         self._holders[GROUND] = ground
         nodes: list[N] = []
         start = 0

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from linkwork.ir.symbol import Symbol
+from linkwork.spatial.constants import Immutable, frozen, product, put
 from linkwork.spatial.factor import is_zero
 from linkwork.spatial.vectors import axial, cross, skew
 
 
-class Inertia:
+class Inertia(Immutable):
     """The symmetric matrix [[A, B], [Bᵀ, D]] that takes motions to forces.
 
     Of a rigid body (Lie Eq. 22), `mass` [kg] is known, B = [h] with h = mass * centre [kg m], D = mass * 1, and A is the
@@ -21,11 +22,31 @@ class Inertia:
 
     __slots__ = ("A", "B", "D", "mass")
 
+    A: np.ndarray
+    B: np.ndarray
+    D: np.ndarray
+    mass: float | None
+
     def __init__(self, A: np.ndarray, B: np.ndarray, D: np.ndarray, mass: float | None = None) -> None:
-        self.A, self.B, self.D, self.mass = A, B, D, mass
+        put(self, "A", A)
+        put(self, "B", B)
+        put(self, "D", D)
+        put(self, "mass", mass)
+
+    def __reduce__(self) -> Any:  # slots alone are not pickled by every protocol
+        return (_restored if self.is_frozen else Inertia), (self.A, self.B, self.D, self.mass)
 
     def __repr__(self) -> str:
         return f"Inertia(A={self.A.tolist()}, B={self.B.tolist()}, D={self.D.tolist()}, mass={self.mass})"
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether its arrays cannot be written either."""
+        return all(type(block.base) is bytes for block in (self.A, self.B, self.D))
+
+    def frozen(self) -> Inertia:
+        """The same constant inertia with arrays of floats that nobody can write; one that holds symbols stays as it is."""
+        return self if self.is_frozen or self.is_symbolic else Inertia(frozen(self.A), frozen(self.B), frozen(self.D), self.mass)
 
     @classmethod
     def rigid(cls, mass: float, centre: np.ndarray, moment: np.ndarray) -> Inertia:
@@ -35,7 +56,7 @@ class Inertia:
             A = symmetric(lambda i, j: moment[i, j] + (sum(np.delete(c * h, i)) if i == j else -(c[i] * h[j])))
             return cls(A, skew(h), mass * np.eye(3), mass)
         c = skew(np.asarray(centre, dtype=float))
-        return cls(np.asarray(moment, dtype=float) + mass * c @ c.T, mass * c, mass * np.eye(3), mass)
+        return cls(np.asarray(moment, dtype=float) + product(mass * c, c.T), mass * c, mass * np.eye(3), mass)
 
     @classmethod
     def massless(cls, moment: np.ndarray) -> Inertia:
@@ -58,10 +79,15 @@ class Inertia:
         A = np.where(np.abs(A) < 1e-16 * np.abs(A).max(initial=0.0), 0.0, A)
         return Inertia(A, B, D, self.mass)
 
-    def settled(self) -> Inertia:
-        """As `constant`, or itself where it holds symbols."""
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether it holds symbols."""
         entries = (self.mass, *self.A.ravel(), *self.B.ravel(), *self.D.ravel())
-        return self if any(isinstance(x, Symbol) for x in entries) else self.constant()
+        return any(isinstance(x, Symbol) for x in entries)
+
+    def settled(self) -> Inertia:
+        """As `constant` and frozen, or itself where it holds symbols."""
+        return self if self.is_symbolic else self.constant().frozen()
 
     @property
     def h(self) -> np.ndarray:
@@ -79,7 +105,12 @@ class Inertia:
 
     def __matmul__(self, X: np.ndarray) -> np.ndarray:
         """The force (or momentum) that belongs to a motion."""
-        return np.concatenate([self.A @ X[:3] + self.B @ X[3:], self.B.T @ X[:3] + self.D @ X[3:]])
+        return np.concatenate(
+            [
+                product(self.A, X[:3]) + product(self.B, X[3:]),
+                product(self.B.T, X[:3]) + product(self.D, X[3:]),
+            ]
+        )
 
     def column(self, k: int) -> np.ndarray:
         """Column k of the matrix: what belongs to a unit motion along one coordinate."""
@@ -95,13 +126,14 @@ class Inertia:
         With W = [ẇ] + [w][w] this is I V̇ - ad*_V I V (Lie Eq. 31) for fewer operations, and needs no linear velocity.
         """
         h = self.h
-        J = 0.5 * np.trace(self.A) * np.eye(3) - self.A  # second moments of the mass
-        moment = [W[i] @ J[:, j] - W[j] @ J[:, i] for i, j in ((2, 1), (0, 2), (1, 0))]
-        return np.concatenate([moment + cross(h, a), self.mass * a + W @ h])
+        x, y, z = np.diag(self.A)
+        J = np.where(np.eye(3), np.diag([0.5 * (y + z - x), 0.5 * (z + x - y), 0.5 * (x + y - z)]), -self.A)  # second moments
+        moment = [product(W[i], J[:, j]) - product(W[j], J[:, i]) for i, j in ((2, 1), (0, 2), (1, 0))]
+        return np.concatenate([moment + cross(h, a), self.mass * a + product(W, h)])
 
     def turning_force(self, alpha: np.ndarray, w: np.ndarray) -> np.ndarray:
         """`point_force` of a body without mass, by Euler's equation: A ẇ + w × A w."""
-        return np.concatenate([self.A @ alpha + cross(w, self.A @ w), np.zeros(3)])
+        return np.concatenate([product(self.A, alpha) + cross(w, product(self.A, w)), np.zeros(3)])
 
     def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> Inertia:
         """I - G Uᵀ, which is symmetric: what is felt behind a joint that moves freely. G and U are (6, m).
@@ -113,10 +145,14 @@ class Inertia:
             if i in gone or j in gone:
                 return 0.0
             block = self.A if j < 3 else self.B if i < 3 else self.D
-            return block[i % 3, j % 3] - G[i] @ U[j]
+            return block[i % 3, j % 3] - product(G[i], U[j])
 
         B = np.array([[entry(i, j) for j in range(3, 6)] for i in range(3)])
         return Inertia(symmetric(entry), B, symmetric(lambda i, j: entry(i + 3, j + 3)))
+
+
+def _restored(A: np.ndarray, B: np.ndarray, D: np.ndarray, mass: float | None) -> Inertia:
+    return Inertia(A, B, D, mass).frozen()
 
 
 def symmetric(entry: Callable[[int, int], Any]) -> np.ndarray:

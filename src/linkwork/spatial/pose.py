@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.ir.functions import sincos
+from linkwork.ir.symbol import Symbol
 from linkwork.spatial import rotation
+from linkwork.spatial.constants import Immutable, frozen, product, put
 from linkwork.spatial.factor import is_zero
 from linkwork.spatial.inertia import Inertia, symmetric
 from linkwork.spatial.vectors import cross, skew
@@ -27,7 +29,7 @@ class Turn(NamedTuple):
     short: bool = True
 
 
-class Pose:
+class Pose(Immutable):
     """T = (R, p), the pose of a child frame in its parent (Lie Eq. 3): R's columns are the child's axes, p its origin [m].
 
     Velocities are carried out to the child (`scatter`), forces and inertias in to the parent (`gather`, `congruence`).
@@ -35,11 +37,34 @@ class Pose:
 
     __slots__ = ("R", "p", "turn")
 
+    R: np.ndarray
+    p: np.ndarray
+    turn: Turn | None
+
     def __init__(self, R: np.ndarray, p: np.ndarray, turn: Turn | None = None) -> None:
-        self.R, self.p, self.turn = R, p, turn
+        put(self, "R", R)
+        put(self, "p", p)
+        put(self, "turn", turn)
+
+    def __reduce__(self) -> Any:  # slots alone are not pickled by every protocol
+        return (_restored if self.is_frozen else Pose), (self.R, self.p, self.turn)
 
     def __repr__(self) -> str:
         return f"Pose(R={self.R.tolist()}, p={self.p.tolist()})"
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether its arrays cannot be written either."""
+        return self.turn is None and type(self.R.base) is bytes and type(self.p.base) is bytes
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether it holds symbols."""
+        return any(isinstance(x, Symbol) for x in (*self.R.ravel(), *self.p))
+
+    def frozen(self) -> Pose:
+        """The same constant pose with arrays of floats that nobody can write; one that holds symbols stays as it is."""
+        return self if self.is_frozen or self.is_symbolic else Pose(frozen(self.R), frozen(self.p))
 
     @classmethod
     def identity(cls) -> Pose:
@@ -68,7 +93,7 @@ class Pose:
     @classmethod
     def placed(cls, xyz: Any = (0.0, 0.0, 0.0), rpy: Any = (0.0, 0.0, 0.0)) -> Pose:
         """Constant, at `xyz` [m], turned by roll, pitch and yaw about the parent's x, y and z, in this order [rad]."""
-        (sr, sp, sy), (cr, cp, cy) = np.sin(rpy), np.cos(rpy)
+        (sr, cr), (sp, cp), (sy, cy) = (sincos(float(angle)) for angle in rpy)
         R = np.array([
             [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
             [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
@@ -80,16 +105,16 @@ class Pose:
         """The pose of a frame that has pose `child` in this one: T_self T_child."""
         turn = None
         if child.turn is not None and _constant(self.R):
-            turn = child.turn._replace(before=self.R.astype(float) @ child.turn.before)
-        return Pose(self.R @ child.R, self.p + self.R @ child.p, turn)
+            turn = child.turn._replace(before=product(self.R.astype(float), child.turn.before))
+        return Pose(product(self.R, child.R), self.p + product(self.R, child.p), turn)
 
     def inverse(self) -> Pose:
         """The pose of the parent in the child (Lie Eq. 4)."""
-        return Pose(self.R.T, -(self.R.T @ self.p))
+        return Pose(self.R.T, -product(self.R.T, self.p))
 
     def point(self, x: np.ndarray) -> np.ndarray:
         """A point given in the child's frame [m], in the parent's."""
-        return self.R @ x + self.p
+        return product(self.R, x) + self.p
 
     def matrix(self) -> np.ndarray:
         """The homogeneous matrix (Lie Eq. 3), (4, 4)."""
@@ -97,15 +122,15 @@ class Pose:
 
     def Ad(self) -> np.ndarray:
         """The matrix that takes motions of the child's frame to the parent's (Lie Eq. 7), (6, 6)."""
-        return np.block([[self.R, np.zeros((3, 3))], [skew(self.p) @ self.R, self.R]])
+        return np.block([[self.R, np.zeros((3, 3))], [product(skew(self.p), self.R), self.R]])
 
     def scatter(self, V: np.ndarray) -> np.ndarray:
         """A motion of the parent, as that of the child: Ad of the inverse."""
-        return np.concatenate([self.R.T @ V[:3], self.R.T @ (V[3:] - cross(self.p, V[:3]))])
+        return np.concatenate([product(self.R.T, V[:3]), product(self.R.T, V[3:] - cross(self.p, V[:3]))])
 
     def gather(self, F: np.ndarray) -> np.ndarray:
         """A force on the child, as one on the parent: the transpose of `scatter`."""
-        m, f = self.R @ F[:3], self.R @ F[3:]
+        m, f = product(self.R, F[:3]), product(self.R, F[3:])
         return np.concatenate([m + cross(self.p, f), f])
 
     def congruence(self, inertia: Inertia) -> Inertia:
@@ -113,13 +138,13 @@ class Pose:
         P = skew(self.p)
         A = self._rotate(inertia.A, same=True)
         if inertia.mass is not None:  # a rigid body stays one
-            h = self.R @ inertia.h
-            Y = P @ skew(h + 0.5 * inertia.mass * self.p)  # half way between the old and the new h
+            h = product(self.R, inertia.h)
+            Y = product(P, skew(h + 0.5 * inertia.mass * self.p))  # half way between the old and the new h
             moved = h + inertia.mass * self.p
             return Inertia(symmetric(lambda i, j: A[i, j] - Y[i, j] - Y[j, i]), skew(moved), inertia.D, inertia.mass)
         B, D = self._rotate(inertia.B), self._rotate(inertia.D, same=True)
-        moved = B + P @ D
-        Y, Z = P @ B.T, P @ moved.T
+        moved = B + product(P, D)
+        Y, Z = product(P, B.T), product(P, moved.T)
         return Inertia(symmetric(lambda i, j: A[i, j] + Y[j, i] + Z[i, j]), moved, D)
 
     def rotated(self, M: np.ndarray) -> np.ndarray:
@@ -131,13 +156,17 @@ class Pose:
         steps = in_turns(self.turn.before) if self.turn is not None and self.turn.short else None
         if self.turn is None or steps is None:
             if not same:
-                return self.R @ (M @ self.R.T)
-            MR = M @ self.R.T
-            return symmetric(lambda i, j: self.R[i] @ MR[:, j])
+                return product(self.R, product(M, self.R.T))
+            MR = product(M, self.R.T)
+            return symmetric(lambda i, j: product(self.R[i], MR[:, j]))
         _, k, c, s, _ = self.turn
         swap, more = steps
-        T = swap @ (_turned(M, k, c, s) @ swap.T)
+        T = product(swap, product(_turned(M, k, c, s), swap.T))
         return T if more is None else _turned(T, *more)
+
+
+def _restored(R: np.ndarray, p: np.ndarray, turn: None) -> Pose:
+    return Pose(R, p, turn).frozen()
 
 
 def _turned(M: np.ndarray, k: int, c: Any, s: Any) -> np.ndarray:
@@ -174,7 +203,7 @@ def in_turns(R: np.ndarray) -> tuple[np.ndarray, tuple[int, float, float] | None
     swap = np.zeros((3, 3))
     for row, column in ((k, j), (a, c), (b, d)):
         swap[row, column] = np.sign(R[row, column])
-    turn = R @ swap.T
+    turn = product(R, swap.T)
     return swap, (k, float(turn[a, a]), float(turn[b, a]))
 
 

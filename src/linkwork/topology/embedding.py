@@ -8,11 +8,12 @@ accelerations α too: v = G ẏ + Γ V and v̇ = G ÿ + Γ α + g.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from linkwork.lazy import cached_property
 from linkwork.parts import Mechanism
 from linkwork.spatial.solve import solve
 from linkwork.topology.clusters import Cluster

@@ -7,22 +7,23 @@ accelerate by α_v + W r with W = [α_w] + [w][w]. With these, a and b need no l
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwork.joints import Joint
+from linkwork.lazy import cached_property
 from linkwork.parts.tree import PlacedJoint
 from linkwork.spatial import Pose, cross, skew
+from linkwork.spatial.constants import frozen, product
 
 
 class Ground:
     """What all bodies hang on. It does not move."""
 
-    w = np.zeros(3)
-    spin = np.zeros((3, 3))
-    C = Pose.identity()
+    w = frozen(np.zeros(3))
+    spin = frozen(np.zeros((3, 3)))
+    C = Pose.identity().frozen()
 
 
 class JointFrame(NamedTuple):
@@ -58,13 +59,13 @@ class JointState:
     ) -> None:
         kind, X, phase, C = frame
         self.joint, self.kind, self.q, self.at_rest = joint, kind, q, C  # where q = 0
-        self.joint_map = kind.subspace(q)
+        self.joint_map = kind.subspace(q).astype(object)  # as all that nodes tell of: NumPy adds objects in a defined order
         if spins:
-            self.X, self.C = X, C.then(kind.transform(q).inverse())
-            return
-        self.X, self.C = X.then(kind.transform(np.array([q[0] + phase, *q[1:]]) if phase else q)), C
-        if precise and self.X.turn:
-            self.X = Pose(self.X.R, self.X.p, self.X.turn._replace(short=False))
+            C = C.then(kind.transform(q).inverse())
+        else:
+            X = X.then(kind.transform(np.array([q[0] + phase, *q[1:]]) if phase else q))
+        turn = X.turn._replace(short=False) if precise and X.turn else X.turn
+        self.X, self.C = Pose(X.R.astype(object), X.p.astype(object), turn), C
 
     def bias(self, v: np.ndarray) -> np.ndarray:
         """Ṡ v of the joint, (6,)."""
@@ -86,7 +87,7 @@ class Share(NamedTuple):
     def own(cls, dofs: slice) -> Share:
         """Of a joint whose velocities are those of the mechanism."""
         m = dofs.stop - dofs.start
-        return cls(dofs, np.eye(m), np.zeros(m))
+        return cls(dofs, np.eye(m).astype(object), np.zeros(m))
 
 
 class BodyMotion:
@@ -139,7 +140,7 @@ class BodyMotion:
     @cached_property
     def spin(self) -> np.ndarray:
         """[w][w]; made when it is needed, since what is made early is live for long."""
-        return skew(self.w) @ skew(self.w)
+        return product(skew(self.w), skew(self.w))
 
     @cached_property
     def _c(self) -> np.ndarray:
@@ -159,4 +160,4 @@ class BodyMotion:
 
     def faster(self, factor: float) -> Any:
         """The joint's first velocity, times a factor."""
-        return factor * self.v[0] if self._dy is None else (factor * self.G[0]) @ self._dy
+        return factor * self.v[0] if self._dy is None else product(factor * self.G[0], self._dy)

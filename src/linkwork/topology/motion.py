@@ -10,6 +10,7 @@ from linkwork.parts import End, LoopConstraint, Mechanism, PlacedJoint
 from linkwork.parts.loops import Drift
 from linkwork.parts.loops import Speeds as LoopSpeeds
 from linkwork.spatial import Pose, cross
+from linkwork.spatial.constants import product
 from linkwork.topology.kinematics import BodyMotion, Ground, JointState, own_frame
 
 
@@ -90,9 +91,9 @@ class ClusterPosture(Joints):
         for k in self.path(end):
             T, where = self.pose[k], self.columns[k]
             S = self.states[k].joint_map if k in self.states else np.eye(6)
-            turning = T.R @ S[:3]
+            turning = product(T.R, S[:3])
             w[:, where] = turning
-            v[:, where] = T.R @ S[3:] + cross(turning, np.reshape(at - T.p, (3, 1)) * np.ones((1, S.shape[1])))
+            v[:, where] = product(T.R, S[3:]) + cross(turning, np.reshape(at - T.p, (3, 1)) * np.ones((1, S.shape[1])))
         return w, v
 
 
@@ -110,9 +111,9 @@ class Speeds:
             return self.below.of(k)
         if k not in self._found:
             on, T = posture.on[k], posture.pose[k]
-            J = posture.states[k].joint_map @ self.v[posture.columns[k]]
+            J = product(posture.states[k].joint_map, self.v[posture.columns[k]])
             w, u, p = (np.zeros(3), np.zeros(3), np.zeros(3)) if on is None else (*self.of(on), posture.pose[on].p)
-            self._found[k] = w + T.R @ J[:3], u + cross(w, T.p - p) + T.R @ J[3:]
+            self._found[k] = w + product(T.R, J[:3]), u + cross(w, T.p - p) + product(T.R, J[3:])
         return self._found[k]
 
     def drift(self, end: End, at: np.ndarray) -> Drift:
@@ -126,11 +127,11 @@ class Speeds:
                 p, (w, u, dw, du) = T.p, self._supporting(k)
                 continue
             state, own = posture.states[k], self.v[posture.columns[k]]
-            J, rate = state.joint_map @ own, state.bias(own)
-            d, wJ, uJ = T.p - p, T.R @ J[:3], T.R @ J[3:]
-            du = du + cross(dw, d) + cross(w, cross(w, d)) + 2.0 * cross(w, uJ) + cross(wJ, uJ) + T.R @ rate[3:]
+            J, rate = product(state.joint_map, own), state.bias(own)
+            d, wJ, uJ = T.p - p, product(T.R, J[:3]), product(T.R, J[3:])
+            du = du + cross(dw, d) + cross(w, cross(w, d)) + 2.0 * cross(w, uJ) + cross(wJ, uJ) + product(T.R, rate[3:])
             u = u + cross(w, d) + uJ
-            dw = dw + cross(w, wJ) + T.R @ rate[:3]
+            dw = dw + cross(w, wJ) + product(T.R, rate[:3])
             w, p = w + wJ, T.p
         d = at - p
         return Drift(w, u + cross(w, d), dw, du + cross(dw, d) + cross(w, cross(w, d)))
@@ -145,7 +146,7 @@ def supports_motion(posture: ClusterPosture, below: Speeds | None) -> np.ndarray
     """The motions of all supports in their own axes, (width - size,)."""
     if below is None:
         return np.zeros(0)
-    return np.concatenate([np.zeros(0), *(posture.pose[k].R.T @ x for k in posture.supports for x in below.of(k))])
+    return np.concatenate([np.zeros(0), *(product(posture.pose[k].R.T, x) for k in posture.supports for x in below.of(k))])
 
 
 def cluster_posture(

@@ -10,6 +10,7 @@ import numpy as np
 from linkwork.joints import Revolute
 from linkwork.parts import GROUND, Coupling, Mechanism, PlacedJoint, path_to_ground
 from linkwork.spatial import Inertia
+from linkwork.spatial.constants import product
 
 SAME = 1e-12  # relative
 
@@ -28,7 +29,7 @@ def is_rotor(joint: PlacedJoint, inertia: Inertia) -> bool:
         return False
     u, A, h = axis_of(joint), inertia.A, inertia.h
     return bool(
-        np.abs(np.cross(u, A @ u)).max() <= SAME * np.abs(A).max()
+        np.abs(np.cross(u, product(A, u))).max() <= SAME * np.abs(A).max()
         and np.abs(np.cross(u, h)).max() <= SAME * max(np.abs(h).max(), 1e-300)
     )
 
@@ -50,7 +51,7 @@ def gear_of(model: Mechanism, rotor: int, rotors: Collection[int], R: Mapping[in
 
     The link may hang on the carrier, or the carrier on the link. `R`: how all bodies stand where no joint has turned.
     """
-    carrier, u = model.joints[rotor].parent, R[rotor] @ axis_of(model.joints[rotor])
+    carrier, u = model.joints[rotor].parent, product(R[rotor], axis_of(model.joints[rotor]))
     for coupling in model.embedded:
         rates = {j: -c for j, _, c in coupling.terms} if isinstance(coupling, Coupling) else {}
         own = -rates.pop(rotor, 0.0)
@@ -59,7 +60,8 @@ def gear_of(model: Mechanism, rotor: int, rotors: Collection[int], R: Mapping[in
             hinges = [model.joints[j] for j in up ^ down]
             if link in rotors or up ^ down != set(rates) or not all(_turns_about(u, hinge, R) for hinge in hinges):
                 continue
-            signs = [np.sign(u @ R[hinge.child] @ axis_of(hinge)) * (1.0 if hinge.child in down else -1.0) for hinge in hinges]
+            along = [product(u, product(R[hinge.child], axis_of(hinge))) for hinge in hinges]
+            signs = [np.sign(x) * (1.0 if hinge.child in down else -1.0) for x, hinge in zip(along, hinges)]
             ratios = [sign * rates[hinge.child] / own for sign, hinge in zip(signs, hinges)]
             if ratios[0] and max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
                 return Gear(link, float(ratios[0]))
@@ -67,7 +69,7 @@ def gear_of(model: Mechanism, rotor: int, rotors: Collection[int], R: Mapping[in
 
 
 def _turns_about(u: np.ndarray, hinge: PlacedJoint, R: Mapping[int, np.ndarray]) -> bool:
-    return isinstance(hinge.kind, Revolute) and parallel(R[hinge.child] @ axis_of(hinge), u)
+    return isinstance(hinge.kind, Revolute) and parallel(product(R[hinge.child], axis_of(hinge)), u)
 
 
 def parallel(a: np.ndarray, b: np.ndarray) -> bool:

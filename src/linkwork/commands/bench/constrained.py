@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from linkwork.constraints import Connect, Constraint
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.ir.interpret import interpret
 from linkwork.joints import Free
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.passes import lower
 from linkwork.functions.model_function import model_function

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cached_property
 
 from linkwork.ir.meaning import round_to_float32
+from linkwork.lazy import cached_property
 
 
 @dataclass(frozen=True)

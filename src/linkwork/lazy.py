@@ -1,0 +1,35 @@
+"""Attributes that are computed when they are first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class cached_property(Generic[T]):
+    """What a method returns, computed once for each object and kept in its `__dict__`.
+
+    Python 3.11's own holds one lock for all objects of a class while it computes: a process forked meanwhile would wait for
+    that lock for ever. Here two threads may compute the same value; the first to finish is kept, for both.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+        self.__module__ = compute.__module__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type | None = None) -> Self | T:
+        if instance is None:
+            return self
+        return instance.__dict__.setdefault(self.name, self.compute(instance))

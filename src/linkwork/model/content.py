@@ -1,0 +1,106 @@
+"""What a model says, as text that is the same in every process, and whether the package alone decides what that means."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.ir.trace import trace
+from linkwork.parts import ImplicitConstraint
+from linkwork.spatial import Inertia, Pose
+
+_PACKAGE = __name__.partition(".")[0] + "."
+_PLAIN = {str, bytes, bool, int, float, complex, type(None), np.float64, Pose, Inertia}  # that cannot refer to anything
+
+
+def canonical(value: Any, sizes: Sequence[int] = ()) -> str:
+    """The same text for the same content, in every process and under every version of Python.
+
+    `sizes`: how many coordinates each joint of the model has. With these a closure's function is told by what it computes:
+    its traced program.
+    """
+
+    def text(value: Any) -> str:
+        if isinstance(value, float):
+            return (float(value) + 0.0).hex()
+        if isinstance(value, str):
+            return ascii(str(value))  # `repr` asks Python's own table which signs can be printed
+        if isinstance(value, (int, type(None))):
+            return repr(value)
+        if isinstance(value, np.ndarray):
+            return f"{value.shape}{text(value.astype(float).ravel().tolist())}"
+        if isinstance(value, (tuple, list)):
+            return f"({','.join(map(text, value))})"
+        if isinstance(value, Pose):
+            return text((value.R, value.p))
+        if isinstance(value, Inertia):
+            return text((value.mass, value.A, value.B, value.D))
+        if isinstance(value, ImplicitConstraint):
+            program = trace(value.phi, {"q": sum(sizes[j] for j in value.joints)}, name="closure")
+            return f"closure{text((value.name, value.joints, program.digest))}"
+        if is_dataclass(value) and not isinstance(value, type):
+            kind = type(value)
+            return f"{kind.__module__}.{kind.__qualname__}{text([getattr(value, f.name) for f in fields(value)])}"
+        if isinstance(value, np.generic):
+            return text(value.item())
+        raise ModelError(f"a model cannot hold a {type(value).__name__}: {value!r}")
+
+    return text(value)
+
+
+def is_own(*values: Any) -> bool:
+    """Whether all that can be reached from some values is plain data, or of a class or a function of this package.
+
+    Of such things the package's source says what they do; of a user's class or function, it says nothing.
+    """
+    seen: set[int] = set()
+    waiting: list[Any] = list(values)
+    while waiting:
+        value = waiting.pop()
+        if type(value) in _PLAIN or id(value) in seen:
+            continue
+        if not all(map(_known, _modules(value))):
+            return False
+        seen.add(id(value))
+        waiting += () if isinstance(value, (type, ModuleType)) else _parts(value)
+    return True
+
+
+def _modules(value: Any) -> list[Any]:
+    """The modules that say what a value is and does."""
+    if isinstance(value, ModuleType):
+        return [value.__name__]
+    if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+        return [value.__module__]
+    return [type(value).__module__]
+
+
+def _known(module: Any) -> bool:
+    return module in ("builtins", "math", "numpy", "functools") or (isinstance(module, str) and module.startswith(_PACKAGE))
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """All that an object refers to, whatever it is."""
+    if isinstance(value, np.ndarray):
+        yield from value.ravel() if value.dtype.hasobject else ()
+    elif isinstance(value, Mapping):
+        yield from (*value.keys(), *value.values())
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        yield from value
+    elif isinstance(value, FunctionType):
+        yield from (cell.cell_contents for cell in value.__closure__ or ())
+        yield from (value.__defaults__, value.__kwdefaults__)
+    elif isinstance(value, MethodType):
+        yield from (value.__func__, value.__self__)
+    elif isinstance(value, functools.partial):
+        yield from (value.func, value.args, value.keywords)
+    yield from getattr(value, "__dict__", {}).values()
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        yield from (getattr(value, name) for name in ((slots,) if isinstance(slots, str) else slots) if hasattr(value, name))
