@@ -415,7 +415,7 @@ BRANCHES = {
     ),
     "both sides": (lambda x: where(x[0] > 0.0, sqrt(x[0]), x[0] * x[1]), [0.0, 2.0], [2.0, 0.0]),
     "taken": (lambda x: where(x[0] > 0.0, sqrt(x[0]) * x[1], x[0]), [4.0, 2.0], [0.5, 2.0]),
-    "shared": (lambda x: where(x[0] > 0.0, sqrt(x[0]) * x[1], x[1]) + where(x[0] > 0.0, sqrt(x[0]), 1.0), [0.0, 2.0], [0.0, 1.0]),
+    "shared": (lambda x: where(x[0] > 0.0, sqrt(x[0]) * x[1], x[1]) + where(x[0] > 0.0, sqrt(x[0]), 1), [0.0, 2.0], [0.0, 1.0]),
     "least": (lambda x: minimum(sqrt(x[0]) + 9.0, x[1]), [0.0, 2.0], [0.0, 1.0]),
     "greatest": (lambda x: maximum(x[1], sqrt(x[0])), [0.0, 2.0], [0.0, 1.0]),
 }  # fmt: skip
