@@ -77,7 +77,7 @@ from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.loading import choose_loops, load
-from linkwork.model import Model, ModelBuilder, Node, Nodes
+from linkwork.model import Limits, Model, ModelBuilder, Node, Nodes
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
 from linkwork.per_model import ModelFunction, model_function
@@ -94,6 +94,7 @@ __all__ = [
     "Gains",
     "Hold",
     "Kernel",
+    "Limits",
     "LinkworkError",
     "Locked",
     "Model",

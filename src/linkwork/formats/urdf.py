@@ -22,13 +22,14 @@ from linkwork.formats.urdf_parts import (
     limits,
     note_strange,
     origin,
-    some,
     unknown,
 )
-from linkwork.formats.xml import Element, parse, shown
+from linkwork.formats.xml import Element, parse
 from linkwork.joints import Fixed, Free
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.model.builder import GRAVITY
+from linkwork.model.limits import LimitError, Limits, checked_limits
+from linkwork.model.names import shown, some
 from linkwork.spatial import physical_problems
 
 
@@ -39,17 +40,23 @@ def read(
     base: str = "fixed",
     gravity: Sequence[float] = GRAVITY,
     strict: bool = False,
+    limits: Limits | None = None,
 ) -> Model:
     """The model of a URDF text, called `source` in errors; the rest is as for `load`."""
-    return model(parse(text, source), base=base, gravity=gravity, strict=strict)
+    limits = checked_limits(limits)
+    return model(parse(text, source, limits), base=base, gravity=gravity, strict=strict, limits=limits)
 
 
-def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRAVITY, strict: bool = False) -> Model:
+def model(robot: Element, *, base: str, gravity: Sequence[float], strict: bool, limits: Limits) -> Model:
     """The model of a <robot> element; the rest is as for `load`."""
     if base not in ("fixed", "free"):
         raise ModelError(f'base must be "fixed" or "free", not {base!r}')
     _refuse_unsupported(robot)
     notes = Notes()
+    for tag in ("link", "joint"):
+        most = robot.all(tag)[: limits.links + 1]
+        if len(most) > limits.links:
+            raise LimitError(most[-1].told(f"there are more than {limits.links} {tag}s: {limits.raised('links')}"))
     links, joints = _named(robot, "link"), _named(robot, "joint")
     ends = {name: _ends(joint, links) for name, joint in joints.items()}
     root = _root(robot, links, joints, ends)
@@ -80,11 +87,11 @@ def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRA
     _note_rest(robot, notes)
     builder.notes += notes.lines()
     try:
-        return builder.build()
+        return builder.build(limits=limits)
     except ModelError as error:  # what closes loops is checked as a whole: say where it stands
         for name, element in closing.items():
             if repr(name) in str(error):
-                raise element.error(str(error)) from None
+                raise type(error)(element.told(str(error))) from None
         raise
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.formats.xml import Element, shown
+from linkwork.formats.xml import Element
 from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
-from linkwork.model.names import did_you_mean
+from linkwork.model.names import did_you_mean, shown, some
 from linkwork.spatial import Pose
 
 AXIAL: dict[str, Callable[[Any], Joint]] = {
@@ -65,9 +64,7 @@ ATTRIBUTES = {
 
 def unknown(element: Element, what: str, name: str, known: Iterable[str], hint: str = "") -> ModelError:
     """That an element names a link or joint that is none."""
-    if not hint and len(name) < 100:  # among more and longer it takes too long
-        hint = did_you_mean(name, list(islice(known, 1000)))
-    return element.error(f"there is no {what} named {shown(name)!r}{hint}")
+    return element.error(f"there is no {what} named {shown(name)!r}{hint or did_you_mean(name, known)}")
 
 
 def inertial(link: Element, notes: Notes) -> tuple[float, np.ndarray, np.ndarray]:
@@ -172,10 +169,6 @@ class Notes:
     def lines(self) -> list[str]:
         lines = [f"{text}: {some(of)}" if of else text for text, of in self.by_text.items()]
         return lines if len(lines) <= MOST_NOTES else [*lines[:MOST_NOTES], f"and {len(lines) - MOST_NOTES} notes more"]
-
-
-def some(of: list[str], most: int = 8) -> str:
-    return ", ".join(of[:most]) + (f" and {len(of) - most} more" if len(of) > most else "")
 
 
 def at(element: Element) -> str:

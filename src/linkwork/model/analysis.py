@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.model.clusters import Cluster, Group, feet_of, find_clusters
-from linkwork.model.embedding import Embedding, Motion, all_equations, cluster_motion, error, turned_over
+from linkwork.model.clusters import Cluster, Group, feet_of, find_clusters, group_of
+from linkwork.model.couplings import following
+from linkwork.model.embedding import Embedding, Motion, all_equations, cluster_motion, equations, error, turned_over
+from linkwork.model.limits import Budget, LimitError, Limits
 from linkwork.model.loops import Constraint, Coupling, End, Loop, count_rows
+from linkwork.model.names import some
+from linkwork.model.standing import Standing
 
 if TYPE_CHECKING:
     from linkwork.model.model import Model
@@ -21,28 +25,33 @@ CLOSED = 1e-11  # relative to the size of the mechanism
 RANK = 1e-7  # of singular values, relative to the largest
 
 
-def clusters_of(model: Model) -> tuple[Cluster, ...]:
-    """The clusters of a model, parents before children.
+def clusters_of(model: Model, limits: Limits | None = None) -> tuple[Cluster, ...]:
+    """The clusters of a model, parents before children; with `limits`, LimitError where they would take too long to find.
 
     A group that stands on several bodies is a cluster of its own if its joints can follow these bodies however they move;
     where its constraints take freedom from them, both groups become one.
     """
     groups = find_clusters(model.joints, model.constraints)
-    analyst = Analyst(model)
+    analyst = Analyst(model, limits)
     found: list[Cluster] = []
+    feet, below = _standing(model, groups)
+    stood_on = set(below)
     while len(found) < len(groups):
         n = len(found)
-        on = _below(model, groups, n)
+        on = below[n]
         try:
-            found.append(analyst.cluster(groups[n], *(() if on is None else (feet_of(model.joints, groups[n]), found[on]))))
+            stands = () if on is None else (feet[n], found[on])
+            found.append(analyst.cluster(groups[n], *stands, keep=n in stood_on))
         except ModelError as told:  # perhaps not if it is taken together with what it stands on, or with what stands on it
-            others = [i for i in range(n + 1, len(groups)) if _below(model, groups, i) == n] if on is None else [on]
-            if not others or (on is None and isinstance(told, CannotClose)):
+            others = [i for i in range(n + 1, len(groups)) if below[i] == n] if on is None else [on]
+            if not others or isinstance(told, LimitError) or (on is None and isinstance(told, CannotClose)):
                 raise
             one, two = sorted([n, others[0]])
             (bodies, constraints), (more, further) = groups[one], groups.pop(two)
             groups[one] = sorted([*bodies, *more]), [c for c in model.constraints if c in constraints or c in further]
             del found[one:]
+            feet, below = _standing(model, groups)
+            stood_on = set(below)
     return tuple(found)
 
 
@@ -50,10 +59,11 @@ class CannotClose(ModelError):
     """Loops that no state closes, whatever else there is."""
 
 
-def _below(model: Model, groups: list[Group], n: int) -> int | None:
-    """Which group one stands on by several feet; None where it stands on one."""
-    feet = feet_of(model.joints, groups[n])
-    return None if len(feet) == 1 else next(i for i, (bodies, _) in enumerate(groups) if feet[0] in bodies)
+def _standing(model: Model, groups: list[Group]) -> tuple[list[list[int]], list[int | None]]:
+    """The feet of each group, and which group it stands on by several; None where it stands on one body."""
+    where = group_of(groups)
+    feet = [feet_of(model.joints, group) for group in groups]
+    return feet, [where[own[0]] if len(own) > 1 else None for own in feet]
 
 
 def close(
@@ -63,23 +73,33 @@ def close(
     q: np.ndarray,
     below: Motion | None = None,
     feet: Sequence[int] = (),
+    budget: Budget | None = None,
 ) -> tuple[np.ndarray, float]:
     """A closed state near q, by Newton steps of least length, and how far it is from closed.
 
-    Where it stands on several feet, the cluster below, whose motion is given, stays.
+    Where it stands on several feet, the cluster below, whose motion is given, stays. Work is counted in a `budget`.
     """
     q = np.array(q, dtype=float)
+    simply = following(bodies, constraints, model.joints)
+    if simply:
+        q = simply.nearest(q, model.joints)
+        return q, simply.miss(q, model.joints)
     best, worst = q, np.inf
+    motion = Standing(model, bodies, below, feet)
+    rows = [c.kind.closure() if isinstance(c, Loop) else None for c in constraints]
+    work = len(bodies) + sum(count_rows(c, model.joints) if own is None else len(own) for c, own in zip(constraints, rows))
     for _ in range(STEPS):
-        motion = cluster_motion(model, bodies, q, below, feet)
-        phi = np.concatenate([error(motion, c) for c in constraints]).astype(float)
+        if budget:
+            budget.take(work)
+        motion.move(q)
+        phi = np.concatenate([error(motion, c, own) for c, own in zip(constraints, rows)]).astype(float)
         size = float(np.abs(phi).max(initial=0.0))
-        miss = max([size, *(float(x) for c in constraints for x in turned_over(motion, c))])
+        miss = max([size, *(float(x) for c, own in zip(constraints, rows) for x in turned_over(motion, c, own))])
         if miss < worst:
             best, worst = q, miss
         if size < 1e-14 or not np.isfinite(size):
             break
-        K = all_equations(motion, constraints)[0].astype(float)
+        K = np.concatenate([equations(motion, c, None, own)[0] for c, own in zip(constraints, rows)]).astype(float)
         step = -np.linalg.lstsq(K[:, : motion.size], phi, rcond=1e-9)[0]
         step *= min(1.0, 0.5 / (np.abs(step).max() + 1e-300))
         q = q.copy()
@@ -121,21 +141,28 @@ class State(NamedTuple):
 class Analyst:
     """Finds the equations to keep and the independent velocities of a model's clusters, at closed states."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, limits: Limits | None = None) -> None:
         self.model, self.rng = model, np.random.default_rng(0)
+        self.limits, self._budget = limits, Budget(limits)
+        self._neutral = model.tree_neutral()
+        self._carrying = {joint.parent for joint in model.joints}
         self._known: dict[Any, tuple[Cluster, list[State]]] = {}  # by all that decides it: chains repeat themselves
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[State]]] = {}  # of a cluster's bodies, or of some like them
         self._stood_on: dict[tuple[int, ...], list[State]] = {}
 
-    def cluster(self, group: Group, feet: Sequence[int] = (), below: Cluster | None = None) -> Cluster:
-        """The cluster of a group that stands on one body, or on several feet in the cluster below."""
+    def cluster(self, group: Group, feet: Sequence[int] = (), below: Cluster | None = None, *, keep: bool = True) -> Cluster:
+        """The cluster of a group that stands on one body, or on several feet in the cluster below.
+
+        Its closed states are kept, if they are asked to be: others may stand on it.
+        """
         bodies, constraints = tuple(group[0]), tuple(group[1])
         if not constraints:
             return Cluster(bodies, independent=tuple(range(self.model.joints[bodies[0]].nv)))
         self._stood_on.pop(bodies, None)
-        content = object() if below else self._content(bodies, constraints)
+        content = object() if below else (keep, self._content(bodies, constraints))
         if content not in self._known:
-            self._known[content] = self._analysed(Cluster(bodies, constraints, feet=tuple(feet), below=below))
+            found, states = self._analysed(Cluster(bodies, constraints, feet=tuple(feet), below=below))
+            self._known[content] = found, states if keep else []
         like, _ = self._closed[bodies] = self._known[content]
         return replace(like, bodies=bodies, constraints=constraints)
 
@@ -146,8 +173,22 @@ class Analyst:
         nearest, rank = np.inf, 0
         closed: list[tuple[int, State]] = []
         linear = all(isinstance(c, Coupling) for c in constraints)  # then all states are alike
+        simple = self._followed(cluster)
+        if simple:
+            return simple
+        names = some([repr(c.name) for c in constraints])
+        links = some([repr(model.bodies[k].name) for k in cluster.bodies])
+        if self.limits and len(cluster.bodies) > self.limits.cluster:
+            raise LimitError(
+                f"{names} tie {len(cluster.bodies)} links together, and at most {self.limits.cluster} are taken: "
+                f"{self.limits.raised('cluster')}"
+            )
         for attempt in range(ATTEMPTS):
-            state, miss = self._closed_state(cluster, attempt, rng)
+            try:
+                state, miss = self._closed_state(cluster, attempt, rng)
+            except LimitError as told:
+                tried = "" if closed else f"{attempt} tries found no closed state, and the nearest misses by {nearest:.3g}: "
+                raise LimitError(f"{names}: {tried}{told}") from None
             nearest = min(nearest, miss)
             if miss < CLOSED:
                 motion = self._motion(cluster, state)
@@ -160,8 +201,6 @@ class Analyst:
                 closed.append((r, state))
                 if linear or attempt >= (3 if cluster.below else 8):
                     break
-        names = ", ".join(repr(c.name) for c in constraints)
-        links = ", ".join(repr(model.bodies[k].name) for k in cluster.bodies)
         if best is None:
             raise CannotClose(
                 f"{names} cannot be closed: the nearest state found misses by {nearest:.3g}; check places and lengths"
@@ -173,6 +212,8 @@ class Analyst:
         independent = _independent(model, list(cluster.bodies), K[rows], rank, names)
         cluster = replace(cluster, independent=tuple(independent), rows=tuple(rows), count=len(K))
         states = [state for r, state in closed if r == rank]
+        if linear:
+            return cluster, states
         for one in states if cluster.below else [state]:  # those below could move it where it cannot go: ask them all
             if not _holds(self._embedding(cluster, one), constraints):
                 raise ModelError(
@@ -181,19 +222,35 @@ class Analyst:
                 )
         return cluster, states
 
+    def _followed(self, cluster: Cluster) -> tuple[Cluster, list[State]] | None:
+        """The same for joints that follow others one after the other, as mimics do; None where it is not so simple."""
+        joints = self.model.joints
+        simply = following(cluster.bodies, cluster.constraints, joints)
+        if simply is None:
+            return None
+        wishes = [joints[k].independent for k in cluster.bodies for _ in range(joints[k].nv)]
+        independent = tuple(c for c, wish in enumerate(wishes) if wish is not False)
+        start, below = self._stand(cluster.below, 0) if cluster.below else State(self._neutral, None)
+        q = simply.nearest(start, joints)
+        if not independent or simply.miss(q, joints) >= CLOSED:
+            return None
+        count = len(cluster.constraints)
+        return replace(cluster, independent=independent, rows=tuple(range(count)), count=count), [State(q, below)]
+
     def _closed_state(self, cluster: Cluster, attempt: int, rng: np.random.Generator) -> tuple[State, float]:
         """A state that may be closed, and by how much it misses: at first from neutral coordinates, then from any.
 
         On several feet, those below keep their state as long as that does.
         """
         model = self.model
-        q, below = self._stand(cluster.below, attempt) if cluster.below else State(model.tree_neutral(), None)
+        q, below = self._stand(cluster.below, attempt) if cluster.below else State(self._neutral.copy(), None)
         for k in cluster.bodies if attempt else ():
             q[model.joints[k].q_slice] = model.joints[k].kind.random(rng)
         if cluster.below and attempt >= ATTEMPTS // 2:
-            q, _ = close(model, cluster.family, cluster.lineage, q)
+            q, _ = close(model, cluster.family, cluster.lineage, q, budget=self._budget)
             below = self._embedding(cluster.below, State(q, None))
-        q, miss = close(model, cluster.bodies, cluster.constraints, q, below.motion if below else None, cluster.feet)
+        stays = below.motion if below else None
+        q, miss = close(model, cluster.bodies, cluster.constraints, q, stays, cluster.feet, self._budget)
         return State(q, below), miss
 
     def _stand(self, cluster: Cluster, n: int) -> State:
@@ -224,7 +281,6 @@ class Analyst:
     def _content(self, bodies: tuple[int, ...], constraints: tuple[Constraint, ...]) -> Any:
         """All that decides what will be found for a cluster that stands on one body."""
         index = {k: n for n, k in enumerate(bodies)}
-        carrying = {joint.parent for joint in self.model.joints}
 
         def there(end: End) -> Any:
             return index.get(end.body), end.place.R.tobytes(), end.place.p.tobytes()
@@ -232,7 +288,7 @@ class Analyst:
         said: list[Any] = []
         for k in bodies:
             joint = self.model.joints[k]
-            said.append((joint.kind, there(End(joint.parent, joint.place)), joint.independent, k in carrying))
+            said.append((joint.kind, there(End(joint.parent, joint.place)), joint.independent, k in self._carrying))
         for c in constraints:
             if isinstance(c, Loop):
                 said.append((c.kind, there(c.predecessor), there(c.successor)))
@@ -284,12 +340,12 @@ def _independent(model: Model, bodies: list[int], K: np.ndarray, rank: int, name
     wishes = [model.joints[k].independent for k in bodies for _ in range(model.joints[k].nv)]
     if any(wish is not None for wish in wishes):
         chosen = [c for c, wish in enumerate(wishes) if wish is not False]
-        told = ", ".join(repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False)
+        told = some([repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False])
         if len(chosen) != size - rank and model.held:  # the wishes were for all loops embedded
             return _independent(model.without_wishes(), bodies, K, rank, names)
         if len(chosen) != size - rank:
             raise ModelError(f"{names} leave {size - rank} independent velocities, but {len(chosen)} are named: {told}")
-        rest = [c for c in range(size) if c not in chosen]
+        rest = sorted({*range(size)} - {*chosen})
         s = np.linalg.svd(K[:, rest], compute_uv=False)
         if rank and s[-1] < 1e-6 * s[0]:
             raise ModelError(f"{names}: the velocities of {told} do not determine the others; name other independent joints")
@@ -304,7 +360,7 @@ def _independent(model: Model, bodies: list[int], K: np.ndarray, rank: int, name
             s = np.linalg.svd(scaled[:, dependent], compute_uv=False)
             if rank == 0 or s[-1] > 1e-3 * s[0]:
                 break
-    return [c for c in range(size) if c not in dependent]
+    return sorted({*range(size)} - {*dependent.tolist()})
 
 
 def _most_independent(rows: np.ndarray, count: int) -> list[int]:

@@ -10,9 +10,12 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.joints import Fixed, Joint
+from linkwork.model.analysis import clusters_of
 from linkwork.model.checks import check_name, numbers, placed
+from linkwork.model.limits import Limits
 from linkwork.model.loop_builder import LoopBuilder
 from linkwork.model.model import Model
+from linkwork.model.names import some
 from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.spatial import Inertia, Pose, physical_problems
 
@@ -166,8 +169,8 @@ class ModelBuilder(LoopBuilder):
         self._frames[name] = (body, placed(what, xyz, rpy, place))
         return self
 
-    def build(self) -> Model:
-        """The frozen model of what was added."""
+    def build(self, *, limits: Limits | None = None) -> Model:
+        """The frozen model of what was added; with `limits`, an error where loops would take too long to look at."""
         below = self._children()
         parts: list[tuple[Inertia, list[str]]] = []  # of each body: the sum of its links' inertias, and their names
         joints: list[PlacedJoint] = []
@@ -201,10 +204,13 @@ class ModelBuilder(LoopBuilder):
             body, there = found[on]
             frames.append(Frame(name, body, there.then(place)))
         bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
-        made = [self._constraint(name, given, found, joints) for name, given in self._constraints.items()]
+        places = {joint.name: k for k, joint in enumerate(joints)}
+        made = [self._constraint(name, given, found, joints, places) for name, given in self._constraints.items()]
         embedded, held = (tuple(c for c in made if (c.name in self._held) is chosen) for chosen in (False, True))
         whole = tuple(bodies), tuple(_numbered(joints)), tuple(frames)
         model = Model(self.name, *whole, self.gravity, tuple(self.notes), embedded, held)
+        if limits and embedded:
+            model.__dict__["clusters"] = clusters_of(model, limits)
         for cluster in model.clusters:  # loops that cannot close are told now
             joint = model.joints[cluster.bodies[0]]
             if not cluster.constraints and joint.independent is False and not held:
@@ -228,14 +234,15 @@ class ModelBuilder(LoopBuilder):
     def _lost(self, link: str) -> str:
         """Why a link cannot be reached from the world."""
         by_child = {child: (name, parent) for name, (_, parent, child) in self._joints.items()}
-        way = [link]
-        while way[-1] in by_child:
-            parent = by_child[way[-1]][1]
-            if parent in way:
-                circle = ", ".join(map(repr, way[way.index(parent) :]))
+        way = {link: None}  # in order
+        while link in by_child:
+            link = by_child[link][1]
+            if link in way:
+                names = list(way)
+                circle = some([repr(name) for name in names[names.index(link) :]])
                 return f"links {circle} hang on one another in a circle, and on nothing else"
-            way.append(parent)
-        return f"link {way[-1]!r} hangs on nothing: add a joint whose child it is, with parent='world' or another link"
+            way[link] = None
+        return f"link {link!r} hangs on nothing: add a joint whose child it is, with parent='world' or another link"
 
     def _check_free(self, name: str) -> None:
         if name in self._links or name in self._frames or name == WORLD:

@@ -30,6 +30,7 @@ from linkwork.spatial.solve import solve
 if TYPE_CHECKING:
     from linkwork.model.clusters import Cluster
     from linkwork.model.model import Model
+    from linkwork.model.standing import Standing
 
 
 class Motion:
@@ -144,7 +145,9 @@ def cluster_motion(
     return Motion({k: made[k] for k in bodies}, below, feet)
 
 
-def loop_rows(motion: Motion, loop: Loop, rows: Sequence[Row], v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def loop_rows(
+    motion: Motion | Standing, loop: Loop, rows: Sequence[Row], v: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """K, (rows, width), and k, (rows,), of a loop joint's equations."""
     P, F = motion.frame(loop.predecessor), motion.frame(loop.successor)
     r = F.p - P.p
@@ -153,6 +156,7 @@ def loop_rows(motion: Motion, loop: Loop, rows: Sequence[Row], v: np.ndarray | N
     K = np.zeros((len(rows), motion.width), dtype=object)
     k: Any = np.zeros(len(rows), dtype=object)
     if v is not None:
+        assert isinstance(motion, Motion)
         a, b = motion.drift(loop.predecessor, F.p, v), motion.drift(loop.successor, F.p, v)
         W, U = b[0] - a[0], b[1] - a[1]
         dW = b[2] - a[2] - cross(a[0], W)
@@ -172,7 +176,7 @@ def loop_rows(motion: Motion, loop: Loop, rows: Sequence[Row], v: np.ndarray | N
     return K, k
 
 
-def loop_error(motion: Motion, loop: Loop, rows: Sequence[Row]) -> np.ndarray:
+def loop_error(motion: Motion | Standing, loop: Loop, rows: Sequence[Row]) -> np.ndarray:
     """φ of a loop joint's equations, (rows,)."""
     P, F = motion.frame(loop.predecessor), motion.frame(loop.successor)
     p, R = P.R.T @ (F.p - P.p), P.R.T @ F.R
@@ -187,7 +191,7 @@ def loop_error(motion: Motion, loop: Loop, rows: Sequence[Row]) -> np.ndarray:
     return np.array(out)
 
 
-def closure_rows(motion: Motion, closure: Closure, v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def closure_rows(motion: Motion | Standing, closure: Closure, v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """K, (rows, width), and k, (rows,), of a function of joint coordinates; by the tracer."""
     members = [motion.bodies[j] for j in closure.joints]
     q = np.concatenate([body.q for body in members])
@@ -222,10 +226,12 @@ def _traced(closure: Closure, size: int) -> Program:
     return expand(jacobian(trace(closure.phi, {"q": size}), "out", "q"))
 
 
-def equations(motion: Motion, constraint: Constraint, v: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """K and k of a constraint, for the velocities v of the cluster's joints, (size,)."""
+def equations(
+    motion: Motion | Standing, constraint: Constraint, v: np.ndarray | None = None, rows: Sequence[Row] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """K and k of a constraint, for the velocities v of the cluster's joints, (size,); `rows` of a loop, if they are known."""
     if isinstance(constraint, Loop):
-        return loop_rows(motion, constraint, constraint.kind.closure(), v)
+        return loop_rows(motion, constraint, constraint.kind.closure() if rows is None else rows, v)
     if isinstance(constraint, Closure):
         return closure_rows(motion, constraint, v)
     K = np.zeros((1, motion.width), dtype=object)
@@ -234,10 +240,10 @@ def equations(motion: Motion, constraint: Constraint, v: np.ndarray | None = Non
     return K, np.zeros(1, dtype=object)
 
 
-def error(motion: Motion, constraint: Constraint) -> np.ndarray:
-    """φ of a constraint, zero where it holds."""
+def error(motion: Motion | Standing, constraint: Constraint, rows: Sequence[Row] | None = None) -> np.ndarray:
+    """φ of a constraint, zero where it holds; `rows` of a loop, where they are known."""
     if isinstance(constraint, Loop):
-        return loop_error(motion, constraint, constraint.kind.closure())
+        return loop_error(motion, constraint, constraint.kind.closure() if rows is None else rows)
     if isinstance(constraint, Closure):
         q = np.concatenate([motion.bodies[j].q for j in constraint.joints])
         return constraint.phi(q)
@@ -247,12 +253,12 @@ def error(motion: Motion, constraint: Constraint) -> np.ndarray:
     return np.array([total])
 
 
-def turned_over(motion: Motion, constraint: Constraint) -> list[Any]:
+def turned_over(motion: Motion | Standing, constraint: Constraint, rows: Sequence[Row] | None = None) -> list[Any]:
     """Above zero where directions that a loop joint's two frames share do not point the same way: its equations allow that."""
     if not isinstance(constraint, Loop):
         return []
     R = motion.frame(constraint.predecessor).R.T @ motion.frame(constraint.successor).R
-    shared = {row.along: np.array(row.along) for row in constraint.kind.closure() if row.faces}
+    shared = {row.along: np.array(row.along) for row in rows or constraint.kind.closure() if row.faces}
     return [0.5 - along @ (R @ along) for along in shared.values()]
 
 

@@ -137,10 +137,14 @@ class LoopBuilder:
             self._held.add(name)
 
     def _constraint(
-        self, name: str, given: _Loop | _Coupling | _Closure, found: dict[str, tuple[int, Pose]], joints: list[PlacedJoint]
+        self,
+        name: str,
+        given: _Loop | _Coupling | _Closure,
+        found: dict[str, tuple[int, Pose]],
+        joints: list[PlacedJoint],
+        places: dict[str, int],
     ) -> Constraint:
-        """A constraint of what was given, on the bodies and joints of the model."""
-        places = {joint.name: k for k, joint in enumerate(joints)}
+        """A constraint of what was given, on the bodies and joints of the model; `places` are those of the joints."""
 
         def joint_of(joint: str) -> int:
             if joint not in places:
