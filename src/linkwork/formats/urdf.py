@@ -21,7 +21,7 @@ from linkwork.formats.urdf_parts import (
     joint_kind,
     limits,
     note_strange,
-    origin,
+    place,
     unknown,
 )
 from linkwork.formats.xml import Element, parse
@@ -197,9 +197,7 @@ def _add_link(builder: ModelBuilder, name: str, link: Element, notes: Notes, *, 
     for problem in problems:
         notes.add(f"{at(link)}: {problem}: no body is like this")
     if not ground:
-        known = len(builder.notes)
-        builder.add_body(name, mass=mass, center=centre.tolist(), inertia=moment, check=False)
-        del builder.notes[known:]  # the same problems, without lines
+        builder.add_body(name, mass=mass, center=centre.tolist(), inertia=moment, check=None)
     elif mass:
         notes.add(f"{at(link)} is what does not move: its mass does not count")
 
@@ -219,7 +217,8 @@ def _add_joint(
         more = limits(joint, type_, notes) | dynamics(joint, notes)
     elif type_ != "fixed" and any(joint.all(tag) for tag in ("limit", "dynamics")):
         notes.add(f"<limit> and <dynamics> have no meaning in a {type_} joint, and were passed over", at(joint))
-    builder.add_joint(name, kind, parent=parent, child=child, place=origin(joint, notes), independent=independent, **more)
+    xyz, rpy = place(joint, notes)
+    builder.add_joint(name, kind, parent=parent, child=child, xyz=xyz, rpy=rpy, independent=independent, **more)
 
 
 def _independent(joint: Element, *, said: bool) -> bool | None:

@@ -21,8 +21,8 @@ class Limits:
     size: int = 64 * 2**20  # bytes of the file
     elements: int = 250_000  # of XML, and attributes
     links: int = 4_000
-    cluster: int = 250  # bodies that loops and couplings tie together, unless each joint simply follows another
-    closing: int = 40_000  # while loops are closed: bodies and equations, each counted once for every Newton step
+    cluster: int = 150  # bodies that loops and couplings tie together, unless each joint simply follows another
+    closing: int = 25_000  # while loops are closed: bodies and equations, each counted once for every Newton step
 
     def __post_init__(self) -> None:
         for field in fields(self):
