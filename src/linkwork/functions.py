@@ -24,6 +24,7 @@ from linkwork.constrained import constrained_dynamics, shallow
 from linkwork.errors import ModelError
 from linkwork.model import GROUND, Frame, Model, Nodes, PlacedJoint
 from linkwork.model.described import in_own_frames, noticed
+from linkwork.model.names import shown
 from linkwork.model.rotors import unit_of_mass
 from linkwork.per_model import model_function
 from linkwork.spatial import is_zero
@@ -356,7 +357,7 @@ def potential_energy(model: Model, q: Any) -> Any:
 
 def _with_mass(model: Model, **_: Any) -> dict[str, Any]:
     if is_zero(model.mass):
-        raise ModelError(f"{model.name} has no mass, and so no centre of mass")
+        raise ModelError(f"{shown(model.name)} has no mass, and so no centre of mass")
     return {}
 
 

@@ -10,6 +10,7 @@ from linkwork.algorithms.articulated import Hinges
 from linkwork.algorithms.inverse_dynamics import accelerations, inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.errors import ModelError
+from linkwork.model.names import shown
 from linkwork.model.nodes import Node, Nodes
 from linkwork.spatial import Factor
 
@@ -49,4 +50,6 @@ def factorised(nodes: Nodes) -> Factor:
     try:
         return Factor(mass_matrix(nodes))
     except ZeroDivisionError as error:
-        raise ModelError(f"a joint of {nodes.model.name} moves no mass: its mass matrix has no inverse ({error})") from None
+        raise ModelError(
+            f"a joint of {shown(nodes.model.name)} moves no mass: its mass matrix has no inverse ({error})"
+        ) from None

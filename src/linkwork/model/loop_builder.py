@@ -102,7 +102,7 @@ class LoopBuilder:
             raise ModelError(f"coupling {name!r}: terms must be coefficients by joint: {{'a': 1, 'b': -6}}, not {terms!r}")
         (offset_,) = numbers(f"coupling {name!r}: offset", [offset], 1)
         if terms is not None:
-            given = {joint: numbers(f"coupling {name!r}: {joint}", [c], 1)[0] for joint, c in terms.items()}
+            given = {joint: numbers(f"coupling {name!r}: joint {joint!r}", [c], 1)[0] for joint, c in terms.items()}
             if not any(given.values()):
                 raise ModelError(f"coupling {name!r} couples nothing: all its coefficients are zero")
             self._constraints[name] = _Coupling(given, offset_)

@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.model.loops import Constraint, Loop
-from linkwork.model.names import did_you_mean
+from linkwork.model.names import did_you_mean, shown
 from linkwork.model.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.spatial import Inertia, Pose
 
@@ -131,7 +131,7 @@ class Model:
     def _named(self, what: str, name: Any, table: dict[str, Any]) -> Any:
         if isinstance(name, str) and name in table:
             return table[name]
-        raise ModelError(f"{self.name} has no {what} named {name!r}{did_you_mean(name, table)}")
+        raise ModelError(f"{shown(self.name)} has no {what} named {name!r}{did_you_mean(name, table)}")
 
     @cached_property
     def _links(self) -> dict[str, Body]:
