@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.errors import LimitError
 from linkwork.formats import urdf
 from linkwork.model.couplings import following
 from linkwork.model.embedding import all_equations, cluster_motion, error
-from linkwork.model.limits import LimitError
 from linkwork.model.loops import Coupling
 from linkwork.model.standing import Standing
 from processes import run_python

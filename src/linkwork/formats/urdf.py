@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Sequence
 from itertools import count
 from typing import Any
 
-from linkwork.errors import ModelError
+from linkwork.errors import LimitError, ModelError
 from linkwork.formats.dialects import File, close_loops
 from linkwork.formats.urdf_parts import (
     LONGEST,
@@ -28,7 +28,7 @@ from linkwork.formats.xml import Element, parse
 from linkwork.joints import Fixed, Free
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.model.builder import GRAVITY
-from linkwork.model.limits import LimitError, Limits, checked_limits
+from linkwork.model.limits import Limits, checked_limits
 from linkwork.model.names import shown, some
 from linkwork.spatial import physical_problems
 

@@ -13,8 +13,8 @@ import stat
 from typing import NoReturn
 from xml.parsers import expat
 
-from linkwork.errors import ModelError
-from linkwork.model.limits import LimitError, Limits
+from linkwork.errors import LimitError, ModelError
+from linkwork.model.limits import Limits
 from linkwork.model.names import shown
 
 MAX_DEPTH = 100  # of elements within elements

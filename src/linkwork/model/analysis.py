@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from linkwork.errors import ModelError
+from linkwork.errors import LimitError, ModelError
 from linkwork.model.clusters import Cluster, Group, feet_of, find_clusters, group_of
 from linkwork.model.couplings import following
 from linkwork.model.embedding import Embedding, Motion, all_equations, cluster_motion, equations, error, turned_over
-from linkwork.model.limits import Budget, LimitError, Limits
+from linkwork.model.limits import Budget, Limits
 from linkwork.model.loops import Constraint, Coupling, End, Loop, count_rows
 from linkwork.model.names import some
 from linkwork.model.standing import Standing

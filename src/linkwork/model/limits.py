@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from linkwork.errors import ModelError
-
-
-class LimitError(ModelError):
-    """Something is larger than a limit; the message names the limit and how to raise it."""
+from linkwork.errors import LimitError, ModelError
 
 
 @dataclass(frozen=True)
