@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,32 @@ def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     errors = read(tmp_path / "new" / "fig13_torques.csv")
     assert len(errors) == 6 and float(errors[0]["knee"]) == pytest.approx(4.310, abs=0.01)
     assert len(read(tmp_path / "new" / "fig13_torques_curves.csv")) == 250
+
+
+def test_quick_figures_on_a_plain_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for peer in ("pinocchio", "mujoco", "matplotlib", "scipy"):
+        monkeypatch.setitem(sys.modules, peer, None)  # importing it fails
+    assert loops.QUICK.both == ()  # what takes long is left out
+    monkeypatch.setattr(loops, "QUICK", replace(TINY, both=()))
+    assert main(["bench", "loops", "--quick", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "Pinocchio is not installed: it is not measured." in printed
+    check_figures(tmp_path, FIGURES)
+
+
+def test_a_figure_of_nothing() -> None:
+    assert "nothing was measured" in loops.both_kinds(replace(TINY, both=()), "").picture
+
+
+def test_titles_say_what_is_drawn() -> None:
+    """Two of three panels show torques, not their errors."""
+    title = "Torques of a leg with and without its rotors (Loops Fig. 13)"
+    drawn = loops.torques(TINY, "").picture
+    kept = (Path(__file__).parents[1] / "docs" / "loops" / "fig13_torques.svg").read_text(encoding="utf-8")
+    for picture in (drawn, kept):
+        assert title in picture and "RMS" not in picture
 
 
 def test_without_pinocchio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from linkwork.errors import (
     CacheError,
     DifferentiationError,
     DtypeError,
+    LimitError,
     LinkworkError,
     ModelError,
     OverlapError,
@@ -77,7 +78,7 @@ from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.functions.load import choose_loops, load
-from linkwork.model import Model, ModelBuilder
+from linkwork.model import Limits, Model, ModelBuilder
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
 from linkwork.functions.model_function import ModelFunction, model_function
@@ -95,6 +96,8 @@ __all__ = [
     "Gains",
     "Hold",
     "Kernel",
+    "LimitError",
+    "Limits",
     "LinkworkError",
     "Locked",
     "Model",

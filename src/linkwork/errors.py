@@ -41,3 +41,7 @@ class CacheError(LinkworkError, RuntimeError):
 
 class ModelError(LinkworkError, ValueError):
     """A model, a file it is read from, or a name asked of it, is not right; the message says which part and why."""
+
+
+class LimitError(ModelError):
+    """A file, or what it describes, is larger than a limit; the message names the limit and how to raise it."""

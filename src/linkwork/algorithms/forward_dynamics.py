@@ -10,6 +10,7 @@ from linkwork.algorithms.articulated import Hinges
 from linkwork.algorithms.inverse_dynamics import accelerations, inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.errors import ModelError
+from linkwork.parts.names import shown
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
 from linkwork.spatial import Factor
@@ -50,4 +51,4 @@ def factorised(nodes: TreeState[HingeNode]) -> Factor:
     try:
         return Factor(mass_matrix(nodes))
     except ZeroDivisionError as error:
-        raise ModelError(f"a joint of {nodes.name} moves no mass: its mass matrix has no inverse ({error})") from None
+        raise ModelError(f"a joint of {shown(nodes.name)} moves no mass: its mass matrix has no inverse ({error})") from None

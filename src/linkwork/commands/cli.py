@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from linkwork.errors import LinkworkError
-from linkwork.parts.names import plain
+from linkwork.parts.names import did_you_mean, plain
 
 if TYPE_CHECKING:
     from linkwork.runtime.cache import Cache, Listed
@@ -78,6 +78,9 @@ def info(parser: argparse.ArgumentParser) -> Run:
         import linkwork as lw
 
         shipped = args.robot in lw.robots.names()
+        if not shipped and not os.path.splitext(args.robot)[1] and not os.path.exists(args.robot):
+            hint = did_you_mean(args.robot, lw.robots.names())
+            raise LinkworkError(f"there is no file {args.robot!r}, nor does a robot of that name ship with linkwork{hint}")
         model = getattr(lw.robots, args.robot)() if shipped else lw.load(args.robot, base=args.base, strict=args.strict)
         print(model.report())
         if args.graph:
@@ -126,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (LinkworkError, OSError) as error:
-        print(f"linkwork: {error}", file=sys.stderr)
+        print("\n".join(map(plain, f"linkwork: {error}".split("\n"))), file=sys.stderr)
         return 1
 
 
@@ -164,7 +167,7 @@ def _cache_clear(cache: Cache) -> int:
 
 def _cache_path(cache: Cache) -> int:
     if cache.folder is None:
-        print(f"linkwork: The cache is off: {cache.disabled_reason}.", file=sys.stderr)
+        print(f"linkwork: The cache is off: {plain(cache.disabled_reason)}.", file=sys.stderr)
         return 1
     print(cache.folder)
     return 0

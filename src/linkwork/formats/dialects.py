@@ -21,10 +21,11 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.formats.urdf_parts import LARGEST, LONGEST, Notes, at, joint_kind, note_strange, origin, unknown
-from linkwork.formats.xml import Element, shown
+from linkwork.formats.xml import Element
 from linkwork.joints import Fixed, Joint, Prismatic, Revolute, Spherical, Universal
 from linkwork.lazy import cached_property
 from linkwork.model import WORLD, ModelBuilder
+from linkwork.parts.names import shown, some
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import length as length_of
 from linkwork.spatial.constants import product
@@ -64,6 +65,23 @@ class File:
         return found
 
     @cached_property
+    def circles(self) -> set[str]:
+        """The joints that follow themselves, by way of others."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        for name in self.joints:
+            way: dict[str, None] = {}  # in order
+            while name in self.joints and name not in seen:
+                seen.add(name)
+                way[name] = None
+                mimic = self.joints[name].one("mimic")
+                name = mimic.attributes.get("joint", "") if mimic else ""
+            if name in way:
+                names = list(way)
+                found.update(names[names.index(name) :])
+        return found
+
+    @cached_property
     def above(self) -> dict[str, tuple[str, str]]:
         """The joint that holds each link, and the link that it hangs on."""
         return {child: (joint, parent) for joint, (parent, child) in self.ends.items()}
@@ -99,13 +117,11 @@ def _mimic(file: File, name: str, joint: Element) -> str:
     for element in (joint, joints[other]):
         if element.word("type") not in ("revolute", "continuous", "prismatic"):
             raise mimic.error(f"{element.label} has no one coordinate to follow or be followed by")
-    way = [other]
-    while (further := joints[way[-1]].one("mimic")) and further.attributes.get("joint") in joints:
-        way.append(further.attributes["joint"])
-        if way[-1] == name:
-            raise mimic.error(f"it follows itself, by way of {', '.join(repr(shown(x)) for x in way[:-1])}")
-        if way[-1] in way[:-1]:
-            break  # a circle that this joint is not in: one of those will say so
+    if name in file.circles:
+        way = [other]
+        while (further := joints[way[-1]].needed("mimic").word("joint")) != name:
+            way.append(further)
+        raise mimic.error(f"it follows itself, by way of {some([repr(shown(x)) for x in way])}")
     factor, offset = mimic.number("multiplier", 1.0, largest=LARGEST), mimic.number("offset", 0.0, largest=LARGEST)
     coupling = f"{name} follows {other}"
     file.builder.add_coupling(coupling, {name: 1.0, other: -factor}, offset=offset)

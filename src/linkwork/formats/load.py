@@ -9,12 +9,19 @@ from linkwork.errors import ModelError
 from linkwork.formats import urdf, xml
 from linkwork.model import Model
 from linkwork.model.builder import GRAVITY
+from linkwork.parts.limits import Limits, checked_limits
+from linkwork.parts.names import shown
 
 READ = "linkwork reads URDF today: files with root <robot>, named .urdf or .xml"
 
 
 def load(
-    path: str | os.PathLike[str], *, base: str = "fixed", gravity: Sequence[float] = GRAVITY, strict: bool = False
+    path: str | os.PathLike[str],
+    *,
+    base: str = "fixed",
+    gravity: Sequence[float] = GRAVITY,
+    strict: bool = False,
+    limits: Limits | None = None,
 ) -> Model:
     """The model that a file describes, with its loops embedded; see `linkwork.load`."""
     try:
@@ -25,8 +32,9 @@ def load(
         raise ModelError(f"path must be a text or a path, not {path!r}")
     suffix = os.path.splitext(name)[1].lower()
     if suffix not in (".urdf", ".xml"):
-        raise ModelError(f"{xml.shown(name, xml.PATH)}: files named {suffix or 'without a suffix'} are not read; {READ}")
-    root = xml.parse(xml.content(name), name)
+        raise ModelError(f"{shown(name, xml.PATH)}: files named {shown(suffix) or 'without a suffix'} are not read; {READ}")
+    limits = checked_limits(limits)
+    root = xml.parse(xml.content(name, limits), name, limits)
     if root.tag != "robot":
         raise root.error(f"this is not a URDF, whose root is <robot>; {READ}")
-    return urdf.model(root, base=base, gravity=gravity, strict=strict)
+    return urdf.model(root, base=base, gravity=gravity, strict=strict, limits=limits)

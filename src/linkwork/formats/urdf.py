@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Sequence
 from itertools import count
 from typing import Any
 
-from linkwork.errors import ModelError
+from linkwork.errors import LimitError, ModelError
 from linkwork.formats.dialects import File, close_loops
 from linkwork.formats.urdf_parts import (
     LONGEST,
@@ -21,14 +21,15 @@ from linkwork.formats.urdf_parts import (
     joint_kind,
     limits,
     note_strange,
-    origin,
-    some,
+    place,
     unknown,
 )
-from linkwork.formats.xml import Element, parse, shown
+from linkwork.formats.xml import Element, parse
 from linkwork.joints import Fixed, Free
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.model.builder import GRAVITY
+from linkwork.parts.limits import Limits, checked_limits
+from linkwork.parts.names import shown, some
 from linkwork.spatial import physical_problems
 
 
@@ -39,17 +40,23 @@ def read(
     base: str = "fixed",
     gravity: Sequence[float] = GRAVITY,
     strict: bool = False,
+    limits: Limits | None = None,
 ) -> Model:
     """The model of a URDF text, called `source` in errors; the rest is as for `load`."""
-    return model(parse(text, source), base=base, gravity=gravity, strict=strict)
+    limits = checked_limits(limits)
+    return model(parse(text, source, limits), base=base, gravity=gravity, strict=strict, limits=limits)
 
 
-def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRAVITY, strict: bool = False) -> Model:
+def model(robot: Element, *, base: str, gravity: Sequence[float], strict: bool, limits: Limits) -> Model:
     """The model of a <robot> element; the rest is as for `load`."""
     if base not in ("fixed", "free"):
         raise ModelError(f'base must be "fixed" or "free", not {base!r}')
     _refuse_unsupported(robot)
     notes = Notes()
+    for tag in ("link", "joint"):
+        most = robot.all(tag)[: limits.links + 1]
+        if len(most) > limits.links:
+            raise LimitError(most[-1].told(f"there are more than {limits.links} {tag}s: {limits.raised('links')}"))
     links, joints = _named(robot, "link"), _named(robot, "joint")
     ends = {name: _ends(joint, links) for name, joint in joints.items()}
     root = _root(robot, links, joints, ends)
@@ -80,11 +87,11 @@ def model(robot: Element, *, base: str = "fixed", gravity: Sequence[float] = GRA
     _note_rest(robot, notes)
     builder.notes += notes.lines()
     try:
-        return builder.build()
+        return builder.build(limits=limits)
     except ModelError as error:  # what closes loops is checked as a whole: say where it stands
         for name, element in closing.items():
             if repr(name) in str(error):
-                raise element.error(str(error)) from None
+                raise type(error)(element.told(str(error))) from None
         raise
 
 
@@ -190,9 +197,7 @@ def _add_link(builder: ModelBuilder, name: str, link: Element, notes: Notes, *, 
     for problem in problems:
         notes.add(f"{at(link)}: {problem}: no body is like this")
     if not ground:
-        known = len(builder.notes)
-        builder.add_body(name, mass=mass, center=centre.tolist(), inertia=moment, check=False)
-        del builder.notes[known:]  # the same problems, without lines
+        builder.add_body(name, mass=mass, center=centre.tolist(), inertia=moment, check=None)
     elif mass:
         notes.add(f"{at(link)} is what does not move: its mass does not count")
 
@@ -212,7 +217,8 @@ def _add_joint(
         more = limits(joint, type_, notes) | dynamics(joint, notes)
     elif type_ != "fixed" and any(joint.all(tag) for tag in ("limit", "dynamics")):
         notes.add(f"<limit> and <dynamics> have no meaning in a {type_} joint, and were passed over", at(joint))
-    builder.add_joint(name, kind, parent=parent, child=child, place=origin(joint, notes), independent=independent, **more)
+    xyz, rpy = place(joint, notes)
+    builder.add_joint(name, kind, parent=parent, child=child, xyz=xyz, rpy=rpy, independent=independent, **more)
 
 
 def _independent(joint: Element, *, said: bool) -> bool | None:

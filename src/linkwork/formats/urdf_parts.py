@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import islice
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.formats.xml import Element, shown
+from linkwork.formats.xml import Element
 from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
-from linkwork.parts.names import did_you_mean
+from linkwork.parts.names import did_you_mean, shown, some
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
@@ -66,9 +66,7 @@ ATTRIBUTES = {
 
 def unknown(element: Element, what: str, name: str, known: Iterable[str], hint: str = "") -> ModelError:
     """That an element names a link or joint that is none."""
-    if not hint and len(name) < 100:  # among more and longer it takes too long
-        hint = did_you_mean(name, list(islice(known, 1000)))
-    return element.error(f"there is no {what} named {shown(name)!r}{hint}")
+    return element.error(f"there is no {what} named {shown(name)!r}{hint or did_you_mean(name, known)}")
 
 
 def inertial(link: Element, notes: Notes) -> tuple[float, np.ndarray, np.ndarray]:
@@ -90,14 +88,20 @@ def inertial(link: Element, notes: Notes) -> tuple[float, np.ndarray, np.ndarray
 
 
 def origin(element: Element, notes: Notes) -> Pose:
-    origin = element.one("origin")
+    """The pose that an element's <origin> gives."""
+    xyz, rpy = place(element, notes)
+    return Pose.placed(xyz, rpy) if any(rpy) else Pose.translation(np.array(xyz))
+
+
+def place(element: Element, notes: Notes) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """xyz [m], and roll, pitch and yaw [rad], of an element's <origin>; zeros where there is none."""
+    origin, none = element.one("origin"), (0.0, 0.0, 0.0)
     if origin is None:
-        return Pose.identity()
+        return none, none
     if "quat_xyzw" in origin.attributes:
         raise origin.error("quaternions are not read: give roll, pitch and yaw as rpy")
     note_strange(origin, notes)
-    none = (0.0, 0.0, 0.0)
-    return Pose.placed(origin.numbers("xyz", 3, none, largest=LARGEST), origin.numbers("rpy", 3, none, largest=LARGEST))
+    return origin.numbers("xyz", 3, none, largest=LARGEST), origin.numbers("rpy", 3, none, largest=LARGEST)
 
 
 def joint_kind(joint: Element, type_: str, notes: Notes, **more: Callable[[], Joint]) -> Joint:
@@ -109,14 +113,20 @@ def joint_kind(joint: Element, type_: str, notes: Notes, **more: Callable[[], Jo
         raise joint.error(f"there is no joint type {shown(type_)!r}; there are {', '.join([*AXIAL, *axisless])}")
     axis = joint.one("axis")
     if axis is None:
-        return AXIAL[type_]((1.0, 0.0, 0.0))
+        return _axial(type_, (1.0, 0.0, 0.0))
     note_strange(axis, notes)
     try:
-        return AXIAL[type_](axis.numbers("xyz", 3, largest=LARGEST))
+        return _axial(type_, axis.numbers("xyz", 3, largest=LARGEST))
     except ModelError:
         raise
     except ValueError:
         raise axis.error("the axis has no length: it must be a direction, such as 0 0 1") from None
+
+
+@lru_cache(maxsize=64)
+def _axial(type_: str, axis: tuple[float, ...]) -> Joint:
+    """A joint about or along an axis; most of a file have one of a few."""
+    return AXIAL[type_](axis)
 
 
 def limits(joint: Element, type_: str, notes: Notes) -> dict[str, Any]:
@@ -173,10 +183,6 @@ class Notes:
     def lines(self) -> list[str]:
         lines = [f"{text}: {some(of)}" if of else text for text, of in self.by_text.items()]
         return lines if len(lines) <= MOST_NOTES else [*lines[:MOST_NOTES], f"and {len(lines) - MOST_NOTES} notes more"]
-
-
-def some(of: list[str], most: int = 8) -> str:
-    return ", ".join(of[:most]) + (f" and {len(of) - most} more" if len(of) > most else "")
 
 
 def at(element: Element) -> str:

@@ -13,10 +13,10 @@ import stat
 from typing import NoReturn
 from xml.parsers import expat
 
-from linkwork.errors import ModelError
+from linkwork.errors import LimitError, ModelError
+from linkwork.parts.limits import Limits
+from linkwork.parts.names import shown
 
-MAX_BYTES = 64 * 2**20  # of a file
-MAX_ELEMENTS = 250_000
 MAX_DEPTH = 100  # of elements within elements
 MAX_ATTRIBUTE = 2**16  # characters of one value
 MAX_TAG = 2**20  # bytes of one tag or comment: a parser holds it whole
@@ -48,7 +48,11 @@ class Element:
 
     def error(self, text: str) -> ModelError:
         """What is wrong with this element, to be raised."""
-        return ModelError(f"{shown(self.source, PATH)}:{self.line}: {self.label}: {text}")
+        return ModelError(self.told(text))
+
+    def told(self, text: str) -> str:
+        """What is to be said about this element, with its file and line."""
+        return f"{shown(self.source, PATH)}:{self.line}: {self.label}: {text}"
 
     def all(self, tag: str) -> list[Element]:
         """The children of this tag."""
@@ -98,6 +102,10 @@ class Element:
             return default
         text = self.word(key) if key else self.content()
         words = _WORD.findall(text)
+        if len(words) == n and all(map(_NUMBER.fullmatch, words)):
+            values = tuple(map(float, words))
+            if all(abs(x) <= largest and not math.isinf(x) for x in values):
+                return values
         wrong = next((w for w in words if not _NUMBER.fullmatch(w)), None)
         hint = f"; {_XACRO}" if "${" in text or "$(" in text else ""
         is_ = f'its {key}="{shown(text)}"' if key else f"{shown(text)!r} in it"
@@ -105,19 +113,16 @@ class Element:
             raise self.error(f"{is_} must be {_count(n)}, but {shown(wrong)!r} is not a finite decimal number{hint}")
         if len(words) != n:
             raise self.error(f"{is_} must be {_count(n)}, not {len(words)}")
-        values = tuple(map(float, words))
-        if any(not abs(x) <= largest or math.isinf(x) for x in values):
-            raise self.error(f"{is_} is too large" + ("" if math.isinf(largest) else f": at most {largest:g} can be meant"))
-        return values
+        raise self.error(f"{is_} is too large" + ("" if math.isinf(largest) else f": at most {largest:g} can be meant"))
 
 
-def content(path: str) -> bytes:
-    """The bytes of a file, if it is one and not too large."""
+def content(path: str, limits: Limits) -> bytes:
+    """The bytes of a file, if it is one; no more than one above the limit."""
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISREG(mode):  # others may never end, or never begin
             with open(path, "rb") as file:
-                return file.read(MAX_BYTES + 1)
+                return file.read(limits.size + 1)
     except (OSError, ValueError) as error:
         raise ModelError(f"{shown(path, PATH)}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     raise ModelError(
@@ -125,7 +130,7 @@ def content(path: str) -> bytes:
     )
 
 
-def parse(text: str | bytes, source: str) -> Element:
+def parse(text: str | bytes, source: str, limits: Limits | None = None) -> Element:
     """The root element of an XML text; `source` names it in errors. Text is read as it is, bytes as their encoding says."""
     encoding: str | None
     if isinstance(text, str):
@@ -137,14 +142,17 @@ def parse(text: str | bytes, source: str) -> Element:
         data, encoding = bytes(text), None
     else:
         raise ModelError(f"{shown(source, PATH)}: XML is text or bytes, not {type(text).__name__}")
-    if len(data) > MAX_BYTES:
-        raise ModelError(f"{shown(source, PATH)}: it is larger than {MAX_BYTES} bytes, the most that is read")
-    return _Parser(source, encoding).run(data)
+    limits = limits or Limits()
+    if len(data) > limits.size:
+        raise LimitError(
+            f"{shown(source, PATH)}: it is larger than {limits.size} bytes, the most that is read: {limits.raised('size')}"
+        )
+    return _Parser(source, encoding, limits).run(data)
 
 
 class _Parser:
-    def __init__(self, source: str, encoding: str | None) -> None:
-        self.source = source
+    def __init__(self, source: str, encoding: str | None, limits: Limits) -> None:
+        self.source, self.limits = source, limits
         self.root: Element | None = None
         self.open: list[Element] = []
         self.count = 0
@@ -177,9 +185,10 @@ class _Parser:
         return self.root
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self.count += 1
-        if self.count > MAX_ELEMENTS:
-            raise self.error(f"there are more than {MAX_ELEMENTS} elements, the most that are read")
+        self.count += 1 + len(attributes)
+        if self.count > self.limits.elements:
+            most = f"there are more than {self.limits.elements} elements and attributes, the most that are read"
+            raise LimitError(f"{self.where()}: {most}: {self.limits.raised('elements')}")
         if len(self.open) >= MAX_DEPTH:
             raise self.error(f"elements are nested deeper than {MAX_DEPTH}, the most that is read")
         for key, value in attributes.items():
@@ -204,13 +213,11 @@ class _Parser:
         raise self.error(f"it holds {what}, which is never read: take it out")
 
     def error(self, text: str) -> ModelError:
-        return ModelError(f"{shown(self.source, PATH)}:{self.expat.CurrentLineNumber}: {text}")
+        return ModelError(f"{self.where()}: {text}")
 
-
-def shown(text: str, longest: int = 120) -> str:
-    """A text as it can be put into a message: on one line, and not too long."""
-    clipped = text if len(text) <= longest else f"{text[: longest - 3]}..."
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in clipped)
+    def where(self) -> str:
+        """The file and the line that is being read."""
+        return f"{shown(self.source, PATH)}:{self.expat.CurrentLineNumber}"
 
 
 def _count(n: int) -> str:

@@ -18,6 +18,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import GROUND, Model
 from linkwork.topology.embedding import tree_equations
 from linkwork.parts import Coupling, ImplicitConstraint, Loop, LoopConstraint
+from linkwork.parts.names import shown
 from linkwork.simplify.rotors import unevenness
 from linkwork.topology.rotors import axis_of, is_rotor
 
@@ -71,7 +72,7 @@ class Comparison:
         head = ["", "largest", *(f"{APPROXIMATIONS[name]}: RMS, worst" for name in self.rms)]
         rows = []
         for k, name in enumerate(self.names):
-            row = [name, _figure(self.largest[k])]
+            row = [shown(name), _figure(self.largest[k])]
             for way in self.rms:
                 share = self.worst[way][k] / self.largest[k] if self.largest[k] else 0.0
                 row.append(f"{_figure(self.rms[way][k])}, {share:.1%}")
@@ -106,7 +107,7 @@ def compare_approximations(
     """
     found = find_rotors(model) if rotors is None else tuple(dict.fromkeys(_rotor(model, name) for name in rotors))
     if not found:
-        raise ModelError(f"{model.name} has no geared rotors to approximate: name the bodies to leave out in rotors=")
+        raise ModelError(f"{shown(model.name)} has no geared rotors to approximate: name the bodies to leave out in rotors=")
     simple = without_rotors(model, found, keep_mass=keep_mass)
     t, q, v, a = _motion(model, trajectory)
     kept = [k for k in range(len(model.bodies)) if k not in found]
@@ -180,7 +181,7 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
     if made.nv != model.nv:
         names = ", ".join(repr(model.bodies[k].name) for k in sorted(gone))
         raise ModelError(
-            f"without {names}, {model.name} moves in {made.nv} ways and not in {model.nv}: name other bodies in rotors="
+            f"without {names}, {shown(model.name)} moves in {made.nv} ways and not in {model.nv}: name other bodies in rotors="
         )
     return made
 
@@ -232,7 +233,7 @@ def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ..
         row = int(np.argmax(np.where(np.isfinite(open_), open_, np.inf)))
         what = "cannot be closed" if len(chosen) < model.nq else "are not closed"
         raise ModelError(
-            f"the loops of {model.name} {what} in state {row} of the trajectory (off by {np.ravel(open_)[row]:.2g})"
+            f"the loops of {shown(model.name)} {what} in state {row} of the trajectory (off by {np.ravel(open_)[row]:.2g})"
         )
     q = closed if len(chosen) < model.nq else q
     t = np.asarray(trajectory.get("t", np.arange(q.shape[-2] if q.ndim > 1 else 1)), dtype=float)

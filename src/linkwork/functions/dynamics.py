@@ -23,6 +23,7 @@ from linkwork.algorithms.closing_force_held import close_all
 from linkwork.functions.constrained import constrained_dynamics, shallow
 from linkwork.errors import ModelError
 from linkwork.model import GROUND, Frame, Model, PlacedJoint
+from linkwork.parts.names import shown
 from linkwork.simplify.frames import in_own_frames
 from linkwork.simplify.rotors import lumped, unit_of_mass
 from linkwork.simplify.trees import hinge_tree, tree
@@ -364,7 +365,7 @@ def potential_energy(model: Model, q: Any) -> Any:
 
 def _with_mass(model: Model, **_: Any) -> dict[str, Any]:
     if is_zero(model.mass):
-        raise ModelError(f"{model.name} has no mass, and so no centre of mass")
+        raise ModelError(f"{shown(model.name)} has no mass, and so no centre of mass")
     return {}
 
 

@@ -11,6 +11,7 @@ from linkwork.errors import ModelError
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
 from linkwork.model.builder import GRAVITY
+from linkwork.parts.limits import Limits
 from linkwork.passes.count import count_operations
 
 CHOICES = ("embed", "constrain", "auto")
@@ -24,15 +25,17 @@ def load(
     gravity: Sequence[float] = GRAVITY,
     strict: bool = False,
     loops: str = "embed",
+    limits: Limits | None = None,
 ) -> Model:
     """The model that a file describes.
 
     `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first.
     `gravity` [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that no body can have: they
     are taken as they stand and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
-    `ModelError` that says where. Meshes and other files that it names are never opened. `loops` as in `choose_loops`.
+    `ModelError` that says where. Meshes and other files that it names are never opened. `loops` as in `choose_loops`. A file
+    that is larger than its `limits` is refused, unless larger ones are given.
     """
-    model = formats.load(path, base=base, gravity=gravity, strict=strict)
+    model = formats.load(path, base=base, gravity=gravity, strict=strict, limits=limits)
     return model if loops == "embed" else choose_loops(model, loops)
 
 

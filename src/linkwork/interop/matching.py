@@ -10,6 +10,7 @@ import numpy as np
 from linkwork.errors import ModelError, ShapeError
 from linkwork.joints import Free, Joint
 from linkwork.model import Model, PlacedJoint
+from linkwork.parts.names import shown
 
 
 class Theirs(NamedTuple):
@@ -38,13 +39,13 @@ def matched(
     for ours in model.joints:
         found = by_name.pop(ours.name, None)
         if found is None:
-            raise ModelError(f"joint {ours.name!r} of {model.name} is not in the {peer} model")
+            raise ModelError(f"joint {ours.name!r} of {shown(model.name)} is not in the {peer} model")
         if kinds.get(found.kind) is not type(ours.kind):
             here = type(ours.kind).__name__
-            raise ModelError(f"joint {ours.name!r} is {here} in {model.name}, but {found.kind} in the {peer} model")
+            raise ModelError(f"joint {ours.name!r} is {here} in {shown(model.name)}, but {found.kind} in the {peer} model")
         pairs.append((ours, found))
     for name in by_name:
-        raise ModelError(f"joint {name!r} of the {peer} model is not in {model.name}")
+        raise ModelError(f"joint {name!r} of the {peer} model is not in {shown(model.name)}")
     return pairs
 
 

@@ -20,6 +20,7 @@ from linkwork.errors import ModelError
 from linkwork.interop.matching import Theirs, matched, rows
 from linkwork.joints import Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model import GROUND, Model, PlacedJoint
+from linkwork.parts.names import shown
 from linkwork.spatial import Pose
 
 _KINDS: dict[str, type[Joint]] = {"free": Free, "ball": Spherical, "slide": Prismatic, "hinge": Revolute}
@@ -46,7 +47,9 @@ class States:
         self._zero = np.array(mj_model.qpos0, dtype=float)
         for ours, _ in self._pairs:
             if isinstance(ours.kind, Free) and ours.parent != GROUND:
-                raise ModelError(f"joint {ours.name!r} of {model.name} is free, but not on the world: MuJoCo has no such joint")
+                raise ModelError(
+                    f"joint {ours.name!r} of {shown(model.name)} is free, but not on the world: MuJoCo has no such joint"
+                )
 
     def q_to(self, q: Any) -> np.ndarray:
         """Configurations, (..., nq)."""

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from linkwork.model import Model
-from linkwork.model.loops import Closure, Coupling
+from linkwork.parts import Coupling, ImplicitConstraint
 
 _TURN = 2.0 * np.pi
 _TRIED = 2000  # numbers of turns that are tried at most, for joints that couplings leave free
@@ -39,7 +39,7 @@ class Turns:
 class _Group:
     """Equations that share angles: φ + S n = 0, where n are the turns of these angles."""
 
-    def __init__(self, model: Model, equations: list[Coupling | Closure], wrapped: set[int]) -> None:
+    def __init__(self, model: Model, equations: list[Coupling | ImplicitConstraint], wrapped: set[int]) -> None:
         self._model, self._equations = model, equations
         self.angles = sorted(wrapped & {k for e in equations for k in _places(model, e)})
         start = model.tree_neutral()
@@ -81,12 +81,12 @@ class _Group:
         return n
 
 
-def _groups(model: Model, wrapped: set[int]) -> list[list[Coupling | Closure]]:
+def _groups(model: Model, wrapped: set[int]) -> list[list[Coupling | ImplicitConstraint]]:
     """Couplings and closures with such angles in them; those that share one together."""
-    groups: list[tuple[set[int], list[Coupling | Closure]]] = []
-    for e in (*model.constraints, *model.held):
-        angles = wrapped & set(_places(model, e)) if isinstance(e, (Coupling, Closure)) else set()
-        if not angles or not isinstance(e, (Coupling, Closure)):
+    groups: list[tuple[set[int], list[Coupling | ImplicitConstraint]]] = []
+    for e in model.loops:
+        angles = wrapped & set(_places(model, e)) if isinstance(e, (Coupling, ImplicitConstraint)) else set()
+        if not angles or not isinstance(e, (Coupling, ImplicitConstraint)):
             continue
         joined, together = set(angles), [e]
         for group in [g for g in groups if g[0] & angles]:
@@ -97,7 +97,7 @@ def _groups(model: Model, wrapped: set[int]) -> list[list[Coupling | Closure]]:
     return [together for _, together in groups]
 
 
-def _places(model: Model, equation: Coupling | Closure) -> list[int]:
+def _places(model: Model, equation: Coupling | ImplicitConstraint) -> list[int]:
     """Where the coordinates of an equation are in q."""
     if isinstance(equation, Coupling):
         return [model.joints[joint].q_start + component for joint, component, _ in equation.terms]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ from linkwork.parts.checks import check_name, numbers, placed
 from linkwork.model.loop_builder import LoopBuilder
 from linkwork.model.model import Model
 from linkwork.parts import GROUND, WORLD, Body, Frame, PlacedJoint
+from linkwork.parts.limits import Limits
+from linkwork.parts.names import some
+from linkwork.topology.analysis import clusters_of
 from linkwork.spatial import Inertia, Pose, physical_problems
+from linkwork.spatial.constants import put
 
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]
 
@@ -41,12 +46,12 @@ class ModelBuilder(LoopBuilder):
         mass: float = 0.0,
         center: Sequence[float] = (0.0, 0.0, 0.0),
         inertia: Any = (0.0, 0.0, 0.0),
-        check: bool = True,
+        check: bool | None = True,
     ) -> ModelBuilder:
         """A link with `mass` [kg], centre of mass [m], and moment of inertia about that centre [kg m²], all in its own frame.
 
         `inertia` is a (3, 3) matrix, or the three numbers of its diagonal. What cannot exist (a negative mass, a moment that
-        no mass has) is refused, unless `check` is False: then it is noted in the model's report.
+        no mass has) is refused, unless `check` is False: then it is noted in the model's report. None: it was checked before.
         """
         check_name("body", name)
         self._check_free(name)
@@ -60,7 +65,7 @@ class ModelBuilder(LoopBuilder):
         moment = np.diag(moment) if moment.shape == (3,) else moment
         if moment.shape != (3, 3):
             raise ModelError(f"{what}: inertia must have shape (3,) or (3, 3), not {moment.shape}")
-        problems = physical_problems(mass_, moment)
+        problems = [] if check is None else physical_problems(mass_, moment)
         if problems and (check or not np.isfinite([mass_, *moment.ravel()]).all()):
             raise ModelError(f"{what}: {'; '.join(problems)}")
         self.notes += [f"{what}: {problem}" for problem in problems]
@@ -113,7 +118,8 @@ class ModelBuilder(LoopBuilder):
         def per(word: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf) -> tuple[float, ...]:
             if value is None:
                 return (default,) * n
-            found = numbers(f"{what}: {word}", value if np.ndim(value) else [value] * n, n, finite=False)
+            alone = isinstance(value, float) or not np.ndim(value)
+            found = numbers(f"{what}: {word}", [value] * n if alone else value, n, finite=False)
             if any(not x >= low for x in found):
                 raise ModelError(f"{what}: {word} must not be {'NaN' if low < 0 else 'negative'}, but is {value}")
             return found
@@ -136,7 +142,7 @@ class ModelBuilder(LoopBuilder):
             independent=independent,
         )
         for word in ("damping", "friction", "stiffness", "rest", "armature"):
-            if not np.isfinite(getattr(joint, word)).all():
+            if not all(map(isfinite, getattr(joint, word))):
                 raise ModelError(f"{what}: {word} must be finite, but is {getattr(joint, word)}")
         if any(a > b for a, b in zip(joint.lower, joint.upper)):
             raise ModelError(f"{what}: its lower limit {lower} is above its upper limit {upper}")
@@ -166,11 +172,12 @@ class ModelBuilder(LoopBuilder):
         self._frames[name] = (body, placed(what, xyz, rpy, place))
         return self
 
-    def build(self) -> Model:
-        """The frozen model of what was added."""
+    def build(self, *, limits: Limits | None = None) -> Model:
+        """The frozen model of what was added; with `limits`, an error where loops would take too long to look at."""
         below = self._children()
         parts: list[tuple[Inertia, list[str]]] = []  # of each body: the sum of its links' inertias, and their names
         joints: list[PlacedJoint] = []
+        q = v = 0  # where the next joint's coordinates and velocities begin
         frames: list[Frame] = []
         found: dict[str, tuple[int, Pose]] = {WORLD: (GROUND, Pose.identity())}  # link -> its body, and its place there
         waiting = list(reversed(below[WORLD]))  # a list, not recursion: chains may be long
@@ -190,7 +197,8 @@ class ModelBuilder(LoopBuilder):
                 found[child] = (index, Pose.identity())
                 frames.append(Frame(child, index))
                 parts.append((self._links[child], [child]))
-                joints.append(replace(joint, parent=body, child=index, place=place))
+                joints.append(replace(joint, parent=body, child=index, place=place, q_start=q, v_start=v))
+                q, v = q + joint.nq, v + joint.nv
             waiting += reversed(below[child])
         for name in self._links:
             if name not in found:
@@ -201,10 +209,13 @@ class ModelBuilder(LoopBuilder):
             body, there = found[on]
             frames.append(Frame(name, body, there.then(place)))
         bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
-        made = [self._constraint(name, given, found, joints) for name, given in self._constraints.items()]
+        places = {joint.name: k for k, joint in enumerate(joints)}
+        made = [self._constraint(name, given, found, joints, places) for name, given in self._constraints.items()]
         embedded, held = (tuple(c for c in made if (c.name in self._held) is chosen) for chosen in (False, True))
-        whole = tuple(bodies), tuple(_numbered(joints)), tuple(frames)
+        whole = tuple(bodies), tuple(joints), tuple(frames)
         model = Model(self.name, *whole, self.gravity, tuple(self.notes), embedded, held)
+        if limits and embedded:
+            put(model, "clusters", clusters_of(model, limits))
         for cluster in model.clusters:  # loops that cannot close are told now
             joint = model.joints[cluster.bodies[0]]
             if not cluster.constraints and joint.independent is False and not held:
@@ -228,22 +239,16 @@ class ModelBuilder(LoopBuilder):
     def _lost(self, link: str) -> str:
         """Why a link cannot be reached from the world."""
         by_child = {child: (name, parent) for name, (_, parent, child) in self._joints.items()}
-        way = [link]
-        while way[-1] in by_child:
-            parent = by_child[way[-1]][1]
-            if parent in way:
-                circle = ", ".join(map(repr, way[way.index(parent) :]))
+        way = {link: None}  # in order
+        while link in by_child:
+            link = by_child[link][1]
+            if link in way:
+                names = list(way)
+                circle = some([repr(name) for name in names[names.index(link) :]])
                 return f"links {circle} hang on one another in a circle, and on nothing else"
-            way.append(parent)
-        return f"link {way[-1]!r} hangs on nothing: add a joint whose child it is, with parent='world' or another link"
+            way[link] = None
+        return f"link {link!r} hangs on nothing: add a joint whose child it is, with parent='world' or another link"
 
     def _check_free(self, name: str) -> None:
         if name in self._links or name in self._frames or name == WORLD:
             raise ModelError(f"there is already a body or frame named {name!r}")
-
-
-def _numbered(joints: Iterable[PlacedJoint]) -> Iterable[PlacedJoint]:
-    q = v = 0
-    for joint in joints:
-        yield replace(joint, q_start=q, v_start=v)
-        q, v = q + joint.nq, v + joint.nv

@@ -13,7 +13,7 @@ from linkwork.errors import ModelError
 from linkwork.lazy import cached_property
 from linkwork.model.content import canonical
 from linkwork.parts import GROUND, WORLD, Body, Frame, LoopConstraint, PlacedJoint
-from linkwork.parts.names import did_you_mean
+from linkwork.parts.names import did_you_mean, shown
 from linkwork.parts.tree import MassProperties
 from linkwork.spatial.constants import put
 from linkwork.topology.analysis import clusters_of
@@ -124,7 +124,7 @@ class ModelData:
     def _named(self, what: str, name: Any, table: dict[str, Any]) -> Any:
         if isinstance(name, str) and name in table:
             return table[name]
-        raise ModelError(f"{self.name} has no {what} named {name!r}{did_you_mean(name, table)}")
+        raise ModelError(f"{shown(self.name)} has no {what} named {name!r}{did_you_mean(name, table)}")
 
     @cached_property
     def _links(self) -> dict[str, Body]:

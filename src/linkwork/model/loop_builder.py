@@ -101,7 +101,7 @@ class LoopBuilder:
             raise ModelError(f"coupling {name!r}: terms must be coefficients by joint: {{'a': 1, 'b': -6}}, not {terms!r}")
         (offset_,) = numbers(f"coupling {name!r}: offset", [offset], 1)
         if terms is not None:
-            given = {joint: numbers(f"coupling {name!r}: {joint}", [c], 1)[0] for joint, c in terms.items()}
+            given = {joint: numbers(f"coupling {name!r}: joint {joint!r}", [c], 1)[0] for joint, c in terms.items()}
             if not any(given.values()):
                 raise ModelError(f"coupling {name!r} couples nothing: all its coefficients are zero")
             self._constraints[name] = _Coupling(given, offset_)
@@ -136,10 +136,14 @@ class LoopBuilder:
             self._held.add(name)
 
     def _constraint(
-        self, name: str, given: _Loop | _Coupling | _Implicit, found: dict[str, tuple[int, Pose]], joints: list[PlacedJoint]
+        self,
+        name: str,
+        given: _Loop | _Coupling | _Implicit,
+        found: dict[str, tuple[int, Pose]],
+        joints: list[PlacedJoint],
+        places: dict[str, int],
     ) -> LoopConstraint:
-        """A constraint of what was given, on the bodies and joints of the model."""
-        places = {joint.name: k for k, joint in enumerate(joints)}
+        """A constraint of what was given, on the bodies and joints of the model; `places` are those of the joints."""
 
         def joint_of(joint: str) -> int:
             if joint not in places:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def numbers(what: str, values: Any, n: int, *, finite: bool = True) -> tuple[flo
         raise ModelError(f"{what} must be {n} numbers, not {values!r}") from None
     if len(found) != n:
         raise ModelError(f"{what} must be {n} numbers, not {len(found)}: {values!r}")
-    if finite and not np.isfinite(found).all():
+    if finite and not all(map(isfinite, found)):
         raise ModelError(f"{what} must be finite, but is {values!r}")
     return found
 
@@ -33,7 +34,7 @@ def placed(what: str, xyz: Any, rpy: Any, place: Pose | None) -> Pose:
     """The pose at `xyz` turned by `rpy`, or `place`, if that is one."""
     given = (*numbers(f"{what}: xyz", xyz, 3), *numbers(f"{what}: rpy", rpy, 3))
     if place is None:
-        return Pose.placed(given[:3], given[3:])
+        return Pose.placed(given[:3], given[3:]) if any(given[3:]) else Pose.translation(np.array(given[:3]))
     if not isinstance(place, Pose):
         raise ModelError(f"{what}: place must be a linkwork.spatial.Pose, not {place!r}")
     if any(given):

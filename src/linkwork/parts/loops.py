@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwork.joints import Joint
 from linkwork.joints.closure import Row
+from linkwork.lazy import cached_property
 from linkwork.parts.tree import PlacedJoint
 from linkwork.spatial import Pose, cross
 from linkwork.spatial.constants import product, put
@@ -134,6 +135,11 @@ class Loop(LoopConstraint):
         put(self, "kind", self.kind.settled())
         put(self, "kept", None if self.kept is None else tuple(self.kept))
 
+    @cached_property
+    def every_row(self) -> list[Row]:
+        """The equations of its kind."""
+        return self.kind.closure()
+
     @property
     def bodies(self) -> tuple[int, ...]:
         return self.predecessor.body, self.successor.body
@@ -144,27 +150,27 @@ class Loop(LoopConstraint):
 
     @property
     def acts(self) -> bool:
-        return self.predecessor.body != self.successor.body and bool(self.kind.closure())
+        return self.predecessor.body != self.successor.body and bool(self.every_row)
 
     def with_kept(self, rows: tuple[int, ...] | None) -> Loop:
         return replace(self, kept=rows)
 
     def count(self, joints: Sequence[PlacedJoint]) -> int:
-        return len(self.kind.closure())
+        return len(self.every_row)
 
     def residual(self, posture: Posture) -> np.ndarray:
         P, F = posture.frame(self.predecessor), posture.frame(self.successor)
         p, R = product(P.R.T, F.p - P.p), product(P.R.T, F.R)
-        return np.array([row.residual(R, p) for row in self.kind.closure()])
+        return np.array([row.residual(R, p) for row in self.every_row])
 
     def turned_over(self, posture: Posture) -> list[Any]:
         R = product(posture.frame(self.predecessor).R.T, posture.frame(self.successor).R)
-        shared = {row.along: np.array(row.along) for row in self.kind.closure() if row.faces}
+        shared = {row.along: np.array(row.along) for row in self.every_row if row.faces}
         return [0.5 - product(along, product(R, along)) for along in shared.values()]
 
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
         P, F = posture.frame(self.predecessor), posture.frame(self.successor)
-        rows = self.kind.closure()
+        rows = self.every_row
         (wP, vP), (wF, vF) = posture.velocity(self.predecessor, F.p), posture.velocity(self.successor, F.p)
         w, u = wF - wP, vF - vP  # of the successor's frame, seen from the predecessor
         K = np.zeros((len(rows), posture.width), dtype=object)
@@ -184,7 +190,7 @@ class Loop(LoopConstraint):
         return K, k
 
     def wrench(self, row: int, P: Pose, F: Pose) -> np.ndarray:
-        moment, force = self.kind.closure()[row].coefficients(P, F)
+        moment, force = self.every_row[row].coefficients(P, F)
         return np.concatenate([moment + cross(F.p, force), force])
 
     def content(self, index: Mapping[int, int], there: Callable[[End], Any]) -> Any:
@@ -236,5 +242,5 @@ class Coupling(LoopConstraint):
 
 def rows_of(loop: Loop) -> list[Row]:
     """The equations of a loop joint that are kept."""
-    rows = loop.kind.closure()
+    rows = loop.every_row
     return rows if loop.kept is None else [rows[i] for i in loop.kept]

@@ -8,40 +8,49 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.errors import ModelError
+from linkwork.errors import LimitError, ModelError
 from linkwork.parts import End, LoopConstraint, Mechanism
-from linkwork.topology.clusters import Cluster, Group, find_clusters, supports_of
+from linkwork.parts.limits import Budget, Limits
+from linkwork.parts.names import some
+from linkwork.topology.clusters import Cluster, Group, find_clusters, group_of, supports_of
+from linkwork.topology.couplings import following
 from linkwork.topology.embedding import Embedding, plain_body
 from linkwork.topology.kinematics import BodyMotion
-from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
+from linkwork.topology.posture import ClusterPosture, all_equations, cluster_posture, residuals
+from linkwork.topology.numeric import NumericPosture
 
 ATTEMPTS, STEPS = 40, 60  # to close a loop: starting points, and Newton steps from each
 CLOSED = 1e-11  # relative to the size of the mechanism
 RANK = 1e-7  # of singular values, relative to the largest
 
 
-def clusters_of(model: Mechanism) -> tuple[Cluster, ...]:
-    """The clusters of a model, parents before children.
+def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster, ...]:
+    """The clusters of a model, parents before children; with `limits`, LimitError where they would take too long to find.
 
     A group that stands on several bodies is a cluster of its own if its joints can follow these bodies however they move;
     where its constraints take freedom from them, both groups become one.
     """
     groups = find_clusters(model.joints, model.embedded)
-    analyst = Analyst(model)
+    analyst = Analyst(model, limits)
     found: list[Cluster] = []
+    supports, below = _standing(model, groups)
+    stood_on = set(below)
     while len(found) < len(groups):
         n = len(found)
-        on = _below(model, groups, n)
+        on = below[n]
         try:
-            found.append(analyst.cluster(groups[n], *(() if on is None else (supports_of(model.joints, groups[n]), found[on]))))
+            stands = () if on is None else (supports[n], found[on])
+            found.append(analyst.cluster(groups[n], *stands, keep=n in stood_on))
         except ModelError as told:  # perhaps not if it is taken together with what it stands on, or with what stands on it
-            others = [i for i in range(n + 1, len(groups)) if _below(model, groups, i) == n] if on is None else [on]
-            if not others or (on is None and isinstance(told, CannotClose)):
+            others = [i for i in range(n + 1, len(groups)) if below[i] == n] if on is None else [on]
+            if not others or isinstance(told, LimitError) or (on is None and isinstance(told, CannotClose)):
                 raise
             one, two = sorted([n, others[0]])
             (bodies, constraints), (more, further) = groups[one], groups.pop(two)
             groups[one] = sorted([*bodies, *more]), [c for c in model.embedded if c in constraints or c in further]
             del found[one:]
+            supports, below = _standing(model, groups)
+            stood_on = set(below)
     return tuple(found)
 
 
@@ -49,10 +58,11 @@ class CannotClose(ModelError):
     """Loops that no state closes, whatever else there is."""
 
 
-def _below(model: Mechanism, groups: list[Group], n: int) -> int | None:
-    """Which group one stands on by several supports; None where it stands on one."""
-    supports = supports_of(model.joints, groups[n])
-    return None if len(supports) == 1 else next(i for i, (bodies, _) in enumerate(groups) if supports[0] in bodies)
+def _standing(model: Mechanism, groups: list[Group]) -> tuple[list[list[int]], list[int | None]]:
+    """The supports of each group, and which group it stands on by several; None where it stands on one body."""
+    where = group_of(groups)
+    supports = [supports_of(model.joints, group) for group in groups]
+    return supports, [where[own[0]] if len(own) > 1 else None for own in supports]
 
 
 def close(
@@ -62,15 +72,24 @@ def close(
     q: np.ndarray,
     below: ClusterPosture | None = None,
     supports: Sequence[int] = (),
+    budget: Budget | None = None,
 ) -> tuple[np.ndarray, float]:
     """A closed state near q, by Newton steps of least length, and how far it is from closed.
 
-    Where it stands on several supports, the cluster below, whose posture is given, stays.
+    Where it stands on several supports, the cluster below, whose posture is given, stays. Work is counted in a `budget`.
     """
     q = np.array(q, dtype=float)
+    simply = following(bodies, constraints, model.joints)
+    if simply:
+        q = simply.nearest(q, model.joints)
+        return q, simply.miss(q, model.joints)
     best, worst = q, np.inf
+    posture = NumericPosture(model, bodies, below, supports)
+    work = len(bodies) + sum(c.count(model.joints) for c in constraints)
     for _ in range(STEPS):
-        posture = cluster_posture(model, bodies, q, below, supports)
+        if budget:
+            budget.take(work)
+        posture.move(q)
         phi = residuals(posture, constraints).astype(float)
         size = float(np.abs(phi).max(initial=0.0))
         miss = max([size, *(float(x) for c in constraints for x in c.turned_over(posture))])
@@ -120,21 +139,28 @@ class State(NamedTuple):
 class Analyst:
     """Finds the equations to keep and the independent velocities of a model's clusters, at closed states."""
 
-    def __init__(self, model: Mechanism) -> None:
+    def __init__(self, model: Mechanism, limits: Limits | None = None) -> None:
         self.model, self.rng = model, np.random.default_rng(0)
+        self.limits, self._budget = limits, Budget(limits)
+        self._neutral = model.tree_neutral()
+        self._carrying = {joint.parent for joint in model.joints}
         self._known: dict[Any, tuple[Cluster, list[State]]] = {}  # by all that decides it: chains repeat themselves
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[State]]] = {}  # of a cluster's bodies, or of some like them
         self._stood_on: dict[tuple[int, ...], list[State]] = {}
 
-    def cluster(self, group: Group, supports: Sequence[int] = (), below: Cluster | None = None) -> Cluster:
-        """The cluster of a group that stands on one body, or on several supports in the cluster below."""
+    def cluster(self, group: Group, supports: Sequence[int] = (), below: Cluster | None = None, *, keep: bool = True) -> Cluster:
+        """The cluster of a group that stands on one body, or on several supports in the cluster below.
+
+        Its closed states are kept, if they are asked to be: others may stand on it.
+        """
         bodies, constraints = tuple(group[0]), tuple(group[1])
         if not constraints:
             return Cluster(bodies, independent=tuple(range(self.model.joints[bodies[0]].nv)))
         self._stood_on.pop(bodies, None)
-        content = object() if below else self._content(bodies, constraints)
+        content = object() if below else (keep, self._content(bodies, constraints))
         if content not in self._known:
-            self._known[content] = self._analysed(Cluster(bodies, constraints, supports=tuple(supports), below=below))
+            found, states = self._analysed(Cluster(bodies, constraints, supports=tuple(supports), below=below))
+            self._known[content] = found, states if keep else []
         like, _ = self._closed[bodies] = self._known[content]
         return replace(like, bodies=bodies, constraints=constraints)
 
@@ -145,8 +171,22 @@ class Analyst:
         nearest, rank = np.inf, 0
         closed: list[tuple[int, State]] = []
         linear = all(c.linear for c in constraints)  # then all states are alike
+        simple = self._followed(cluster)
+        if simple:
+            return simple
+        names = some([repr(c.name) for c in constraints])
+        links = some([repr(model.bodies[k].name) for k in cluster.bodies])
+        if self.limits and len(cluster.bodies) > self.limits.cluster:
+            raise LimitError(
+                f"{names} tie {len(cluster.bodies)} links together, and at most {self.limits.cluster} are taken: "
+                f"{self.limits.raised('cluster')}"
+            )
         for attempt in range(ATTEMPTS):
-            state, miss = self._closed_state(cluster, attempt, rng)
+            try:
+                state, miss = self._closed_state(cluster, attempt, rng)
+            except LimitError as told:
+                tried = "" if closed else f"{attempt} tries found no closed state, and the nearest misses by {nearest:.3g}: "
+                raise LimitError(f"{names}: {tried}{told}") from None
             nearest = min(nearest, miss)
             if miss < CLOSED:
                 posture = self._posture(cluster, state)
@@ -159,8 +199,6 @@ class Analyst:
                 closed.append((r, state))
                 if linear or attempt >= (3 if cluster.below else 8):
                     break
-        names = ", ".join(repr(c.name) for c in constraints)
-        links = ", ".join(repr(model.bodies[k].name) for k in cluster.bodies)
         if best is None:
             raise CannotClose(
                 f"{names} cannot be closed: the nearest state found misses by {nearest:.3g}; check places and lengths"
@@ -172,6 +210,8 @@ class Analyst:
         independent = _independent(model, list(cluster.bodies), K[rows], rank, names)
         cluster = replace(cluster, independent=tuple(independent), rows=tuple(rows), count=len(K))
         states = [state for r, state in closed if r == rank]
+        if linear:
+            return cluster, states
         for one in states if cluster.below else [state]:  # those below could move it where it cannot go: ask them all
             if not _holds(self._embedding(cluster, one), constraints):
                 raise ModelError(
@@ -180,19 +220,35 @@ class Analyst:
                 )
         return cluster, states
 
+    def _followed(self, cluster: Cluster) -> tuple[Cluster, list[State]] | None:
+        """The same for joints that follow others one after the other, as mimics do; None where it is not so simple."""
+        joints = self.model.joints
+        simply = following(cluster.bodies, cluster.constraints, joints)
+        if simply is None:
+            return None
+        wishes = [joints[k].independent for k in cluster.bodies for _ in range(joints[k].nv)]
+        independent = tuple(c for c, wish in enumerate(wishes) if wish is not False)
+        start, below = self._stand(cluster.below, 0) if cluster.below else State(self._neutral, None)
+        q = simply.nearest(start, joints)
+        if not independent or simply.miss(q, joints) >= CLOSED:
+            return None
+        count = len(cluster.constraints)
+        return replace(cluster, independent=independent, rows=tuple(range(count)), count=count), [State(q, below)]
+
     def _closed_state(self, cluster: Cluster, attempt: int, rng: np.random.Generator) -> tuple[State, float]:
         """A state that may be closed, and by how much it misses: at first from neutral coordinates, then from any.
 
         On several supports, those below keep their state as long as that does.
         """
         model = self.model
-        q, below = self._stand(cluster.below, attempt) if cluster.below else State(model.tree_neutral(), None)
+        q, below = self._stand(cluster.below, attempt) if cluster.below else State(self._neutral.copy(), None)
         for k in cluster.bodies if attempt else ():
             q[model.joints[k].q_slice] = model.joints[k].kind.random(rng)
         if cluster.below and attempt >= ATTEMPTS // 2:
-            q, _ = close(model, cluster.family, cluster.lineage, q)
+            q, _ = close(model, cluster.family, cluster.lineage, q, budget=self._budget)
             below = self._embedding(cluster.below, State(q, None))
-        q, miss = close(model, cluster.bodies, cluster.constraints, q, below.posture if below else None, cluster.supports)
+        stays = below.posture if below else None
+        q, miss = close(model, cluster.bodies, cluster.constraints, q, stays, cluster.supports, self._budget)
         return State(q, below), miss
 
     def _stand(self, cluster: Cluster, n: int) -> State:
@@ -224,7 +280,6 @@ class Analyst:
     def _content(self, bodies: tuple[int, ...], constraints: tuple[LoopConstraint, ...]) -> Any:
         """All that decides what will be found for a cluster that stands on one body."""
         index = {k: n for n, k in enumerate(bodies)}
-        carrying = {joint.parent for joint in self.model.joints}
 
         def there(end: End) -> Any:
             return index.get(end.body), end.place.R.tobytes(), end.place.p.tobytes()
@@ -232,7 +287,7 @@ class Analyst:
         said: list[Any] = []
         for k in bodies:
             joint = self.model.joints[k]
-            said.append((joint.kind, there(End(joint.parent, joint.place)), joint.independent, k in carrying))
+            said.append((joint.kind, there(End(joint.parent, joint.place)), joint.independent, k in self._carrying))
         said += [c.content(index, there) for c in constraints]
         try:
             hash(tuple(said))
@@ -248,8 +303,8 @@ def _holds(embedding: Embedding[BodyMotion], constraints: Sequence[LoopConstrain
     v, g = embedding.v.astype(float), embedding.whole.g
     V, alpha = np.zeros(0), np.zeros(0)
     if embedding.below:
-        V = embedding.V.astype(float)
-        alpha = np.concatenate([embedding.below.alpha(foot) for foot in posture.supports]).astype(float)
+        V = posture.supports_motion().astype(float)
+        alpha = np.concatenate([embedding.below.alpha(support) for support in posture.supports]).astype(float)
     speeds = K[:, :size] @ v + K[:, size:] @ V
     left = K[:, :size] @ g.astype(float) + K[:, size:] @ alpha - k
     largest = max(np.abs(x).max(initial=0.0) for x in (v, V, alpha, k))
@@ -279,12 +334,12 @@ def _independent(
     wishes = [model.joints[k].independent for k in bodies for _ in range(model.joints[k].nv)]
     if asked and any(wish is not None for wish in wishes):
         chosen = [c for c, wish in enumerate(wishes) if wish is not False]
-        told = ", ".join(repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False)
+        told = some([repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False])
         if len(chosen) != size - rank and model.force_held:  # the wishes were for all loops embedded
             return _independent(model, bodies, K, rank, names, asked=False)
         if len(chosen) != size - rank:
             raise ModelError(f"{names} leave {size - rank} independent velocities, but {len(chosen)} are named: {told}")
-        rest = [c for c in range(size) if c not in chosen]
+        rest = sorted({*range(size)} - {*chosen})
         s = np.linalg.svd(K[:, rest], compute_uv=False)
         if rank and s[-1] < 1e-6 * s[0]:
             raise ModelError(f"{names}: the velocities of {told} do not determine the others; name other independent joints")
@@ -299,7 +354,7 @@ def _independent(
             s = np.linalg.svd(scaled[:, dependent], compute_uv=False)
             if rank == 0 or s[-1] > 1e-3 * s[0]:
                 break
-    return [c for c in range(size) if c not in dependent]
+    return sorted({*range(size)} - {*dependent.tolist()})
 
 
 def _most_independent(rows: np.ndarray, count: int) -> list[int]:

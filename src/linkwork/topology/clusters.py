@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
-from linkwork.parts import LoopConstraint, PlacedJoint, path_to_ground
+from linkwork.parts import GROUND, LoopConstraint, PlacedJoint
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Cluster:
     @property
     def dependent(self) -> list[int]:
         """The places of the other velocities: as many as equations are kept."""
-        return [c for c in range(len(self.rows) + len(self.independent)) if c not in self.independent]
+        independent = set(self.independent)
+        return [c for c in range(len(self.rows) + len(independent)) if c not in independent]
 
     @property
     def family(self) -> tuple[int, ...]:
@@ -49,41 +51,111 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
 
     The ways from a constraint's ends down to the nearest group in which all of them meet, without that one, belong together:
     who stands on two bodies of a group need not be of it (Loops footnote 2). Constraints that reach down far and span little
-    come first, so that others find groups to stand on.
+    come first, so that others find groups to stand on. The time is about linear in bodies and ends.
     """
-    group = list(range(len(joints)))
+    acting = [c for c in constraints if c.acts]
+    tree = _Ancestors([joint.parent for joint in joints])
+    groups = _Groups(tree.parent)
+    for constraint in sorted(acting, key=partial(_reach, tree)):
+        ends = constraint.bodies
+        groups.join(ends, reduce(tree.common, ends), named=not constraint.ends)
+    found: dict[int, Group] = {}
+    depth = {GROUND: 0}
+    for k in range(len(joints)):
+        top = groups.top(k)
+        if top not in depth:  # this is its first body, and hangs on another group
+            depth[top] = depth[groups.top(joints[k].parent)] + 1
+        found.setdefault(top, ([], []))[0].append(k)
+    for constraint in acting:
+        outermost = max((groups.top(k) for k in constraint.bodies), key=depth.__getitem__)
+        found[outermost][1].append(constraint)
+    return sorted(found.values(), key=lambda pair: pair[0][0])
 
-    def top(k: int) -> int:
-        while group[k] != k:
-            k = group[k]
+
+def _reach(tree: _Ancestors, constraint: LoopConstraint) -> tuple[int, int, bool]:
+    """How many bodies are below where a constraint's ends meet, and how many are on the ways from there to its ends."""
+    ends, is_loop = constraint.bodies, bool(constraint.ends)
+    meeting = reduce(tree.common, ends)
+    below = meeting if is_loop or meeting not in ends else tree.parent[meeting]  # a joint that is named belongs to it
+    if len(ends) == 2:
+        above = tree.depth[ends[0]] + tree.depth[ends[1]] - 2 * tree.depth[meeting]
+        return tree.depth[below], above + (below != meeting), is_loop
+    on_ways: set[int] = set()
+    for k in ends:
+        while k != below and k not in on_ways:
+            on_ways.add(k)
+            k = tree.parent[k]
+    return tree.depth[below], len(on_ways), is_loop
+
+
+class _Ancestors:
+    """Where ways down to the ground meet, in a time that grows with the logarithm of their length.
+
+    Each body knows one farther down to jump to (Myers, An applicative random-access stack, 1983). The ground is the last.
+    """
+
+    def __init__(self, parents: Sequence[int]) -> None:
+        self.parent, self.depth, self.jump = [*parents, GROUND], [0] * (len(parents) + 1), [GROUND] * (len(parents) + 1)
+        for k, below in enumerate(parents):
+            self.depth[k] = self.depth[below] + 1
+            one = self.jump[below]
+            two = self.jump[one]
+            even = self.depth[below] - self.depth[one] == self.depth[one] - self.depth[two]
+            self.jump[k] = two if even else below
+
+    def common(self, a: int, b: int) -> int:
+        """The outermost body that is on both ways down; the ground, where there is none."""
+        if self.depth[a] < self.depth[b]:
+            a, b = b, a
+        while self.depth[a] > self.depth[b]:
+            a = self.jump[a] if self.depth[self.jump[a]] >= self.depth[b] else self.parent[a]
+        while a != b:
+            far = self.jump[a] != self.jump[b]
+            a, b = (self.jump[a], self.jump[b]) if far else (self.parent[a], self.parent[b])
+        return a
+
+
+class _Groups:
+    """Groups of bodies, which are a tree as the bodies are. Each is known by one of its bodies, its top."""
+
+    def __init__(self, parents: Sequence[int]) -> None:
+        self._next = [*range(len(parents) - 1), GROUND]  # toward the top
+        self._size = [1] * len(parents)
+        self._below = list(parents)  # of a top: a body of the group that its own stands on
+
+    def top(self, k: int) -> int:
+        """The top of a body's group."""
+        while self._next[k] != k:
+            self._next[k] = k = self._next[self._next[k]]
         return k
 
-    def ring(constraint: LoopConstraint) -> tuple[set[int], set[int]]:
-        """The bodies on the ways of a constraint's ends down to where they meet, and the groups from there on down."""
-        ends = constraint.bodies
-        ways = [path_to_ground(end, joints) for end in ends]
-        met = [{top(k) for k in way} for way in ways]
-        if not constraint.ends:  # a joint that is named belongs to it, also where the others hang on it
-            met = [tops - {top(end)} for tops, end in zip(met, ends)]
-        common = set.intersection(*met)
-        return {k for way in ways for k in way if top(k) not in common}, common
+    def join(self, ends: Sequence[int], meeting: int, *, named: bool) -> None:
+        """Make one group of those on the ways from the ends down to the group where all meet, without that one.
 
-    def reach(constraint: LoopConstraint) -> tuple[int, int, bool]:
-        bodies, common = ring(constraint)
-        return len(common), len(bodies), bool(constraint.ends)
-
-    acting = [c for c in constraints if c.acts]
-    for constraint in sorted(acting, key=reach):
-        held = sorted(ring(constraint)[0])
-        for k in held:
-            group[top(k)] = top(held[0])
-    found: dict[int, Group] = {}
-    for k in range(len(joints)):
-        found.setdefault(top(k), ([], []))[0].append(k)
-    for constraint in acting:
-        outermost = max(constraint.bodies, key=lambda k: len({top(j) for j in path_to_ground(k, joints)}))
-        found[top(outermost)][1].append(constraint)
-    return sorted(found.values(), key=lambda pair: pair[0][0])
+        `meeting` is the body where the ways meet. Where joints are `named`, the group of an end is always among them.
+        """
+        way = [self.top(ends[0])]
+        while way[-1] != self.top(meeting):
+            way.append(self.top(self._below[way[-1]]))
+        place = {group: n for n, group in enumerate(way)}
+        ring, met = set(), 0
+        for end in ends[1:]:
+            group = self.top(end)
+            while group not in place and group not in ring:
+                ring.add(group)
+                group = self.top(self._below[group])
+            met = max(met, place.get(group, 0))
+        below = way[met]
+        ring.update(way[:met])
+        if named and any(self.top(end) == below for end in ends):
+            ring.add(below)
+            below = self.top(self._below[below])
+        if ring:
+            top = max(ring, key=lambda group: (self._size[group], -group))
+            for group in ring - {top}:
+                self._next[group] = top
+                self._size[top] += self._size[group]
+            self._below[top] = below
 
 
 def supports_of(joints: Sequence[PlacedJoint], group: Group) -> list[int]:
@@ -96,18 +168,24 @@ def supports_of(joints: Sequence[PlacedJoint], group: Group) -> list[int]:
 def find_families(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConstraint]) -> list[Group]:
     """The same groups, those that stand on several bodies of another taken together with it."""
     groups = find_clusters(joints, constraints)
+    where = group_of(groups)
     n = 0
     while n < len(groups):
         supports = supports_of(joints, groups[n])
-        below = next((i for i, (bodies, _) in enumerate(groups) if supports[-1] in bodies), n) if len(supports) > 1 else n
+        below = where[supports[-1]] if len(supports) > 1 else n
         if below == n:
             n += 1
             continue
-        one, two = sorted([n, below])
-        (bodies, held), (more, further) = groups[one], groups.pop(two)
-        groups[one] = sorted([*bodies, *more]), [*held, *further]
-        n = 0
+        n, two = sorted([n, below])  # those before stand on one body each
+        (bodies, held), (more, further) = groups[n], groups.pop(two)
+        groups[n] = sorted([*bodies, *more]), [*held, *further]
+        where = group_of(groups)
     return groups
+
+
+def group_of(groups: Sequence[Group]) -> dict[int, int]:
+    """The place of each body's group among some groups."""
+    return {k: n for n, (bodies, _) in enumerate(groups) for k in bodies}
 
 
 def with_constraints(clusters: Sequence[Cluster], constraints: Sequence[LoopConstraint]) -> tuple[Cluster, ...]:

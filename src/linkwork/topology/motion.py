@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from linkwork.parts import End, LoopConstraint, Mechanism, PlacedJoint
-from linkwork.parts.loops import Drift
+from linkwork.parts.loops import Drift, Posture
 from linkwork.parts.loops import Speeds as LoopSpeeds
 from linkwork.spatial import Pose, cross
 from linkwork.spatial.constants import product
@@ -165,13 +165,13 @@ def cluster_posture(
     return ClusterPosture({k: made[k] for k in bodies}, Ground(), below, supports)
 
 
-def residuals(posture: ClusterPosture, constraints: Sequence[LoopConstraint]) -> np.ndarray:
+def residuals(posture: Posture, constraints: Sequence[LoopConstraint]) -> np.ndarray:
     """φ of several constraints, one after the other."""
     return np.concatenate([np.zeros(0), *(constraint.residual(posture) for constraint in constraints)])
 
 
 def all_equations(
-    posture: ClusterPosture, constraints: Sequence[LoopConstraint], speeds: LoopSpeeds | None = None
+    posture: Posture, constraints: Sequence[LoopConstraint], speeds: LoopSpeeds | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """K and k of several constraints, one under the other."""
     found = [constraint.equations(posture, speeds) for constraint in constraints]

@@ -91,7 +91,7 @@ QUICK = Sizes(
 def run(folder: Path, *, quick: bool = False, sizes: Sizes | None = None) -> int:
     """Measure, print, and write all figures into a folder."""
     sizes = sizes or (QUICK if quick else Sizes())
-    figures = (depth, locality, both_kinds, exactness, torques)
+    figures = (depth, locality, *((both_kinds,) if sizes.both else ()), exactness, torques)
     return show(folder, [partial(figure, sizes) for figure in figures])
 
 
@@ -329,7 +329,7 @@ def torques(sizes: Sizes, note: str) -> Figure:
         rows.append((words, "the paper's figures", *PAPER_RMS[way]))
     names = ("hipRz", "hipRx", "hipRy", "knee", "ankle")
     title = "Torque error of a leg without its rotors, RMS in N m (Loops Fig. 13)"
-    picture = page(title, _profiles(found, names), note, columns=3)
+    picture = page("Torques of a leg with and without its rotors (Loops Fig. 13)", _profiles(found, names), note, columns=3)
     share = found.rms["ignored"][3] / found.largest[3], found.rms["diagonal"][3] / found.largest[3]
     remark = f"of the knee's largest torque: {share[0]:.1%} with rotors ignored, {share[1]:.1%} with diagonal reflected inertia"
     heads = ("t, s", *(f"{name}, {way}, N m" for way in found.torques for name in names))

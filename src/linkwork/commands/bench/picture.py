@@ -98,7 +98,8 @@ def _scale(values: list[float], log: bool, size: float) -> tuple[Callable[[float
         low, high = np.floor(np.log10(min(values))), np.ceil(np.log10(max(values)) - 1e-9)
         high = max(high, low + 1)
         return (lambda x: size * (np.log10(x) - low) / (high - low)), [10.0**k for k in np.arange(low, high + 1)]
-    ticks = nice(min(0.0, *values), max(values) if max(values) > min(0.0, *values) else 1.0)
+    low, high = min([0.0, *values]), max(values)
+    ticks = nice(low, high if high > low else 1.0)
     return (lambda x: size * (x - ticks[0]) / (ticks[-1] - ticks[0])), list(ticks)
 
 
@@ -133,6 +134,8 @@ def _lines(panel: Panel) -> list[str]:
 
 
 def _bars(panel: Bars) -> list[str]:
+    if not panel.groups:
+        return [text(WIDTH / 2, HEIGHT / 2, "nothing was measured", anchor="middle", fill=GREY)]
     heights = [[value for value, _ in group] for group in panel.groups.values()]
     tops = [np.cumsum(group) if panel.stacked else group for group in heights]
     up, ticks = _scale([float(top) for group in tops for top in group], False, HEIGHT)

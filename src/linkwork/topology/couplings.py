@@ -1,0 +1,112 @@
+"""Joints that follow others by couplings alone: found by substitution, in a time that is linear in the terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from linkwork.parts import Coupling, LoopConstraint, PlacedJoint
+
+FILL = 20  # times as many terms as couplings have may substitution make, before they are left to dense matrices
+LEADERS = 100  # that one family may have: the closest coordinates are found by a dense matrix
+
+
+class Following:
+    """Some joints, each an affine function of others that nothing decides: q[k] = Σ coefficient * q[j] + offset."""
+
+    def __init__(self, couplings: Sequence[Coupling], terms: dict[int, dict[int, float]], offsets: dict[int, float]) -> None:
+        self.couplings, self.terms, self.offsets = couplings, terms, offsets
+
+    def nearest(self, q: np.ndarray, joints: Sequence[PlacedJoint]) -> np.ndarray:
+        """The closest coordinates to q, (nq,), in which all joints follow."""
+        q = np.array(q, dtype=float)
+        for leaders, followers in self.families():
+            own = [joints[k].q_start for k in (*leaders, *followers)]
+            column = {k: c for c, k in enumerate(leaders)}
+            G, g = np.zeros((len(own), len(leaders))), np.zeros(len(own))
+            G[: len(leaders)] = np.eye(len(leaders))
+            for row, k in enumerate(followers, len(leaders)):
+                g[row] = self.offsets[k]
+                for j, coefficient in self.terms[k].items():
+                    G[row, column[j]] = coefficient
+            if np.abs(q[own] - g - G @ q[own][: len(leaders)]).max() > 0.0:  # what follows already stays as it is
+                q[own] = G @ np.linalg.lstsq(G, q[own] - g, rcond=None)[0] + g
+        return q
+
+    def miss(self, q: np.ndarray, joints: Sequence[PlacedJoint]) -> float:
+        """By how much the coordinates q, (nq,), miss the couplings."""
+        total = 0.0
+        for c in self.couplings:
+            total = max(total, abs(sum(x * q[joints[k].q_start] for k, _, x in c.terms) - c.offset))
+        return float(total)
+
+    def families(self) -> list[tuple[list[int], list[int]]]:
+        """Leaders and followers that have to do with each other."""
+        of: dict[int, int] = {}  # leader -> one of its family
+
+        def top(k: int) -> int:
+            while of.setdefault(k, k) != k:
+                of[k] = k = of[of[k]]
+            return k
+
+        for first, *others in self.terms.values():
+            family = top(first)
+            for k in others:
+                of[top(k)] = family
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        for k in list(of):
+            found.setdefault(top(k), ([], []))[0].append(k)
+        for k, terms in self.terms.items():
+            found[top(next(iter(terms)))][1].append(k)
+        return list(found.values())
+
+
+def following(bodies: Sequence[int], constraints: Sequence[LoopConstraint], joints: Sequence[PlacedJoint]) -> Following | None:
+    """How joints follow those that are asked to be independent, if couplings say so one after the other; None if not."""
+    couplings = [c for c in constraints if isinstance(c, Coupling)]
+    undecided = {k for k in bodies if joints[k].independent is False}
+    if len(couplings) < len(constraints) or len(undecided) != len(couplings):
+        return None
+    left = [{k for k, _, _ in c.terms if k in undecided} for c in couplings]
+    naming: dict[int, list[int]] = {}
+    for n, unknowns in enumerate(left):
+        for k in unknowns:
+            naming.setdefault(k, []).append(n)
+    ready = [n for n, unknowns in enumerate(left) if len(unknowns) == 1]
+    terms: dict[int, dict[int, float]] = {}
+    offsets: dict[int, float] = {}
+    room = FILL * sum(len(c.terms) for c in couplings)
+    while ready:
+        n = ready.pop()
+        if not left[n]:  # another coupling has decided the same joint
+            return None
+        (k,) = left[n]
+        terms[k], offsets[k] = _solved(couplings[n], k, terms, offsets)
+        room -= len(terms[k])
+        if not terms[k] or room < 0 or not np.isfinite([*terms[k].values(), offsets[k]]).all():
+            return None
+        for other in naming[k]:
+            left[other].discard(k)
+            if len(left[other]) == 1:
+                ready.append(other)
+    if len(terms) < len(couplings):
+        return None
+    found = Following(couplings, terms, offsets)
+    return found if all(len(leaders) <= LEADERS for leaders, _ in found.families()) else None
+
+
+def _solved(
+    coupling: Coupling, k: int, terms: dict[int, dict[int, float]], offsets: dict[int, float]
+) -> tuple[dict[int, float], float]:
+    """A coupling solved for joint k, with what is known of the others put in."""
+    own = next(c for j, _, c in coupling.terms if j == k)
+    total: dict[int, float] = {}
+    offset = coupling.offset / own
+    for j, _, c in coupling.terms:
+        if j == k:
+            continue
+        offset -= c / own * offsets.get(j, 0.0)
+        for leader, coefficient in terms.get(j, {j: 1.0}).items():
+            total[leader] = total.get(leader, 0.0) - c / own * coefficient
+    return total, offset

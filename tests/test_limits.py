@@ -1,0 +1,198 @@
+"""Files that would take long: read in about linear time, or refused early by a limit that can be raised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.errors import LimitError
+from linkwork.formats import urdf
+from linkwork.topology.couplings import following
+from linkwork.topology.motion import all_equations, cluster_posture
+from linkwork.parts import Coupling
+from linkwork.topology.numeric import NumericPosture
+from processes import run_python
+
+MASS = '<inertial><mass value="1"/><inertia ixx=".1" ixy="0" ixz="0" iyy=".1" iyz="0" izz=".1"/></inertial>'
+
+
+def link(name: str) -> str:
+    return f'<link name="{name}">{MASS}</link>'
+
+
+def joint(name: str, parent: str, child: str, inside: str = "", kind: str = "continuous") -> str:
+    ends = f'<parent link="{parent}"/><child link="{child}"/><origin xyz="0 0 1"/><axis xyz="0 1 0"/>'
+    return f'<joint name="{name}" type="{kind}">{ends}{inside}</joint>'
+
+
+def follows(other: str, factor: float = 0.5, offset: float = 0.0) -> str:
+    return f'<mimic joint="{other}" multiplier="{factor}" offset="{offset}"/>'
+
+
+def robot(*parts: str) -> str:
+    return f'<robot name="r">{"".join(parts)}</robot>'
+
+
+def chain(n: int, leaders: dict[int, int] | None = None, *, star: bool = False, kind: str = "continuous") -> str:
+    """n joints one behind the other, or all on one link; those named follow others."""
+    parts = [link("l0")]
+    for k in range(1, n + 1):
+        inside = follows(f"j{leaders[k]}") if leaders and k in leaders else ""
+        parts += [link(f"l{k}"), joint(f"j{k}", "l0" if star else f"l{k - 1}", f"l{k}", inside, kind)]
+    return "".join(parts)
+
+
+def loop(name: str, first: str, second: str, xyz: str = "0 0 0", there: str = "0 0 0") -> str:
+    ends = f'<predecessor link="{first}"><origin xyz="{xyz}"/></predecessor>'
+    ends += f'<successor link="{second}"><origin xyz="{there}"/></successor>'
+    return f'<loop name="{name}" type="revolute">{ends}<axis xyz="0 1 0"/></loop>'
+
+
+def four_bar(k: int) -> str:
+    parts = [link(f"{x}{k}") for x in "abc"]
+    parts += [joint(f"ja{k}", "l0", f"a{k}"), joint(f"jb{k}", f"a{k}", f"b{k}"), joint(f"jc{k}", "l0", f"c{k}")]
+    return "".join(parts) + loop(f"p{k}", f"b{k}", f"c{k}", "0 0 1", f"0.3 0 {1.2 + 0.001 * k}")
+
+
+N = 1000
+LARGE = {
+    "one after the other": robot(chain(N, {k: k - 1 for k in range(2, N + 1)})),
+    "the other way": robot(chain(N, {k: k + 1 for k in range(1, N)})),
+    "all after one": robot(chain(N, dict.fromkeys(range(2, N + 1), 1))),
+    "on a star": robot(chain(N, dict.fromkeys(range(2, N + 1), 1), star=True)),
+    "stars of stars": robot(chain(N, {k: 1 if k < 40 else k % 39 + 1 for k in range(2, N + 1)}, star=True)),
+    "in pairs": robot(chain(N, {k: k - 1 for k in range(2, N + 1, 2)})),
+    "deep": robot(chain(N)),
+    "fixed": robot(chain(N, kind="fixed")),
+}
+
+
+def test_large_files_are_read_soon(tmp_path: Path) -> None:
+    for name, text in LARGE.items():
+        (tmp_path / f"{name}.urdf").write_text(text)
+    told = run_python(
+        f"""
+        import pathlib, resource
+        import linkwork as lw
+        for path in sorted(pathlib.Path({str(tmp_path)!r}).iterdir()):
+            model = lw.load(path)
+            model.report(), model.digest, model.clusters, model.neutral(), model.random_state(0), model.v_names
+            print(path.stem, model.nv, len(model.clusters))
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        """,
+        timeout=120.0,  # far above what it takes: mimics alone took minutes, by the cube of their number
+    )
+    assert told.returncode == 0, told.stderr
+    *lines, peak = told.stdout.splitlines()
+    assert int(peak) < 500_000
+    found = dict(line.rsplit(" ", 2)[::2] for line in lines)  # clusters
+    assert found["one after the other"] == found["all after one"] == found["stars of stars"] == "1"
+    assert found["in pairs"] == str(N // 2) and found["deep"] == str(N) and found["fixed"] == "0"
+
+
+CIRCLES = [
+    ({1: 2, 2: 1} | {k: k - 1 for k in range(3, 3001)}, "j1", "by way of 'j2'"),
+    ({1: 3000} | {k: k - 1 for k in range(2, 3001)}, "j1", "'j2994', 'j2993' and 2991 more"),
+]
+
+
+@pytest.mark.parametrize(("leaders", "name", "words"), CIRCLES, ids=["into a circle", "a large circle"])
+def test_mimics_in_circles_are_found_soon(leaders: dict[int, int], name: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.urdf"
+    path.write_text(robot(chain(3000, leaders)))
+    code = f"import linkwork as lw\ntry: lw.load({str(path)!r})\nexcept lw.ModelError as error: print(error)"
+    told = run_python(code, timeout=20.0).stdout  # 31 s, and more, before
+    assert f'<mimic> in <joint name="{name}">: it follows itself' in told and words in told and len(told) < 1000
+
+
+def test_couplings_are_followed_to_the_nearest_state() -> None:
+    builder = lw.ModelBuilder()
+    for k in range(9):
+        builder.add_body(f"b{k}", mass=1.0)
+        mine = None if k in (0, 1, 5) else False
+        hinge = lw.joints.Revolute((0, 0, 1))
+        builder.add_joint(f"j{k}", hinge, parent="world", child=f"b{k}", independent=mine)
+    builder.add_coupling("c", {"j4": 1.0, "j3": -2.0}, offset=0.3)  # in no order
+    builder.add_coupling("a", {"j2": 2.0, "j0": -1.0, "j1": 0.5}, offset=-0.2)
+    builder.add_coupling("b", {"j3": 1.0, "j2": 3.0})
+    builder.add_coupling("d", {"j6": 1.0, "j5": 4.0}, offset=1.0)
+    builder.add_coupling("e", {"j7": -1.0, "j6": 0.1})
+    builder.add_coupling("f", {"j8": 1.0, "j4": 0.1})
+    model = builder.build()
+    assert model.v_names == ("j0", "j1", "j5")
+    K, offsets = np.zeros((6, 9)), np.zeros(6)
+    for n, c in enumerate(model.constraints):
+        assert isinstance(c, Coupling)
+        K[n, [k for k, _, _ in c.terms]], offsets[n] = [x for _, _, x in c.terms], c.offset
+    q = np.random.default_rng(0).normal(size=9)
+    simply = following(range(9), model.constraints, model.joints)
+    assert simply is not None
+    expected = q - np.linalg.pinv(K) @ (K @ q - offsets)
+    assert np.allclose(simply.nearest(q, model.joints), expected, atol=1e-12)
+    assert np.allclose(K @ model.neutral(), offsets, atol=1e-12)
+    assert following(range(9), model.constraints[:-1], model.joints) is None  # then j8 is not decided
+
+
+@pytest.mark.parametrize("name", ["stewart", "delta", "tello", "six_bar", "planar_leg_linkage"])
+def test_newton_steps_stand_where_programs_do(name: str) -> None:
+    model = getattr(lw.robots, name)()
+    q = model.tree_random(np.random.default_rng(1))
+    for cluster in model.clusters:
+        if not cluster.constraints:
+            continue
+        below = cluster_posture(model, cluster.below.bodies, q) if cluster.below else None
+        there, here = (
+            cluster_posture(model, cluster.bodies, q, below, cluster.supports),
+            NumericPosture(model, cluster.bodies, below, cluster.supports),
+        )
+        here.move(q)
+        for c in cluster.constraints:
+            assert np.allclose(c.residual(here).astype(float), c.residual(there).astype(float), atol=1e-13)
+        K, wide = (all_equations(motion, cluster.constraints)[0].astype(float) for motion in (here, there))
+        assert np.allclose(K, wide[:, : here.size], atol=1e-13)
+
+
+OPEN = robot(chain(30), loop("shut", "l0", "l30", "90 0 0"))
+REFUSED = [
+    (robot(chain(6)), {"links": 6}, "there are more than 6 links: "),
+    (robot(chain(6)), {"elements": 50}, "there are more than 50 elements and attributes"),
+    (OPEN, {}, "'shut': 11 tries found no closed state, and the nearest misses by "),
+    (robot(link("l0"), *map(four_bar, range(9))), {"closing": 3000}, "to close the loops takes longer than is allowed, "),
+    (robot(chain(20), loop("shut", "l0", "l20")), {"cluster": 19}, "'shut' tie 20 links together, and at most 19 are taken"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "limits", "words"), REFUSED, ids=["links", "elements", "open", "closing", "cluster"])
+def test_limits_are_named_with_how_to_raise_them(text: str, limits: dict[str, int], words: str) -> None:
+    with pytest.raises(LimitError) as caught:
+        urdf.read(text, limits=lw.Limits(**limits))
+    told = str(caught.value)
+    name = next(iter(limits), "closing")
+    assert told.startswith("<text>:1: ") and words in told and f"limits=lw.Limits({name}=...)" in told and len(told) < 600
+
+
+def test_limits_can_be_raised_and_change_nothing_else() -> None:
+    text = robot(link("l0"), *map(four_bar, range(3)))
+    usual, more = urdf.read(text), urdf.read(text, limits=lw.Limits(closing=10**9, cluster=10**6))
+    assert usual == more
+    assert [(c.rows, c.independent) for c in usual.clusters] == [(c.rows, c.independent) for c in more.clusters]
+    with pytest.raises(lw.ModelError, match=r"'shut' cannot be closed: the nearest state found misses by 1\.5"):
+        urdf.read(robot(chain(2), loop("shut", "l0", "l2", "2.5 0 0")))  # all tries, where they are few
+    assert urdf.read(robot(chain(4)), limits=lw.Limits(links=5)).nv == 4
+
+
+def test_a_limit_is_a_whole_number() -> None:
+    for wrong in (0, -1, 2.5, True, None, "5"):
+        with pytest.raises(lw.ModelError, match="limits: links must be a whole number of at least 1, not"):
+            lw.Limits(links=wrong)  # type: ignore[arg-type]
+    with pytest.raises(lw.ModelError, match=r"limits must be linkwork.Limits, such as .* not \{'links': 5\}"):
+        urdf.read(robot(chain(1)), limits={"links": 5})  # type: ignore[arg-type]
+
+
+def test_attributes_count_too() -> None:
+    many = "".join(f'a{k}="" ' for k in range(1000))
+    with pytest.raises(LimitError, match="more than 250000 elements and attributes"):
+        urdf.read(robot(f"<x {many}/>" * 260))
