@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.functions.approximations import compare_approximations, find_rotors, independent_coordinates, without_rotors
 from linkwork.errors import ModelError
+from linkwork.functions.approximations import compare_approximations, find_rotors, independent_coordinates, without_rotors
 from linkwork.joints import Free, Joint, Revolute
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)

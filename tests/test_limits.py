@@ -10,9 +10,9 @@ import pytest
 import linkwork as lw
 from linkwork.errors import LimitError
 from linkwork.formats import urdf
+from linkwork.parts import Coupling
 from linkwork.topology.couplings import following
 from linkwork.topology.motion import all_equations, cluster_posture
-from linkwork.parts import Coupling
 from linkwork.topology.numeric import NumericPosture
 from processes import run_python
 
@@ -124,16 +124,16 @@ def test_couplings_are_followed_to_the_nearest_state() -> None:
     model = builder.build()
     assert model.v_names == ("j0", "j1", "j5")
     K, offsets = np.zeros((6, 9)), np.zeros(6)
-    for n, c in enumerate(model.constraints):
+    for n, c in enumerate(model.embedded):
         assert isinstance(c, Coupling)
         K[n, [k for k, _, _ in c.terms]], offsets[n] = [x for _, _, x in c.terms], c.offset
     q = np.random.default_rng(0).normal(size=9)
-    simply = following(range(9), model.constraints, model.joints)
+    simply = following(range(9), model.embedded, model.joints)
     assert simply is not None
     expected = q - np.linalg.pinv(K) @ (K @ q - offsets)
     assert np.allclose(simply.nearest(q, model.joints), expected, atol=1e-12)
     assert np.allclose(K @ model.neutral(), offsets, atol=1e-12)
-    assert following(range(9), model.constraints[:-1], model.joints) is None  # then j8 is not decided
+    assert following(range(9), model.embedded[:-1], model.joints) is None  # then j8 is not decided
 
 
 @pytest.mark.parametrize("name", ["stewart", "delta", "tello", "six_bar", "planar_leg_linkage"])

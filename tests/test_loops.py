@@ -35,16 +35,16 @@ from linkwork.algorithms.forward_dynamics import articulated_body
 from linkwork.errors import ModelError
 from linkwork.joints import Free, PointOnLine, Prismatic, Revolute, Spherical
 from linkwork.model import GROUND, Model, ModelBuilder
-from linkwork.topology.clusters import find_clusters
-from linkwork.topology.embedding import tree_equations
 from linkwork.parts import Coupling, End, Loop
+from linkwork.robots.linkages import Upright
 from linkwork.simplify.rotors import lumped
 from linkwork.sko.cluster import ClusterNode
 from linkwork.sko.rigid import RigidNode
+from linkwork.spatial import Pose, skew
 from linkwork.topology import analysis
 from linkwork.topology import rotors as rotors_module
-from linkwork.robots.linkages import Upright
-from linkwork.spatial import Pose, skew
+from linkwork.topology.clusters import find_clusters
+from linkwork.topology.embedding import tree_equations
 from mechanisms import make, random_model
 
 every = pytest.mark.parametrize("name", list(CATALOGUE))

@@ -21,8 +21,8 @@ from linkwork.joints import Fixed, Free, Gimbal, Helical, Planar, Prismatic, Rev
 from linkwork.model import GROUND, Model, ModelBuilder
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.rigid import RigidNode
-from linkwork.topology.kinematics import Ground
 from linkwork.spatial import Pose
+from linkwork.topology.kinematics import Ground
 from mechanisms import every_kind, heavy, random_model, state_of
 from polar_joint import Polar
 from processes import SOURCE, run_python
@@ -251,7 +251,7 @@ def looped(kind: lw.joints.Joint, embed: bool) -> Model:
 
 @pytest.mark.parametrize("embed", [True, False])
 def test_joints_of_others_in_loops_are_not_known_by_content(embed: bool) -> None:
-    from linkwork.per_model import _known_by_content
+    from linkwork.functions.model_function import _known_by_content
 
     body = lw.mass_matrix.body
     assert _known_by_content(body, looped(Revolute(), embed), ())
@@ -260,7 +260,7 @@ def test_joints_of_others_in_loops_are_not_known_by_content(embed: bool) -> None
 
 
 def test_whatever_others_made_is_not_known_by_content() -> None:
-    from linkwork.per_model import _known_by_content
+    from linkwork.functions.model_function import _known_by_content
 
     class Number(float):
         """A number with a mind of its own."""

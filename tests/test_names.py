@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.cli import main
+from linkwork.commands.cli import main
 from linkwork.formats import urdf
 from linkwork.interop.matching import Theirs, matched
 from linkwork.joints import Prismatic, Revolute, Spherical

@@ -1,17 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
 from linkwork import joints, robots, sko, spatial
-from linkwork.functions.compile import compile, count_operations, export_c
-from linkwork.functions.approximations import compare_approximations
-from linkwork.functions.constrained import (
-    constrained_dynamics,
-    damped_delassus_inverse,
-    damped_delassus_inverse_at_base,
-    damped_delassus_product,
-    delassus,
-    force_propagator,
-    impact,
-)
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
     CacheError,
@@ -25,6 +14,17 @@ from linkwork.errors import (
     ShapeError,
     TargetError,
     TraceError,
+)
+from linkwork.functions.approximations import compare_approximations
+from linkwork.functions.compile import compile, count_operations, export_c
+from linkwork.functions.constrained import (
+    constrained_dynamics,
+    damped_delassus_inverse,
+    damped_delassus_inverse_at_base,
+    damped_delassus_product,
+    delassus,
+    force_propagator,
+    impact,
 )
 from linkwork.functions.dynamics import (
     actuator_force,
@@ -56,6 +56,8 @@ from linkwork.functions.dynamics import (
     spanning_hybrid_dynamics,
     spanning_velocity,
 )
+from linkwork.functions.load import choose_loops, load
+from linkwork.functions.model_function import ModelFunction, model_function
 from linkwork.ir.functions import (
     absolute,
     acos,
@@ -77,11 +79,9 @@ from linkwork.ir.functions import (
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
-from linkwork.functions.load import choose_loops, load
 from linkwork.model import Limits, Model, ModelBuilder
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
-from linkwork.functions.model_function import ModelFunction, model_function
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
 from linkwork.version import __version__

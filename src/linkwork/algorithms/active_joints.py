@@ -120,7 +120,8 @@ def spanning_hybrid_dynamics(
     chosen = [places_of(model, cluster)[list(cluster.independent)] for cluster in model.clusters]
     nodes = tree(model, nodes.q, spanning_velocity(nodes)[np.concatenate([*chosen, []]).astype(int)], f_ext)
     every, known = [], np.zeros(nodes.nv, dtype=bool)
-    for cluster, node, dofs in zip(model.clusters, nodes.base_to_tips(), chosen):
+    found: list[HingeNode] = list(nodes.base_to_tips())
+    for cluster, node, dofs in zip(model.clusters, found, chosen):
         own = places_of(model, cluster)
         u, s = own[prescribed[own]], np.flatnonzero(prescribed[dofs])
         known[node.dofs] = prescribed[dofs]

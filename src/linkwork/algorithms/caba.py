@@ -23,7 +23,9 @@ def soon(nodes: TreeState[HingeNode], k: HingeNode) -> bool:
     return True
 
 
-def by_sweeps(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings, at: Where, *, early: bool = False) -> Result:
+def by_sweeps(
+    held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings, at: Where, *, early: bool = False
+) -> Result:
     """Three sweeps (Constrained Alg. 1), then two for each change of λ (Alg. 2), over active nodes only."""
     nodes, R = held.nodes, settings.R
     tree = ProximalTree(held, R, at, early=early)

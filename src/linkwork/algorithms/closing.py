@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from linkwork.ir.functions import absolute, loop, maximum, minimum, where
-from linkwork.topology.clusters import Cluster
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
 from linkwork.spatial.solve import solve
+from linkwork.topology.clusters import Cluster
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
 
 STEPS = 60

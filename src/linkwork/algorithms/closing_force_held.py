@@ -12,7 +12,6 @@ from linkwork.algorithms.proximal import largest, missed
 from linkwork.constraints import Constraint, Scene, force_held_loops
 from linkwork.ir.functions import loop, maximum, minimum
 from linkwork.model import Model
-from linkwork.sko.tree import TreeState
 from linkwork.spatial import Factor, mirrored
 from linkwork.spatial.constants import product
 
@@ -40,7 +39,7 @@ def close_all(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tu
     return q, maximum(left, missed(violation(nodes, constraints)))
 
 
-def violation(nodes: TreeState[Any], constraints: tuple[Constraint, ...]) -> np.ndarray:
+def violation(nodes: Any, constraints: tuple[Constraint, ...]) -> np.ndarray:
     """The errors of all rows, (m,)."""
     scene = Scene(nodes)
     return np.concatenate([constraint.violation(nodes.model, scene) for constraint in constraints])

@@ -13,10 +13,10 @@ from linkwork.constraints import Constraint, Rows, rows_of
 from linkwork.model import Model
 from linkwork.simplify.rotors import lumped
 from linkwork.simplify.trees import hinge_tree
+from linkwork.sko.by_hand import Tree
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.inertias import BlockInertia, DenseInertia
 from linkwork.sko.tree import TreeState
-from linkwork.sko.by_hand import Tree
 from linkwork.spatial import Inertia, filled, mirrored
 
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from linkwork.algorithms.articulated import Hinges, hinge
 from linkwork.algorithms.caba import soon
-from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.constraint_rows import ConstraintRows
+from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.proximal_tree import Pending, ProximalTree
 from linkwork.errors import ModelError
+from linkwork.parts import Frame
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
-from linkwork.parts import Frame
 from linkwork.spatial import Factor, filled, mirrored
 
 
@@ -162,10 +162,10 @@ def force_propagator(nodes: TreeState[HingeNode], frame: Frame, to: Frame) -> np
     """ʲPᵢ of Constrained Sec. VI-A, (6, 6): what a force on a frame is on one that carries it, through free joints."""
     start, end = nodes.pick_off(frame), nodes.pick_off(to)
     hinges = Hinges(nodes)
-    for k in nodes.tips_to_base():
-        hinges[k]
+    for node in nodes.tips_to_base():
+        hinges[node]
     X = start.force(np.eye(6))
-    k: HingeNode = start.node
+    k = start.node
     while k is not end.node:
         _, H, _, G, _ = hinges[k]
         X, k = k.A.gather(X - G @ (H @ X)), k.parent

@@ -12,7 +12,9 @@ from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
 
 
-def hybrid_dynamics(nodes: TreeState[HingeNode], ddtheta: np.ndarray, T: np.ndarray, prescribed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def hybrid_dynamics(
+    nodes: TreeState[HingeNode], ddtheta: np.ndarray, T: np.ndarray, prescribed: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """θ̈ and T, all of both, (nv,), where θ̈ is given at the velocities that are `prescribed`, (nv,), and T at the others.
 
     With nothing prescribed this is forward dynamics, with everything inverse dynamics. A joint of several velocities may

@@ -104,7 +104,7 @@ def frame_acceleration(
 
 def frame_jacobian(tree: TreeState[Any], frame: Frame, reference: str) -> np.ndarray:
     """J with J v = `frame_velocity`, (6, nv): B H* of every node below, carried down by B ← B A*."""
-    pick = tree.pick_off(frame)
+    pick: Any = tree.pick_off(frame)
     path = tree.path_to_ground(pick.node)
     if reference != "body" and all(k.supports == 1 for k in path) and isinstance(tree, ModelTree):
         return _world_jacobian(tree, frame, path, reference)
@@ -123,8 +123,8 @@ def _world_jacobian(tree: ModelTree[Any], frame: Frame, path: list[Any], referen
     """The same in the world's axes: each block's motion carried to the world's origin."""
     J = np.zeros((6, tree.nv), dtype=object)
     T: dict[Anybody, Pose] = {tree.below: Pose.identity()}
-    for body in _below(tree, frame):
-        T[body] = T[body.on].then(body.X)
+    for carried in _below(tree, frame):
+        T[carried] = T[carried.on].then(carried.X)
     key: Any = frame.body
     for k in path:
         body, S = tree[key], k.H.T[k.blocks[key]]

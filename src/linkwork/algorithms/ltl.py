@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.constraint_rows import ConstraintRows
+from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.proximal import Result, Settings, iterate, missed
 from linkwork.spatial import Factor, mirrored

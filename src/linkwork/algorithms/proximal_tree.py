@@ -27,7 +27,9 @@ from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
 from linkwork.spatial import Factor, filled, mirrored
 
-Where = Callable[[TreeState[HingeNode], HingeNode], bool]  # whether pending constraints are eliminated at a node, if they can be
+Where = Callable[
+    [TreeState[HingeNode], HingeNode], bool
+]  # whether pending constraints are eliminated at a node, if they can be
 
 
 class Pending(NamedTuple):
@@ -257,7 +259,9 @@ class ProximalTree:
             if k in self.turned:
                 x[self.turned[k].rows] = self.turned[k](x[self.turned[k].rows])
 
-    def finish(self, over: Iterable[HingeNode], swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: Any, ddtheta: Any) -> None:
+    def finish(
+        self, over: Iterable[HingeNode], swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: Any, ddtheta: Any
+    ) -> None:
         """The way out over the other nodes, once λ is known."""
         for k in over:
             self._roll_out(k, swept, alpha, lam, ddtheta)

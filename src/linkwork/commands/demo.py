@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 import linkwork as lw
-from linkwork.commands import demo_picture as picture
 from linkwork import robots
 from linkwork.algorithms.energy import kinetic_energy, momentum, potential_energy
 from linkwork.algorithms.forward_dynamics import articulated_body
+from linkwork.commands import demo_picture as picture
 from linkwork.runtime.threads import default_threads
 from linkwork.targets.cpu import host
 

@@ -13,8 +13,8 @@ from linkwork.constraints.relative import Scene
 from linkwork.constraints.rows import Rows
 from linkwork.errors import ModelError
 from linkwork.parts import WORLD
-from linkwork.sko.tree import ModelTree, TreeState
 from linkwork.sko.by_hand import HandMadeTreeState
+from linkwork.sko.tree import ModelTree, TreeState
 
 
 def rows_of(nodes: TreeState[Any], constraints: Sequence[Constraint]) -> list[Rows]:

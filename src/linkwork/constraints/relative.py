@@ -27,7 +27,7 @@ class Scene:
         self._poses: dict[tuple[Anybody, Anybody], Pose] = {}
 
     def on_joints(self, terms: Sequence[tuple[int, np.ndarray]], k: Any) -> Rows:
-        """Rows Σ c θ̈ = k on the accelerations of joints of the spanning tree: (index of the joint, c), c being (m, joint.nv)."""
+        """Rows Σ c θ̈ = k on accelerations of joints of the spanning tree: (index of the joint, c), c being (m, joint.nv)."""
         hinges = []
         for joint, c in terms:
             body, holder = self.nodes.bodies[joint], self.nodes.holder(joint)
@@ -126,7 +126,9 @@ class Relative:
         """The rotation vector that takes T's axes to F's [rad]."""
         return rotation.log(rotation.of_matrix(self.R))
 
-    def ends(self, c_w: np.ndarray, c_v: np.ndarray, *, in_frame: bool) -> tuple[list[tuple[HingeNode, slice, np.ndarray]], Any]:
+    def ends(
+        self, c_w: np.ndarray, c_v: np.ndarray, *, in_frame: bool
+    ) -> tuple[list[tuple[HingeNode, slice, np.ndarray]], Any]:
         """What rows c_w · (difference of angular accelerations) + c_v · (of those of F's origin and T's point there) are.
 
         Both (m, 3), in F's axes where `in_frame`, else in T's. The first result has (node, block, K) with Σ K α(block) being

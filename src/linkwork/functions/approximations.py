@@ -13,13 +13,19 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.functions.dynamics import close_loops, independent_force, inverse_dynamics, spanning_acceleration, spanning_velocity
+from linkwork.functions.dynamics import (
+    close_loops,
+    independent_force,
+    inverse_dynamics,
+    spanning_acceleration,
+    spanning_velocity,
+)
 from linkwork.lazy import cached_property
 from linkwork.model import GROUND, Model
-from linkwork.topology.embedding import tree_equations
 from linkwork.parts import Coupling, ImplicitConstraint, Loop, LoopConstraint
 from linkwork.parts.names import shown
 from linkwork.simplify.rotors import unevenness
+from linkwork.topology.embedding import tree_equations
 from linkwork.topology.rotors import axis_of, is_rotor
 
 EXACT, IGNORED, DIAGONAL, BLOCK = "exact", "ignored", "diagonal", "block"
@@ -137,9 +143,8 @@ def find_rotors(model: Model) -> tuple[int, ...]:
     """The bodies that count as geared rotors: see `compare_approximations`."""
     busy = {joint.parent for joint in model.joints}
     for constraint in model.embedded:
-        if isinstance(constraint, Loop):
-            busy |= {constraint.predecessor.body, constraint.successor.body}
-    tied = {k for constraint in model.embedded if not isinstance(constraint, Loop) for k in _tied(constraint)}
+        busy |= {end.body for end in constraint.ends}
+    tied = {k for constraint in model.embedded if not constraint.ends for k in constraint.bodies}
     found: list[int] = []
     independent = _independent(model)
     for cluster in model.clusters:
@@ -175,7 +180,7 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
         bodies=tuple(replace(model.bodies[k], index=index[k], inertia=inertias[k]) for k in kept),
         joints=tuple(joints),
         frames=tuple(replace(frame, body=index[frame.body]) for frame in model.frames if frame.body not in gone),
-        embedded=tuple(_moved(c, index) for c in model.embedded if not gone & set(_tied(c))),
+        embedded=tuple(_moved(c, index) for c in model.embedded if not gone & set(c.bodies)),
         kernels={},
     )
     if made.nv != model.nv:
@@ -266,12 +271,6 @@ def _is_fast(K: np.ndarray, own: int) -> bool:
     rows = K[K[:, own] != 0.0]
     others = np.abs(np.delete(rows, own, axis=1)).max(axis=1, initial=0.0)
     return bool(len(rows) and np.all(others > 1.0001 * np.abs(rows[:, own])))
-
-
-def _tied(constraint: LoopConstraint) -> tuple[int, ...]:
-    if isinstance(constraint, Loop):
-        return constraint.predecessor.body, constraint.successor.body
-    return constraint.joints if isinstance(constraint, ImplicitConstraint) else tuple(k for k, _, _ in constraint.terms)
 
 
 def _moved(constraint: LoopConstraint, index: Mapping[int, int]) -> LoopConstraint:

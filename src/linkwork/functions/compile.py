@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from linkwork.errors import LinkworkError, TargetError
+from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.trace import Shape, trace
 from linkwork.model import Model
 from linkwork.passes import count, lower
-from linkwork.functions.model_function import ModelFunction
 from linkwork.runtime.kernel import build_kernel
 from linkwork.targets import c as c_target
 

@@ -21,10 +21,10 @@ from linkwork.algorithms.pv import pv
 from linkwork.algorithms.pv_early import pv_early
 from linkwork.constraints import Constraint, force_held_loops, total
 from linkwork.errors import ModelError
+from linkwork.functions.model_function import as_numbers, model_function
 from linkwork.model import GROUND, Frame, Model
 from linkwork.parts import path_to_ground
 from linkwork.simplify.trees import tree
-from linkwork.functions.model_function import as_numbers, model_function
 
 SOLVERS: dict[str, Callable[[ConstraintRows, np.ndarray, np.ndarray, Settings], Result]] = {
     "caba": caba,

@@ -20,15 +20,15 @@ from linkwork.algorithms import joint_forces as transmitted
 from linkwork.algorithms import mass_matrix as composite
 from linkwork.algorithms import mass_matrix_inverse as inverted
 from linkwork.algorithms.closing_force_held import close_all
-from linkwork.functions.constrained import constrained_dynamics, shallow
 from linkwork.errors import ModelError
+from linkwork.functions.constrained import constrained_dynamics, shallow
+from linkwork.functions.model_function import as_numbers, model_function
 from linkwork.model import GROUND, Frame, Model, PlacedJoint
 from linkwork.parts.names import shown
 from linkwork.simplify.frames import in_own_frames
 from linkwork.simplify.rotors import lumped, unit_of_mass
 from linkwork.simplify.trees import hinge_tree, tree
 from linkwork.sko.tree import model_tree
-from linkwork.functions.model_function import as_numbers, model_function
 from linkwork.spatial import is_zero
 
 # states
@@ -179,7 +179,9 @@ def frame_acceleration(
     `classical`: with the acceleration of the frame's origin as seen from outside. Gravity plays no part. `reference` as in
     `frame_velocity`.
     """
-    return kinematics.frame_acceleration(_frame_tree(model, q, frame, v), v, a, model.frame(frame), reference, classical=classical)
+    return kinematics.frame_acceleration(
+        _frame_tree(model, q, frame, v), v, a, model.frame(frame), reference, classical=classical
+    )
 
 
 @model_function(q="nq", options=_frame)

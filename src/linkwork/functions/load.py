@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 
 from linkwork import formats
-from linkwork.functions.constrained import constrained_dynamics
 from linkwork.errors import ModelError
+from linkwork.functions.constrained import constrained_dynamics
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
 from linkwork.model.builder import GRAVITY

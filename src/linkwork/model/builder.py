@@ -11,15 +11,15 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.joints import Fixed, Joint
-from linkwork.parts.checks import check_name, numbers, placed
 from linkwork.model.loop_builder import LoopBuilder
 from linkwork.model.model import Model
 from linkwork.parts import GROUND, WORLD, Body, Frame, PlacedJoint
+from linkwork.parts.checks import check_name, numbers, placed
 from linkwork.parts.limits import Limits
 from linkwork.parts.names import some
-from linkwork.topology.analysis import clusters_of
 from linkwork.spatial import Inertia, Pose, physical_problems
 from linkwork.spatial.constants import put
+from linkwork.topology.analysis import clusters_of
 
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]
 

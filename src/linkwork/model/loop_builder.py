@@ -9,8 +9,8 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.joints import Joint
-from linkwork.parts.checks import check_name, numbers, placed
 from linkwork.parts import Coupling, End, ImplicitConstraint, Loop, LoopConstraint, PlacedJoint, path_to_ground
+from linkwork.parts.checks import check_name, numbers, placed
 from linkwork.parts.names import did_you_mean
 from linkwork.spatial import Inertia, Pose
 
@@ -112,7 +112,9 @@ class LoopBuilder:
             self._constraints[name] = _Coupling(None, offset_, str(predecessor), str(successor), ratio_)
         return self
 
-    def add_implicit_constraint(self, name: str, function: Callable[[Any], Any], *, joints: Sequence[str], embed: bool = True) -> Self:
+    def add_implicit_constraint(
+        self, name: str, function: Callable[[Any], Any], *, joints: Sequence[str], embed: bool = True
+    ) -> Self:
         """φ(q) = 0: `function` takes the coordinates of `joints`, one after the other, and gives one or several numbers.
 
         It must work on symbols, as any function that is traced. `embed` as in `add_loop`.
@@ -122,7 +124,9 @@ class LoopBuilder:
             raise ModelError(f"implicit constraint {name!r}: its function must be callable, not {function!r}")
         names = (joints,) if isinstance(joints, str) else tuple(joints)
         if not names or len(set(names)) < len(names):
-            raise ModelError(f"implicit constraint {name!r}: joints must be names of different joints, at least one, not {joints!r}")
+            raise ModelError(
+                f"implicit constraint {name!r}: joints must be names of different joints, at least one, not {joints!r}"
+            )
         self._constraints[name] = _Implicit(function, names)
         return self
 
@@ -192,6 +196,10 @@ def _check_function(name: str, function: Callable[[Any], Any], q: np.ndarray) ->
     try:
         value = np.asarray(function(q), dtype=float)
     except Exception as error:
-        raise ModelError(f"implicit constraint {name!r}: its function fails at {q.tolist()}: {type(error).__name__}: {error}") from error
+        raise ModelError(
+            f"implicit constraint {name!r}: its function fails at {q.tolist()}: {type(error).__name__}: {error}"
+        ) from error
     if value.ndim > 1 or value.size == 0:
-        raise ModelError(f"implicit constraint {name!r}: its function must give one number, or several in a row, not shape {value.shape}")
+        raise ModelError(
+            f"implicit constraint {name!r}: its function must give one number, or several in a row, not shape {value.shape}"
+        )

@@ -138,6 +138,10 @@ class Model(ModelData):
         _ = model.clusters  # what cannot be embedded is told now
         return model
 
+    def with_any_independent(self) -> Model:
+        """The same model without a say in which joints are independent."""
+        return replace(self, joints=tuple(replace(j, independent=None) for j in self.joints), kernels={})
+
     def spanning_tree(self) -> Model:
         """The same mechanism with its embedded loops open."""
         original = None if self.original is None else self.structure.spanning_tree()
@@ -148,11 +152,11 @@ class Model(ModelData):
     def parameters(self) -> dict[str, np.ndarray]:
         """The model's numbers by name, in the layout in which functions take them as `parameters=`.
 
-        "mass" [kg], (bodies,); "center" of mass [m], (bodies, 3); "inertia" about it in the body's axes [kg m²], (bodies, 6): xx
-        yy zz xy xz yz; "gravity" [m/s²], (3,); "armature", "damping", "stiffness" and "friction" of all joints of the tree,
-        (nv_spanning,); "placement" of joints in the bodies that they hang on, (joints, 7): xyz [m] and quaternion xyzw; "ratio",
-        the coefficients of couplings, term by term; "frame_placement", (frames, 7); and "loop_placement" of loop joints in
-        predecessor and successor, (loop joints, 2, 7).
+        "mass" [kg], (bodies,); "center" of mass [m], (bodies, 3); "inertia" about it in the body's axes [kg m²], (bodies, 6):
+        xx yy zz xy xz yz; "gravity" [m/s²], (3,); "armature", "damping", "stiffness" and "friction" of all joints of the tree,
+        (nv_spanning,); "placement" of joints in the bodies that they hang on, (joints, 7): xyz [m] and quaternion xyzw;
+        "ratio", the coefficients of couplings, term by term; "frame_placement", (frames, 7); and "loop_placement" of loop
+        joints in predecessor and successor, (loop joints, 2, 7).
         """
         return parameters.read(self)
 

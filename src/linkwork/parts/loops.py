@@ -109,7 +109,7 @@ class LoopConstraint(ABC):
         """K, (count, width), and k, (count,), which is zero where no speeds are given."""
 
     def wrench(self, row: int, P: Pose, F: Pose) -> np.ndarray | None:
-        """[m, f] on its second end, at the origin of the poses' axes, for a unit of an equation's force; None where it has no ends."""
+        """[m, f] on its second end, at the origin of the poses' axes, for a unit of an equation's force; None without ends."""
         return None
 
     @abstractmethod

@@ -15,11 +15,11 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.ir.functions import cos, sin
 from linkwork.model import Model
-from linkwork.topology.motion import cluster_posture
 from linkwork.robots.geared import EXACT, Differential, Link, Rotor, assemble, exactness, measured, rates, spinning
 from linkwork.robots.mit_humanoid import SOLIDS
 from linkwork.robots.solids import ORIGIN, Point
 from linkwork.spatial.solve import solve
+from linkwork.topology.motion import cluster_posture
 
 GEAR = 6.0
 TORSO = (2.3008, (0.0073, -0.0013, -0.0023), (0.0366, 0.0, -0.0006, 0.0142, -0.0002, 0.0291))
@@ -165,7 +165,7 @@ def _straight(model: Model) -> dict[str, dict[str, float]]:
         for closure in cluster.constraints:
             if closure.name.endswith("differential"):
                 q = model.tree_neutral()
-                joints = [model.joints[k] for k in closure.joints]  # type: ignore[union-attr]
+                joints = [model.joints[k] for k in closure.joints]  # type: ignore[attr-defined]
                 rotors = [joint.q_start for joint in joints[:2]]
                 for _ in range(50):
                     posture = cluster_posture(model, cluster.bodies, q)

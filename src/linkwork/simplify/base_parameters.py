@@ -31,7 +31,14 @@ def regrouped(model: Model) -> tuple[BodyDescription, ...]:
         kind, own = bodies[k].frame.kind, bodies[k].reduced
         assert own is not None
         moved_place = joint.place is not model.structure.joints[k].place
-        if k in fixed or joint.parent in fixed or moved_place or not isinstance(kind, Revolute) or bodies[k].rotor or not own.mass:
+        if (
+            k in fixed
+            or joint.parent in fixed
+            or moved_place
+            or not isinstance(kind, Revolute)
+            or bodies[k].rotor
+            or not own.mass
+        ):
             continue
         e = np.eye(3)[kind.coordinate]
         spread = 0.5 * np.trace(own.A) - product(product(e, own.A), e)  # of the mass along the axis [kg m²]

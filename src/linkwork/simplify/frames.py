@@ -52,7 +52,7 @@ def one_by_one(model: Model) -> tuple[BodyDescription, ...]:
 
 
 class NodeFrame(NamedTuple):
-    """A joint's frames in a description; `side` is the pose of the joint's frame in the joint's own; `thin` as in `BodyDescription`."""
+    """A joint's frames; `side` is the pose of the frame before the joint in the joint's own; `thin` as in `BodyDescription`."""
 
     frame: JointFrame
     side: Pose

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from linkwork.model import Model
 from linkwork.simplify.base_parameters import regrouped
 from linkwork.simplify.frames import in_node_frames
 from linkwork.sko.contracts import HingeNode, NodeState
-from linkwork.sko.tree import ModelTree, TreeState
+from linkwork.sko.tree import ModelTree
 from linkwork.sko.tree import hinge_tree as hinge_tree_of
 from linkwork.sko.tree import model_tree as model_tree_of
 

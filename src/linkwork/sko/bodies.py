@@ -50,9 +50,7 @@ class BodyDescription(NamedTuple):
     def times(self, factor: float) -> BodyDescription:
         """The same in another unit of mass."""
         reduced = None if self.reduced is None else self.reduced.times(factor)
-        return self._replace(
-            inertia=self.inertia.times(factor), reduced=reduced, rotor=self.rotor and self.rotor.times(factor)
-        )
+        return self._replace(inertia=self.inertia.times(factor), reduced=reduced, rotor=self.rotor and self.rotor.times(factor))
 
 
 class RigidBody(BodyMotion):
@@ -64,7 +62,7 @@ class RigidBody(BodyMotion):
 
     def __init__(
         self,
-        on: Ground | RigidBody,
+        on: Ground | BodyMotion,
         state: JointState,
         v: np.ndarray,
         share: Callable[[], Share],
@@ -100,9 +98,9 @@ class RigidBody(BodyMotion):
     @cached_property
     def load(self) -> np.ndarray | None:
         """The same with the loads of geared rotors on it, whose own nodes do not feel them."""
-        total = self.own_load
+        total: Any = self.own_load
         for rotor in self._carries() if total is not None else ():
-            if rotor.rotor and rotor.rotor.geared:
+            if rotor.rotor and rotor.rotor.geared and rotor.own_load is not None:
                 total = total + rotor.X.gather(rotor.own_load)
         return total
 

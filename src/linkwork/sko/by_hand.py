@@ -125,6 +125,8 @@ class Tree:
         self.name, self.nodes = name, tuple(nodes)
         self.base_acceleration = np.array([float(x) for x in base_acceleration], dtype=object)
         self.kernels: dict[Any, Any] = {}
+        self.memory: dict[Any, Any] = {}
+        self._known_sizes: list[tuple[int, int]] = []
         self.bodies: tuple[Any, ...] = ()
         places: dict[str, int] = {}
         for k, node in enumerate(self.nodes):
@@ -177,7 +179,7 @@ class Tree:
 
     def _sizes(self, nq: int | None) -> list[tuple[int, int]]:
         """Velocities and rows of each node, from H; functions are asked at growing sizes of v where they are not known yet."""
-        if hasattr(self, "_known_sizes"):
+        if self._known_sizes:
             return self._known_sizes
         found = []
         for node in self.nodes:

@@ -72,7 +72,9 @@ class HingeClusterNode(HingeNode):
         self._turning = [J for body in turning for J in body.armature]
         self._armed = [] if self._hangs_on_several else members
         zero = np.zeros((self.dofs.stop - self.dofs.start,) * 2)
-        self._armature = mirrored(sum((product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._armed), zero))
+        self._armature = mirrored(
+            sum((product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._armed), zero)
+        )
 
     @property
     def A(self) -> Weight:

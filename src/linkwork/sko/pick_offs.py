@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from linkwork.lazy import cached_property
-from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.weights import in_block
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
-from linkwork.topology.kinematics import Ground
+from linkwork.topology.kinematics import BodyMotion, Ground
 
 
 class PickOff:
@@ -22,7 +21,7 @@ class PickOff:
     `bias` is what velocities add to the acceleration of the frame's origin, as an observer at rest sees it.
     """
 
-    def __init__(self, node: HingeNode, block: Hashable, place: Pose, carrier: Ground | RigidBody) -> None:
+    def __init__(self, node: HingeNode, block: Hashable, place: Pose, carrier: Ground | BodyMotion) -> None:
         self.node, self.key, self.place, self.carrier = node, block, place, carrier
         self.block = node.blocks.get(block, slice(0, 6))
 

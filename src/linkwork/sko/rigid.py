@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from linkwork.sko.bodies import RigidBody
-from linkwork.sko.contracts import HingeNode, NodeState, NodeInertia, Weight
+from linkwork.sko.contracts import HingeNode, NodeInertia, NodeState, Weight
 from linkwork.sko.weights import BlockWeight
 from linkwork.spatial import Inertia, Pose
 

@@ -17,11 +17,11 @@ from linkwork.sko.pick_offs import PickOff
 from linkwork.sko.rigid import HingeRigidNode, RigidNode
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.embedding import Embedding
-from linkwork.topology.kinematics import Ground, JointState, Share
+from linkwork.topology.kinematics import BodyMotion, Ground, JointState, Share
 from linkwork.topology.motion import ClusterPosture
 
-N = TypeVar("N", bound=HingeNode)
-Anybody = Ground | RigidBody
+N = TypeVar("N", bound=HingeNode, covariant=True)
+Anybody = Ground | BodyMotion
 
 
 class TreeState(Generic[N]):

@@ -46,7 +46,9 @@ class Inertia(Immutable):
 
     def frozen(self) -> Inertia:
         """The same constant inertia with arrays of floats that nobody can write; one that holds symbols stays as it is."""
-        return self if self.is_frozen or self.is_symbolic else Inertia(frozen(self.A), frozen(self.B), frozen(self.D), self.mass)
+        return (
+            self if self.is_frozen or self.is_symbolic else Inertia(frozen(self.A), frozen(self.B), frozen(self.D), self.mass)
+        )
 
     @classmethod
     def rigid(cls, mass: float, centre: np.ndarray, moment: np.ndarray) -> Inertia:

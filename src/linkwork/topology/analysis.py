@@ -16,7 +16,7 @@ from linkwork.topology.clusters import Cluster, Group, find_clusters, group_of, 
 from linkwork.topology.couplings import following
 from linkwork.topology.embedding import Embedding, plain_body
 from linkwork.topology.kinematics import BodyMotion
-from linkwork.topology.posture import ClusterPosture, all_equations, cluster_posture, residuals
+from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
 from linkwork.topology.numeric import NumericPosture
 
 ATTEMPTS, STEPS = 40, 60  # to close a loop: starting points, and Newton steps from each
@@ -148,7 +148,9 @@ class Analyst:
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[State]]] = {}  # of a cluster's bodies, or of some like them
         self._stood_on: dict[tuple[int, ...], list[State]] = {}
 
-    def cluster(self, group: Group, supports: Sequence[int] = (), below: Cluster | None = None, *, keep: bool = True) -> Cluster:
+    def cluster(
+        self, group: Group, supports: Sequence[int] = (), below: Cluster | None = None, *, keep: bool = True
+    ) -> Cluster:
         """The cluster of a group that stands on one body, or on several supports in the cluster below.
 
         Its closed states are kept, if they are asked to be: others may stand on it.
@@ -303,7 +305,7 @@ def _holds(embedding: Embedding[BodyMotion], constraints: Sequence[LoopConstrain
     v, g = embedding.v.astype(float), embedding.whole.g
     V, alpha = np.zeros(0), np.zeros(0)
     if embedding.below:
-        V = posture.supports_motion().astype(float)
+        V = embedding.V.astype(float)
         alpha = np.concatenate([embedding.below.alpha(support) for support in posture.supports]).astype(float)
     speeds = K[:, :size] @ v + K[:, size:] @ V
     left = K[:, :size] @ g.astype(float) + K[:, size:] @ alpha - k
@@ -326,9 +328,7 @@ def _rank(s: np.ndarray) -> int:
     return int(np.sum(s > RANK * s[0])) if len(s) and s[0] > 0 else 0
 
 
-def _independent(
-    model: Mechanism, bodies: list[int], K: np.ndarray, rank: int, names: str, *, asked: bool = True
-) -> list[int]:
+def _independent(model: Mechanism, bodies: list[int], K: np.ndarray, rank: int, names: str, *, asked: bool = True) -> list[int]:
     """The independent velocities: those that joints ask for, or those that leave the others best determined."""
     size = K.shape[1]
     wishes = [model.joints[k].independent for k in bodies for _ in range(model.joints[k].nv)]

@@ -48,6 +48,7 @@ class Embedding(Generic[B]):
         make: MakeBody[B],
     ) -> None:
         self.posture, self.dofs, self.below = posture, dofs, below
+        self.speeds: Speeds
         constraints, rows, independent, dependent = cluster.constraints, cluster.rows, cluster.independent, cluster.dependent
         size, width = posture.size, posture.width
         K = all_equations(posture, constraints)[0][list(rows)]

@@ -48,7 +48,7 @@ def own_frame(joint: PlacedJoint, below: Pose) -> JointFrame:
 class JointState:
     """A joint at coordinates q: the pose `X` of the body behind it in the frame of the body below, and its motion subspace.
 
-    `C` is the pose of the description frame in the body's own. The frame of a body that `spins` (a rotor) does not turn with it.
+    `C` is the pose of the description frame in the body's own. That of a body that `spins` (a rotor) does not turn with it.
     `precise`: matrices are not rotated by the double angle, which would cost digits.
     """
 

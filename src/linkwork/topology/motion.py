@@ -98,7 +98,7 @@ class ClusterPosture(Joints):
 
 
 class Speeds:
-    """How a cluster moves: the velocities v of its joints, (size,), and those of the cluster below, where it has supports there."""
+    """How a cluster moves: the velocities v of its joints, (size,), and those of the cluster `below` that supports it."""
 
     def __init__(self, posture: ClusterPosture, v: np.ndarray, below: Speeds | None = None) -> None:
         self.posture, self.v, self.below = posture, v, below

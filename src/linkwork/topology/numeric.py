@@ -17,7 +17,9 @@ class NumericPosture:
     With several `supports` it is seen from where the cluster `below`, which stays, is seen from.
     """
 
-    def __init__(self, model: Mechanism, bodies: Sequence[int], below: ClusterPosture | None = None, supports: Sequence[int] = ()) -> None:
+    def __init__(
+        self, model: Mechanism, bodies: Sequence[int], below: ClusterPosture | None = None, supports: Sequence[int] = ()
+    ) -> None:
         self._joints = {k: model.joints[k] for k in bodies}
         self.columns: dict[int, slice] = {}
         self.size = 0

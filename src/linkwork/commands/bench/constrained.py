@@ -22,16 +22,21 @@ from linkwork.commands.bench.figures import Figure, columns, show
 from linkwork.commands.bench.loops import linear_fit
 from linkwork.commands.bench.measure import Cost, costs, operations
 from linkwork.commands.bench.picture import Bars, Line, Panel, page
-from linkwork.functions.constrained import SOLVERS as METHODS
-from linkwork.functions.constrained import constrained_dynamics, damped_delassus_inverse, damped_delassus_inverse_at_base, impact
 from linkwork.constraints import Connect, Constraint
+from linkwork.functions.constrained import SOLVERS as METHODS
+from linkwork.functions.constrained import (
+    constrained_dynamics,
+    damped_delassus_inverse,
+    damped_delassus_inverse_at_base,
+    impact,
+)
 from linkwork.functions.dynamics import forward_dynamics
+from linkwork.functions.model_function import model_function
 from linkwork.ir.interpret import interpret
 from linkwork.joints import Free
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.passes import lower
-from linkwork.functions.model_function import model_function
 
 FIGURES = ("operations", "times", "damped_operations", "damped_times", "scaling", "convergence")  # of a Bench
 ITERATIONS = 3

@@ -12,11 +12,11 @@ import numpy as np
 
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
+from linkwork.functions.model_function import model_function
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
-from linkwork.topology.embedding import tree_equations
-from linkwork.functions.model_function import model_function
 from linkwork.spatial import Factor
+from linkwork.topology.embedding import tree_equations
 
 
 def constraints(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

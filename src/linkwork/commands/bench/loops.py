@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from linkwork import joints, robots
-from linkwork.functions import load as loading
-from linkwork.functions.approximations import APPROXIMATIONS, EXACT, Comparison, compare_approximations
 from linkwork.commands.bench.figures import Figure, columns, show
 from linkwork.commands.bench.kkt import forward_dynamics_kkt
 from linkwork.commands.bench.measure import Cost, cost, operations
 from linkwork.commands.bench.peers import pinocchio_times
 from linkwork.commands.bench.picture import Bars, Line, Panel, page
+from linkwork.functions import load as loading
+from linkwork.functions.approximations import APPROXIMATIONS, EXACT, Comparison, compare_approximations
 from linkwork.functions.constrained import constrained_dynamics
 from linkwork.functions.dynamics import forward_dynamics, forward_kinematics, integrate
 from linkwork.joints import Joint
@@ -262,7 +262,7 @@ def both_kinds(sizes: Sizes, note: str) -> Figure:
         chosen = loading.choose_loops(every, among=[name for name in names if name not in far])
         hybrid = constrained(chosen, iterations=ITERATIONS).operations
         apart = constrained(every.with_loops(constrain=names), iterations=ITERATIONS).operations
-        embedded = operations(forward_dynamics, model.without_wishes())
+        embedded = operations(forward_dynamics, model.with_any_independent())
         rows.append((name, len(model.bodies), every.nv, embedded, apart, hybrid))
     ways = ("all embedded", "all held by forces", "far ones held, others as is cheaper")
     bars = {r[0]: [(r[k], f"{r[k]}") for k in (3, 4, 5)] for r in rows}

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import Program
 from linkwork.model import Model
 from linkwork.passes import lower
 from linkwork.passes.count import count_operations
-from linkwork.functions.model_function import ModelFunction
 from linkwork.runtime.compiler import OPTIMISED, compile_objects
 from linkwork.runtime.kernel import Kernel
 from linkwork.runtime.threads import using_threads

@@ -16,8 +16,8 @@ from linkwork.commands.bench.measure import states
 from linkwork.interop.pinocchio import States
 from linkwork.joints import Free, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import Model
-from linkwork.simplify.trees import tree
 from linkwork.parts.loops import Loop
+from linkwork.simplify.trees import tree
 
 RIGHT = 1e-6  # largest relative error of a result that counts
 SETTINGS = (1e-10, 1e-6, 10)  # accuracy, damping and most iterations of its proximal methods
