@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from linkwork.errors import LinkworkError, ModelError
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
-from linkwork.model import Model
+from linkwork.model import Model, parameters
 from linkwork.model.content import is_own
+from linkwork.parts.names import shown
 from linkwork.passes.count import count_operations
 from linkwork.runtime.constant import ConstantKernel
 from linkwork.runtime.kernel import build_kernel, build_named_kernel
+from linkwork.sko import Tree
 
 Sizes = Callable[[Model], tuple[int, ...]]
 _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model and a function's options
@@ -34,11 +36,28 @@ _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model a
 }
 
 
+class Inputs(NamedTuple):
+    """Which inputs a kernel has besides the required arrays: optional ones, and parameters of the model."""
+
+    optional: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+
+
+class KernelKey(NamedTuple):
+    """By what a model's kernels are found: everything that decides them."""
+
+    function: ModelFunction
+    target: str
+    dtype: str
+    inputs: Inputs
+    options: tuple[tuple[str, Any], ...]
+
+
 class ModelFunction:
     """A function of a model, arrays and options. Call it on a model and NumPy arrays; `compile` gives its kernel.
 
     The body's arguments after the model are arrays, those with default None optional; those by keyword only are options,
-    which are fixed when it is compiled.
+    which are fixed when it is compiled. `parameters={"mass": ...}` makes numbers of the model inputs: see `Model.parameters`.
     """
 
     __name__: str
@@ -50,14 +69,15 @@ class ModelFunction:
         shapes: Mapping[str, str],
         options: Callable[..., dict[str, Any]] | None,
         methods: Mapping[str, Callable[[Model], bool]],
+        by_hand: bool,
     ) -> None:
         functools.update_wrapper(self, body)
-        self.body, self.shapes, self._normal, self.methods = body, shapes, options, methods
-        parameters = list(inspect.signature(body).parameters.values())[1:]
-        arrays = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self.body, self.shapes, self._normal, self.methods, self.by_hand = body, shapes, options, methods, by_hand
+        arguments = list(inspect.signature(body).parameters.values())[1:]
+        arrays = [p for p in arguments if p.kind is p.POSITIONAL_OR_KEYWORD]
         self.required = tuple(p.name for p in arrays if p.default is p.empty)
         self.optional = tuple(p.name for p in arrays if p.default is not p.empty)
-        self.options = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        self.options = {p.name: p.default for p in arguments if p.kind is p.KEYWORD_ONLY}
         self._arity = len(self.required)
         if set(shapes) != {p.name for p in arrays}:
             raise LinkworkError(f"{self.__name__}: shapes are given for {sorted(shapes)}, not for its arrays")
@@ -75,7 +95,7 @@ class ModelFunction:
     def __call__(self, model: Model, *args: Any, **named: Any) -> Any:
         if not named and len(args) == self._arity:
             try:
-                direct = model.kernels[self]
+                direct = model.memory[self]
             except (KeyError, AttributeError, TypeError):
                 return self._call(model, args, named)  # the first call, or no model
             try:
@@ -89,7 +109,33 @@ class ModelFunction:
         _check_model(self, model)
         how = {word: named.pop(word) for word in ("out", "threads") if word in named}
         dtype = named.pop("dtype", "float64")
+        values = named.pop("parameters", None) or {}
         options = {word: named.pop(word) for word in self.options if word in named}
+        arrays = self._arrays(args, named)
+        if not isinstance(values, Mapping):
+            raise ModelError(f"{self.__name__}: parameters are given by name: {{'mass': ...}}, not {type(values).__name__}")
+        chosen = parameters.ordered(model, values) if values else ()
+        numbers = [values[name] for name in chosen]
+        if any(map(_has_symbols, (*arrays.values(), *numbers))):  # inside of a trace
+            given = tuple(name for name in self.optional if name in arrays)
+            settings = self._one_method(model, given, self._chosen(model, options))
+            return self.body(model.traced_with(values) if values else model, **arrays, **settings)
+        inputs = Inputs(tuple(name for name in self.optional if name in arrays), chosen)
+        asked: Any = (self, dtype, inputs, *options.items())
+        if any(isinstance(value, Iterator) for value in options.values()):
+            asked = None  # it says something else every time
+        try:
+            kernel = model.memory.get(asked)  # asked for in the same words before
+        except TypeError:  # an option that cannot be hashed, such as a list of names
+            asked, kernel = None, None
+        if kernel is None:
+            kernel = self.kernel(model, dtype=dtype, **inputs._asdict(), **options)
+            if asked is not None:
+                model.memory[asked] = kernel
+        return kernel(*arrays.values(), *numbers, **how)
+
+    def _arrays(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """The arrays of a call by name, those that may be left out only where they are given."""
         names = (*self.required, *self.optional)
         if len(args) > len(names):
             raise TypeError(f"{self.__name__} takes a model and {', '.join(names)}, not {len(args)} arrays")
@@ -103,78 +149,80 @@ class ModelFunction:
         missing = [name for name in self.required if name not in given]
         if missing:
             raise TypeError(f"{self.__name__} needs {', '.join(missing)}")
-        arrays = {name: given[name] for name in names if given.get(name) is not None or name in self.required}
-        if any(map(_has_symbols, arrays.values())):
-            return self.body(model, **arrays, **self._one_method(self._chosen(model, options)))  # inside of a trace
-        optional = tuple(name for name in self.optional if name in arrays)
-        key: Any = (self, dtype, optional, *options.items())
-        if any(isinstance(value, Iterator) for value in options.values()):
-            key = None  # it says something else every time
-        try:
-            kernel = model.kernels.get(key)  # asked for in the same words before
-        except TypeError:  # an option that cannot be hashed, such as a list of names
-            key, kernel = None, None
-        if kernel is None:
-            kernel = self.kernel(model, dtype=dtype, optional=optional, **options)
-            if key is not None:
-                model.kernels[key] = kernel
-        return kernel(*arrays.values(), **how)
+        return {name: given[name] for name in names if given.get(name) is not None or name in self.required}
 
     def kernel(
-        self, model: Model, *, dtype: str = "float64", optional: Sequence[str] = (), wait: bool = False, **options: Any
+        self,
+        model: Model,
+        *,
+        target: str = "cpu",
+        dtype: str = "float64",
+        optional: Sequence[str] = (),
+        parameters: Iterable[str] = (),
+        wait: bool = False,
+        **options: Any,
     ) -> Any:
-        """The kernel for a model, with these of the optional arrays as inputs, and these options."""
+        """The kernel for a model, with these of the optional arrays and of the model's parameters as inputs, and options."""
         if dtype not in DTYPES:
             raise LinkworkError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
-        if isinstance(optional, str):
-            optional = (optional,)
-        chosen = self._chosen(model, options)
-        key: Any = (self, dtype, tuple(optional), tuple(chosen.items()))
+        chosen, inputs = self._chosen(model, options), self._inputs(model, optional, parameters)
+        key = KernelKey(self, target, dtype, inputs, tuple(chosen.items()))
         try:
             kernel = model.kernels.get(key)
         except TypeError as error:
             raise LinkworkError(f"{self.__name__}: options must be hashable: {error}") from None
         if kernel is None:
-            kernel = model.kernels[key] = self._build(model, dtype, tuple(optional), chosen)
-            if dtype == "float64" and not optional and chosen == self._defaults(model):
-                model.kernels[self] = kernel.direct
+            kernel = model.kernels[key] = self._build(model, dtype, inputs, chosen)
+            if dtype == "float64" and inputs == Inputs() and chosen == self._defaults(model):
+                model.memory[self] = kernel.direct
         return kernel.wait() if wait else kernel
 
-    def program(self, model: Model, *, optional: Sequence[str] = (), **options: Any) -> Program:
+    def program(
+        self, model: Model, *, optional: Sequence[str] = (), parameters: Iterable[str] = (), **options: Any
+    ) -> Program:
         """The traced program for a model."""
-        return self._program(model, tuple(optional), self._chosen(model, options))
+        return self._program(model, self._inputs(model, optional, parameters), self._chosen(model, options))
 
-    def _build(self, model: Model, dtype: str, optional: tuple[str, ...], chosen: dict[str, Any]) -> Any:
-        if model.nq == 0:
-            return ConstantKernel(self._program(model, optional, chosen), dtype)
-
-        def make() -> Program:
-            return self._program(model, optional, chosen)
-
-        if not _known_by_content(self.body, model, chosen.get("constraints", ())):
-            return build_kernel(make(), dtype)
-        identity = repr((self.__module__, self.__qualname__, optional, tuple(chosen.items()), model.digest))
-        return build_named_kernel(identity, make, dtype)
-
-    def _program(self, model: Model, optional: tuple[str, ...], chosen: dict[str, Any]) -> Program:
-        unknown = [name for name in optional if name not in self.optional]
+    def _inputs(self, model: Model, optional: Sequence[str], names: Iterable[str]) -> Inputs:
+        _check_model(self, model)
+        given = (optional,) if isinstance(optional, str) else tuple(optional)
+        unknown = [name for name in given if name not in self.optional]
         if unknown:
             raise LinkworkError(f"{self.__name__} has no optional array {unknown[0]!r}")
-        names = [*self.required, *(name for name in self.optional if name in optional)]
-        inputs = {name: shape_of(self.shapes[name], model, chosen) for name in names}
+        chosen = parameters.ordered(model, names) if names else ()
+        return Inputs(tuple(name for name in self.optional if name in given), chosen)
 
-        def traced(**settings: Any) -> Program:
-            def body(*arrays: Any) -> Any:
-                return self.body(model, **dict(zip(names, arrays)), **settings)
+    def _build(self, model: Model, dtype: str, inputs: Inputs, chosen: dict[str, Any]) -> Any:
+        if model.nq == 0 and not inputs.parameters:
+            return ConstantKernel(self._program(model, inputs, chosen), dtype)
 
-            return trace(body, inputs, name=self.__name__.strip("<>"))
+        def make() -> Program:
+            return self._program(model, inputs, chosen)
 
+        if isinstance(model, Tree) or not _known_by_content(self.body, model, chosen.get("constraints", ())):
+            return build_kernel(make(), dtype)
+        identity = repr((self.__module__, self.__qualname__, tuple(inputs), tuple(chosen.items()), model.digest))
+        return build_named_kernel(identity, make, dtype)
+
+    def _program(self, model: Model, inputs: Inputs, chosen: dict[str, Any]) -> Program:
         if chosen.get("method") != "auto":
-            return traced(**chosen)
+            return self._traced(model, inputs, chosen)
         # count every method that may be the cheapest for this model
         worth = [method for method, worth_it in self.methods.items() if worth_it(model)]
-        programs = [traced(**{**chosen, "method": method}) for method in worth]
+        programs = [self._traced(model, inputs, {**chosen, "method": method}) for method in worth]
         return programs[0] if len(programs) == 1 else min(programs, key=lambda p: count_operations(p)["total"])
+
+    def _traced(self, model: Model, inputs: Inputs, settings: dict[str, Any]) -> Program:
+        names = (*self.required, *inputs.optional)
+        shapes = {name: shape_of(self.shapes[name], model, settings) for name in names}
+        for name, word in zip(inputs.parameters, parameters.input_names(inputs.parameters, taken=names)):
+            shapes[word] = parameters.shape_of(model, name)
+
+        def body(*arrays: Any) -> Any:
+            values = dict(zip(inputs.parameters, arrays[len(names) :]))
+            return self.body(model.traced_with(values) if values else model, **dict(zip(names, arrays)), **settings)
+
+        return trace(body, shapes, name=self.__name__.strip("<>"))
 
     def _chosen(self, model: Model, options: dict[str, Any]) -> dict[str, Any]:
         """All options in their normal form, by which kernels are remembered."""
@@ -192,8 +240,20 @@ class ModelFunction:
             )
         return chosen if self._normal is None else {**chosen, **self._normal(model, **chosen)}
 
-    def _one_method(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        return {**chosen, "method": next(iter(self.methods))} if chosen.get("method") == "auto" else chosen
+    def _one_method(self, model: Model, optional: tuple[str, ...], chosen: dict[str, Any]) -> dict[str, Any]:
+        """The same options with a method, the one that is taken outside of traces too: the cheapest for this model."""
+        if chosen.get("method") != "auto":
+            return chosen
+        own = model if isinstance(model, Tree) else model.structure
+        asked: Any = (self, "method", optional, tuple(chosen.items()))
+        if asked not in own.memory:
+            worth = [method for method, worth_it in self.methods.items() if worth_it(own)]
+            totals: dict[str, int] = {}
+            for method in worth if len(worth) > 1 else ():
+                program = self._traced(own, Inputs(optional), {**chosen, "method": method})
+                totals[method] = count_operations(program)["total"]
+            own.memory[asked] = min(totals, key=totals.__getitem__) if totals else worth[0]
+        return {**chosen, "method": own.memory[asked]}
 
     def _defaults(self, model: Model) -> dict[str, Any] | None:
         return None if inspect.Parameter.empty in self.options.values() else self._chosen(model, {})
@@ -203,17 +263,19 @@ def model_function(
     *,
     options: Callable[..., dict[str, Any]] | None = None,
     methods: Mapping[str, Callable[[Model], bool]] | None = None,
+    by_hand: bool = False,
     **shapes: str,
 ) -> Callable[[Callable[..., Any]], ModelFunction]:
     """Make a function of a model out of what it computes; see `ModelFunction`.
 
     `shapes` says the shape of each array: "nq", "nv", "bodies 6", "" for a scalar. `options` checks the options and gives
     them in a normal form that can be hashed. `methods` are ways to the same result, each with a test whether it may be the
-    cheapest for a model: the one with the fewest operations is taken where the option `method` is "auto".
+    cheapest for a model: the one with the fewest operations is taken where the option `method` is "auto". `by_hand`: it also
+    takes SKO models made by hand (`linkwork.sko.Tree`), which have nodes and no bodies.
     """
 
     def decorate(body: Callable[..., Any]) -> ModelFunction:
-        return ModelFunction(body, shapes, options, methods or {})
+        return ModelFunction(body, shapes, options, methods or {}, by_hand)
 
     return decorate
 
@@ -245,7 +307,9 @@ def _known_by_content(body: Callable[..., Any], model: Model, held: Sequence[Con
 
 
 def _check_model(fn: ModelFunction, model: Any) -> None:
-    if not isinstance(model, Model):
+    if isinstance(model, Tree) and not fn.by_hand:
+        raise ModelError(f"{fn.__name__} asks for bodies, which the SKO model {shown(model.name)} does not have: it has nodes")
+    if not isinstance(model, (Model, Tree)):
         raise ModelError(
             f"{fn.__name__}: the first argument must be a model (linkwork.load gives one), not {type(model).__name__}"
         )

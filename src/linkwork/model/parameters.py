@@ -128,15 +128,15 @@ def ordered(model: ModelData, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(chosen, key=lambda name: (order.index(parse(name)[0]), name)))
 
 
-def input_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names for inputs of programs: "mass", "mass_of_link3"."""
-    found: list[str] = []
+def input_names(names: Sequence[str], taken: Sequence[str] = ()) -> tuple[str, ...]:
+    """Names for inputs of programs, none of those that are taken: "mass", "mass_of_link3"."""
+    found = list(taken)
     for name in names:
         plain = re.sub(r"\W", "_", name.replace("@", "_of_"), flags=re.ASCII)
         while plain in found:
             plain += "_"
         found.append(plain)
-    return tuple(found)
+    return tuple(found[len(taken) :])
 
 
 def read(model: ModelData) -> dict[str, np.ndarray]:

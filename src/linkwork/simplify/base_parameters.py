@@ -14,7 +14,7 @@ from linkwork.model import Model, derived
 from linkwork.parts import GROUND
 from linkwork.simplify.frames import in_node_frames
 from linkwork.sko.bodies import BodyDescription
-from linkwork.spatial import Inertia, skew
+from linkwork.spatial import Inertia, is_zero, skew
 from linkwork.spatial.constants import product
 
 
@@ -23,34 +23,36 @@ def regrouped(model: Model) -> tuple[BodyDescription, ...]:
     """All bodies of a model in node frames, with inertial parameters that hinges do not notice moved to the body below.
 
     For generalised forces and mass matrices: `inertia` stays what it is, since articulated inertias would lose digits. Bodies
-    whose inertias are inputs stay as they are.
+    behind joints whose placements are inputs stay as they are.
     """
     bodies = [body._replace(reduced=body.inertia) for body in in_node_frames(model)]
-    fixed = set(model.inertia_inputs)
     for k, joint in reversed(list(enumerate(model.joints))):
-        kind, own = bodies[k].frame.kind, bodies[k].reduced
+        frame, own = bodies[k].frame, bodies[k].reduced
         assert own is not None
-        moved_place = joint.place is not model.structure.joints[k].place
-        if (
-            k in fixed
-            or joint.parent in fixed
-            or moved_place
-            or not isinstance(kind, Revolute)
-            or bodies[k].rotor
-            or not own.mass
-        ):
+        if not isinstance(frame.kind, Revolute) or bodies[k].rotor or is_zero(own.mass) or frame.place.is_symbolic:
             continue
-        e = np.eye(3)[kind.coordinate]
-        spread = 0.5 * np.trace(own.A) - product(product(e, own.A), e)  # of the mass along the axis [kg m²]
-        unnoticed = Inertia(spread * (np.eye(3) - np.outer(e, e)), skew(product(e, own.h) * e), own.mass * np.eye(3), own.mass)
-        left = Inertia(own.A - unnoticed.A, skew(np.where(e, 0.0, own.h)), np.zeros((3, 3)), 0.0)
-        bodies[k] = bodies[k]._replace(reduced=_flat(left.constant(), kind.coordinate))
+        left, unnoticed = _parted(own, frame.kind.coordinate)
+        bodies[k] = bodies[k]._replace(reduced=left)
         if joint.parent != GROUND:
             below = bodies[joint.parent]
             assert below.reduced is not None
-            moved = below.reduced + bodies[k].frame.place.congruence(unnoticed)
-            bodies[joint.parent] = below._replace(reduced=moved.constant().frozen())
+            moved = below.reduced + frame.place.congruence(unnoticed)
+            bodies[joint.parent] = below._replace(reduced=moved.settled())
     return tuple(bodies)
+
+
+def _parted(own: Inertia, axis: int) -> tuple[Inertia, Inertia]:
+    """What a hinge about a coordinate axis notices of a rigid inertia, and the rod along the axis that it does not notice."""
+    e = np.eye(3)[axis]
+    if own.J is not None:
+        along = np.outer(e, e) * own.J[axis, axis]
+        left = np.where(np.outer(e, e), 0.0, own.J)
+        h = own.h
+        return Inertia.of_moments(0.0, np.where(e, 0.0, h), left), Inertia.of_moments(own.mass, np.where(e, h, 0.0), along)
+    spread = 0.5 * np.trace(own.A) - product(product(e, own.A), e)  # of the mass along the axis [kg m²]
+    rod = Inertia(spread * (np.eye(3) - np.outer(e, e)), skew(product(e, own.h) * e), own.mass * np.eye(3), own.mass)
+    left = Inertia(own.A - rod.A, skew(np.where(e, 0.0, own.h)), np.zeros((3, 3)), 0.0)
+    return _flat(left.constant(), axis), rod
 
 
 def _flat(inertia: Inertia, axis: int) -> Inertia:

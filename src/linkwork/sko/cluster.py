@@ -18,8 +18,8 @@ from linkwork.spatial.constants import product
 from linkwork.topology.embedding import Embedding
 
 
-class HingeClusterNode(HingeNode):
-    """Bodies that loops hold together, for generalised forces only: v = G ẏ + Γ V, v̇ = G ÿ + Γ α + g.
+class _ClusterNode(HingeNode):
+    """Bodies that loops hold together: v = G ẏ + Γ V, v̇ = G ÿ + Γ α + g.
 
     `felt` are the bodies with rows of their own: rotors that gears tie to a link of the same axis are lumped and not among
     them. Others that spin about the axis of a body's own hinge are single rows on that body, where `hosting`: what they turn
@@ -45,6 +45,7 @@ class HingeClusterNode(HingeNode):
         rotors = {body: host for body, host in hosts.items() if host}
         self.bodies = [body for body in felt if body not in rotors]
         self.blocks = {body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)}
+        self._by_block: dict[Hashable, RigidBody] = {body.joint.child: body for body in self.bodies}
         self.supports, self._hangs_on_several = max(1, len(posture.supports)), bool(posture.supports)
         turning = [body for body in members if self._hangs_on_several and any(body.armature)]
 
@@ -88,10 +89,6 @@ class HingeClusterNode(HingeNode):
     def M(self) -> BodiesInertia:
         return self._inertia([body.M for body in self.bodies])
 
-    @cached_property
-    def hinge_inertia(self) -> BodiesInertia:
-        return self._inertia([body.hinge_inertia for body in self.bodies])
-
     def _inertia(self, inertias: Sequence[Inertia]) -> BodiesInertia:
         starts = [block.start for block in self.blocks.values()]
         return BodiesInertia(dict(zip(starts, inertias)), self._spins, self._turning)
@@ -133,7 +130,7 @@ class HingeClusterNode(HingeNode):
 
     def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose] | None:
         while block in self.blocks and not self._hangs_on_several:
-            body = self._embedding.bodies[block]  # type: ignore[index]
+            body = self._by_block[block]
             block, place = body.joint.parent, body.X.then(place)
         return None if self._hangs_on_several else (block, place)
 
@@ -150,22 +147,24 @@ class HingeClusterNode(HingeNode):
     def _shares(self, alpha: np.ndarray) -> list[tuple[RigidBody, int, np.ndarray]]:
         return [(body, block.start, alpha[block]) for body, block in zip(self.bodies, self.blocks.values())]
 
+
+class HingeClusterNode(_ClusterNode):
+    """Bodies that loops hold together, for generalised forces only: base parameters were regrouped."""
+
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
         return self._spun(self.M, {at: body.hinge_force(own) for body, at, own in self._shares(alpha)}, alpha)
 
+    @cached_property
+    def hinge_inertia(self) -> BodiesInertia:
+        return self._inertia([body.hinge_inertia for body in self.bodies])
 
-class ClusterNode(HingeClusterNode, NodeState):
+
+class ClusterNode(_ClusterNode, NodeState):
     """Bodies that loops hold together, behind one cluster joint."""
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         return self._spun(self.M, {at: body.force(own) for body, at, own in self._shares(alpha)}, alpha)
 
-    hinge_force = force
-
     def armature_energy(self, dtheta: np.ndarray) -> Any:
         own = [(body, self._embedding.G[self._own[body]] @ dtheta) for body in self._armed]
         return sum((v @ (body.armature * v) for body, v in own), 0.0)
-
-    @property
-    def hinge_inertia(self) -> BodiesInertia:  # type: ignore[override]
-        return self.M

@@ -12,8 +12,8 @@ from linkwork.sko.weights import BlockWeight
 from linkwork.spatial import Inertia, Pose
 
 
-class HingeRigidNode(HingeNode):
-    """A rigid body behind a joint, for generalised forces only: base parameters were regrouped."""
+class _RigidNode(HingeNode):
+    """A rigid body behind a joint."""
 
     rows = 6
 
@@ -53,6 +53,10 @@ class HingeRigidNode(HingeNode):
     def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose]:
         return self.body.joint.parent, self.body.X.then(place)
 
+
+class HingeRigidNode(_RigidNode):
+    """A rigid body behind a joint, for generalised forces only: base parameters were regrouped."""
+
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
         return self.body.hinge_force(alpha)
 
@@ -61,14 +65,8 @@ class HingeRigidNode(HingeNode):
         return self.body.hinge_inertia
 
 
-class RigidNode(HingeRigidNode, NodeState):
+class RigidNode(_RigidNode, NodeState):
     """A rigid body behind a joint."""
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         return self.body.force(alpha)
-
-    hinge_force = force
-
-    @property
-    def hinge_inertia(self) -> NodeInertia:
-        return self.M

@@ -20,32 +20,32 @@ from linkwork.topology.embedding import Embedding
 from linkwork.topology.kinematics import BodyMotion, Ground, JointState, Share
 from linkwork.topology.motion import ClusterPosture
 
-N = TypeVar("N", bound=HingeNode, covariant=True)
+N_co = TypeVar("N_co", bound=HingeNode, covariant=True)
 Anybody = Ground | BodyMotion
 
 
-class TreeState(Generic[N]):
+class TreeState(Generic[N_co]):
     """Nodes in one state, every one after its parent, and the ground that they hang on. `nv` velocities move them."""
 
-    def __init__(self, name: str, nodes: Sequence[N], ground: GroundNode, nv: int) -> None:
+    def __init__(self, name: str, nodes: Sequence[N_co], ground: GroundNode, nv: int) -> None:
         self.name, self.nodes, self.ground, self.nv = name, tuple(nodes), ground, nv
-        self._children: dict[Any, list[N]] = {ground: [], **{k: [] for k in self.nodes}}
+        self._children: dict[Any, list[N_co]] = {ground: [], **{k: [] for k in self.nodes}}
         for k in self.nodes:
             self._children[k.parent].append(k)
 
-    def children(self, k: HingeNode) -> Sequence[N]:
+    def children(self, k: HingeNode) -> Sequence[N_co]:
         """The nodes that hang on a node."""
         return self._children[k]
 
-    def base_to_tips(self) -> Iterator[N]:
+    def base_to_tips(self) -> Iterator[N_co]:
         """Every node after its parent."""
         return iter(self.nodes)
 
-    def tips_to_base(self) -> Iterator[N]:
+    def tips_to_base(self) -> Iterator[N_co]:
         """Every node after its children."""
         return reversed(self.nodes)
 
-    def path_to_ground(self, k: HingeNode) -> list[N]:
+    def path_to_ground(self, k: HingeNode) -> list[N_co]:
         """A node and those that it hangs on, without the ground."""
         found: list[Any] = []
         while k is not self.ground:
@@ -58,7 +58,7 @@ class TreeState(Generic[N]):
         raise NotImplementedError(f"{self.name} has no frames")
 
 
-class ModelTree(TreeState[N]):
+class ModelTree(TreeState[N_co]):
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
 
     `descriptions` say how bodies are described (see `simplify`). `whole`: every body has six rows in its node, rotors too;
@@ -77,8 +77,8 @@ class ModelTree(TreeState[N]):
         *,
         whole: bool = False,
         unit: float = 1.0,
-        rigid: Callable[..., N],
-        cluster: Callable[..., N],
+        rigid: Callable[..., N_co],
+        cluster: Callable[..., N_co],
     ) -> None:
         self.model, self.q, self._rigid, self._cluster = model, q, rigid, cluster
         self._descriptions = descriptions if unit == 1.0 else [each.times(1.0 / unit) for each in descriptions]
@@ -102,7 +102,7 @@ class ModelTree(TreeState[N]):
         self._embeddings: dict[tuple[int, ...], Embedding[RigidBody]] = {}
         ground = GroundNode(np.array([0.0, 0.0, 0.0, *(-g for g in model.gravity)], dtype=object))
         self._holders[GROUND] = ground
-        nodes: list[N] = []
+        nodes: list[N_co] = []
         start = 0
         for one in model.clusters:
             dofs = slice(start, start + len(one.independent))
@@ -131,7 +131,7 @@ class ModelTree(TreeState[N]):
     def _of(self, bodies: Sequence[int]) -> list[RigidBody]:
         return [self.bodies[k] for k in bodies]
 
-    def _node(self, cluster: Cluster, dofs: slice, dy: np.ndarray) -> N:
+    def _node(self, cluster: Cluster, dofs: slice, dy: np.ndarray) -> N_co:
         inside = set(cluster.bodies)
         states = {k: self._state(k) for k in cluster.bodies}
         carrier = next(state.joint.parent for state in states.values() if state.joint.parent not in inside)
@@ -157,7 +157,7 @@ class ModelTree(TreeState[N]):
         """A body, by its index."""
         return self.below if body == GROUND else self.bodies[body]
 
-    def holder(self, body: int) -> N:
+    def holder(self, body: int) -> N_co:
         """The node that a body is in, by the body's index."""
         return self._holders[body]
 

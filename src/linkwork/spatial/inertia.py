@@ -17,21 +17,26 @@ class Inertia(Immutable):
     """The symmetric matrix [[A, B], [Bᵀ, D]] that takes motions to forces.
 
     Of a rigid body (Lie Eq. 22), `mass` [kg] is known, B = [h] with h = mass * centre [kg m], D = mass * 1, and A is the
-    moment of inertia about the frame's origin [kg m²]. An articulated inertia has no `mass` but all 21 numbers.
+    moment of inertia about the frame's origin [kg m²]. An articulated inertia has no `mass` but all 21 numbers. `J` are the
+    second moments ∫ r rᵀ dm of a rigid body [kg m²], (3, 3), where they are known and A comes from them.
     """
 
-    __slots__ = ("A", "B", "D", "mass")
+    __slots__ = ("A", "B", "D", "J", "mass")
 
     A: np.ndarray
     B: np.ndarray
     D: np.ndarray
+    J: np.ndarray | None
     mass: float | None
 
-    def __init__(self, A: np.ndarray, B: np.ndarray, D: np.ndarray, mass: float | None = None) -> None:
+    def __init__(
+        self, A: np.ndarray, B: np.ndarray, D: np.ndarray, mass: float | None = None, J: np.ndarray | None = None
+    ) -> None:
         put(self, "A", A)
         put(self, "B", B)
         put(self, "D", D)
         put(self, "mass", mass)
+        put(self, "J", J)
 
     def __reduce__(self) -> Any:  # slots alone are not pickled by every protocol
         return (_restored if self.is_frozen else Inertia), (self.A, self.B, self.D, self.mass)
@@ -55,10 +60,16 @@ class Inertia(Immutable):
         """Of a body with mass [kg], centre of mass [m], and moment of inertia about that centre [kg m²], (3, 3)."""
         if any(isinstance(x, Symbol) for x in (mass, *np.ravel(centre), *np.ravel(moment))):
             c, h = np.asarray(centre), mass * np.asarray(centre)
-            A = symmetric(lambda i, j: moment[i, j] + (sum(np.delete(c * h, i)) if i == j else -(c[i] * h[j])))
-            return cls(A, skew(h), mass * np.eye(3), mass)
+            half = 0.5 * (moment[0, 0] + moment[1, 1] + moment[2, 2])
+            J = symmetric(lambda i, j: (half if i == j else 0.0) - moment[i, j] + c[i] * h[j])
+            return cls.of_moments(mass, h, J)
         c = skew(np.asarray(centre, dtype=float))
         return cls(np.asarray(moment, dtype=float) + product(mass * c, c.T), mass * c, mass * np.eye(3), mass)
+
+    @classmethod
+    def of_moments(cls, mass: Any, h: np.ndarray, J: np.ndarray) -> Inertia:
+        """Of a rigid body with mass [kg], first moments h [kg m], (3,), and second moments J [kg m²], (3, 3)."""
+        return cls(_moment_of(J), skew(h), mass * np.eye(3), mass, J)
 
     @classmethod
     def massless(cls, moment: np.ndarray) -> Inertia:
@@ -98,12 +109,17 @@ class Inertia(Immutable):
 
     def __add__(self, other: Inertia) -> Inertia:
         mass = None if self.mass is None or other.mass is None else self.mass + other.mass
+        known = mass is not None and (self.J is not None or other.J is not None)
+        if known and all(x.J is not None or not x.is_symbolic for x in (self, other)):
+            J = self.second_moments() + other.second_moments()
+            return Inertia.of_moments(mass, self.h + other.h, J)
         return Inertia(self.A + other.A, self.B + other.B, self.D + other.D, mass)
 
     def times(self, factor: float) -> Inertia:
         """Of so many such bodies at one place, or of one in another unit of mass."""
         mass = None if self.mass is None else factor * self.mass
-        return Inertia(factor * self.A, factor * self.B, factor * self.D, mass)
+        J = None if self.J is None else factor * self.J
+        return Inertia(factor * self.A, factor * self.B, factor * self.D, mass, J)
 
     def __matmul__(self, X: np.ndarray) -> np.ndarray:
         """The force (or momentum) that belongs to a motion."""
@@ -122,14 +138,19 @@ class Inertia(Immutable):
         """The (6, 6) matrix."""
         return np.block([[self.A, self.B], [self.B.T, self.D]])
 
+    def second_moments(self) -> np.ndarray:
+        """∫ r rᵀ dm of a rigid body [kg m²], (3, 3)."""
+        if self.J is not None:
+            return self.J
+        x, y, z = np.diag(self.A)
+        return np.where(np.eye(3), np.diag([0.5 * (y + z - x), 0.5 * (z + x - y), 0.5 * (x + y - z)]), -self.A)
+
     def point_force(self, a: np.ndarray, W: np.ndarray) -> np.ndarray:
         """The force that makes the points at r of a rigid body accelerate by a + W r, as seen from outside.
 
         With W = [ẇ] + [w][w] this is I V̇ - ad*_V I V (Lie Eq. 31) for fewer operations, and needs no linear velocity.
         """
-        h = self.h
-        x, y, z = np.diag(self.A)
-        J = np.where(np.eye(3), np.diag([0.5 * (y + z - x), 0.5 * (z + x - y), 0.5 * (x + y - z)]), -self.A)  # second moments
+        h, J = self.h, self.second_moments()
         moment = [product(W[i], J[:, j]) - product(W[j], J[:, i]) for i, j in ((2, 1), (0, 2), (1, 0))]
         return np.concatenate([moment + cross(h, a), self.mass * a + product(W, h)])
 
@@ -155,6 +176,11 @@ class Inertia(Immutable):
 
 def _restored(A: np.ndarray, B: np.ndarray, D: np.ndarray, mass: float | None) -> Inertia:
     return Inertia(A, B, D, mass).frozen()
+
+
+def _moment_of(J: np.ndarray) -> np.ndarray:
+    """The moment of inertia of second moments J, (3, 3)."""
+    return symmetric(lambda i, j: J[i - 2, i - 2] + J[i - 1, i - 1] if i == j else -J[i, j])
 
 
 def symmetric(entry: Callable[[int, int], Any]) -> np.ndarray:

@@ -135,6 +135,10 @@ class Pose(Immutable):
 
     def congruence(self, inertia: Inertia) -> Inertia:
         """An inertia of the child, as one of the parent (Lie Eq. 21)."""
+        if inertia.J is not None:
+            h, J, p = product(self.R, inertia.h), self._rotate(inertia.J, same=True), self.p
+            moved = h + inertia.mass * p
+            return Inertia.of_moments(inertia.mass, moved, symmetric(lambda i, j: J[i, j] + p[i] * h[j] + moved[i] * p[j]))
         P = skew(self.p)
         A = self._rotate(inertia.A, same=True)
         if inertia.mass is not None:  # a rigid body stays one
