@@ -13,6 +13,7 @@ from linkwork.errors import ModelError
 from linkwork.joints import Fixed, Joint
 from linkwork.model.analysis import clusters_of
 from linkwork.model.checks import check_name, numbers, placed
+from linkwork.model.clusters import Ancestors
 from linkwork.model.limits import Limits
 from linkwork.model.loop_builder import LoopBuilder
 from linkwork.model.model import Model
@@ -209,7 +210,8 @@ class ModelBuilder(LoopBuilder):
             frames.append(Frame(name, body, there.then(place)))
         bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
         places = {joint.name: k for k, joint in enumerate(joints)}
-        made = [self._constraint(name, given, found, joints, places) for name, given in self._constraints.items()]
+        tree = Ancestors([joint.parent for joint in joints])
+        made = [self._constraint(n, given, found, joints, places, tree, limits) for n, given in self._constraints.items()]
         embedded, held = (tuple(c for c in made if (c.name in self._held) is chosen) for chosen in (False, True))
         whole = tuple(bodies), tuple(joints), tuple(frames)
         model = Model(self.name, *whole, self.gravity, tuple(self.notes), embedded, held)
