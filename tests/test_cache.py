@@ -734,7 +734,7 @@ def test_command_show(stored: Cache) -> None:
     assert lines[0].split() == ["folder", str(stored.folder)] and lines[1].split() == ["state", "on"]
     assert lines[2].split() == ["entries", "2"] and "of at most 512.0 MiB" in lines[3]
     assert lines[5].split() == ["name", "dtype", "cpu", "size", "age"]
-    assert lines[6].startswith("evil?[31m?name  5") and "\x1b" not in out
+    assert lines[6].startswith("evil\\x1b[31m\\nname  5") and "\x1b" not in out
     assert lines[7].split() == ["pendulum", "float64", "znver4", "1.2", "KiB", "3", "d"]
     assert len(lines) == 8
     assert command(stored, "show")[1].splitlines()[:4] == lines[:4]

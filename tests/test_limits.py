@@ -51,6 +51,11 @@ def loop(name: str, first: str, second: str, xyz: str = "0 0 0", there: str = "0
     return f'<loop name="{name}" type="revolute">{ends}<axis xyz="0 1 0"/></loop>'
 
 
+def coupling(name: str, first: str, second: str, ratio: float) -> str:
+    ends = f'<predecessor link="{first}"/><successor link="{second}"/>'
+    return f'<coupling name="{name}">{ends}<ratio value="{ratio}"/></coupling>'
+
+
 def four_bar(k: int) -> str:
     parts = [link(f"{x}{k}") for x in "abc"]
     parts += [joint(f"ja{k}", "l0", f"a{k}"), joint(f"jb{k}", f"a{k}", f"b{k}"), joint(f"jc{k}", "l0", f"c{k}")]
@@ -161,11 +166,14 @@ REFUSED = [
     (robot(chain(6)), {"elements": 50}, "there are more than 50 elements and attributes"),
     (OPEN, {}, "'shut': 11 tries found no closed state, and the nearest misses by "),
     (robot(link("l0"), *map(four_bar, range(9))), {"closing": 3000}, "to close the loops takes longer than is allowed, "),
+    (robot(chain(20), coupling("gear", "l1", "l20", 0.5)), {"cluster": 18}, "coupling 'gear' couples 19 joints, and at"),
     (robot(chain(20), loop("shut", "l0", "l20")), {"cluster": 19}, "'shut' tie 20 links together, and at most 19 are taken"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "limits", "words"), REFUSED, ids=["links", "elements", "open", "closing", "cluster"])
+@pytest.mark.parametrize(
+    ("text", "limits", "words"), REFUSED, ids=["links", "elements", "open", "closing", "coupling", "cluster"]
+)
 def test_limits_are_named_with_how_to_raise_them(text: str, limits: dict[str, int], words: str) -> None:
     with pytest.raises(LimitError) as caught:
         urdf.read(text, limits=lw.Limits(**limits))

@@ -20,6 +20,7 @@ from linkwork.parts.names import some
 from linkwork.spatial import Inertia, Pose, physical_problems
 from linkwork.spatial.constants import put
 from linkwork.topology.analysis import clusters_of
+from linkwork.topology.clusters import Ancestors
 
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]
 
@@ -210,7 +211,8 @@ class ModelBuilder(LoopBuilder):
             frames.append(Frame(name, body, there.then(place)))
         bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
         places = {joint.name: k for k, joint in enumerate(joints)}
-        made = [self._constraint(name, given, found, joints, places) for name, given in self._constraints.items()]
+        tree = Ancestors([joint.parent for joint in joints])
+        made = [self._constraint(n, given, found, joints, places, tree, limits) for n, given in self._constraints.items()]
         embedded, held = (tuple(c for c in made if (c.name in self._held) is chosen) for chosen in (False, True))
         whole = tuple(bodies), tuple(joints), tuple(frames)
         model = Model(self.name, *whole, self.gravity, tuple(self.notes), embedded, held)

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from linkwork.errors import ModelError
+from linkwork.errors import LimitError, ModelError
 from linkwork.joints import Joint
-from linkwork.parts import Coupling, End, ImplicitConstraint, Loop, LoopConstraint, PlacedJoint, path_to_ground
+from linkwork.parts import Coupling, End, ImplicitConstraint, Loop, LoopConstraint, PlacedJoint
 from linkwork.parts.checks import check_name, numbers, placed
-from linkwork.parts.names import did_you_mean
+from linkwork.parts.limits import Limits
+from linkwork.parts.names import did_you_mean, shown
 from linkwork.spatial import Inertia, Pose
+from linkwork.topology.clusters import Ancestors
 
 
 class _Loop(NamedTuple):
@@ -101,7 +103,7 @@ class LoopBuilder:
             raise ModelError(f"coupling {name!r}: terms must be coefficients by joint: {{'a': 1, 'b': -6}}, not {terms!r}")
         (offset_,) = numbers(f"coupling {name!r}: offset", [offset], 1)
         if terms is not None:
-            given = {joint: numbers(f"coupling {name!r}: joint {joint!r}", [c], 1)[0] for joint, c in terms.items()}
+            given = {joint: numbers(f"coupling {name!r}: {shown(joint)}", [c], 1)[0] for joint, c in terms.items()}
             if not any(given.values()):
                 raise ModelError(f"coupling {name!r} couples nothing: all its coefficients are zero")
             self._constraints[name] = _Coupling(given, offset_)
@@ -146,6 +148,8 @@ class LoopBuilder:
         found: dict[str, tuple[int, Pose]],
         joints: list[PlacedJoint],
         places: dict[str, int],
+        tree: Ancestors,
+        limits: Limits | None,
     ) -> LoopConstraint:
         """A constraint of what was given, on the bodies and joints of the model; `places` are those of the joints."""
 
@@ -165,21 +169,28 @@ class LoopBuilder:
             _check_function(name, given.function, np.concatenate([joints[k].kind.neutral() for k in of]))
             return ImplicitConstraint(name, of, given.function)
         if isinstance(given, _Loop):
-            ends = []
+            held = []
             for link, place in ((given.predecessor, given.place), (given.successor, given.successor_place)):
                 body, there = link_of(link)
-                ends.append(End(body, there.then(place)))
-            if ends[0].body == ends[1].body:
+                held.append(End(body, there.then(place)))
+            if held[0].body == held[1].body:
                 raise ModelError(f"loop {name!r} joins {given.predecessor!r} to {given.successor!r}, which are one body")
-            return Loop(name, given.kind, ends[0], ends[1])
+            return Loop(name, given.kind, held[0], held[1])
         if given.terms is not None:
             terms = {joint_of(joint): c for joint, c in given.terms.items() if c}
         else:
             assert given.predecessor is not None and given.successor is not None
-            ways = [path_to_ground(link_of(link)[0], joints) for link in (given.predecessor, given.successor)]
-            common = set(ways[0]) & set(ways[1])
-            terms = {k: given.ratio for k in ways[0] if k not in common}
-            terms |= {k: -1.0 for k in ways[1] if k not in common}
+            ends = [link_of(link)[0] for link in (given.predecessor, given.successor)]
+            meeting = tree.common(*ends)
+            size = sum(tree.depth[k] - tree.depth[meeting] for k in ends)
+            if limits and size > limits.cluster:
+                told = f"coupling {name!r} couples {size} joints, and at most {limits.cluster} are taken"
+                raise LimitError(f"{told}: {limits.raised('cluster')}")
+            terms = {}
+            for k, factor in zip(ends, (given.ratio, -1.0)):
+                while k != meeting:
+                    terms[k] = factor
+                    k = tree.parent[k]
             if not terms:
                 raise ModelError(f"coupling {name!r}: no joint lies between {given.predecessor!r} and {given.successor!r}")
         for k in terms:

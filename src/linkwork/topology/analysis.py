@@ -212,7 +212,7 @@ class Analyst:
         independent = _independent(model, list(cluster.bodies), K[rows], rank, names)
         cluster = replace(cluster, independent=tuple(independent), rows=tuple(rows), count=len(K))
         states = [state for r, state in closed if r == rank]
-        if linear:
+        if linear and not cluster.below:
             return cluster, states
         for one in states if cluster.below else [state]:  # those below could move it where it cannot go: ask them all
             if not _holds(self._embedding(cluster, one), constraints):

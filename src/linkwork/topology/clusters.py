@@ -54,7 +54,7 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
     come first, so that others find groups to stand on. The time is about linear in bodies and ends.
     """
     acting = [c for c in constraints if c.acts]
-    tree = _Ancestors([joint.parent for joint in joints])
+    tree = Ancestors([joint.parent for joint in joints])
     groups = _Groups(tree.parent)
     for constraint in sorted(acting, key=partial(_reach, tree)):
         ends = constraint.bodies
@@ -72,7 +72,7 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
     return sorted(found.values(), key=lambda pair: pair[0][0])
 
 
-def _reach(tree: _Ancestors, constraint: LoopConstraint) -> tuple[int, int, bool]:
+def _reach(tree: Ancestors, constraint: LoopConstraint) -> tuple[int, int, bool]:
     """How many bodies are below where a constraint's ends meet, and how many are on the ways from there to its ends."""
     ends, is_loop = constraint.bodies, bool(constraint.ends)
     meeting = reduce(tree.common, ends)
@@ -88,7 +88,7 @@ def _reach(tree: _Ancestors, constraint: LoopConstraint) -> tuple[int, int, bool
     return tree.depth[below], len(on_ways), is_loop
 
 
-class _Ancestors:
+class Ancestors:
     """Where ways down to the ground meet, in a time that grows with the logarithm of their length.
 
     Each body knows one farther down to jump to (Myers, An applicative random-access stack, 1983). The ground is the last.
