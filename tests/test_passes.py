@@ -504,10 +504,7 @@ def test_dead_code_is_not_shown() -> None:
     program = trace(f, {"x": 2})
     head, *lines = str(program).splitlines()
     assert lines == [f"  %{len(program) - 1} = x[0] + x[1]", f"  out = [%{len(program) - 1}]"]
-    assert (
-        text.splitlines()[0]
-        == f"f(x[2]) -> out    # float64, {len(program)} instructions, 6 that no output needs are not shown"
-    )
+    assert head.endswith(f"# float64, {len(program)} instructions, 6 that no output needs are not shown")
     assert "not shown" not in str(drop_dead(program))
 
 
