@@ -177,9 +177,7 @@ class ModelFunction:
                 model.memory[self] = kernel.direct
         return kernel.wait() if wait else kernel
 
-    def program(
-        self, model: Model, *, optional: Sequence[str] = (), parameters: Iterable[str] = (), **options: Any
-    ) -> Program:
+    def program(self, model: Model, *, optional: Sequence[str] = (), parameters: Iterable[str] = (), **options: Any) -> Program:
         """The traced program for a model."""
         return self._program(model, self._inputs(model, optional, parameters), self._chosen(model, options))
 
