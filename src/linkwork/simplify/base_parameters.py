@@ -45,10 +45,10 @@ def _parted(own: Inertia, axis: int) -> tuple[Inertia, Inertia]:
     """What a hinge about a coordinate axis notices of a rigid inertia, and the rod along the axis that it does not notice."""
     e = np.eye(3)[axis]
     if own.J is not None:
-        along = np.outer(e, e) * own.J[axis, axis]
-        left = np.where(np.outer(e, e), 0.0, own.J)
-        h = own.h
-        return Inertia.of_moments(0.0, np.where(e, 0.0, h), left), Inertia.of_moments(own.mass, np.where(e, h, 0.0), along)
+        along, across = np.where(np.outer(e, e), own.J, 0.0), np.where(np.outer(e, e), 0.0, own.J)
+        left = Inertia.of_moments(0.0, np.where(e, 0.0, own.h), across)
+        return left, Inertia.of_moments(own.mass, np.where(e, own.h, 0.0), along)
+    assert own.mass is not None
     spread = 0.5 * np.trace(own.A) - product(product(e, own.A), e)  # of the mass along the axis [kg m²]
     rod = Inertia(spread * (np.eye(3) - np.outer(e, e)), skew(product(e, own.h) * e), own.mass * np.eye(3), own.mass)
     left = Inertia(own.A - rod.A, skew(np.where(e, 0.0, own.h)), np.zeros((3, 3)), 0.0)
