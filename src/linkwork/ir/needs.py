@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 from linkwork.ir.operations import REAL
-from linkwork.ir.program import Program
 
 
-def needs(program: Program) -> list[list[int]]:
+class Coded(Protocol):
+    """What is asked of a program here: its instructions (op, args, attr), the kinds of their values, and its results."""
+
+    @property
+    def code(self) -> Sequence[Any]: ...
+    @property
+    def kinds(self) -> Sequence[str]: ...
+    def result_values(self) -> Iterable[int]: ...
+
+
+def needs(program: Coded) -> list[list[int]]:
     """The values that are needed at each position: those that must be in a register or be fetched for it.
 
     A negated value needs no register of its own, since its users can negate: they need the value itself.
@@ -28,7 +38,7 @@ def needs(program: Program) -> list[list[int]]:
     return found
 
 
-def live(program: Program, wanted: Iterable[int]) -> list[bool]:
+def live(program: Coded, wanted: Iterable[int]) -> list[bool]:
     """For every value, whether one of the wanted values needs it."""
     needed = [False] * len(program.code)
     for v in wanted:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from linkwork.errors import ProgramError
 from linkwork.ir.operations import BOOL, OPERATIONS, REAL
+from linkwork.ir.text import to_text
 from linkwork.lazy import cached_property
 
 DTYPES = ("float64", "float32")
@@ -75,8 +76,6 @@ class Program:
         return len(self.code)
 
     def __str__(self) -> str:
-        from linkwork.ir.text import to_text
-
         return to_text(self)
 
     @cached_property

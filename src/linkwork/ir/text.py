@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from linkwork.ir.needs import live
-from linkwork.ir.program import Array, Loop, Program
 
 _INLINE = ("const", "input", "neg")
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "and": "&", "or": "|"}
 
 
-def to_text(program: Program, *, indent: str = "") -> str:
+def to_text(program: Any, *, indent: str = "") -> str:
     """All that the outputs need. Constants, inputs and signs are shown where they are used, not on lines of their own."""
     names = _names(program)
     needed = live(program, program.result_values())
@@ -21,7 +22,7 @@ def to_text(program: Program, *, indent: str = "") -> str:
     for value, (op, args, attr) in enumerate(program.code):
         if op in _INLINE or not needed[value]:
             continue
-        if isinstance(attr, Loop):
+        if op == "loop":
             start = ", ".join(names[a] for a in args[: attr.states])
             outer = ", ".join(names[a] for a in args[attr.states :])
             lines.append(f"{indent}  %{value} = loop at most {attr.limit} times from ({start}) with outer = ({outer})")
@@ -41,14 +42,14 @@ def _expression(op: str, args: list[str]) -> str:
     return f"{op}({', '.join(args)})"
 
 
-def _names(program: Program) -> list[str]:
+def _names(program: Any) -> list[str]:
     names: list[str] = []
     for value, (op, args, attr) in enumerate(program.code):
         if op == "const":
             names.append(repr(attr))
         elif op == "input":
-            array = program.inputs[attr[0]]  # type: ignore[index]
-            names.append(array.name + element_text(array.shape, attr[1]))  # type: ignore[index]
+            array = program.inputs[attr[0]]
+            names.append(array.name + element_text(array.shape, attr[1]))
         elif op == "neg":
             names.append(f"-{names[args[0]]}")
         else:
@@ -65,5 +66,5 @@ def element_text(shape: tuple[int, ...], element: int) -> str:
     return f"[{','.join(reversed(index))}]" if index else ""
 
 
-def _signature(array: Array) -> str:
+def _signature(array: Any) -> str:
     return array.name + (f"[{','.join(map(str, array.shape))}]" if array.shape else "")
