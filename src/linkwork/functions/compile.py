@@ -12,10 +12,11 @@ from linkwork.ir.trace import Shape, trace
 from linkwork.model import Model
 from linkwork.passes import count, lower
 from linkwork.runtime.kernel import build_kernel
+from linkwork.sko import Tree
 from linkwork.targets import c as c_target
 
 Source = Program | ModelFunction | Callable[..., Any]
-Inputs = Mapping[str, Shape] | Model
+Inputs = Mapping[str, Shape] | Model | Tree
 Target = str | Callable[[Program], Any]
 
 
@@ -30,8 +31,9 @@ def compile(
 ) -> Any:
     """A kernel of a function of a model, of a traced program, or of a function and the shapes of its inputs (see `trace`).
 
-    `compile(lw.forward_dynamics, model)`; `options` are those of the function, such as frame="tool", and
-    `optional=("f_ext",)` asks for inputs that may be left out. On the "cpu" the kernel is a NumPy generalised ufunc (see
+    `compile(lw.forward_dynamics, model)`; `options` are those of the function, such as frame="tool".
+    `optional=("f_ext",)` asks for inputs that may be left out, `parameters=("mass", "gravity")` for numbers of the model as
+    inputs (see `Model.parameters`), behind the others. On the "cpu" the kernel is a NumPy generalised ufunc (see
     `Kernel`): it answers at once, and its optimised code takes over when it is ready, with the same bits. `wait=True` waits
     for that. A target may also be any function from a lowered program to something callable (docs/extending.md).
     """
@@ -73,13 +75,13 @@ def _program(source: Source, inputs: Inputs | None, options: dict[str, Any]) -> 
         if inputs is not None:
             raise LinkworkError("a program knows its inputs: give inputs= only with a function")
         return source
-    if inputs is None or isinstance(inputs, Model):
+    if inputs is None or isinstance(inputs, (Model, Tree)):
         raise LinkworkError("give the shapes of the function's inputs, for example inputs={'q': 7, 'v': 7}")
     return trace(source, inputs)
 
 
-def _model(source: ModelFunction, inputs: Inputs | None) -> Model:
-    if not isinstance(inputs, Model):
+def _model(source: ModelFunction, inputs: Inputs | None) -> Any:
+    if not isinstance(inputs, (Model, Tree)):
         raise LinkworkError(f"{source.__name__} is a function of a model: give the model as the second argument")
     return inputs
 

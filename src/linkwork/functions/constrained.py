@@ -25,6 +25,7 @@ from linkwork.functions.model_function import as_numbers, model_function
 from linkwork.model import GROUND, Frame, Model
 from linkwork.parts import path_to_ground
 from linkwork.simplify.trees import tree
+from linkwork.sko import Tree
 
 SOLVERS: dict[str, Callable[[ConstraintRows, np.ndarray, np.ndarray, Settings], Result]] = {
     "caba": caba,
@@ -40,6 +41,8 @@ def shallow(model: Model) -> bool:
 
     In a large cluster sweeps carry many velocities at once, so there it is always worth counting.
     """
+    if isinstance(model, Tree):
+        return True
     if any(len(cluster.independent) > 4 for cluster in model.clusters if cluster.constraints):
         return True
     above: dict[int, int] = {GROUND: 0}  # velocities that move each body
@@ -103,6 +106,7 @@ def _settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> d
     warm_start="rows",
     options=_settings,
     methods=METHODS,
+    by_hand=True,
 )
 def constrained_dynamics(
     model: Model,
@@ -197,7 +201,7 @@ def force_propagator(model: Model, q: Any, *, frame: str, to: str) -> Any:
     return family.force_propagator(tree(model, q, whole=True), model.frame(frame), model.frame(to))
 
 
-@model_function(q="nq", options=_constraints, methods={"sweeps": lambda _: True, "factorisation": lambda _: True})
+@model_function(q="nq", options=_constraints, methods={"sweeps": lambda _: True, "factorisation": lambda _: True}, by_hand=True)
 def delassus(model: Model, q: Any, *, constraints: Sequence[Constraint], method: str = "auto", packed: bool = False) -> Any:
     """The Delassus matrix J M⁻¹ Jᵀ, (..., m, m): the accelerations of the rows that unit forces in the rows cause.
 
@@ -209,7 +213,7 @@ def delassus(model: Model, q: Any, *, constraints: Sequence[Constraint], method:
     return found[np.triu_indices(held.m)] if packed else found
 
 
-@model_function(q="nq", options=_damped, methods=dict.fromkeys(("caba", "pv", "ltl"), lambda _: True))
+@model_function(q="nq", options=_damped, methods=dict.fromkeys(("caba", "pv", "ltl"), lambda _: True), by_hand=True)
 def damped_delassus_inverse(
     model: Model,
     q: Any,
@@ -244,7 +248,7 @@ def damped_delassus_inverse_at_base(
     return family.damped_inverse_at_base(ConstraintRows(nodes_for(model, constraints, q), constraints), np.array(compliance))
 
 
-@model_function(q="nq", x="rows", options=_damped)
+@model_function(q="nq", x="rows", options=_damped, by_hand=True)
 def damped_delassus_product(model: Model, q: Any, x: Any, *, constraints: Sequence[Constraint], compliance: Any = 1e-6) -> Any:
     """`damped_delassus_inverse` times x, (..., m), in linear time and without the matrix."""
     return family.product(ConstraintRows(nodes_for(model, constraints, q), constraints), np.array(compliance), x)

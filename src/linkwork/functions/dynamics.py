@@ -28,22 +28,27 @@ from linkwork.parts.names import shown
 from linkwork.simplify.frames import in_own_frames
 from linkwork.simplify.rotors import lumped, unit_of_mass
 from linkwork.simplify.trees import hinge_tree, tree
+from linkwork.sko import Tree
 from linkwork.sko.tree import model_tree
 from linkwork.spatial import is_zero
 
 # states
 
 
-@model_function(q="nq", v="nv")
+@model_function(q="nq", v="nv", by_hand=True)
 def integrate(model: Model, q: Any, v: Any) -> Any:
     """Where q goes by moving with constant v for one unit of time, (..., nq); loops stay closed."""
+    if isinstance(model, Tree):
+        return model.moved(q, v)
     moved = closing.moved(model, q, v)
     return close_all(model, moved, q)[0] if model.embedded or model.force_held else moved
 
 
-@model_function(q0="nq", q1="nq")
+@model_function(q0="nq", q1="nq", by_hand=True)
 def difference(model: Model, q0: Any, q1: Any) -> Any:
     """The constant v that takes q0 to q1 in one unit of time, (..., nv)."""
+    if isinstance(model, Tree):
+        return model.moved(q1, -q0)
     moved = [j.kind.difference(q0[j.q_slice], q1[j.q_slice]) for j in model.joints]
     chosen = [np.concatenate([moved[k] for k in c.bodies])[list(c.independent)] for c in model.clusters]
     return np.concatenate([np.zeros(0), *chosen])
@@ -145,6 +150,8 @@ def _frame(model: Model, frame: Any, reference: str = "body", **_: Any) -> dict[
 def _frame_tree(model: Model, q: Any, frame: str, v: Any = None) -> Any:
     """Nodes in which the body of a frame has rows of its own, also where it is a rotor."""
     body = model.frame(frame).body
+    if isinstance(model, Tree):
+        return tree(model, q, v)
     return tree(model, q, v, whole=body != GROUND and lumped(model)[body].rotor is not None)
 
 
@@ -160,7 +167,7 @@ def frame_pose(model: Model, q: Any, *, frame: str) -> Any:
     return kinematics.frame_pose(_frame_tree(model, q, frame), model.frame(frame)).matrix()
 
 
-@model_function(q="nq", v="nv", options=_frame)
+@model_function(q="nq", v="nv", options=_frame, by_hand=True)
 def frame_velocity(model: Model, q: Any, v: Any, *, frame: str, reference: str = "body") -> Any:
     """[w, v] of a frame, (..., 6).
 
@@ -170,7 +177,7 @@ def frame_velocity(model: Model, q: Any, v: Any, *, frame: str, reference: str =
     return kinematics.frame_velocity(_frame_tree(model, q, frame, v), v, model.frame(frame), reference)
 
 
-@model_function(q="nq", v="nv", a="nv", options=_frame)
+@model_function(q="nq", v="nv", a="nv", options=_frame, by_hand=True)
 def frame_acceleration(
     model: Model, q: Any, v: Any, a: Any, *, frame: str, reference: str = "body", classical: bool = False
 ) -> Any:
@@ -184,7 +191,7 @@ def frame_acceleration(
     )
 
 
-@model_function(q="nq", options=_frame)
+@model_function(q="nq", options=_frame, by_hand=True)
 def frame_jacobian(model: Model, q: Any, *, frame: str, reference: str = "body") -> Any:
     """J with J v = `frame_velocity`, (..., 6, nv)."""
     return kinematics.frame_jacobian(_frame_tree(model, q, frame), model.frame(frame), reference)
@@ -193,7 +200,7 @@ def frame_jacobian(model: Model, q: Any, *, frame: str, reference: str = "body")
 # dynamics
 
 
-@model_function(q="nq", v="nv", a="nv", f_ext="bodies 6")
+@model_function(q="nq", v="nv", a="nv", f_ext="bodies 6", by_hand=True)
 def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) -> Any:
     """The joint forces tau of an acceleration, (..., nv), by recursive Newton-Euler (SKO Alg. 3.1).
 
@@ -204,7 +211,12 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) ->
 
 
 @model_function(
-    q="nq", v="nv", tau="nv", f_ext="bodies 6", methods={"articulated_body": lambda _: True, "mass_matrix": shallow}
+    q="nq",
+    v="nv",
+    tau="nv",
+    f_ext="bodies 6",
+    methods={"articulated_body": lambda _: True, "mass_matrix": shallow},
+    by_hand=True,
 )
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, *, method: str = "auto") -> Any:
     """The acceleration under joint forces tau, (..., nv), by articulated bodies (SKO Alg. 6.1) or by the mass matrix.
@@ -215,7 +227,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
     if model.force_held:
         by = "caba" if method == "articulated_body" else "ltl"
         return constrained_dynamics(model, q, v, tau, f_ext, constraints=(), method=by)[0]
-    unit = unit_of_mass(model)  # accelerations do not depend on it
+    unit = 1.0 if isinstance(model, Tree) else unit_of_mass(model)  # accelerations do not depend on it
     nodes = hinge_tree(model, q, v, f_ext, unit=unit)
     if unit != 1.0:
         tau = tau * (1.0 / unit)
@@ -251,7 +263,7 @@ def _prescribed(model: Model, prescribed: Any) -> dict[str, Any]:
     return {"prescribed": _mask(prescribed, model.v_names, "v", model.joint)}
 
 
-@model_function(q="nq", v="nv", a="nv", tau="nv", f_ext="bodies 6", options=_prescribed)
+@model_function(q="nq", v="nv", a="nv", tau="nv", f_ext="bodies 6", options=_prescribed, by_hand=True)
 def hybrid_dynamics(
     model: Model, q: Any, v: Any, a: Any, tau: Any, f_ext: Any = None, *, prescribed: Iterable[Any]
 ) -> tuple[Any, Any]:
@@ -301,7 +313,7 @@ def spanning_hybrid_dynamics(
     return active.spanning_hybrid_dynamics(tree(model, q, v), a_spanning, tau_spanning, f_ext, mask, least, np.array(weights))
 
 
-@model_function(q="nq")
+@model_function(q="nq", by_hand=True)
 def mass_matrix(model: Model, q: Any, *, packed: bool = False) -> Any:
     """The mass matrix, (..., nv, nv), by composite inertias (SKO Alg. 4.2).
 
@@ -331,14 +343,14 @@ def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return rows, columns
 
 
-@model_function(q="nq", methods={"sweeps": lambda _: True, "factorisation": shallow})
+@model_function(q="nq", methods={"sweeps": lambda _: True, "factorisation": shallow}, by_hand=True)
 def mass_matrix_inverse(model: Model, q: Any, *, method: str = "auto") -> Any:
     """The inverse of the mass matrix, (..., nv, nv), by sweeps (SKO Eq. 57) or by factorisation, whichever is cheaper."""
     nodes = tree(model, q)
     return inverted.by_sweeps(nodes) if method == "sweeps" else inverted.by_factorisation(nodes)
 
 
-@model_function(q="nq", v="nv", f_ext="bodies 6")
+@model_function(q="nq", v="nv", f_ext="bodies 6", by_hand=True)
 def bias_force(model: Model, q: Any, v: Any, f_ext: Any = None) -> Any:
     """The joint forces at zero acceleration, (..., nv): M a + bias_force = tau."""
     return inverse.inverse_dynamics(hinge_tree(model, q, v, f_ext), np.zeros(model.nv))
@@ -353,7 +365,7 @@ def gravity_force(model: Model, q: Any) -> Any:
 # energy and momentum
 
 
-@model_function(q="nq", v="nv")
+@model_function(q="nq", v="nv", by_hand=True)
 def kinetic_energy(model: Model, q: Any, v: Any) -> Any:
     """Of all bodies, and of what turns with the joints as armature [J], (...)."""
     return energy.kinetic_energy(tree(model, q), v)

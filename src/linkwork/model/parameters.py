@@ -165,6 +165,13 @@ def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray
         if kind in ("placement", "frame_placement", "loop_placement") and not array[..., 3:].any(axis=-1).all():
             raise ModelError(f"parameter {name!r}: a placement's quaternion must not be zero")
         found[name] = array
+    sprung = _Table(model, "stiffness")
+    for name in (name for name in found if parse(name)[0] == "stiffness"):
+        who = parse(name)[1]
+        sprung.put(slice(0, len(sprung.entries)) if who is None else _entries(model, "stiffness", who), found[name])
+    for joint in model.joints:
+        if joint.kind.springs == "none" and any(sprung.entries[joint.v_start : joint.v_start + joint.nv]):
+            raise ModelError(f"joint {joint.name!r}: a {type(joint.kind).__name__} joint can have no stiffness")
     return found
 
 
@@ -234,6 +241,8 @@ def _joint(joint: PlacedJoint, tables: Mapping[str, _Table]) -> PlacedJoint:
     changed: dict[str, Any] = {}
     places = range(joint.v_start, joint.v_start + joint.nv)
     for word in ("armature", "damping", "stiffness", "friction"):
+        if word == "stiffness" and joint.kind.springs == "none":
+            continue  # such a joint can have no springs: they would have no potential
         if word in tables and tables[word].replaced & set(places):
             changed[word] = tuple(tables[word].entries[k].item() for k in places)
     if "placement" in tables and joint.child in tables["placement"].replaced:

@@ -7,6 +7,7 @@ from typing import Any
 from linkwork.model import Model
 from linkwork.simplify.base_parameters import regrouped
 from linkwork.simplify.frames import in_node_frames
+from linkwork.sko.by_hand import Tree
 from linkwork.sko.contracts import HingeNode, NodeState
 from linkwork.sko.tree import ModelTree
 from linkwork.sko.tree import hinge_tree as hinge_tree_of
@@ -16,8 +17,10 @@ from linkwork.sko.tree import model_tree as model_tree_of
 def tree(model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False) -> ModelTree[NodeState]:
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, forces [m, f] on bodies in their own frames (bodies, 6).
 
-    `whole`: every body has rows of its own, rotors too.
+    `whole`: every body has rows of its own, rotors too. SKO models made by hand are taken too.
     """
+    if isinstance(model, Tree):
+        return model.state(q, v, f_ext)
     return model_tree_of(model, in_node_frames(model), q, v, f_ext, whole=whole)
 
 
@@ -25,4 +28,6 @@ def hinge_tree(
     model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False, unit: float = 1.0
 ) -> ModelTree[HingeNode]:
     """The same for generalised forces and accelerations only, with base parameters regrouped; `unit` of mass in kg."""
+    if isinstance(model, Tree):
+        return model.state(q, v, f_ext)
     return hinge_tree_of(model, regrouped(model), q, v, f_ext, whole=whole, unit=unit)

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.ir.functions import atan2, sincos
 from linkwork.lazy import cached_property
-from linkwork.spatial import Inertia, Pose, skew
+from linkwork.spatial import Inertia, Pose, is_zero, skew
 from linkwork.spatial.constants import length, product
 from linkwork.topology.kinematics import BodyMotion, Ground, JointFrame, JointState, Share
 
@@ -156,7 +156,7 @@ class RigidBody(BodyMotion):
     @cached_property
     def _stretch(self) -> np.ndarray:
         """How far the joint's springs are from rest, (joint.nv,)."""
-        if not any(self.joint.stiffness):
+        if all(is_zero(x) for x in self.joint.stiffness):
             return np.zeros(self.joint.nv)
         kind = self.joint.kind
         return kind.difference(kind.neutral(), self.q) - np.array(self.joint.rest)

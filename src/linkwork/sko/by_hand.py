@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.parts import GROUND, Frame
-from linkwork.parts.names import did_you_mean
+from linkwork.parts import GROUND, WORLD, Frame
+from linkwork.parts.names import did_you_mean, shown
 from linkwork.sko.contracts import GroundNode, HingeNode, NodeState
 from linkwork.sko.inertias import DenseInertia
 from linkwork.sko.pick_offs import MatrixPickOff
@@ -94,8 +94,8 @@ class HandMadeTreeState(TreeState[_NodeState]):
         self._tree, self._q, self._v = tree, q, v
 
     def pick_off(self, frame: Frame) -> Any:
-        index, given = self._tree.frames_by_name[frame.name]
-        node = self.nodes[index]
+        given = self._tree.frames_by_name[frame.name][1]
+        node = self.nodes[frame.body]
         B, bias = given if isinstance(given, tuple) else (given, None)
         name = f"node {node.name!r}: the pick-off {frame.name!r}"
         matrix = _array(name, B, self._q, self._v, 2)
@@ -171,11 +171,21 @@ class Tree:
     def __repr__(self) -> str:
         return f"<linkwork SKO model {self.name!r}: {len(self.nodes)} nodes, nq {self.nq}, nv {self.nv}>"
 
+    force_held: tuple[Any, ...] = ()  # no loops are known here
+
     def frame(self, name: str) -> Frame:
-        """The frame that a pick-off names."""
+        """The frame that a pick-off names; its `body` is the place of its node. Also "world"."""
+        if name == WORLD:
+            return Frame(WORLD, GROUND)
         if name not in self.frames_by_name:
-            raise ModelError(f"{self.name} has no frame named {name!r}{did_you_mean(name, self.frames_by_name)}")
-        return Frame(name, GROUND)
+            raise ModelError(f"{shown(self.name)} has no frame named {name!r}{did_you_mean(name, self.frames_by_name)}")
+        return Frame(name, self.frames_by_name[name][0])
+
+    def joint(self, name: str) -> Any:
+        """An error: nodes made by hand have velocities, and no joints."""
+        raise ModelError(
+            f"{shown(self.name)} has no joint named {name!r}: name entries of v_names{did_you_mean(name, self.v_names)}"
+        )
 
     def _sizes(self, nq: int | None) -> list[tuple[int, int]]:
         """Velocities and rows of each node, from H; functions are asked at growing sizes of v where they are not known yet."""
@@ -193,6 +203,14 @@ class Tree:
             found.append(H.shape)
         self._known_sizes = found
         return found
+
+    def moved(self, q: Any, v: Any) -> Any:
+        """q + v, where q has as many coordinates as v."""
+        if self.nq != self.nv:
+            raise ModelError(
+                f"{shown(self.name)} has {self.nq} coordinates and {self.nv} velocities: it does not say how they move"
+            )
+        return q + v
 
     def state(self, q: Any, v: Any = None, f_ext: Any = None) -> HandMadeTreeState:
         """The nodes in one state: q, (nq,), and v, (nv,) or zero."""

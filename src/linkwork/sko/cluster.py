@@ -13,7 +13,7 @@ from linkwork.sko.contracts import HingeNode, NodeState, Weight
 from linkwork.sko.hosts import host_of
 from linkwork.sko.inertias import BodiesInertia, Spin, plus
 from linkwork.sko.weights import ClusterWeight, SupportsWeight
-from linkwork.spatial import Inertia, Pose, mirrored
+from linkwork.spatial import Inertia, Pose, filled, mirrored
 from linkwork.spatial.constants import product
 from linkwork.topology.embedding import Embedding
 
@@ -47,7 +47,7 @@ class _ClusterNode(HingeNode):
         self.blocks = {body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)}
         self._by_block: dict[Hashable, RigidBody] = {body.joint.child: body for body in self.bodies}
         self.supports, self._hangs_on_several = max(1, len(posture.supports)), bool(posture.supports)
-        turning = [body for body in members if self._hangs_on_several and any(body.armature)]
+        turning = [body for body in members if self._hangs_on_several and filled(body.armature)]
 
         def further(x: np.ndarray) -> np.ndarray:
             """The rows behind those of bodies, of something that all joints have."""
