@@ -211,7 +211,7 @@ def test_zeros_of_a_model_are_not_zeros_of_its_inputs() -> None:
 
 
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
-    "unknown": (lambda m, q: lw.mass_matrix(m, q, parameters={"masses": 1.0}), ModelError, "no parameter 'masses'.*mean 'mass'"),
+    "unknown": (lambda m, q: lw.mass_matrix(m, q, parameters={"masses": 1.0}), ModelError, "parameter 'masses'.*mean 'mass'"),
     "no such body": (lambda m, q: lw.mass_matrix(m, q, parameters={"mass@x": 1.0}), ModelError, "no body named 'x'"),
     "twice": (
         lambda m, q: lw.compile(lw.mass_matrix, m, parameters=["mass", "mass@upper_arm"]), ModelError, "is given twice|no body",

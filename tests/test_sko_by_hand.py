@@ -145,7 +145,7 @@ def test_constraints_through_pick_offs(case: Any, method: str) -> None:
 
 
 def test_batches_float32_and_compiled_kernels(case: Any) -> None:
-    tree, _, dense, rng = case
+    tree, _, _, rng = case
     q, v, tau = rng.normal(size=(3, 5, tree.nv))
     a = lw.forward_dynamics(tree, q, v, tau)
     assert a.shape == (5, 8)
@@ -205,7 +205,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "M not symmetric": (lambda: Tree("t", [Node("k", H, np.triu(np.ones((3, 3))))]), "node 'k': M must be symmetric"),
     "H": (lambda: Tree("t", [Node("k", np.ones(3), M)]), r"node 'k': H must have shape \(velocities, rows\)"),
     "A missing": (
-        lambda: Tree("t", [Node("p", H, M), Node("k", H, M, parent="p")]), r"node 'k' needs A, \(rows of its parent, rows\): \(3, 3\)",
+        lambda: Tree("t", [Node("p", H, M), Node("k", H, M, parent="p")]), r"node 'k' needs A, .*: \(3, 3\)",
     ),
     "A": (
         lambda: Tree("t", [Node("p", H, M), Node("k", H, M, parent="p", A=np.ones((2, 3)))]),
@@ -214,7 +214,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "a": (lambda: Tree("t", [Node("k", H, M, a=np.ones(2))]), r"node 'k': a must have shape \(3,\), not \(2,\)"),
     "b of a function": (lambda: Tree("t", [Node("k", H, M, b=lambda q, v: [1.0])]), r"node 'k': b must have shape \(3,\)"),
     "function fails": (lambda: Tree("t", [Node("k", H, M, b=lambda q, v: q["x"])]), "node 'k': b: its function of .* fails"),
-    "pick-off": (lambda: Tree("t", [Node("k", H, M, pick_offs={"f": np.ones((6, 2))})]), "'k': the pick-off 'f' must have 3 col"),
+    "pick-off": (lambda: Tree("t", [Node("k", H, M, pick_offs={"f": np.ones((6, 2))})]), "the pick-off 'f' must have 3 col"),
     "no node": (lambda: Tree("t", []), "t has no nodes"),
     "bodies asked": (lambda: lw.forward_kinematics(Tree("t", [Node("k", H, M)]), [0.0]), "asks for bodies"),
     "f_ext": (
