@@ -1,7 +1,8 @@
-"""The contract of nodes (SKO Sec. 2), in every description and for every kind of node; and types that refuse other questions."""
+"""The contract of nodes (SKO Sec. 2), in every description and for every kind of node; and types that refuse the rest."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_every_node_keeps_the_contract(name: str) -> None:
             assert close(k.force(own), M @ own + floats(k.b)) and close(M, M.T), (word, k.name)
             assert close(k.M @ np.eye(k.rows), M) and close(k.A.congruence(k.M).dense(), A @ M @ A.T), (word, k.name)
             ends = sorted((block.start, block.stop) for block in k.blocks.values())
-            assert all(b - a == 6 for a, b in ends) and all(x[1] <= y[0] for x, y in zip(ends, ends[1:]))
+            assert all(b - a == 6 for a, b in ends) and all(x[1] <= y[0] for x, y in pairwise(ends))
 
 
 @pytest.mark.parametrize("name", ROBOTS)
