@@ -15,10 +15,11 @@ from linkwork.passes import arrange, lower
 from linkwork.passes.cut import cut
 from linkwork.runtime.arguments import explain
 from linkwork.runtime.bound import Bound, bind_arrays
-from linkwork.runtime.cache import Cache, Entry
+from linkwork.runtime.cache import Cache, Entry, make_key
 from linkwork.runtime.compiler import (
     OPTIMISED,
     QUICK,
+    UNREADABLE,
     background,
     compile_objects,
     default_cache,
@@ -31,6 +32,7 @@ from linkwork.runtime.compiler import (
 from linkwork.runtime.direct import make_direct
 from linkwork.runtime.native import Code, address_of, make_gufunc
 from linkwork.runtime.threads import Sharer, checked_threads, using_threads
+from linkwork.runtime.unfinished import Unfinished, quick_key
 from linkwork.targets.cpu import EXPORTS, Machine, host
 
 QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
@@ -200,58 +202,95 @@ def _checked(program: Program) -> Program:
     return program
 
 
-def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: Cache) -> Kernel:
-    stored = cache.load(key)
-    if stored is not None:
-        try:
-            return _stored_kernel(stored, machine)
-        except (KeyError, TypeError, ValueError, RuntimeError):
-            pass  # whole, but not what this version stores: make it anew
+def _make(key: str | None, program_of: Callable[[], Program], machine: Machine, cache: Cache) -> Kernel:
+    """The kernel with this key in the cache, where there is one; otherwise of the program that `program_of` gives."""
+    if key is None:
+        cache.turn_off(UNREADABLE)
+        key = make_key("nothing", "a cache that is off is never asked for it")
+    kernel = _find(key, machine, cache)
+    if kernel is not None:
+        if kernel.tier == 1:  # the optimised code was not finished: go on, and trace only where nothing is left of it
+            background.submit(_optimiser(kernel, lambda: _lowered(program_of()), key, machine, cache))
+        return kernel
 
     program = program_of()
-    lanes = machine.lanes(program.dtype)
-    lowered = lower(program, program.dtype, arranged=False)
+    lowered = _lowered(program)
     kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(lowered))
+    optimise = _optimiser(kernel, lambda: lowered, key, machine, cache)
+    if len(lowered) <= AT_ONCE:
+        optimise()
+        return kernel.wait()
+    quick_lanes = min(machine.lanes(program.dtype), QUICK_LANES)
+    objects = compile_objects(
+        lowered if len(lowered) <= QUICK_WHOLE else cut(lowered), machine, level=QUICK, lanes=quick_lanes, single=False
+    )
+    assert objects is not None
+    kernel._install(objects, tier=1, lanes=quick_lanes)
+    if not cache.read_only:  # the next process may begin before the optimised code is there
+        _store(kernel, objects, quick_key(key), machine, cache)
+    background.submit(optimise)
+    return kernel
+
+
+def _lowered(program: Program) -> Program:
+    return lower(program, program.dtype, arranged=False)
+
+
+def _optimiser(
+    kernel: Kernel, lowered_of: Callable[[], Program], key: str, machine: Machine, cache: Cache
+) -> Callable[..., None]:
+    """A job that makes a kernel's optimised code, puts it in place and into the cache."""
+    lanes, unfinished = machine.lanes(kernel.dtype), Unfinished(cache, key, kernel.name)
 
     def optimise() -> None:
         try:
-            objects = compile_objects(arrange(lowered), machine, level=OPTIMISED, lanes=lanes, stop=background.stopping)
+            objects = compile_objects(
+                lambda: arrange(lowered_of()), machine, level=OPTIMISED, lanes=lanes,
+                stop=lambda: background.stopping(unfinished.lasting), unfinished=unfinished,
+            )  # fmt: skip
             if objects is None:
                 raise TargetError("Python is about to exit")
             kernel._install(objects, tier=2, lanes=lanes)
-            sizes, blob = join_objects(objects)
-            header = {
-                "name": program.name,
-                "dtype": program.dtype,
-                "cpu": machine.cpu,
-                "size": len(lowered),
-                "inputs": [[a.name, *a.shape] for a in program.inputs],
-                "outputs": [[a.name, *a.shape] for a in program.outputs],
-                "objects": sizes,
-            }
-            cache.store(key, header, blob)
+            if _store(kernel, objects, key, machine, cache):
+                unfinished.forget()
         except BaseException as failure:  # reported by wait(); the quick kernel goes on working
             kernel._failure = failure
             kernel._ready.set()
 
-    if len(lowered) <= AT_ONCE:
-        optimise()
-        kernel.wait()
-    else:
-        quick_lanes = min(lanes, QUICK_LANES)
-        objects = compile_objects(
-            lowered if len(lowered) <= QUICK_WHOLE else cut(lowered), machine, level=QUICK, lanes=quick_lanes, single=False
-        )
-        assert objects is not None
-        kernel._install(objects, tier=1, lanes=quick_lanes)
-        background.submit(optimise)
-    return kernel
+    return optimise
 
 
-def _stored_kernel(stored: Entry, machine: Machine) -> Kernel:
+def _store(kernel: Kernel, objects: list[bytes], key: str, machine: Machine, cache: Cache) -> bool:
+    sizes, blob = join_objects(objects)
+    header = {
+        "name": kernel.name,
+        "dtype": kernel.dtype,
+        "cpu": machine.cpu,
+        "size": kernel.size,
+        "inputs": [[a.name, *a.shape] for a in kernel.inputs],
+        "outputs": [[a.name, *a.shape] for a in kernel.outputs],
+        "objects": sizes,
+    }
+    return cache.store(key, header, blob)
+
+
+def _find(key: str, machine: Machine, cache: Cache) -> Kernel | None:
+    """The optimised kernel in the cache; where it was not finished, the quick one."""
+    for place, tier in ((key, 2), (quick_key(key), 1)):
+        stored = cache.load(place)
+        if stored is not None:
+            try:
+                return _stored_kernel(stored, tier, machine)
+            except Exception:  # whole, but not what this version stores: make it anew
+                continue
+    return None
+
+
+def _stored_kernel(stored: Entry, tier: int, machine: Machine) -> Kernel:
     """The kernel of a cache entry; an error where the entry does not hold one."""
     header = stored.header
     inputs, outputs = (tuple(Array(name, tuple(shape)) for name, *shape in header[part]) for part in ("inputs", "outputs"))
     kernel = Kernel(header["name"], header["dtype"], inputs, outputs, header["size"])
-    kernel._install(split_objects(header, stored.blob), tier=2, lanes=machine.lanes(kernel.dtype))
+    lanes = machine.lanes(kernel.dtype)
+    kernel._install(split_objects(header, stored.blob), tier=tier, lanes=lanes if tier == 2 else min(lanes, QUICK_LANES))
     return kernel
