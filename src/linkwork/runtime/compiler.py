@@ -86,13 +86,34 @@ def compile_objects(
             return None
         with _llvm:
             objects.append(compile_object(text, machine, level=level))
+        _close_retired()
     return objects
 
 
 def load_code(objects: Sequence[bytes], names: Sequence[str]) -> Code:
     """Machine code in memory from object code."""
     with _llvm:
-        return Code(objects, names)
+        code = Code(objects, names, _retire)
+    _close_retired()
+    return code
+
+
+_retired: deque[Any] = deque()  # LLVM's engines whose code nobody can call any more
+
+
+def _retire(engine: Any) -> None:
+    """Free machine code; while LLVM works, leave it to whoever has it work: no caller waits for a compiler."""
+    _retired.append(engine)
+    _close_retired()
+
+
+def _close_retired() -> None:
+    while _retired and _llvm.acquire(blocking=False):
+        try:
+            while _retired:
+                _retired.popleft().close()
+        finally:
+            _llvm.release()
 
 
 def split_objects(header: dict[str, Any], blob: bytes) -> list[bytes]:

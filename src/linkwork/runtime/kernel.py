@@ -6,8 +6,10 @@ import ctypes
 import keyword
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir.program import Array, Program
@@ -30,7 +32,7 @@ from linkwork.runtime.compiler import (
     split_objects,
 )
 from linkwork.runtime.direct import make_direct
-from linkwork.runtime.native import Code, address_of, make_gufunc
+from linkwork.runtime.native import Code, address_of, keep_with, make_gufunc
 from linkwork.runtime.threads import Sharer, checked_threads, using_threads
 from linkwork.runtime.unfinished import Unfinished, quick_key
 from linkwork.targets.cpu import EXPORTS, Machine, host
@@ -105,10 +107,11 @@ class Kernel:
         self._data[0] = code.address["run"]  # one aligned word: calls under way see the old or the new one
         if self.tier == 0:
             doc = f"{self.name}{self.signature} in {self.dtype}, compiled by linkwork."
-            self.ufunc, self._keep = make_gufunc(
+            self.ufunc, memory = make_gufunc(
                 code.address["loop"], ctypes.addressof(self._data), len(self.inputs), len(self.outputs),
                 self.dtype, self.signature, self.name, doc,
             )  # fmt: skip
+            keep_with(self.ufunc, (self._codes, self._data, self._sharer, memory))
             self.bound_address = code.address["bound"]
             self.direct = make_direct(self, code.address["direct"])
             self.__class__ = type("Kernel", (Kernel,), {"__call__": _make_call(self)})
@@ -155,7 +158,8 @@ def __call__(self, {given}, out=None, threads=None):
     return call
 
 
-_kernels: dict[tuple[str, str], Kernel] = {}  # kept for good: ufuncs do not keep the code alive that they call
+_kernels: WeakValueDictionary[tuple[str, str], Kernel] = WeakValueDictionary()
+_recent: deque[Kernel] = deque(maxlen=4)  # kept for models that are loaded, used and dropped again and again
 _making = threading.Lock()
 
 
@@ -176,6 +180,7 @@ def build_kernel(program: Program, dtype: str = "float64", *, wait: bool = False
         kernel = _kernels.get(place)
         if kernel is None or cache is not None:
             kernel = _kernels[place] = _make(kernel_key(program, host()), lambda: program, host(), cache or default_cache())
+        _recent.append(kernel)
     return kernel.wait() if wait else kernel
 
 
@@ -190,6 +195,7 @@ def build_named_kernel(identity: str, make: Callable[[], Program], dtype: str, *
         if kernel is None or cache is not None:
             key = named_key(identity, dtype, host())
             kernel = _kernels[place] = _make(key, lambda: _checked(make()).with_dtype(dtype), host(), cache or default_cache())
+        _recent.append(kernel)
     return kernel
 
 
