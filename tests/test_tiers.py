@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -206,7 +208,7 @@ def test_a_process_may_end_by_an_error_while_a_kernel_is_pending() -> None:
 
 def hangs(code: str) -> bool:
     try:
-        done = run_python(code, timeout=10.0, LINKWORK_CACHE="off")
+        done = run_python(code, timeout=60.0, LINKWORK_CACHE="off")
     except subprocess.TimeoutExpired:
         return True
     assert (done.returncode, done.stderr) == (0, "")
@@ -248,7 +250,7 @@ def test_a_child_process_may_use_kernels_that_are_pending(use: str) -> None:
         time.sleep(0.1)
         process = multiprocessing.get_context("fork").Process(target=child)
         process.start()
-        process.join(5)
+        process.join(40)
         if process.is_alive():
             print("hangs")
             process.kill()
@@ -272,10 +274,10 @@ SHORT = """
 
 
 def test_a_short_script_that_is_run_again_gets_its_optimised_kernel(tmp_path: Path) -> None:
-    """Each run ends long before the optimised kernel is done, and each gets on with it."""
+    """Each run ends before the optimised kernel is done, and each gets on with it."""
     found = []
-    for _ in range(12):
-        done = run_python(SHORT, LINKWORK_CACHE=str(tmp_path / "cache"), LINKWORK_EXIT_SECONDS="0.1")
+    for _ in range(6):
+        done = run_python(SHORT, LINKWORK_CACHE=str(tmp_path / "cache"))
         assert (done.returncode, done.stderr) == (0, "")
         found.append(done.stdout.split())
         if found[-1][0] == "2":
@@ -297,6 +299,35 @@ def test_python_may_wait_at_its_exit_until_all_is_done(tmp_path: Path) -> None:
     out = [run_python(code, LINKWORK_CACHE=str(tmp_path / "cache"), LINKWORK_EXIT_SECONDS="inf") for _ in range(2)]
     clean(out[0], "1 1\n2\n")
     clean(out[1], "2 2\n2\n")
+
+
+@pytest.mark.parametrize("seconds", ["0.1", "0"])
+def test_python_does_not_wait_at_its_exit_for_what_takes_longer(tmp_path: Path, seconds: str) -> None:
+    code = """
+        import time, linkwork as lw
+        from linkwork.runtime import kernel as module
+        module.arrange = lambda program: time.sleep(1000)
+        print(lw.compile(lambda x: steep(x, 12), {"x": 4}).tier)
+    """
+    for _ in range(2):
+        clean(run_python(code, LINKWORK_CACHE=str(tmp_path / "cache"), LINKWORK_EXIT_SECONDS=seconds), "1\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_impatient_user_ends_the_wait_at_exit(tmp_path: Path) -> None:
+    code = STEEP + textwrap.dedent("""
+        import atexit, linkwork as lw
+        lw.compile(lambda x: steep(x, 60), {"x": 6})
+        atexit.register(print, "exits", flush=True)
+    """)
+    env = {**os.environ, "PYTHONPATH": SOURCE, "LINKWORK_CACHE": str(tmp_path), "LINKWORK_EXIT_SECONDS": "inf"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as it:
+        assert it.stdout is not None and it.stdout.readline() == "exits\n"
+        time.sleep(0.3)
+        it.send_signal(signal.SIGINT)
+        assert (*it.communicate(timeout=60), it.returncode) == ("", "", 0)
 
 
 def test_at_exit_only_what_is_kept_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -75,10 +76,11 @@ def compile_objects(
     left = unfinished.load() if unfinished is not None else None
     if left is None and stop():
         return None
-    objects, texts = left or (
-        [],
-        module_texts(program if isinstance(program, Program) else program(), lanes, machine, single=single),
-    )
+    if left is None:
+        with background.outside_llvm():
+            program = program if isinstance(program, Program) else program()
+            left = [], module_texts(program, lanes, machine, single=single)
+    objects, texts = left
     for number, text in enumerate(texts):
         if stop():
             if unfinished is not None:
@@ -177,9 +179,22 @@ class Background:
         """Whether jobs should give up; those whose work is `lasting` have some time after Python has begun to exit."""
         return self._stopping and not (lasting and time.monotonic() < self._end)
 
+    @contextmanager
+    def outside_llvm(self) -> Iterator[None]:
+        """In such a block, the thread may be left behind by a process that ends; elsewhere that could crash it."""
+        if threading.current_thread() is not self._thread:
+            yield
+            return
+        self._outside_llvm = True
+        try:
+            yield
+        finally:
+            self._outside_llvm = False
+
     def _start_anew(self) -> None:
         self._lock = threading.Lock()
         self._thread = None
+        self._outside_llvm = False
 
     def _ensure_thread(self) -> None:
         if self._thread is None and not self._stopping:
@@ -200,8 +215,10 @@ class Background:
         self._end = time.monotonic() + exit_seconds() if self._jobs else 0.0
         self._stopping = True
         while (thread := self._thread) is not None and thread.is_alive():
+            if self._outside_llvm and time.monotonic() > self._end:
+                return  # it will ask `stopping` before it goes on
             try:
-                thread.join()
+                thread.join(0.02)
             except KeyboardInterrupt:  # an impatient user waits only for what LLVM is in the middle of
                 self._end = 0.0
 
