@@ -257,6 +257,107 @@ def test_a_child_process_may_use_kernels_that_are_pending(use: str) -> None:
         """)
 
 
+LOCKED = """
+    import os, signal, sys, threading, warnings
+    warnings.simplefilter("ignore")  # Python's own words on forks beside threads
+    locks, make = [], threading.Lock
+
+    def watched():
+        made, frame = make(), sys._getframe(1)
+        while frame.f_code.co_filename == threading.__file__:  # of an Event, say
+            frame = frame.f_back
+        if frame.f_globals.get("__name__", "").startswith("linkwork."):
+            locks.append(made)
+        return made
+
+    threading.Lock = watched
+    import linkwork as lw
+    from linkwork.runtime import compiler
+
+    kernel = lw.compile(lambda x: steep(x, 18), {"x": 4})
+    cache = compiler.default_cache()
+    print(kernel.tier, flush=True)
+    held = [lock for lock in locks if lock is not compiler._llvm and lock.acquire(timeout=10)]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        cache.turn_off("this is a test")
+        print(kernel.wait().tier, lw.compile(lambda x: 2.0 * x, {"x": 2})([1.0, 2.0]), len(cache.notes), flush=True)
+        os._exit(0)
+    for lock in held:
+        lock.release()
+    print(os.waitpid(child, 0)[1], len(held) == len(locks) - 1 > 2)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_no_lock_that_a_thread_holds_holds_up_a_child(tmp_path: Path) -> None:
+    """Threads do not survive a fork, but the locks that they hold do."""
+    clean(run_python(LOCKED, LINKWORK_CACHE=str(tmp_path / "cache"), LINKWORK_EXIT_SECONDS="0"), "1\n2 [2. 4.] 1\n0 True\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_does_what_a_thread_of_its_parent_was_waiting_for() -> None:
+    """Where the background has no thread, whoever waits compiles; in a child, nobody goes on with that."""
+    clean(run_python("""
+        import os, signal, threading, warnings, linkwork as lw
+        from linkwork.runtime import kernel as module
+        warnings.simplefilter("ignore")
+        start, make, inside, go = threading.Thread.start, module.compile_objects, threading.Event(), threading.Event()
+
+        def refuse(thread):
+            if thread.name == "linkwork-compiler":
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        def slow(*args, **options):
+            inside.set()
+            go.wait()
+            return make(*args, **options)
+
+        threading.Thread.start = refuse
+        kernel = lw.compile(lambda x: steep(x, 12), {"x": 4})
+        module.compile_objects = slow
+        threading.Thread(target=kernel.wait, daemon=True).start()
+        inside.wait()
+        if not (child := os.fork()):
+            signal.alarm(30)
+            module.compile_objects = make
+            print(kernel.wait().tier, flush=True)
+            os._exit(0)
+        print(os.waitpid(child, 0)[1])
+        go.set()
+        print(kernel.wait().tier)
+    """, LINKWORK_CACHE="off"), "2\n0\n2\n")  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_second_background_does_not_hold_up_forks() -> None:
+    clean(run_python("""
+        import os, signal
+        from linkwork.runtime import compiler
+        compiler.Background()
+        signal.alarm(30)
+        if not (child := os.fork()):
+            os._exit(0)
+        print(os.waitpid(child, 0)[1])
+    """), "0\n")  # fmt: skip
+
+
+def test_waiting_for_a_job_that_is_done_starts_no_thread(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be done between a look at the kernel and a look at the jobs."""
+    background, started = compiler.Background(), []
+    monkeypatch.setattr(background, "_ensure_thread", lambda: started.append(True) or True)
+    kernel = module.build_kernel(program(), cache=OFF)
+    job = kernel._job
+    assert job is not None
+    gate.open.set()
+    kernel.wait()
+    codes = list(kernel._codes)
+    background.attend(job)
+    assert started == [] and kernel._codes == codes and kernel._job is None
+
+
 SHORT = """
     import threading, linkwork as lw
     from linkwork.runtime import kernel as module

@@ -92,6 +92,18 @@ def default_folder() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / inside_home) / "linkwork"  # XDG: absolute or ignored
 
 
+_noting = threading.Lock()  # over the notes of all caches; all else in them is set once or lies on the disk
+
+
+def _after_fork() -> None:
+    global _noting
+    _noting = threading.Lock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class Cache:
     """A folder of kernels, shared by any number of threads and processes; made on the first store. No folder: off."""
 
@@ -111,7 +123,6 @@ class Cache:
         self.folder = None if folder is None else Path(os.path.realpath(folder))
         self.limit_bytes = limit_bytes
         self.disabled_reason = "no folder was given" if folder is None else None
-        self._lock = threading.Lock()  # over the notes; all else is set once or lies on the disk
         self._notes: deque[str] = deque(maxlen=50)
         self.read_only = (self._usable() and not os.access(str(self.folder), os.W_OK)) or read_only
 
@@ -143,7 +154,7 @@ class Cache:
     @property
     def notes(self) -> list[str]:
         """The last sentences on what was not used or not stored by this object, and why; oldest first."""
-        with self._lock:
+        with _noting:
             return list(self._notes)
 
     def load(self, key: str) -> Entry | None:
@@ -221,7 +232,7 @@ class Cache:
         return sum(file.size for file in self._scan(".kernel"))
 
     def _note(self, sentence: str) -> None:
-        with self._lock:
+        with _noting:
             if sentence in self._notes:  # what repeats must not push out the rest
                 self._notes.remove(sentence)
             self._notes.append(sentence)

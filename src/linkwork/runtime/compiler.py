@@ -177,9 +177,6 @@ class Background:
         self._end = math.inf  # when jobs should give up, by the monotonic clock
         self._start_anew()
         atexit.register(self._finish)
-        if hasattr(os, "register_at_fork"):
-            # No fork while LLVM works: the child would inherit its locks, and nobody to release them.
-            os.register_at_fork(before=_llvm.acquire, after_in_parent=_llvm.release, after_in_child=self._after_fork)
 
     def submit(self, job: Callable[[], None]) -> None:
         """Run a job later. A job raises nothing but what interrupts it; then it is done again for whoever waits."""
@@ -207,6 +204,16 @@ class Background:
             with self._lock:
                 self._attended.discard(job)
 
+    def announce(self) -> None:
+        """Wake all that wait for something to be settled."""
+        with self._settled:
+            self._settled.notify_all()
+
+    def pause(self, settled: Callable[[], bool]) -> None:
+        """Return when something is settled and announced, or after a while."""
+        with self._settled:
+            self._settled.wait_for(settled, timeout=0.1)
+
     def stopping(self, lasting: bool = False) -> bool:
         """Whether the running job should give up: at exit, unless somebody waits for it there.
 
@@ -229,6 +236,7 @@ class Background:
 
     def _start_anew(self) -> None:
         self._lock = threading.Lock()
+        self._settled = threading.Condition(self._lock)
         self._thread = None
         self._outside_llvm = False
 
@@ -265,8 +273,8 @@ class Background:
             except KeyboardInterrupt:  # an impatient user waits only for what LLVM is in the middle of
                 self._end = 0.0
 
-    def _after_fork(self) -> None:
-        _llvm.release()
+    def after_fork(self) -> None:
+        """Begin anew in a child: threads do not survive a fork, but the locks that they hold do."""
         self._start_anew()
         self._jobs.extend(self._attended)  # by threads that are not here
         self._attended.clear()
@@ -276,3 +284,13 @@ class Background:
 
 
 background = Background()
+
+
+def _after_fork() -> None:
+    _llvm.release()
+    background.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    # No fork while LLVM works: the child would inherit its locks, and nobody to release them.
+    os.register_at_fork(before=_llvm.acquire, after_in_parent=_llvm.release, after_in_child=_after_fork)

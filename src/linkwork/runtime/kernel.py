@@ -59,7 +59,7 @@ class Kernel:
         self.lanes = 1
         self.tier = 0
         self._codes: list[Code] = []  # code that was ever called stays in memory: another thread may still be inside
-        self._ready = threading.Event()
+        self._ready = False  # whether the optimised code is in place, or could not be made
         self._failure: Exception | None = None
         self._job: Callable[[], None] | None = None  # that makes the optimised code
         lanes = host().lanes(dtype)
@@ -98,10 +98,10 @@ class Kernel:
 
     def wait(self) -> Kernel:
         """Return when the optimised code is in place."""
-        while not self._ready.is_set():
+        while not self._ready:
             if (job := self._job) is not None:
                 background.attend(job)
-            self._ready.wait(0.1)
+            background.pause(lambda: self._ready)
         if self._failure is not None:
             why = str(self._failure) or type(self._failure).__name__
             raise TargetError(f"{self.name}: the optimised kernel could not be made: {why}") from self._failure
@@ -136,7 +136,8 @@ class Kernel:
     def _settle(self, failure: Exception | None = None) -> None:
         """Let go whoever waits: the optimised code is in place, or could not be made."""
         self._failure, self._job = failure, None
-        self._ready.set()
+        self._ready = True
+        background.announce()
 
     @property
     def data_address(self) -> int:
@@ -271,7 +272,7 @@ def _optimiser(
     lanes, unfinished = machine.lanes(kernel.dtype), Unfinished(cache, key, kernel.name)
 
     def optimise() -> None:
-        if kernel._ready.is_set():  # another thread was first
+        if kernel._ready:  # another thread was first
             return
         try:
             objects = compile_objects(
