@@ -177,8 +177,7 @@ def test_results_are_counted_right(kernel: Any, double: Any) -> None:
 def test_it_keeps_what_it_needs_alive() -> None:
     kernel = lw.compile(lambda x: x * 2.0 + 0.125, inputs={"x": 90}, wait=True)
     call = kernel.bind(np.full(90, 3.0)).__call__
-    for place in [p for p, k in module._kernels.items() if k is kernel]:
-        del module._kernels[place]  # kernels are kept for good: here only the bound call keeps this one
+    module._recent.clear()  # here only the bound call keeps the kernel
     watched = weakref.ref(kernel)
     del kernel
     gc.collect()

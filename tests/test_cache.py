@@ -229,8 +229,11 @@ def test_renamed_to_another_key(stored: Cache) -> None:
         (forged(KEY, b"{}", b"code", extra=1), "make no sense"),
         (forged(KEY, b"{}", b"code", extra=-1), "make no sense"),
         (forged(KEY, b"\xff", b"code"), "make no sense"),
+        (forged(KEY, b"[" * 200_000, b"code"), "make no sense"),
+        (forged(KEY, b"[" * 200_000 + b"]" * 200_000, b"code"), "make no sense"),
+        (forged(KEY, b'{"n":' + b"9" * 5000 + b"}", b"code"), "make no sense"),
     ],
-    ids=["format", "list", "open", "longer", "shorter", "encoding"],
+    ids=["format", "list", "open", "longer", "shorter", "encoding", "deep", "deep and closed", "long number"],
 )
 def test_right_digest_over_nonsense(stored: Cache, data: bytes, reason: str) -> None:
     entry_path(stored).write_bytes(data)
@@ -287,6 +290,45 @@ def test_entry_that_others_can_write(stored: Cache, mode: int) -> None:
     assert_dropped(stored, "writable by group or others")
 
 
+@posix
+@pytest.mark.parametrize("forge", [b"", b"wrong", struct.pack("<16sIIQ", module.MAGIC, module.FORMAT, 2, (200 << 30) - 66)])
+def test_entry_larger_than_memory(stored: Cache, forge: bytes) -> None:
+    """A sparse file: it takes no room on the disk, and would take 200 GB in memory."""
+    entry_path(stored).write_bytes(forge)
+    try:
+        os.truncate(entry_path(stored), 200 << 30)
+    except OSError:
+        pytest.skip("no sparse files here")
+    assert len(stored.verify()) == 1 and "over the limit" in stored.verify()[0]
+    assert_dropped(stored, "over the limit")
+
+
+@posix
+def test_no_more_is_read_than_the_lengths_say(stored: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the limit, too, a file whose lengths are wrong is not read: here, reading it would end the test."""
+    data = entry_path(stored).read_bytes()
+    entry_path(stored).write_bytes(data[:24] + struct.pack("<Q", 1 << 40) + data[32:])
+    os.truncate(entry_path(stored), 400 << 20)
+    monkeypatch.setattr(module.hashlib, "sha256", None)
+    assert stored.load(KEY) is None and "lengths make no sense" in stored.notes[-1]
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), RecursionError("deep"), OverflowError("wide"), struct.error("odd")])
+def test_no_failure_breaks_a_computation(stored: Cache, monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+    def fail(*args: object, **more: object) -> None:
+        raise failure
+
+    said = str(failure) or "MemoryError"
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_parse", fail)
+        assert stored.load(KEY) is None and said in stored.notes[-1] and "left unused" in stored.notes[-1]
+        assert said in stored.verify()[0] and stored.entries() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(module.json, "dumps", fail)
+        assert not stored.store(OTHER, HEADER, BLOB) and said in stored.notes[-1]
+    assert stored.load(KEY) == (HEADER, BLOB)  # nothing was wrong with the file
+
+
 # Folders that must not be used
 
 
@@ -320,6 +362,53 @@ def test_folder_of_another_user(stored: Cache, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert_off(Cache(stored.folder), "another user")
     assert_off(Cache(stored.folder, read_only=True), "another user")
+
+
+ANOTHER = 12345
+
+
+@posix
+@pytest.mark.parametrize("owner", ["root", "trusted", "stranger"])
+def test_read_only_folder_of_another_user(stored: Cache, monkeypatch: pytest.MonkeyPatch, owner: str) -> None:
+    """What root or a trusted user has filled may be read by others, who do not write into it."""
+    here, there = (os.geteuid(), 54321)
+    if os.geteuid() == 0 and owner != "root":
+        here = ANOTHER
+        for path in (stored.folder, entry_path(stored)):
+            os.chown(path, here, -1)  # type: ignore[arg-type]
+    elif os.geteuid() != 0 and owner == "root":
+        pytest.skip("only root makes folders of root")
+    monkeypatch.setattr(os, "geteuid", lambda: there)
+    trusted = [here] if owner == "trusted" else []
+    assert_off(Cache(stored.folder), "another user")  # never to write
+    reader = Cache(stored.folder, read_only=True, trusted=trusted)
+    if owner == "stranger":
+        assert_off(reader, "another user")
+        return
+    assert reader.load(KEY) == (HEADER, BLOB) and reader.verify() == [] and reader.disabled_reason is None
+    assert not reader.store(OTHER, HEADER, BLOB) and names(stored) == [f"{KEY}.kernel"]
+    entry_path(stored).chmod(0o664)
+    assert reader.load(KEY) is None and "writable by group" in reader.notes[-1] and entry_path(stored).exists()
+    stored.folder.chmod(0o775)  # type: ignore[union-attr]
+    assert_off(Cache(stored.folder, read_only=True, trusted=trusted), "writable by group or others")
+
+
+def test_only_readers_trust_others(tmp_path: Path) -> None:
+    with pytest.raises(CacheError, match="only read"):
+        Cache(tmp_path, trusted=[ANOTHER])
+
+
+@posix
+def test_entries_are_readable_to_those_who_read_the_folder(stored: Cache) -> None:
+    assert stored.folder is not None
+    old = os.umask(0o022)
+    try:
+        for folder, file in ((0o755, 0o644), (0o750, 0o640), (0o711, 0o600)):
+            stored.folder.chmod(folder)
+            assert stored.store(KEY, HEADER, BLOB)
+            assert stat.S_IMODE(entry_path(stored).stat().st_mode) == file
+    finally:
+        os.umask(old)
 
 
 def test_folder_that_is_a_file(tmp_path: Path) -> None:
@@ -483,7 +572,7 @@ def test_other_files_are_left_alone(stored: Cache) -> None:
         (stored.folder / name).write_text("mine")
         age(stored.folder / name, 99 * DAY)
     fresh, stale = f"{KEY}.{'a' * 16}.tmp", f"{KEY}.{'b' * 16}.tmp"
-    for name, seconds in ((fresh, HOUR - 60), (stale, HOUR + 60)):
+    for name, seconds in ((fresh, 0), (stale, HOUR / 5)):
         (stored.folder / name).write_bytes(entry_path(stored).read_bytes())
         age(stored.folder / name, seconds)
     assert stored.store(OTHER, HEADER, BLOB)
@@ -627,9 +716,33 @@ def test_killed_writer(tmp_path: Path, how: str) -> None:
         assert cache.store(KEY, HEADER, BLOB)
         assert len(temps(cache)) == len(sizes)  # too young: their writers may live
         for name in temps(cache):
-            age(tmp_path / "cache" / name, HOUR + 60)
+            age(tmp_path / "cache" / name, 20)  # time enough to lock it: who has not is dead
     assert cache.store(key, {"name": "big"}, BIG) and cache.load(key) == ({"name": "big"}, BIG)
     assert temps(cache) == []
+
+
+@posix
+def test_what_living_writers_hold_stays(stored: Cache) -> None:
+    import fcntl
+
+    assert stored.folder is not None
+    path = stored.folder / f"{OTHER}.{'a' * 16}.tmp"
+    with path.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for seconds, stays in ((0, True), (HOUR / 12, True), (HOUR / 4, False)):  # at last, no lock is believed
+            age(path, seconds)
+            assert stored.store(KEY, HEADER, BLOB) and path.exists() == stays
+
+
+def test_temporary_files_count_toward_the_limit(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", limit_bytes=10_000)
+    for number in range(4):
+        assert cache.store(make_key(str(number)), {}, bytes(2000))
+        age(entry_path(cache, make_key(str(number))), HOUR - number)
+    (tmp_path / "cache" / f"{OTHER}.{'a' * 16}.tmp").write_bytes(bytes(4000))  # being written
+    assert cache.store(KEY, {}, bytes(2000))
+    assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) <= 10_000
+    assert len(temps(cache)) == 1 and cache.load(KEY) is not None and cache.load(make_key("3")) is not None
 
 
 # Environment
@@ -656,6 +769,23 @@ def test_variable_names_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         assert Cache.default().folder == expected.resolve() and Cache.default().read_only
     assert not folder.exists() and not home.exists()
     assert Cache.default().limit_bytes == 512 * 1024 * 1024
+
+
+@posix
+def test_variable_names_trusted_users(stored: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    me = os.geteuid() or ANOTHER
+    os.chown(stored.folder, me, -1)  # type: ignore[arg-type]
+    os.chown(entry_path(stored), me, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    for text, works in (("", False), (str(me), True), (f" 77, {me} ,", True), ("root", False), ("77", False)):
+        monkeypatch.setenv("LINKWORK_CACHE_TRUSTED", text)
+        monkeypatch.setenv("LINKWORK_CACHE", f"ro:{stored.folder}")
+        assert (Cache.default().load(KEY) == (HEADER, BLOB)) == works, text
+        monkeypatch.setenv("LINKWORK_CACHE", str(stored.folder))
+        assert Cache.default().load(KEY) is None
+    monkeypatch.setenv("LINKWORK_CACHE", f"ro:{stored.folder}")
+    monkeypatch.setenv("LINKWORK_CACHE_TRUSTED", "nobody-of-that-name")
+    assert "'nobody-of-that-name'" in str(Cache.default().disabled_reason)
 
 
 def test_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -658,8 +658,19 @@ def test_waiting_compiles_where_no_thread_can_start(no_threads: Any) -> None:
     assert [k.wait().tier for k in kernels] == [2, 2, 2]
 
 
+def test_waiting_compiles_what_an_earlier_process_left(no_threads: Any, tmp_path: Path) -> None:
+    """The quick kernel comes from the cache; where no thread can start, whoever waits for the optimised one makes it."""
+    x, cache = np.random.default_rng(1).normal(size=(21, 4)), Cache(tmp_path / "cache")
+    first, second = [module.build_kernel(lw.trace(steep, {"x": 4}), cache=cache) for _ in range(2)]
+    assert (first.tier, second.tier, len(list((tmp_path / "cache").iterdir()))) == (1, 1, 1)
+    before = second(x).tobytes()
+    assert second.wait().tier == 2 and second(x).tobytes() == before
+    assert first.wait().tier == 2 and module.build_kernel(lw.trace(steep, {"x": 4}), cache=cache).tier == 2
+
+
+@pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("before", [True, False])
-def test_waiting_in_an_exit_handler(before: bool) -> None:
+def test_waiting_in_an_exit_handler(before: bool, cached: bool, tmp_path: Path) -> None:
     """Handlers that were registered before linkwork run when its thread has ended already."""
     register = "atexit.register(lambda: print(kernel.tier, kernel.wait().tier))"
     done = run_python(f"""
@@ -677,7 +688,7 @@ def test_waiting_in_an_exit_handler(before: bool) -> None:
         if {before}:
             module.background._work = lambda: None  # its thread ends before it has done anything
         kernel = lw.compile(steep, {{"x": 4}})
-    """, LINKWORK_CACHE="off", timeout=30.0)  # fmt: skip
+    """, LINKWORK_CACHE=str(tmp_path / "cache") if cached else "off", LINKWORK_EXIT_SECONDS="0", timeout=30.0)  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 2\n", "")
 
 

@@ -1,15 +1,25 @@
-"""Kernels touch no byte beyond their arrays: these end, or begin, at a page that may not be touched."""
+"""Memory: kernels touch no byte beyond their arrays, and their machine code goes when nobody can call it any more."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
+import os
 import sys
+import weakref
+from typing import Any
 
+import numpy as np
 import pytest
 
+import linkwork as lw
+from linkwork.runtime import compiler, native
+from linkwork.runtime import kernel as module
+from linkwork.targets.cpu import EXPORTS, host
 from processes import run_python
 
-SCRIPT = """
+# These end, or begin, at a page that may not be touched.
+GUARDED = """
 import ctypes, mmap, sys
 import numpy as np
 import linkwork as lw
@@ -52,5 +62,173 @@ print("untouched")
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None) if sys.platform != "win32" else object(), "mprotect"), reason="no mprotect")
 def test_no_byte_beyond_the_arrays() -> None:
-    done = run_python(SCRIPT, timeout=300.0)
+    done = run_python(GUARDED, timeout=300.0)
     assert (done.returncode, done.stdout, done.stderr) == (0, "untouched\n", "")
+
+
+DROPPED = """
+import gc, threading
+import numpy as np
+import linkwork as lw
+from linkwork.runtime import compiler
+
+def mappings():
+    gc.collect()
+    done = threading.Event()
+    compiler.background.submit(done.set)  # jobs keep their kernels
+    assert done.wait(60)
+    gc.collect()
+    with open("/proc/self/maps") as file:
+        return len(file.readlines())
+
+def small(number):
+    return lw.compile(lambda x: x * (1.5 + number) + x[::-1], {"x": 4})
+
+def tiered(number):
+    def steep(x):
+        for k in range(3):
+            x = lw.sin(x) * (1.5 + number + k) + x[::-1]
+        return x
+    return lw.compile(steep, {"x": 4})
+
+def used(kernel):
+    x = np.ones(4)
+    kernel(x), kernel(np.ones((5, 4))), kernel(x, threads=2), kernel.bind(x)(), kernel.ufunc(x), kernel.direct(x)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="no /proc")
+@pytest.mark.parametrize(("make", "count"), [("used(small(k))", 20), ("used(tiered(k).wait())", 10)])
+def test_machine_code_goes_with_its_kernel(make: str, count: int) -> None:
+    done = run_python(
+        f"""{DROPPED}
+for k in range(5):
+    {make}
+before = mappings()
+for k in range(100, 100 + {count}):
+    {make}
+print(mappings() - before < 20)
+""",
+        LINKWORK_CACHE="off",
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def kernel_of(factor: float) -> Any:
+    """A kernel that nothing but its caller keeps alive, and its machine code's engine."""
+    kernel = lw.compile(lambda x: x * factor + x[::-1], {"x": 3})
+    module._recent.clear()
+    return kernel
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The engines whose code was freed."""
+    engines: list[Any] = []
+    module._recent.clear()
+    gc.collect()  # what other tests left
+    monkeypatch.setattr(compiler, "_close_retired", lambda: None)
+    monkeypatch.setattr(compiler, "_retired", engines)
+    return engines
+
+
+@pytest.mark.parametrize("part", ["ufunc", "direct", "__call__", "bind", "bind()"])
+def test_whatever_can_call_machine_code_keeps_it(closed: list[Any], part: str) -> None:
+    kernel = kernel_of(2.0 + len(part))
+    expected = kernel(np.ones(3)).tolist()
+    call = kernel.bind(np.ones(3)) if part == "bind()" else getattr(kernel, part)
+    watched = weakref.ref(kernel)
+    del kernel
+    gc.collect()
+    assert closed == []
+    result = call(np.ones(3))() if part == "bind" else call() if part == "bind()" else call(np.ones(3))
+    assert result.tolist() == expected
+    del call, result
+    gc.collect()
+    assert watched() is None and len(closed) == 1
+
+
+def test_finalisers_in_a_cycle_of_garbage_may_call_kernels(closed: list[Any]) -> None:
+    """The garbage collector runs all finalisers of a cycle, in any order, before it clears anything."""
+    results = []
+
+    class Last:
+        def __init__(self, calls: list[Any]) -> None:
+            self.calls, self.me = calls, self
+
+        def __del__(self) -> None:
+            results.append((len(closed), [call(*args).tolist() for call, *args in self.calls]))
+
+    kernels = [kernel_of(30.0 + k) for k in range(5)]
+    one = np.ones(3)
+    last = Last([call for k in kernels for call in ((k, one), (k.bind(one),), (k.ufunc, one), (k.direct, one))])
+    for kernel in kernels:
+        kernel.last = last
+    del kernels, kernel, last
+    gc.collect()
+    assert results == [(0, [[31.0 + k // 4] * 3 for k in range(20)])] and len(closed) == 5
+
+
+def test_machine_code_goes_after_all_finalisers() -> None:
+    """Also where the garbage collector finds all that leads to it."""
+    retired: list[Any] = []
+    seen = []
+
+    class Last:
+        def __init__(self, code: native.Code) -> None:
+            self.code, self.me = code, self
+
+        def __del__(self) -> None:
+            seen.append(len(retired))
+
+    program = lw.lower(lw.trace(lambda x: x * 2.0, {"x": 2}), "float64")
+    objects = compiler.compile_objects(program, host(), level=compiler.QUICK, lanes=1)
+    assert objects is not None
+    Last(native.Code(objects, EXPORTS, retired.append))
+    gc.collect()
+    assert seen == [0] and len(retired) == 1
+
+
+def test_nobody_waits_for_a_compiler_to_free_memory() -> None:
+    """While LLVM works, code to be freed waits for whoever has it work."""
+    kernel = kernel_of(50.0)
+    with compiler._llvm:
+        del kernel
+        gc.collect()
+        assert len(compiler._retired) == 1
+    kernel_of(51.0)
+    assert len(compiler._retired) == 0
+
+
+def test_kernels_may_be_called_while_python_exits() -> None:
+    done = run_python(
+        """
+        import linkwork as lw
+        class Last:
+            def __del__(self):
+                print(*(a.tolist() for a in (self.kernel([1.0, 2.0]), self.bound(), self.ufunc([1.0, 2.0]))))
+        last = Last()
+        last.kernel = lw.compile(lambda x: x * 2.0, {"x": 2})
+        last.bound, last.ufunc, last.me = last.kernel.bind(), last.kernel.ufunc, last
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[2.0, 4.0] [0.0, 0.0] [2.0, 4.0]\n", "")
+
+
+def test_a_ufunc_without_a_place_for_an_object_keeps_it_for_good(monkeypatch: pytest.MonkeyPatch, closed: list[Any]) -> None:
+    monkeypatch.setattr(native, "_ufuncs_keep_objects", lambda: False)
+    kept: list[object] = []
+    monkeypatch.setattr(native, "_kept_for_good", kept)
+    ufunc = kernel_of(60.0).ufunc
+    gc.collect()
+    assert len(kept) == 1 and closed == [] and ufunc([1.0, 0.0, 1.0]).tolist() == [61.0, 0.0, 61.0]
+
+
+def test_definitions_of_built_ins_are_few() -> None:
+    """They are never freed (see `native._method`): one for the direct and one for the bound calls of a kernel, no more."""
+    before = native._method.cache_info().currsize
+    for k in range(10):
+        kernel = kernel_of(70.0 + k)
+        for _ in range(5):
+            kernel.bind()()
+    assert native._method.cache_info().currsize - before <= 20

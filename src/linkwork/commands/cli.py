@@ -44,7 +44,10 @@ def cache(parser: argparse.ArgumentParser) -> Run:
     """Show, check or clear the cache of compiled kernels."""
     actions = {"show": _cache_show, "verify": _cache_verify, "clear": _cache_clear, "path": _cache_path}
     parser.add_argument("action", nargs="?", choices=tuple(actions), default="show", help="what to do (show)")
-    parser.epilog = "LINKWORK_CACHE chooses the cache: a folder, ro: and a folder for read-only, or off."
+    parser.epilog = (
+        "LINKWORK_CACHE chooses the cache: a folder, ro: and a folder for read-only, or off. "
+        "LINKWORK_CACHE_TRUSTED names users whose folder may be read beside your own and root's."
+    )
 
     def run(args: argparse.Namespace) -> int:
         from linkwork.runtime.cache import Cache

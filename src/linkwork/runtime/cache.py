@@ -1,7 +1,8 @@
 """The on-disk kernel cache: one file of machine code per kernel, checked in full before any of it is used.
 
 An entry is code: loading an altered one would run it. Against other users, the folder and every entry must belong to
-the user and be writable by nobody else (POSIX; on Windows that is left to the system). Against accidents (cut short,
+the user and be writable by nobody else (POSIX; on Windows that is left to the system); a cache that is only read may also
+belong to root, or to users that the caller trusts. Against accidents (cut short,
 altered, renamed), a digest covers the key and the whole file; it is no signature: who can write as the user can already
 run code as the user. The file `<key>.kernel`, numbers little-endian:
 
@@ -10,9 +11,10 @@ run code as the user. The file `<key>.kernel`, numbers little-endian:
               header (a JSON object in ASCII), then blob
     32 bytes  SHA-256 over the key (64 ASCII characters), then all bytes of the file before the digest
 
-It is written as `<key>.<random>.tmp` beside its final name and then renamed, so an entry is whole or absent; what a
-killed writer leaves has the wrong name to be read and goes after an hour. No failure here breaks a computation: a bad
-entry counts as absent, a failed store returns False, and `Cache.notes` says why.
+It is written as `<key>.<random>.tmp` beside its final name and then renamed, so an entry is whole or absent. The writer
+holds a lock on it meanwhile: what a killed one leaves has the wrong name to be read, counts toward the limit, and goes with
+the next store. No failure here breaks a computation: a bad entry counts as absent, a failed store returns False, and
+`Cache.notes` says why.
 """
 
 from __future__ import annotations
@@ -28,15 +30,21 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from linkwork.errors import CacheError
 
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file that is being written
+    fcntl = None  # type: ignore[assignment]
+
 MAGIC, FORMAT = b"linkwork kernel\n", 1
 LIMIT_BYTES = 512 << 20
-STALE_SECONDS = 3600.0  # a temporary file this old has no living writer
+LOCKED_SECONDS = 10.0  # by this age, a temporary file whose writer lives is locked
+STALE_SECONDS = 600.0  # a temporary file this old has no living writer, whatever its lock says
 REFRESH_SECONDS = 86400.0  # a load marks its entry as used at most this often
 
 _PREFIX = struct.Struct("<16sIIQ")
@@ -84,36 +92,69 @@ def default_folder() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / inside_home) / "linkwork"  # XDG: absolute or ignored
 
 
+_noting = threading.Lock()  # over the notes of all caches; all else in them is set once or lies on the disk
+
+
+def _after_fork() -> None:
+    global _noting
+    _noting = threading.Lock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class Cache:
     """A folder of kernels, shared by any number of threads and processes; made on the first store. No folder: off."""
 
-    def __init__(self, folder: str | Path | None, *, read_only: bool = False, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        folder: str | Path | None,
+        *,
+        read_only: bool = False,
+        limit_bytes: int = LIMIT_BYTES,
+        trusted: Iterable[int] = (),
+    ) -> None:
+        """Use a folder, at most up to `limit_bytes`; one that is only read may be root's or belong to `trusted` user ids."""
+        self._others = frozenset({0, *trusted}) if read_only else frozenset(trusted)  # who may own it beside the user
+        if self._others and not read_only:
+            raise CacheError("trusted= is for caches that are only read: a cache that is written must belong to you.")
         # Links are followed once, here: nobody can later turn one of them to another folder.
         self.folder = None if folder is None else Path(os.path.realpath(folder))
         self.limit_bytes = limit_bytes
         self.disabled_reason = "no folder was given" if folder is None else None
-        self._lock = threading.Lock()  # over the notes; all else is set once or lies on the disk
         self._notes: deque[str] = deque(maxlen=50)
         self.read_only = (self._usable() and not os.access(str(self.folder), os.W_OK)) or read_only
 
     @classmethod
     def default(cls) -> Cache:
-        """Return the cache that LINKWORK_CACHE asks for: a folder, 'ro:' and a folder, or 'off'; never raises."""
+        """Return the cache that LINKWORK_CACHE asks for: a folder, 'ro:' and a folder, or 'off'; never raises.
+
+        LINKWORK_CACHE_TRUSTED names whose folder may be read beside one's own and root's: user names or ids, by commas.
+        """
         text = os.environ.get("LINKWORK_CACHE")
         wanted = (text or "").removeprefix("ro:")
         try:
             if text is not None and text.strip().lower() in ("", "0", "off"):
                 raise RuntimeError(f"LINKWORK_CACHE is {text!r}")
-            return cls(Path(wanted).expanduser() if wanted else default_folder(), read_only=wanted != (text or ""))
-        except (OSError, RuntimeError) as reason:  # also: no home folder, or the working folder is gone
+            read_only = wanted != (text or "")
+            trusted = _user_ids(os.environ.get("LINKWORK_CACHE_TRUSTED", "")) if read_only else ()
+            return cls(Path(wanted).expanduser() if wanted else default_folder(), read_only=read_only, trusted=trusted)
+        except (OSError, RuntimeError, ValueError) as reason:  # also: no home folder, or the working folder is gone
             cache = cls(None)
             cache.disabled_reason = str(reason)
             return cache
 
+    def turn_off(self, reason: str) -> None:
+        """Use this cache no more, for a reason that is a clause of a sentence."""
+        if self.disabled_reason is None:
+            self.disabled_reason = reason
+            self._note(f"The cache is off: {reason}.")
+
     @property
     def notes(self) -> list[str]:
         """The last sentences on what was not used or not stored by this object, and why; oldest first."""
-        with self._lock:
+        with _noting:
             return list(self._notes)
 
     def load(self, key: str) -> Entry | None:
@@ -124,10 +165,10 @@ class Cache:
         path = self.folder / name
         try:
             return self._read(path, key, refresh=not self.read_only)
-        except OSError as error:
+        except Exception as error:  # of any kind: memory may run out, too
             if not isinstance(error, FileNotFoundError):
                 removed = isinstance(error, _BadFileError) and not self.read_only and self._remove(path)
-                self._note(f"The file {path} was {'removed' if removed else 'left unused'}: {error}.")
+                self._note(f"The file {path} was {'removed' if removed else 'left unused'}: {_said(error)}.")
             return None
 
     def store(self, key: str, header: dict[str, Any], blob: bytes) -> bool:
@@ -145,19 +186,28 @@ class Cache:
             os.makedirs(self.folder, 0o700, exist_ok=True)
             if not self._usable():
                 return False
+            mode = 0o600 | (self.folder.stat().st_mode & 0o044)  # who may read the folder may read what is in it
             temp = self.folder / f"{key}.{os.urandom(8).hex()}.tmp"
             try:
-                with open(temp, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                    file.write(body + hashlib.sha256(key.encode("ascii") + body).digest())
+                with open(temp, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                    _lock(file.fileno())
+                    file.write(body)
+                    file.write(hashlib.sha256(key.encode("ascii") + body).digest())
                 os.replace(temp, self.folder / name)
             except BaseException:  # a Ctrl-C too must leave no temporary file
                 self._remove(temp)
                 raise
-        except (OSError, TypeError, ValueError) as error:
-            self._note(f"A kernel was not stored in {self.folder}: {error}.")
+        except Exception as error:
+            self._note(f"A kernel was not stored in {self.folder}: {_said(error)}.")
             return False
         self._tidy(keep=key)
         return True
+
+    def discard(self, *keys: str) -> None:
+        """Remove the entries of these keys, where there are any and this cache may be written."""
+        if self.folder is not None and not self.read_only and self._usable():
+            for key in keys:
+                self._remove(self.folder / _entry_name(key))
 
     def entries(self) -> list[Listed]:
         """List the good entries, last used first; every file is checked, bad ones are noted and left."""
@@ -182,7 +232,7 @@ class Cache:
         return sum(file.size for file in self._scan(".kernel"))
 
     def _note(self, sentence: str) -> None:
-        with self._lock:
+        with _noting:
             if sentence in self._notes:  # what repeats must not push out the rest
                 self._notes.remove(sentence)
             self._notes.append(sentence)
@@ -193,26 +243,36 @@ class Cache:
             return False
         try:
             info = os.stat(self.folder)
-            problem = _foreign(info) if stat.S_ISDIR(info.st_mode) else "it is not a folder"
+            problem = self._foreign(info) if stat.S_ISDIR(info.st_mode) else "it is not a folder"
         except FileNotFoundError:
             return False  # not made yet: nothing in it, and nothing wrong
         except OSError as error:
             problem = str(error)
         if problem is None:
             return True
-        self.disabled_reason = f"the folder {self.folder} is refused: {problem}"
-        self._note(f"The cache is off: {self.disabled_reason}.")
+        self.turn_off(f"the folder {self.folder} is refused: {problem}")
         return False
+
+    def _foreign(self, info: os.stat_result) -> str | None:
+        """Say how someone who is not trusted could have written this file or folder; None where nobody could."""
+        if os.name != "posix":
+            return None
+        if info.st_uid != os.geteuid() and info.st_uid not in self._others:
+            return f"it belongs to another user (uid {info.st_uid})"
+        writable = info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return f"it is writable by group or others (mode {stat.S_IMODE(info.st_mode):04o})" if writable else None
 
     def _read(self, path: Path, key: str, refresh: bool = False) -> Entry:
         """Return an entry after all checks; else FileNotFoundError, _BadFileError or what the system says."""
         if path.is_symlink():  # for the sentence, and for Windows: O_NOFOLLOW already guards the rest
             raise _BadFileError("it is a symbolic link")
-        with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | _SAFE)) as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _SAFE)) as file:
             info = os.fstat(file.fileno())
-            if problem := _foreign(info) if stat.S_ISREG(info.st_mode) else "it is not a regular file":
+            if problem := self._foreign(info) if stat.S_ISREG(info.st_mode) else "it is not a regular file":
                 raise _BadFileError(problem)
-            entry = _parse(key, file.readall())
+            if info.st_size > self.limit_bytes:  # never read: it may be larger than all memory
+                raise _BadFileError(f"its {info.st_size} bytes are over the limit of the cache")
+            entry = _parse(key, info.st_size, file)
             if refresh and abs(time.time() - info.st_mtime) > REFRESH_SECONDS:
                 with contextlib.suppress(OSError):
                     os.utime(file.fileno() if os.utime in os.supports_fd else path)
@@ -224,9 +284,9 @@ class Cache:
         for file in self._scan(".kernel"):
             try:
                 good.append(file._replace(header=self._read(file.path, file.key).header))
-            except OSError as error:
+            except Exception as error:
                 if not isinstance(error, FileNotFoundError):  # else another process removed it just now
-                    report(f"The file {file.path} is bad: {error}.")
+                    report(f"The file {file.path} is bad: {_said(error)}.")
         return good
 
     def _scan(self, kind: str) -> list[Listed]:
@@ -239,17 +299,15 @@ class Cache:
                         path = Path(str(self.folder), name)
                         info = path.lstat()
                         files.append(Listed(match[1], path, info.st_size, info.st_mtime))
-        except OSError as error:
-            self._note(f"The folder {self.folder} could not be listed: {error}.")
+        except (OSError, MemoryError) as error:
+            self._note(f"The folder {self.folder} could not be listed: {_said(error)}.")
         return sorted(files, key=lambda file: file.used)
 
     def _tidy(self, keep: str) -> None:
-        """Remove stale temporary files and, over the limit, the entries least recently used, but never `keep`."""
-        for file in self._scan(".tmp"):
-            if time.time() - file.used > STALE_SECONDS:
-                self._remove(file.path)
+        """Remove what dead writers left and, over the limit, the entries least recently used, but never `keep`."""
+        being_written = [file for file in self._scan(".tmp") if not (_abandoned(file) and self._remove(file.path))]
         entries = self._scan(".kernel")
-        excess = sum(file.size for file in entries) - self.limit_bytes
+        excess = sum(file.size for file in entries + being_written) - self.limit_bytes
         for file in entries:
             if excess > 0 and file.key != keep:
                 self._remove(file.path)
@@ -271,29 +329,72 @@ def _entry_name(key: str) -> str:
     return name
 
 
-def _parse(key: str, data: bytes) -> Entry:
-    """Check a whole file and take it apart; only magic and format are looked at before the digest agrees."""
-    if len(data) < _PREFIX.size + _DIGEST_BYTES:
+def _parse(key: str, size: int, file: BinaryIO) -> Entry:
+    """Check a whole file of `size` bytes and take it apart; nothing but magic, format and lengths before the digest agrees."""
+    prefix = file.read(_PREFIX.size)
+    if size < _PREFIX.size + _DIGEST_BYTES or len(prefix) < _PREFIX.size:
         raise _BadFileError("it is cut short")
-    magic, version, header_size, blob_size = _PREFIX.unpack_from(data)
+    magic, version, header_size, blob_size = _PREFIX.unpack(prefix)
     if (magic, version) != (MAGIC, FORMAT):
         raise _BadFileError("it is no kernel file" if magic != MAGIC else f"it has format {version}, not {FORMAT}")
+    if _PREFIX.size + header_size + blob_size + _DIGEST_BYTES != size:
+        raise _BadFileError("it is cut short or altered: its lengths make no sense, whatever its digest says")
+    text, blob, found = file.read(header_size), file.read(blob_size), file.read(_DIGEST_BYTES)
     digest = hashlib.sha256(key.encode("ascii"))
-    digest.update(memoryview(data)[:-_DIGEST_BYTES])  # a view: a copy would cost as much as the hash
-    if digest.digest() != data[-_DIGEST_BYTES:]:
+    for part in (prefix, text, blob):
+        digest.update(part)
+    if digest.digest() != found:
         raise _BadFileError("it is cut short, altered or another key's (its digest does not match)")
-    middle = _PREFIX.size + header_size
     header = None
-    with contextlib.suppress(ValueError):
-        header = json.loads(data[_PREFIX.size : middle])
-    if not isinstance(header, dict) or middle + blob_size + _DIGEST_BYTES != len(data):
+    with contextlib.suppress(ValueError, RecursionError):
+        header = json.loads(text)
+    if not isinstance(header, dict):
         raise _BadFileError("it has a header or lengths that make no sense")
-    return Entry(header, data[middle : middle + blob_size])
+    return Entry(header, blob)
 
 
-def _foreign(info: os.stat_result) -> str | None:
-    """Say how someone else could have written this file or folder; None where nobody could."""
-    if os.name == "posix" and info.st_uid != os.geteuid():
-        return f"it belongs to another user (uid {info.st_uid})"
-    writable = os.name == "posix" and info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return f"it is writable by group or others (mode {stat.S_IMODE(info.st_mode):04o})" if writable else None
+def _user_ids(text: str) -> list[int]:
+    """Return the ids of users that are given by name or id, with commas between; ValueError where one is unknown."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    return [int(word) if word.isascii() and word.isdigit() else _user_id(word) for word in words]
+
+
+def _user_id(name: str) -> int:
+    try:
+        import pwd
+
+        return pwd.getpwnam(name).pw_uid
+    except (ImportError, KeyError, ValueError):
+        raise ValueError(f"LINKWORK_CACHE_TRUSTED names a user {name!r} that this system does not know") from None
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file for as long as it is open; False where another process has it or the disk knows no locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+
+
+def _abandoned(file: Listed) -> bool:
+    """Whether the writer of a temporary file is gone: its lock can be had. Old ones are, whatever their lock says."""
+    age = time.time() - file.used
+    if age > STALE_SECONDS:
+        return True
+    if age < LOCKED_SECONDS:
+        return False
+    try:
+        descriptor = os.open(file.path, os.O_RDONLY | _SAFE)
+    except OSError:
+        return False
+    try:
+        return _lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__

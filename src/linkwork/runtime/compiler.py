@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
+import math
 import mmap
 import os
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from linkwork.errors import TargetError
+from linkwork.errors import LinkworkError, TargetError
 from linkwork.ir.program import Program
 from linkwork.runtime.cache import Cache, make_key
 from linkwork.runtime.native import Code
+from linkwork.runtime.source import code_digest
 from linkwork.targets.cpu import NDARRAY_DATA, Machine, compile_object, module_texts
+
+if TYPE_CHECKING:
+    from linkwork.runtime.unfinished import Unfinished
 
 _llvm = threading.Lock()  # held while LLVM works
 QUICK, OPTIMISED = 0, 2  # LLVM's levels of code generation
@@ -33,37 +38,59 @@ COMPILER = ("ir", "passes", "targets/cpu")  # the rooms that decide what code a 
 
 
 @cache
-def source_digest(rooms: tuple[str, ...] = COMPILER) -> str:
-    """Digest of the source in some rooms, so that no kernel outlives the source it came from."""
-    root = Path(__file__).parents[1]
-    h = hashlib.sha256()
-    for room in rooms:
-        for path in sorted((root / room).rglob("*.py")):
-            h.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return h.hexdigest()
+def source_digest(rooms: tuple[str, ...] = COMPILER) -> str | None:
+    """Digest of the code in some rooms, so that no kernel outlives the code it came from; None where it cannot be read."""
+    return code_digest(rooms)
 
 
-def kernel_key(program: Program, machine: Machine) -> str:
-    """The cache key of a traced program's optimised kernel on a machine."""
-    return make_key(source_digest(), program.digest, program.dtype, str(NDARRAY_DATA), *machine.key())
+def kernel_key(program: Program, machine: Machine) -> str | None:
+    """The cache key of a traced program's optimised kernel on a machine; None where the compiler's code cannot be read."""
+    return _key(source_digest(), program.digest, program.dtype, machine)
 
 
-def named_key(identity: str, dtype: str, machine: Machine) -> str:
-    """The cache key of the optimised kernel of a program that the package's whole source and an identity decide."""
-    return make_key(source_digest((".",)), identity, dtype, str(NDARRAY_DATA), *machine.key())
+def named_key(identity: str, dtype: str, machine: Machine) -> str | None:
+    """The cache key of the optimised kernel of a program that the package's whole code and an identity decide, or None."""
+    return _key(source_digest((".",)), identity, dtype, machine)
+
+
+def _key(source: str | None, content: str, dtype: str, machine: Machine) -> str | None:
+    return None if source is None else make_key(source, content, dtype, str(NDARRAY_DATA), *machine.key())
+
+
+UNREADABLE = "linkwork's own code cannot be read here, so that kernels of two versions could not be told apart"
 
 
 def compile_objects(
-    program: Program, machine: Machine, *, level: int, lanes: int, single: bool = True, stop: Callable[[], bool] = lambda: False
+    program: Program | Callable[[], Program],
+    machine: Machine,
+    *,
+    level: int,
+    lanes: int,
+    single: bool = True,
+    stop: Callable[[], bool] = lambda: False,
+    unfinished: Unfinished | None = None,
 ) -> list[bytes] | None:
-    """Object code of a lowered program, module by module (see `module_texts`); None if `stop` came true in between."""
-    objects = []
-    for text in module_texts(program, lanes, machine, single=single):
+    """Object code of a lowered program, module by module (see `module_texts`); None if `stop` came true in between.
+
+    With `unfinished`, what is done by then is kept there, and what an earlier process left there is not done again.
+    """
+    left = unfinished.load() if unfinished is not None else None
+    if left is None and stop():
+        return None
+    if left is None:
+        with background.outside_llvm():
+            program = program if isinstance(program, Program) else program()
+            left = [], module_texts(program, lanes, machine, single=single)
+    objects, texts = left
+    for number, text in enumerate(texts):
         if stop():
+            if unfinished is not None:
+                unfinished.store(objects, texts[number:])
             return None
         with _llvm:
             _ensure_memory(len(text))
             objects.append(compile_object(text, machine, level=level))
+        _close_retired()
     return objects
 
 
@@ -80,7 +107,27 @@ def load_code(objects: Sequence[bytes], names: Sequence[str]) -> Code:
     """Machine code in memory from object code."""
     with _llvm:
         _ensure_memory(sum(map(len, objects)))
-        return Code(objects, names)
+        code = Code(objects, names, _retire)
+    _close_retired()
+    return code
+
+
+_retired: deque[Any] = deque()  # LLVM's engines whose code nobody can call any more
+
+
+def _retire(engine: Any) -> None:
+    """Free machine code; while LLVM works, leave it to whoever has it work: no caller waits for a compiler."""
+    _retired.append(engine)
+    _close_retired()
+
+
+def _close_retired() -> None:
+    while _retired and _llvm.acquire(blocking=False):
+        try:
+            while _retired:
+                _retired.popleft().close()
+        finally:
+            _llvm.release()
 
 
 def split_objects(header: dict[str, Any], blob: bytes) -> list[bytes]:
@@ -102,49 +149,96 @@ def join_objects(objects: Sequence[bytes]) -> tuple[list[int], bytes]:
     return [len(o) for o in objects], b"".join(objects)
 
 
+@cache
+def exit_seconds() -> float:
+    """How long Python may wait at its exit for optimised code: LINKWORK_EXIT_SECONDS, or 2."""
+    text = os.environ.get("LINKWORK_EXIT_SECONDS", "").strip()
+    try:
+        seconds = float(text or 2.0)
+    except ValueError:
+        seconds = math.nan
+    if not seconds >= 0.0:
+        raise LinkworkError(f"LINKWORK_EXIT_SECONDS must be a number of seconds of at least 0, not {text!r}")
+    return seconds
+
+
 class Background:
     """One thread that compiles what can wait, in order, and ends when nothing is left.
 
-    When Python exits it stops between two modules. A forked child takes over what its parent had not finished. Where no thread
-    can start, whoever waits for a job does it.
+    When Python exits it goes on for `exit_seconds` with what the cache will keep, then stops between two modules. A forked
+    child takes over what its parent had not finished. Where no thread can start, or it gave up, whoever waits does it.
     """
 
     def __init__(self) -> None:
         self._jobs: deque[Callable[[], None]] = deque()  # the first one is being worked on
+        self._attended: set[Callable[[], None]] = set()  # being done by whoever waits for them
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._end = math.inf  # when jobs should give up, by the monotonic clock
         self._start_anew()
         atexit.register(self._finish)
-        if hasattr(os, "register_at_fork"):
-            # No fork while LLVM works: the child would inherit its locks, and nobody to release them.
-            os.register_at_fork(before=_llvm.acquire, after_in_parent=_llvm.release, after_in_child=self._after_fork)
 
     def submit(self, job: Callable[[], None]) -> None:
         """Run a job later. A job raises nothing but what interrupts it; then it is done again for whoever waits."""
+        exit_seconds()  # a mistake in it is found here
         with self._lock:
             self._jobs.append(job)
             self._ensure_thread()
 
     def attend(self, job: Callable[[], None]) -> None:
-        """Do a job here and now if no thread is going to: none can be started, or Python is about to exit."""
+        """Do a job that is not done here and now if no thread is going to: none can be started, or Python is about to exit."""
         with self._lock:
-            if self._ensure_thread() or job not in self._jobs:
+            waiting = job in self._jobs
+            if job in self._attended or (waiting and self._ensure_thread()):
                 return
-            self._jobs.remove(job)
+            if waiting:
+                self._jobs.remove(job)
+            self._attended.add(job)
         try:
             job()
         except BaseException:
             with self._lock:
                 self._jobs.append(job)
             raise
+        finally:
+            with self._lock:
+                self._attended.discard(job)
 
-    def stopping(self) -> bool:
-        """Whether the running job should give up: at exit, unless somebody waits for it there."""
-        return self._stopping and threading.current_thread() is self._thread
+    def announce(self) -> None:
+        """Wake all that wait for something to be settled."""
+        with self._settled:
+            self._settled.notify_all()
+
+    def pause(self, settled: Callable[[], bool]) -> None:
+        """Return when something is settled and announced, or after a while."""
+        with self._settled:
+            self._settled.wait_for(settled, timeout=0.1)
+
+    def stopping(self, lasting: bool = False) -> bool:
+        """Whether the running job should give up: at exit, unless somebody waits for it there.
+
+        Jobs whose work is `lasting` have some time after Python has begun to exit.
+        """
+        mine = threading.current_thread() is self._thread
+        return self._stopping and mine and not (lasting and time.monotonic() < self._end)
+
+    @contextmanager
+    def outside_llvm(self) -> Iterator[None]:
+        """In such a block, the thread may be left behind by a process that ends; elsewhere that could crash it."""
+        if threading.current_thread() is not self._thread:
+            yield
+            return
+        self._outside_llvm = True
+        try:
+            yield
+        finally:
+            self._outside_llvm = False
 
     def _start_anew(self) -> None:
         self._lock = threading.Lock()
+        self._settled = threading.Condition(self._lock)
         self._thread = None
+        self._outside_llvm = False
 
     def _ensure_thread(self) -> bool:
         """Whether a thread is at work, or can be started."""
@@ -164,23 +258,39 @@ class Background:
         while threading.current_thread() is self._thread:  # one that was given up while it started has nothing to do
             self._jobs[0]()
             with self._lock:
-                if not self._stopping:
-                    self._jobs.popleft()
-                if not self._jobs or self._stopping:
+                self._jobs.popleft()
+                if not self._jobs:
                     self._thread = None
 
     def _finish(self) -> None:
+        self._end = time.monotonic() + exit_seconds() if self._jobs else 0.0
         self._stopping = True
-        thread = self._thread
-        if thread is not None:
-            thread.join()
+        while (thread := self._thread) is not None and thread.is_alive():
+            if self._outside_llvm and time.monotonic() > self._end:
+                return  # it will ask `stopping` before it goes on
+            try:
+                thread.join(0.02)
+            except KeyboardInterrupt:  # an impatient user waits only for what LLVM is in the middle of
+                self._end = 0.0
 
-    def _after_fork(self) -> None:
-        _llvm.release()
+    def after_fork(self) -> None:
+        """Begin anew in a child: threads do not survive a fork, but the locks that they hold do."""
         self._start_anew()
+        self._jobs.extend(self._attended)  # by threads that are not here
+        self._attended.clear()
         if self._jobs:
             with self._lock:
                 self._ensure_thread()
 
 
 background = Background()
+
+
+def _after_fork() -> None:
+    _llvm.release()
+    background.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    # No fork while LLVM works: the child would inherit its locks, and nobody to release them.
+    os.register_at_fork(before=_llvm.acquire, after_in_parent=_llvm.release, after_in_child=_after_fork)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,7 @@ class ConstantKernel(Kernel):
         self.size, self.lanes, self.tier = len(program), 1, 2
         self._program = program
         self._failure = None
-        self._ready = threading.Event()
-        self._ready.set()
+        self._ready = True
         self.ufunc = self._compute  # type: ignore[assignment]
         self.direct = make_guarded(self)
         self.__class__ = type("Kernel", (ConstantKernel,), {"__call__": make_call(self)})

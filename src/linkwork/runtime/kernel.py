@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -16,10 +18,11 @@ from linkwork.passes import arrange, lower
 from linkwork.passes.cut import cut
 from linkwork.runtime.arguments import argument_names, explain, refuse_masks
 from linkwork.runtime.bound import Bound, bind_arrays, machine_call
-from linkwork.runtime.cache import Cache, Entry
+from linkwork.runtime.cache import Cache, Entry, make_key
 from linkwork.runtime.compiler import (
     OPTIMISED,
     QUICK,
+    UNREADABLE,
     background,
     compile_objects,
     default_cache,
@@ -30,8 +33,9 @@ from linkwork.runtime.compiler import (
     split_objects,
 )
 from linkwork.runtime.direct import make_direct, plain_text
-from linkwork.runtime.native import Code, make_gufunc
+from linkwork.runtime.native import Code, keep_with, make_gufunc
 from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, using_threads
+from linkwork.runtime.unfinished import Unfinished, quick_key
 from linkwork.targets.cpu import EXPORTS, Machine, host
 
 QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
@@ -55,7 +59,7 @@ class Kernel:
         self.lanes = 1
         self.tier = 0
         self._codes: list[Code] = []  # code that was ever called stays in memory: another thread may still be inside
-        self._ready = threading.Event()
+        self._ready = False  # whether the optimised code is in place, or could not be made
         self._failure: Exception | None = None
         self._job: Callable[[], None] | None = None  # that makes the optimised code
         lanes = host().lanes(dtype)
@@ -94,10 +98,10 @@ class Kernel:
 
     def wait(self) -> Kernel:
         """Return when the optimised code is in place."""
-        while not self._ready.is_set():
-            if self._job is not None:
-                background.attend(self._job)
-            self._ready.wait(0.1)
+        while not self._ready:
+            if (job := self._job) is not None:
+                background.attend(job)
+            background.pause(lambda: self._ready)
         if self._failure is not None:
             why = str(self._failure) or type(self._failure).__name__
             raise TargetError(f"{self.name}: the optimised kernel could not be made: {why}") from self._failure
@@ -112,16 +116,28 @@ class Kernel:
         self._data[0] = code.address["run"]  # one aligned word: calls under way see the old or the new one
         if self.tier == 0:
             doc = f"{self.name}{self.signature} in {self.dtype}, compiled by linkwork."
-            self.ufunc, self._keep = make_gufunc(
+            self.ufunc, memory = make_gufunc(
                 code.address["loop"], ctypes.addressof(self._data), len(self.inputs), len(self.outputs),
                 self.dtype, self.signature, self.name, doc,
             )  # fmt: skip
+            keep_with(self.ufunc, (self._codes, self._data, self._sharer, memory))
             self.bound_address = code.address["bound"]
             self.direct = make_direct(self, code.address["direct"])
             self.__class__ = type("Kernel", (Kernel,), {"__call__": make_call(self)})
         self.tier, self.lanes = tier, lanes
         if tier == 2:
-            self._ready.set()
+            self._settle()
+
+    def _optimise_later(self, job: Callable[[], None]) -> None:
+        """Let a job make the optimised code in the background."""
+        self._job = job
+        background.submit(job)
+
+    def _settle(self, failure: Exception | None = None) -> None:
+        """Let go whoever waits: the optimised code is in place, or could not be made."""
+        self._failure, self._job = failure, None
+        self._ready = True
+        background.announce()
 
     @property
     def data_address(self) -> int:
@@ -163,7 +179,8 @@ def __call__(self, {given}, *, out=None, threads=None):
     return call
 
 
-_kernels: dict[tuple[str, str], Kernel] = {}  # kept for good: ufuncs do not keep the code alive that they call
+_kernels: WeakValueDictionary[tuple[str, str], Kernel] = WeakValueDictionary()
+_recent: deque[Kernel] = deque(maxlen=4)  # kept for models that are loaded, used and dropped again and again
 _making = threading.Lock()
 
 
@@ -184,6 +201,7 @@ def build_kernel(program: Program, dtype: str = "float64", *, wait: bool = False
         kernel = _kernels.get(place)
         if kernel is None or cache is not None:
             kernel = _kernels[place] = _make(kernel_key(program, host()), lambda: program, host(), cache or default_cache())
+        _recent.append(kernel)
     return kernel.wait() if wait else kernel
 
 
@@ -198,6 +216,7 @@ def build_named_kernel(identity: str, make: Callable[[], Program], dtype: str, *
         if kernel is None or cache is not None:
             key = named_key(identity, dtype, host())
             kernel = _kernels[place] = _make(key, lambda: _checked(make()).with_dtype(dtype), host(), cache or default_cache())
+        _recent.append(kernel)
     return kernel
 
 
@@ -210,61 +229,98 @@ def _checked(program: Program) -> Program:
     return program
 
 
-def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: Cache) -> Kernel:
-    stored = cache.load(key)
-    if stored is not None:
-        try:
-            return _stored_kernel(stored, machine)
-        except (KeyError, TypeError, ValueError, RuntimeError):
-            pass  # whole, but not what this version stores: make it anew
+def _make(key: str | None, program_of: Callable[[], Program], machine: Machine, cache: Cache) -> Kernel:
+    """The kernel with this key in the cache, where there is one; otherwise of the program that `program_of` gives."""
+    if key is None:
+        cache.turn_off(UNREADABLE)
+        key = make_key("nothing", "a cache that is off is never asked for it")
+    kernel = _find(key, machine, cache)
+    if kernel is not None:
+        if kernel.tier == 1:  # the optimised code was not finished: go on, and trace only where nothing is left of it
+            kernel._optimise_later(_optimiser(kernel, lambda: _lowered(program_of()), key, machine, cache))
+        return kernel
 
     program = program_of()
-    lanes = machine.lanes(program.dtype)
-    lowered = lower(program, program.dtype, arranged=False)
+    lowered = _lowered(program)
     kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(lowered))
-
-    def optimise() -> None:
-        try:
-            objects = compile_objects(arrange(lowered), machine, level=OPTIMISED, lanes=lanes, stop=background.stopping)
-            if objects is None:
-                return  # Python is about to exit
-            kernel._install(objects, tier=2, lanes=lanes)
-            sizes, blob = join_objects(objects)
-            header = {
-                "name": program.name,
-                "dtype": program.dtype,
-                "cpu": machine.cpu,
-                "size": len(lowered),
-                "inputs": [[a.name, *a.shape] for a in program.inputs],
-                "outputs": [[a.name, *a.shape] for a in program.outputs],
-                "objects": sizes,
-            }
-            cache.store(key, header, blob)
-        except Exception as failure:  # reported by wait(); the quick kernel goes on working
-            kernel._failure = failure
-            kernel._ready.set()
-
+    optimise = _optimiser(kernel, lambda: lowered, key, machine, cache)
     if len(lowered) <= AT_ONCE:
         optimise()
         if isinstance(kernel._failure, MemoryError):
             raise kernel._failure
-        kernel.wait()
-    else:
-        quick_lanes = min(lanes, QUICK_LANES)
-        objects = compile_objects(
-            lowered if len(lowered) <= QUICK_WHOLE else cut(lowered), machine, level=QUICK, lanes=quick_lanes, single=False
-        )
-        assert objects is not None
-        kernel._install(objects, tier=1, lanes=quick_lanes)
-        kernel._job = optimise
-        background.submit(optimise)
+        return kernel.wait()
+    quick_lanes = min(machine.lanes(program.dtype), QUICK_LANES)
+    objects = compile_objects(
+        lowered if len(lowered) <= QUICK_WHOLE else cut(lowered), machine, level=QUICK, lanes=quick_lanes, single=False
+    )
+    assert objects is not None
+    kernel._install(objects, tier=1, lanes=quick_lanes)
+    if not cache.read_only:  # the next process may begin before the optimised code is there
+        _store(kernel, objects, quick_key(key), machine, cache)
+    kernel._optimise_later(optimise)
     return kernel
 
 
-def _stored_kernel(stored: Entry, machine: Machine) -> Kernel:
+def _lowered(program: Program) -> Program:
+    return lower(program, program.dtype, arranged=False)
+
+
+def _optimiser(
+    kernel: Kernel, lowered_of: Callable[[], Program], key: str, machine: Machine, cache: Cache
+) -> Callable[[], None]:
+    """A job that makes a kernel's optimised code, puts it in place and into the cache."""
+    lanes, unfinished = machine.lanes(kernel.dtype), Unfinished(cache, key, kernel.name)
+
+    def optimise() -> None:
+        if kernel._ready:  # another thread was first
+            return
+        try:
+            objects = compile_objects(
+                lambda: arrange(lowered_of()), machine, level=OPTIMISED, lanes=lanes,
+                stop=lambda: background.stopping(unfinished.lasting), unfinished=unfinished,
+            )  # fmt: skip
+            if objects is None:
+                return  # Python is about to exit
+            kernel._install(objects, tier=2, lanes=lanes)
+            if _store(kernel, objects, key, machine, cache):
+                unfinished.forget()
+        except Exception as failure:  # reported by wait(); the quick kernel goes on working
+            kernel._settle(failure)
+
+    return optimise
+
+
+def _store(kernel: Kernel, objects: list[bytes], key: str, machine: Machine, cache: Cache) -> bool:
+    sizes, blob = join_objects(objects)
+    header = {
+        "name": kernel.name,
+        "dtype": kernel.dtype,
+        "cpu": machine.cpu,
+        "size": kernel.size,
+        "inputs": [[a.name, *a.shape] for a in kernel.inputs],
+        "outputs": [[a.name, *a.shape] for a in kernel.outputs],
+        "objects": sizes,
+    }
+    return cache.store(key, header, blob)
+
+
+def _find(key: str, machine: Machine, cache: Cache) -> Kernel | None:
+    """The optimised kernel in the cache; where it was not finished, the quick one."""
+    for place, tier in ((key, 2), (quick_key(key), 1)):
+        stored = cache.load(place)
+        if stored is not None:
+            try:
+                return _stored_kernel(stored, tier, machine)
+            except Exception:  # whole, but not what this version stores: make it anew
+                continue
+    return None
+
+
+def _stored_kernel(stored: Entry, tier: int, machine: Machine) -> Kernel:
     """The kernel of a cache entry; an error where the entry does not hold one."""
     header = stored.header
     inputs, outputs = (tuple(Array(name, tuple(shape)) for name, *shape in header[part]) for part in ("inputs", "outputs"))
     kernel = Kernel(header["name"], header["dtype"], inputs, outputs, header["size"])
-    kernel._install(split_objects(header, stored.blob), tier=2, lanes=machine.lanes(kernel.dtype))
+    lanes = machine.lanes(kernel.dtype)
+    kernel._install(split_objects(header, stored.blob), tier=tier, lanes=lanes if tier == 2 else min(lanes, QUICK_LANES))
     return kernel

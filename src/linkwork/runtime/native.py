@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,20 +18,24 @@ LoopFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c
 
 
 class Code:
-    """Machine code in memory. It stays there as long as this object lives."""
+    """Machine code in memory. It stays there as long as this object lives; then `retire` gets LLVM's engine, to close it."""
 
-    def __init__(self, objects: Sequence[bytes], names: Sequence[str]) -> None:
+    def __init__(self, objects: Sequence[bytes], names: Sequence[str], retire: Callable[[Any], None]) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         empty = llvm.parse_assembly("")
-        self._engine = llvm.create_mcjit_compiler(empty, _host_machine())
+        engine = llvm.create_mcjit_compiler(empty, _host_machine())
         for data in objects:
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-        self._engine.finalize_object()
-        self.address: Mapping[str, int] = {name: self._engine.get_function_address(name) for name in names}
+            engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        engine.finalize_object()
+        self.address: Mapping[str, int] = {name: engine.get_function_address(name) for name in names}
         missing = [name for name, address in self.address.items() if not address]
         if missing:
             raise TargetError(f"compiled code lacks {', '.join(missing)}")
+        # In a cycle of garbage, others may still call this code when they are finalised. So it goes with an object that the
+        # garbage collector does not know, which dies after all finalisers have run; and never while Python exits.
+        self._lease = np.empty(0)
+        weakref.finalize(self._lease, retire, engine).atexit = False
 
 
 @cache
@@ -77,6 +82,35 @@ def make_gufunc(
         1, n_in, n_out, _NO_IDENTITY, *texts, 0, signature.encode(),
     )  # fmt: skip
     return ufunc, (functions, datas, types, texts)
+
+
+_UFUNC_OBJECT = object.__basicsize__ + 72  # where a ufunc keeps an object alive: for frompyfunc, the Python function
+_kept_for_good: list[object] = []
+
+
+def keep_with(ufunc: np.ufunc, owner: object) -> None:
+    """Keep an object alive as long as a ufunc that runs its code; for good where this NumPy's ufuncs have no place for it.
+
+    The garbage collector does not look into such a ufunc: `owner` must not lead back to it.
+    """
+    place = ctypes.c_void_p.from_address(id(ufunc) + _UFUNC_OBJECT)
+    if not _ufuncs_keep_objects() or place.value is not None:
+        _kept_for_good.append(owner)
+        return
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+    place.value = id(owner)
+
+
+@cache
+def _ufuncs_keep_objects() -> bool:
+    """Whether the place of a ufunc's object is where it is looked for."""
+
+    def probe(x: Any) -> Any:
+        return x
+
+    ufunc = np.frompyfunc(probe, 1, 1)
+    inside = np.ufunc.__basicsize__ >= _UFUNC_OBJECT + 8 and ctypes.sizeof(ctypes.c_void_p) == 8
+    return inside and ctypes.c_uint64.from_address(id(ufunc) + _UFUNC_OBJECT).value == id(probe)
 
 
 class _MethodDef(ctypes.Structure):
