@@ -129,7 +129,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "coupled merged links": (lambda: between(2.0, "link2", "tool"), "no joint lies between 'link2' and 'tool'"),
     "same name": (
         lambda: arm().add_coupling("pin", BOTH).add_loop("pin", Revolute(), predecessor="world", successor="link1"),
-        "already a loop, coupling or closure named 'pin'",
+        "already a loop, coupling or implicit constraint named 'pin'",
     ),
     "no name": (lambda: arm().add_loop("", Revolute(), predecessor="world", successor="link1"), "a loop's name is a text"),
     "a screw": (lambda: looped(Helical(0.1)), "loop 'pin': a Helical joint cannot close a loop"),
@@ -144,13 +144,13 @@ WRONG: dict[str, tuple[Any, str]] = {
     "place a number": (lambda: looped(place=5), "loop 'pin': place must be a linkwork.spatial.Pose, not 5"),
     "placed twice": (lambda: looped(place=Pose.identity(), xyz=(1.0, 0.0, 0.0)), "loop 'pin': give its place, or xyz and rpy"),
     "no rotation": (lambda: looped(place=Pose(np.diag([1.0, 1.0, 2.0]), np.zeros(3))), "R of its place must be a rotation"),
-    "tie of nothing": (lambda: tied(lambda q: q, []), "closure 'tie': joints must be names of different joints, at least one"),
-    "tie of the same": (lambda: tied(lambda q: q[0], ["joint0", "joint0"]), "closure 'tie': joints must be names of different"),
+    "tie of nothing": (lambda: tied(lambda q: q, []), "implicit constraint 'tie': joints must be names of different joints, at least one"),
+    "tie of the same": (lambda: tied(lambda q: q[0], ["joint0", "joint0"]), "implicit constraint 'tie': joints must be names of different"),
     "tie unknown": (lambda: tied(lambda q: q[0], ["joint0", "joint9"]), "'tie' names joint 'joint9', .*did you mean"),
-    "tie by a number": (lambda: tied(5), "closure 'tie': its function must be callable, not 5"),
-    "tie that fails": (lambda: tied(lambda q: q[5]), "closure 'tie': its function fails at .*IndexError"),
-    "tie of no equation": (lambda: tied(lambda q: []), "closure 'tie': its function must give one number, or several in a row"),
-    "tie of a matrix": (lambda: tied(lambda q: np.outer(q, q)), "closure 'tie': its function must give .* not shape .2, 2"),
+    "tie by a number": (lambda: tied(5), "implicit constraint 'tie': its function must be callable, not 5"),
+    "tie that fails": (lambda: tied(lambda q: q[5]), "implicit constraint 'tie': its function fails at .*IndexError"),
+    "tie of no equation": (lambda: tied(lambda q: []), "implicit constraint 'tie': its function must give one number, or several in a row"),
+    "tie of a matrix": (lambda: tied(lambda q: np.outer(q, q)), "implicit constraint 'tie': its function must give .* not shape .2, 2"),
     "tie that never holds": (lambda: tied(lambda q: q[0] * 0.0 + 1.0), "'tie' cannot be closed: .* misses by 1"),
     "tie NaN": (lambda: tied(lambda q: q[0] * NAN), "'tie' cannot be closed"),
 }
@@ -279,7 +279,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "same name": (
         FILE.replace("</robot>", GEAR.replace("gear", "pin") + "</robot>"),
         16,
-        "already a loop, coupling or closure named 'pin'",
+        "already a loop, coupling or implicit constraint named 'pin'",
     ),
     "rigid": (FILE.replace("</robot>", GEAR + "</robot>"), 11, "no freedom"),
     "a second parent": (

@@ -19,6 +19,9 @@ import linkwork as lw
 from linkwork.errors import DtypeError, LinkworkError, ModelError, ShapeError
 from linkwork.joints import Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import GROUND, Model, ModelBuilder
+from linkwork.simplify.base_parameters import regrouped
+from linkwork.simplify.frames import in_node_frames
+from linkwork.simplify.rotors import lumped
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.rigid import RigidNode
 from linkwork.spatial import Pose
@@ -90,8 +93,9 @@ def test_a_model_is_frozen() -> None:
 def test_nothing_of_a_model_can_be_changed() -> None:
     m = robot()
     digest = m.digest
-    poses = [m.joint("elbow").place, m.frame("tool").place, *(d.place for d in m.described), *(d.C for d in m.described)]
-    inertias = [m.body("arm").inertia, m.lumped[1].inertia, m.described[1].inertia, m.regrouped[1].noticed]
+    frames = [d.frame for d in in_node_frames(m)]
+    poses = [m.joint("elbow").place, m.frame("tool").place, *(f.place for f in frames), *(f.C for f in frames)]
+    inertias = [m.body("arm").inertia, lumped(m)[1].inertia, in_node_frames(m)[1].inertia, regrouped(m)[1].reduced]
     parts = [*((pose, ("R", "p")) for pose in poses), *((inertia, ("A", "B", "D")) for inertia in inertias)]
     for part, words in parts:
         for word in words:
@@ -215,7 +219,7 @@ def closed_by(function: Any) -> Model:
     for k in range(2):
         b.add_body(f"b{k}", mass=1.0, center=(0.1, 0.0, 0.0), inertia=(1, 1, 1))
         b.add_joint(f"j{k}", Revolute(), parent="world", child=f"b{k}")
-    return b.add_closure("c", function, joints=("j0", "j1")).build()
+    return b.add_implicit_constraint("c", function, joints=("j0", "j1")).build()
 
 
 def test_functions_count_by_what_they_compute() -> None:
@@ -285,9 +289,9 @@ def test_a_fork_while_another_thread_looks_at_a_model() -> None:
     code = """
         import os, signal, threading
         import linkwork as lw
-        from linkwork.model import analysis
-        models = [lw.robots.five_bar().without_wishes() for _ in range(2)]
-        real, entered, go_on = analysis.clusters_of, threading.Event(), threading.Event()
+        from linkwork.model import data
+        models = [lw.robots.five_bar().with_any_independent() for _ in range(2)]
+        real, entered, go_on = data.clusters_of, threading.Event(), threading.Event()
 
         def slow(model):
             if threading.current_thread() is not threading.main_thread():
@@ -295,7 +299,7 @@ def test_a_fork_while_another_thread_looks_at_a_model() -> None:
                 go_on.wait()
             return real(model)
 
-        analysis.clusters_of = slow
+        data.clusters_of = slow
         thread = threading.Thread(target=lambda: models[0].clusters)
         thread.start()
         entered.wait()
