@@ -141,6 +141,7 @@ def test_a_model_that_cannot_move_answers_in_batches(dtype: str, batch: tuple[in
     wanted = np.full(batch, lw.potential_energy(model, [])).astype(dtype)
     assert np.asarray(energy).dtype == dtype and np.array_equal(energy, wanted)
     assert lw.mass_matrix(model, z, dtype=dtype).shape == (*batch, 0, 0)
+    assert lw.mass_matrix(model, z.astype(float), dtype=dtype).dtype == dtype  # no number is there to lose digits
     out = np.full((*batch, 0), 7.0)
     assert lw.inverse_dynamics(model, z, z, z, dtype=dtype, out=out) is out
     out = np.full((*batch,), 7.0, dtype)
@@ -167,7 +168,6 @@ Z = np.zeros(0)
         ((Z, Z.astype(complex), Z), {}, lw.DtypeError, "v has dtype complex128"),
         ((Z, Z, None), {}, lw.DtypeError, "a has dtype object"),
         ((Z, np.ma.array(Z), Z), {}, lw.DtypeError, "v is a masked array"),
-        ((Z, Z, Z), {"dtype": "float32"}, lw.DtypeError, r"q has dtype float64.*\.astype\('float32'\)"),
         ((Z, Z, Z), {"out": np.zeros(1)}, lw.ShapeError, r"output out must have shape \(0,\), not \(1,\)"),
         ((Z, Z, Z), {"out": np.zeros((2, 0))}, lw.ShapeError, "output out must have shape"),
         ((Z, Z, Z), {"out": []}, lw.DtypeError, "output out must be a NumPy array, not list"),

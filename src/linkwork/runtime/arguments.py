@@ -87,9 +87,10 @@ def numbers(kernel: Kernel, spec: Array, value: Any) -> np.ndarray:
         array = np.asarray(value)
     except Exception as error:
         raise ShapeError(f"{kernel.name}: {spec.name} is no array: {error}") from None
-    weak = type(value) in (bool, int, float) and array.dtype != object  # NumPy fits plain numbers to the kernel
+    fitting = np.can_cast(array.dtype, kernel.dtype, "same_kind") and array.dtype != object
+    # NumPy fits plain numbers to the kernel, and where there are no numbers, none can lose digits
+    weak = (type(value) in (bool, int, float) and array.dtype != object) or (spec.size == 0 and fitting)
     if array.dtype == object or not (weak or np.can_cast(array.dtype, kernel.dtype, "safe")):
-        fitting = np.can_cast(array.dtype, kernel.dtype, "same_kind") and array.dtype != object
         hint = f"convert it with .astype({kernel.dtype!r})" if fitting else "real numbers are needed"
         raise DtypeError(f"{kernel.name}: {spec.name} has dtype {array.dtype}, the kernel {kernel.dtype}: {hint}")
     return array
