@@ -29,7 +29,9 @@ def test_the_graph_shows_everything(tmp_path: Path) -> None:
     assert (tmp_path / "graph.svg").read_text(encoding="utf-8") == text
     tree = xml.dom.minidom.parseString(text)
     words = [node.firstChild.data for node in tree.getElementsByTagName("text")]
-    assert {"world", "one", "two\\x1b", "three", "wheel"} < set(words) and any(word.startswith("loop <&> graph:") for word in words)
+    assert {"world", "one", "two\\x1b", "three", "wheel"} < set(words) and any(
+        word.startswith("loop <&> graph:") for word in words
+    )
     titles = [node.firstChild.data for node in tree.getElementsByTagName("title") if node.firstChild]
     assert titles.count("closing") == 1 and titles.count("gear") == 1 and "revolute a" in titles
     solid = [p for p in tree.getElementsByTagName("path") if not p.getAttribute("stroke-dasharray")]
