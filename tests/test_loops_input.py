@@ -146,22 +146,22 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no rotation": (lambda: looped(place=Pose(np.diag([1.0, 1.0, 2.0]), np.zeros(3))), "R of its place must be a rotation"),
     "tie of nothing": (
         lambda: tied(lambda q: q, []),
-        "implicit constraint 'tie': joints must be names of different joints, at least one",
+        "'tie': joints must be names of different joints, at least one",
     ),
     "tie of the same": (
         lambda: tied(lambda q: q[0], ["joint0", "joint0"]),
-        "implicit constraint 'tie': joints must be names of different",
+        "'tie': joints must be names of different",
     ),
     "tie unknown": (lambda: tied(lambda q: q[0], ["joint0", "joint9"]), "'tie' names joint 'joint9', .*did you mean"),
-    "tie by a number": (lambda: tied(5), "implicit constraint 'tie': its function must be callable, not 5"),
-    "tie that fails": (lambda: tied(lambda q: q[5]), "implicit constraint 'tie': its function fails at .*IndexError"),
+    "tie by a number": (lambda: tied(5), "'tie': its function must be callable, not 5"),
+    "tie that fails": (lambda: tied(lambda q: q[5]), "'tie': its function fails at .*IndexError"),
     "tie of no equation": (
         lambda: tied(lambda q: []),
-        "implicit constraint 'tie': its function must give one number, or several in a row",
+        "'tie': its function must give one number, or several in a row",
     ),
     "tie of a matrix": (
         lambda: tied(lambda q: np.outer(q, q)),
-        "implicit constraint 'tie': its function must give .* not shape .2, 2",
+        "'tie': its function must give .* not shape .2, 2",
     ),
     "tie that never holds": (lambda: tied(lambda q: q[0] * 0.0 + 1.0), "'tie' cannot be closed: .* misses by 1"),
     "tie NaN": (lambda: tied(lambda q: q[0] * NAN), "'tie' cannot be closed"),

@@ -280,7 +280,7 @@ def test_whatever_others_made_is_not_known_by_content() -> None:
     assert not _known_by_content(lambda model, q: q, robot(), ())
     assert not _known_by_content(body, replace(robot(), gravity=(Number(0.0), 0.0, -9.81)), ())
     clusters = lw.robots.five_bar().clusters
-    own = replace(clusters[0], constraints=looped(Slotted(), True).constraints)
+    own = replace(clusters[0], constraints=looped(Slotted(), True).embedded)
     assert not _known_by_content(body, lw.robots.five_bar().described_by((own,)), ())
 
 
