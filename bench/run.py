@@ -13,6 +13,7 @@ from pathlib import Path
 
 import calls
 import elementary
+import parameters
 import robots
 import scales
 import soon
@@ -59,6 +60,7 @@ def main() -> None:
         "scales": lambda: scales.table(5 if quick else 20, scales.SIZES[:3] if quick else scales.SIZES),
         "speed": lambda: speed.table(10 if quick else 60),
         "float32": lambda: speed.table(10 if quick else 30, "float32"),
+        "parameters": lambda: parameters.table(5 if quick else 20),
         "calls": calls.overhead_table,
         "threads": calls.threads_table,
         "soon": lambda: soon.table([10, 50] if quick else [10, 50, 200, 1000]),

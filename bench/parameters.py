@@ -1,0 +1,50 @@
+"""What parameters as inputs cost: forward dynamics with numbers of the model baked in and as inputs: `python bench/parameters.py`.
+
+Operations, and ns for each of 4096 environments that have their own numbers (a batch on one thread, the best of many, in turns).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import linkwork as lw
+import robots
+from linkwork.targets.cpu import host
+from speed import best_times, kernel_of
+
+ROWS = 4096
+SETS: dict[str, tuple[str, ...]] = {
+    "mass, gravity": ("mass", "gravity"),
+    "inertia": ("inertia",),
+    "mass, inertia": ("mass", "inertia"),
+    "mass, center, inertia": ("mass", "center", "inertia"),
+    "mass, center, friction, gravity": ("mass", "center", "friction", "gravity"),
+}
+
+
+def table(turns: int) -> str:
+    """Markdown: operations and times of forward dynamics, and their ratios to the baked model."""
+    lines = ["| robot | inputs | operations | ratio | ns an environment | ratio |", "| --- " * 6 + "|"]
+    for name in robots.ROBOTS:
+        model, rng = robots.model(name), np.random.default_rng(0)
+        state = [rng.normal(size=(ROWS, n)) for n in (model.nq, model.nv, model.nv)]
+        own = model.parameters()
+        calls, count = {}, {}
+        for inputs, names in {"none": (), **SETS}.items():
+            program = lw.lower(lw.forward_dynamics.program(model, parameters=names))
+            count[inputs] = lw.count_operations(lw.forward_dynamics, model, parameters=names)["total"]
+            kernel = kernel_of(program, host().lanes("float64"))
+            order = [n for n in own if n in names]
+            given = [own[n] * rng.uniform(0.9, 1.1, (ROWS, *own[n].shape)) for n in order]
+            out = np.empty((ROWS, model.nv))
+            calls[inputs] = lambda kernel=kernel, given=given, out=out: kernel(*state, *given, out=out, threads=1)
+        times = best_times(calls, turns)
+        for inputs in calls:
+            operations, time = count[inputs] / count["none"], times[inputs] / times["none"]
+            ns = 1e9 * times[inputs] / ROWS
+            lines.append(f"| {name} | {inputs} | {count[inputs]} | {operations:.2f} | {ns:.1f} | {time:.2f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table(20))
