@@ -15,7 +15,7 @@ def shown(page: Path) -> list[tuple[str, str]]:
     """Each line of code on a page, with the file that the table's head names."""
     found, file, inside = [], "", False
     for line in page.read_text(encoding="utf-8").splitlines():
-        if head := re.fullmatch(r"\s+- `((?:algorithms|model)/\w+\.py)`", line):
+        if head := re.fullmatch(r"\s+- `(\w+/\w+\.py)`", line):
             file = head[1]
         elif line.strip().endswith("```python"):
             inside = True
