@@ -15,6 +15,7 @@ import linkwork as lw
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src/linkwork"
+ROOMS = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
 EVERY = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY"))]
 NAMED = re.compile(r"`(\w+)`\s+\(`(\w[\w/]*\.py)`")  # `trace` (`ir/trace.py`)
 PAGES = sorted((ROOT / "docs/algorithms").glob("*.md"))
@@ -49,9 +50,8 @@ def test_the_lines_are_those_of_the_file(page: Path) -> None:
 @pytest.mark.parametrize("page", EVERY, ids=lambda page: page.stem)
 def test_the_files_and_names_of_a_page_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir()}
     for file in re.findall(r"`((\w+)/[\w/]*(?:\.py)?)`", text):
-        if file[1] in rooms or file[0].endswith(".py"):
+        if file[1] in ROOMS or file[0].endswith(".py"):
             assert (SOURCE / file[0]).exists() or (ROOT / file[0]).exists() or "test_" in file[0], file[0]
     for name, file in NAMED.findall(text):
         if (SOURCE / file).exists():
@@ -62,8 +62,7 @@ def test_the_files_and_names_of_a_page_are_there(page: Path) -> None:
 def test_rooms_of_the_design_are_those_of_the_package() -> None:
     text = (ROOT / "docs/design.md").read_text(encoding="utf-8")
     table = "".join(line for line in text.splitlines(keepends=True) if line.startswith("| `"))
-    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert set(re.findall(r"^\| `(\w+)/`", table, flags=re.MULTILINE)) == rooms
+    assert set(re.findall(r"^\| `(\w+)/`", table, flags=re.MULTILINE)) == ROOMS
 
 
 def test_the_walk_is_what_a_first_call_does() -> None:
