@@ -1,4 +1,4 @@
-"""docs/extending.md is true: its target gives the interpreter's bits, and its algorithm what others give."""
+"""docs/extending.md is true: its target gives the interpreter's bits, its algorithm and its node kind what others give."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ import pytest
 
 import linkwork as lw
 import pseudo_target
+from elastic_link import ElasticArm, Link
 from frame_compliance import compliance, frame_compliance
+from linkwork.algorithms.energy import kinetic_energy
+from linkwork.algorithms.forward_dynamics import articulated_body, by_mass_matrix
+from linkwork.algorithms.hybrid_dynamics import hybrid_dynamics
+from linkwork.algorithms.inverse_dynamics import inverse_dynamics
+from linkwork.algorithms.kinematics import frame_jacobian, frame_velocity
+from linkwork.algorithms.mass_matrix import mass_matrix
+from linkwork.algorithms.mass_matrix_inverse import by_sweeps
 from linkwork.ir.functions import exponent, pow2
 from linkwork.ir.operations import CORE
+from linkwork.parts import Frame
 from pseudo_target.emit import EXPRESSIONS, emit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -117,7 +126,73 @@ def test_the_algorithm_is_a_function_like_others(tmp_path: Path) -> None:
         compliance(arm, arm.neutral(), frame="tol")
 
 
-def test_the_page_shows_joint_and_algorithm() -> None:
+LINKS = [Link(0.8, 2.0, 0.1, 0.5, 300.0, 4.0), Link(0.5, 1.2, 0.05, 0.3, 150.0, 2.0), Link(0.3, 0.4, 0.01, 0.2, 90.0, 1.0)]
+
+
+def rigid_twin() -> lw.Model:
+    """The same arm of rigid bodies: each link is a rod behind a hinge, and its end a body behind a sprung prismatic joint."""
+    builder = lw.ModelBuilder("twin", gravity=(0.0, -9.81, 0.0))
+    below = "world"
+    for k, link in enumerate(LINKS):
+        builder.add_body(f"rod{k}", mass=link.mass, center=(link.length / 2, 0, 0), inertia=(0, link.moment, link.moment))
+        builder.add_body(f"end{k}", mass=link.end_mass)
+        builder.add_joint(f"hinge{k}", lw.joints.Revolute((0, 0, 1)), parent=below, child=f"rod{k}")
+        spring = {"stiffness": link.stiffness, "damping": link.damping}
+        slide = lw.joints.Prismatic((1, 0, 0))
+        builder.add_joint(f"stretch{k}", slide, parent=f"rod{k}", child=f"end{k}", xyz=(link.length, 0, 0), **spring)
+        below = f"end{k}"
+    return builder.build()
+
+
+def near(a: Any, b: Any) -> bool:
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    return a.shape == b.shape and bool(np.abs(a - b).max() <= 1e-12 * max(1.0, np.abs(b).max()))
+
+
+def test_the_node_kind_keeps_the_contract() -> None:
+    """V = A* V(℘) + H* θ̇, α = A* α(℘) + H* θ̈ + a, f = M α + b; gather is scatter transposed; congruence is A M A*."""
+    rng = np.random.default_rng(3)
+    for k in ElasticArm(LINKS, *(0.3 * rng.normal(size=(2, 6)))).base_to_tips():
+        V, alpha, F = rng.normal(size=(3, k.rows))
+        dtheta, ddtheta = rng.normal(size=(2, 2))
+        A, H, M = (np.array(x, dtype=float) for x in (k.A.gather(np.eye(k.rows)), k.H, k.M.dense()))
+        assert near(k.A.scatter(np.eye(k.parent.rows)), A.T) and near(k.A.gather(F), A @ F)
+        assert near(k.A.congruence(k.M).dense(), A @ M @ A.T)
+        assert near(k.M @ V, M @ V) and near(M, M.T) and np.linalg.eigvalsh(M).min() > -1e-12
+        assert near(k.velocity(V, dtheta), A.T @ V + H.T @ dtheta)
+        assert near(k.accelerate(alpha, ddtheta), A.T @ alpha + H.T @ ddtheta + k.a.astype(float))
+        assert near(k.force(alpha), M @ alpha + k.b.astype(float))
+        assert sorted(i for block in k.blocks.values() for i in range(k.rows)[block]) == list(range(k.rows))
+
+
+def test_algorithms_run_on_the_node_kind() -> None:
+    twin, rng = rigid_twin(), np.random.default_rng(4)
+    q, v, a, tau = 0.3 * rng.normal(size=(4, 6))
+    nodes, tip = ElasticArm(LINKS, q, v), Frame("tip", 2)
+    assert near(inverse_dynamics(nodes, a), lw.inverse_dynamics(twin, q, v, a))
+    for method in (articulated_body, by_mass_matrix):
+        assert near(method(nodes, tau), lw.forward_dynamics(twin, q, v, tau))
+    assert near(mass_matrix(nodes), lw.mass_matrix(twin, q)) and near(by_sweeps(nodes), lw.mass_matrix_inverse(twin, q))
+    assert near(kinetic_energy(nodes, v), lw.kinetic_energy(twin, q, v))
+    prescribed = np.array([True, False, False, True, True, False])
+    wanted = lw.hybrid_dynamics(twin, q, v, a, tau, prescribed=prescribed)
+    for found, want in zip(hybrid_dynamics(nodes, a, tau, prescribed), wanted, strict=True):
+        assert near(found, want)
+    plane = [2, 3, 4]  # w about z, and v along x and y
+    assert near(frame_velocity(nodes, v, tip, "body"), lw.frame_velocity(twin, q, v, frame="end2")[plane])
+    assert near(frame_jacobian(nodes, tip, "body"), lw.frame_jacobian(twin, q, frame="end2")[plane])
+
+
+def test_the_node_kind_is_compiled_like_any_other() -> None:
+    def dynamics(q: Any, v: Any, tau: Any) -> Any:
+        return articulated_body(ElasticArm(LINKS, q, v), tau)
+
+    kernel = lw.compile(dynamics, {"q": 6, "v": 6, "tau": 6})
+    q, v, tau = 0.3 * np.random.default_rng(5).normal(size=(3, 20, 6))
+    assert near(kernel(q, v, tau), lw.forward_dynamics(rigid_twin(), q, v, tau))
+
+
+def test_the_page_shows_joint_algorithm_and_node() -> None:
     page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
-    for name in ("polar_joint.py", "frame_compliance.py"):
+    for name in ("polar_joint.py", "frame_compliance.py", "elastic_link.py"):
         assert f"{{literalinclude}} ../tests/{name}" in page
