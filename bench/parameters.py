@@ -1,9 +1,12 @@
-"""What parameters as inputs cost: forward dynamics with numbers of the model baked in and as inputs: `python bench/parameters.py`.
+"""What parameters as inputs cost: forward dynamics with numbers of the model baked in, and as inputs.
 
-Operations, and ns for each of 4096 environments that have their own numbers (a batch on one thread, the best of many, in turns).
+`python bench/parameters.py`: operations, and ns for each of 4096 environments that have their own numbers (a batch on one
+thread, the best of many, in turns).
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 
@@ -37,7 +40,7 @@ def table(turns: int) -> str:
             order = [n for n in own if n in names]
             given = [own[n] * rng.uniform(0.9, 1.1, (ROWS, *own[n].shape)) for n in order]
             out = np.empty((ROWS, model.nv))
-            calls[inputs] = lambda kernel=kernel, given=given, out=out: kernel(*state, *given, out=out, threads=1)
+            calls[inputs] = partial(kernel, *state, *given, out=out, threads=1)
         times = best_times(calls, turns)
         for inputs in calls:
             operations, time = count[inputs] / count["none"], times[inputs] / times["none"]
