@@ -196,6 +196,20 @@ def test_models_given_as_matrices(name: str) -> None:
     assert close(lw.kinetic_energy(tree, q, v), lw.kinetic_energy(model, q, v))
 
 
+def test_functions_that_ask_for_sizes() -> None:
+    """A joint map that takes exactly the tree's coordinates says its shape."""
+
+    def H(q: Any, v: Any) -> Any:
+        x, y = q
+        return np.array([[lw.cos(x), lw.sin(x), 0.0], [0.0, 0.0, 1.0 + y * y]])
+
+    with pytest.raises(ModelError, match=r"node 'k': H: .*say its shape=\(velocities, rows\)"):
+        Tree("asking", [Node("k", H, np.eye(3))])
+    tree = Tree("asking", [Node("k", H, np.diag([1.0, 2.0, 3.0]), shape=(2, 3))])
+    q = np.array([0.3, 0.4])
+    assert close(lw.mass_matrix(tree, q), np.diag([np.cos(0.3) ** 2 + 2.0 * np.sin(0.3) ** 2, 3.0 * (1.0 + 0.16) ** 2]))
+
+
 H, M = np.ones((1, 3)), np.eye(3)
 MISTAKES: dict[str, tuple[Any, str]] = {
     "no parent": (lambda: Tree("t", [Node("k", H, M, parent="p")]), r"node 'k': its parent 'p' is not there"),

@@ -18,6 +18,8 @@ from linkwork.sko.tree import TreeState
 from linkwork.sko.weights import DenseWeight
 from linkwork.spatial import mirrored
 
+MANY = 1000  # coordinates to ask H with, before it is known how many there are
+
 Entry = Any
 """An array, or a function (q, v) -> array over numbers or symbols."""
 
@@ -30,7 +32,8 @@ class Node:
     are (rows,), zero where they are not given; `armature` is (m, m) and `passive_force` (m,), what springs and dampers take.
     Each is an array, or a function of the whole tree's q, (nq,), and v, (nv,), over numbers or symbols. `parent` names another
     node; a root needs an `A` only where the tree's base accelerates. `pick_offs` are B, (n, rows), by the names of frames with
-    V_frame = B V; or pairs (B, bias) with α_frame = B α + bias.
+    V_frame = B V; or pairs (B, bias) with α_frame = B α + bias. `shape` is that of H, (m, rows): it need be said only where H is
+    a function that asks how long q and v are.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Node:
     armature: Entry = None
     passive_force: Entry = None
     pick_offs: Mapping[str, Any] = field(default_factory=dict)
+    shape: tuple[int, int] | None = None
 
 
 class _NodeState(NodeState):
@@ -126,7 +130,6 @@ class Tree:
         self.base_acceleration = np.array([float(x) for x in base_acceleration], dtype=object)
         self.kernels: dict[Any, Any] = {}
         self.memory: dict[Any, Any] = {}
-        self._known_sizes: list[tuple[int, int]] = []
         self.bodies: tuple[Any, ...] = ()
         places: dict[str, int] = {}
         for k, node in enumerate(self.nodes):
@@ -141,9 +144,8 @@ class Tree:
             places[node.name] = k
         if not self.nodes:
             raise ModelError(f"{name} has no nodes")
-        self.nv, self.nq = -1, -1
-        sizes = self._sizes(nq)
-        self.nv = sum(m for m, _ in sizes)
+        self._shapes = [_shape(node, nq or 0) for node in self.nodes]  # velocities and rows
+        self.nv = sum(m for m, _ in self._shapes)
         self.nq = self.nv if nq is None else nq
         self.frames_by_name: dict[str, tuple[int, Any]] = {}
         for k, node in enumerate(self.nodes):
@@ -164,7 +166,7 @@ class Tree:
     def v_names(self) -> tuple[str, ...]:
         """The node (and component) behind each entry of v."""
         found: list[str] = []
-        for node, (m, _) in zip(self.nodes, self._sizes(self.nq)):
+        for node, (m, _) in zip(self.nodes, self._shapes):
             found += [node.name] if m == 1 else [f"{node.name}.{i}" for i in range(m)]
         return tuple(found)
 
@@ -187,23 +189,6 @@ class Tree:
             f"{shown(self.name)} has no joint named {name!r}: name entries of v_names{did_you_mean(name, self.v_names)}"
         )
 
-    def _sizes(self, nq: int | None) -> list[tuple[int, int]]:
-        """Velocities and rows of each node, from H; functions are asked at growing sizes of v where they are not known yet."""
-        if self._known_sizes:
-            return self._known_sizes
-        found = []
-        for node in self.nodes:
-            H = node.H
-            if callable(H):
-                n = nq or 0
-                H = _evaluated(f"node {node.name!r}: H", H, np.full(max(n, 64 * len(self.nodes)), 0.1))
-            H = np.asarray(H, dtype=object)
-            if H.ndim != 2 or 0 in H.shape:
-                raise ModelError(f"node {node.name!r}: H must have shape (velocities, rows), not {H.shape}")
-            found.append(H.shape)
-        self._known_sizes = found
-        return found
-
     def moved(self, q: Any, v: Any) -> Any:
         """q + v, where q has as many coordinates as v."""
         if self.nq != self.nv:
@@ -221,7 +206,7 @@ class Tree:
         ground = GroundNode(self.base_acceleration)
         made: dict[str, _NodeState] = {}
         start = 0
-        for node, (m, rows) in zip(self.nodes, self._sizes(self.nq)):
+        for node, (m, rows) in zip(self.nodes, self._shapes):
             parent: HingeNode = ground if node.parent is None else made[node.parent]
             shapes = {"A": (parent.rows, rows), "H": (m, rows), "M": (rows, rows), "a": (rows,), "b": (rows,),
                       "armature": (m, m), "passive_force": (m,)}  # fmt: skip
@@ -240,6 +225,22 @@ class Tree:
             made[node.name] = _NodeState(node.name, parent, slice(start, start + m), given)
             start += m
         return HandMadeTreeState(self, list(made.values()), ground, q, v)
+
+
+def _shape(node: Node, nq: int) -> tuple[int, int]:
+    """Velocities and rows of a node, from H; where that is a function, it is asked with more coordinates than there may be."""
+    H = node.H
+    if node.shape is not None:
+        H = np.empty(node.shape)
+    elif callable(H):
+        try:
+            H = _evaluated(f"node {node.name!r}: H", H, np.full(max(nq, MANY), 0.1))
+        except ModelError as error:
+            raise ModelError(f"{error}; or say its shape=(velocities, rows)") from error
+    found = np.shape(H)
+    if len(found) != 2 or 0 in found:
+        raise ModelError(f"node {node.name!r}: H must have shape (velocities, rows), not {found}")
+    return found[0], found[1]
 
 
 def _evaluated(what: str, function: Callable[..., Any], q: np.ndarray, v: np.ndarray | None = None) -> Any:
