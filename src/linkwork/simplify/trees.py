@@ -20,7 +20,8 @@ def tree(model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool 
     `whole`: every body has rows of its own, rotors too. SKO models made by hand are taken too.
     """
     if isinstance(model, Tree):
-        return model.state(q, v, f_ext)
+        made: Any = model.state(q, v, f_ext)
+        return made
     return model_tree_of(model, in_node_frames(model), q, v, f_ext, whole=whole)
 
 
@@ -29,5 +30,6 @@ def hinge_tree(
 ) -> ModelTree[HingeNode]:
     """The same for generalised forces and accelerations only, with base parameters regrouped; `unit` of mass in kg."""
     if isinstance(model, Tree):
-        return model.state(q, v, f_ext)
+        made: Any = model.state(q, v, f_ext)
+        return made
     return hinge_tree_of(model, regrouped(model), q, v, f_ext, whole=whole, unit=unit)

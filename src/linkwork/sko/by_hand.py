@@ -32,8 +32,8 @@ class Node:
     are (rows,), zero where they are not given; `armature` is (m, m) and `passive_force` (m,), what springs and dampers take.
     Each is an array, or a function of the whole tree's q, (nq,), and v, (nv,), over numbers or symbols. `parent` names another
     node; a root needs an `A` only where the tree's base accelerates. `pick_offs` are B, (n, rows), by the names of frames with
-    V_frame = B V; or pairs (B, bias) with α_frame = B α + bias. `shape` is that of H, (m, rows): it need be said only where H is
-    a function that asks how long q and v are.
+    V_frame = B V; or pairs (B, bias) with α_frame = B α + bias. `shape` is that of H, (m, rows): it need be said only where H
+    is a function that asks how long q and v are.
     """
 
     name: str
