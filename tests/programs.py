@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.operations import BOOL, CORE, REAL
-from linkwork.ir.program import Array, Loop, Program
+from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.passes.cut import cut
 from linkwork.runtime.compiler import OPTIMISED, QUICK, compile_objects
 from linkwork.runtime.kernel import QUICK_LANES, Kernel
@@ -112,7 +112,7 @@ class _Growing:
                 after[0] = body.b.apply("neg", after[0])
             again = body.b.put("lt", (body.pick(REAL) if self.choose(2) else body.b.constant(0.0), after[0]))
         step = body.b.finish("step", inputs, [Array("state", (states,)), Array("again", ())], [after, [again]])
-        record = Loop(step, states, limit=1 + self.choose(7))
+        record = BoundedLoop(step, states, limit=1 + self.choose(7))
         self.reals += self.b.loop(record, [self.pick(REAL) for _ in range(states + outer)])
 
 

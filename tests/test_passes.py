@@ -22,7 +22,7 @@ from linkwork.ir.interpret import interpret
 from linkwork.ir.meaning import MEANING
 from linkwork.ir.needs import live
 from linkwork.ir.operations import BOOL, CORE, OPERATIONS, REAL
-from linkwork.ir.program import Array, Instruction, Loop, Program
+from linkwork.ir.program import Array, BoundedLoop, Instruction, Program
 from linkwork.ir.trace import trace
 from linkwork.passes import PASSES, lower
 from linkwork.passes.count import count_operations
@@ -194,7 +194,7 @@ def test_all_and_only_dead_code_is_dropped(program: Program) -> None:
         assert [i.op for i in kept] == [i.op for i in after.code]
         assert all(live(after, after.result_values()))
         for old, new in zip(kept, after.code, strict=True):
-            if isinstance(old.attr, Loop):
+            if isinstance(old.attr, BoundedLoop):
                 walk(old.attr.body, new.attr.body)
             else:
                 assert old.attr is new.attr
@@ -402,11 +402,11 @@ def program_of(*code: Instruction, results: tuple[int, ...] = (0,), **changes: o
     return replace(whole, **changes)
 
 
-def loop_of(*, states: int = 1, outer: int = 0, limit: int = 3, dtype: str = "float64", again: str = "lt") -> Loop:
+def loop_of(*, states: int = 1, outer: int = 0, limit: int = 3, dtype: str = "float64", again: str = "lt") -> BoundedLoop:
     code = (Instruction("input", (), (0, 0)), Instruction(again, (0, 0)))
     inputs = (Array("state", (states,)), Array("outer", (outer,)))
     body = Program("step", inputs, (Array("state", (states,)), Array("again", ())), code, ((0,) * states, (1,)), dtype)
-    return Loop(body, states, limit)
+    return BoundedLoop(body, states, limit)
 
 
 X = Instruction("input", (), (0, 0))
@@ -431,7 +431,7 @@ MALFORMED = {
     "reads %7": program_of(X, results=(7,)),
     "two arrays are called 'x'": program_of(X, outputs=(Array("x", (1,)),)),
     "dtype 'float16'": program_of(X, dtype="float16"),
-    "carries a Loop": program_of(X, Instruction("loop", (0,), None)),
+    "carries a BoundedLoop": program_of(X, Instruction("loop", (0,), None)),
     "do not fit its body": program_of(X, Instruction("loop", (0, 0), loop_of())),
     "loop's values do not fit": program_of(X, Instruction("loop", (0,), loop_of(limit=0))),
     "do not fit": program_of(X, Instruction("loop", (0,), loop_of(dtype="float32"))),

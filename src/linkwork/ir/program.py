@@ -43,7 +43,7 @@ class Instruction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Loop:
+class BoundedLoop:
     """A bounded loop with state: run `body` on the state until its `again` is false, at most `limit` times.
 
     The loop instruction takes the first state, then the values that the body reads from outside. The body has the inputs
@@ -120,7 +120,7 @@ class Program:
         for op, _, attr in self.code:
             if op == "const":
                 h.update(struct.pack("<?d", isinstance(attr, bool), attr))
-            elif isinstance(attr, Loop):
+            elif isinstance(attr, BoundedLoop):
                 h.update(f"{attr.states} {attr.limit} {attr.body.digest}".encode())
             elif attr is not None:
                 h.update(repr(attr).encode())

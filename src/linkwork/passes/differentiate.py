@@ -25,7 +25,7 @@ from linkwork.ir.context import builder_around, tracing
 from linkwork.ir.interpret import interpret
 from linkwork.ir.needs import live
 from linkwork.ir.operations import BOOL, OPERATIONS
-from linkwork.ir.program import Array, Loop, Program
+from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.ir.symbol import Symbol, value_in
 from linkwork.passes.derivative_rules import (
     RULES,
@@ -163,7 +163,7 @@ def _forward(
         change = _NONE
         if not alive[k]:
             value = -1
-        elif isinstance(attr, Loop) and moving[k] and any(changes[a] for a in old):
+        elif isinstance(attr, BoundedLoop) and moving[k] and any(changes[a] for a in old):
             value, carried[k] = _forward_loop(b, attr, args, [changes[a] for a in old], read_states[k])
         else:
             value = replay(b, instruction, args, read)
@@ -182,7 +182,7 @@ def _forward(
 
 
 def _forward_loop(
-    b: Builder, loop: Loop, args: tuple[int, ...], given: list[Changes], wanted: set[int]
+    b: Builder, loop: BoundedLoop, args: tuple[int, ...], given: list[Changes], wanted: set[int]
 ) -> tuple[int, dict[tuple[int, int], int]]:
     """The loop with the changes of its states as further states, and {(state, direction): number of that new state}.
 
@@ -227,7 +227,7 @@ def _forward_loop(
     )
     start = [*args[:states], *(entry(b, given[s], d) for s, d in carried)]
     around = [*args[states:], *(given[states + k][d] for k, d in outer)]
-    value = b.put("loop", (*start, *around), Loop(step, state.size, loop.limit))
+    value = b.put("loop", (*start, *around), BoundedLoop(step, state.size, loop.limit))
     # the loop runs at least once, so only what a step leaves nonzero is nonzero after it
     return value, {(s, d): states + n for n, (s, d) in enumerate(carried) if d in changes[after[s]]}
 

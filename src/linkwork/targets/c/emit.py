@@ -17,7 +17,7 @@ from string import Template
 
 from linkwork.ir.check import check
 from linkwork.ir.operations import BOOL
-from linkwork.ir.program import Array, Loop, Program
+from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.targets.c.helpers import PART_TEXT, REALS, Real, guard_text, helper_text, wrap
 from linkwork.targets.c.names import array_names, function_name
 
@@ -172,7 +172,7 @@ def _count(program: Program, counts: Counter[str]) -> None:
         op, _, attr = program.code[v]
         if op not in ("const", "input", "result"):
             counts[op] += 1
-        if isinstance(attr, Loop):
+        if isinstance(attr, BoundedLoop):
             _count(attr.body, counts)
 
 
@@ -201,7 +201,7 @@ class _Unit:
         self._bodies: dict[str, tuple[str, int]] = {}  # digest -> function, its stack bytes
         self._numbers = count()
 
-    def body(self, loop: Loop) -> tuple[str, int]:
+    def body(self, loop: BoundedLoop) -> tuple[str, int]:
         """The function of a loop's body and its stack bytes; loops with the same body share it."""
         key = loop.body.digest
         if key not in self._bodies:
@@ -322,7 +322,7 @@ class _Routine:
         stack = deepest = 0
         for v in self.parts[k]:
             op, args, attr = self.program.code[v]
-            if isinstance(attr, Loop):
+            if isinstance(attr, BoundedLoop):
                 body, below = self.unit.body(attr)
                 lines.append(self._loop(v, k, attr, body))
                 stack += (len(args) + 2) * self.real.size + LOCAL  # the arrays, which are never empty, and the counter
@@ -340,7 +340,7 @@ class _Routine:
             stack += LOCAL
         return lines, stack + deepest
 
-    def _loop(self, v: int, k: int, loop: Loop, body: str) -> str:
+    def _loop(self, v: int, k: int, loop: BoundedLoop, body: str) -> str:
         values = [self._text(a, k) for a in self.program.code[v].args]
         state, outer = values[: loop.states] or ["0"], values[loop.states :] or ["0"]
         return _LOOP.substitute(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from linkwork.ir.program import Loop, Program
+from linkwork.ir.program import BoundedLoop, Program
 from linkwork.targets.cpu.operations import declarations, operation
 from linkwork.targets.cpu.rows import load_columns, row_declarations, row_pointers
 from linkwork.targets.cpu.types import Types
@@ -147,7 +147,7 @@ class _Part:
         self.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 {write}, i32 {near}, i32 1)")
 
     def _instruction(self, out: str, op: str, args: list[str], attr: object) -> str:
-        if isinstance(attr, Loop):
+        if isinstance(attr, BoundedLoop):
             self._loop(out, args, attr)
         elif op == "result":
             return f"{args[0]}.s{attr}"
@@ -167,7 +167,7 @@ class _Part:
         self.lines.append(f"{at} = getelementptr i8, ptr {base}, i64 {element * t.bytes}")
         self.lines.append(f"store {t.real} {value}, ptr {at}, align {t.bytes}")
 
-    def _loop(self, out: str, args: list[str], loop: Loop) -> None:
+    def _loop(self, out: str, args: list[str], loop: BoundedLoop) -> None:
         """Run the body while any lane is active; a lane that has stopped keeps its state."""
         t, body, lines = self.types, loop.body, self.lines
         label = out[1:]
