@@ -19,8 +19,8 @@ from linkwork.ir import functions as lw
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.interpret import interpret
+from linkwork.ir.liveness import needed_values
 from linkwork.ir.meaning import MEANING
-from linkwork.ir.needs import live
 from linkwork.ir.operations import BOOL, CORE, OPERATIONS, REAL
 from linkwork.ir.program import Array, BoundedLoop, Instruction, Program
 from linkwork.ir.trace import trace
@@ -189,10 +189,10 @@ def test_products_that_are_needed_anyway_are_not_fused() -> None:
 @given(core_programs(size=60))
 def test_all_and_only_dead_code_is_dropped(program: Program) -> None:
     def walk(before: Program, after: Program) -> None:
-        needed = live(before, before.result_values())
+        needed = needed_values(before)
         kept = [i for i, n in zip(before.code, needed, strict=True) if n]
         assert [i.op for i in kept] == [i.op for i in after.code]
-        assert all(live(after, after.result_values()))
+        assert all(needed_values(after))
         for old, new in zip(kept, after.code, strict=True):
             if isinstance(old.attr, BoundedLoop):
                 walk(old.attr.body, new.attr.body)

@@ -12,6 +12,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from linkwork.errors import ProgramError
@@ -82,6 +83,11 @@ class Program:
     def kinds(self) -> list[str]:
         """REAL or BOOL for every value; "loop" for a loop instruction, which is no value itself."""
         return [_GIVES.get(op) or (BOOL if isinstance(attr, bool) else REAL) for op, _, attr in self.code]
+
+    @property
+    def parts(self) -> list[range]:
+        """The positions of each function that the cuts make of the program; all of them where there is no cut."""
+        return [range(a, b) for a, b in pairwise([0, *self.cuts, len(self.code)])]
 
     def result_values(self) -> Iterator[int]:
         """Every value that some output needs, output after output."""

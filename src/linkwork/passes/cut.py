@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from linkwork.ir.liveness import live_counts
 from linkwork.ir.operations import REAL
 from linkwork.ir.program import Program
 
@@ -34,21 +35,11 @@ _NEVER = 1 << 40
 
 
 def _crossing_costs(program: Program) -> list[int]:
-    """For every position, how many values cross a cut before it; _NEVER added where one cannot wait in memory."""
-    change = [0] * (len(program) + 1)
-    last: dict[int, int] = {}
-    for v, (_, args, _) in enumerate(program.code):
-        for a in args:
-            last[a] = v
-    for v, end in last.items():
-        if program.code[v].op in ("const", "input"):
-            continue
-        cost = 1 if program.kinds[v] == REAL else _NEVER  # conditions and loops stay in one function
-        change[v + 1] += cost
-        change[end + 1] -= cost
-    total = 0
-    costs = []
-    for c in change:
-        total += c
-        costs.append(total)
-    return costs
+    """For every position, how many values cross a cut before it; _NEVER added where one cannot be spilled."""
+    last = {a: v for v, (_, args, _) in enumerate(program.code) for a in args}
+    ranges = (
+        (range(v + 1, end + 1), 1 if program.kinds[v] == REAL else _NEVER)  # conditions and loops stay in one function
+        for v, end in last.items()
+        if program.code[v].op not in ("const", "input")
+    )
+    return live_counts(ranges, len(program))

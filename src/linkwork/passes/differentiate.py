@@ -23,7 +23,7 @@ from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.context import builder_around, tracing
 from linkwork.ir.interpret import interpret
-from linkwork.ir.needs import live
+from linkwork.ir.liveness import needed_values
 from linkwork.ir.operations import BOOL, OPERATIONS
 from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.ir.symbol import Symbol, value_in
@@ -130,7 +130,7 @@ def _with_jacobian(p: Program, b: Builder, row: int, column: int, values: list[i
 
 def _operations(program: Program) -> int:
     """How many operations a program runs, those that no output needs not counted."""
-    needed = live(program, program.result_values())
+    needed = needed_values(program)
     return sum(op in OPERATIONS for (op, _, _), n in zip(program.code, needed, strict=True) if n)
 
 
@@ -148,7 +148,7 @@ def _forward(
 
     `seeds` holds the changes of input elements.
     """
-    alive = live(program, program.result_values())
+    alive = needed_values(program)
     moving = moves(program, wanted)
     read_states: dict[int, set[int]] = {}  # loop -> its states that matter
     for k, (op, old, attr) in enumerate(program.code):
@@ -246,7 +246,7 @@ def _reverse(
     for op, args, attr in program.code:
         chosen_input = op == "input" and attr[0] in chosen  # type: ignore[index]
         active.append(chosen_input or any(active[a] for a in carriers(op, args)))
-    alive = live(program, program.result_values())
+    alive = needed_values(program)
     values: list[int] = []
     for k, instruction in enumerate(program.code):
         args = tuple(values[a] for a in instruction.args)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 
-from linkwork.ir.needs import needs
+from linkwork.ir.liveness import register_operands
 from linkwork.ir.program import Program
 from linkwork.passes.dead import reorder
 
@@ -82,7 +82,7 @@ def _critical_path_order(program: Program) -> list[int]:
 
 def _few_waiting_order(program: Program) -> list[int]:
     """Of the next instructions that are ready, the one that is the last to use most values; else the order as it is."""
-    code, needed = program.code, needs(program)
+    code, needed = program.code, register_operands(program)
     uses, places = [0] * len(code), [0] * len(code)  # how many use a value and are still to come, and the sum of their places
     for v, values in enumerate(needed):
         for a in values:
