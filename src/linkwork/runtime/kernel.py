@@ -13,7 +13,6 @@ import numpy as np
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir.program import Array, Program
 from linkwork.passes import arrange, lower
-from linkwork.passes.cut import cut
 from linkwork.runtime.arguments import argument_names, explain, refuse_masks
 from linkwork.runtime.bound import Bound, bind_arrays, machine_call
 from linkwork.runtime.cache import Cache, Entry
@@ -32,10 +31,9 @@ from linkwork.runtime.compiler import (
 from linkwork.runtime.direct import make_direct, plain_text
 from linkwork.runtime.native import Code, make_gufunc
 from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, using_threads
-from linkwork.targets.cpu import EXPORTS, Machine, host
+from linkwork.targets.cpu import ARRANGEMENT, EXPORTS, QUICK_ARRANGEMENT, Machine, host
 
 QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
-QUICK_WHOLE = 20000  # instructions up to which the quick kernel is not cut: without optimisation that is sooner
 AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
 SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
 _NS_PER_INSTRUCTION = 0.04  # of one row, in lanes
@@ -220,12 +218,14 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
 
     program = program_of()
     lanes = machine.lanes(program.dtype)
-    lowered = lower(program, program.dtype, arranged=False)
+    lowered = lower(program, program.dtype, arranged=None)
     kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(lowered))
 
     def optimise() -> None:
         try:
-            objects = compile_objects(arrange(lowered), machine, level=OPTIMISED, lanes=lanes, stop=background.stopping)
+            objects = compile_objects(
+                arrange(lowered, ARRANGEMENT), machine, level=OPTIMISED, lanes=lanes, stop=background.stopping
+            )
             if objects is None:
                 return  # Python is about to exit
             kernel._install(objects, tier=2, lanes=lanes)
@@ -251,9 +251,7 @@ def _make(key: str, program_of: Callable[[], Program], machine: Machine, cache: 
         kernel.wait()
     else:
         quick_lanes = min(lanes, QUICK_LANES)
-        objects = compile_objects(
-            lowered if len(lowered) <= QUICK_WHOLE else cut(lowered), machine, level=QUICK, lanes=quick_lanes, single=False
-        )
+        objects = compile_objects(arrange(lowered, QUICK_ARRANGEMENT), machine, level=QUICK, lanes=quick_lanes, single=False)
         assert objects is not None
         kernel._install(objects, tier=1, lanes=quick_lanes)
         kernel._job = optimise
