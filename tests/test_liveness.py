@@ -151,6 +151,7 @@ def run_with_registers(program: Program, spills: Spills, registers: int | None, 
             if spills.stores.get(p) == p and code[p].op != "input":
                 scratch[spills.slots.of[p]] = p
     assert spills.stores.keys() == spills.slots.of.keys()
+    assert spills.stores.keys() == {v for values in spills.loads.values() for v in values}  # nothing is stored in vain
     assert all(0 <= slot < spills.slots.size for slot in spills.slots.of.values())
     if registers is not None:
         assert max(live_counts([(r, 1) for r in kept], len(program)), default=0) <= registers
