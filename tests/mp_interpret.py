@@ -27,7 +27,7 @@ from linkwork.ir.functions import (
     sqrt,
     where,
 )
-from linkwork.ir.program import Loop, Program
+from linkwork.ir.program import BoundedLoop, Program
 from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.passes import differentiate as d
@@ -101,7 +101,7 @@ def run(program: Program, inputs: list[list[Any]], margins: list[Any] | None = N
             values.append(attr if isinstance(attr, bool) else mpf(attr))
         elif op == "input":
             values.append(inputs[attr[0]][attr[1]])
-        elif isinstance(attr, Loop):
+        elif isinstance(attr, BoundedLoop):
             values.append(_run_loop(attr, [values[a] for a in args], margins))
         elif op == "result":
             values.append(values[args[0]][attr])
@@ -113,7 +113,7 @@ def run(program: Program, inputs: list[list[Any]], margins: list[Any] | None = N
     return values
 
 
-def _run_loop(loop: Loop, args: list[Any], margins: list[Any] | None) -> list[Any]:
+def _run_loop(loop: BoundedLoop, args: list[Any], margins: list[Any] | None) -> list[Any]:
     state, outer = args[: loop.states], args[loop.states :]
     for _ in range(loop.limit):
         values = run(loop.body, [state, outer], margins)

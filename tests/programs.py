@@ -6,11 +6,9 @@ shrink what it finds) as well as NumPy's random numbers (for programs of thousan
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
@@ -18,8 +16,8 @@ from hypothesis import strategies as st
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.operations import BOOL, CORE, REAL
-from linkwork.ir.program import Array, Loop, Program
-from linkwork.passes.cut import cut
+from linkwork.ir.program import Array, BoundedLoop, Program
+from linkwork.passes.cut import Cutting, cut
 from linkwork.runtime.compiler import OPTIMISED, QUICK, compile_objects
 from linkwork.runtime.kernel import QUICK_LANES, Kernel
 from linkwork.targets.cpu import Machine, host
@@ -112,7 +110,7 @@ class _Growing:
                 after[0] = body.b.apply("neg", after[0])
             again = body.b.put("lt", (body.pick(REAL) if self.choose(2) else body.b.constant(0.0), after[0]))
         step = body.b.finish("step", inputs, [Array("state", (states,)), Array("again", ())], [after, [again]])
-        record = Loop(step, states, limit=1 + self.choose(7))
+        record = BoundedLoop(step, states, limit=1 + self.choose(7))
         self.reals += self.b.loop(record, [self.pick(REAL) for _ in range(states + outer)])
 
 
@@ -159,9 +157,7 @@ def seeded_program(seed: int, dtype: str = "float64", size: int = 25, **options:
 
 def cut_into(program: Program, part: int) -> Program:
     """The program cut into functions of about so many instructions, however short it is."""
-    module = sys.modules[cut.__module__]
-    with mock.patch.multiple(module, WHOLE=0, PART=part):
-        return cut(program)
+    return cut(program, Cutting(whole=0, part=part))
 
 
 def allowed_cuts(program: Program) -> tuple[int, ...]:

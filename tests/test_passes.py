@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections import Counter
 from collections.abc import Callable
@@ -19,17 +18,17 @@ from linkwork.ir import functions as lw
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.interpret import interpret
+from linkwork.ir.liveness import needed_values
 from linkwork.ir.meaning import MEANING
-from linkwork.ir.needs import live
 from linkwork.ir.operations import BOOL, CORE, OPERATIONS, REAL
-from linkwork.ir.program import Array, Instruction, Loop, Program
+from linkwork.ir.program import Array, BoundedLoop, Instruction, Program
 from linkwork.ir.trace import trace
 from linkwork.passes import PASSES, lower
 from linkwork.passes.count import count_operations
-from linkwork.passes.cut import WHOLE, cut
+from linkwork.passes.cut import Cutting, cut
 from linkwork.passes.dead import drop_dead
 from linkwork.passes.expand import expand
-from linkwork.passes.schedule import schedule
+from linkwork.passes.schedule import Scheduling, schedule
 from linkwork.passes.sums import order_sums
 from programs import (
     CONSTANTS,
@@ -189,12 +188,12 @@ def test_products_that_are_needed_anyway_are_not_fused() -> None:
 @given(core_programs(size=60))
 def test_all_and_only_dead_code_is_dropped(program: Program) -> None:
     def walk(before: Program, after: Program) -> None:
-        needed = live(before, before.result_values())
+        needed = needed_values(before)
         kept = [i for i, n in zip(before.code, needed, strict=True) if n]
         assert [i.op for i in kept] == [i.op for i in after.code]
-        assert all(live(after, after.result_values()))
+        assert all(needed_values(after))
         for old, new in zip(kept, after.code, strict=True):
-            if isinstance(old.attr, Loop):
+            if isinstance(old.attr, BoundedLoop):
                 walk(old.attr.body, new.attr.body)
             else:
                 assert old.attr is new.attr
@@ -221,18 +220,12 @@ def test_dead_code_by_example() -> None:
 # schedule
 
 
-scheduling = importlib.import_module("linkwork.passes.schedule")  # the package has the function of that name
-
-
-@pytest.mark.parametrize("sight", [0, 3, 30])
+# one by critical path, two as if it were long
+@pytest.mark.parametrize("scheduling", [Scheduling(), Scheduling(short=0, window=3), Scheduling(short=0, window=30)])
 @law(60)
 @given(program=core_programs(size=80), seed=st.integers(0, 2**32 - 1))
-def test_schedules_are_valid(sight: int, program: Program, seed: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        if sight:  # as if it were long
-            patch.setattr(scheduling, "SHORT", 0)
-            patch.setattr(scheduling, "SIGHT", sight)
-        after = check(schedule(program), core_only=True)
+def test_schedules_are_valid(scheduling: Scheduling, program: Program, seed: int) -> None:
+    after = check(schedule(program, scheduling), core_only=True)
     assert Counter(i.op for i in after.code) == Counter(i.op for i in program.code)
     for v, (op, args, _) in enumerate(after.code):
         if op == "result":  # stands behind its loop, with nothing but other results between
@@ -251,9 +244,9 @@ def test_the_longest_chain_comes_first() -> None:
     assert costly[0] == "sqrt"
 
 
-def test_in_long_programs_fewer_values_wait() -> None:
-    def waiting(program: Program) -> int:
-        """For how long all values wait for their last use, together."""
+def test_in_long_programs_fewer_values_are_live() -> None:
+    def live(program: Program) -> int:
+        """For how long all values are live, together."""
         last = {a: v for v, (_, args, _) in enumerate(program.code) for a in args if program.code[a].op in OPERATIONS}
         return sum(v - a for a, v in last.items())
 
@@ -266,11 +259,11 @@ def test_in_long_programs_fewer_values_wait() -> None:
         return results
 
     program = drop_dead(trace(f, {"x": 13}))
-    assert len(program) > scheduling.SHORT
-    assert waiting(schedule(program)) < 0.4 * waiting(program)
+    assert len(program) > Scheduling().short
+    assert live(schedule(program)) < 0.4 * live(program)
 
 
-def test_long_programs_keep_an_order_in_which_nothing_waits() -> None:
+def test_long_programs_keep_an_order_of_low_register_pressure() -> None:
     def f(x):
         y = x[0]
         for k in range(3000):
@@ -298,7 +291,7 @@ def test_cuts_by_size() -> None:
 
     short, long = chain(1400), chain(7000)
     gaps = np.diff([0, *cut(long).cuts, len(long)])
-    assert 0.9 * WHOLE < len(short) < WHOLE < len(long)
+    assert 0.9 * Cutting().whole < len(short) < Cutting().whole < len(long)
     assert cut(short).cuts == ()
     assert gaps.min() >= 250 and gaps.max() <= 1500
 
@@ -340,7 +333,7 @@ def test_lowering_any_program_gives_a_valid_one(dtype: str) -> None:
     @law(50)
     @given(core_programs(size=60))
     def holds(program: Program) -> None:
-        for rewrite in PASSES:
+        for rewrite in (*PASSES, schedule, cut):
             check(rewrite(program), core_only=True)
         lowered = lower(program, dtype)
         assert (lowered.inputs, lowered.outputs, lowered.name) == (program.inputs, program.outputs, program.name)
@@ -402,11 +395,11 @@ def program_of(*code: Instruction, results: tuple[int, ...] = (0,), **changes: o
     return replace(whole, **changes)
 
 
-def loop_of(*, states: int = 1, outer: int = 0, limit: int = 3, dtype: str = "float64", again: str = "lt") -> Loop:
+def loop_of(*, states: int = 1, outer: int = 0, limit: int = 3, dtype: str = "float64", again: str = "lt") -> BoundedLoop:
     code = (Instruction("input", (), (0, 0)), Instruction(again, (0, 0)))
     inputs = (Array("state", (states,)), Array("outer", (outer,)))
     body = Program("step", inputs, (Array("state", (states,)), Array("again", ())), code, ((0,) * states, (1,)), dtype)
-    return Loop(body, states, limit)
+    return BoundedLoop(body, states, limit)
 
 
 X = Instruction("input", (), (0, 0))
@@ -431,7 +424,7 @@ MALFORMED = {
     "reads %7": program_of(X, results=(7,)),
     "two arrays are called 'x'": program_of(X, outputs=(Array("x", (1,)),)),
     "dtype 'float16'": program_of(X, dtype="float16"),
-    "carries a Loop": program_of(X, Instruction("loop", (0,), None)),
+    "carries a BoundedLoop": program_of(X, Instruction("loop", (0,), None)),
     "do not fit its body": program_of(X, Instruction("loop", (0, 0), loop_of())),
     "loop's values do not fit": program_of(X, Instruction("loop", (0,), loop_of(limit=0))),
     "do not fit": program_of(X, Instruction("loop", (0,), loop_of(dtype="float32"))),

@@ -19,7 +19,7 @@ from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.interpret import interpret
 from linkwork.ir.operations import CORE
-from linkwork.ir.program import Array, Loop, Program
+from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.ir.trace import trace
 from linkwork.passes import lower
 from linkwork.passes.dead import drop_dead
@@ -88,7 +88,7 @@ def test_the_generator_reaches_everything() -> None:
     def look(program: Program, depth: int) -> None:
         for op, _, attr in program.code:
             seen[f"loop{depth}" if op == "loop" else op] += 1
-            if isinstance(attr, Loop):
+            if isinstance(attr, BoundedLoop):
                 look(attr.body, depth + 1)
 
     stopped = 0
@@ -192,7 +192,7 @@ def collatz(dtype: str) -> Program:
     def outer() -> Program:
         b = Builder(dtype)
         n, total, least = b.input(0, 0), b.input(0, 1), b.input(1, 0)
-        (small,) = b.loop(Loop(inner(), 1, 12), [b.apply("fma", n, n, total), least])
+        (small,) = b.loop(BoundedLoop(inner(), 1, 12), [b.apply("fma", n, n, total), least])
         n = b.apply("sub", n, b.constant(1.0))
         return body(b, 2, 1, [n, b.apply("add", total, small)], b.apply("lt", b.constant(0.0), n))
 
@@ -202,7 +202,7 @@ def collatz(dtype: str) -> Program:
 
     b = Builder(dtype)
     n, least = b.input(0, 0), b.input(1, 0)
-    results = b.loop(Loop(outer(), 2, 40), [n, b.constant(0.1), least])
+    results = b.loop(BoundedLoop(outer(), 2, 40), [n, b.constant(0.1), least])
     return b.finish("collatz", [Array("n", ()), Array("least", ())], [Array("out", (2,))], [results])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwork.ir.program import Loop, Program
+from linkwork.ir.program import BoundedLoop, Program
 
 EXPRESSIONS = {
     "add": "{0} + {1}",
@@ -39,7 +39,7 @@ def emit(program: Program, name: str = "run") -> str:
             text = f"h.constant({attr if isinstance(attr, bool) else attr.hex()!r})"
         elif op == "input":
             text = f"inputs[{attr[0]}][{attr[1]}]"
-        elif isinstance(attr, Loop):
+        elif isinstance(attr, BoundedLoop):
             body = emit(attr.body, f"step{value}")
             lines += [f"    {line}" for line in body.splitlines()]
             text = f"h.loop(step{value}, [{', '.join(named)}], {attr.states}, {attr.limit})"

@@ -58,7 +58,9 @@ def export_c(source: Source, *where: Any, dtype: str = "float64", name: str | No
     if len(where) != (1 if isinstance(source, Program) else 2):
         raise LinkworkError("export_c takes a program and a folder, or a function, its model or inputs, and a folder")
     inputs = where[0] if len(where) == 2 else None
-    return c_target.export_c(lower(_program(source, inputs, options), dtype), where[-1], name=name)
+    return c_target.export_c(
+        lower(_program(source, inputs, options), dtype, arranged=c_target.ARRANGEMENT), where[-1], name=name
+    )
 
 
 def count_operations(source: Source, inputs: Inputs | None = None, **options: Any) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from linkwork.ir.meaning import fold, round_to_float32
 from linkwork.ir.operations import BOOL, COMMUTATIVE, CORE, OPERATIONS, REAL
-from linkwork.ir.program import Array, Instruction, Loop, Program
+from linkwork.ir.program import Array, BoundedLoop, Instruction, Program
 
 _make = tuple.__new__  # an Instruction from a tuple, sooner than by its constructor
 Rule = Callable[["Builder", tuple[int, ...]], "int | None"]
@@ -92,7 +92,7 @@ class Builder:
         # a loop body names nothing outside of itself, so a loop moves as it is
         return self.apply(op, *args) if op in OPERATIONS else self.put(op, args, attr)
 
-    def loop(self, loop: Loop, args: Sequence[int]) -> list[int]:
+    def loop(self, loop: BoundedLoop, args: Sequence[int]) -> list[int]:
         """The values of a loop's last state."""
         value = self.put("loop", tuple(args), loop)
         return [self.put("result", (value,), k) for k in range(loop.states)]

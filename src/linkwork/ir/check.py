@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from linkwork.errors import ProgramError
 from linkwork.ir.operations import BOOL, CORE, OPERATIONS, REAL
-from linkwork.ir.program import DTYPES, Loop, Program
+from linkwork.ir.program import DTYPES, BoundedLoop, Program
 
 
 def check(program: Program, *, core_only: bool = False, body: bool = False) -> Program:
@@ -65,8 +65,8 @@ def _check_structural(program: Program, value: int, core_only: bool) -> None:
 
 
 def _check_loop(program: Program, value: int, args: tuple[int, ...], loop: object, core_only: bool) -> None:
-    if not isinstance(loop, Loop):
-        raise ProgramError(f"{program.name}: %{value}: a loop carries a Loop")
+    if not isinstance(loop, BoundedLoop):
+        raise ProgramError(f"{program.name}: %{value}: a loop carries a BoundedLoop")
     body = loop.body
     outer = len(args) - loop.states
     fits = (

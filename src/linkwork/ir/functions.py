@@ -13,7 +13,7 @@ from linkwork.ir.builder import Builder
 from linkwork.ir.context import builder_around, tracing
 from linkwork.ir.meaning import MEANING
 from linkwork.ir.operations import BOOL
-from linkwork.ir.program import Array, Loop
+from linkwork.ir.program import Array, BoundedLoop
 from linkwork.ir.symbol import Symbol, apply, user_line, value_in
 
 
@@ -173,7 +173,7 @@ def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int) -> A
     go_on = value_in(body, again)
     if body.kind(go_on) != BOOL:
         raise TraceError(f"{user_line()}: a loop's step must return (state, condition); the second is a number")
-    record = Loop(
+    record = BoundedLoop(
         body.finish(
             "step",
             [Array("state", (first.size,)), Array("outer", (len(body.captured),))],

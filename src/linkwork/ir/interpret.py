@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwork.errors import ProgramError, ShapeError
 from linkwork.ir.meaning import MEANING
-from linkwork.ir.program import Loop, Program
+from linkwork.ir.program import BoundedLoop, Program
 
 
 def interpret(program: Program, *arguments: Any, **named: Any) -> Any:
@@ -49,7 +49,7 @@ def _run(program: Program, inputs: list[np.ndarray], rows: int) -> list[Any]:
     return values
 
 
-def _run_loop(loop: Loop, args: list[np.ndarray], rows: int) -> np.ndarray:
+def _run_loop(loop: BoundedLoop, args: list[np.ndarray], rows: int) -> np.ndarray:
     body = loop.body
     state = _stack(args, range(loop.states), rows, body.dtype)
     outer = _stack(args, range(loop.states, len(args)), rows, body.dtype)

@@ -71,7 +71,7 @@ ELEMENTARY = _table(
 )
 
 # What stands in a program beside operations on values. `const` carries its float, `input` its (array, element) address,
-# `loop` its Loop record, `result` the number of the loop state it reads.
+# `loop` its BoundedLoop record, `result` the number of the loop state it reads.
 STRUCTURAL = ("const", "input", "loop", "result")
 
 OPERATIONS = {**CORE, **ELEMENTARY}

@@ -12,6 +12,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from linkwork.errors import ProgramError
@@ -43,7 +44,7 @@ class Instruction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Loop:
+class BoundedLoop:
     """A bounded loop with state: run `body` on the state until its `again` is false, at most `limit` times.
 
     The loop instruction takes the first state, then the values that the body reads from outside. The body has the inputs
@@ -83,6 +84,11 @@ class Program:
         """REAL or BOOL for every value; "loop" for a loop instruction, which is no value itself."""
         return [_GIVES.get(op) or (BOOL if isinstance(attr, bool) else REAL) for op, _, attr in self.code]
 
+    @property
+    def parts(self) -> list[range]:
+        """The positions of each function that the cuts make of the program; all of them where there is no cut."""
+        return [range(a, b) for a, b in pairwise([0, *self.cuts, len(self.code)])]
+
     def result_values(self) -> Iterator[int]:
         """Every value that some output needs, output after output."""
         for values in self.results:
@@ -120,7 +126,7 @@ class Program:
         for op, _, attr in self.code:
             if op == "const":
                 h.update(struct.pack("<?d", isinstance(attr, bool), attr))
-            elif isinstance(attr, Loop):
+            elif isinstance(attr, BoundedLoop):
                 h.update(f"{attr.states} {attr.limit} {attr.body.digest}".encode())
             elif attr is not None:
                 h.update(repr(attr).encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwork.ir.needs import live
+from linkwork.ir.liveness import needed_values
 
 _INLINE = ("const", "input", "neg")
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "and": "&", "or": "|"}
@@ -13,7 +13,7 @@ _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=",
 def to_text(program: Any, *, indent: str = "") -> str:
     """All that the outputs need. Constants, inputs and signs are shown where they are used, not on lines of their own."""
     names = _names(program)
-    needed = live(program, program.result_values())
+    needed = needed_values(program)
     dead = sum(op not in _INLINE and not used for (op, _, _), used in zip(program.code, needed, strict=True))
     size = f"{len(program.code)} instructions" + (f", {dead} that no output needs are not shown" if dead else "")
     takes = ", ".join(_signature(a) for a in program.inputs)

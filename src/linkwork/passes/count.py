@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from linkwork.ir.operations import OPERATIONS
-from linkwork.ir.program import Loop, Program
+from linkwork.ir.program import BoundedLoop, Program
 from linkwork.passes.dead import drop_dead
 from linkwork.passes.sums import order_sums
 
@@ -31,7 +31,7 @@ def _count(program: Program) -> Counter[str]:
     angles: set[int] = set()
     taken_in = _signs_taken_in(program)
     for v, (op, args, attr) in enumerate(program.code):
-        if isinstance(attr, Loop):
+        if isinstance(attr, BoundedLoop):
             for name, number in _count(attr.body).items():
                 counts[name] += number * attr.limit
         elif op in ("sin", "cos") and args[0] in angles:

@@ -6,27 +6,42 @@ memory, so cuts are placed where few values cross.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from linkwork.errors import ProgramError
+from linkwork.ir.liveness import live_counts
 from linkwork.ir.operations import REAL
 from linkwork.ir.program import Program
 
-WHOLE = 6000  # instructions up to which a program is not cut
-PART = 1000  # instructions of a function of a longer program, about
+
+@dataclass(frozen=True)
+class Cutting:
+    """Programs up to `whole` instructions are not cut; functions of longer ones have about `part` instructions."""
+
+    whole: int = 6000
+    part: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.part < 4:
+            raise ProgramError(f"part must be at least 4 instructions, not {self.part}")
 
 
-def cut(program: Program) -> Program:
+USUAL = Cutting()
+
+
+def cut(program: Program, cutting: Cutting = USUAL) -> Program:
     """The same program with `cuts` set."""
-    if len(program) <= WHOLE:
+    part = cutting.part
+    if len(program) <= cutting.whole:
         return program
     crossing = _crossing_costs(program)
     cuts: list[int] = []
-    place = 0
-    while len(program) - place > 3 * PART // 2:
-        window = range(place + 3 * PART // 4, min(place + 5 * PART // 4, len(program) - PART // 4))
-        place = min(window, key=lambda p: crossing[p])
-        if crossing[place] < _NEVER:
-            cuts.append(place)
+    position = 0
+    while len(program) - position > 3 * part // 2:
+        window = range(position + 3 * part // 4, min(position + 5 * part // 4, len(program) - part // 4))
+        position = min(window, key=lambda p: crossing[p])
+        if crossing[position] < _NEVER:
+            cuts.append(position)
     return replace(program, cuts=tuple(cuts))
 
 
@@ -34,21 +49,11 @@ _NEVER = 1 << 40
 
 
 def _crossing_costs(program: Program) -> list[int]:
-    """For every position, how many values cross a cut before it; _NEVER added where one cannot wait in memory."""
-    change = [0] * (len(program) + 1)
-    last: dict[int, int] = {}
-    for v, (_, args, _) in enumerate(program.code):
-        for a in args:
-            last[a] = v
-    for v, end in last.items():
-        if program.code[v].op in ("const", "input"):
-            continue
-        cost = 1 if program.kinds[v] == REAL else _NEVER  # conditions and loops stay in one function
-        change[v + 1] += cost
-        change[end + 1] -= cost
-    total = 0
-    costs = []
-    for c in change:
-        total += c
-        costs.append(total)
-    return costs
+    """For every position, how many values cross a cut before it; _NEVER added where one cannot be spilled."""
+    last = {a: v for v, (_, args, _) in enumerate(program.code) for a in args}
+    ranges = (
+        (range(v + 1, end + 1), 1 if program.kinds[v] == REAL else _NEVER)  # conditions and loops stay in one function
+        for v, end in last.items()
+        if program.code[v].op not in ("const", "input")
+    )
+    return live_counts(ranges, len(program))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from linkwork.ir.needs import live
+from linkwork.ir.liveness import needed_values
 from linkwork.ir.program import Instruction, Program
 
 
 def drop_dead(program: Program) -> Program:
     """The program with only the instructions that its outputs need, in the same order, in loop bodies too."""
     program = program.map_bodies(drop_dead)
-    needed = live(program, program.result_values())
+    needed = needed_values(program)
     if all(needed):
         return program
     return reorder(program, [v for v, is_needed in enumerate(needed) if is_needed])

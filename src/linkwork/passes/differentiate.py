@@ -23,9 +23,9 @@ from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.context import builder_around, tracing
 from linkwork.ir.interpret import interpret
-from linkwork.ir.needs import live
+from linkwork.ir.liveness import needed_values
 from linkwork.ir.operations import BOOL, OPERATIONS
-from linkwork.ir.program import Array, Loop, Program
+from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.ir.symbol import Symbol, value_in
 from linkwork.passes.derivative_rules import (
     RULES,
@@ -130,7 +130,7 @@ def _with_jacobian(p: Program, b: Builder, row: int, column: int, values: list[i
 
 def _operations(program: Program) -> int:
     """How many operations a program runs, those that no output needs not counted."""
-    needed = live(program, program.result_values())
+    needed = needed_values(program)
     return sum(op in OPERATIONS for (op, _, _), n in zip(program.code, needed, strict=True) if n)
 
 
@@ -148,7 +148,7 @@ def _forward(
 
     `seeds` holds the changes of input elements.
     """
-    alive = live(program, program.result_values())
+    alive = needed_values(program)
     moving = moves(program, wanted)
     read_states: dict[int, set[int]] = {}  # loop -> its states that matter
     for k, (op, old, attr) in enumerate(program.code):
@@ -163,7 +163,7 @@ def _forward(
         change = _NONE
         if not alive[k]:
             value = -1
-        elif isinstance(attr, Loop) and moving[k] and any(changes[a] for a in old):
+        elif isinstance(attr, BoundedLoop) and moving[k] and any(changes[a] for a in old):
             value, carried[k] = _forward_loop(b, attr, args, [changes[a] for a in old], read_states[k])
         else:
             value = replay(b, instruction, args, read)
@@ -182,7 +182,7 @@ def _forward(
 
 
 def _forward_loop(
-    b: Builder, loop: Loop, args: tuple[int, ...], given: list[Changes], wanted: set[int]
+    b: Builder, loop: BoundedLoop, args: tuple[int, ...], given: list[Changes], wanted: set[int]
 ) -> tuple[int, dict[tuple[int, int], int]]:
     """The loop with the changes of its states as further states, and {(state, direction): number of that new state}.
 
@@ -227,7 +227,7 @@ def _forward_loop(
     )
     start = [*args[:states], *(entry(b, given[s], d) for s, d in carried)]
     around = [*args[states:], *(given[states + k][d] for k, d in outer)]
-    value = b.put("loop", (*start, *around), Loop(step, state.size, loop.limit))
+    value = b.put("loop", (*start, *around), BoundedLoop(step, state.size, loop.limit))
     # the loop runs at least once, so only what a step leaves nonzero is nonzero after it
     return value, {(s, d): states + n for n, (s, d) in enumerate(carried) if d in changes[after[s]]}
 
@@ -246,7 +246,7 @@ def _reverse(
     for op, args, attr in program.code:
         chosen_input = op == "input" and attr[0] in chosen  # type: ignore[index]
         active.append(chosen_input or any(active[a] for a in carriers(op, args)))
-    alive = live(program, program.result_values())
+    alive = needed_values(program)
     values: list[int] = []
     for k, instruction in enumerate(program.code):
         args = tuple(values[a] for a in instruction.args)

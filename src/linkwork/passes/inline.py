@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from linkwork.errors import ProgramError, ShapeError
 from linkwork.ir.builder import Builder
-from linkwork.ir.needs import live
+from linkwork.ir.liveness import needed_values
 from linkwork.ir.program import Instruction, Program
 
 
@@ -24,7 +24,7 @@ def inline(program: Program, builder: Builder, values: Sequence[Sequence[int]]) 
     if program.dtype != builder.dtype:
         raise ProgramError(f"{program.name} is {program.dtype} and cannot become part of a {builder.dtype} program")
     _check_sizes(program, [len(v) for v in values])
-    alive = live(program, program.result_values())
+    alive = needed_values(program)
     here = [-1] * len(program.code)
     for k, instruction in enumerate(program.code):
         if alive[k]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from linkwork.ir.builder import Builder
-from linkwork.ir.program import Loop, Program
+from linkwork.ir.program import BoundedLoop, Program
 
 Visit = Callable[[Builder, str, tuple[int, ...], object], "int | None"]
 
@@ -22,7 +22,7 @@ def rebuild(program: Program, visit: Visit) -> Program:
     new: list[int] = []
     for op, old_args, attr in program.code:
         args = tuple([new[a] for a in old_args])
-        if isinstance(attr, Loop):
+        if isinstance(attr, BoundedLoop):
             attr = replace(attr, body=rebuild(attr.body, visit))
         value = visit(builder, op, args, attr)
         if value is None:

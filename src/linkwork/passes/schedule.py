@@ -1,20 +1,20 @@
-"""Scheduling: short programs in the order of their critical path, long ones so that few values wait.
+"""Scheduling: short programs in the order of their critical path, long ones for low register pressure.
 
 A processor looks a few hundred instructions ahead. In a short program the longest chain decides, so its instructions come
-as early as they can. In a long one the values that wait in memory decide. The traced order, which follows the mechanism,
-keeps few of them; what is within sight of each other in it is put in a better order.
+as early as they can. In a long one the values that are spilled decide. The traced order, which follows the mechanism, keeps few
+values live; within a window that moves along it, instructions are put in a better order.
 """
 
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 
-from linkwork.ir.needs import needs
+from linkwork.errors import ProgramError
+from linkwork.ir.liveness import register_operands
 from linkwork.ir.program import Program
 from linkwork.passes.dead import reorder
 
-SHORT = 2500  # instructions
-SIGHT = 240  # instructions from which the next one is chosen, in a long program
 LATENCY = {"div": 14, "sqrt": 20, "loop": 200, "neg": 0, "const": 0, "input": 0, "result": 0}
 FREE = frozenset({"const", "input", "neg", "result"})
 
@@ -24,34 +24,54 @@ def latency(op: str) -> int:
     return LATENCY.get(op, 4)
 
 
-def schedule(program: Program) -> Program:
+@dataclass(frozen=True)
+class Scheduling:
+    """Programs up to `short` instructions are scheduled by critical path, longer ones for low register pressure.
+
+    In a long one the next instruction is chosen from a window of so many instructions.
+    """
+
+    short: int = 2500
+    window: int = 240
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise ProgramError(f"window must be at least 1 instruction, not {self.window}")
+
+
+USUAL = Scheduling()
+
+
+def schedule(program: Program, scheduling: Scheduling = USUAL) -> Program:
     """The same instructions in an order that runs faster, in loop bodies too."""
-    program = program.map_bodies(schedule)
-    return reorder(program, _critical_path_order(program) if len(program) <= SHORT else _few_waiting_order(program))
+    program = program.map_bodies(lambda body: schedule(body, scheduling))
+    if len(program) <= scheduling.short:
+        return reorder(program, _critical_path_order(program))
+    return reorder(program, _low_pressure_order(program, scheduling.window))
 
 
 def _users(program: Program) -> tuple[list[list[int]], list[int]]:
-    """Which instructions use each value, and for how many values each instruction waits."""
+    """Which instructions use each value, and how many operands of each instruction are missing at first."""
     users: list[list[int]] = [[] for _ in program.code]
-    waiting = [0] * len(program.code)
+    missing = [0] * len(program.code)
     for v, (_, args, _) in enumerate(program.code):
         for a in set(args):
             users[a].append(v)
-            waiting[v] += 1
-    return users, waiting
+            missing[v] += 1
+    return users, missing
 
 
 def _critical_path_order(program: Program) -> list[int]:
     """List scheduling on a machine that starts one instruction a cycle: of those ready, the one with most work after it."""
     code = program.code
-    users, waiting = _users(program)
+    users, missing = _users(program)
     after = [0] * len(code)
     for v in range(len(code) - 1, -1, -1):
         after[v] = latency(code[v].op) + max([after[u] for u in users[v]], default=0)
 
     order: list[int] = []
     ready_at = [0] * len(code)
-    ready = [(-after[v], v) for v in range(len(code)) if not waiting[v]]
+    ready = [(-after[v], v) for v in range(len(code)) if not missing[v]]
     heapq.heapify(ready)
     later: list[tuple[int, int]] = []  # (cycle at which it can start, value)
     cycle = 0
@@ -59,9 +79,9 @@ def _critical_path_order(program: Program) -> list[int]:
     def issue(v: int) -> None:
         order.append(v)
         for u in users[v]:
-            waiting[u] -= 1
+            missing[u] -= 1
             ready_at[u] = max(ready_at[u], cycle + latency(code[v].op))
-            if waiting[u]:
+            if missing[u]:
                 continue
             if code[u].op == "result":  # stays behind its loop
                 issue(u)
@@ -80,33 +100,33 @@ def _critical_path_order(program: Program) -> list[int]:
     return order
 
 
-def _few_waiting_order(program: Program) -> list[int]:
-    """Of the next instructions that are ready, the one that is the last to use most values; else the order as it is."""
-    code, needed = program.code, needs(program)
-    uses, places = [0] * len(code), [0] * len(code)  # how many use a value and are still to come, and the sum of their places
-    for v, values in enumerate(needed):
+def _low_pressure_order(program: Program, window: int) -> list[int]:
+    """Of the instructions in the window that are ready, the one that is the last use of most values; else the next one."""
+    code, operands = program.code, register_operands(program)
+    uses, positions = [0] * len(code), [0] * len(code)  # how many uses of a value are still to come, the sum of their positions
+    for v, values in enumerate(operands):
         for a in values:
             uses[a] += 1
-            places[a] += v
-    # how many values fewer wait after an instruction than before
+            positions[a] += v
+    # how many fewer values are live after an instruction than before
     gain = [-int(uses[v] > 0 and op != "neg") for v, (op, _, _) in enumerate(code)]
-    for v, values in enumerate(needed):
+    for v, values in enumerate(operands):
         gain[v] += sum(uses[a] == 1 for a in values)
         if code[v].op in ("const", "result"):
             gain[v] = 1 << 30  # at once: they cost nothing, and a result stays behind its loop
-    users, waiting = _users(program)
+    users, missing = _users(program)
 
     order: list[int] = []
     taken = [False] * len(code)
     ready: list[tuple[int, int]] = []  # (-gain, value); an entry whose gain has grown since is void
-    end = 0  # of what is in sight
+    end = 0  # of the window
 
     def offer(v: int) -> None:
-        if v < end and not waiting[v]:
+        if v < end and not missing[v]:
             heapq.heappush(ready, (-gain[v], v))
 
     while len(order) < len(code):
-        while end < len(code) and (end - len(order) < SIGHT or code[end].op == "result"):
+        while end < len(code) and (end - len(order) < window or code[end].op == "result"):
             end += 1
             offer(end - 1)
         lost, v = heapq.heappop(ready)
@@ -114,13 +134,13 @@ def _few_waiting_order(program: Program) -> list[int]:
             continue
         taken[v] = True
         order.append(v)
-        for a in needed[v]:
+        for a in operands[v]:
             uses[a] -= 1
-            places[a] -= v
+            positions[a] -= v
             if uses[a] == 1:
-                gain[places[a]] += 1
-                offer(places[a])
+                gain[positions[a]] += 1
+                offer(positions[a])
         for u in users[v]:
-            waiting[u] -= 1
+            missing[u] -= 1
             offer(u)
     return order

@@ -18,7 +18,7 @@ class ConstantKernel(Kernel):
     """A kernel without machine code, whose inputs and outputs may be empty. It takes, gives and refuses what others do."""
 
     def __init__(self, program: Program, dtype: str) -> None:
-        program = lower(program, dtype, arranged=False)
+        program = lower(program, dtype, arranged=None)
         self.name, self.dtype, self.inputs, self.outputs = program.name, dtype, program.inputs, program.outputs
         self.size, self.lanes, self.tier = len(program), 1, 2
         self._program = program

@@ -15,7 +15,6 @@ import numpy as np
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir.program import Array, Program
 from linkwork.passes import arrange, lower
-from linkwork.passes.cut import cut
 from linkwork.runtime.arguments import argument_names, explain, refuse_masks
 from linkwork.runtime.bound import Bound, bind_arrays, machine_call
 from linkwork.runtime.cache import Cache, Entry, make_key
@@ -36,10 +35,9 @@ from linkwork.runtime.direct import make_direct, plain_text
 from linkwork.runtime.native import Code, keep_with, make_gufunc
 from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, using_threads
 from linkwork.runtime.unfinished import Unfinished, quick_key
-from linkwork.targets.cpu import EXPORTS, Machine, host
+from linkwork.targets.cpu import ARRANGEMENT, EXPORTS, QUICK_ARRANGEMENT, Machine, host
 
 QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
-QUICK_WHOLE = 20000  # instructions up to which the quick kernel is not cut: without optimisation that is sooner
 AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
 SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
 _NS_PER_INSTRUCTION = 0.04  # of one row, in lanes
@@ -250,9 +248,7 @@ def _make(key: str | None, program_of: Callable[[], Program], machine: Machine, 
             raise kernel._failure
         return kernel.wait()
     quick_lanes = min(machine.lanes(program.dtype), QUICK_LANES)
-    objects = compile_objects(
-        lowered if len(lowered) <= QUICK_WHOLE else cut(lowered), machine, level=QUICK, lanes=quick_lanes, single=False
-    )
+    objects = compile_objects(arrange(lowered, QUICK_ARRANGEMENT), machine, level=QUICK, lanes=quick_lanes, single=False)
     assert objects is not None
     kernel._install(objects, tier=1, lanes=quick_lanes)
     if not cache.read_only:  # the next process may begin before the optimised code is there
@@ -262,7 +258,7 @@ def _make(key: str | None, program_of: Callable[[], Program], machine: Machine, 
 
 
 def _lowered(program: Program) -> Program:
-    return lower(program, program.dtype, arranged=False)
+    return lower(program, program.dtype, arranged=None)
 
 
 def _optimiser(
@@ -276,7 +272,7 @@ def _optimiser(
             return
         try:
             objects = compile_objects(
-                lambda: arrange(lowered_of()), machine, level=OPTIMISED, lanes=lanes,
+                lambda: arrange(lowered_of(), ARRANGEMENT), machine, level=OPTIMISED, lanes=lanes,
                 stop=lambda: background.stopping(unfinished.lasting), unfinished=unfinished,
             )  # fmt: skip
             if objects is None:

@@ -8,16 +8,17 @@ Within every function all reads of inputs and scratch come before all writes to 
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import count
+from itertools import compress, count
 from string import Template
 
 from linkwork.ir.check import check
+from linkwork.ir.liveness import needed_values
 from linkwork.ir.operations import BOOL
-from linkwork.ir.program import Array, Loop, Program
+from linkwork.ir.program import Array, BoundedLoop, Program
+from linkwork.ir.slots import Slots, assign_slots, crossing_ranges
 from linkwork.targets.c.helpers import PART_TEXT, REALS, Real, guard_text, helper_text, wrap
 from linkwork.targets.c.names import array_names, function_name
 
@@ -168,24 +169,17 @@ def _operations(program: Program) -> str:
 
 
 def _count(program: Program, counts: Counter[str]) -> None:
-    for v in _live(program):
+    for v in _needed(program):
         op, _, attr = program.code[v]
         if op not in ("const", "input", "result"):
             counts[op] += 1
-        if isinstance(attr, Loop):
+        if isinstance(attr, BoundedLoop):
             _count(attr.body, counts)
 
 
-def _live(program: Program) -> list[int]:
+def _needed(program: Program) -> list[int]:
     """The values that some output depends on, in order."""
-    needed = bytearray(len(program.code))
-    for v in program.result_values():
-        needed[v] = 1
-    for v in range(len(program.code) - 1, -1, -1):
-        if needed[v]:
-            for a in program.code[v].args:
-                needed[a] = 1
-    return [v for v, live in enumerate(needed) if live]
+    return list(compress(range(len(program)), needed_values(program)))
 
 
 class _Unit:
@@ -201,7 +195,7 @@ class _Unit:
         self._bodies: dict[str, tuple[str, int]] = {}  # digest -> function, its stack bytes
         self._numbers = count()
 
-    def body(self, loop: Loop) -> tuple[str, int]:
+    def body(self, loop: BoundedLoop) -> tuple[str, int]:
         """The function of a loop's body and its stack bytes; loops with the same body share it."""
         key = loop.body.digest
         if key not in self._bodies:
@@ -237,10 +231,7 @@ class _Routine:
         self.reads: set[int] = set()  # input arrays that the part under way reads
         self.home: dict[int, int] = {}  # value -> the part that computes it; constants and most inputs have none
         self.parts = self._cut()
-        self.slots: dict[int, int] = {}  # value that a later part reads -> its place in the scratch array
-        self.scratch = 0
-        if len(self.parts) > 1:
-            self._give_slots()
+        self.slots = self._slots() if len(self.parts) > 1 else Slots()  # in the scratch array, of values that later parts read
 
     def write(self, signature: str) -> int:
         """Add the C functions of the routine to the unit; return a bound on the stack that a call takes."""
@@ -250,8 +241,8 @@ class _Routine:
         else:
             self.unit.has_parts = True
             calls, stacks = zip(*(self._write_part(k) for k in range(len(self.parts))))
-            lines = [f"    {self.real.c} s[{self.scratch}];", *calls]
-            stack = self.scratch * self.real.size + max(stacks)
+            lines = [f"    {self.real.c} s[{self.slots.size}];", *calls]
+            stack = self.slots.size * self.real.size + max(stacks)
             end = len(self.parts)
         stores = self._stores(end)
         touched = self._inputs_read() | {n for n, values in zip(self.outputs, self.program.results) if values}
@@ -265,7 +256,7 @@ class _Routine:
         parts: list[list[int]] = [[]]
         room = CHUNK
         cuts = list(reversed(self.program.cuts))
-        for v in _live(self.program):
+        for v in _needed(self.program):
             op, args, _ = self.program.code[v]
             if op == "result":  # read straight from the loop's state
                 self.home[v] = self.home[args[0]]
@@ -282,31 +273,17 @@ class _Routine:
                 self.home[v] = len(parts) - 1
         return parts
 
-    def _give_slots(self) -> None:
-        """Places in the scratch array for values that cross parts, used again once the last reader has run."""
-        last: dict[int, int] = {}
-        for k, part in enumerate(self.parts):
-            for v in part:
-                last.update((a, k) for a in self.program.code[v].args if a in self.home)
-        last.update((v, len(self.parts)) for v in self.program.result_values() if v in self.home)
-        crossing = [v for v in last if last[v] > self.home[v]]
-        free: list[int] = []
-        busy: list[tuple[int, int]] = []
-        for v in sorted(crossing, key=lambda v: (self.home[v], v)):
-            while busy and busy[0][0] <= self.home[v]:  # a part reads all its slots before it writes any
-                heapq.heappush(free, heapq.heappop(busy)[1])
-            if free:
-                self.slots[v] = heapq.heappop(free)
-            else:
-                self.slots[v] = self.scratch
-                self.scratch += 1
-            heapq.heappush(busy, (last[v], self.slots[v]))
+    def _slots(self) -> Slots:
+        """The slots of values that cross parts; results are read behind the last part."""
+        uses = [(a, k) for k, part in enumerate(self.parts) for v in part for a in self.program.code[v].args]
+        uses += [(v, len(self.parts)) for v in self.program.result_values()]
+        return assign_slots(crossing_ranges(self.home, [use for use in uses if use[0] in self.home]))
 
     def _write_part(self, k: int) -> tuple[str, int]:
         """Add the function of one part; return the statement that calls it and the stack bytes of the call."""
         self.reads.clear()
         lines, stack = self._statements(k)
-        for v, slot in self.slots.items():
+        for v, slot in self.slots.of.items():
             if self.home[v] == k:
                 cast = f"({self.real.c})" if self.program.kinds[v] == BOOL else ""
                 lines.append(f"    s[{slot}] = {cast}{self._text(v, k)};")
@@ -322,7 +299,7 @@ class _Routine:
         stack = deepest = 0
         for v in self.parts[k]:
             op, args, attr = self.program.code[v]
-            if isinstance(attr, Loop):
+            if isinstance(attr, BoundedLoop):
                 body, below = self.unit.body(attr)
                 lines.append(self._loop(v, k, attr, body))
                 stack += (len(args) + 2) * self.real.size + LOCAL  # the arrays, which are never empty, and the counter
@@ -340,7 +317,7 @@ class _Routine:
             stack += LOCAL
         return lines, stack + deepest
 
-    def _loop(self, v: int, k: int, loop: Loop, body: str) -> str:
+    def _loop(self, v: int, k: int, loop: BoundedLoop, body: str) -> str:
         values = [self._text(a, k) for a in self.program.code[v].args]
         state, outer = values[: loop.states] or ["0"], values[loop.states :] or ["0"]
         return _LOOP.substitute(
@@ -378,7 +355,7 @@ class _Routine:
             return self._element(v)
         if self.home[v] == k:
             return f"state{args[0]}[{attr}]" if op == "result" else f"t{v}"
-        slot = f"s[{self.slots[v]}]"
+        slot = f"s[{self.slots.of[v]}]"
         return f"({slot} != {self.real.literal(0.0)})" if self.program.kinds[v] == BOOL else slot
 
     def _element(self, v: int) -> str:
@@ -387,5 +364,5 @@ class _Routine:
         return f"{self.inputs[array]}[{element}]"
 
     def _inputs_read(self) -> set[str]:
-        instructions = (self.program.code[v] for v in _live(self.program))
+        instructions = (self.program.code[v] for v in _needed(self.program))
         return {self.inputs[i.attr[0]] for i in instructions if i.op == "input"}  # type: ignore[index]

@@ -2,18 +2,17 @@
 
 With one lane a body reads and writes a contiguous row per array. With more it reads `lanes` rows per input, so many bytes
 apart, turns them into columns, and writes columns into a tile per output (see `rows`). A program with cuts becomes several
-functions, and the values that wait for a use far away, or in another function, lie in a scratch array (see `waiting`).
+functions, and the values that are spilled, for a use far away or in another function, lie in a scratch array (see
+`ir.spills`).
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-from linkwork.ir.program import Loop, Program
+from linkwork.ir.program import BoundedLoop, Program
+from linkwork.ir.spills import spill
 from linkwork.targets.cpu.operations import declarations, operation
 from linkwork.targets.cpu.rows import load_columns, row_declarations, row_pointers
 from linkwork.targets.cpu.types import Types
-from linkwork.targets.cpu.waiting import Waiting
 
 SPARE = 6  # registers that constants take, and what LLVM moves
 
@@ -25,12 +24,11 @@ class Body:
         self.program = program
         self.types = Types(program.dtype, lanes)
         self.name = name
-        self.parts = [range(a, b) for a, b in pairwise([0, *program.cuts, len(program.code)])]
         self.inputs = {attr: v for v, (op, _, attr) in enumerate(program.code) if op == "input"}
         self.stores = _output_addresses(program)
-        whole = len(self.parts) == 1  # then LLVM, which may change the order, chooses better
-        self.waiting = Waiting(program, self.parts, lanes, len(program) if whole else registers - SPARE)
-        self.ahead = _prefetches(program, self.types)
+        # in a program without cuts LLVM, which may change the order, allocates registers better
+        self.spills = spill(program, registers - SPARE if program.cuts else None, block=lanes)
+        self.prefetches = _prefetches(program, self.types)
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -55,7 +53,7 @@ class Body:
         """The text of every function with what it needs declared, to be compiled one by one."""
         t = self.types
         known = declarations(t) + "\n" + (row_declarations(t) if t.lanes > 1 else "")
-        parts = [_Part(self, part).text() for part in self.parts]
+        parts = [_Part(self, part).text() for part in self.program.parts]
         if len(parts) == 1:
             return [known + self._define(self.name, parts[0])]
         names = [f"{self.name}.{k}" for k in range(len(parts))]
@@ -83,15 +81,15 @@ class _Part:
         self.pointed: set[str] = set()  # what is known from the first block on
 
     def text(self) -> str:
-        body, code, waiting = self.body, self.body.program.code, self.body.waiting
+        body, code, spills = self.body, self.body.program.code, self.body.spills
         self.lines.append("entry:")
         for v in self.part:
-            for base, line in body.ahead.get(v, ()):
+            for base, line in body.prefetches.get(v, ()):
                 self._prefetch(base, line)
-            for array, block in waiting.reads.get(v, ()):
+            for array, block in spills.reads.get(v, ()):
                 self._read(array, block)
-            for a in waiting.fetches.get(v, ()):
-                self.names[a] = self._load("%scratch", waiting.slots[a], f"%v{a}.{v}")
+            for a in spills.loads.get(v, ()):
+                self.names[a] = self._load("%scratch", spills.slots.of[a], f"%v{a}.{v}")
             op, args, attr = code[v]
             if op not in ("const", "input", "neg"):
                 self._name(v, self._instruction(f"%v{v}", op, [self._use(a) for a in args], attr))
@@ -101,10 +99,11 @@ class _Part:
         return "\n".join(self.lines)
 
     def _name(self, v: int, name: str) -> None:
-        """A value that was just made; one that will wait goes to its place."""
+        """A value that was just made; one that is spilled goes to its slot."""
         self.names[v] = name
-        if v in self.body.waiting.slots:
-            self._store("%scratch", self.body.waiting.slots[v], name)
+        slot = self.body.spills.slots.of.get(v)
+        if slot is not None:
+            self._store("%scratch", slot, name)
 
     def _use(self, v: int) -> str:
         """The name of a value. Values are negated where they are used: most instructions do that on the way."""
@@ -137,7 +136,7 @@ class _Part:
             self.lines[1:1] = lines  # in the first block, so that all others may use them
 
     def _prefetch(self, base: str, line: int) -> None:
-        """Ask for a cache line of the rows that the next tile will read, or that this one will write."""
+        """Prefetch a cache line of the rows that the next tile will read, or that this one will write."""
         at, start, write = f"{base}.p{line}", f"{base}.rows", int(base.startswith("%out"))
         near = 3 if self.body.program.cuts else 2  # a short program needs the nearest cache for itself
         if not write:
@@ -147,7 +146,7 @@ class _Part:
         self.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 {write}, i32 {near}, i32 1)")
 
     def _instruction(self, out: str, op: str, args: list[str], attr: object) -> str:
-        if isinstance(attr, Loop):
+        if isinstance(attr, BoundedLoop):
             self._loop(out, args, attr)
         elif op == "result":
             return f"{args[0]}.s{attr}"
@@ -167,7 +166,7 @@ class _Part:
         self.lines.append(f"{at} = getelementptr i8, ptr {base}, i64 {element * t.bytes}")
         self.lines.append(f"store {t.real} {value}, ptr {at}, align {t.bytes}")
 
-    def _loop(self, out: str, args: list[str], loop: Loop) -> None:
+    def _loop(self, out: str, args: list[str], loop: BoundedLoop) -> None:
         """Run the body while any lane is active; a lane that has stopped keeps its state."""
         t, body, lines = self.types, loop.body, self.lines
         label = out[1:]
@@ -215,14 +214,14 @@ class _Part:
 
 
 LINE = 64  # bytes of a cache line
-LONG_ROW = 128  # bytes from which the rows of a tile are worth asking for
-WORK = 30  # instructions to each line; with fewer, asking takes longer than waiting
+LONG_ROW = 128  # bytes from which the rows of a tile are worth a prefetch
+WORK = 30  # instructions to each line; with fewer, prefetching takes longer than it saves
 
 
 def _prefetches(program: Program, t: Types) -> dict[int, list[tuple[str, int]]]:
-    """Where in the program which cache lines of which arrays' tiles are asked for: spread evenly.
+    """Where in the program which cache lines of which arrays' tiles are prefetched: spread evenly.
 
-    As if rows lay side by side: where they do not, some is asked for in vain. Outputs only in long programs, whose own
+    As if rows lay side by side: where they do not, some are prefetched in vain. Outputs only in long programs, whose own
     values leave the caches to nothing else.
     """
     arrays = [(f"%in{k}", array) for k, array in enumerate(program.inputs)]
