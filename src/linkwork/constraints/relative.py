@@ -12,7 +12,7 @@ from linkwork.lazy import cached_property
 from linkwork.parts import Frame
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
-from linkwork.sko.tree import Anybody, ModelTree
+from linkwork.sko.tree import BodyOrGround, ModelTree
 from linkwork.spatial import Pose, cross, rotation
 from linkwork.spatial.constants import product
 
@@ -22,22 +22,22 @@ class Scene:
 
     def __init__(self, nodes: ModelTree[HingeNode]) -> None:
         self.nodes = nodes
-        self._falling: dict[Anybody, np.ndarray] = {nodes.below: nodes.ground.alpha}
-        self._velocity: dict[Anybody, np.ndarray] = {nodes.below: np.zeros(6)}
-        self._poses: dict[tuple[Anybody, Anybody], Pose] = {}
+        self._falling: dict[BodyOrGround, np.ndarray] = {nodes.below: nodes.ground.alpha}
+        self._velocity: dict[BodyOrGround, np.ndarray] = {nodes.below: np.zeros(6)}
+        self._poses: dict[tuple[BodyOrGround, BodyOrGround], Pose] = {}
 
     def on_joints(self, terms: Sequence[tuple[int, np.ndarray]], k: Any) -> Rows:
         """Rows Σ c θ̈ = k on accelerations of joints of the spanning tree: (index of the joint, c), c being (m, joint.nv)."""
         hinges = []
         for joint, c in terms:
-            body, holder = self.nodes.bodies[joint], self.nodes.holder(joint)
+            body, holder = self.nodes.bodies[joint], self.nodes.node_of(joint)
             for node in [holder] if isinstance(body.dofs, slice) else self.nodes.path_to_ground(holder):
                 if (own := body.share(node.dofs)).shape[1]:
                     hinges.append((node, c @ own))
             k = k - c @ body.g
         return Rows((), hinges, k)
 
-    def way(self, body: Anybody) -> list[Anybody]:
+    def way(self, body: BodyOrGround) -> list[BodyOrGround]:
         """The body and those below it, down to the ground."""
         found = [body]
         while isinstance(body, RigidBody):
@@ -45,27 +45,27 @@ class Scene:
             found.append(body)
         return found
 
-    def falling(self, body: Anybody) -> np.ndarray:
+    def falling(self, body: BodyOrGround) -> np.ndarray:
         """The acceleration of the ground (which is that against gravity) as one of this body's frame, (6,)."""
         if body not in self._falling:
             assert isinstance(body, RigidBody)
             self._falling[body] = body.X.scatter(self.falling(body.on))
         return self._falling[body]
 
-    def velocity(self, body: Anybody) -> np.ndarray:
+    def velocity(self, body: BodyOrGround) -> np.ndarray:
         """[w, v] of a body's frame, (6,)."""
         if body not in self._velocity:
             assert isinstance(body, RigidBody)
             self._velocity[body] = body.X.scatter(self.velocity(body.on)) + product(body.joint_map, body.v)
         return self._velocity[body]
 
-    def pose(self, body: Anybody, seen_from: Anybody) -> Pose:
+    def pose(self, body: BodyOrGround, seen_from: BodyOrGround) -> Pose:
         """The pose of one body's frame in another's."""
         meeting = next(b for b in self.way(body) if b in self.way(seen_from))
         outward = self._climbed(body, meeting)
         return outward if seen_from is meeting else self._climbed(seen_from, meeting).inverse().then(outward)
 
-    def _climbed(self, body: Anybody, below: Anybody) -> Pose:
+    def _climbed(self, body: BodyOrGround, below: BodyOrGround) -> Pose:
         """The pose of a body's frame in that of one that it stands on."""
         if body is below:
             return Pose.identity()
@@ -152,7 +152,7 @@ class Relative:
         return found, rest
 
     def _on(self, body: int, K: np.ndarray) -> tuple[HingeNode, slice, np.ndarray]:
-        node = self.scene.nodes.holder(body)
+        node = self.scene.nodes.node_of(body)
         return node, node.blocks[body], K
 
     def _on_S(self, c: np.ndarray, in_frame: bool) -> np.ndarray:

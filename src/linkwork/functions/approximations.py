@@ -24,7 +24,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import GROUND, Model
 from linkwork.parts import Coupling, ImplicitConstraint, Loop, LoopConstraint
 from linkwork.parts.names import shown
-from linkwork.simplify.rotors import unevenness
+from linkwork.simplify.rotors import asymmetry
 from linkwork.topology.embedding import tree_equations
 from linkwork.topology.rotors import axis_of, is_rotor
 
@@ -152,7 +152,7 @@ def find_rotors(model: Model) -> tuple[int, ...]:
         if free:
             K = tree_equations(model, cluster, model.neutral())[0].astype(float)[list(cluster.rows)]
             own = {k: model.joints[k].v_start for k in free}
-            chosen = [k for k in free if _is_round(model, k) or _is_fast(K, own[k])]
+            chosen = [k for k in free if _is_axisymmetric(model, k) or _is_fast(K, own[k])]
             if np.count_nonzero(np.any(K[:, [own[k] for k in chosen]], axis=1)) != len(chosen):  # more than their ties
                 chosen = [k for k in chosen if own[k] not in independent]
             found += chosen
@@ -261,9 +261,9 @@ def _spin(model: Model, k: int) -> float:
     return float((S.T @ np.asarray(inertia @ S, dtype=float)).squeeze()) + joint.armature[0]
 
 
-def _is_round(model: Model, k: int) -> bool:
+def _is_axisymmetric(model: Model, k: int) -> bool:
     joint, inertia = model.joints[k], model.bodies[k].inertia
-    return is_rotor(replace(joint, parent=0), inertia) and not np.any(unevenness(axis_of(joint), inertia.A))
+    return is_rotor(replace(joint, parent=0), inertia) and not np.any(asymmetry(axis_of(joint), inertia.A))
 
 
 def _is_fast(K: np.ndarray, own: int) -> bool:

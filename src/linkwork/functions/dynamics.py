@@ -39,7 +39,7 @@ from linkwork.spatial import is_zero
 def integrate(model: Model, q: Any, v: Any) -> Any:
     """Where q goes by moving with constant v for one unit of time, (..., nq); loops stay closed."""
     if isinstance(model, Tree):
-        return model.moved(q, v)
+        return model.integrate(q, v)
     moved = closing.moved(model, q, v)
     return close_all(model, moved, q)[0] if model.embedded or model.force_held else moved
 
@@ -48,7 +48,7 @@ def integrate(model: Model, q: Any, v: Any) -> Any:
 def difference(model: Model, q0: Any, q1: Any) -> Any:
     """The constant v that takes q0 to q1 in one unit of time, (..., nv)."""
     if isinstance(model, Tree):
-        return model.moved(q1, -q0)
+        return model.integrate(q1, -q0)
     moved = [j.kind.difference(q0[j.q_slice], q1[j.q_slice]) for j in model.joints]
     chosen = [np.concatenate([moved[k] for k in c.bodies])[list(c.independent)] for c in model.clusters]
     return np.concatenate([np.zeros(0), *chosen])

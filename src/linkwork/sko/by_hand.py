@@ -204,11 +204,11 @@ class Tree:
         self._known_sizes = found
         return found
 
-    def moved(self, q: Any, v: Any) -> Any:
-        """q + v, where q has as many coordinates as v."""
+    def integrate(self, q: Any, v: Any) -> Any:
+        """q + v: integration over a unit of time, where q has as many coordinates as v."""
         if self.nq != self.nv:
             raise ModelError(
-                f"{shown(self.name)} has {self.nq} coordinates and {self.nv} velocities: it does not say how they move"
+                f"{shown(self.name)} has {self.nq} coordinates and {self.nv} velocities: how q changes with v is not known"
             )
         return q + v
 
