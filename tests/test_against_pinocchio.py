@@ -402,7 +402,9 @@ def test_turns_through_closures() -> None:
     for name in ("link", "alone", "rotor"):
         b.add_body(name, mass=1.0, center=(0.1, 0, 0), inertia=(0.2, 0.25, 0.3))
         b.add_joint(name, Revolute((0, 0, 1)), parent="world", child=name, independent=name != "rotor")
-    model = b.add_closure("cam", lambda x: x[1] - 5.0 * x[0] - 0.2 * lw.sin(x[2]), joints=("link", "rotor", "alone")).build()
+    model = b.add_implicit_constraint(
+        "cam", lambda x: x[1] - 5.0 * x[0] - 0.2 * lw.sin(x[2]), joints=("link", "rotor", "alone")
+    ).build()
     states, rng = States(model, peer), np.random.default_rng(3)
     q = np.zeros((30, 3))
     link, alone, rotor = (model.joint(name).q_start for name in ("link", "alone", "rotor"))

@@ -199,7 +199,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "expressed in nothing": (sdf('<axis><xyz expressed_in="x">1 0 0</xyz></axis>'), 14, "its expressed_in names 'x'"),
     "one axis": (sdf(AXIS, "universal"), 11, "it has no <axis2>"),
     "same axes": (sdf(AXIS + AXIS.replace("axis>", "axis2>"), "universal"), 11, "must be at right angles"),
-    "rigid": (sdf("", "fixed"), 11, "no freedom"),
+    "rigid": (sdf("", "fixed"), 11, "no degree of freedom"),
     "same name": (sdf(f"<pose>1 0 0 0 0 0</pose>{AXIS}", after=sdf(AXIS)[len(HEAD) : -9]), 17, "already a loop"),
     "no ratio": (sdf(AXIS + REFERENCE, "gearbox", "a"), 11, "it has no <gearbox_ratio>"),
     "no reference": (sdf(AXIS + RATIO, "gearbox", "a"), 11, "it has no <gearbox_reference_body>"),

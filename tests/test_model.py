@@ -19,6 +19,9 @@ import linkwork as lw
 from linkwork.errors import DtypeError, LinkworkError, ModelError, ShapeError
 from linkwork.joints import Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import GROUND, Model, ModelBuilder
+from linkwork.simplify.base_parameters import regrouped
+from linkwork.simplify.frames import in_node_frames
+from linkwork.simplify.rotors import lumped
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.rigid import RigidNode
 from linkwork.spatial import Pose
@@ -90,8 +93,13 @@ def test_a_model_is_frozen() -> None:
 def test_nothing_of_a_model_can_be_changed() -> None:
     m = robot()
     digest = m.digest
-    poses = [m.joint("elbow").place, m.frame("tool").place, *(d.place for d in m.described), *(d.C for d in m.described)]
-    inertias = [m.body("arm").inertia, m.lumped[1].inertia, m.described[1].inertia, m.regrouped[1].noticed]
+    poses = [
+        m.joint("elbow").place,
+        m.frame("tool").place,
+        *(d.frame.place for d in in_node_frames(m)),
+        *(d.C for d in in_node_frames(m)),
+    ]
+    inertias = [m.body("arm").inertia, lumped(m)[1].inertia, in_node_frames(m)[1].inertia, regrouped(m)[1].reduced]
     parts = [*((pose, ("R", "p")) for pose in poses), *((inertia, ("A", "B", "D")) for inertia in inertias)]
     for part, words in parts:
         for word in words:
@@ -201,12 +209,12 @@ def test_clusters_that_are_put_in_count() -> None:
     m = lw.robots.five_bar()
     (cluster,) = m.clusters
     others = tuple(cluster.dependent)
-    described = m.described_by((replace(cluster, independent=others),))
+    described = m.with_clusters((replace(cluster, independent=others),))
     assert described.v_names != m.v_names and described.digest != m.digest and described != m
     assert described.weightless().digest != m.weightless().digest
     assert described.weightless().v_names == described.v_names
     assert pickle.loads(pickle.dumps(described)).v_names == described.v_names
-    assert m.described_by(m.clusters).v_names == m.v_names
+    assert m.with_clusters(m.clusters).v_names == m.v_names
     assert replace(described, kernels={}) == m  # what is made of it finds its clusters itself
 
 
@@ -215,7 +223,7 @@ def closed_by(function: Any) -> Model:
     for k in range(2):
         b.add_body(f"b{k}", mass=1.0, center=(0.1, 0.0, 0.0), inertia=(1, 1, 1))
         b.add_joint(f"j{k}", Revolute(), parent="world", child=f"b{k}")
-    return b.add_closure("c", function, joints=("j0", "j1")).build()
+    return b.add_implicit_constraint("c", function, joints=("j0", "j1")).build()
 
 
 def test_functions_count_by_what_they_compute() -> None:
@@ -276,8 +284,8 @@ def test_whatever_others_made_is_not_known_by_content() -> None:
     assert not _known_by_content(lambda model, q: q, robot(), ())
     assert not _known_by_content(body, replace(robot(), gravity=(Number(0.0), 0.0, -9.81)), ())
     clusters = lw.robots.five_bar().clusters
-    own = replace(clusters[0], constraints=looped(Slotted(), True).constraints)
-    assert not _known_by_content(body, lw.robots.five_bar().described_by((own,)), ())
+    own = replace(clusters[0], constraints=looped(Slotted(), True).embedded)
+    assert not _known_by_content(body, lw.robots.five_bar().with_clusters((own,)), ())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -611,10 +619,10 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     ("joint 'j': its child is 'zzz', and there is no link of that name", lambda: on(start(), child="zzz").build()),
     ("link 'base' is the child of two joints, 'j' and 'k': that closes a loop",
      lambda: on(start()).add_joint("k", Fixed(), parent="arm", child="base").build()),
-    ("links 'base', 'arm' hang on one another in a circle, and on nothing else",
+    ("links 'base', 'arm' form a cycle of joints that is not connected to the world",
      lambda: on(start(), parent="arm").add_joint("k", Fixed(), parent="base", child="arm").build()),
-    ("link 'arm' hangs on nothing: add a joint whose child it is", lambda: on(start()).build()),
-    ("link 'base' hangs on nothing", lambda: on(start(), parent="base", child="arm").build()),
+    ("link 'arm' is not connected to the world: add a joint whose child it is", lambda: on(start()).build()),
+    ("link 'base' is not connected to the world", lambda: on(start(), parent="base", child="arm").build()),
     ("frame 'f' is on 'amr', and there is no link of that name (did you mean 'arm'?)",
      lambda: both().add_frame("f", body="amr").build()),
 ]  # fmt: skip

@@ -105,7 +105,7 @@ def mistakes(b: lw.ModelBuilder) -> Iterator[Callable[[], Any]]:
     yield lambda: b.add_joint(two, x, parent=one, child=two, lower=BAD)
     yield lambda: b.add_coupling(two, {one: BAD})  # type: ignore[dict-item]
     yield lambda: b.add_coupling(two, BAD)  # type: ignore[arg-type]
-    yield lambda: b.add_closure(two, BAD, joints=[one])  # type: ignore[arg-type]
+    yield lambda: b.add_implicit_constraint(two, BAD, joints=[one])  # type: ignore[arg-type]
     yield b.build
     b.add_joint(two, x, parent=one, child=two)
     for wrong in (
@@ -113,7 +113,7 @@ def mistakes(b: lw.ModelBuilder) -> Iterator[Callable[[], Any]]:
         lambda: b.add_loop(f"l{BAD}", x, predecessor=f"on{BAD}", successor=two),
         lambda: b.add_loop(f"l{BAD}", x, predecessor=one, successor=two, xyz=(9, 9, 9)),
         lambda: b.add_coupling(f"l{BAD}", {f"on{BAD}": 1.0}),
-        lambda: b.add_closure(f"l{BAD}", lambda q: q[5], joints=[one]),
+        lambda: b.add_implicit_constraint(f"l{BAD}", lambda q: q[5], joints=[one]),
     ):
         b._frames.clear()
         b._constraints.clear()

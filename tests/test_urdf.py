@@ -323,7 +323,7 @@ BROKEN = [
      "<mimic> in <joint name=\"j\">: there is no joint named 'k'"),
     ("</robot>", '<loop name="o" type="fixed"/></robot>', 18, '<loop name="o">: it has no <predecessor>, and needs one'),
     ("</robot>", '<coupling name="o"/></robot>', 18, '<coupling name="o">: it has no <predecessor>, and needs one'),
-    ('type="revolute"', 'type="revolute" independent="false"', 10, "joint 'j' is in no loop: nothing but itself decides"),
+    ('type="revolute"', 'type="revolute" independent="false"', 10, "joint 'j' is in no loop, so that it cannot be dependent"),
     # what is not read
     ("</robot>", '<xacro:leg side="l"/></robot>', 18, "<xacro:leg>: this is a xacro file: expand it first"),
     # the whole

@@ -116,7 +116,7 @@ def spanning_hybrid_dynamics(
     The clusters are described by other independent velocities, as many of u as can be, so that (Lie Eq. 70, 71) become the
     hybrid dynamics of a tree. With nothing prescribed this is forward dynamics (Lie Sec. 3.2).
     """
-    model = nodes.model.described_by(_with_active(nodes.model.structure, prescribed))
+    model = nodes.model.with_clusters(_with_active(nodes.model.structure, prescribed))
     chosen = [places_of(model, cluster)[list(cluster.independent)] for cluster in model.clusters]
     nodes = tree(model, nodes.q, spanning_velocity(nodes)[np.concatenate([*chosen, []]).astype(int)], f_ext)
     every, known = [], np.zeros(nodes.nv, dtype=bool)

@@ -39,7 +39,7 @@ def close_loops(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> 
             for constraint in cluster.constraints:
                 for e in constraint.residual(posture):
                     left = where(absolute(e) < np.inf, maximum(absolute(e), left), np.inf)  # NaN is not closed
-                for x in constraint.turned_over(posture):
+                for x in constraint.flipped_axes(posture):
                     left = maximum(x, left)
     return q, left
 
