@@ -1,4 +1,4 @@
-"""The forces that tree joints transmit (Loops Eq. 30): what each body takes, less what loop joints give it."""
+"""The forces that tree joints transmit (Loops Eq. 30): the force that each body needs, less those of loop joints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from linkwork.spatial import Pose
 def joint_forces(nodes: ModelTree[Any], ddy: np.ndarray, lam: np.ndarray, f_ext: np.ndarray | None) -> np.ndarray:
     """f of every tree joint on its body, in that body's frame, (bodies, 6), for λ of the equations that are kept.
 
-    Every body is a node by itself here, rotors too: what is lumped into a carrier says nothing of the joint between the two.
+    Every body is a node by itself here, rotors too: inertia that is lumped into a carrier tells nothing of the joint between
+    the two.
     """
     spanning = nodes.model.spanning_tree()
     tree = model_tree(spanning, without_lumping(spanning), nodes.q, spanning_velocity(nodes), f_ext)
