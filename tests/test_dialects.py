@@ -177,9 +177,9 @@ def test_old_words_and_plugins_are_told() -> None:
 
 
 BROKEN: dict[str, tuple[str, int, str]] = {
-    "constraint": (robot('<constraint name="x" type="gear"/>'), 10, "seems to tie links together, in words that are not read"),
+    "constraint": (robot('<constraint name="x" type="gear"/>'), 10, "seems to constrain links, but this tag is not supported"),
     "closure": (robot("<loop_closure/>"), 10, "write it as <loop> or <coupling>"),
-    "drake's others": (robot("<drake:distance_constraint/>"), 10, "seems to tie links together"),
+    "drake's others": (robot("<drake:distance_constraint/>"), 10, "seems to constrain links"),
     "no parent": (sdf(AXIS).replace("<parent>b</parent>", ""), 11, "it has no <parent>"),
     "empty parent": (sdf(AXIS, parent=" "), 12, "there is nothing in it"),
     "two parents": (sdf(AXIS + "\n<parent>a</parent>"), 15, "there is already one in line 12"),

@@ -309,7 +309,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "a second parent": (
         FILE.replace("</robot>", '<joint name="z" type="fixed"><parent link="a"/><child link="c"/></joint></robot>'),
         16,
-        "what holds it besides is a <loop>",
+        "a further joint is a <loop>",
     ),
     "independent maybe": (
         FILE.replace('name="jb" type', 'name="jb" independent="maybe" type'),

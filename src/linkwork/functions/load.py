@@ -29,9 +29,9 @@ def load(
 ) -> Model:
     """The model that a file describes.
 
-    `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first.
-    `gravity` [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that no body can have: they
-    are taken as they stand and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
+    `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first. `gravity`
+    [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that are not physically consistent: they
+    are taken as they are and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
     `ModelError` that says where. Meshes and other files that it names are never opened. `loops` as in `choose_loops`. A file
     that is larger than its `limits` is refused, unless larger ones are given.
     """

@@ -165,7 +165,7 @@ class Loop(LoopConstraint):
 
     def flipped_axes(self, posture: Posture) -> list[Any]:
         R = product(posture.frame(self.predecessor).R.T, posture.frame(self.successor).R)
-        shared = {row.along: np.array(row.along) for row in self.every_row if row.faces}
+        shared = {row.along: np.array(row.along) for row in self.every_row if row.oriented}
         return [0.5 - product(along, product(R, along)) for along in shared.values()]
 
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Planar linkages: bars on hinges, all of whose axes are parallel. Closed in space, they have more equations than they need."""
+"""Planar linkages: bars on hinges, all of whose axes are parallel. Closed in space, their equations are redundant."""
 
 from __future__ import annotations
 
