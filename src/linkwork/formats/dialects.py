@@ -70,14 +70,14 @@ class File:
         found: set[str] = set()
         seen: set[str] = set()
         for name in self.joints:
-            way: dict[str, None] = {}  # in order
+            path: dict[str, None] = {}  # in order
             while name in self.joints and name not in seen:
                 seen.add(name)
-                way[name] = None
+                path[name] = None
                 mimic = self.joints[name].one("mimic")
                 name = mimic.attributes.get("joint", "") if mimic else ""
-            if name in way:
-                names = list(way)
+            if name in path:
+                names = list(path)
                 found.update(names[names.index(name) :])
         return found
 
@@ -118,10 +118,10 @@ def _mimic(file: File, name: str, joint: Element) -> str:
         if element.word("type") not in ("revolute", "continuous", "prismatic"):
             raise mimic.error(f"{element.label} has no one coordinate to follow or be followed by")
     if name in file.cycles:
-        way = [other]
-        while (further := joints[way[-1]].needed("mimic").word("joint")) != name:
-            way.append(further)
-        raise mimic.error(f"it follows itself, by way of {some([repr(shown(x)) for x in way])}")
+        path = [other]
+        while (further := joints[path[-1]].needed("mimic").word("joint")) != name:
+            path.append(further)
+        raise mimic.error(f"it follows itself, by way of {some([repr(shown(x)) for x in path])}")
     factor, offset = mimic.number("multiplier", 1.0, largest=LARGEST), mimic.number("offset", 0.0, largest=LARGEST)
     coupling = f"{name} follows {other}"
     file.builder.add_coupling(coupling, {name: 1.0, other: -factor}, offset=offset)
@@ -228,19 +228,19 @@ def _gearbox(file: File, gearbox: Element, name: str, links: list[str], J: Pose)
     below = _link(file, reference, "")
     terms: dict[str, float] = {}
     for link, tag, factor in zip(links, ("axis", "axis2"), (ratio.numbers("", 1, largest=LARGEST)[0], 1.0)):
-        way: list[str] = []
-        while link != below and link in file.above and len(way) < 2:
+        path: list[str] = []
+        while link != below and link in file.above and len(path) < 2:
             joint, link = file.above[link]
-            way += [joint] if file.joints[joint].word("type") != "fixed" else []
-        if link != below or len(way) != 1 or file.joints[way[0]].word("type") not in ONE[:2] or way[0] in terms:
+            path += [joint] if file.joints[joint].word("type") != "fixed" else []
+        if link != below or len(path) != 1 or file.joints[path[0]].word("type") not in ONE[:2] or path[0] in terms:
             raise gearbox.error(f"each of its links must hang on {shown(below)!r} by one hinge of its own, and no other joint")
-        hinge = file.joints[way[0]]
+        hinge = file.joints[path[0]]
         kind: Any = joint_kind(hinge, hinge.word("type"), Notes())
-        along = product(file.zero[file.ends[way[0]][1]].R, kind.unit)
+        along = product(file.zero[file.ends[path[0]][1]].R, kind.unit)
         same = product(along, _axis(gearbox, tag if gearbox.one(tag) else "axis", file.zero, J))
         if abs(abs(same) - 1.0) > 1e-6:
-            raise gearbox.error(f"its <{tag}> is not the axis of joint {shown(way[0])!r}")
-        terms[way[0]] = factor * float(np.sign(same))
+            raise gearbox.error(f"its <{tag}> is not the axis of joint {shown(path[0])!r}")
+        terms[path[0]] = factor * float(np.sign(same))
     with _told_at(gearbox):
         file.builder.add_coupling(name, terms)
     return name

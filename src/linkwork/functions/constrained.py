@@ -186,8 +186,8 @@ def impact(
 
 def _propagated(model: Model, frame: Any, to: Any) -> dict[str, Any]:
     ends = [model.frame(name.name if isinstance(name, Frame) else name) for name in (frame, to)]
-    way = path_to_ground(ends[0].body, model.joints)
-    if ends[1].body not in way:
+    path = path_to_ground(ends[0].body, model.joints)
+    if ends[1].body not in path:
         raise ModelError(f"{ends[1].name!r} does not carry {ends[0].name!r}, so no force propagates to it from there")
     return {"frame": ends[0].name, "to": ends[1].name}
 

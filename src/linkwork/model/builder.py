@@ -243,14 +243,14 @@ class ModelBuilder(LoopBuilder):
     def _lost(self, link: str) -> str:
         """Why a link cannot be reached from the world."""
         by_child = {child: (name, parent) for name, (_, parent, child) in self._joints.items()}
-        way = {link: None}  # in order
+        path = {link: None}  # in order
         while link in by_child:
             link = by_child[link][1]
-            if link in way:
-                names = list(way)
+            if link in path:
+                names = list(path)
                 cycle = some([repr(name) for name in names[names.index(link) :]])
                 return f"links {cycle} form a cycle of joints that is not connected to the world"
-            way[link] = None
+            path[link] = None
         return (
             f"link {link!r} is not connected to the world: add a joint whose child it is, with parent='world' or another link"
         )

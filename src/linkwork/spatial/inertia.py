@@ -193,7 +193,7 @@ def symmetric(entry: Callable[[int, int], Any]) -> np.ndarray:
 
 
 def physical_problems(mass: float, moment: np.ndarray, *, tolerance: float = 1e-9) -> list[str]:
-    """Why a mass [kg] and moment of inertia about its centre [kg m²] are not physically consistent, in words; empty if they are.
+    """Why a mass [kg] and moment of inertia about its centre [kg m²] are not physically consistent; empty if they are.
 
     A moment of inertia is physically consistent if it is symmetric, positive semidefinite, and satisfies the triangle
     inequality: no principal moment is larger than the sum of the others. `tolerance` is relative to the largest principal

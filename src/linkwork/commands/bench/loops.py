@@ -68,7 +68,7 @@ class Sizes:
     loops: tuple[int, ...] = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40)
     robots: tuple[str, ...] = tuple(ROBOTS)
     both: tuple[str, ...] = ("Mini Cheetah, standing", "Tello, standing", "two geared arms, one thing")
-    embedded_loop: int = 20  # longest way of a loop from the ground for sweeps, whose operations grow as its cube
+    embedded_loop: int = 20  # longest path of a loop from the ground for sweeps, whose operations grow as its cube
     kkt_bodies: int = 90  # most bodies for the KKT way
     timed: int = 25_000  # most operations of what is compiled and timed; a quarter of it in Fig. 10, which has many
     turns: int = 12
