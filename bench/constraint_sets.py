@@ -112,7 +112,7 @@ REDUNDANT: dict[str, ConstraintSet] = {
     "talos F6x2 H6 E3": held("talos", (6, [*TALOS_FEET, TALOS_HANDS[0]]), (3, [TALOS_ELBOW])),
     "talos F3x8": held("talos", (3, [(foot[0], *corner) for foot in TALOS_FEET for corner in SOLE])),
 }
-"""Constrained, Figure 4: feet, a hand and the elbow before it; and feet held at their four corners."""
+"""Constrained, Figure 4: soles, a hand and the elbow before it; and soles connected at their four corners."""
 
 LOOPS: dict[str, ConstraintSet] = {
     f"talos F6x2, hand to hand {size}": ConstraintSet(

@@ -416,9 +416,9 @@ def rotor_in_a_loop(rng: Random) -> Model:
     return builder.build().with_independent("to crank")
 
 
-def uneven_rotors(rng: Random, *, rotors_lead: bool = False) -> Model:
+def asymmetric_rotors(rng: Random, *, rotors_lead: bool = False) -> Model:
     """Rotors that are balanced and not round: driven in every way, on three parallel hinges, and in directions of their own."""
-    builder = ModelBuilder("uneven rotors")
+    builder = ModelBuilder("asymmetric rotors")
     axis = skew_axis(rng)
     link(builder, rng, "base", "world", Free())
     places = {}
@@ -437,14 +437,14 @@ def uneven_rotors(rng: Random, *, rotors_lead: bool = False) -> Model:
         "centred": ("shank", against, {"foot": 7.0}),  # where the foot has its origin
     }
     for name, (on, u, rates) in driven.items():
-        body = uneven_rotor(rng, u)
+        body = asymmetric_rotor(rng, u)
         place = places["foot"] - body["center"] if name == "centred" else rng.normal(size=3) * 0.2
         builder.add_body(name, **body)
         first = rotors_lead and name in ("along", "upward")
         builder.add_joint(f"to {name}", Revolute(u), parent=on, child=name, xyz=place, independent=first)
         builder.add_coupling(f"gear of {name}", {f"to {name}": 1.0, **{f"to {j}": -r for j, r in rates.items()}}, offset=0.1)
     for name, y, place in (("flywheel", -1.0, Pose.translation((0.1, 0.2, 0.3))), ("wheel", 1.0, general_pose(rng))):
-        builder.add_body(name, **uneven_rotor(rng, (0.0, y, 0.0)))  # which nothing drives
+        builder.add_body(name, **asymmetric_rotor(rng, (0.0, y, 0.0)))  # which nothing drives
         builder.add_joint(f"to {name}", Revolute((0.0, y, 0.0)), parent="foot", child=name, place=place, armature=0.01)
     for name, d in (("broad", 0.002), ("tall", -0.0021)):  # along the axes of their frames
         solid = solid_rotor(rng, (1.0, 0.0, 0.0))
@@ -453,7 +453,7 @@ def uneven_rotors(rng: Random, *, rotors_lead: bool = False) -> Model:
     return builder.build()
 
 
-def uneven_rotor(rng: Random, axis: Any) -> dict[str, Any]:
+def asymmetric_rotor(rng: Random, axis: Any) -> dict[str, Any]:
     """`solid_rotor` that is thicker in some direction across its axis."""
     solid = solid_rotor(rng, axis)
     u = np.array(axis) / np.linalg.norm(axis)
@@ -542,7 +542,7 @@ CATALOGUE: dict[str, Callable[[], Model]] = {
     "rotors": lambda: rotors(np.random.default_rng(13)),
     "rotors askew": lambda: rotors(np.random.default_rng(14), skew=True, base=Revolute((1.0, 1.0, 0.0))),
     "rotor in a loop": lambda: rotor_in_a_loop(np.random.default_rng(15)),
-    "uneven rotors": lambda: uneven_rotors(np.random.default_rng(18)),
+    "asymmetric rotors": lambda: asymmetric_rotors(np.random.default_rng(18)),
     "scissor lift": lambda: lw.robots.scissor_lift(3),
     "ladder": lambda: ladder(np.random.default_rng(18)),
     "geared across": lambda: geared_across(np.random.default_rng(19)),

@@ -167,7 +167,7 @@ def test_points_keep_their_digits() -> None:
         builder.add_joint(name, Revolute(axis), parent=on, child=name, xyz=xyz, rpy=rpy)
         chain.append(name)
     model = builder.build()
-    assert [d.thin for d in in_node_frames(model)] == [True, True, True, True, False]
+    assert [d.point_like for d in in_node_frames(model)] == [True, True, True, True, False]
     rng, worst = np.random.default_rng(2), 0.0
     for _ in range(200):
         q, v = model.random_state(rng)

@@ -177,9 +177,9 @@ def test_old_words_and_plugins_are_told() -> None:
 
 
 BROKEN: dict[str, tuple[str, int, str]] = {
-    "constraint": (robot('<constraint name="x" type="gear"/>'), 10, "seems to tie links together, in words that are not read"),
+    "constraint": (robot('<constraint name="x" type="gear"/>'), 10, "seems to constrain links, but this tag is not supported"),
     "closure": (robot("<loop_closure/>"), 10, "write it as <loop> or <coupling>"),
-    "drake's others": (robot("<drake:distance_constraint/>"), 10, "seems to tie links together"),
+    "drake's others": (robot("<drake:distance_constraint/>"), 10, "seems to constrain links"),
     "no parent": (sdf(AXIS).replace("<parent>b</parent>", ""), 11, "it has no <parent>"),
     "empty parent": (sdf(AXIS, parent=" "), 12, "there is nothing in it"),
     "two parents": (sdf(AXIS + "\n<parent>a</parent>"), 15, "there is already one in line 12"),
@@ -199,7 +199,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "expressed in nothing": (sdf('<axis><xyz expressed_in="x">1 0 0</xyz></axis>'), 14, "its expressed_in names 'x'"),
     "one axis": (sdf(AXIS, "universal"), 11, "it has no <axis2>"),
     "same axes": (sdf(AXIS + AXIS.replace("axis>", "axis2>"), "universal"), 11, "must be at right angles"),
-    "rigid": (sdf("", "fixed"), 11, "no freedom"),
+    "rigid": (sdf("", "fixed"), 11, "no degree of freedom"),
     "same name": (sdf(f"<pose>1 0 0 0 0 0</pose>{AXIS}", after=sdf(AXIS)[len(HEAD) : -9]), 17, "already a loop"),
     "no ratio": (sdf(AXIS + REFERENCE, "gearbox", "a"), 11, "it has no <gearbox_ratio>"),
     "no reference": (sdf(AXIS + RATIO, "gearbox", "a"), 11, "it has no <gearbox_reference_body>"),

@@ -14,6 +14,7 @@ import linkwork as lw
 from linkages import (
     CATALOGUE,
     LOOP_KINDS,
+    asymmetric_rotors,
     closed_by,
     equations,
     floats,
@@ -28,7 +29,6 @@ from linkages import (
     rotors,
     slider_crank,
     tree,
-    uneven_rotors,
     with_constraints,
 )
 from linkwork.algorithms.forward_dynamics import articulated_body
@@ -318,8 +318,8 @@ def test_frames_move_as_derivatives_say(name: str) -> None:
 def test_nodes_of_clusters_are_like_any_other(name: str) -> None:
     """Loops Eq. 15 to 24, on dense matrices: T^a and T^c, and V = A* V(℘) + H* θ̇ and the same of accelerations and forces."""
     m, q, v, a, _, f, *_ = state(name)
-    for hosting in (None, f):
-        nodes = lw.nodes(m, q, v, hosting)
+    for load in (None, f):
+        nodes = lw.nodes(m, q, v, load)
         alpha: dict[Any, np.ndarray] = {nodes.ground: numbers(nodes.ground.alpha)}
         V: dict[Any, np.ndarray] = {nodes.ground: np.zeros(6)}
         for k in nodes.base_to_tips():
@@ -375,8 +375,8 @@ def test_kinds_of_nodes() -> None:
 
 
 LEG = {"rotor0", "rotor1", "rotor2", "wheel", "disc"}
-UNEVEN_GEARED = {"along", "against", "upward", "slow", "centred"}
-UNEVEN = UNEVEN_GEARED | {"unlike", "across", "flywheel", "wheel", "broad", "tall"}
+ASYMMETRIC_GEARED = {"along", "against", "upward", "slow", "centred"}
+ASYMMETRIC = ASYMMETRIC_GEARED | {"unlike", "across", "flywheel", "wheel", "broad", "tall"}
 SOME_ROTORS: dict[
     str, tuple[Callable[[], Model], set[str], set[str]]
 ] = {  # a model, its rotors, those that gears leave nothing of
@@ -388,8 +388,8 @@ SOME_ROTORS: dict[
         {f"rotor{k}" for k in (1, 2, 3, 4)},
         {"rotor1", "rotor3", "rotor4"},
     ),
-    "uneven rotors": (lambda: linkage("uneven rotors"), UNEVEN, UNEVEN_GEARED),
-    "rotors that lead": (lambda: uneven_rotors(np.random.default_rng(2), rotors_lead=True), UNEVEN, UNEVEN_GEARED),
+    "asymmetric rotors": (lambda: linkage("asymmetric rotors"), ASYMMETRIC, ASYMMETRIC_GEARED),
+    "rotors that lead": (lambda: asymmetric_rotors(np.random.default_rng(2), rotors_lead=True), ASYMMETRIC, ASYMMETRIC_GEARED),
 }
 
 
@@ -643,7 +643,7 @@ def test_independent_joints_may_be_on_top() -> None:
     ladder = linkage("ladder")
     other = ladder.with_independent("to left")
     assert [c.bodies for c in other.clusters] == [c.bodies for c in ladder.clusters] and other.v_names != ladder.v_names
-    with pytest.raises(ModelError, match="leave 1 independent velocities, but 2 are named"):
+    with pytest.raises(ModelError, match="leave 1 degrees of freedom, but 2 independent velocities are chosen"):
         m.with_independent("left_1_joint", "left_2_joint")
 
 
@@ -699,7 +699,7 @@ def test_a_planar_four_bar_is_told_by_two_of_five_equations() -> None:
     m = four_bar().build()
     (cluster,) = m.clusters
     assert (cluster.count, len(cluster.rows), len(cluster.independent), m.nv) == (5, 2, 1, 1)
-    assert "5 equations, of which 3 follow from the others" in m.report()
+    assert "5 equations, of which 3 are redundant" in m.report()
     twice = four_bar()
     twice.add_loop("again", Revolute(), predecessor="coupler", successor="rocker", xyz=(0.8, 0, 0), successor_xyz=(0.6, 0, 0))
     (both,) = twice.build().clusters
@@ -745,7 +745,7 @@ def test_a_bricard_linkage_moves() -> None:
 
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic", "cylindrical", "planar", "fixed"])
-def test_axes_are_not_turned_over(kind: str) -> None:
+def test_shared_axes_are_not_flipped(kind: str) -> None:
     closing = LOOP_KINDS[kind](np.random.default_rng(1))
     builder = ModelBuilder("ball")
     builder.add_body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1))
@@ -899,7 +899,9 @@ def test_random_linkages(seed: int) -> None:
     try:
         m = with_constraints(t, *made)
     except ModelError as error:
-        assert rigid and ("no freedom" in str(error) or "cannot be closed" in str(error))  # the only state is hard to find
+        assert rigid and (
+            "no degree of freedom" in str(error) or "cannot be closed" in str(error)
+        )  # the only state is hard to find
         return
     check(m)
 
@@ -911,7 +913,7 @@ def test_random_gears(seed: int) -> None:
     try:
         m = geared(rng, int(rng.integers(3, 8)), int(rng.integers(1, 4)))
     except ModelError as error:
-        if "no freedom" in str(error):
+        if "no degree of freedom" in str(error):
             return
         raise
     check(m)

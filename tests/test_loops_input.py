@@ -55,8 +55,11 @@ def between(ratio: Any, predecessor: str = "link0", successor: str = "link1") ->
 
 BOTH = {"joint0": 1.0, "joint1": -2.0}
 WRONG: dict[str, tuple[Any, str]] = {
-    "out of reach": (lambda: looped(xyz=(5.0, 0.0, 0.0)), "'pin' cannot be closed: .* misses by 3.5; check places and lengths"),
-    "out of the plane": (lambda: looped(xyz=(1.0, 0.0, 0.1)), "'pin' cannot be closed: .* misses by 0.1"),
+    "out of reach": (
+        lambda: looped(xyz=(5.0, 0.0, 0.0)),
+        "'pin' cannot be closed: .* smallest residual found is 3.5; check placements and lengths",
+    ),
+    "out of the plane": (lambda: looped(xyz=(1.0, 0.0, 0.1)), "'pin' cannot be closed: .* smallest residual found is 0.1"),
     "two pins": (
         lambda: (
             arm()
@@ -72,16 +75,16 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "a triangle": (
         lambda: looped(successor="link1", xyz=(0.9, 0.2, 0.0), successor_xyz=(0.4, 0.0, 0.0)),
-        "'pin' leave the links 'link0', 'link1' no freedom",
+        "'pin' leave the links 'link0', 'link1' no degree of freedom",
     ),
-    "locked": (lambda: coupled({"joint0": 1.0}), "'gear' leave the links 'link0' no freedom"),
+    "locked": (lambda: coupled({"joint0": 1.0}), "'gear' leave the links 'link0' no degree of freedom"),
     "none independent": (
         lambda: pinned(3, joint0=False, joint1=False, joint2=False),
-        "'pin' leave 1 independent velocities, but 0 are named",
+        "'pin' leave 1 degrees of freedom, but 0 independent velocities are chosen",
     ),
     "all independent": (
         lambda: pinned(3, joint0=True),
-        "1 independent velocities, but 3 are named: 'joint0', 'joint1', 'joint2'",
+        "1 degrees of freedom, but 3 independent velocities are chosen: 'joint0', 'joint1', 'joint2'",
     ),
     "singular": (
         lambda: (
@@ -96,16 +99,22 @@ WRONG: dict[str, tuple[Any, str]] = {
         lambda: arm(3, joint0="yes").build(),
         "joint 'joint0': independent must be True, False or None, not 'yes'",
     ),  # type: ignore[arg-type]
-    "chosen too few": (lambda: pinned(4).with_independent("joint0"), "2 independent velocities, but 1 are named: 'joint0'"),
+    "chosen too few": (
+        lambda: pinned(4).with_independent("joint0"),
+        "2 degrees of freedom, but 1 independent velocities are chosen: 'joint0'",
+    ),
     "chosen outside": (lambda: pinned(3).with_independent("socket"), "joint 'socket' is in no loop"),
     "chosen unknown": (lambda: pinned(3).with_independent("jiont0"), "no joint named 'jiont0' .did you mean 'joint0'"),
-    "ratio zero": (lambda: between(0.0), "coupling 'gear': its ratio is zero, so that 'link1' could not move"),
+    "ratio zero": (lambda: between(0.0), "coupling 'gear': its ratio must not be zero, which would lock 'link1'"),
     "ratio NaN": (lambda: between(NAN), "coupling 'gear': ratio must be finite"),
     "ratio infinite": (lambda: between(INF), "coupling 'gear': ratio must be finite"),
     "ratio a word": (lambda: between("two"), "coupling 'gear': ratio must be 1 numbers, not"),
     "coefficient NaN": (lambda: coupled({"joint0": 1.0, "joint1": NAN}), "coupling 'gear': joint1 must be finite"),
-    "coefficients zero": (lambda: coupled({"joint0": 0.0, "joint1": 0}), "coupling 'gear' couples nothing"),
-    "no coefficients": (lambda: coupled({}), "coupling 'gear' couples nothing"),
+    "coefficients zero": (
+        lambda: coupled({"joint0": 0.0, "joint1": 0}),
+        "coupling 'gear': at least one coefficient must not be zero",
+    ),
+    "no coefficients": (lambda: coupled({}), "coupling 'gear': at least one coefficient must not be zero"),
     "a list": (lambda: coupled(["joint0"]), "coupling 'gear': terms must be coefficients by joint"),
     "nothing given": (lambda: coupled(), "coupling 'gear': give terms, or predecessor, successor and ratio"),
     "all given": (lambda: coupled(BOTH, predecessor="link0", successor="link1", ratio=2.0), "coupling 'gear': give terms, or"),
@@ -117,7 +126,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "unknown joint": (lambda: coupled({"joint0": 1.0, "jiont1": 1.0}), "'gear' names joint 'jiont1', .*did you mean 'joint1'"),
     "fixed joint": (
         lambda: coupled({"joint0": 1.0, "weld": 1.0}),
-        "'gear' names joint 'weld', which is none that moves .it is fixed",
+        "'gear' names joint 'weld', which is no moving joint .it is fixed",
     ),
     "unknown link": (lambda: between(2.0, "lnik0"), "'gear' names link 'lnik0', .*did you mean 'link0'"),
     "unknown successor": (lambda: looped(successor="lnik2"), "'pin' names link 'lnik2', .*did you mean 'link2'"),
@@ -146,15 +155,15 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no rotation": (lambda: looped(place=Pose(np.diag([1.0, 1.0, 2.0]), np.zeros(3))), "R of its place must be a rotation"),
     "tie of nothing": (
         lambda: tied(lambda q: q, []),
-        "'tie': joints must be names of different joints, at least one",
+        "'tie': joints must be names of different joints",
     ),
     "tie of the same": (
         lambda: tied(lambda q: q[0], ["joint0", "joint0"]),
         "'tie': joints must be names of different",
     ),
     "tie unknown": (lambda: tied(lambda q: q[0], ["joint0", "joint9"]), "'tie' names joint 'joint9', .*did you mean"),
-    "tie by a number": (lambda: tied(5), "'tie': its function must be callable, not 5"),
-    "tie that fails": (lambda: tied(lambda q: q[5]), "'tie': its function fails at .*IndexError"),
+    "tie by a number": (lambda: tied(5), "implicit constraint 'tie': its function must be callable, not 5"),
+    "tie that fails": (lambda: tied(lambda q: q[5]), "implicit constraint 'tie': its function fails at .*IndexError"),
     "tie of no equation": (
         lambda: tied(lambda q: []),
         "'tie': its function must give one number, or several in a row",
@@ -163,7 +172,10 @@ WRONG: dict[str, tuple[Any, str]] = {
         lambda: tied(lambda q: np.outer(q, q)),
         "'tie': its function must give .* not shape .2, 2",
     ),
-    "tie that never holds": (lambda: tied(lambda q: q[0] * 0.0 + 1.0), "'tie' cannot be closed: .* misses by 1"),
+    "tie that never holds": (
+        lambda: tied(lambda q: q[0] * 0.0 + 1.0),
+        "'tie' cannot be closed: .* smallest residual found is 1",
+    ),
     "tie NaN": (lambda: tied(lambda q: q[0] * NAN), "'tie' cannot be closed"),
 }
 
@@ -179,7 +191,7 @@ def test_dependent_joints_cannot_be_prescribed() -> None:
     m = pinned(3)
     q, v = m.random_state(0)
     (dependent, *_) = [j.name for j in m.joints[:3] if j.name not in m.v_names]
-    with pytest.raises(ModelError, match=f"joint '{dependent}' is not independent: a loop decides how it moves"):
+    with pytest.raises(ModelError, match=f"joint '{dependent}' is not independent: a loop determines its motion"):
         lw.hybrid_dynamics(m, q, v, v, v, prescribed=[dependent])
 
 
@@ -286,18 +298,18 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "out of reach": (
         FILE.replace('<successor link="c"><origin xyz="1 0 0"', '<successor link="c"><origin xyz="9 0 0"'),
         11,
-        "'pin' cannot be closed: the nearest state found misses by",
+        "'pin' cannot be closed: the smallest residual found is",
     ),
     "same name": (
         FILE.replace("</robot>", GEAR.replace("gear", "pin") + "</robot>"),
         16,
         "already a loop, coupling or implicit constraint named 'pin'",
     ),
-    "rigid": (FILE.replace("</robot>", GEAR + "</robot>"), 11, "no freedom"),
+    "rigid": (FILE.replace("</robot>", GEAR + "</robot>"), 11, "no degree of freedom"),
     "a second parent": (
         FILE.replace("</robot>", '<joint name="z" type="fixed"><parent link="a"/><child link="c"/></joint></robot>'),
         16,
-        "what holds it besides is a <loop>",
+        "a further joint is a <loop>",
     ),
     "independent maybe": (
         FILE.replace('name="jb" type', 'name="jb" independent="maybe" type'),
@@ -307,14 +319,18 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "all independent": (
         FILE.replace('name="jb" type', 'name="jb" independent="true" type'),
         11,
-        "but 3 are named: 'ja', 'jb', 'jc'",
+        "but 3 independent velocities are chosen: 'ja', 'jb', 'jc'",
     ),
-    "none independent": (FILE.replace('" type="continuous"', '" independent="false" type="continuous"'), 11, "but 0 are named"),
+    "none independent": (
+        FILE.replace('" type="continuous"', '" independent="false" type="continuous"'),
+        11,
+        "but 0 independent velocities are chosen",
+    ),
     "no ratio": (GEARED.replace('<ratio value="2"/>', ""), 11, "it has no <ratio>, and needs one"),
     "empty ratio": (GEARED.replace('<ratio value="2"/>', "<ratio/>"), 14, "its attribute value is missing"),
     "ratio NaN": (GEARED.replace('value="2"', 'value="nan"'), 14, "'nan' is not a finite decimal number"),
     "ratio infinite": (GEARED.replace('value="2"', 'value="inf"'), 14, "'inf' is not a finite decimal number"),
-    "ratio zero": (GEARED.replace('value="2"', 'value="0"'), 11, "its ratio is zero, so that 'c' could not move"),
+    "ratio zero": (GEARED.replace('value="2"', 'value="0"'), 11, "its ratio must not be zero, which would lock 'c'"),
     "two ratios": (GEARED.replace("</coupling>", '<ratio value="3"/></coupling>'), 15, "there is already one in line 14"),
     "coupled merged": (GEARED.replace('link="a"/>\n<succ', 'link="w"/>\n<succ'), 11, "no joint lies between 'w' and 'c'"),
     "coupled unknown": (
@@ -329,7 +345,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "mimic NaN": (mimic('joint="ja" multiplier="nan"'), 9, "'nan' is not a finite decimal number"),
     "mimic too much": (mimic('joint="ja" multiplier="1e31"'), 9, "is too large"),
     "mimic offset": (mimic('joint="ja" offset="x"'), 9, "'x' is not a finite decimal number"),
-    "mimic still": (mimic('joint="ja" multiplier="0"'), 9, "'jc follows ja' leave the links 'c' no freedom"),
+    "mimic still": (mimic('joint="ja" multiplier="0"'), 9, "'jc follows ja' leave the links 'c' no degree of freedom"),
     "mimic two": (
         mimic('joint="ja"').replace('</joint>\n<joint name="jw"', '<mimic joint="jb"/></joint>\n<joint name="jw"'),
         9,

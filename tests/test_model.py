@@ -93,8 +93,12 @@ def test_a_model_is_frozen() -> None:
 def test_nothing_of_a_model_can_be_changed() -> None:
     m = robot()
     digest = m.digest
-    frames = [d.frame for d in in_node_frames(m)]
-    poses = [m.joint("elbow").place, m.frame("tool").place, *(f.place for f in frames), *(f.C for f in frames)]
+    poses = [
+        m.joint("elbow").place,
+        m.frame("tool").place,
+        *(d.frame.place for d in in_node_frames(m)),
+        *(d.C for d in in_node_frames(m)),
+    ]
     inertias = [m.body("arm").inertia, lumped(m)[1].inertia, in_node_frames(m)[1].inertia, regrouped(m)[1].reduced]
     parts = [*((pose, ("R", "p")) for pose in poses), *((inertia, ("A", "B", "D")) for inertia in inertias)]
     for part, words in parts:
@@ -205,12 +209,12 @@ def test_clusters_that_are_put_in_count() -> None:
     m = lw.robots.five_bar()
     (cluster,) = m.clusters
     others = tuple(cluster.dependent)
-    described = m.described_by((replace(cluster, independent=others),))
+    described = m.with_clusters((replace(cluster, independent=others),))
     assert described.v_names != m.v_names and described.digest != m.digest and described != m
     assert described.weightless().digest != m.weightless().digest
     assert described.weightless().v_names == described.v_names
     assert pickle.loads(pickle.dumps(described)).v_names == described.v_names
-    assert m.described_by(m.clusters).v_names == m.v_names
+    assert m.with_clusters(m.clusters).v_names == m.v_names
     assert replace(described, kernels={}) == m  # what is made of it finds its clusters itself
 
 
@@ -281,7 +285,7 @@ def test_whatever_others_made_is_not_known_by_content() -> None:
     assert not _known_by_content(body, replace(robot(), gravity=(Number(0.0), 0.0, -9.81)), ())
     clusters = lw.robots.five_bar().clusters
     own = replace(clusters[0], constraints=looped(Slotted(), True).embedded)
-    assert not _known_by_content(body, lw.robots.five_bar().described_by((own,)), ())
+    assert not _known_by_content(body, lw.robots.five_bar().with_clusters((own,)), ())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -615,10 +619,10 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     ("joint 'j': its child is 'zzz', and there is no link of that name", lambda: on(start(), child="zzz").build()),
     ("link 'base' is the child of two joints, 'j' and 'k': that closes a loop",
      lambda: on(start()).add_joint("k", Fixed(), parent="arm", child="base").build()),
-    ("links 'base', 'arm' hang on one another in a circle, and on nothing else",
+    ("links 'base', 'arm' form a cycle of joints that is not connected to the world",
      lambda: on(start(), parent="arm").add_joint("k", Fixed(), parent="base", child="arm").build()),
-    ("link 'arm' hangs on nothing: add a joint whose child it is", lambda: on(start()).build()),
-    ("link 'base' hangs on nothing", lambda: on(start(), parent="base", child="arm").build()),
+    ("link 'arm' is not connected to the world: add a joint whose child it is", lambda: on(start()).build()),
+    ("link 'base' is not connected to the world", lambda: on(start(), parent="base", child="arm").build()),
     ("frame 'f' is on 'amr', and there is no link of that name (did you mean 'arm'?)",
      lambda: both().add_frame("f", body="amr").build()),
 ]  # fmt: skip

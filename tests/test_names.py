@@ -14,7 +14,7 @@ import pytest
 import linkwork as lw
 from linkwork.commands.cli import main
 from linkwork.formats import urdf
-from linkwork.interop.matching import Theirs, matched
+from linkwork.interop.matching import PeerJoint, matched
 from linkwork.joints import Prismatic, Revolute, Spherical
 from linkwork.parts.names import did_you_mean, plain, shown
 from linkwork.view import draw_graph
@@ -82,7 +82,7 @@ def calls(m: lw.Model) -> Iterator[Callable[[], Any]]:
         yield lambda name=name: lw.load(f"{name}.urdf{BAD}")  # type: ignore[misc]
         yield lambda name=name: lw.load(f"{name}.urdf")  # type: ignore[misc]
     yield lambda: lw.compare_approximations(m, {"q": q, "v": v, "a": v})
-    yield lambda: matched(m, [Theirs(f"j_crank{BAD}", "x", 0, 0)], {"x": Prismatic}, "other")
+    yield lambda: matched(m, [PeerJoint(f"j_crank{BAD}", "x", 0, 0)], {"x": Prismatic}, "other")
     yield lambda: matched(m, [], {}, "other")
     massless = lw.ModelBuilder(f"nothing{BAD}").add_body(f"b{BAD}")
     massless.add_joint(f"j{BAD}", Revolute((0, 0, 1)), parent="world", child=f"b{BAD}")

@@ -177,7 +177,7 @@ def test_a_massless_root_called_world_is_the_world() -> None:
 
 def test_other_links_called_world() -> None:
     heavy = urdf.read(robot(link("world"), link("a"), joint("j", "continuous", "world", "a")))
-    assert heavy.mass == 1 and noted(heavy, "'world' (line 2)", "mass does not count")
+    assert heavy.mass == 1 and noted(heavy, "'world' (line 2)", "mass is ignored")
     text = robot(link("a"), link("world"), link("world_link"), joint("i", "continuous", "a", "world"),
                  joint("k", "fixed", "world", "world_link"))  # fmt: skip
     inner = urdf.read(text)
@@ -314,16 +314,16 @@ BROKEN = [
     ('<axis xyz="0 0 2"/>', '<axis xyz="0 0 2"/><axis xyz="1 0 0"/>', 14, "there is already one in line 14"),
     ("</robot>", joint("j", "fixed", "a", "b") + "</robot>", 18, "there is already a joint of this name in line 10"),
     ("</robot>", joint("k", "fixed", "a", "b") + "</robot>", 18,
-     "<joint name=\"k\">: its child 'b' is already the child of <joint name=\"j\"> in line 10: a link hangs on one"),
-    ("</robot>", joint("k", "fixed", "b", "a") + "</robot>", 18, "it closes a circle of links, 'a', 'b', that hangs on"),
+     "<joint name=\"k\">: its child 'b' is already the child of <joint name=\"j\"> in line 10: a link has one"),
+    ("</robot>", joint("k", "fixed", "b", "a") + "</robot>", 18, "it closes a cycle of links, 'a', 'b', that is not connected"),
     ("</robot>", link("c") + link("d") + joint("k", "fixed", "c", "d") + joint("l", "fixed", "d", "c") + "</robot>", 21,
-     "<joint name=\"l\">: it closes a circle of links, 'c', 'd'"),
+     "<joint name=\"l\">: it closes a cycle of links, 'c', 'd'"),
     # loops; more in test_loops_input.py
     ('<axis xyz="0 0 2"/>', '<mimic joint="k" multiplier="2"/>', 14,
      "<mimic> in <joint name=\"j\">: there is no joint named 'k'"),
     ("</robot>", '<loop name="o" type="fixed"/></robot>', 18, '<loop name="o">: it has no <predecessor>, and needs one'),
     ("</robot>", '<coupling name="o"/></robot>', 18, '<coupling name="o">: it has no <predecessor>, and needs one'),
-    ('type="revolute"', 'type="revolute" independent="false"', 10, "joint 'j' is in no loop: nothing but itself decides"),
+    ('type="revolute"', 'type="revolute" independent="false"', 10, "joint 'j' is in no loop, so that it cannot be dependent"),
     # what is not read
     ("</robot>", '<xacro:leg side="l"/></robot>', 18, "<xacro:leg>: this is a xacro file: expand it first"),
     # the whole
@@ -447,7 +447,7 @@ def test_a_long_chain_is_no_recursion() -> None:
     n = 3000
     parts = [*(link(f"l{k}") for k in range(n + 1)), *(joint(f"j{k}", "fixed", f"l{k}", f"l{k + 1}") for k in range(1, n))]
     assert urdf.read(robot(*parts, joint("j0", "continuous", "l0", "l1"))).mass == n
-    with pytest.raises(ModelError, match=r"circle of links, 'l0', 'l3000', 'l2999', 'l2998', 'l2997' \.\.\."):
+    with pytest.raises(ModelError, match=r"cycle of links, 'l0', 'l3000', 'l2999', 'l2998', 'l2997' \.\.\."):
         urdf.read(robot(*parts, joint("j0", "continuous", "l0", "l1"), joint("up", "fixed", f"l{n}", "l0")))
 
 

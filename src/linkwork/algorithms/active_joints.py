@@ -3,8 +3,8 @@
     M q̈ + b = τ + Aᵀ λ,    A q̇ = 0                                                                         (Lie Eq. 54, 55)
 
 for all joints of the tree. Here λ is eliminated before anything is solved: with q̇ = G ẏ and Gᵀ Aᵀ = 0 what is left are the
-equations of the clusters, and the recursive algorithms on nodes solve them. Equations tie only joints of one cluster, so every
-choice between solutions falls apart into one for each cluster.
+equations of the clusters, and the recursive algorithms on nodes solve them. Equations couple only joints of one cluster, so
+every choice between solutions decouples into one for each cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from linkwork.topology.clusters import Cluster
 from linkwork.topology.embedding import tree_equations
 from linkwork.topology.motion import all_equations, cluster_posture
 
-STATES = 4  # closed ones, at which independent velocities are looked for
+STATES = 4  # closed configurations at which independent velocities are chosen
 
 
 def least_squares(A: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -45,14 +45,14 @@ def least_squares(A: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarr
 
 
 def actuator_force(nodes: ModelTree[Any], tau: np.ndarray, actuators: Sequence[int], weights: np.ndarray) -> np.ndarray:
-    """The forces of actuators, at these velocities of the spanning tree, that do what tau does, (actuators,).
+    """The forces of actuators, at these velocities of the spanning tree, with the same generalised forces as tau, (actuators,).
 
     In each cluster Wᵀ x = tau with W the actuators' rows of G (Loops footnotes 3 and 5). Where there are more than needed, the
     least active joint forces are taken (Lie Eq. 62, where N is the null space that G has left out already).
     """
     out: Any = np.zeros(len(actuators), dtype=object)
     every, places = np.arange(nodes.nv), {c: k for k, c in enumerate(actuators)}
-    families: dict[int, list[RigidBody]] = {}  # by their first velocity: clusters on several feet share those below them
+    families: dict[int, list[RigidBody]] = {}  # by their first velocity: clusters on several supports share those below them
     for body in nodes.bodies.values():
         for first in every[body.dofs][:1]:
             families.setdefault(int(first), []).append(body)
@@ -91,7 +91,7 @@ def loop_forces(nodes: ModelTree[Any], ddy: np.ndarray, f_ext: np.ndarray | None
                 A = tree_equations(model, cluster, nodes.q)[0][list(cluster.rows)]
                 p = places_of(model, cluster)[cluster.dependent]
                 found.append(solve(A[:, p].T, left[p]))
-                left = left - A.T @ found[-1]  # for loops below, where some feet are in one
+                left = left - A.T @ found[-1]  # for loops below, which may hold its supports
     return np.concatenate(found[::-1])
 
 
@@ -116,7 +116,7 @@ def spanning_hybrid_dynamics(
     The clusters are described by other independent velocities, as many of u as can be, so that (Lie Eq. 70, 71) become the
     hybrid dynamics of a tree. With nothing prescribed this is forward dynamics (Lie Sec. 3.2).
     """
-    model = nodes.model.described_by(_with_active(nodes.model.structure, prescribed))
+    model = nodes.model.with_clusters(_with_active(nodes.model.structure, prescribed))
     chosen = [places_of(model, cluster)[list(cluster.independent)] for cluster in model.clusters]
     nodes = tree(model, nodes.q, spanning_velocity(nodes)[np.concatenate([*chosen, []]).astype(int)], f_ext)
     every, known = [], np.zeros(nodes.nv, dtype=bool)
@@ -161,7 +161,7 @@ def _with_active(model: Model, prescribed: np.ndarray) -> tuple[Cluster, ...]:
             choices = []
             for q in states:
                 A = _equations(model, cluster, q).astype(float)
-                chosen, worst = _farthest(np.linalg.svd(A)[2][len(A) :].T, first)  # of all moves that loops allow
+                chosen, worst = _farthest(np.linalg.svd(A)[2][len(A) :].T, first)  # null space of the loops' Jacobian
                 choices.append((int(first[list(chosen)].sum()), worst, chosen))
             cluster = replace(cluster, independent=max(choices)[2])
         found.append(cluster)
@@ -169,7 +169,7 @@ def _with_active(model: Model, prescribed: np.ndarray) -> tuple[Cluster, ...]:
 
 
 def _families(model: Model) -> list[Cluster]:
-    """The clusters, those that stand on several bodies of one another taken as one."""
+    """The clusters, those that hang on several bodies of one another united."""
     found: dict[int, list[Cluster]] = {}
     for cluster in model.clusters:
         found.setdefault(cluster.family[0], []).append(cluster)

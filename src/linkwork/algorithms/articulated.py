@@ -15,7 +15,7 @@ from linkwork.spatial.solve import solve
 
 
 class Hinge(NamedTuple):
-    """What a node's inertia does at its joint: D = H P H*, G = P H* D⁻¹, and P⁺ = P - G H P, what the parent feels."""
+    """A node's articulated inertia P at its hinge: D = H P H*, G = P H* D⁻¹, and P⁺ = P - G H P, what the parent feels."""
 
     P: Any
     H: np.ndarray  # rows of the joint map that move freely

@@ -7,24 +7,24 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
-from linkwork.algorithms.proximal import Result, Settings, iterate, missed
-from linkwork.algorithms.proximal_tree import ProximalTree, Where
+from linkwork.algorithms.proximal import Result, Settings, iterate, residual_norm
+from linkwork.algorithms.proximal_tree import EliminateAt, ProximalTree
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
 
 
 def caba(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
-    """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,). Forces are eliminated as soon as they can be."""
-    return by_sweeps(held, T, lam0, settings, soon)
+    """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,). Multipliers are eliminated as early as possible."""
+    return by_sweeps(held, T, lam0, settings, eliminate_locally)
 
 
-def soon(nodes: TreeState[HingeNode], k: HingeNode) -> bool:
-    """At the constrained node (Constrained Eq. 29), or where the two ways of a loop meet."""
+def eliminate_locally(nodes: TreeState[HingeNode], k: HingeNode) -> bool:
+    """Multipliers are eliminated at the constrained node (Constrained Eq. 29), or where the two paths of a loop meet."""
     return True
 
 
 def by_sweeps(
-    held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings, at: Where, *, early: bool = False
+    held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings, at: EliminateAt, *, early: bool = False
 ) -> Result:
     """Three sweeps (Constrained Alg. 1), then two for each change of λ (Alg. 2), over active nodes only."""
     nodes, R = held.nodes, settings.R
@@ -50,9 +50,9 @@ def by_sweeps(
         return dlam, state + np.concatenate([ddd[dofs], *(dalpha[k] for k in bearing)])
 
     state = np.concatenate([ddtheta[dofs], *(alpha[k] for k in bearing)])
-    tree.turn(reversed(outer), lam0)  # λ⁰ in the rows that λ has come in
+    tree.reflect(reversed(outer), lam0)  # λ⁰ in the reflected rows, as λ
     lam, state, change, count = iterate(settings, lam, lam - lam0, state, reduced)
     ddtheta[dofs], *alphas = np.split(state, sizes)[: 1 + len(bearing)]
     tree.finish(outer, swept, alpha | dict(zip(bearing, alphas)), lam, ddtheta)
-    tree.turn(outer, change)  # and what is missed in its own rows again, as `finish` has done with λ
-    return Result(ddtheta, -lam, missed(R * change), count)
+    tree.reflect(outer, change)  # the residual in its own rows again, as `finish` has done with λ
+    return Result(ddtheta, -lam, residual_norm(R * change), count)

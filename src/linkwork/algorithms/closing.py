@@ -17,16 +17,16 @@ from linkwork.topology.motion import ClusterPosture, all_equations, cluster_post
 
 STEPS = 60
 LARGEST_STEP = 0.5  # [rad or m]
-CLOSED = 1e-13  # largest error that needs no further step
+CLOSED = 1e-13  # largest residual that needs no further step
 
 
-def close_loops(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
-    """q with all loops closed, its independent coordinates as they were, and the largest error that is left.
+def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
+    """q with all loops closed, its independent coordinates as they were, and the largest residual that is left [m or rad].
 
-    Of joints like balls, which have no coordinates for their velocities, the way that they `came` is held: the independent
-    part of their difference from there to q.
+    Of joints such as spherical ones, whose velocities are not rates of coordinates, the independent part of the difference from
+    the `previous` coordinates to q is kept.
     """
-    came = q if came is None else came
+    previous = q if previous is None else previous
     q = np.array(q, dtype=object)
     left: Any = 0.0
     postures: dict[tuple[int, ...], ClusterPosture] = {}
@@ -34,17 +34,19 @@ def close_loops(model: Model, q: np.ndarray, came: np.ndarray | None = None) -> 
         if cluster.constraints:
             places = _places(cluster, [joint.q_slice for joint in model.joints])
             below = postures[cluster.below.bodies] if cluster.below else None
-            q[places] = _closed(model, cluster, q[places], came[places], below)
+            q[places] = _closed(model, cluster, q[places], previous[places], below)
             posture = postures[cluster.bodies] = _posture(model, cluster, q[places], below)
             for constraint in cluster.constraints:
                 for e in constraint.residual(posture):
                     left = where(absolute(e) < np.inf, maximum(absolute(e), left), np.inf)  # NaN is not closed
-                for x in constraint.turned_over(posture):
+                for x in constraint.flipped_axes(posture):
                     left = maximum(x, left)
     return q, left
 
 
-def _closed(model: Model, cluster: Cluster, start: np.ndarray, came: np.ndarray, below: ClusterPosture | None) -> np.ndarray:
+def _closed(
+    model: Model, cluster: Cluster, start: np.ndarray, previous: np.ndarray, below: ClusterPosture | None
+) -> np.ndarray:
     linear = all(c.linear for c in cluster.constraints)
 
     def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -63,11 +65,11 @@ def _closed(model: Model, cluster: Cluster, start: np.ndarray, came: np.ndarray,
             kind, columns = model.joints[k].kind, posture.columns[k]
             own = slice(place, place + kind.nq)
             moved = kind.integrate(q[own], move[columns])
-            held = [c - columns.start for c in cluster.independent if columns.start <= c < columns.stop]
-            if 0 < len(held) < kind.nv:  # steps of the others may have moved these
-                way: Any = np.array(kind.difference(came[own], moved), dtype=object)
-                way[held] = kind.difference(came[own], start[own])[held]
-                moved = kind.integrate(came[own], way)
+            kept = [c - columns.start for c in cluster.independent if columns.start <= c < columns.stop]
+            if 0 < len(kept) < kind.nv:  # steps of the others may have moved these
+                step_: Any = np.array(kind.difference(previous[own], moved), dtype=object)
+                step_[kept] = kind.difference(previous[own], start[own])[kept]
+                moved = kind.integrate(previous[own], step_)
             out.append(moved)
             place = own.stop
         return np.concatenate(out), worst > CLOSED
@@ -101,14 +103,14 @@ def spanning_acceleration(nodes: ModelTree[Any], ddy: np.ndarray) -> np.ndarray:
     return _spread(nodes, lambda body: body.G @ ddy[body.dofs] + body.g)
 
 
-def moved(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Where q goes by moving with constant v for one unit of time; loops are not closed there, (nq,)."""
+def integrate_tree(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The retraction of v at q, (nq,): every joint integrates a constant velocity for a unit of time; loops are not closed."""
     spanning = spanning_velocity(tree(model, q, v)) if model.embedded else v
     return np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints] or [np.zeros(0)])
 
 
 def independent_force(nodes: ModelTree[Any], tau: np.ndarray) -> np.ndarray:
-    """Gᵀ tau: what forces in all joints, (nv_spanning,), do to the independent velocities, (nv,)."""
+    """Gᵀ tau: forces in all joints, (nv_spanning,), as generalised forces of the independent velocities, (nv,)."""
     total: Any = np.zeros(nodes.nv, dtype=object)
     for body in nodes.bodies.values():
         total[body.dofs] = total[body.dofs] + body.G.T @ tau[body.joint.v_slice]

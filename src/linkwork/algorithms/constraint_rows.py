@@ -21,10 +21,10 @@ from linkwork.spatial import Inertia, filled, mirrored
 
 
 class ConstraintRows:
-    """The rows of several constraints, m in all, by the nodes that they take hold of.
+    """The rows of several constraints, m in all, by the nodes that they constrain.
 
-    `K[k]`, (m, rows of k), and `c[k]`, (m, velocities of k), are given where they are not zero; `k`, (m,), is what they must
-    give. `groups` are the places of each constraint's rows.
+    `K[k]`, (m, rows of k), and `c[k]`, (m, velocities of k), are given where they are not zero; `k`, (m,), is their right-hand
+    side. `groups` are the places of each constraint's rows.
     """
 
     def __init__(self, nodes: TreeState[HingeNode], constraints: Sequence[Constraint], targets: Any = None) -> None:
@@ -63,7 +63,7 @@ class ConstraintRows:
             J[:, k.dofs] = c
         for own in map(list, self.groups):
             ends = [k for k, K in self.K.items() if filled(K[own])]
-            # what moves both ends of a loop as one does not matter to it: all below a node that stands on one body
+            # what moves both ends of a loop as one rigid body is not felt: all below a node that hangs on one body
             shared = set.intersection(*(set(self.nodes.path_to_ground(k)) for k in ends)) if len(ends) > 1 else set()
             F: dict[HingeNode, Any] = {k: self.K[k][own].T for k in ends}  # Kᵀ of everything beyond a node
             for k in self.nodes.tips_to_base():
@@ -75,14 +75,14 @@ class ConstraintRows:
         return J
 
     def at_rest(self) -> np.ndarray:
-        """What the rows have too much where θ̈ = 0, (m,)."""
+        """The residual of the rows where θ̈ = 0, (m,)."""
         total, beta = -self.k, accelerations(self.nodes, np.zeros(self.nodes.nv))
         for k, K in self.K.items():
             total = total + K @ beta[k]
         return total
 
     def stiffened(self, mu: np.ndarray) -> tuple[set[int], dict[HingeNode, list[Any]]]:
-        """Kᵀ μ K of the rows that take hold of a single body, for each node, and which rows these are."""
+        """Kᵀ μ K of the rows that constrain a single body, for each node, and which rows these are."""
         several = {r for r in range(self.m) if sum(filled(K[r]) for K in (*self.K.values(), *self.c.values())) > 1}
         alone: set[int] = set()
         added: dict[HingeNode, list[Any]] = {}
@@ -96,7 +96,7 @@ class ConstraintRows:
 
 
 def only_there(row: np.ndarray, own: slice) -> bool:
-    """Whether a row takes hold of nothing but these columns."""
+    """Whether a row is zero but for these columns."""
     return not filled(row[: own.start]) and not filled(row[own.stop :])
 
 
@@ -113,7 +113,7 @@ def stiffness(k: HingeNode, block: slice, K: np.ndarray, WK: np.ndarray) -> Iner
 def nodes_for(
     model: Model | Tree, constraints: Sequence[Constraint], q: Any, v: Any = None, f_ext: Any = None
 ) -> TreeState[Any]:
-    """The nodes of a model in one state; rotors that constraints take hold of are bodies there, not single rows."""
+    """The nodes of a model in one state; rotors that are constrained are bodies there, not single rows."""
     if isinstance(model, Tree):
         return model.state(q, v, f_ext)
     rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}

@@ -1,8 +1,8 @@
 """The Delassus matrix Λ⁻¹ = J M⁻¹ Jᵀ and its damped inverse, by sweeps (Constrained Sec. VI, Alg. 5).
 
-Constraints are carried inward as rows K, and what joints answer to their forces is gathered in L. Where more rows come together
-at a node than it has itself, it is cheaper to carry the node's own motion on (Constrained: extended force propagators from one
-branching link in 𝒩 to the next, and Ω), and to put the rows in again afterwards.
+Constraints are carried inward as rows K, and the joints' response to their forces is gathered in L. Where more rows come
+together at a node than it has itself, it is cheaper to carry the node's own motion on (Constrained: extended force propagators
+from one branching link in 𝒩 to the next, and Ω), and to put the rows in again afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.articulated import Hinges, hinge
-from linkwork.algorithms.caba import soon
+from linkwork.algorithms.caba import eliminate_locally
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.proximal_tree import Pending, ProximalTree
@@ -111,7 +111,7 @@ def delassus(held: ConstraintRows) -> np.ndarray:
 def damped_inverse(held: ConstraintRows, R: np.ndarray) -> np.ndarray:
     """(Λ⁻¹ + R)⁻¹, (m, m), by the matrix inversion lemma (cABA-OSIM: Constrained Eq. 40 and Alg. 5).
 
-    Rows that take hold of one body stiffen its inertia. The others, those of loops, remain to be inverted as a block.
+    Rows that constrain one body stiffen its inertia. The others, those of loops, remain to be inverted as a block.
     """
     alone, added = held.stiffened(1.0 / R)
     a, b = sorted(alone), [r for r in range(held.m) if r not in alone]
@@ -120,7 +120,7 @@ def damped_inverse(held: ConstraintRows, R: np.ndarray) -> np.ndarray:
     inverse = np.zeros((held.m, held.m), dtype=object)
     inverse[np.ix_(a, a)] = np.diag(mu[a]) - Q[np.ix_(a, a)]
     if b:
-        S = Factor(Q[np.ix_(b, b)] + np.diag(R[b]))  # what the loops feel of everything else
+        S = Factor(Q[np.ix_(b, b)] + np.diag(R[b]))  # the Schur complement of the loops' rows
         inverse[np.ix_(b, b)] = mirrored(S.solve(np.eye(len(b))))
         inverse[np.ix_(b, a)] = -S.solve(Q[np.ix_(b, a)])
         inverse[np.ix_(a, b)] = inverse[np.ix_(b, a)].T
@@ -149,8 +149,8 @@ def damped_inverse_at_base(held: ConstraintRows, R: np.ndarray) -> tuple[np.ndar
 
 
 def product(held: ConstraintRows, R: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(Λ⁻¹ + R)⁻¹ x, (m,), without the matrix: the forces that answer rows x, by one sweep inward and one outward."""
-    tree = ProximalTree(held, R, soon)
+    """(Λ⁻¹ + R)⁻¹ x, (m,), without the matrix: the constraint forces for residuals x, by one inward and one outward sweep."""
+    tree = ProximalTree(held, R, eliminate_locally)
     lam, ddtheta = np.zeros(held.m, dtype=object), np.zeros(held.nodes.nv, dtype=object)
     inner = [k for k in held.nodes.base_to_tips() if k in tree.active]
     swept = tree.inward(reversed(inner), np.array(x, dtype=object))
@@ -159,7 +159,7 @@ def product(held: ConstraintRows, R: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def force_propagator(nodes: TreeState[HingeNode], frame: Frame, to: Frame) -> np.ndarray:
-    """ʲPᵢ of Constrained Sec. VI-A, (6, 6): what a force on a frame is on one that carries it, through free joints."""
+    """ʲPᵢ of Constrained Sec. VI-A, (6, 6): a force on a frame as one on a frame that carries it, through free joints."""
     start, end = nodes.pick_off(frame), nodes.pick_off(to)
     hinges = Hinges(nodes)
     for node in nodes.tips_to_base():

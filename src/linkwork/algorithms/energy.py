@@ -13,7 +13,7 @@ from linkwork.spatial import cross
 
 
 def kinetic_energy(nodes: TreeState[NodeState], v: np.ndarray) -> Any:
-    """Σ ½ V* M V, and what armatures hold (Lie Eq. 15) [J]."""
+    """Σ ½ V* M V, and the kinetic energy of armatures (Lie Eq. 15) [J]."""
     V = node_velocities(nodes, v)
     total: Any = 0.0
     for k in nodes.base_to_tips():
@@ -42,7 +42,7 @@ def first_moment(nodes: ModelTree[NodeState]) -> np.ndarray:
 
 
 def center_of_mass(nodes: ModelTree[NodeState]) -> np.ndarray:
-    """Where the centre of all mass is in the world [m], (3,)."""
+    """The centre of mass in the world [m], (3,)."""
     return first_moment(nodes) / nodes.model.mass
 
 
@@ -61,7 +61,7 @@ def momentum(nodes: ModelTree[NodeState], v: np.ndarray) -> np.ndarray:
 
 
 def centroidal_map(nodes: ModelTree[NodeState]) -> np.ndarray:
-    """The matrix that takes v to `momentum`, (6, nv)."""
+    """The centroidal momentum matrix, which takes v to `momentum`, (6, nv)."""
     T = body_frames(nodes)
     R: dict[Any, Any] = {k: k.M for k in nodes.bodies.values()}
     L = np.zeros((6, nodes.nv), dtype=object)

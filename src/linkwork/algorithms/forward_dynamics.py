@@ -41,7 +41,7 @@ def articulated_body(nodes: TreeState[HingeNode], T: np.ndarray) -> np.ndarray:
 
 
 def by_mass_matrix(nodes: TreeState[HingeNode], T: np.ndarray) -> np.ndarray:
-    """θ̈ under T, both (nv,), from M θ̈ = T - C by sparse factorisation; sooner than sweeps where the tree is not deep."""
+    """θ̈ under T, both (nv,), from M θ̈ = T - C by sparse factorisation; cheaper than sweeps where the tree is not deep."""
     C = inverse_dynamics(nodes, np.zeros(nodes.nv))
     return factorised(nodes).solve(T - C)
 

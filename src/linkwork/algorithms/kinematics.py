@@ -9,16 +9,16 @@ import numpy as np
 from linkwork.parts import Frame
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
-from linkwork.sko.tree import Anybody, ModelTree, TreeState
+from linkwork.sko.tree import BodyOrGround, ModelTree, TreeState
 from linkwork.spatial import Pose, cross
 from linkwork.spatial.constants import product
 
 REFERENCES = ("body", "world", "world_aligned")
 
 
-def body_frames(tree: ModelTree[Any]) -> dict[Anybody, Pose]:
+def body_frames(tree: ModelTree[Any]) -> dict[BodyOrGround, Pose]:
     """The pose of every body's description frame in the world."""
-    T: dict[Anybody, Pose] = {tree.below: Pose.identity()}
+    T: dict[BodyOrGround, Pose] = {tree.below: Pose.identity()}
     for k in tree.bodies.values():
         T[k] = T[k.on].then(k.X)
     return T
@@ -42,7 +42,7 @@ def node_velocities(tree: TreeState[Any], v: np.ndarray) -> dict[HingeNode, np.n
 def _below(tree: ModelTree[Any], frame: Frame) -> list[RigidBody]:
     """The bodies that a frame hangs on, base to tip."""
     found = []
-    k: Anybody = tree[frame.body]
+    k: BodyOrGround = tree[frame.body]
     while isinstance(k, RigidBody):
         found.append(k)
         k = k.on
@@ -122,7 +122,7 @@ def frame_jacobian(tree: TreeState[Any], frame: Frame, reference: str) -> np.nda
 def _world_jacobian(tree: ModelTree[Any], frame: Frame, path: list[Any], reference: str) -> np.ndarray:
     """The same in the world's axes: each block's motion carried to the world's origin."""
     J = np.zeros((6, tree.nv), dtype=object)
-    T: dict[Anybody, Pose] = {tree.below: Pose.identity()}
+    T: dict[BodyOrGround, Pose] = {tree.below: Pose.identity()}
     for carried in _below(tree, frame):
         T[carried] = T[carried.on].then(carried.X)
     key: Any = frame.body

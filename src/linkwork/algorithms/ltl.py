@@ -7,7 +7,7 @@ import numpy as np
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
-from linkwork.algorithms.proximal import Result, Settings, iterate, missed
+from linkwork.algorithms.proximal import Result, Settings, iterate, residual_norm
 from linkwork.spatial import Factor, mirrored
 
 
@@ -24,4 +24,4 @@ def ltl(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Setting
         return damped.solve(R * change), state
 
     lam, _, change, count = iterate(settings, lam, lam - lam0, np.zeros(0), step)
-    return Result(M.other_half(M.scaled(y - Y @ lam)), -lam, missed(R * change), count)  # Eq. 8
+    return Result(M.other_half(M.scaled(y - Y @ lam)), -lam, residual_norm(R * change), count)  # Eq. 8

@@ -7,7 +7,7 @@ import numpy as np
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
-from linkwork.algorithms.proximal import Result, Settings, iterate, missed
+from linkwork.algorithms.proximal import Result, Settings, iterate, residual_norm
 from linkwork.spatial import Factor, mirrored
 
 
@@ -30,4 +30,4 @@ def ltls(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settin
         return change + (J @ moved) / R, ddtheta + moved
 
     lam, ddtheta, change, count = iterate(settings, lam, lam - lam0, ddtheta, step)
-    return Result(ddtheta, -lam, missed(R * change), count)
+    return Result(ddtheta, -lam, residual_norm(R * change), count)

@@ -1,4 +1,4 @@
-"""Proximal iterations: λ ← λ + what the constraints still miss, times μ (Constrained Eq. 12, 13 and 16)."""
+"""Proximal iterations: λ ← λ + μ times the constraints' residual (Constrained Eq. 12, 13 and 16)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkwork.ir.functions import absolute, loop, maximum, minimum, where
 
 
 class Result(NamedTuple):
-    """θ̈, (nv,), the constraints' forces, (m,), what they miss at most [rad/s² or m/s²], and the number of iterations."""
+    """θ̈, (nv,), the constraint forces, (m,), the largest residual [rad/s² or m/s²], and the number of iterations."""
 
     ddtheta: Any
     forces: Any
@@ -33,7 +33,7 @@ Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # chan
 def iterate(settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.ndarray, step: Step) -> tuple[Any, ...]:
     """λ, state, the last change of λ, and the number of iterations, from the first λ, which came by a change.
 
-    `step` finds how far λ changes next, since it has changed. R times this is what the constraints miss. Where they cannot
+    `step` finds how far λ changes next, since it has changed. R times this is their residual. Where constraints cannot
     be satisfied, λ grows for ever by the same change, and the accelerations are those of least squares: that is the end too
     (Constrained Eq. 14, since Λ⁻¹ times the change of λ is R times the change's own change).
     """
@@ -42,7 +42,7 @@ def iterate(settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.n
     def again(x: np.ndarray) -> tuple[np.ndarray, Any]:
         lam, last, state = x[:m], x[m : 2 * m], x[2 * m : -1]
         change, state = step(last, state)
-        left = minimum(largest(R * change), largest(R * (last - change)))
+        left = minimum(infinity_norm(R * change), infinity_norm(R * (last - change)))
         return np.concatenate([lam + change, change, state, [x[-1] + 1.0]]), left
 
     x = np.concatenate([lam, change, state, [1.0]])
@@ -59,14 +59,14 @@ def iterate(settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.n
     return x[:m], x[2 * m : -1], x[m : 2 * m], x[-1]
 
 
-def largest(x: np.ndarray) -> Any:
-    """The largest size of a vector's entries."""
+def infinity_norm(x: np.ndarray) -> Any:
+    """The infinity norm: the largest size of a vector's entries."""
     found: Any = 0.0
     for y in x:
         found = maximum(found, absolute(y))
     return found
 
 
-def missed(x: np.ndarray) -> Any:
-    """The same, and infinite where any entry is not a number."""
-    return where(sum(absolute(y) for y in x) < np.inf, largest(x), np.inf)
+def residual_norm(x: np.ndarray) -> Any:
+    """The infinity norm of a residual; infinite where any entry is NaN."""
+    return where(sum(absolute(y) for y in x) < np.inf, infinity_norm(x), np.inf)

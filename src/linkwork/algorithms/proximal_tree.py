@@ -1,4 +1,4 @@
-"""Constrained dynamics by sweeps over the nodes, with the forces of constraints eliminated where they can be.
+"""Constrained dynamics by sweeps over the nodes, with the constraints' multipliers eliminated where they can be.
 
 The augmented Lagrangian of Gauss' principle (Constrained Eq. 25 and 26) is quadratic in the accelerations α and the
 constraints' forces λ, so that both may be eliminated in any order. An inward sweep carries at every node an inertia P, a force
@@ -7,9 +7,9 @@ z, and the constraints beyond it that are pending:
     f = P α + z + Kᵀ λ,        K α + l - L λ - R (λ - λ⁰) = 0,
 
 with R = 1/μ, or any diagonal compliance (Constrained Remark 2). Passing a hinge eliminates θ̈ (Constrained Alg. 4, lines 6 to
-11). Eliminating λ at a node adds Kᵀ (L + R)⁻¹ K to its inertia. Where that is done makes all the difference between
+11). Eliminating λ at a node adds Kᵀ (L + R)⁻¹ K to its inertia. Where that is done is the only difference between
 constrainedABA and the proximal PV solver: at the constrained node itself, where L = 0, or at the base. A constraint between two
-bodies is pending from both of them to where the two ways meet, so that it costs what its loop is long.
+bodies is pending from both of them to where the two paths meet, so that its cost grows with the length of its loop.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
 from linkwork.spatial import Factor, filled, mirrored
 
-Where = Callable[
+EliminateAt = Callable[
     [TreeState[HingeNode], HingeNode], bool
-]  # whether pending constraints are eliminated at a node, if they can be
+]  # whether pending multipliers are eliminated at a node, if they can be
 
 
 class Pending(NamedTuple):
-    """Constraints whose forces are not eliminated yet: their rows, K, (m, rows of the node), and L, (m, m).
+    """Constraints whose multipliers are not eliminated yet: their rows, K, (m, rows of the node), and L, (m, m).
 
-    `ends` counts how many of the places where each takes hold have been passed.
+    `ends` counts how many of the nodes that each constrains have been passed.
     """
 
     rows: list[int]
@@ -45,12 +45,12 @@ class Pending(NamedTuple):
 
     @classmethod
     def fresh(cls, rows: list[int], K: np.ndarray) -> Pending:
-        """Constraints that begin here."""
+        """Constraints on this node alone so far."""
         return cls(rows, K, np.zeros((len(rows), len(rows)), dtype=object), [1] * len(rows))
 
     @classmethod
     def begun(cls, K: np.ndarray | None, columns: int) -> Pending:
-        """Those of all constraints that take hold of a node of so many rows, by K, (m, rows)."""
+        """The rows of constraints on a node of so many rows, by K, (m, rows)."""
         rows = [] if K is None else [r for r in range(len(K)) if filled(K[r])]
         return cls.fresh(rows, np.zeros((0, columns), dtype=object) if K is None else K[rows])
 
@@ -64,7 +64,7 @@ class Pending(NamedTuple):
         return both, both.K @ H.T + np.reshape(own, (len(own), -1))
 
     def joined(self, other: Pending) -> Pending:
-        """Those of both; a row that came on two ways is one again."""
+        """Those of both; a row that came on two paths is one again."""
         rows = [*self.rows, *(r for r in other.rows if r not in self.rows)]
         both = Pending.fresh(rows, np.zeros((len(rows), self.K.shape[1]), dtype=object))
         ends = dict.fromkeys(rows, 0)
@@ -78,7 +78,7 @@ class Pending(NamedTuple):
 
 
 class Eliminated(NamedTuple):
-    """Forces eliminated at a node: λ(e) = W (K α + l(e) - L_eo λ(o)) with W = (L_ee + R)⁻¹, o being still pending."""
+    """Multipliers eliminated at a node: λ(e) = W (K α + l(e) - L_eo λ(o)) with W = (L_ee + R)⁻¹, o being still pending."""
 
     e: list[int]
     o: list[int]
@@ -88,7 +88,7 @@ class Eliminated(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """A node's hinge, and what it does to the constraints that are pending there: u = K H* + c and u D⁻¹."""
+    """A node's hinge, and its coupling to the constraints that are pending there: u = K H* + c and u D⁻¹."""
 
     hinge: Hinge
     rows: list[int]
@@ -96,8 +96,8 @@ class Passed(NamedTuple):
     uD: np.ndarray
 
 
-class Turned(NamedTuple):
-    """A reflection 1 - β w wᵀ of some pending rows, after which a hinge's one velocity moves only the first of them."""
+class Reflection(NamedTuple):
+    """A Householder reflection 1 - β w wᵀ of pending rows, after which a hinge's one velocity moves only the first of them."""
 
     rows: list[int]
     w: np.ndarray
@@ -108,23 +108,23 @@ class Turned(NamedTuple):
 
 
 class Inward(NamedTuple):
-    """What an inward sweep leaves for the way out: ν = D⁻¹ ε at hinges, W l(e) where forces were eliminated."""
+    """What an inward sweep leaves for the outward one: ν = D⁻¹ ε at hinges, W l(e) where forces were eliminated."""
 
     nu: dict[HingeNode, np.ndarray]
     Wl: dict[HingeNode, list[np.ndarray]]
 
 
 class ProximalTree:
-    """A mechanism with constraints, factorised by one inward sweep; `at` says at which nodes forces are eliminated.
+    """A mechanism with constraints, factorised by one inward sweep; `at` says at which nodes multipliers are eliminated.
 
-    `early`: moreover a hinge of one velocity, which decides one combination of the rows that are pending there, lets that
-    one be eliminated behind it.
+    `early`: moreover a hinge of one velocity, which determines one combination of the rows that are pending there, lets that
+    one be eliminated behind it (PV-early).
     `active` are the nodes between those and the ground: what further proximal iterations change comes only from these.
     """
 
-    def __init__(self, held: ConstraintRows, R: np.ndarray, at: Where, *, early: bool = False) -> None:
+    def __init__(self, held: ConstraintRows, R: np.ndarray, at: EliminateAt, *, early: bool = False) -> None:
         self.nodes, self.held, self.R, self.early = held.nodes, held, R, early
-        self.turned: dict[HingeNode, Turned] = {}
+        self.reflections: dict[HingeNode, Reflection] = {}
         self._decided: set[int] = set()
         self.passed: dict[HingeNode, Passed] = {}
         self.eliminated: dict[HingeNode, list[Eliminated]] = {}
@@ -149,7 +149,7 @@ class ProximalTree:
         self.active: set[HingeNode] = {i for k in self.eliminated for i in self.nodes.path_to_ground(k)}
 
     def _eliminate(self, k: HingeNode, P: Any, pending: Pending, ready: set[int]) -> tuple[Any, Pending]:
-        """Eliminate forces of rows that are ready, body by body: P takes no more at once."""
+        """Eliminate the multipliers of rows that are ready, body by body: P takes no more at once."""
         for own in k.blocks.values():
             done = [i for i, r in enumerate(pending.rows) if r in ready and only_there(pending.K[i], own)]
             if done:
@@ -159,7 +159,7 @@ class ProximalTree:
         return P, pending
 
     def _complete(self, pending: Pending) -> set[int]:
-        """The rows of constraints all of whose ends have come."""
+        """The rows of constraints of which all nodes have been passed."""
         here = dict(zip(pending.rows, pending.ends))
         return {r for group in self.held.groups if all(here.get(r) == self._ends[r] for r in group) for r in group}
 
@@ -179,14 +179,14 @@ class ProximalTree:
         pending, u = pending.at_hinge(joint.H, self.held.c.get(k))
         rows, K, L, ends = pending
         if self.early and u.shape[1] == 1:
-            K, L, u = self._turn(k, pending, u)
+            K, L, u = self._reflect(k, pending, u)
         uD = joint.D.solve(u.T).T
         self.passed[k] = Passed(joint, rows, u, uD)
         below = k.A.gather((K - u @ joint.G.T).T).T if rows else np.zeros((0, k.parent.rows))
         return joint.P_plus, Pending(rows, below, L + mirrored(uD @ u.T), ends)
 
-    def _turn(self, k: HingeNode, pending: Pending, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Combine the rows that have all their ends so that a hinge's velocity moves the first of them alone."""
+    def _reflect(self, k: HingeNode, pending: Pending, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Reflect the complete rows so that a hinge's velocity moves the first of them alone."""
         rows, K, L, _ = pending
         complete = self._complete(pending)
         alike = [i for i, r in enumerate(rows) if r in complete and filled(u[i])]
@@ -194,15 +194,17 @@ class ProximalTree:
         if len(alike) > 1:
             K, L, u = K.copy(), L.copy(), u.copy()
             length = sqrt(u[alike, 0] @ u[alike, 0])
-            away = where(u[alike[0], 0] < 0.0, -length, length)  # so that nothing cancels
+            away = where(u[alike[0], 0] < 0.0, -length, length)  # the sign that avoids cancellation
             w = np.array([u[alike[0], 0] + away, *u[alike[1:], 0]])
             square = w @ w
-            turn = Turned([rows[i] for i in alike], w, where(square > 0.0, 2.0 / where(square > 0.0, square, 1.0), 0.0))
-            self.turned[k] = turn
-            K[alike] = turn(K[alike])
+            reflection = Reflection(
+                [rows[i] for i in alike], w, where(square > 0.0, 2.0 / where(square > 0.0, square, 1.0), 0.0)
+            )
+            self.reflections[k] = reflection
+            K[alike] = reflection(K[alike])
             if filled(L[alike]):
-                L[alike] = turn(L[alike])
-                L[:, alike] = turn(L[:, alike].T).T
+                L[alike] = reflection(L[alike])
+                L[:, alike] = reflection(L[:, alike].T).T
             u[alike] = 0.0
             u[alike[0], 0] = -away
         self._decided |= {rows[i] for i in alike[:1]}
@@ -226,7 +228,7 @@ class ProximalTree:
                 Wl.setdefault(k, []).append(W.solve(l[e]))
                 z = z + K.T @ Wl[k][-1]
                 l[o] = l[o] - L_eo.T @ Wl[k][-1]
-            self.turn([k], l)
+            self.reflect([k], l)
             (_, H, D, G, _), rows, u, _ = self.passed[k]
             eps = -(H @ z) if T is None else T[k.dofs] - k.passive_force - H @ z
             nu[k] = D.solve(eps)
@@ -240,7 +242,7 @@ class ProximalTree:
     def outward(
         self, over: Iterable[HingeNode], swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: np.ndarray, ddtheta: Any
     ) -> None:
-        """The way out over active nodes: fills their α and θ̈ and all λ, from the ground's α."""
+        """The outward sweep over active nodes: fills their α and θ̈ and all λ, from the ground's α."""
         self._forces(self.nodes.ground, swept, alpha, lam)
         for k in over:
             self._roll_out(k, swept, alpha, lam, ddtheta)
@@ -251,18 +253,18 @@ class ProximalTree:
         alpha_plus = k.A.scatter(alpha[k.parent])
         ddtheta[k.dofs] = swept.nu[k] - G.T @ alpha_plus - uD.T @ lam[rows]
         alpha[k] = alpha_plus + H.T @ ddtheta[k.dofs]
-        self.turn([k], lam)
+        self.reflect([k], lam)
 
-    def turn(self, over: Iterable[HingeNode], x: np.ndarray) -> None:
-        """What passing nodes does to the rows of x, (m,), that are combined there; the same on the way in and out."""
+    def reflect(self, over: Iterable[HingeNode], x: np.ndarray) -> None:
+        """Apply the nodes' reflections to the rows of x, (m,); the same inward and outward."""
         for k in over:
-            if k in self.turned:
-                x[self.turned[k].rows] = self.turned[k](x[self.turned[k].rows])
+            if k in self.reflections:
+                x[self.reflections[k].rows] = self.reflections[k](x[self.reflections[k].rows])
 
     def finish(
         self, over: Iterable[HingeNode], swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: Any, ddtheta: Any
     ) -> None:
-        """The way out over the other nodes, once λ is known."""
+        """The outward sweep over the other nodes, once λ is known."""
         for k in over:
             self._roll_out(k, swept, alpha, lam, ddtheta)
 

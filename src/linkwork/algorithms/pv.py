@@ -1,4 +1,4 @@
-"""The proximal Popov-Vereshchagin solver (Constrained Alg. 4): all forces are carried to the base, and found there."""
+"""The proximal Popov-Vereshchagin solver (Constrained Alg. 4): all multipliers are eliminated at the base."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from linkwork.sko.tree import TreeState
 
 def pv(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
     """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,). Iterations pass no node but a free base."""
-    return by_sweeps(held, T, lam0, settings, at_base)
+    return by_sweeps(held, T, lam0, settings, eliminate_at_base)
 
 
-def at_base(nodes: TreeState[HingeNode], k: HingeNode) -> bool:
-    """At the ground; or at a base that moves freely, before it couples its branches (Constrained Sec. VIII-B.1)."""
+def eliminate_at_base(nodes: TreeState[HingeNode], k: HingeNode) -> bool:
+    """Eliminates multipliers at the ground; or at a free base, before it couples its branches (Constrained Sec. VIII-B.1)."""
     return k.parent is nodes.ground and len(k.H) >= 6

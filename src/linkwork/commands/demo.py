@@ -62,8 +62,8 @@ def torques(model: lw.Model, q: Any, v: Any, t: Any, tuck: Any) -> Any:
     tau = np.zeros(model.nv, dtype=object)
     for joint in model.joints[1:]:
         goal = stretched[joint.q_start] + folded * (tucked[joint.q_start] - stretched[joint.q_start])
-        wish = 4.0 * (goal - q[joint.q_start]) - 0.12 * v[joint.v_start]
-        tau[joint.v_start] = joint.max_effort[0] * wish / lw.sqrt(1.0 + wish * wish)
+        command = 4.0 * (goal - q[joint.q_start]) - 0.12 * v[joint.v_start]
+        tau[joint.v_start] = joint.max_effort[0] * command / lw.sqrt(1.0 + command * command)
     return tau
 
 

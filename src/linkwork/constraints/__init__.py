@@ -1,14 +1,15 @@
-"""Constraints that forces uphold: frozen values, one file for each family."""
+"""Constraints that are enforced by constraint forces: frozen values, one file for each family."""
 
+from linkwork.constraints.by_hand import rows_of
 from linkwork.constraints.constraint import Constraint, Gains, total
 from linkwork.constraints.frames import Connect, Hold, OnPlane, Rolling, Weld
 from linkwork.constraints.joints import Coupled, Locked
 from linkwork.constraints.loops import force_held_loops
-from linkwork.constraints.picked import rows_of
-from linkwork.constraints.relative import Relative, Scene
+from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
 from linkwork.constraints.rows import Rows
 
 __all__ = [
+    "BodyKinematics",
     "Connect",
     "Constraint",
     "Coupled",
@@ -16,10 +17,9 @@ __all__ = [
     "Hold",
     "Locked",
     "OnPlane",
-    "Relative",
+    "RelativeMotion",
     "Rolling",
     "Rows",
-    "Scene",
     "Weld",
     "force_held_loops",
     "rows_of",

@@ -1,4 +1,4 @@
-"""What a constraint is: equations on accelerations that forces uphold."""
+"""What a constraint is: equations on accelerations, enforced by constraint forces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.constraints.relative import Scene
+from linkwork.constraints.relative_motion import BodyKinematics
 from linkwork.constraints.rows import Rows
 from linkwork.errors import ModelError
 from linkwork.model import Model
@@ -17,7 +17,7 @@ from linkwork.model import Model
 
 @dataclass(frozen=True)
 class Gains:
-    """Baumgarte's gains: the target of a row is -`stiffness` * its error - `damping` * the error's rate [1/s², 1/s]."""
+    """Baumgarte stabilisation: the target of a row is -`stiffness` * its error - `damping` * the error's rate [1/s², 1/s]."""
 
     stiffness: float = 0.0
     damping: float = 0.0
@@ -39,22 +39,22 @@ NO_GAINS = Gains()
 
 
 class Constraint(ABC):
-    """A frozen value that says what is held. It names frames and joints; a model gives them meaning."""
+    """A frozen value that says what is constrained. It names frames and joints, which are looked up in a model."""
 
     @abstractmethod
     def labels(self, model: Model) -> tuple[str, ...]:
-        """A name for each of its rows; asks the model for everything that it names, which tells what is not there."""
+        """A name for each of its rows; ModelError where it names what the model does not have."""
 
     def bodies(self, model: Model) -> tuple[int, ...]:
-        """The bodies that it takes hold of, by index."""
+        """The bodies that it constrains, by index."""
         return ()
 
     @abstractmethod
-    def equations(self, model: Model, scene: Scene) -> Rows:
+    def equations(self, model: Model, kinematics: BodyKinematics) -> Rows:
         """Its equations in one state, with Baumgarte's targets in k."""
 
-    def violation(self, model: Model, scene: Scene) -> Any:
-        """How far each row is from what it holds, (m,) [rad or m]; zero for rows that hold velocities only."""
+    def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
+        """The position error of each row, (m,) [rad or m]; zero for rows that constrain velocities only (nonholonomic)."""
         return np.zeros(len(self.labels(model)))
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
-from linkwork.constraints.relative import Relative, Scene
+from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
 from linkwork.errors import ModelError
 from linkwork.model import Model
 from linkwork.parts import GROUND, WORLD, Frame
@@ -20,7 +20,7 @@ NAMES = ("wx", "wy", "wz", "x", "y", "z")
 
 
 class BetweenFrames(Constraint):
-    """Holds `frame` against the frame `to`, which may be "world".
+    """Constrains the motion of `frame` relative to the frame `to`, which may be "world".
 
     Its rows are c_w · (difference of angular velocities) + c_v · (velocity of the frame's origin against the point of `to`
     that is there), where `c_w` and `c_v`, (m, 3), are in the axes of the frame, or, unless `in_frame`, in those of `to`.
@@ -30,22 +30,22 @@ class BetweenFrames(Constraint):
     to: str
     gains: Gains
     in_frame: bool = True
-    whole: ClassVar[bool] = False  # every direction that its rows turn into is held too: what turning does to them vanishes
-    stays: bool = False  # the frame's origin does not move at all against `to`: its rows hold it in all directions
+    rotation_invariant: ClassVar[bool] = False  # its rows span whole vectors: rotating directions add no bias
+    origin_fixed: bool = False  # its rows constrain the frame's origin in all directions of `to`
 
     def __post_init__(self) -> None:
         Gains.check(self.gains)
 
-    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         """c_w and c_v."""
         raise NotImplementedError
 
-    def extra(self, seen: Relative) -> Any:
-        """What comes on top where c_w and c_v change by themselves, (m,)."""
+    def coefficient_bias(self, seen: RelativeMotion) -> Any:
+        """The bias of rows whose c_w and c_v change in the axes that they are given in, (m,)."""
         return 0.0
 
-    def error(self, seen: Relative) -> Any:
-        """How far each row is from what it holds, (m,); zero where it holds velocities only."""
+    def error(self, seen: RelativeMotion) -> Any:
+        """The position error of each row, (m,); zero where it constrains velocities only (nonholonomic)."""
         raise NotImplementedError
 
     @property
@@ -58,37 +58,37 @@ class BetweenFrames(Constraint):
         return tuple(f"{self.frame}.{name}" for name in self.names)
 
     def ends(self, model: Model) -> tuple[Frame, Frame]:
-        """The two frames; an error where they cannot move against each other."""
+        """The two frames; an error where they cannot move relative to each other."""
         frame, to = model.frame(self.frame), model.frame(self.to)
         if frame.body == to.body:
             where = "fixed to the ground" if frame.body == GROUND else f"on the same body {model.bodies[frame.body].name!r}"
-            raise ModelError(f"{self}: both frames are {where}, so there is nothing to hold")
+            raise ModelError(f"{self}: both frames are {where}, so there is no relative motion to constrain")
         return frame, to
 
     def bodies(self, model: Model) -> tuple[int, ...]:
         return tuple(end.body for end in self.ends(model) if end.body != GROUND)
 
-    def equations(self, model: Model, scene: Scene) -> Rows:
-        seen = Relative(scene, *self.ends(model))
+    def equations(self, model: Model, kinematics: BodyKinematics) -> Rows:
+        seen = RelativeMotion(kinematics, *self.ends(model))
         c_w, c_v = self.coefficients(seen)
-        nodes, rest = seen.ends(c_w, c_v, in_frame=self.in_frame)
-        if not self.whole:
-            rest = rest - self._turning(seen, c_w, c_v) + self.extra(seen)
+        nodes, rest = seen.acceleration_rows(c_w, c_v, in_frame=self.in_frame)
+        if not self.rotation_invariant:
+            rest = rest - self._turning(seen, c_w, c_v) + self.coefficient_bias(seen)
         return Rows(nodes, (), self._target(seen, c_w, c_v) - rest)
 
-    def violation(self, model: Model, scene: Scene) -> Any:
-        return self.error(Relative(scene, *self.ends(model)))
+    def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
+        return self.error(RelativeMotion(kinematics, *self.ends(model)))
 
-    def _turning(self, seen: Relative, c_w: np.ndarray, c_v: np.ndarray) -> Any:
-        """What comes on top since the rows' directions turn, and since T's point at F's origin is not always the same."""
+    def _turning(self, seen: RelativeMotion, c_w: np.ndarray, c_v: np.ndarray) -> Any:
+        """The bias of the rows' rotating directions, and of T's point at F's origin, which is not always the same."""
         W, wT = seen.W, seen.wT
-        U = np.zeros(3) if self.stays else seen.U
+        U = np.zeros(3) if self.origin_fixed else seen.U
         if not self.in_frame:
             return product(c_w, cross(wT, W)) + product(c_v, 2.0 * cross(wT, U))
         wF = wT + W
         return product(c_w, product(seen.R.T, cross(wF, W))) + product(c_v, product(seen.R.T, cross(wT + wF, U)))
 
-    def _target(self, seen: Relative, c_w: np.ndarray, c_v: np.ndarray) -> Any:
+    def _target(self, seen: RelativeMotion, c_w: np.ndarray, c_v: np.ndarray) -> Any:
         target: Any = np.zeros(len(c_w), dtype=object)
         if self.gains.stiffness:
             target = target - self.gains.stiffness * self.error(seen)
@@ -101,19 +101,19 @@ class BetweenFrames(Constraint):
 @final
 @dataclass(frozen=True)
 class Weld(BetweenFrames):
-    """No motion of a frame against another: six rows [wx wy wz x y z], in the frame's axes."""
+    """No motion of a frame relative to another: six rows [wx wy wz x y z], in the frame's axes."""
 
     frame: str
     to: str = WORLD
     gains: Gains = NO_GAINS
-    whole = True
+    rotation_invariant = True
     names = NAMES
 
-    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         return np.eye(6)[:, :3], np.eye(6)[:, 3:]
 
-    def error(self, seen: Relative) -> Any:
-        return np.concatenate([seen.turned, product(seen.R.T, seen.p)])
+    def error(self, seen: RelativeMotion) -> Any:
+        return np.concatenate([seen.rotation_vector, product(seen.R.T, seen.p)])
 
 
 @final
@@ -124,19 +124,19 @@ class Connect(BetweenFrames):
     frame: str
     to: str = WORLD
     gains: Gains = NO_GAINS
-    whole = True
+    rotation_invariant = True
 
-    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((3, 3)), np.eye(3)
 
-    def error(self, seen: Relative) -> Any:
+    def error(self, seen: RelativeMotion) -> Any:
         return product(seen.R.T, seen.p)
 
 
 @final
 @dataclass(frozen=True)
 class Hold(BetweenFrames):
-    """Some of a frame's velocities [wx wy wz x y z] against another, in the axes of the one or the other.
+    """Some of a frame's velocities [wx wy wz x y z] relative to another are zero, in the axes of the one or the other.
 
     `rows` are names out of these, in a string or a sequence; `axes` is "frame" or "to". Held in the moving axes of the
     frame, a velocity is in general not the rate of any position: a skate, or a wheel that does not slip sideways. Such rows
@@ -171,13 +171,13 @@ class Hold(BetweenFrames):
     def names(self) -> tuple[str, ...]:
         return tuple(self.rows)
 
-    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         chosen = np.eye(6)[[NAMES.index(name) for name in self.rows]]
         return chosen[:, :3], chosen[:, 3:]
 
-    def error(self, seen: Relative) -> Any:
+    def error(self, seen: RelativeMotion) -> Any:
         c_w, c_v = self.coefficients(seen)
-        return np.zeros(len(c_w)) if self.in_frame else product(c_w, seen.turned) + product(c_v, seen.p)
+        return np.zeros(len(c_w)) if self.in_frame else product(c_w, seen.rotation_vector) + product(c_v, seen.p)
 
 
 def _unit(what: str, direction: Any) -> tuple[float, float, float]:
@@ -204,10 +204,10 @@ class OnPlane(BetweenFrames):
         super().__post_init__()
         object.__setattr__(self, "normal", _unit("OnPlane's normal", self.normal))
 
-    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((1, 3)), np.array([self.normal])
 
-    def error(self, seen: Relative) -> Any:
+    def error(self, seen: RelativeMotion) -> Any:
         return product(np.array([self.normal]), seen.p)
 
 
@@ -233,10 +233,10 @@ class Rolling(BetweenFrames):
             raise ModelError(f"Rolling({self.frame!r}): the radius must be above zero, not {self.radius!r}")
         object.__setattr__(self, "normal", _unit("Rolling's normal", self.normal))
 
-    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         # the ball's point at -radius n moves with v - radius w × n
         return np.array([-self.radius * np.cross(self.normal, e) for e in np.eye(3)]), np.eye(3)
 
-    def error(self, seen: Relative) -> Any:
+    def error(self, seen: RelativeMotion) -> Any:
         n = np.array(self.normal)
         return n * (product(n, seen.p) - self.radius)

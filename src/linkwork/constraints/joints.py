@@ -1,4 +1,4 @@
-"""Constraints on joints themselves: held still, or moving in a fixed proportion."""
+"""Constraints on joint coordinates: locked joints, and couplings with constant ratios."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
-from linkwork.constraints.relative import Scene
+from linkwork.constraints.relative_motion import BodyKinematics
 from linkwork.errors import ModelError
 from linkwork.model import Model
 
@@ -28,7 +28,7 @@ def _numbers(what: str, values: Any) -> tuple[float, ...]:
 @final
 @dataclass(frozen=True)
 class Locked(Constraint):
-    """A joint does not accelerate: one row for each of its velocities. Its error is how far it is from neutral plus `at`."""
+    """A joint does not accelerate: one row for each of its velocities. Its error is its difference from neutral plus `at`."""
 
     joint: str
     at: tuple[float, ...] | None = None
@@ -45,20 +45,20 @@ class Locked(Constraint):
             raise ModelError(f"Locked({self.joint!r}): `at` must have {joint.nv} numbers, not {len(self.at)}")
         return joint.v_names
 
-    def violation(self, model: Model, scene: Scene) -> Any:
+    def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
         joint = model.joint(self.joint)
-        away = joint.kind.difference(joint.kind.neutral(), scene.nodes.bodies[joint.child].q)
+        away = joint.kind.difference(joint.kind.neutral(), kinematics.nodes.bodies[joint.child].q)
         return away - np.array(self.at or np.zeros(joint.nv))
 
-    def equations(self, model: Model, scene: Scene) -> Rows:
+    def equations(self, model: Model, kinematics: BodyKinematics) -> Rows:
         joint = model.joint(self.joint)
-        body = scene.nodes.bodies[joint.child]
+        body = kinematics.nodes.bodies[joint.child]
         k: Any = np.zeros(joint.nv, dtype=object)
         if self.gains.stiffness:
-            k = k - self.gains.stiffness * self.violation(model, scene)
+            k = k - self.gains.stiffness * self.violation(model, kinematics)
         if self.gains.damping:
             k = k - self.gains.damping * body.v
-        return scene.on_joints([(joint.child, np.eye(joint.nv))], k)
+        return kinematics.on_joints([(joint.child, np.eye(joint.nv))], k)
 
 
 @final
@@ -90,14 +90,16 @@ class Coupled(Constraint):
                 raise ModelError(f"Coupled: joint {name!r} has {joint.nv} velocities; only joints of one can be coupled")
         return (" + ".join(name for name, _ in self.terms),)
 
-    def violation(self, model: Model, scene: Scene) -> Any:
-        return np.array([sum(c * scene.nodes.bodies[model.joint(name).child].q[0] for name, c in self.terms) - self.offset])
+    def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
+        return np.array(
+            [sum(c * kinematics.nodes.bodies[model.joint(name).child].q[0] for name, c in self.terms) - self.offset]
+        )
 
-    def equations(self, model: Model, scene: Scene) -> Rows:
-        bodies = [scene.nodes.bodies[model.joint(name).child] for name, _ in self.terms]
+    def equations(self, model: Model, kinematics: BodyKinematics) -> Rows:
+        bodies = [kinematics.nodes.bodies[model.joint(name).child] for name, _ in self.terms]
         k: Any = np.zeros(1, dtype=object)
         if self.gains.stiffness:
-            k = k - self.gains.stiffness * self.violation(model, scene)
+            k = k - self.gains.stiffness * self.violation(model, kinematics)
         if self.gains.damping:
             k = k - self.gains.damping * sum(c * body.v[0] for (_, c), body in zip(self.terms, bodies))
-        return scene.on_joints([(body.joint.child, np.array([[c]])) for (_, c), body in zip(self.terms, bodies)], k)
+        return kinematics.on_joints([(body.joint.child, np.array([[c]])) for (_, c), body in zip(self.terms, bodies)], k)

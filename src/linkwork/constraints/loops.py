@@ -1,4 +1,4 @@
-"""Loops and couplings of a model that are not embedded: held by forces, as other constraints are."""
+"""Force-held loops and couplings of a model: not embedded, but enforced by forces as other constraints are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains
 from linkwork.constraints.frames import BetweenFrames
-from linkwork.constraints.relative import Relative, Scene
+from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
 from linkwork.constraints.rows import Rows
 from linkwork.joints.closure import Row
 from linkwork.model import Model
@@ -35,20 +35,20 @@ class ForceHeldLoop(BetweenFrames):
         return tuple(f"{self.loop.name}.{i}" for i in range(len(rows_of(self.loop))))
 
     @property
-    def stays(self) -> bool:  # type: ignore[override]
+    def origin_fixed(self) -> bool:  # type: ignore[override]
         along = [row.along for row in self.loop.kind.closure() if row.across is None and row.length is None]
         return len(along) > 2 and np.linalg.matrix_rank(along) == 3
 
     def _fixed(self, row: Row) -> bool:
-        """Whether a direction of the successor stays where it is in the predecessor, since two rows hold it."""
+        """Whether a direction of the successor is fixed in the predecessor, since two rows constrain it."""
         across = [other.across for other in self.loop.kind.closure() if other.across is not None and other.along == row.along]
         return len(across) > 1 and np.linalg.matrix_rank(across) == 2
 
-    def coefficients(self, seen: Relative) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         found = [row.coefficients(Pose.identity(), Pose(seen.R, seen.p)) for row in rows_of(self.loop)]
         return np.array([c for c, _ in found]).reshape(-1, 3), np.array([c for _, c in found]).reshape(-1, 3)
 
-    def extra(self, seen: Relative) -> Any:
+    def coefficient_bias(self, seen: RelativeMotion) -> Any:
         out: list[Any] = []
         for row in rows_of(self.loop):
             if row.length is None and (row.across is None or self._fixed(row)):
@@ -57,7 +57,7 @@ class ForceHeldLoop(BetweenFrames):
                 out.append(row.bias(Pose.identity(), Pose(seen.R, seen.p), seen.W, seen.U))
         return np.array(out)
 
-    def error(self, seen: Relative) -> Any:
+    def error(self, seen: RelativeMotion) -> Any:
         return np.array([row.residual(seen.R, seen.p) for row in rows_of(self.loop)])
 
 
@@ -82,19 +82,19 @@ class ForceHeldCoupling(Constraint):
         n, name = self.coupling.count(model.joints), self.coupling.name
         return (name,) if self.coupling.linear else tuple(f"{name}.{i}" for i in range(n))
 
-    def _joints(self, scene: Scene) -> Joints:
-        return Joints({j: scene.nodes.bodies[j].state for j in self.coupling.bodies})
+    def _joints(self, kinematics: BodyKinematics) -> Joints:
+        return Joints({j: kinematics.nodes.bodies[j].state for j in self.coupling.bodies})
 
-    def violation(self, model: Model, scene: Scene) -> Any:
-        return self.coupling.residual(self._joints(scene))
+    def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
+        return self.coupling.residual(self._joints(kinematics))
 
-    def equations(self, model: Model, scene: Scene) -> Rows:
-        joints = self._joints(scene)
-        v = np.concatenate([scene.nodes.bodies[j].v for j in joints.states])
+    def equations(self, model: Model, kinematics: BodyKinematics) -> Rows:
+        joints = self._joints(kinematics)
+        v = np.concatenate([kinematics.nodes.bodies[j].v for j in joints.states])
         K, k = self.coupling.equations(joints, _Speeds(v))
-        return scene.on_joints([(j, K[:, joints.columns[j]]) for j in joints.states], k)
+        return kinematics.on_joints([(j, K[:, joints.columns[j]]) for j in joints.states], k)
 
 
 def force_held_loops(model: Model) -> tuple[Constraint, ...]:
-    """The model's own loops that are not embedded."""
+    """The model's own loops and couplings that are force-held."""
     return tuple(ForceHeldLoop(part) if isinstance(part, Loop) else ForceHeldCoupling(part) for part in model.force_held)

@@ -13,7 +13,7 @@ from linkwork.sko.contracts import HingeNode
 class Rows(NamedTuple):
     """Equations Σ K α(node) + Σ c θ̈(node) = k on the accelerations of nodes and of their hinges, m of them.
 
-    Where there are two nodes, the rows hold them against each other: they do not feel what moves both as one.
+    Where there are two nodes, the rows constrain their relative motion: a common rigid motion does not matter.
     `nodes` are (node, block of its rows, K), K being (m, block); `hinges` are (node, c), c being (m, its
     velocities); k is (m,).
     """

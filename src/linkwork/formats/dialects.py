@@ -1,4 +1,4 @@
-"""What closes loops in URDF files, in the words of several programs. All of it becomes loops and couplings of a builder.
+"""Loop constraints in URDF files, in the dialects of several programs. All become loops and couplings of a builder.
 
 Besides <mimic>, and <loop> and <coupling> of URDF+, these are read:
 
@@ -6,7 +6,7 @@ Besides <mimic>, and <loop> and <coupling> of URDF+, these are read:
     <drake:ball_constraint>                               Drake
     <joint> of SDF in a <gazebo> without reference        Gazebo, which adds it to the tree; also type="gearbox"
 
-What else sounds as if it tied links together is an error: without it the mechanism would be another.
+Other tags that seem to constrain links are an error: without them the mechanism would be another.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from linkwork.spatial import Pose
 from linkwork.spatial.constants import length as length_of
 from linkwork.spatial.constants import product
 
-TYING = re.compile("constraint|loop|closure|coupling|gear|equality")  # tags that sound like it
+CONSTRAINING = re.compile("constraint|loop|closure|coupling|gear|equality")  # tags that seem to be constraints
 ONE = ("revolute", "continuous", "prismatic")  # types of joints of one coordinate
 
 
@@ -47,7 +47,7 @@ class File:
     builder: ModelBuilder
     called: dict[str, str]
     notes: Notes
-    closing: dict[str, Element]  # what closes loops, by name
+    closing: dict[str, Element]  # loop constraints, by name
 
     @cached_property
     def zero(self) -> dict[str, Pose]:
@@ -65,19 +65,19 @@ class File:
         return found
 
     @cached_property
-    def circles(self) -> set[str]:
-        """The joints that follow themselves, by way of others."""
+    def cycles(self) -> set[str]:
+        """The joints in cyclic mimics: they follow themselves by way of others."""
         found: set[str] = set()
         seen: set[str] = set()
         for name in self.joints:
-            way: dict[str, None] = {}  # in order
+            path: dict[str, None] = {}  # in order
             while name in self.joints and name not in seen:
                 seen.add(name)
-                way[name] = None
+                path[name] = None
                 mimic = self.joints[name].one("mimic")
                 name = mimic.attributes.get("joint", "") if mimic else ""
-            if name in way:
-                names = list(way)
+            if name in path:
+                names = list(path)
                 found.update(names[names.index(name) :])
         return found
 
@@ -88,7 +88,7 @@ class File:
 
 
 def close_loops(file: File) -> None:
-    """Adds everything that closes loops to the builder."""
+    """Adds all loop constraints of the file to the builder."""
     for name, joint in file.joints.items():
         if joint.one("mimic") and joint.word("type") == "fixed":
             file.notes.add("<mimic> has no meaning in a fixed joint, and was passed over", at(joint))
@@ -101,8 +101,8 @@ def close_loops(file: File) -> None:
             file.closing[readers[element.tag](file, element)] = element
         elif element.tag == "gazebo" and "reference" not in element.attributes:
             _gazebo(file, element)
-        elif TYING.search(element.tag.lower()):
-            raise element.error("it seems to tie links together, in words that are not read: write it as <loop> or <coupling>")
+        elif CONSTRAINING.search(element.tag.lower()):
+            raise element.error("it seems to constrain links, but this tag is not supported: write it as <loop> or <coupling>")
 
 
 def _mimic(file: File, name: str, joint: Element) -> str:
@@ -117,11 +117,11 @@ def _mimic(file: File, name: str, joint: Element) -> str:
     for element in (joint, joints[other]):
         if element.word("type") not in ("revolute", "continuous", "prismatic"):
             raise mimic.error(f"{element.label} has no one coordinate to follow or be followed by")
-    if name in file.circles:
-        way = [other]
-        while (further := joints[way[-1]].needed("mimic").word("joint")) != name:
-            way.append(further)
-        raise mimic.error(f"it follows itself, by way of {some([repr(shown(x)) for x in way])}")
+    if name in file.cycles:
+        path = [other]
+        while (further := joints[path[-1]].needed("mimic").word("joint")) != name:
+            path.append(further)
+        raise mimic.error(f"it follows itself, by way of {some([repr(shown(x)) for x in path])}")
     factor, offset = mimic.number("multiplier", 1.0, largest=LARGEST), mimic.number("offset", 0.0, largest=LARGEST)
     coupling = f"{name} follows {other}"
     file.builder.add_coupling(coupling, {name: 1.0, other: -factor}, offset=offset)
@@ -138,7 +138,7 @@ def _loop(file: File, loop: Element) -> str:
         note_strange(end, file.notes)
     links, places = [_link(file, end, "link") for end in ends], [origin(end, file.notes) for end in ends]
     if loop.tag == "loop":
-        return _hold(file, loop, _name(loop), joint_kind(loop, loop.word("type"), file.notes), links, places)
+        return _add_loop(file, loop, _name(loop), joint_kind(loop, loop.word("type"), file.notes), links, places)
     _differ(loop, links)
     name, ratio = _name(loop), loop.needed("ratio").number("value", largest=LARGEST)
     with _told_at(loop):
@@ -158,7 +158,7 @@ def _loop_joint(file: File, loop: Element) -> str:
         none = (0.0, 0.0, 0.0)
         places.append(Pose.placed(*(end.numbers(key, 3, none, largest=LARGEST) for key in ("xyz", "rpy"))))
     kind = joint_kind(loop, loop.word("type"), file.notes, spherical=Spherical)
-    return _hold(file, loop, _name(loop), kind, links, places)
+    return _add_loop(file, loop, _name(loop), kind, links, places)
 
 
 def _ball(file: File, ball: Element) -> str:
@@ -167,7 +167,7 @@ def _ball(file: File, ball: Element) -> str:
     points = [ball.needed(f"drake:ball_constraint_p_{x}").numbers("value", 3, largest=LARGEST) for x in ("AP", "BQ")]
     name = f"{links[0]} on {links[1]}"
     name += f" (line {ball.line})" if name in file.closing else ""
-    return _hold(file, ball, name, Spherical(), links, [Pose.translation(np.array(p)) for p in points])
+    return _add_loop(file, ball, name, Spherical(), links, [Pose.translation(np.array(p)) for p in points])
 
 
 # Gazebo
@@ -219,7 +219,7 @@ def _sdf_joint(file: File, joint: Element) -> str | None:
     else:
         known = ", ".join((*ONE, "ball", "universal", "fixed", "gearbox"))
         raise joint.error(f"there is no type {shown(type_)!r} of joints that close a loop; there are {known}")
-    return _hold(file, joint, name, kind, links, [zero[link].inverse().then(J) for link in links])
+    return _add_loop(file, joint, name, kind, links, [zero[link].inverse().then(J) for link in links])
 
 
 def _gearbox(file: File, gearbox: Element, name: str, links: list[str], J: Pose) -> str:
@@ -228,19 +228,19 @@ def _gearbox(file: File, gearbox: Element, name: str, links: list[str], J: Pose)
     below = _link(file, reference, "")
     terms: dict[str, float] = {}
     for link, tag, factor in zip(links, ("axis", "axis2"), (ratio.numbers("", 1, largest=LARGEST)[0], 1.0)):
-        way: list[str] = []
-        while link != below and link in file.above and len(way) < 2:
+        path: list[str] = []
+        while link != below and link in file.above and len(path) < 2:
             joint, link = file.above[link]
-            way += [joint] if file.joints[joint].word("type") != "fixed" else []
-        if link != below or len(way) != 1 or file.joints[way[0]].word("type") not in ONE[:2] or way[0] in terms:
+            path += [joint] if file.joints[joint].word("type") != "fixed" else []
+        if link != below or len(path) != 1 or file.joints[path[0]].word("type") not in ONE[:2] or path[0] in terms:
             raise gearbox.error(f"each of its links must hang on {shown(below)!r} by one hinge of its own, and no other joint")
-        hinge = file.joints[way[0]]
+        hinge = file.joints[path[0]]
         kind: Any = joint_kind(hinge, hinge.word("type"), Notes())
-        along = product(file.zero[file.ends[way[0]][1]].R, kind.unit)
+        along = product(file.zero[file.ends[path[0]][1]].R, kind.unit)
         same = product(along, _axis(gearbox, tag if gearbox.one(tag) else "axis", file.zero, J))
         if abs(abs(same) - 1.0) > 1e-6:
-            raise gearbox.error(f"its <{tag}> is not the axis of joint {shown(way[0])!r}")
-        terms[way[0]] = factor * float(np.sign(same))
+            raise gearbox.error(f"its <{tag}> is not the axis of joint {shown(path[0])!r}")
+        terms[path[0]] = factor * float(np.sign(same))
     with _told_at(gearbox):
         file.builder.add_coupling(name, terms)
     return name
@@ -283,7 +283,7 @@ def _frame(element: Element | None, keys: tuple[str, ...], zero: dict[str, Pose]
     return default
 
 
-# what all have in common
+# common to all
 
 
 def _name(element: Element) -> str:
@@ -306,7 +306,7 @@ def _differ(loop: Element, links: list[str]) -> None:
         raise loop.error(f"it joins the link {shown(links[0])!r} to itself: predecessor and successor must differ")
 
 
-def _hold(file: File, loop: Element, name: str, kind: Joint, links: list[str], places: list[Pose]) -> str:
+def _add_loop(file: File, loop: Element, name: str, kind: Joint, links: list[str], places: list[Pose]) -> str:
     """Adds a loop joint between two links."""
     _differ(loop, links)
     first, second = (file.called.get(link, link) for link in links)

@@ -66,7 +66,7 @@ def model(robot: Element, *, base: str, gravity: Sequence[float], strict: bool, 
     called = {name: WORLD if name == ground else name for name in links}
     if WORLD in links and ground is None:
         called[WORLD] = _free_name("world_link", links)
-        notes.add(f"{at(links[WORLD])} is called {called[WORLD]!r} here: the world is what does not move")
+        notes.add(f"{at(links[WORLD])} is renamed {called[WORLD]!r}: the name 'world' is reserved for the fixed frame")
     for name, link in links.items():
         _add_link(builder, called[name], link, notes, strict=strict, ground=name == ground)
     if ground is None:
@@ -77,7 +77,7 @@ def model(robot: Element, *, base: str, gravity: Sequence[float], strict: bool, 
         parent, child = ends[name]
         if base == "free" and parent == root and joint.attributes.get("type") == "floating" and not _massive(links[root]):
             raise joint.error(
-                f"with base='free' the massless root link {root!r} would float as well, with nothing to decide how: "
+                f"with base='free' the massless root link {root!r} would float as well, and has no inertia: "
                 "load this file with base='fixed'"
             )
         _add_joint(builder, name, joint, called[parent], called[child], notes, _independent(joint, said=said))
@@ -88,7 +88,7 @@ def model(robot: Element, *, base: str, gravity: Sequence[float], strict: bool, 
     builder.notes += notes.lines()
     try:
         return builder.build(limits=limits)
-    except ModelError as error:  # what closes loops is checked as a whole: say where it stands
+    except ModelError as error:  # loop constraints are checked as a whole: say where they are in the file
         for name, element in closing.items():
             if repr(name) in str(error):
                 raise type(error)(element.told(str(error))) from None
@@ -145,7 +145,7 @@ def _root(robot: Element, links: dict[str, Element], joints: dict[str, Element],
             first = joints[above[child]]
             raise joints[name].error(
                 f"its child {shown(child)!r} is already the child of {first.label} in line {first.line}: "
-                "a link hangs on one joint; what holds it besides is a <loop>"
+                "a link has one parent joint; a further joint is a <loop>"
             )
         above[child] = name
         below[parent].append(child)
@@ -163,20 +163,20 @@ def _root(robot: Element, links: dict[str, Element], joints: dict[str, Element],
         waiting += news
     lost = next((name for name in links if name not in reached), None)
     if lost is not None:
-        raise _circle(lost, joints, ends, above)
+        raise _cycle(lost, joints, ends, above)
     return roots[0]
 
 
-def _circle(lost: str, joints: dict[str, Element], ends: dict[str, tuple[str, str]], above: dict[str, str]) -> ModelError:
-    """Why a link does not hang on the root, while there is no other: somewhere above it joints run in a circle."""
-    way: dict[str, None] = {}
-    while lost not in way:
-        way[lost] = None
+def _cycle(lost: str, joints: dict[str, Element], ends: dict[str, tuple[str, str]], above: dict[str, str]) -> ModelError:
+    """Why a link does not hang on the root, while there is no other: somewhere above it joints form a cycle."""
+    path: dict[str, None] = {}
+    while lost not in path:
+        path[lost] = None
         lost = ends[above[lost]][0]
-    circle = list(way)[list(way).index(lost) :]
-    names = ", ".join(repr(shown(name)) for name in circle[:5]) + (" ..." if len(circle) > 5 else "")
+    cycle = list(path)[list(path).index(lost) :]
+    names = ", ".join(repr(shown(name)) for name in cycle[:5]) + (" ..." if len(cycle) > 5 else "")
     return joints[above[lost]].error(
-        f"it closes a circle of links, {names}, that hangs on nothing: one link must be no joint's child"
+        f"it closes a cycle of links, {names}, that is not connected to a root: one link must be no joint's child"
     )
 
 
@@ -193,13 +193,13 @@ def _add_link(builder: ModelBuilder, name: str, link: Element, notes: Notes, *, 
     mass, centre, moment = inertial(link, notes)
     problems = physical_problems(mass, moment)
     if problems and strict:
-        raise (link.one("inertial") or link).error(f"{'; '.join(problems)}: no body is like this")
+        raise (link.one("inertial") or link).error(f"{'; '.join(problems)}: not physically consistent")
     for problem in problems:
-        notes.add(f"{at(link)}: {problem}: no body is like this")
+        notes.add(f"{at(link)}: {problem}: not physically consistent")
     if not ground:
         builder.add_body(name, mass=mass, center=centre.tolist(), inertia=moment, check=None)
     elif mass:
-        notes.add(f"{at(link)} is what does not move: its mass does not count")
+        notes.add(f"{at(link)} is the fixed world: its mass is ignored")
 
 
 def _massive(link: Element) -> bool:
@@ -222,7 +222,7 @@ def _add_joint(
 
 
 def _independent(joint: Element, *, said: bool) -> bool | None:
-    """Whether a joint shall be independent in its loop: true unless the file says otherwise, where it says so of any."""
+    """Whether a joint is chosen as independent in its loop: true unless the file says otherwise, if it says so of any."""
     word = joint.attributes.get("independent", "true")
     if word not in ("true", "false"):
         raise joint.error(f"independent must be true or false, not {shown(word)!r}")

@@ -191,7 +191,7 @@ def at(element: Element) -> str:
 
 
 def note_strange(element: Element, notes: Notes) -> None:
-    """Note what is not URDF in an element: it may be a slip of the pen, or another program's."""
+    """Note what is not URDF in an element: it may be a typing error, or another program's."""
     for child in element.children:
         if child.tag not in CHILDREN.get(element.tag, ()):
             notes.add(f"<{shown(child.tag)}> in <{element.tag}> is not URDF, and was passed over", f"line {child.line}")

@@ -24,7 +24,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import GROUND, Model
 from linkwork.parts import Coupling, ImplicitConstraint, Loop, LoopConstraint
 from linkwork.parts.names import shown
-from linkwork.simplify.rotors import unevenness
+from linkwork.simplify.rotors import asymmetry
 from linkwork.topology.embedding import tree_equations
 from linkwork.topology.rotors import axis_of, is_rotor
 
@@ -42,8 +42,8 @@ class Comparison:
     """Joint forces along a motion, by the exact model and by approximations of it: "ignored", "diagonal", "block".
 
     `torques` holds an array (..., nv) for "exact" and for each of these, `names` what stands behind its columns, `rotors` the
-    bodies that were left out. `simplified` is the model without them, and `reflected`, (nv, nv), what their spin weighs in that
-    model's velocities: its diagonal is the "diagonal" approximation, all of it the "block".
+    bodies that were left out. `simplified` is the model without them, and `reflected`, (nv, nv), their reflected inertia in
+    that model's velocities: its diagonal is the "diagonal" approximation, all of it the "block".
     """
 
     names: tuple[str, ...]
@@ -102,12 +102,12 @@ def compare_approximations(
     (N, nq) with all loops closed, or holds the coordinates of the independent joints only, in the order of `model.v_names`:
     then loops are closed here, from the neutral state. Any more leading dimensions may stand in front.
 
-    Approximations, all without the rotors as bodies: "ignored" has nothing for them, "diagonal" adds to each joint what the
-    rotors' spin weighs there (armature), "block" also what it weighs between the joints of a cluster: Gᵀ J G, with G the
-    rotors' rates. Where a loop makes rates depend on q, those of the neutral state are taken. `rotors` names the bodies to
-    leave out; else those are taken that carry nothing, are moved by a hinge that gears or functions tie to others, and turn
-    faster than these or are symmetric about their axis. Their mass goes with them, as do springs and dampers on them; with
-    `keep_mass` they stay as if welded to what carries them.
+    Approximations, all without the rotors as bodies: "ignored" has nothing for them, "diagonal" adds to each joint the rotors'
+    reflected inertia there (armature), "block" also its coupling between the joints of a cluster: Gᵀ J G, with G the rotors'
+    rates (gear ratios). Where a loop makes rates depend on q, those of the neutral state are taken. `rotors` names the bodies
+    to leave out; else those are taken that carry nothing, are moved by a hinge that gears or functions tie to others, and turn
+    faster than these or are axisymmetric. Their mass goes with them, as do springs and dampers on them; with `keep_mass` they
+    stay as if welded to what carries them.
 
     Joint forces are those of the model's own independent velocities, also where these are the rotors'.
     """
@@ -152,7 +152,7 @@ def find_rotors(model: Model) -> tuple[int, ...]:
         if free:
             K = tree_equations(model, cluster, model.neutral())[0].astype(float)[list(cluster.rows)]
             own = {k: model.joints[k].v_start for k in free}
-            chosen = [k for k in free if _is_round(model, k) or _is_fast(K, own[k])]
+            chosen = [k for k in free if _is_axisymmetric(model, k) or _is_fast(K, own[k])]
             if np.count_nonzero(np.any(K[:, [own[k] for k in chosen]], axis=1)) != len(chosen):  # more than their ties
                 chosen = [k for k in chosen if own[k] not in independent]
             found += chosen
@@ -186,7 +186,7 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
     if made.nv != model.nv:
         names = ", ".join(repr(model.bodies[k].name) for k in sorted(gone))
         raise ModelError(
-            f"without {names}, {shown(model.name)} moves in {made.nv} ways and not in {model.nv}: name other bodies in rotors="
+            f"without {names}, {shown(model.name)} has {made.nv} degrees of freedom, not {model.nv}; name others in rotors="
         )
     return made
 
@@ -246,7 +246,7 @@ def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ..
 
 
 def _reflected(model: Model, rotors: Iterable[int], own: np.ndarray) -> np.ndarray:
-    """Gᵀ J G of the rotors in the velocities that have these places among all joints', at the neutral state, (nv, nv)."""
+    """The reflected inertia Gᵀ J G in the velocities at these places among all joints', at the neutral state, (nv, nv)."""
     rates = np.array([spanning_velocity(model, model.neutral(), v) for v in np.eye(model.nv)]).T  # of all joints
     spins = [model.joints[k].v_start for k in rotors]
     G = np.linalg.solve(rates[own].T, rates[spins].T).T
@@ -255,15 +255,15 @@ def _reflected(model: Model, rotors: Iterable[int], own: np.ndarray) -> np.ndarr
 
 
 def _spin(model: Model, k: int) -> float:
-    """What a body weighs in its own joint [kg m² or kg]."""
+    """The inertia of a body about its own joint's axis [kg m² or kg]."""
     joint, inertia = model.joints[k], model.bodies[k].inertia
     S = np.asarray(joint.kind.subspace(joint.kind.neutral()), dtype=float)
     return float((S.T @ np.asarray(inertia @ S, dtype=float)).squeeze()) + joint.armature[0]
 
 
-def _is_round(model: Model, k: int) -> bool:
+def _is_axisymmetric(model: Model, k: int) -> bool:
     joint, inertia = model.joints[k], model.bodies[k].inertia
-    return is_rotor(replace(joint, parent=0), inertia) and not np.any(unevenness(axis_of(joint), inertia.A))
+    return is_rotor(replace(joint, parent=0), inertia) and not np.any(asymmetry(axis_of(joint), inertia.A))
 
 
 def _is_fast(K: np.ndarray, own: int) -> bool:

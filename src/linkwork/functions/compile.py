@@ -1,4 +1,4 @@
-"""The public functions that join the rooms."""
+"""Compile, export or count the operations of functions of a model, of traced programs, or of plain functions."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
         constraint.labels(model)
     every = (*chosen, *(loop for loop in force_held_loops(model) if loop not in chosen))
     if total(model, every) == 0:
-        raise ModelError("there is nothing to hold: give at least one constraint, or ask for forward_dynamics")
+        raise ModelError("no constraint is given: give at least one, or use forward_dynamics")
     return {"constraints": every}
 
 
@@ -88,7 +88,7 @@ def _damped(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[s
 
 
 def _settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:
-    """All that constrained dynamics needs to know."""
+    """All options of constrained dynamics."""
     if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
         raise ModelError(f"iterations must be a whole number of at least 1, not {iterations!r}")
     if tolerance is not None and not (isinstance(tolerance, (int, float)) and np.isfinite(tolerance) and tolerance >= 0.0):
@@ -170,10 +170,10 @@ def impact(
     iterations: int = 20,
     tolerance: float | None = 1e-10,
 ) -> tuple[Any, Any]:
-    """The velocities after constraints have come into force at once, (..., nv), and their impulses [N s or N m s], (..., m).
+    """The velocities after an impact that activates constraints, (..., nv), and their impulses [N s or N m s], (..., m).
 
     A row that moves with velocity w before moves with -`restitution` * w after: not at all, if it is zero, so that v is
-    projected onto what the constraints allow, with the kinetic energy as measure. Other options as in
+    projected onto the null space of the constraint Jacobian, in the kinetic-energy metric. Other options as in
     `constrained_dynamics`.
     """
     still = model.weightless()
@@ -186,9 +186,9 @@ def impact(
 
 def _propagated(model: Model, frame: Any, to: Any) -> dict[str, Any]:
     ends = [model.frame(name.name if isinstance(name, Frame) else name) for name in (frame, to)]
-    way = path_to_ground(ends[0].body, model.joints)
-    if ends[1].body not in way:
-        raise ModelError(f"{ends[1].name!r} does not carry {ends[0].name!r}, so no force comes to it from there")
+    path = path_to_ground(ends[0].body, model.joints)
+    if ends[1].body not in path:
+        raise ModelError(f"{ends[1].name!r} does not carry {ends[0].name!r}, so no force propagates to it from there")
     return {"frame": ends[0].name, "to": ends[1].name}
 
 
@@ -196,7 +196,7 @@ def _propagated(model: Model, frame: Any, to: Any) -> dict[str, Any]:
 def force_propagator(model: Model, q: Any, *, frame: str, to: str) -> Any:
     """The extended force propagator, (..., 6, 6): what a force [m, f] on `frame` is as a force on `to`, which carries it.
 
-    All joints are free to give way (Constrained Sec. VI-A). Both forces are at the frames' origins and in their axes.
+    All joints move freely (Constrained Sec. VI-A). Both forces are at the frames' origins and in their axes.
     """
     return family.force_propagator(tree(model, q, whole=True), model.frame(frame), model.frame(to))
 

@@ -37,10 +37,10 @@ from linkwork.spatial import is_zero
 
 @model_function(q="nq", v="nv", by_hand=True)
 def integrate(model: Model, q: Any, v: Any) -> Any:
-    """Where q goes by moving with constant v for one unit of time, (..., nq); loops stay closed."""
+    """The retraction of v at q: integration of a constant v for one unit of time, (..., nq); loops stay closed."""
     if isinstance(model, Tree):
-        return model.moved(q, v)
-    moved = closing.moved(model, q, v)
+        return model.integrate(q, v)
+    moved = closing.integrate_tree(model, q, v)
     return close_all(model, moved, q)[0] if model.embedded or model.force_held else moved
 
 
@@ -48,7 +48,7 @@ def integrate(model: Model, q: Any, v: Any) -> Any:
 def difference(model: Model, q0: Any, q1: Any) -> Any:
     """The constant v that takes q0 to q1 in one unit of time, (..., nv)."""
     if isinstance(model, Tree):
-        return model.moved(q1, -q0)
+        return model.integrate(q1, -q0)
     moved = [j.kind.difference(q0[j.q_slice], q1[j.q_slice]) for j in model.joints]
     chosen = [np.concatenate([moved[k] for k in c.bodies])[list(c.independent)] for c in model.clusters]
     return np.concatenate([np.zeros(0), *chosen])
@@ -56,9 +56,9 @@ def difference(model: Model, q0: Any, q1: Any) -> Any:
 
 @model_function(q="nq")
 def close_loops(model: Model, q: Any) -> tuple[Any, Any]:
-    """q with all loops closed by Newton's method, holding the independent coordinates, and what error is left.
+    """q with all loops closed by Newton's method, holding the independent coordinates, and the residual that is left.
 
-    Loops that are held by forces leave all coordinates independent: there q moves as little as it can.
+    Force-held loops leave all coordinates independent: there q changes as little as it can.
 
     The first has shape (..., nq), the second (...): the largest violation of any loop's equations [m or rad], which tells
     whether this row could be closed.
@@ -99,11 +99,11 @@ def _actuators(model: Model, actuators: Any, weights: Any) -> dict[str, Any]:
 
 @model_function(q="nq", tau="nv", options=_actuators)
 def actuator_force(model: Model, q: Any, tau: Any, *, actuators: Iterable[Any], weights: Any = None) -> Any:
-    """The forces of actuators in other joints than the independent ones that do what tau does, (..., actuators).
+    """The forces of actuators in any joints with the same generalised forces as tau, (..., actuators).
 
     `actuators` names the joints that are driven, dependent or not. Where a cluster has more of them than it needs, the
-    forces with the least sum of `weights` (1, if not given) times squares are given; where it has fewer, no forces do it, and
-    that is an error. `spanning_hybrid_dynamics` has other choices.
+    forces with the least sum of `weights` (1, if not given) times squares are given; where it has fewer, it is under-actuated,
+    which is an error. `spanning_hybrid_dynamics` has other choices.
     """
     return active.actuator_force(tree(model, q), tau, tuple(actuators), np.array(weights))
 
@@ -122,7 +122,7 @@ def loop_forces(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, tau_spa
 
 @model_function(q="nq", v="nv", a="nv", f_ext="bodies 6", tau_spanning="nv_spanning")
 def joint_forces(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, tau_spanning: Any = None) -> Any:
-    """All that each joint of the tree transmits to its body in a motion, in the order of `model.bodies`, (..., bodies, 6).
+    """The wrench that each tree joint transmits to its body in a motion, in the order of `model.bodies`, (..., bodies, 6).
 
     Moment [N m] and force [N] at the origin and in the axes of the body's frame: what bearings carry and what drives, springs,
     dampers, armature and couplings do in the joint together. Loop joints' forces act on the bodies besides; where loops share
@@ -134,7 +134,7 @@ def joint_forces(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, tau_sp
 
 @model_function(q="nq", tau_spanning="nv_spanning")
 def independent_force(model: Model, q: Any, tau_spanning: Any) -> Any:
-    """The independent forces, (..., nv), that do what forces in all joints of the tree do, (..., nv_spanning)."""
+    """The generalised forces Gᵀ tau_spanning of the independent velocities, (..., nv), of forces in all joints of the tree."""
     return closing.independent_force(tree(model, q), tau_spanning)
 
 
@@ -222,7 +222,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
     """The acceleration under joint forces tau, (..., nv), by articulated bodies (SKO Alg. 6.1) or by the mass matrix.
 
     `f_ext` as in `inverse_dynamics`. `method` "auto" counts the operations of both for this model and takes the cheaper.
-    Loops of the model that are not embedded are upheld by forces, as in `constrained_dynamics`.
+    Force-held loops of the model are constraints, as in `constrained_dynamics`.
     """
     if model.force_held:
         by = "caba" if method == "articulated_body" else "ltl"
@@ -254,7 +254,7 @@ def _mask(prescribed: Any, names: Sequence[str], what: str, joint: Callable[[str
         else:
             places = [k for k, entry in enumerate(names) if entry in joint(name).v_names]
             if len(places) < joint(name).nv:
-                raise ModelError(f"joint {name!r} is not independent: a loop decides how it moves; prescribe another")
+                raise ModelError(f"joint {name!r} is not independent: a loop determines its motion; prescribe another")
             chosen[places] = True
     return tuple(chosen.tolist())
 
@@ -328,7 +328,7 @@ def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(model, Model):
         raise ModelError(f"mass_matrix_pattern takes a model, not {type(model).__name__}")
     filled = np.zeros((model.nv, model.nv), dtype=bool)
-    own: dict[int, tuple[slice, int]] = {}  # body -> velocities of its cluster, and the body that the cluster stands on
+    own: dict[int, tuple[slice, int]] = {}  # body -> velocities of its cluster, and the body that the cluster hangs on
     start = 0
     for cluster in model.clusters:
         place = slice(start, start + len(cluster.independent))
@@ -367,13 +367,13 @@ def gravity_force(model: Model, q: Any) -> Any:
 
 @model_function(q="nq", v="nv", by_hand=True)
 def kinetic_energy(model: Model, q: Any, v: Any) -> Any:
-    """Of all bodies, and of what turns with the joints as armature [J], (...)."""
+    """The kinetic energy of all bodies, and of armatures [J], (...)."""
     return energy.kinetic_energy(tree(model, q), v)
 
 
 @model_function(q="nq")
 def potential_energy(model: Model, q: Any) -> Any:
-    """Of gravity, zero where all mass is at the world's origin, and of springs in joints [J], (...)."""
+    """The potential energy of gravity, zero where all mass is at the world's origin, and of joint springs [J], (...)."""
     return energy.potential_energy(tree(model, q))
 
 
@@ -397,5 +397,5 @@ def momentum(model: Model, q: Any, v: Any) -> Any:
 
 @model_function(q="nq", options=_with_mass)
 def centroidal_map(model: Model, q: Any) -> Any:
-    """The matrix that takes v to `momentum`, (..., 6, nv)."""
+    """The centroidal momentum matrix, which takes v to `momentum`, (..., 6, nv)."""
     return energy.centroidal_map(tree(model, q))

@@ -1,4 +1,4 @@
-"""Models from files, and which of their loops to embed and which to hold by forces."""
+"""Models from files, and the choice which of their loops are embedded and which force-held."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def load(
 ) -> Model:
     """The model that a file describes.
 
-    `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first.
-    `gravity` [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that no body can have: they
-    are taken as they stand and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
+    `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first. `gravity`
+    [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that are not physically consistent: they
+    are taken as they are and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
     `ModelError` that says where. Meshes and other files that it names are never opened. `loops` as in `choose_loops`. A file
     that is larger than its `limits` is refused, unless larger ones are given.
     """
@@ -40,7 +40,7 @@ def load(
 
 
 def choose_loops(model: Model, loops: str = "auto", *, among: Iterable[str] | None = None) -> Model:
-    """The same mechanism with its loops embedded ("embed"), upheld by forces ("constrain"), or each as is cheaper ("auto").
+    """The same mechanism with its loops embedded ("embed"), force-held ("constrain"), or each as is cheaper ("auto").
 
     For "auto" the operations of forward dynamics are counted: beginning with all loops embedded, those of each cluster
     together, and then each alone, change sides if that makes the program shorter. Embedding is best for local loops, forces
@@ -59,8 +59,8 @@ def choose_loops(model: Model, loops: str = "auto", *, among: Iterable[str] | No
     meant = [[c.name for c in cluster.constraints if c.name in names] for cluster in clusters]
     together, alone = [set(group) for group in meant if len(group) > 1], [{name} for group in meant for name in group]
     for group in (*together, *alone):
-        is_held = group <= {c.name for c in best.force_held}
-        other = best.with_loops(embed=group) if is_held else best.with_loops(constrain=group)
+        is_force_held = group <= {c.name for c in best.force_held}
+        other = best.with_loops(embed=group) if is_force_held else best.with_loops(constrain=group)
         count = operations(other)
         if count < least:
             best, least = other, count
@@ -68,7 +68,7 @@ def choose_loops(model: Model, loops: str = "auto", *, among: Iterable[str] | No
 
 
 def operations(model: Model) -> int:
-    """How many operations forward dynamics needs, with so many proximal iterations where loops are held by forces."""
+    """How many operations forward dynamics needs, with so many proximal iterations where loops are force-held."""
     if not model.force_held:
         return count_operations(forward_dynamics.program(model))["total"]
     program = constrained_dynamics.program(model, constraints=(), iterations=ITERATIONS, tolerance=None, method="auto")

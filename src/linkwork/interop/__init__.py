@@ -1,1 +1,1 @@
-"""Rooms that speak with other software: its states in, its states out. Each peer is needed only by those who have it."""
+"""Conversion of states to and from other software. Each peer is imported only where it is used."""

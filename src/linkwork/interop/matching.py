@@ -13,7 +13,7 @@ from linkwork.model import Model, PlacedJoint
 from linkwork.parts.names import shown
 
 
-class Theirs(NamedTuple):
+class PeerJoint(NamedTuple):
     """A joint of a peer's model: its kind in the peer's words, and where its entries in q and v start."""
 
     name: str
@@ -23,8 +23,8 @@ class Theirs(NamedTuple):
 
 
 def matched(
-    model: Model, theirs: Sequence[Theirs], kinds: Mapping[str, type[Joint]], peer: str
-) -> list[tuple[PlacedJoint, Theirs]]:
+    model: Model, theirs: Sequence[PeerJoint], kinds: Mapping[str, type[Joint]], peer: str
+) -> list[tuple[PlacedJoint, PeerJoint]]:
     """Every joint here with the one there that has its name; `kinds` says which kind here is each of theirs.
 
     Free joints often have no name: the only one of both models is the same one, whatever it is called.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.interop.matching import Theirs, matched, rows
+from linkwork.interop.matching import PeerJoint, matched, rows
 from linkwork.joints import Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model import GROUND, Model, PlacedJoint
 from linkwork.parts.names import shown
@@ -36,7 +36,7 @@ class States:
     def __init__(self, model: Model, mj_model: Any) -> None:
         try:
             theirs = [
-                Theirs(mj_model.joint(k).name or f"number {k}, without a name", list(_KINDS)[int(kind)], int(q), int(v))
+                PeerJoint(mj_model.joint(k).name or f"number {k}, without a name", list(_KINDS)[int(kind)], int(q), int(v))
                 for k, (kind, q, v) in enumerate(zip(mj_model.jnt_type, mj_model.jnt_qposadr, mj_model.jnt_dofadr))
             ]
             self.nq, self.nv = int(mj_model.nq), int(mj_model.nv)  # there

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.interop.matching import Theirs, matched, rows
+from linkwork.interop.matching import PeerJoint, matched, rows
 from linkwork.interop.turns import Turns
 from linkwork.joints import Free, Gimbal, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import Model
@@ -47,7 +47,7 @@ class States:
     def __init__(self, model: Model, pin_model: Any) -> None:
         try:
             joints = list(zip(pin_model.names, pin_model.joints))[1:]  # the first is the universe
-            theirs = [Theirs(name, joint.shortname(), joint.idx_q, joint.idx_v) for name, joint in joints]
+            theirs = [PeerJoint(name, joint.shortname(), joint.idx_q, joint.idx_v) for name, joint in joints]
         except AttributeError:
             raise ModelError(f"a Pinocchio model is needed, not {type(pin_model).__name__}") from None
         self.nq, self.nv = int(pin_model.nq), int(pin_model.nv)  # there
@@ -81,7 +81,7 @@ class States:
 
         Of an angle that is a cosine and a sine there, whole turns are not known. With `near`, configurations here (..., nq),
         it is the one within half a turn of that: give the state before. Without, it is between -π and π, but for joints in
-        couplings and closures: they get the fewest turns with which these hold, so that gears stay in mesh.
+        couplings and implicit constraints: they get the fewest turns with which these hold, so that gears stay in mesh.
         """
         q = rows(q, self.nq, "q")
         here = np.empty((*q.shape[:-1], self._our_nq))

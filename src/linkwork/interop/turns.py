@@ -1,4 +1,4 @@
-"""How many whole turns angles have made, where a peer keeps their cosines and sines only."""
+"""Unwrapping of angles of which a peer keeps cosine and sine only: how many whole revolutions they have made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Turns:
         return q
 
     def coupled(self, q: np.ndarray) -> np.ndarray:
-        """q (..., nq) with the fewest turns at which couplings and closures hold; as it is where none are found."""
+        """q (..., nq) with the fewest turns at which couplings and implicit constraints hold; as it is where none are found."""
         flat = q.reshape(-1, q.shape[-1]).copy()
         for group in self._groups:
             flat[:, group.angles] += _TURN * group.turns(flat)
@@ -82,7 +82,7 @@ class _Group:
 
 
 def _groups(model: Model, wrapped: set[int]) -> list[list[Coupling | ImplicitConstraint]]:
-    """Couplings and closures with such angles in them; those that share one together."""
+    """Couplings and implicit constraints with such angles in them; those that share one together."""
     groups: list[tuple[set[int], list[Coupling | ImplicitConstraint]]] = []
     for e in model.loops:
         angles = wrapped & set(_places(model, e)) if isinstance(e, (Coupling, ImplicitConstraint)) else set()

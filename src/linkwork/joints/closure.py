@@ -1,4 +1,4 @@
-"""The equations of joints that close loops, one scalar a row."""
+"""Loop-closure equations of joints, one scalar a row."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Direction = tuple[float, float, float]
 class Row:
     """One equation for a successor's frame at pose (R, p) in its predecessor's.
 
-    With `along` alone: along · p = 0. With `across` too: across · R along = 0, and where it `faces`, R along must be
-    `along` there: a hinge's axis cannot be turned over. With `length`: (p · p - length²) / 2 = 0.
+    With `along` alone: along · p = 0. With `across` too: across · R along = 0, and where it is `oriented`, R along must be
+    `along` and not its opposite: a flipped axis is another assembly mode. With `length`: (p · p - length²) / 2 = 0.
     """
 
     along: Direction = (0.0, 0.0, 0.0)
     across: Direction | None = None
     length: float | None = None
-    faces: bool = False
+    oriented: bool = False
 
     def residual(self, R: np.ndarray, p: np.ndarray) -> Any:
         """φ, for the successor's pose (R, p) in the predecessor's frame; zero where the equation holds."""
@@ -46,7 +46,7 @@ class Row:
         return cross(product(F.R, np.array(self.along)), product(P.R, np.array(self.across))), np.zeros(3)
 
     def bias(self, P: Pose, F: Pose, W: np.ndarray, U: np.ndarray) -> Any:
-        """What φ̈ has besides c_w · Ẇ + c_v · U̇, the rates being those that P sees."""
+        """The bias of φ̈: what it has besides c_w · Ẇ + c_v · U̇, the rates being those seen from P."""
         if self.length is not None:
             return product(U, U)
         if self.across is None:
@@ -54,19 +54,19 @@ class Row:
         return product(product(P.R, np.array(self.across)), cross(W, cross(W, product(F.R, np.array(self.along)))))
 
 
-def staying(*directions: Any) -> list[Row]:
-    """No moving along these directions of the predecessor."""
+def no_translation(*directions: Any) -> list[Row]:
+    """No translation along these directions of the predecessor."""
     return [Row(_direction(d)) for d in directions]
 
 
-def square(*pairs: tuple[Any, Any]) -> list[Row]:
-    """A direction of the predecessor stays at right angles to one of the successor."""
+def perpendicular(*pairs: tuple[Any, Any]) -> list[Row]:
+    """A direction of the predecessor stays perpendicular to one of the successor."""
     return [Row(_direction(along), _direction(across)) for across, along in pairs]
 
 
-def facing(*pairs: tuple[Any, Any]) -> list[Row]:
-    """The same, where the second direction is one that both frames share."""
-    return [Row(_direction(along), _direction(across), faces=True) for across, along in pairs]
+def parallel_axes(*pairs: tuple[Any, Any]) -> list[Row]:
+    """The same, where the second direction is an axis that both frames share: two such rows keep it parallel."""
+    return [Row(_direction(along), _direction(across), oriented=True) for across, along in pairs]
 
 
 def _direction(d: Any) -> Direction:

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from linkwork.joints.closure import Row, facing, staying
+from linkwork.joints.closure import Row, no_translation, parallel_axes
 from linkwork.joints.joint import Joint
 from linkwork.spatial import Pose
 
@@ -27,4 +27,4 @@ class Fixed(Joint):
 
     def closure(self) -> list[Row]:
         x, y, z = np.eye(3)
-        return [*staying(x, y, z), *facing((y, z), (z, x), (x, y))]
+        return [*no_translation(x, y, z), *parallel_axes((y, z), (z, x), (x, y))]

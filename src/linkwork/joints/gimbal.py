@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.ir.functions import sincos
-from linkwork.joints.closure import Row, staying
+from linkwork.joints.closure import Row, no_translation
 from linkwork.joints.joint import Joint, columns
 from linkwork.spatial import Pose
 
@@ -37,4 +37,4 @@ class Gimbal(Joint):
         return np.array([rng.uniform(-np.pi, np.pi), rng.uniform(-1.4, 1.4), rng.uniform(-np.pi, np.pi)])
 
     def closure(self) -> list[Row]:
-        return staying(*np.eye(3))
+        return no_translation(*np.eye(3))

@@ -17,7 +17,7 @@ from linkwork.spatial.constants import length as length_of
 
 
 class Symmetry(NamedTuple):
-    """Constant motions C of both frames of a joint that change nothing: C · transform(q) = transform(q) · C.
+    """Constant displacements C that commute with a joint: C · transform(q) = transform(q) · C.
 
     `shifts` are the coordinate axes along which C may move, `turn` is the one about which it may turn. Where turning the child
     alone by an angle is the same as adding a multiple of it to q[0], `phase` is that multiple; otherwise it is zero.
@@ -40,7 +40,7 @@ class Joint(ABC):
 
     nq: ClassVar[int]
     nv: ClassVar[int]
-    tree: ClassVar[bool] = True  # whether it can hold a body in the tree; all but a few can
+    tree: ClassVar[bool] = True  # whether it can be a joint of the spanning tree; all but a few can
     springs: ClassVar[str] = "each"  # that have a potential: one for "each" velocity, "equal" ones around neutral, or "none"
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -62,7 +62,7 @@ class Joint(ABC):
             object.__setattr__(self, name, _unchangeable(value) if own and "_settled" in own else value)
 
     def settled(self) -> Joint:
-        """A joint with the same content that nobody can change any more: itself, or a copy of one that could be changed."""
+        """The same joint as an immutable value: itself, or a frozen copy of one that could be changed."""
         if type(self).__module__.startswith(_PACKAGE) or "_settled" in self.__dict__:
             return self
         try:
@@ -99,7 +99,7 @@ class Joint(ABC):
         """S of the child's motion relative to the parent, S v, in the child's frame; (6, nv)."""
 
     def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Ṡ v, what the change of S adds to the acceleration; (6,)."""
+        """Ṡ v, the bias acceleration of the joint; (6,)."""
         return np.zeros(6)
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -107,15 +107,15 @@ class Joint(ABC):
         return v
 
     def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Where q goes by moving with constant v for one unit of time, (nq,)."""
+        """The retraction of v at q, (nq,): integration of a constant v for one unit of time."""
         return q + v
 
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
-        """The v that takes q0 to q1 in one unit of time, (nv,): `integrate(q0, difference(q0, q1))` is the pose of q1."""
+        """The inverse of `integrate`, (nv,): the v that takes q0 to q1 in one unit of time, up to the same pose."""
         return q1 - q0
 
     def closure(self) -> list[Row]:
-        """The equations of a loop that this joint closes, 6 - nv of them; NotImplementedError where it cannot close one."""
+        """The loop-closure equations of this joint, 6 - nv of them; NotImplementedError where it cannot be a loop joint."""
         raise NotImplementedError(f"a {type(self).__name__} joint cannot close a loop")
 
     def neutral(self) -> np.ndarray:

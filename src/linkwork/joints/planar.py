@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.ir.functions import sincos
-from linkwork.joints.closure import Row, facing, staying
+from linkwork.joints.closure import Row, no_translation, parallel_axes
 from linkwork.joints.joint import AxisJoint, Joint, Symmetry, aligned, columns
 from linkwork.spatial import Pose
 from linkwork.spatial.rotation import sinc
@@ -71,4 +71,4 @@ class Planar(AxisJoint):
 
     def closure(self) -> list[Row]:
         a, b = self.normals
-        return [*staying(self.axis), *facing((a, self.axis), (b, self.axis))]
+        return [*no_translation(self.axis), *parallel_axes((a, self.axis), (b, self.axis))]

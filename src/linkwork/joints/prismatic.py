@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from linkwork.joints.closure import Row, facing, staying
+from linkwork.joints.closure import Row, no_translation, parallel_axes
 from linkwork.joints.joint import AxisJoint, Symmetry, columns
 from linkwork.spatial import Pose
 
@@ -31,4 +31,4 @@ class Prismatic(AxisJoint):
 
     def closure(self) -> list[Row]:
         x, y, z = np.eye(3)
-        return [*staying(*self.normals), *facing((y, z), (z, x), (x, y))]
+        return [*no_translation(*self.normals), *parallel_axes((y, z), (z, x), (x, y))]

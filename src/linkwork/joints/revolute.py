@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from linkwork.joints.closure import Row, facing, staying
+from linkwork.joints.closure import Row, no_translation, parallel_axes
 from linkwork.joints.joint import AxisJoint, Symmetry, columns, turned_about
 from linkwork.spatial import Pose
 
@@ -34,4 +34,4 @@ class Revolute(AxisJoint):
 
     def closure(self) -> list[Row]:
         a, b = self.normals
-        return [*staying(*np.eye(3)), *facing((a, self.axis), (b, self.axis))]
+        return [*no_translation(*np.eye(3)), *parallel_axes((a, self.axis), (b, self.axis))]

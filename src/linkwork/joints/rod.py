@@ -1,4 +1,4 @@
-"""Rods and slots: what can close a loop, but holds no body in a tree."""
+"""Rods and slots: loop joints that cannot be in a spanning tree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NoReturn, final
 
 import numpy as np
 
-from linkwork.joints.closure import Row, staying
+from linkwork.joints.closure import Row, no_translation
 from linkwork.joints.joint import AxisJoint, Joint
 
 
@@ -48,4 +48,4 @@ class PointOnLine(LoopOnly, AxisJoint):
     nq = nv = 4
 
     def closure(self) -> list[Row]:
-        return staying(*self.normals)
+        return no_translation(*self.normals)

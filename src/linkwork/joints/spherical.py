@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from linkwork.joints.closure import Row, staying
+from linkwork.joints.closure import Row, no_translation
 from linkwork.joints.joint import Joint
 from linkwork.spatial import Pose, rotation
 
@@ -44,4 +44,4 @@ class Spherical(Joint):
         return q / np.linalg.norm(q)
 
     def closure(self) -> list[Row]:
-        return staying(*np.eye(3))
+        return no_translation(*np.eye(3))

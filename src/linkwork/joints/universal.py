@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.ir.functions import sincos
-from linkwork.joints.closure import Row, square, staying
+from linkwork.joints.closure import Row, no_translation, perpendicular
 from linkwork.joints.joint import Joint, columns
 from linkwork.spatial import Pose
 
@@ -36,4 +36,4 @@ class Universal(Joint):
 
     def closure(self) -> list[Row]:
         x, y, _ = np.eye(3)
-        return [*staying(*np.eye(3)), *square((x, y))]
+        return [*no_translation(*np.eye(3)), *perpendicular((x, y))]

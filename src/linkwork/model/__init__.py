@@ -1,4 +1,4 @@
-"""Models: frozen descriptions of mechanisms, put together by a builder, and told by a report."""
+"""Models: frozen descriptions of mechanisms, made by a builder, and summarised by a report."""
 
 from linkwork.model.builder import ModelBuilder
 from linkwork.model.model import Model, derived

@@ -1,4 +1,4 @@
-"""Putting a model together, part by part, with every mistake named where it is made."""
+"""Building a model part by part, with every mistake named where it is made."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ModelBuilder(LoopBuilder):
         armature: Any = 0.0,
         independent: bool | None = None,
     ) -> ModelBuilder:
-        """A joint that holds link `child` on link `parent` (or on "world"), both of which may be added later.
+        """A joint that connects link `child` to link `parent` (or to "world"), both of which may be added later.
 
         Its frame in the parent is at `xyz` [m], turned by roll, pitch and yaw `rpy` [rad], or the pose `place`. The other
         arguments are one number, or one for each velocity (for each coordinate in `lower` and `upper`): see `PlacedJoint`.
@@ -106,7 +106,7 @@ class ModelBuilder(LoopBuilder):
         if not isinstance(kind, Joint):
             raise ModelError(f"{what}: its kind must be one of linkwork.joints, such as Revolute((0, 0, 1)), not {kind!r}")
         if not kind.tree:
-            raise ModelError(f"{what}: a {type(kind).__name__} can only close a loop: see add_loop")
+            raise ModelError(f"{what}: a {type(kind).__name__} can only be a loop joint: see add_loop")
         if child == WORLD:
             raise ModelError(f"{what}: the world cannot be the child of a joint")
         if child == parent:
@@ -174,7 +174,7 @@ class ModelBuilder(LoopBuilder):
         return self
 
     def build(self, *, limits: Limits | None = None) -> Model:
-        """The frozen model of what was added; with `limits`, an error where loops would take too long to look at."""
+        """The frozen model of what was added; with `limits`, an error where the analysis of loops would take too long."""
         below = self._children()
         parts: list[tuple[Inertia, list[str]]] = []  # of each body: the sum of its links' inertias, and their names
         joints: list[PlacedJoint] = []
@@ -213,15 +213,17 @@ class ModelBuilder(LoopBuilder):
         places = {joint.name: k for k, joint in enumerate(joints)}
         tree = Ancestors([joint.parent for joint in joints])
         made = [self._constraint(n, given, found, joints, places, tree, limits) for n, given in self._constraints.items()]
-        embedded, held = (tuple(c for c in made if (c.name in self._held) is chosen) for chosen in (False, True))
+        embedded, force_held = (tuple(c for c in made if (c.name in self._force_held) is chosen) for chosen in (False, True))
         whole = tuple(bodies), tuple(joints), tuple(frames)
-        model = Model(self.name, *whole, self.gravity, tuple(self.notes), embedded, held)
+        model = Model(self.name, *whole, self.gravity, tuple(self.notes), embedded, force_held)
         if limits and embedded:
             put(model, "clusters", clusters_of(model, limits))
-        for cluster in model.clusters:  # loops that cannot close are told now
+        for cluster in model.clusters:  # loops that cannot close are an error now
             joint = model.joints[cluster.bodies[0]]
-            if not cluster.constraints and joint.independent is False and not held:
-                raise ModelError(f"joint {joint.name!r} is in no loop: nothing but itself decides how it moves")
+            if not cluster.constraints and joint.independent is False and not force_held:
+                raise ModelError(
+                    f"joint {joint.name!r} is in no loop, so that it cannot be dependent: nothing else determines its motion"
+                )
         return model
 
     def _children(self) -> dict[str, list[str]]:
@@ -241,15 +243,17 @@ class ModelBuilder(LoopBuilder):
     def _lost(self, link: str) -> str:
         """Why a link cannot be reached from the world."""
         by_child = {child: (name, parent) for name, (_, parent, child) in self._joints.items()}
-        way = {link: None}  # in order
+        path = {link: None}  # in order
         while link in by_child:
             link = by_child[link][1]
-            if link in way:
-                names = list(way)
-                circle = some([repr(name) for name in names[names.index(link) :]])
-                return f"links {circle} hang on one another in a circle, and on nothing else"
-            way[link] = None
-        return f"link {link!r} hangs on nothing: add a joint whose child it is, with parent='world' or another link"
+            if link in path:
+                names = list(path)
+                cycle = some([repr(name) for name in names[names.index(link) :]])
+                return f"links {cycle} form a cycle of joints that is not connected to the world"
+            path[link] = None
+        return (
+            f"link {link!r} is not connected to the world: add a joint whose child it is, with parent='world' or another link"
+        )
 
     def _check_free(self, name: str) -> None:
         if name in self._links or name in self._frames or name == WORLD:

@@ -1,4 +1,4 @@
-"""What a model says, as text that is the same in every process, and whether the package alone decides what that means."""
+"""The content of a model in canonical form, the same in every process, and whether the package alone defines its meaning."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _PLAIN = {str, bytes, bool, int, float, complex, type(None), np.float64, Pose, I
 def canonical(value: Any, sizes: Sequence[int] = ()) -> str:
     """The same text for the same content, in every process and under every version of Python.
 
-    `sizes`: how many coordinates each joint of the model has. With these a closure's function is told by what it computes:
-    its traced program.
+    `sizes`: how many coordinates each joint of the model has. With these the function of an implicit
+    constraint is represented by what it computes: its traced program.
     """
 
     def text(value: Any) -> str:

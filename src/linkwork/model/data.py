@@ -1,4 +1,4 @@
-"""What a model says: frozen data, hashed by content, picklable by value."""
+"""The data of a model: frozen, hashed by content, picklable by value."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ModelData:
     """A mechanism: bodies, the joints that move them, named frames, and gravity [m/s²] in the axes of the world.
 
     Body k is moved by joint k, and its parent comes before it. `embedded` are loops and couplings that are embedded in the
-    coordinates; those in `force_held` are held by forces, and leave all velocities independent. Models are equal if they say
-    the same, whatever they were made from. `ModelBuilder` and `load` make them.
+    coordinates (constraint embedding); those in `force_held` are closed by constraint forces, and leave all velocities
+    independent. Models are equal if their content is, whatever they were made from. `ModelBuilder` and `load` make them.
 
     While a function is traced with parameters as inputs, some numbers of the model are symbols; `original` is then the model
     with its own numbers, which decides everything that is not arithmetic: clusters, frames, what vanishes. Of the bodies whose
@@ -53,7 +53,7 @@ class ModelData:
 
     @property
     def loops(self) -> tuple[LoopConstraint, ...]:
-        """All loops and couplings: those that are embedded, then those that forces hold."""
+        """All loops and couplings: the embedded ones, then the force-held ones."""
         return (*self.embedded, *self.force_held)
 
     @property
@@ -84,7 +84,7 @@ class ModelData:
 
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
-        """Groups of bodies that loops hold together, parents before children; most bodies are alone."""
+        """Groups of bodies in common loops (loop-closure aggregation), parents before children; most bodies are alone."""
         if self.given_clusters is not None:
             return self.given_clusters
         return clusters_of(self) if self.original is None else with_constraints(self.original.clusters, self.embedded)
@@ -144,7 +144,7 @@ class ModelData:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """Everything that the model says, and that decides what is computed; notes on how it was read do not count."""
+        """All data that decides what is computed; notes on how the model was read are not among it."""
         loops = (self.embedded, self.force_held, self.given_clusters)
         return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops)
 

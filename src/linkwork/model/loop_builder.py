@@ -1,4 +1,4 @@
-"""What closes loops, put together for a builder: loop joints, couplings and functions."""
+"""Loop constraints for a builder: loop joints, couplings and implicit constraints."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LoopBuilder:
         self._links: dict[str, Inertia] = {}
         self._joints: dict[str, tuple[PlacedJoint, str, str]] = {}  # with parent and child; its indices come with `build`
         self._constraints: dict[str, _Loop | _Coupling | _Implicit] = {}
-        self._held: set[str] = set()  # those that forces uphold
+        self._force_held: set[str] = set()  # names of force-held constraints
 
     def add_loop(
         self,
@@ -62,10 +62,11 @@ class LoopBuilder:
         successor_place: Pose | None = None,
         embed: bool = True,
     ) -> Self:
-        """A joint that closes a loop: it holds link `successor` on link `predecessor`, both of which hang on joints already.
+        """A loop joint between link `predecessor` and link `successor`, both of which are in the spanning tree already.
 
         Its frame is at `xyz` [m] turned by `rpy` [rad], or at the pose `place`, in the predecessor, and likewise in the
-        successor. With neutral coordinates both frames coincide. Unless `embed`, it takes no velocity away, and forces hold it.
+        successor. With neutral coordinates both frames coincide. Unless `embed`, it is force-held: all velocities stay
+        independent, and constraint forces close it.
         """
         self._check_constraint("loop", name, embed)
         if not isinstance(kind, Joint):
@@ -105,12 +106,12 @@ class LoopBuilder:
         if terms is not None:
             given = {joint: numbers(f"coupling {name!r}: {shown(joint)}", [c], 1)[0] for joint, c in terms.items()}
             if not any(given.values()):
-                raise ModelError(f"coupling {name!r} couples nothing: all its coefficients are zero")
+                raise ModelError(f"coupling {name!r}: at least one coefficient must not be zero")
             self._constraints[name] = _Coupling(given, offset_)
         else:
             (ratio_,) = numbers(f"coupling {name!r}: ratio", [ratio], 1)
             if ratio_ == 0.0:
-                raise ModelError(f"coupling {name!r}: its ratio is zero, so that {successor!r} could not move")
+                raise ModelError(f"coupling {name!r}: its ratio must not be zero, which would lock {successor!r}")
             self._constraints[name] = _Coupling(None, offset_, str(predecessor), str(successor), ratio_)
         return self
 
@@ -139,7 +140,7 @@ class LoopBuilder:
         if not isinstance(embed, bool):
             raise ModelError(f"{what} {name!r}: embed must be True or False, not {embed!r}")
         if not embed:
-            self._held.add(name)
+            self._force_held.add(name)
 
     def _constraint(
         self,
@@ -156,7 +157,7 @@ class LoopBuilder:
         def joint_of(joint: str) -> int:
             if joint not in places:
                 fixed = " (it is fixed)" if joint in self._joints else did_you_mean(joint, places)
-                raise ModelError(f"{name!r} names joint {joint!r}, which is none that moves{fixed}")
+                raise ModelError(f"{name!r} names joint {joint!r}, which is no moving joint{fixed}")
             return places[joint]
 
         def link_of(link: str) -> tuple[int, Pose]:
@@ -169,25 +170,25 @@ class LoopBuilder:
             _check_function(name, given.function, np.concatenate([joints[k].kind.neutral() for k in of]))
             return ImplicitConstraint(name, of, given.function)
         if isinstance(given, _Loop):
-            held = []
+            ends = []
             for link, place in ((given.predecessor, given.place), (given.successor, given.successor_place)):
                 body, there = link_of(link)
-                held.append(End(body, there.then(place)))
-            if held[0].body == held[1].body:
+                ends.append(End(body, there.then(place)))
+            if ends[0].body == ends[1].body:
                 raise ModelError(f"loop {name!r} joins {given.predecessor!r} to {given.successor!r}, which are one body")
-            return Loop(name, given.kind, held[0], held[1])
+            return Loop(name, given.kind, ends[0], ends[1])
         if given.terms is not None:
             terms = {joint_of(joint): c for joint, c in given.terms.items() if c}
         else:
             assert given.predecessor is not None and given.successor is not None
-            ends = [link_of(link)[0] for link in (given.predecessor, given.successor)]
-            meeting = tree.common(*ends)
-            size = sum(tree.depth[k] - tree.depth[meeting] for k in ends)
+            bodies = [link_of(link)[0] for link in (given.predecessor, given.successor)]
+            meeting = tree.common(*bodies)
+            size = sum(tree.depth[k] - tree.depth[meeting] for k in bodies)
             if limits and size > limits.cluster:
-                told = f"coupling {name!r} couples {size} joints, and at most {limits.cluster} are taken"
+                told = f"coupling {name!r} couples {size} joints, more than the limit of {limits.cluster}"
                 raise LimitError(f"{told}: {limits.raised('cluster')}")
             terms = {}
-            for k, factor in zip(ends, (given.ratio, -1.0)):
+            for k, factor in zip(bodies, (given.ratio, -1.0)):
                 while k != meeting:
                     terms[k] = factor
                     k = tree.parent[k]

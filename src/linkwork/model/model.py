@@ -1,4 +1,4 @@
-"""The model of a mechanism: what it says, its states, and other models of the same mechanism."""
+"""The model of a mechanism: its data, its states, and variants of it."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ class Model(ModelData):
         rng = np.random.default_rng(rng)
         q = self._closed(self._random_tree(rng), rng)
         v = rng.normal(size=self.nv)
-        return q, self._allowed(q, v) if self.force_held else v
+        return q, self._projected(q, v) if self.force_held else v
 
     def _closed(self, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The same coordinates with every loop closed; where that fails, by others."""
+        """The nearest coordinates with every loop closed; where that fails, from other starting points."""
         if self.force_held:  # embedded loops and others at once
             groups = find_families(self.joints, self.loops)
             closing = [(bodies, partial(close, self, bodies, loops)) for bodies, loops in groups if loops]
         else:
-            families: dict[int, list[Cluster]] = {}  # clusters that stand on several bodies of one another
+            families: dict[int, list[Cluster]] = {}  # clusters that hang on several bodies of one another
             for cluster in self.clusters if self.embedded else ():
                 if cluster.constraints:
                     families.setdefault(cluster.family[0], []).append(cluster)
             closing = [([k for c in f for k in c.bodies], partial(close_family, self, f)) for f in families.values()]
         for bodies, closed_near in closing:
             for _ in range(100):
-                closed, miss = closed_near(q)
-                if miss < CLOSED:
+                closed, residual = closed_near(q)
+                if residual < CLOSED:
                     q = closed
                     break
                 other = self._random_tree(rng)
@@ -78,8 +78,8 @@ class Model(ModelData):
                     q[joint.q_slice] = other[joint.q_slice]
         return q
 
-    def _allowed(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The velocities v, (nv,), less what loops in `held` forbid."""
+    def _projected(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The velocities v, (nv,), projected onto the null space of the force-held loops' Jacobian."""
         places = {name: k for k, name in enumerate(self.v_names)}
         for bodies, constraints in find_families(self.joints, self.loops):
             if set(constraints) & set(self.force_held):
@@ -106,7 +106,7 @@ class Model(ModelData):
     def with_independent(self, *joints: str) -> Model:
         """The same model with other independent joints in its loops: those named, and no others of the clusters they are in.
 
-        Where these are not as many as a cluster has, they are meant for all clusters that stand on one another with it.
+        Where these are not as many as a cluster has, they are meant for all clusters that hang on one another with it.
         """
         chosen = {self.joint(name).child for name in joints}
         changed: dict[int, bool] = {}
@@ -118,28 +118,28 @@ class Model(ModelData):
                 if c is cluster or (c.family[0] == cluster.family[0] and not alone):
                     changed |= {k: k in chosen for k in c.bodies}
         for k in chosen - set(changed):
-            raise ModelError(f"joint {self.joints[k].name!r} is in no loop: it is independent anyway")
+            raise ModelError(f"joint {self.joints[k].name!r} is in no loop: it is always independent")
         new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))
         model = replace(self, joints=new, kernels={})
-        _ = model.clusters  # a choice that does not determine the others is told now
+        _ = model.clusters  # a choice that does not determine the others is an error now
         return model
 
     def with_loops(self, *, constrain: Iterable[str] = (), embed: Iterable[str] = ()) -> Model:
-        """The same mechanism with these loops and couplings upheld by forces (`constrain`), or embedded in the coordinates."""
+        """The same mechanism with these loops and couplings force-held (`constrain`), or embedded in the coordinates."""
         known = {c.name: c for c in self.loops}
         known |= {loop.name: loop for cluster in self.clusters for loop in kept_loops(self, cluster)}
-        held = {c.name for c in self.force_held}
-        for names, change in ((constrain, held.add), (embed, held.discard)):
+        chosen = {c.name for c in self.force_held}
+        for names, change in ((constrain, chosen.add), (embed, chosen.discard)):
             for name in (names,) if isinstance(names, str) else names:
                 change(self._named("loop", name, known).name)
-        embedded = tuple(c.with_kept(None) for c in known.values() if c.name not in held)
-        upheld = tuple(c for c in known.values() if c.name in held)
-        model = replace(self, embedded=embedded, force_held=upheld, kernels={})
-        _ = model.clusters  # what cannot be embedded is told now
+        embedded = tuple(c.with_kept(None) for c in known.values() if c.name not in chosen)
+        force_held = tuple(c for c in known.values() if c.name in chosen)
+        model = replace(self, embedded=embedded, force_held=force_held, kernels={})
+        _ = model.clusters  # what cannot be embedded is an error now
         return model
 
     def with_any_independent(self) -> Model:
-        """The same model without a say in which joints are independent."""
+        """The same model without chosen independent joints."""
         return replace(self, joints=tuple(replace(j, independent=None) for j in self.joints), kernels={})
 
     def spanning_tree(self) -> Model:
@@ -177,7 +177,7 @@ class Model(ModelData):
         model = replace(self, **changed, kernels={})
         if not moved:
             put(model, "clusters", self.clusters)  # they are the same, and take time to find
-        notes = (*self.notes, *(note for note in parameters.impossible(model, inertias) if note not in self.notes))
+        notes = (*self.notes, *(note for note in parameters.inconsistent_inertias(model, inertias) if note not in self.notes))
         put(model, "notes", notes)
         return model
 
@@ -195,12 +195,12 @@ class Model(ModelData):
         put(model, "clusters", self.clusters)  # they are the same, and take time to find
         return model
 
-    def described_by(self, clusters: tuple[Cluster, ...]) -> Model:
-        """The same mechanism with its clusters' velocities described by others: for algorithms, not for users."""
+    def with_clusters(self, clusters: tuple[Cluster, ...]) -> Model:
+        """The same mechanism with other independent velocities in its clusters: for algorithms, not for users."""
         model = replace(self, kernels={})
         put(model, "given_clusters", tuple(clusters))
         return model
 
     def report(self) -> str:
-        """What was read, in words: bodies, joints, masses, frames, and everything unusual."""
+        """A summary in words: bodies, joints, masses, frames, clusters, and everything unusual."""
         return report(self)

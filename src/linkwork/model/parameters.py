@@ -1,7 +1,7 @@
 """The numbers of a model as arrays: read, replaced by others, or by symbols while a function is traced.
 
 The structure of a model (which bodies hang on which, axes, clusters, node frames) is decided from its own numbers and stays. A
-parameter that is an input of a function is never taken for zero.
+parameter that is an input of a function is never taken as zero.
 """
 
 from __future__ import annotations
@@ -277,8 +277,8 @@ def _pose(seven: np.ndarray) -> Pose:
     return Pose(R.astype(float), seven[:3].astype(float))
 
 
-def impossible(model: ModelData, bodies: Iterable[int]) -> list[str]:
-    """Notes on bodies that cannot exist, for a model's report."""
+def inconsistent_inertias(model: ModelData, bodies: Iterable[int]) -> list[str]:
+    """Notes on bodies whose inertias are not physically consistent, for a model's report."""
     found = []
     for k in bodies:
         body = model.bodies[k]

@@ -1,17 +1,17 @@
-"""A model in words."""
+"""The report of a model, in words."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from linkwork.model.data import ModelData
-from linkwork.parts import GROUND, WORLD, PlacedJoint
+from linkwork.parts import GROUND, WORLD, LoopConstraint, PlacedJoint
 from linkwork.parts.names import plain
 from linkwork.topology.rotors import find_rotors
 
 
 def report(model: ModelData) -> str:
-    """What a model holds: sizes, a table of joints and bodies, frames, and everything unusual."""
+    """A summary of a model: sizes, a table of joints and bodies, clusters, frames, and everything unusual."""
     names = [body.name for body in model.bodies]
     lines = [
         f"{model.name}: {count(len(model.bodies), 'body', 'bodies')}, {count(len(model.joints), 'joint')}, "
@@ -32,12 +32,15 @@ def report(model: ModelData) -> str:
 
 
 def _clusters(model: ModelData) -> list[str]:
-    """What loops and couplings do to the bodies."""
+    """Force-held loops, and the clusters that embedded loops and couplings make."""
     looped = [cluster for cluster in model.clusters if cluster.constraints]
     lines = []
     if model.force_held:
-        held = [f"{c.name} ({type(c).__name__.lower()})" for c in model.force_held]
-        lines += ["", *_wrapped(f"{count(len(held), 'loop or coupling', 'loops and couplings')} held by forces: ", held)]
+        names = [f"{c.name} ({_kind(c)})" for c in model.force_held]
+        lines += [
+            "",
+            *_wrapped(f"{count(len(names), 'force-held loop or coupling', 'force-held loops and couplings')}: ", names),
+        ]
     if not looped:
         return lines
     lines += ["", f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:"]
@@ -45,11 +48,11 @@ def _clusters(model: ModelData) -> list[str]:
         joints = [model.joints[k] for k in cluster.bodies]
         names = [name for joint in joints for name in joint.v_names]
         lines += _wrapped("  bodies ", [model.bodies[k].name for k in cluster.bodies])
-        lines += _wrapped("    held by ", [f"{c.name} ({type(c).__name__.lower()})" for c in cluster.constraints])
+        lines += _wrapped("    constrained by ", [f"{c.name} ({_kind(c)})" for c in cluster.constraints])
         if cluster.supports:
             lines += _wrapped("    hanging on ", [model.bodies[k].name for k in cluster.supports])
-        spare = cluster.count - len(cluster.rows)
-        told = f", of which {spare} follow from the others and are dropped" if spare else ""
+        redundant = cluster.count - len(cluster.rows)
+        told = f", of which {redundant} are redundant and dropped" if redundant else ""
         lines.append(
             f"    {count(cluster.count, 'equation')}{told}; {len(names)} velocities, {len(cluster.independent)} independent"
         )
@@ -57,8 +60,12 @@ def _clusters(model: ModelData) -> list[str]:
             lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
     rotors = [model.bodies[k].name for k in find_rotors(model)]
     if rotors:
-        lines += _wrapped(f"  {count(len(rotors), 'rotor')}, balanced about the axis they spin on: ", rotors)
+        lines += _wrapped(f"  {count(len(rotors), 'rotor')}, balanced about their spin axes: ", rotors)
     return lines
+
+
+def _kind(constraint: LoopConstraint) -> str:
+    return {"ImplicitConstraint": "implicit constraint"}.get(type(constraint).__name__, type(constraint).__name__.lower())
 
 
 def unusual_parts(model: ModelData) -> list[str]:

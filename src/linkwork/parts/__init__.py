@@ -1,4 +1,4 @@
-"""What mechanisms are made of, as frozen values: bodies, joints, frames, and what closes loops."""
+"""The parts of mechanisms, as frozen values: bodies, joints, frames, and loop constraints."""
 
 from linkwork.parts.implicit import ImplicitConstraint
 from linkwork.parts.loops import Coupling, End, Loop, LoopConstraint

@@ -34,7 +34,7 @@ class ImplicitConstraint(LoopConstraint):
         put(self, "joints", tuple(self.joints))
 
     def phi(self, q: np.ndarray) -> np.ndarray:
-        """What the function gives, as a vector."""
+        """φ(q) as a vector."""
         return np.atleast_1d(np.asarray(self.function(q), dtype=object))
 
     @property
@@ -80,5 +80,5 @@ class ImplicitConstraint(LoopConstraint):
 
 @lru_cache(maxsize=256)
 def _traced(constraint: ImplicitConstraint, size: int) -> Program:
-    """The function of a constraint and its Jacobian, for coordinates that are numbers; traced once."""
+    """φ and its Jacobian, for coordinates that are numbers; traced once."""
     return expand(jacobian(trace(constraint.phi, {"q": size}), "out", "q"))

@@ -1,4 +1,4 @@
-"""How much a model may take to be read and looked at: counts, so that the same file is refused or taken everywhere."""
+"""Limits on the size of models and on the work to analyse them: counts, so that a file is refused or taken everywhere alike."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from linkwork.errors import LimitError, ModelError
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that is taken from a file, so that a hostile one is refused in a few seconds and 500 MB.
+    """Limits on what is read from a file, so that a hostile one is refused within a few seconds and 500 MB.
 
-    Who means it gives larger ones: `lw.load(path, limits=lw.Limits(links=50_000))`. They never change what a file means.
+    Larger ones can be given: `lw.load(path, limits=lw.Limits(links=50_000))`. They never change what a file means.
     """
 
     size: int = 64 * 2**20  # bytes of the file
     elements: int = 250_000  # of XML, and attributes
     links: int = 4_000
-    cluster: int = 150  # bodies that loops and couplings tie together, unless each joint simply follows another
-    closing: int = 25_000  # while loops are closed: bodies and equations, each counted once for every Newton step
+    cluster: int = 150  # bodies in one cluster of loops and couplings, unless these are explicit, as for mimic joints
+    closing: int = 25_000  # of loops: bodies plus equations, summed over all Newton steps
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -28,7 +28,7 @@ class Limits:
 
     def raised(self, name: str) -> str:
         """How to raise the limit of this name."""
-        return f"who means it gives lw.load(..., limits=lw.Limits({name}=...)) more than {getattr(self, name)}"
+        return f"to allow it, raise the limit above {getattr(self, name)} by lw.load(..., limits=lw.Limits({name}=...))"
 
 
 def checked_limits(limits: object) -> Limits:
@@ -41,7 +41,7 @@ def checked_limits(limits: object) -> Limits:
 
 
 class Budget:
-    """What is left of `closing`; without limits there is always enough."""
+    """Counts the work of closing loops against the limit `closing`; without limits it is unbounded."""
 
     def __init__(self, limits: Limits | None) -> None:
         self.limits = limits
@@ -52,6 +52,6 @@ class Budget:
         self.taken += count
         if self.limits and self.taken > self.limits.closing:
             raise LimitError(
-                f"to close the loops takes longer than is allowed, which is {self.limits.closing} bodies and equations in all "
-                f"Newton steps: check places and lengths; {self.limits.raised('closing')}"
+                f"closing the loops takes more work than the limit of {self.limits.closing} bodies and equations over all "
+                f"Newton steps: check placements and lengths; {self.limits.raised('closing')}"
             )

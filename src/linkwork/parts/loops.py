@@ -1,7 +1,7 @@
-"""What closes loops. Loop joints, couplings and implicit constraints answer the same questions, and nobody asks for the kind.
+"""Loop constraints: loop joints, couplings and implicit constraints, behind one interface, so that nobody asks for the kind.
 
-An equation φ(q) = 0 becomes K v = 0 and K v̇ = k for the velocities v of a cluster's joints (Loops Eq. 2). Loops that are
-embedded in the coordinates and loops that forces hold ask the same object.
+An equation φ(q) = 0 becomes K v = 0 and K v̇ = k for the velocities v of a cluster's joints (Loops Eq. 2). Embedded loops and
+force-held loops use the same object.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from linkwork.spatial.constants import product, put
 
 @dataclass(frozen=True)
 class End:
-    """Where a loop joint takes hold of a body: its frame there."""
+    """Where a loop joint is attached to a body: its frame there."""
 
     body: int  # index of a body, or GROUND
     place: Pose
@@ -33,7 +33,7 @@ class End:
 
 
 class Drift(NamedTuple):
-    """Of a frame's point: w and v, and their rates where no joint accelerates, (3,) each."""
+    """Of a frame's point: w and v, and their bias (velocity-product) accelerations, where no joint accelerates, (3,) each."""
 
     w: np.ndarray
     v: np.ndarray
@@ -42,7 +42,7 @@ class Drift(NamedTuple):
 
 
 class Posture(Protocol):
-    """Where bodies in loops stand: what loop constraints ask. `width` velocities move them, in `columns` of their joints."""
+    """The configuration of bodies in loops, as loop constraints need it: `width` velocities, in `columns` of their joints."""
 
     width: int
 
@@ -55,7 +55,7 @@ class Posture(Protocol):
 
 
 class Speeds(Protocol):
-    """How they move: the velocities `v` of the joints, and what these do to the frames of loops."""
+    """The velocities `v` of the joints, and the motion of loop frames that they cause."""
 
     v: np.ndarray
 
@@ -63,7 +63,7 @@ class Speeds(Protocol):
 
 
 class LoopConstraint(ABC):
-    """A frozen value that holds bodies of the spanning tree together, by equations."""
+    """A frozen value: equations φ(q) = 0 between bodies or joints of the spanning tree."""
 
     name: str
     linear: ClassVar[bool] = False  # K is constant and k zero
@@ -71,16 +71,16 @@ class LoopConstraint(ABC):
     @property
     @abstractmethod
     def bodies(self) -> tuple[int, ...]:
-        """The bodies that it ties, by index; GROUND may be among them."""
+        """The bodies that it constrains, by index; GROUND may be among them."""
 
     @property
     def ends(self) -> tuple[End, ...]:
-        """The frames on bodies that it takes hold of; none where it ties joints' coordinates."""
+        """The frames on bodies that it constrains; none where it constrains joint coordinates."""
         return ()
 
     @property
     def acts(self) -> bool:
-        """Whether it takes any freedom."""
+        """Whether it removes any degree of freedom."""
         return True
 
     @property
@@ -89,7 +89,7 @@ class LoopConstraint(ABC):
         return ()
 
     def with_kept(self, rows: tuple[int, ...] | None) -> LoopConstraint:
-        """The same with these of its equations where forces hold it; all, where it says None. Only loop joints distinguish."""
+        """The same with only these of its equations where it is force-held; None: all. Only loop joints distinguish."""
         return self
 
     @abstractmethod
@@ -98,10 +98,10 @@ class LoopConstraint(ABC):
 
     @abstractmethod
     def residual(self, posture: Posture) -> np.ndarray:
-        """φ, zero where it holds, (count,) [m or rad]."""
+        """φ, zero where it is satisfied, (count,) [m or rad]."""
 
-    def turned_over(self, posture: Posture) -> list[Any]:
-        """Above zero where directions that two frames share do not point the same way, which φ = 0 allows."""
+    def flipped_axes(self, posture: Posture) -> list[Any]:
+        """Above zero for each shared axis of the two frames that is flipped: another assembly mode, which φ = 0 allows."""
         return []
 
     @abstractmethod
@@ -109,7 +109,7 @@ class LoopConstraint(ABC):
         """K, (count, width), and k, (count,), which is zero where no speeds are given."""
 
     def wrench(self, row: int, P: Pose, F: Pose) -> np.ndarray | None:
-        """[m, f] on its second end, at the origin of the poses' axes, for a unit of an equation's force; None without ends."""
+        """[m, f] on its second end, at the origin of the poses' axes, for a unit multiplier of an equation, or None."""
         return None
 
     @abstractmethod
@@ -120,16 +120,16 @@ class LoopConstraint(ABC):
 @final
 @dataclass(frozen=True)
 class Loop(LoopConstraint):
-    """A joint of some kind that holds `successor` on `predecessor`, which the tree's joints hold already.
+    """A loop joint of some kind between `predecessor` and `successor`, both of which are in the spanning tree.
 
-    `kept` matters where forces hold it: redundant equations cost time there, and make forces ambiguous.
+    `kept` matters where it is force-held: redundant equations cost time there, and make forces ambiguous.
     """
 
     name: str
     kind: Joint
     predecessor: End
     successor: End
-    kept: tuple[int, ...] | None = None  # of its equations, those that do not follow from the others; None: all
+    kept: tuple[int, ...] | None = None  # its independent equations, without redundant ones; None: all
 
     def __post_init__(self) -> None:
         put(self, "kind", self.kind.settled())
@@ -163,9 +163,9 @@ class Loop(LoopConstraint):
         p, R = product(P.R.T, F.p - P.p), product(P.R.T, F.R)
         return np.array([row.residual(R, p) for row in self.every_row])
 
-    def turned_over(self, posture: Posture) -> list[Any]:
+    def flipped_axes(self, posture: Posture) -> list[Any]:
         R = product(posture.frame(self.predecessor).R.T, posture.frame(self.successor).R)
-        shared = {row.along: np.array(row.along) for row in self.every_row if row.faces}
+        shared = {row.along: np.array(row.along) for row in self.every_row if row.oriented}
         return [0.5 - product(along, product(R, along)) for along in shared.values()]
 
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from linkwork.parts.tree import Body, PlacedJoint
 
 
 class Mechanism(Protocol):
-    """Bodies on a spanning tree of joints, body k behind joint k, and the loops and couplings that hold them together."""
+    """Bodies on a spanning tree of joints, body k behind joint k, and its loop constraints."""
 
     @property
     def bodies(self) -> tuple[Body, ...]: ...

@@ -62,11 +62,11 @@ _NUMBERS = ("lower", "upper", "max_velocity", "max_effort", "damping", "friction
 
 @dataclass(frozen=True)
 class PlacedJoint:
-    """A joint of some kind between two bodies, with what acts in it.
+    """A joint of some kind between two bodies, with its placement, limits and passive elements.
 
-    `place` is the joint's frame in the parent body; with neutral coordinates the child body's frame coincides with it.
-    The tuples have one number for each velocity: `damping` [N m s/rad or N s/m], `friction` (dry, recorded only) [N m or N],
-    `stiffness` [N m/rad or N/m] around the neutral coordinates moved by `rest`, `armature` [kg m² or kg], and the limits
+    `place` is the joint's frame in the parent body; with neutral coordinates the child body's frame coincides with it. The
+    tuples have one number for each velocity: `damping` [N m s/rad or N s/m], `friction` (dry or Coulomb, recorded only) [N m or
+    N], `stiffness` [N m/rad or N/m] around the neutral coordinates moved by `rest`, `armature` [kg m² or kg], and the limits
     `max_velocity` and `max_effort`; `lower` and `upper` have one for each coordinate.
     """
 
@@ -86,7 +86,7 @@ class PlacedJoint:
     stiffness: tuple[float, ...] = ()
     rest: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
-    independent: bool | None = None  # in a loop: whether its velocities shall be independent; None leaves the choice open
+    independent: bool | None = None  # in a loop: whether its velocities are chosen as independent; None leaves the choice open
 
     def __post_init__(self) -> None:
         put(self, "kind", self.kind.settled())
@@ -104,7 +104,7 @@ class PlacedJoint:
         return self.kind.nv
 
     def times(self, factor: float) -> PlacedJoint:
-        """The same with all that it takes in another unit of mass."""
+        """The same in another unit of mass."""
         damping, stiffness, armature = (
             tuple(factor * x for x in each) for each in (self.damping, self.stiffness, self.armature)
         )

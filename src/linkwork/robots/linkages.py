@@ -1,4 +1,4 @@
-"""Planar linkages: bars on hinges, all of whose axes are parallel. Closed in space, they have more equations than they need."""
+"""Planar linkages: bars on hinges, all of whose axes are parallel. Closed in space, their equations are redundant."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def watt() -> Model:
 def scissor_lift(stages: int) -> Model:
     """Crossed bars of 1 m in so many stages, and a platform on top, in the plane of x and z; nv = 1.
 
-    `left_0` is hinged to the ground and moves everything; `right_0` stands on a `slider`. Each further stage stands on both
+    `left_0` is hinged to the ground and moves everything; `right_0` hangs on a `slider`. Each further stage hangs on both
     bars of the one below: it is a cluster with two output bodies, and costs the same however many there are. The platform is
     hinged to one bar and rests on the other. At zero the bars rise at 0.6 rad, and can at 0.2 to 1.
     """

@@ -86,7 +86,7 @@ SIDES = {"right_": -1.0, "left_": 1.0}
 def mit_humanoid(approximate: bool | str = False) -> Model:
     """The MIT Humanoid, free to move: legs of five joints and arms of four, with their rotors; 37 bodies, nv = 24.
 
-    The rotors of knee and ankle both stand on the thigh: that of the ankle turns with both joints, by a belt, so that each
+    The thigh carries the rotors of knee and ankle: that of the ankle turns with both joints, by a belt, so that each
     leg has a cluster of four bodies; 17 clusters in all. `approximate` leaves the rotors out, with their mass: "ignored" adds
     nothing for them; "diagonal" (or True) adds to each joint what rotors weigh there; "block" also what they weigh between
     knee and ankle.

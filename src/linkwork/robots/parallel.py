@@ -41,7 +41,7 @@ LEGS = ("legs", "platform")
 SWING: dict[str, Any] = {
     "lower": -0.3,
     "upper": 0.3,
-}  # of universal joints [rad]: farther out, other ways to put the legs together begin
+}  # of universal joints [rad]: farther out, other assembly modes begin
 
 
 def stewart(coordinates: str = "legs") -> Model:

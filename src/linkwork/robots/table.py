@@ -25,7 +25,7 @@ class Motor:
 
     @property
     def armature(self) -> float:
-        """What the rotor weighs at the joint [kg m²]."""
+        """The rotor's reflected inertia at the joint [kg m²]."""
         return self.rotor * (self.gear * self.gear)
 
 

@@ -1,8 +1,9 @@
-"""Base parameters: what hinges notice of a body's ten inertial parameters.
+"""Base parameters: the inertial parameters that generalised forces depend on (minimal inertial parameters).
 
-A hinge does not notice what lies on its axis: a slender rod there, with a body's mass and its first and second moment along the
-axis, may just as well be fixed to the body below. What is left is flat, has seven numbers instead of ten, and takes the same
-generalised forces (Mayeda, Yoshida and Osuka; Gautier and Khalil: regrouping of inertial parameters).
+Of the ten inertial parameters of a body behind a revolute joint three can be regrouped into those of its parent: its mass and
+its first and second moment along the joint's axis, those of a slender rod on the axis, which may just as well be fixed to the
+parent. Seven are left, and generalised forces are the same (Mayeda, Yoshida and Osuka; Gautier and Khalil: regrouping of
+inertial parameters).
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from linkwork.spatial.constants import product
 
 @derived
 def regrouped(model: Model) -> tuple[BodyDescription, ...]:
-    """All bodies of a model in node frames, with inertial parameters that hinges do not notice moved to the body below.
+    """All bodies of a model in node frames, with regrouped inertial parameters: base parameters, as far as single joints tell.
 
-    For generalised forces and mass matrices: `inertia` stays what it is, since articulated inertias would lose digits. Bodies
+    For generalised forces and mass matrices: `inertia` stays as it is, since articulated inertias would lose digits. Bodies
     behind joints whose placements are inputs stay as they are.
     """
     bodies = [body._replace(reduced=body.inertia) for body in in_node_frames(model)]
@@ -31,18 +32,18 @@ def regrouped(model: Model) -> tuple[BodyDescription, ...]:
         assert own is not None
         if not isinstance(frame.kind, Revolute) or bodies[k].rotor or is_zero(own.mass) or frame.place.is_symbolic:
             continue
-        left, unnoticed = _parted(own, frame.kind.coordinate)
+        left, rod = _split(own, frame.kind.coordinate)
         bodies[k] = bodies[k]._replace(reduced=left)
         if joint.parent != GROUND:
             below = bodies[joint.parent]
             assert below.reduced is not None
-            moved = below.reduced + frame.place.congruence(unnoticed)
+            moved = below.reduced + frame.place.congruence(rod)
             bodies[joint.parent] = below._replace(reduced=moved.settled())
     return tuple(bodies)
 
 
-def _parted(own: Inertia, axis: int) -> tuple[Inertia, Inertia]:
-    """What a hinge about a coordinate axis notices of a rigid inertia, and the rod along the axis that it does not notice."""
+def _split(own: Inertia, axis: int) -> tuple[Inertia, Inertia]:
+    """What is left of a rigid inertia behind a hinge about a coordinate axis, and the rod on the axis: for the parent."""
     e = np.eye(3)[axis]
     if own.J is not None:
         along, across = np.where(np.outer(e, e), own.J, 0.0), np.where(np.outer(e, e), 0.0, own.J)
@@ -56,7 +57,7 @@ def _parted(own: Inertia, axis: int) -> tuple[Inertia, Inertia]:
 
 
 def _flat(inertia: Inertia, axis: int) -> Inertia:
-    """An inertia without mass along an axis: that the moment about it is the sum of the others holds to the last bit."""
+    """A massless inertia that is flat along an axis: the moment about it is the sum of the others, to the last bit."""
     A = np.array(inertia.A)
     A[axis, axis] = A[axis - 1, axis - 1] + A[axis - 2, axis - 2]
     return Inertia(A, inertia.B, inertia.D, inertia.mass).frozen()

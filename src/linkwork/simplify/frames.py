@@ -22,12 +22,12 @@ from linkwork.spatial import Inertia, Pose, snapped
 from linkwork.spatial.constants import product
 from linkwork.topology.kinematics import JointFrame, own_frame
 
-# What things cost a program, in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
+# Costs in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
 # inertia, and an angle that is added to q.
 LENGTH, ODD, NUMBER, PHASE = 10.0, 5.0, 1.0, 1.0
-DIGIT = 10.0  # how many times as large a moved frame may make a moment of inertia: that costs a digit
-REACH = 4.0  # how many times as far as anything near it a frame may be moved, where there is no mass to tell
-THIN = 1e-6  # of what a moment of inertia could be, is as good as none
+DIGIT = 10.0  # the most by which a moved frame may multiply a moment of inertia: that costs a decimal digit
+REACH = 4.0  # the most by which a frame may be moved, relative to the distances of what is fixed to its body
+POINT_LIKE = 1e-6  # relative size of a moment of inertia below which a body counts as a point mass
 EXACT = 4e-15  # rounding of a few products of rotations
 
 
@@ -42,7 +42,7 @@ def in_own_frames(model: Model) -> tuple[BodyDescription, ...]:
 
 
 @derived
-def one_by_one(model: Model) -> tuple[BodyDescription, ...]:
+def without_lumping(model: Model) -> tuple[BodyDescription, ...]:
     """All bodies in their own frames, each with its own inertia: nothing is lumped."""
     found: list[BodyDescription] = []
     for joint, body in zip(model.joints, model.bodies):
@@ -52,11 +52,11 @@ def one_by_one(model: Model) -> tuple[BodyDescription, ...]:
 
 
 class NodeFrame(NamedTuple):
-    """A joint's frames; `side` is the pose of the frame before the joint in the joint's own; `thin` as in `BodyDescription`."""
+    """A joint's frames; `side` is the pose of the frame before the joint in the joint's own; `point_like` of the body."""
 
     frame: JointFrame
     side: Pose
-    thin: bool
+    point_like: bool
 
 
 @derived
@@ -72,11 +72,11 @@ def in_node_frames(model: Model) -> tuple[BodyDescription, ...]:
     Where numbers are inputs, the frames are those of the model's own numbers.
     """
     chosen, found = node_frames(model.structure), []
-    for k, (joint, (frame, side, thin), (inertia, rotor, added)) in enumerate(zip(model.joints, chosen, lumped(model))):
+    for k, (joint, (frame, side, point_like), (inertia, rotor, added)) in enumerate(zip(model.joints, chosen, lumped(model))):
         if joint.place is not model.structure.joints[k].place:
             below = Pose.identity() if joint.parent == GROUND else chosen[joint.parent].frame.C
             frame = frame._replace(place=below.inverse().then(joint.place).then(side))
-        found.append(BodyDescription(frame, _described(model, k, frame.C, inertia, added), None, rotor, thin))
+        found.append(BodyDescription(frame, _described(model, k, frame.C, inertia, added), None, rotor, point_like))
     return tuple(found)
 
 
@@ -116,8 +116,8 @@ class _Frames:
             for end in loop.ends:
                 if end.body != GROUND:
                     self.ends[end.body].append(end.place)
-        self.thin = [self._thin(k) for k in range(len(straight))]
-        fixed = [thin or body.rotor is not None for thin, body in zip(self.thin, self._lumped)]
+        self.point_like = [self._is_point_like(k) for k in range(len(straight))]
+        fixed = [point_like or body.rotor is not None for point_like, body in zip(self.point_like, self._lumped)]
         self.symmetry = [Symmetry() if still else kind.symmetry() for still, kind in zip(fixed, self.kinds)]
         for k in range(len(straight)):
             self._turn(k)
@@ -132,7 +132,7 @@ class _Frames:
             place = Pose(self.before[k], self._length(k, ground=True)).frozen()
             frame = JointFrame(self.kinds[k], place, self.phase[k], self._frame(k).frozen())
             side = Pose(self.sides[k], product(self.sides[k], self.s[k])).frozen()
-            found.append(NodeFrame(frame, side, self.thin[k]))
+            found.append(NodeFrame(frame, side, self.point_like[k]))
         return tuple(found)
 
     def _frame(self, k: int) -> Pose:
@@ -142,11 +142,11 @@ class _Frames:
         """Of body k in its frame."""
         return self._frame(k).inverse().congruence(self._lumped[k].inertia)
 
-    def _thin(self, k: int) -> bool:
-        """Whether a body, not counting its rotors, has as good as no moment of inertia about its centre."""
+    def _is_point_like(self, k: int) -> bool:
+        """Whether a body, without its rotors, is nearly a point mass or rod: a moment about its centre almost vanishes."""
         body, lengths = self.model.bodies[k], [self.joints[c].place.p for c in self.children[k]]
         size = np.trace(body.inertia.A) + body.mass * max((product(p, p) for p in lengths), default=0.0)
-        return bool(np.linalg.eigvalsh(body.moment)[0] <= THIN * size)
+        return bool(np.linalg.eigvalsh(body.moment)[0] <= POINT_LIKE * size)
 
     def _turn(self, k: int) -> None:
         """Turn the frame of body k about its joint's axis: first its joint's frame with it, then it alone."""

@@ -1,14 +1,15 @@
-"""Rotors: bodies that are balanced about the axis they spin on.
+"""Lumped rotors: the inertia of bodies that are balanced about their spin axis, added to the bodies that carry and drive them.
 
 The centre of a rotor's mass does not move when it turns, so its mass is lumped into the body that carries it; or, where it
-drives a link and is at that link's origin, into the link, where nothing but the link's own mass changes. So is its inertia
-across the axis, always into the carrier, where it is constant if the rotor is round; if not, the mean of it is, and what turns
-with the rotor is `Uneven`. The rotor's frame need not turn with it either.
+drives a link and is at that link's origin, into the link, where nothing but the link's own mass changes. So is its transverse
+inertia, always into the carrier, where it is constant if the rotor is axisymmetric; if not, its mean is, and the part that
+turns with the rotor is an `AsymmetricRotor`. The rotor's frame need not turn with it either.
 
-What remains is its inertia J about the axis. Where a gear makes it turn n times as fast as a link that turns against the
-carrier about the same axis, its joint's velocity is θ̇ = n (Ω_link - Ω_carrier) and its speed Ω = Ω_carrier + θ̇, so that
-Ω² = Ω_carrier² + n (Ω_link² - Ω_carrier²) + (1 - 1/n) θ̇². Across the axis link and carrier turn alike. So J is lumped into the
-carrier, n J about all axes goes from there to the link, and the rest is an armature: constants. Exact, and free.
+What remains is its axial inertia J. Where a gear makes it turn n times as fast as a link that turns against the carrier about
+the same axis, its joint's velocity is θ̇ = n (Ω_link - Ω_carrier) and its speed Ω = Ω_carrier + θ̇, so that Ω² = Ω_carrier² + n
+(Ω_link² - Ω_carrier²) + (1 - 1/n) θ̇². Across the axis link and carrier have the same angular velocity. So J is lumped into the
+carrier, n J about all axes goes from there to the link, and the rest is an armature: reflected inertia, all of it constant, and
+exact.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
     for k in places:
         joint = model.joints[k]
         u, own = axis_of(joint), inertias[k]
-        J, uneven = product(product(u, own.A), u), unevenness(u, own.A)
+        J, delta = product(product(u, own.A), u), asymmetry(u, own.A)
         gear = gear_of(structure, k, places, R)
         if gear and any(isinstance(c, Symbol) for loop in model.embedded if k in loop.bodies for c in loop.coefficients):
             gear = None  # how fast it turns is an input
         left = Inertia.massless(np.zeros((3, 3)) if gear else J * np.outer(u, u))
-        fixed = Inertia(own.A - left.A - uneven, own.B, own.D, own.mass)
+        fixed = Inertia(own.A - left.A - delta, own.B, own.D, own.mass)
         if gear and gear.link != GROUND and own.mass and _centred(joint, own, model.joints[gear.link]):
             fixed = Inertia.massless(fixed.A - Inertia.rigid(own.mass, own.h / own.mass, np.zeros((3, 3))).A)
             add(gear.link, Inertia.rigid(own.mass, np.zeros(3), np.zeros((3, 3))))
@@ -72,23 +73,23 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
             if body != GROUND:
                 add(body, Inertia.massless(n * J * np.eye(3)))
         inertias[k] = left
-        rotors[k] = Rotor(frozen(uneven), gear is not None, (1.0 - 1.0 / gear.n) * J if gear else 0.0)
+        rotors[k] = Rotor(frozen(delta), gear is not None, (1.0 - 1.0 / gear.n) * J if gear else 0.0)
     return tuple(Lumped(inertia.settled(), rotors.get(k), added.get(k)) for k, inertia in enumerate(inertias))
 
 
 def unit_of_mass(model: Model) -> float:
-    """In kg: a unit in which the commonest unevenness of rotors is one, so that nothing is multiplied by it."""
+    """In kg: a unit in which the commonest asymmetry of rotors has size one, so that nothing is multiplied by it."""
     if model.inertia_inputs:  # to count them in another unit would cost operations
         return 1.0
-    found = [length(rotor.uneven.ravel()) / sqrt(2.0) for _, rotor, _ in lumped(model) if rotor and np.any(rotor.uneven)]
+    found = [length(rotor.asymmetry.ravel()) / sqrt(2.0) for _, rotor, _ in lumped(model) if rotor and np.any(rotor.asymmetry)]
     return max(found, key=lambda d: np.isclose(found, d, rtol=SAME, atol=0.0).sum(), default=1.0)
 
 
-def unevenness(u: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """How an inertia across its axis u, (3, 3), differs from a round one; zero where rounding could have made it."""
+def asymmetry(u: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """The part of an inertia across its axis u, (3, 3), that is not axisymmetric; zero where rounding could have made it."""
     across = A - product(product(u, A), u) * np.outer(u, u)
-    uneven = across - 0.5 * np.trace(across) * (np.eye(3) - np.outer(u, u))
-    return uneven if np.abs(uneven).max() > SAME * np.abs(A).max() else np.zeros((3, 3))
+    delta = across - 0.5 * np.trace(across) * (np.eye(3) - np.outer(u, u))
+    return delta if np.abs(delta).max() > SAME * np.abs(A).max() else np.zeros((3, 3))
 
 
 def _centred(joint: PlacedJoint, rotor: Inertia, hinge: PlacedJoint) -> bool:

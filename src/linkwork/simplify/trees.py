@@ -17,7 +17,7 @@ from linkwork.sko.tree import model_tree as model_tree_of
 def tree(model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False) -> ModelTree[NodeState]:
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, forces [m, f] on bodies in their own frames (bodies, 6).
 
-    `whole`: every body has rows of its own, rotors too. SKO models made by hand are taken too.
+    `whole`: every body has six rows in its node, rotors too. SKO models made by hand are taken too.
     """
     if isinstance(model, Tree):
         made: Any = model.state(q, v, f_ext)

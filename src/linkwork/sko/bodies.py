@@ -17,31 +17,32 @@ from linkwork.topology.kinematics import BodyMotion, Ground, JointFrame, JointSt
 class Rotor(NamedTuple):
     """What a body is as a rotor: the rest of it is lumped into the body that carries it (see `simplify.rotors`).
 
-    `uneven` [kg m²], (3, 3), is what turns with it of its inertia across the axis, in its own axes; zero where it is round. If
-    `geared`, its inertia about the axis is elsewhere too, and an `armature` [kg m²] of its joint.
+    `asymmetry` [kg m²], (3, 3), is the part of its transverse inertia that turns with it, in its own axes; zero where it is
+    axisymmetric. If `geared`, its axial inertia is lumped too, and an `armature` [kg m²] of its joint (reflected inertia).
     """
 
-    uneven: np.ndarray
+    asymmetry: np.ndarray
     geared: bool
     armature: float
 
     def times(self, factor: float) -> Rotor:
         """The same in another unit of mass."""
-        return Rotor(factor * self.uneven, self.geared, factor * self.armature)
+        return Rotor(factor * self.asymmetry, self.geared, factor * self.armature)
 
 
 class BodyDescription(NamedTuple):
     """A body in a frame of its own, whose pose in the body's frame is `C`, and its joint there (see `JointFrame`).
 
     `inertia` is constant and in this frame; `reduced` is the one after base parameters were regrouped, None where they were
-    not; `rotor` says what the body is as a rotor. `thin`: it is a point, or nearly, and digits are dearer than operations.
+    not; `rotor` says what the body is as a rotor. `point_like`: it is a point mass, or nearly (its moment of inertia
+    about its centre is singular), so that accuracy is preferred to fewer operations.
     """
 
     frame: JointFrame
     inertia: Inertia
     reduced: Inertia | None = None
     rotor: Rotor | None = None
-    thin: bool = False
+    point_like: bool = False
 
     @property
     def C(self) -> Pose:
@@ -72,32 +73,32 @@ class RigidBody(BodyMotion):
         carries: Callable[[], Sequence[RigidBody]],
     ) -> None:
         super().__init__(on, state, v, share, dy)
-        self._push, self._carries, self.rigid, self.rotor = f_ext, carries, description.inertia, description.rotor
+        self._f_ext, self._carries, self.rigid, self.rotor = f_ext, carries, description.inertia, description.rotor
         self._reduced = self.rigid if description.reduced is None else description.reduced
         self.armature = np.array(self.joint.armature)
         if self.rotor:
             self.armature = self.armature + self.rotor.armature
 
     @cached_property
-    def uneven(self) -> Uneven | None:
-        """What turns with it of its inertia, where it is a rotor that is not round."""
-        if self.rotor is None or not np.any(self.rotor.uneven):
+    def asymmetric(self) -> AsymmetricRotor | None:
+        """The rotating part of its inertia, where it is a rotor that is not axisymmetric."""
+        if self.rotor is None or not np.any(self.rotor.asymmetry):
             return None
         R = self.state.at_rest.R
-        return Uneven(self, product(product(R.T, self.rotor.uneven), R))
+        return AsymmetricRotor(self, product(product(R.T, self.rotor.asymmetry), R))
 
     @cached_property
-    def _rotors(self) -> list[Uneven]:
-        return [rotor.uneven for rotor in self._carries() if rotor.uneven]
+    def _rotors(self) -> list[AsymmetricRotor]:
+        return [rotor.asymmetric for rotor in self._carries() if rotor.asymmetric]
 
     @cached_property
     def own_load(self) -> np.ndarray | None:
         """The force from outside on the body alone, in the axes of its description, (6,)."""
-        return None if self._push is None else self.C.inverse().gather(self._push)
+        return None if self._f_ext is None else self.C.inverse().gather(self._f_ext)
 
     @cached_property
     def load(self) -> np.ndarray | None:
-        """The same with the loads of geared rotors on it, whose own nodes do not feel them."""
+        """The same with the loads on geared rotors that it carries: these have no rows of their own."""
         total: Any = self.own_load
         for rotor in self._carries() if total is not None else ():
             if rotor.rotor and rotor.rotor.geared and rotor.own_load is not None:
@@ -106,10 +107,10 @@ class RigidBody(BodyMotion):
 
     @cached_property
     def M(self) -> Inertia:
-        """Its inertia, with that of its rotors as they stand."""
+        """Its inertia, with that of its rotors at their present angles."""
         M = self.rigid
-        for uneven in self._rotors:
-            M = M + uneven.inertia
+        for rotor in self._rotors:
+            M = M + rotor.inertia
         return M
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
@@ -124,8 +125,8 @@ class RigidBody(BodyMotion):
     def hinge_inertia(self) -> Inertia:
         """The inertia for base parameters."""
         M = self._reduced
-        for uneven in self._rotors:
-            M = M + uneven.inertia
+        for rotor in self._rotors:
+            M = M + rotor.inertia
         return M
 
     def _force(self, inertia: Inertia, alpha: np.ndarray) -> np.ndarray:
@@ -133,39 +134,41 @@ class RigidBody(BodyMotion):
             f = inertia.turning_force(alpha[:3], self.w)
         else:
             f = inertia.point_force(alpha[3:], skew(alpha[:3]) + self.spin)
-        for uneven in self._rotors:
-            f = np.concatenate([f[:3] + uneven.moment(alpha[:3]), f[3:]])
+        for rotor in self._rotors:
+            f = np.concatenate([f[:3] + rotor.moment(alpha[:3]), f[3:]])
         return f if self.load is None or (self.rotor and self.rotor.geared) else f - self.load
 
-    def passive_force(self, share: np.ndarray, *, armed: bool = True) -> np.ndarray:
+    def passive_force(self, share: np.ndarray, *, with_armature: bool = True) -> np.ndarray:
         """What its joint alone takes of velocities that move it by a `share`, (joint.nv, m), [N m or N], (m,).
 
-        Springs, dampers, what turns an uneven rotor and, where it is `armed`, armature.
+        Springs, dampers, the moment of an asymmetric rotor about its axis and, `with_armature`, that of armature.
         """
         taken: Any = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
         if self.rotor and self.rotor.geared and self.own_load is not None:
             taken = taken - self.joint_map.T @ self.own_load
-        total = product(share.T, taken + self.armature * self.g if armed else taken)
-        return total if self.uneven is None else total + self.uneven.d * share[0] * self.uneven.twist
+        total = product(share.T, taken + self.armature * self.g if with_armature else taken)
+        return total if self.asymmetric is None else total + self.asymmetric.d * share[0] * self.asymmetric.twist
 
     @property
     def spring_energy(self) -> Any:
-        """What springs in the joint hold [J]."""
+        """The potential energy of the joint's springs [J]."""
         return 0.5 * product(self._stretch, np.array(self.joint.stiffness) * self._stretch)
 
     @cached_property
     def _stretch(self) -> np.ndarray:
-        """How far the joint's springs are from rest, (joint.nv,)."""
+        """The deflection of the joint's springs from rest, (joint.nv,)."""
         if all(is_zero(x) for x in self.joint.stiffness):
             return np.zeros(self.joint.nv)
         kind = self.joint.kind
         return kind.difference(kind.neutral(), self.q) - np.array(self.joint.rest)
 
 
-class Uneven:
-    """What turns with a rotor of its inertia, in its carrier's axes: Δ = d (cos ψ (a aᵀ - b bᵀ) + sin ψ (a bᵀ + b aᵀ)).
+class AsymmetricRotor:
+    """The inertia of a rotor that is not axisymmetric, less its mean about the axis, in its carrier's axes:
 
-    a, b and the rotor's axis u are at right angles, and ψ is twice the rotor's angle θ and a phase. So Δ u = 0, and seen from
+    Δ = d (cos ψ (a aᵀ - b bᵀ) + sin ψ (a bᵀ + b aᵀ)).
+
+    a, b and the rotor's axis u are orthonormal, and ψ is twice the rotor's angle θ and a phase. So Δ u = 0, and seen from
     the carrier Δ̇ = 2 θ̇ [u] Δ. With the carrier's w the moment is Δ ẇ + w × Δ w + Δ̇ w = Δ ẇ + (w + 2 θ̇ u) × Δ w.
     """
 
@@ -202,14 +205,14 @@ class Uneven:
 
     @cached_property
     def twist(self) -> Any:
-        """(w × Δ w) · u / d, which the rotor feels about its axis."""
+        """(w × Δ w) · u / d: the gyroscopic moment about the rotor's axis."""
         w = self._rotor.on.w
         y, z = self._along(w)
         return (self._a @ w) * z - (self._b @ w) * y
 
     def moment(self, dw: np.ndarray) -> np.ndarray:
-        """What the carrier feels for its angular acceleration dw [N m], (3,)."""
+        """The moment on the carrier for its angular acceleration dw [N m], (3,)."""
         w, rotor, a, b, u, d = self._rotor.on.w, self._rotor, self._a, self._b, self._u, self.d
-        fast = (d * u) @ w + rotor.faster(2.0 * d)
+        fast = (d * u) @ w + rotor.scaled_velocity(2.0 * d)
         (y, z), (dy, dz) = self._along(w), self._along(dw)
         return (d * dy - fast * z) * a + (d * dz + fast * y) * b + (d * u) * self.twist

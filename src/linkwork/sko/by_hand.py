@@ -189,11 +189,11 @@ class Tree:
             f"{shown(self.name)} has no joint named {name!r}: name entries of v_names{did_you_mean(name, self.v_names)}"
         )
 
-    def moved(self, q: Any, v: Any) -> Any:
-        """q + v, where q has as many coordinates as v."""
+    def integrate(self, q: Any, v: Any) -> Any:
+        """q + v: integration over a unit of time, where q has as many coordinates as v."""
         if self.nq != self.nv:
             raise ModelError(
-                f"{shown(self.name)} has {self.nq} coordinates and {self.nv} velocities: it does not say how they move"
+                f"{shown(self.name)} has {self.nq} coordinates and {self.nv} velocities: how q changes with v is not known"
             )
         return q + v
 

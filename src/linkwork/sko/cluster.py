@@ -9,9 +9,9 @@ import numpy as np
 
 from linkwork.lazy import cached_property
 from linkwork.sko.bodies import RigidBody
+from linkwork.sko.coaxial import coaxial_body
 from linkwork.sko.contracts import HingeNode, NodeState, Weight
-from linkwork.sko.hosts import host_of
-from linkwork.sko.inertias import BodiesInertia, Spin, plus
+from linkwork.sko.inertias import BodiesInertia, RotorRow, plus
 from linkwork.sko.weights import ClusterWeight, SupportsWeight
 from linkwork.spatial import Inertia, Pose, filled, mirrored
 from linkwork.spatial.constants import product
@@ -21,19 +21,19 @@ from linkwork.topology.embedding import Embedding
 class _ClusterNode(HingeNode):
     """Bodies that loops hold together: v = G ẏ + Γ V, v̇ = G ÿ + Γ α + g.
 
-    `felt` are the bodies with rows of their own: rotors that gears tie to a link of the same axis are lumped and not among
-    them. Others that spin about the axis of a body's own hinge are single rows on that body, where `hosting`: what they turn
-    more than it does. Where the node hangs on several bodies of its parent, which move its joints too, joints with armature are
-    rows as well. `moved` gives the bodies whose joints its velocities move, those of clusters that hang on it among them.
+    `with_rows` are the bodies with rows of their own: rotors geared to a link about the same axis are lumped and not among
+    them. With `rotor_rows`, other rotors that are coaxial with a body's hinge are single rows on that body: their spin relative
+    to it. Where the node hangs on several bodies of its parent, which move its joints too, joints with armature are rows as
+    well. `moved` gives the bodies whose joints its velocities move, those of clusters that hang on it among them.
     """
 
     def __init__(
         self,
         parent: HingeNode,
         embedding: Embedding[RigidBody],
-        felt: Sequence[RigidBody],
+        with_rows: Sequence[RigidBody],
         dy: np.ndarray,
-        hosting: bool,
+        rotor_rows: bool,
         moved: Callable[[], Sequence[RigidBody]],
     ) -> None:
         posture = embedding.posture
@@ -41,17 +41,17 @@ class _ClusterNode(HingeNode):
         self.name = " + ".join(body.joint.name for body in members)
         self.parent, self.dofs, self._moved = parent, embedding.dofs, moved
         self._embedding, self._own = embedding, {body: posture.columns[k] for k, body in embedding.bodies.items()}
-        hosts = {body: host_of(body, felt) for body in felt if hosting and body.rotor}
-        rotors = {body: host for body, host in hosts.items() if host}
-        self.bodies = [body for body in felt if body not in rotors]
+        coaxial = {body: coaxial_body(body, with_rows) for body in with_rows if rotor_rows and body.rotor}
+        rotors = {rotor: body for rotor, body in coaxial.items() if body}
+        self.bodies = [body for body in with_rows if body not in rotors]
         self.blocks = {body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)}
         self._by_block: dict[Hashable, RigidBody] = {body.joint.child: body for body in self.bodies}
         self.supports, self._hangs_on_several = max(1, len(posture.supports)), bool(posture.supports)
         turning = [body for body in members if self._hangs_on_several and filled(body.armature)]
 
         def further(x: np.ndarray) -> np.ndarray:
-            """The rows behind those of bodies, of something that all joints have."""
-            rows = [host.excess(rotor, lambda body: x[self._own[body]][0]) for rotor, host in rotors.items()]
+            """The rows after those of bodies (rotor spins, joints with armature), of a quantity of all joints."""
+            rows = [beside.relative_spin(rotor, lambda body: x[self._own[body]][0]) for rotor, beside in rotors.items()]
             rows += [y for body in turning for y in x[self._own[body]]]
             return np.array(rows, dtype=object).reshape(len(rows), *x.shape[1:])
 
@@ -69,12 +69,12 @@ class _ClusterNode(HingeNode):
         else:
             block = next(carrier for carrier in self._carriers if carrier is not None)
             self._A = ClusterWeight(self.bodies, len(self._n), block, parent.rows)
-        self._spins = [Spin(self.blocks[host.body.joint.child], host.k, host.J) for host in rotors.values()]
+        self._spins = [RotorRow(self.blocks[one.body.joint.child], one.k, one.J) for one in rotors.values()]
         self._turning = [J for body in turning for J in body.armature]
-        self._armed = [] if self._hangs_on_several else members
+        self._with_armature = [] if self._hangs_on_several else members
         zero = np.zeros((self.dofs.stop - self.dofs.start,) * 2)
         self._armature = mirrored(
-            sum((product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._armed), zero)
+            sum((product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._with_armature), zero)
         )
 
     @property
@@ -105,7 +105,7 @@ class _ClusterNode(HingeNode):
     def passive_force(self) -> np.ndarray:
         total: Any = np.zeros(self.dofs.stop - self.dofs.start)
         for body in self._moved():
-            total = total + body.passive_force(body.share(self.dofs), armed=body in self._armed)
+            total = total + body.passive_force(body.share(self.dofs), with_armature=body in self._with_armature)
         return total
 
     def _out(self, x: np.ndarray, dx: np.ndarray, g: Any, n: Any, move: Callable[..., np.ndarray]) -> np.ndarray:
@@ -134,15 +134,15 @@ class _ClusterNode(HingeNode):
             block, place = body.joint.parent, body.X.then(place)
         return None if self._hangs_on_several else (block, place)
 
-    def _spun(self, M: BodiesInertia, forces: dict[int, np.ndarray], alpha: np.ndarray) -> np.ndarray:
-        """Forces on the bodies and on further rows, with what turns the axes of rotors: w × the rotor's momentum."""
+    def _with_rotors(self, M: BodiesInertia, forces: dict[int, np.ndarray], alpha: np.ndarray) -> np.ndarray:
+        """Forces on the bodies and on further rows, with the gyroscopic moments of rotors: w × the rotor's angular momentum."""
         w_of = {block.start: body.w for body, block in zip(self.bodies, self.blocks.values())}
         for speed, (block, k, J) in zip(self._speed, self._spins):
             at, w = block.start, w_of[block.start]
             L = J * (w[k] + speed)
             i, j = (k + 1) % 3, (k + 2) % 3
             forces[at] = plus(plus(forces[at], i, w[j] * L), j, -(w[i] * L))
-        return M.spun(forces, alpha)
+        return M.with_rotors(forces, alpha)
 
     def _shares(self, alpha: np.ndarray) -> list[tuple[RigidBody, int, np.ndarray]]:
         return [(body, block.start, alpha[block]) for body, block in zip(self.bodies, self.blocks.values())]
@@ -152,7 +152,7 @@ class HingeClusterNode(_ClusterNode):
     """Bodies that loops hold together, for generalised forces only: base parameters were regrouped."""
 
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
-        return self._spun(self.M, {at: body.hinge_force(own) for body, at, own in self._shares(alpha)}, alpha)
+        return self._with_rotors(self.M, {at: body.hinge_force(own) for body, at, own in self._shares(alpha)}, alpha)
 
     @cached_property
     def hinge_inertia(self) -> BodiesInertia:
@@ -163,8 +163,8 @@ class ClusterNode(_ClusterNode, NodeState):
     """Bodies that loops hold together, behind one cluster joint."""
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
-        return self._spun(self.M, {at: body.force(own) for body, at, own in self._shares(alpha)}, alpha)
+        return self._with_rotors(self.M, {at: body.force(own) for body, at, own in self._shares(alpha)}, alpha)
 
     def armature_energy(self, dtheta: np.ndarray) -> Any:
-        own = [(body, self._embedding.G[self._own[body]] @ dtheta) for body in self._armed]
+        own = [(body, self._embedding.G[self._own[body]] @ dtheta) for body in self._with_armature]
         return sum((v @ (body.armature * v) for body, v in own), 0.0)

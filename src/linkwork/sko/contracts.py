@@ -25,7 +25,7 @@ class NodeInertia(Protocol):
         """The sum with another inertia of the same node, or with what a weight's `congruence` gives."""
 
     def without(self, G: np.ndarray, U: np.ndarray, D: Any, gone: Sequence[int] = ()) -> Any:
-        """P - G Uᵀ with G = U D⁻¹: what is felt behind a hinge that moves freely. Rows `gone` are known to vanish."""
+        """P - G Uᵀ with G = U D⁻¹: the articulated inertia behind a free hinge. Rows `gone` are known to vanish."""
 
     def dense(self) -> np.ndarray:
         """The matrix, (rows, rows)."""
@@ -48,8 +48,9 @@ class HingeNode(ABC):
     """What inverse dynamics, mass matrices and articulated bodies ask of a node.
 
     `H` is (m, rows), `dofs` the place of its m velocities in v. `armature` [kg m² or kg], (m, m), is inertia that moves with
-    the joints' own velocities; `passive_force` [N m or N], (m,), what springs and dampers in the joints take. `blocks` names
-    parts of its rows, such as those of a body by the body's index. `supports` is how many of its parent's blocks it hangs on.
+    the joints' own velocities; `passive_force` [N m or N], (m,), the force that springs and dampers in the joints take.
+    `blocks` names parts of its rows, such as those of a body by the body's index. `supports` is how many of its parent's blocks
+    it hangs on.
     """
 
     name: str
@@ -118,7 +119,7 @@ class NodeState(HingeNode):
     """A node in one state. f = M α + b is the force on it, whatever is asked of it."""
 
     def armature_energy(self, dtheta: np.ndarray) -> Any:
-        """θ̇* (armature) θ̇, twice the energy that armatures hold [J]."""
+        """θ̇* (armature) θ̇, twice the kinetic energy of armatures [J]."""
         return dtheta @ (self.armature @ dtheta)
 
     @abstractmethod
@@ -130,7 +131,7 @@ class NodeState(HingeNode):
 
     @property
     def b(self) -> np.ndarray:
-        """The gyroscopic term: the force that velocities take, less the one from outside."""
+        """The gyroscopic term: the velocity-dependent force, less the external one."""
         return self.force(np.zeros(self.rows))
 
 

@@ -47,7 +47,7 @@ class BlockInertia(NamedTuple):
 
 
 class CouplingInertia(NamedTuple):
-    """An inertia that ties several blocks of a node: symmetric, with six rows and columns for each of them."""
+    """An inertia that couples several blocks of a node: symmetric, with six rows and columns for each of them."""
 
     blocks: Sequence[slice]
     matrix: np.ndarray
@@ -60,10 +60,10 @@ class CouplingInertia(NamedTuple):
         return M
 
 
-class Spin(NamedTuple):
-    """A rotor as a single row: it spins about coordinate axis k of the body in `block`, which has turned with it so far.
+class RotorRow(NamedTuple):
+    """A rotor as a single row: it spins about coordinate axis k of the body in `block`, with which it is coaxial.
 
-    Its own velocity is what its speed has more than that body's about the axis; `J` [kg m²] is its inertia there.
+    Its row is its spin relative to that body; `J` [kg m²] is its axial inertia.
     """
 
     block: slice
@@ -74,13 +74,13 @@ class Spin(NamedTuple):
 class BodiesInertia:
     """The inertias of a node's bodies, of the rotors on them, whose rows follow, and last of joints with rows of their own.
 
-    `across` has, for the starts of two blocks, the (6, 6) matrix that ties these bodies: clusters that hang on both make it.
+    `across` has, for the starts of two blocks, their (6, 6) coupling block: it comes from clusters that hang on both bodies.
     """
 
     def __init__(
         self,
         inertias: Mapping[int, Inertia],
-        spins: Sequence[Spin] = (),
+        spins: Sequence[RotorRow] = (),
         joints: Sequence[float] = (),
         across: Mapping[tuple[int, int], np.ndarray] | None = None,
     ) -> None:
@@ -107,10 +107,10 @@ class BodiesInertia:
         forces = {start: inertia @ x[start : start + 6] for start, inertia in self.inertias.items()}
         for (i, j), tie in self.across.items():
             forces[i], forces[j] = forces[i] + tie @ x[j : j + 6], forces[j] + tie.T @ x[i : i + 6]
-        return self.spun(forces, x)
+        return self.with_rotors(forces, x)
 
-    def spun(self, forces: dict[int, np.ndarray], x: np.ndarray) -> np.ndarray:
-        """Forces on the bodies with what their rotors add for a motion x, and the rows of rotors and joints, all stacked."""
+    def with_rotors(self, forces: dict[int, np.ndarray], x: np.ndarray) -> np.ndarray:
+        """Forces on the bodies with their rotors' moments for a motion x, and the rows of rotors and joints, all stacked."""
         rows = []
         for r, (block, k, J) in enumerate(self.spins, self.bodies):
             moment = J * (x[block.start + k] + x[r])
@@ -120,7 +120,7 @@ class BodiesInertia:
         return np.concatenate([*forces.values(), np.reshape(np.array(rows, dtype=object), (len(rows), *x.shape[1:]))])
 
     def whole(self) -> dict[int, Inertia]:
-        """The inertias of the bodies with their rotors turning along."""
+        """The inertias of the bodies with their rotors locked to them."""
         inertias = dict(self.inertias)
         for block, k, J in self.spins:
             own = inertias[block.start]
@@ -144,7 +144,7 @@ class ReducedInertia:
 
     @cached_property
     def one(self) -> Inertia:
-        """The part of a node's only body."""
+        """The block of a node's only body."""
         (whole,) = self.P.whole().values()
         return whole.without(self.G[:6], self.U[:6])
 

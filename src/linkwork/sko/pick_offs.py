@@ -18,7 +18,7 @@ from linkwork.topology.kinematics import BodyMotion, Ground
 class PickOff:
     """V_f = B V(k) and α_f = B α(k) + `bias` of a frame at a constant `place` on a block of node k, in the frame's axes.
 
-    `bias` is what velocities add to the acceleration of the frame's origin, as an observer at rest sees it.
+    `bias` is the velocity-dependent part of the acceleration of the frame's origin, as an observer at rest sees it.
     """
 
     def __init__(self, node: HingeNode, block: Hashable, place: Pose, carrier: Ground | BodyMotion) -> None:

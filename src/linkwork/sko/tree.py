@@ -21,7 +21,7 @@ from linkwork.topology.kinematics import BodyMotion, Ground, JointState, Share
 from linkwork.topology.motion import ClusterPosture
 
 N_co = TypeVar("N_co", bound=HingeNode, covariant=True)
-Anybody = Ground | BodyMotion
+BodyOrGround = Ground | BodyMotion
 
 
 class TreeState(Generic[N_co]):
@@ -62,8 +62,8 @@ class ModelTree(TreeState[N_co]):
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
 
     `descriptions` say how bodies are described (see `simplify`). `whole`: every body has six rows in its node, rotors too;
-    otherwise rotors in clusters may be single rows, or none. `unit` [kg]: what masses are counted in, here and in all that
-    nodes tell of; forces too, but for `f_ext`. A body in no loop is a node of six rows; bodies that loops hold together are
+    otherwise rotors in clusters may be single rows, or none. `unit` [kg]: the unit of mass in all that nodes give, of forces
+    too, but not in `f_ext`. A body in no loop is a node of six rows; bodies in kinematic loops are
     one of 6 n rows (Loops Sec. III).
     """
 
@@ -84,7 +84,7 @@ class ModelTree(TreeState[N_co]):
         self._descriptions = descriptions if unit == 1.0 else [each.times(1.0 / unit) for each in descriptions]
         self._joints = model.joints if unit == 1.0 else [joint.times(1.0 / unit) for joint in model.joints]
         self._f_ext = f_ext if f_ext is None or unit == 1.0 else f_ext * (1.0 / unit)
-        self._whole, self._hosting = whole, f_ext is None and not whole
+        self._whole, self._rotor_rows = whole, f_ext is None and not whole
         v = np.zeros(model.nv) if v is None else v
         self._rotors: dict[int, list[int]] = {}  # on each body
         for k, each in enumerate(self._descriptions):
@@ -98,10 +98,10 @@ class ModelTree(TreeState[N_co]):
                 below = below.below
         self.below = Ground()
         self.bodies: dict[int, RigidBody] = {}
-        self._holders: dict[Any, Any] = {}
+        self._node_of: dict[Any, Any] = {}
         self._embeddings: dict[tuple[int, ...], Embedding[RigidBody]] = {}
         ground = GroundNode(np.array([0.0, 0.0, 0.0, *(-g for g in model.gravity)], dtype=object))
-        self._holders[GROUND] = ground
+        self._node_of[GROUND] = ground
         nodes: list[N_co] = []
         start = 0
         for one in model.clusters:
@@ -112,12 +112,12 @@ class ModelTree(TreeState[N_co]):
 
     def _state(self, k: int) -> JointState:
         joint, each = self._joints[k], self._descriptions[k]
-        return JointState(joint, each.frame, self.q[joint.q_slice], spins=each.rotor is not None, precise=each.thin)
+        return JointState(joint, each.frame, self.q[joint.q_slice], spins=each.rotor is not None, precise=each.point_like)
 
     def _body(
         self,
         k: int,
-        on: Anybody,
+        on: BodyOrGround,
         state: JointState,
         v: np.ndarray,
         share: Callable[[], Share],
@@ -135,7 +135,7 @@ class ModelTree(TreeState[N_co]):
         inside = set(cluster.bodies)
         states = {k: self._state(k) for k in cluster.bodies}
         carrier = next(state.joint.parent for state in states.values() if state.joint.parent not in inside)
-        parent, base = self._holders[carrier], self[carrier]
+        parent, base = self._node_of[carrier], self[carrier]
         if not cluster.constraints:
             ((k, state),) = states.items()
             node = self._rigid(parent, self._body(k, base, state, dy, partial(Share.own, dofs), None))
@@ -146,24 +146,24 @@ class ModelTree(TreeState[N_co]):
             embedding = Embedding(posture, cluster, dofs, dy, below, self._body)
             self._embeddings[cluster.bodies] = embedding
             members = embedding.bodies.values()
-            felt = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
+            with_rows = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
             moved = partial(self._of, self._moved[cluster.bodies])
-            node = self._cluster(parent, embedding, felt, dy, self._hosting, moved)
+            node = self._cluster(parent, embedding, with_rows, dy, self._rotor_rows, moved)
         for k in cluster.bodies:
-            self._holders[k] = node
+            self._node_of[k] = node
         return node
 
-    def __getitem__(self, body: int) -> Anybody:
+    def __getitem__(self, body: int) -> BodyOrGround:
         """A body, by its index."""
         return self.below if body == GROUND else self.bodies[body]
 
-    def holder(self, body: int) -> N_co:
+    def node_of(self, body: int) -> N_co:
         """The node that a body is in, by the body's index."""
-        return self._holders[body]
+        return self._node_of[body]
 
     def pick_off(self, frame: Frame) -> PickOff:
         carrier = self[frame.body]
-        return PickOff(self.holder(frame.body), frame.body, carrier.C.inverse().then(frame.place), carrier)
+        return PickOff(self.node_of(frame.body), frame.body, carrier.C.inverse().then(frame.place), carrier)
 
 
 def model_tree(
@@ -175,7 +175,7 @@ def model_tree(
     *,
     whole: bool = False,
 ) -> ModelTree[NodeState]:
-    """The nodes of a model in one state, all questions answered."""
+    """The nodes of a model in one state, with f = M α + b of every node."""
     return ModelTree(model, descriptions, q, v, f_ext, whole=whole, rigid=RigidNode, cluster=ClusterNode)
 
 

@@ -1,8 +1,8 @@
 """Weights of nodes: operators that carry motions out, forces in and inertias across, not dense matrices.
 
 A vector of a node with several bodies is the stack of their vectors, in named blocks. Its weight carries motions out along the
-bodies' own tree, forces in, and inertias across: each body's inertia to the one below first, and what the joints take away,
-which is of low rank, at the end (DESIGN: Σ XᵀIX - (XᵀU) D⁻¹ (XᵀU)ᵀ).
+bodies' own tree, forces in, and inertias across: each body's inertia to the one below first, and the joints' low-rank
+downdate at the end (DESIGN: Σ XᵀIX - (XᵀU) D⁻¹ (XᵀU)ᵀ).
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def in_block(F: np.ndarray, block: slice, rows: int) -> np.ndarray:
 
 
 class ClusterWeight:
-    """The weight of a node with several bodies, all of which stand in the end on one body of the parent node.
+    """The weight of a node with several bodies, all of which hang, directly or not, on one body of the parent node.
 
-    `further` rows stand behind those of the bodies, to which the parent's motion adds nothing. `block` is that of the one body
+    `further` rows follow those of the bodies; the parent's motion adds nothing to them. `block` is that of the one body
     among the `parents` rows of the parent node.
     """
 
@@ -72,7 +72,7 @@ class ClusterWeight:
         self.below = [inside.get(body.on) for body in bodies]
 
     def _parts(self, x: np.ndarray) -> list[Any]:
-        """The bodies' shares of a stacked vector."""
+        """The bodies' blocks of a stacked vector."""
         return [x[6 * k : 6 * k + 6] for k in range(len(self.bodies))]
 
     def scatter(self, V: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ class ClusterWeight:
         return total
 
     def _at_roots(self, shares: list[Any], carry: str) -> list[tuple[RigidBody, Any]]:
-        """What the bodies have, carried to those that hang on the parent."""
+        """Forces or inertias of the bodies, carried to those that hang on the parent."""
         found = []
         for k, (body, below) in reversed(list(enumerate(zip(self.bodies, self.below)))):
             if below is None:
@@ -110,7 +110,7 @@ class ClusterWeight:
         if bodies.across:
             return Inertia.of(self._carried(inertia, [self.block]))
         roots = self._at_roots(list(bodies.whole().values()), "congruence")
-        if low and len(roots) == 1:  # what joints take away is taken before the last step: it need not be carried itself
+        if low and len(roots) == 1:  # the low-rank downdate comes before the last step, and need not be carried itself
             ((body, share),) = roots
             ((_, U),) = self._at_roots(self._parts(low.U), "gather")
             left = low.one if len(self.bodies) == 1 else share.without(low.D.solve(U.T).T, U)
@@ -124,17 +124,18 @@ class ClusterWeight:
         return total
 
     def _carried(self, inertia: Any, blocks: Sequence[slice]) -> np.ndarray:
-        """A M A* on some bodies of the parent, by what a motion of each makes of the node."""
+        """A M A* on some bodies of the parent, column by column: from unit motions of these bodies."""
         of_blocks = np.eye(self.parents)[:, [i for block in blocks for i in range(block.start, block.stop)]]
         X = self.scatter(of_blocks)
         return mirrored(X.T @ (inertia @ X))
 
 
 class SupportsWeight(ClusterWeight):
-    """The weight of a node that hangs on several bodies of its parent: its joints answer to their motions by Γ.
+    """The weight of a node that hangs on several bodies of its parent: Γ maps their motions to its joints.
 
     `supports` are these bodies' blocks, `carriers` the block that each of its bodies hangs on, where that is the parent's.
-    `answers` are what joints make of the supports' motions, (6, 6 supports) for each body, and `rows` what further rows do.
+    `answers` are the joints' contributions S Γ for the supports' motions, (6, 6 supports) for each body, and `rows` those to
+    further rows.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class SupportsWeight(ClusterWeight):
         self.supports, self.carriers, self.answers, self.rows = supports, carriers, answers, rows
 
     def of_supports(self, V: np.ndarray) -> np.ndarray:
-        """The supports' share of what the parent has."""
+        """The supports' blocks of a motion of the parent."""
         return np.concatenate([V[block] for block in self.supports])
 
     def scatter(self, V: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Factorisation of symmetric matrices that keeps the zeros of a tree."""
+"""Factorisation LᵀDL of symmetric matrices, which keeps the sparsity of a tree (branch-induced sparsity)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Factor:
     """M = Lᵀ D L for a symmetric positive definite M, (n, n), with L lower triangular and ones on its diagonal.
 
     It works from the last row to the first, as Featherstone does: where the rows of a mass matrix are ordered with parents
-    before children, no zero of M is filled in.
+    before children, there is no fill-in.
     """
 
     def __init__(self, M: np.ndarray) -> None:
@@ -39,7 +39,7 @@ class Factor:
         return self.other_half(self.scaled(self.half(b)))
 
     def half(self, b: np.ndarray) -> np.ndarray:
-        """L⁻ᵀ b."""
+        """L⁻ᵀ b: the first half of `solve`."""
         x = np.array(b, dtype=object)
         for k in reversed(range(len(x))):
             for i, factor in self.rows[k]:
@@ -55,7 +55,7 @@ class Factor:
         return (self.half(b).T * np.array([sqrt(x) for x in self.inverse])).T
 
     def other_half(self, b: np.ndarray) -> np.ndarray:
-        """L⁻¹ b."""
+        """L⁻¹ b: the last step of `solve`."""
         x = np.array(b, dtype=object)
         for k, row in enumerate(self.rows):
             for i, factor in row:
@@ -64,15 +64,15 @@ class Factor:
 
 
 def is_zero(x: Any) -> bool:
-    """Whether an entry is zero by structure."""
+    """Whether an entry is structurally zero."""
     return not isinstance(x, Symbol) and x == 0.0
 
 
 def filled(x: np.ndarray) -> bool:
-    """Whether any entry is not zero by structure."""
+    """Whether any entry is structurally nonzero."""
     return not all(is_zero(y) for y in x.ravel())
 
 
 def mirrored(M: np.ndarray) -> np.ndarray:
-    """A matrix that is symmetric in exact arithmetic, with its upper triangle also as the lower one."""
+    """A matrix that is symmetric in exact arithmetic, made so by copying its upper triangle to the lower one."""
     return np.triu(M) + np.triu(M, 1).T

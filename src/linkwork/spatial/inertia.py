@@ -146,7 +146,7 @@ class Inertia(Immutable):
         return np.where(np.eye(3), np.diag([0.5 * (y + z - x), 0.5 * (z + x - y), 0.5 * (x + y - z)]), -self.A)
 
     def point_force(self, a: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """The force that makes the points at r of a rigid body accelerate by a + W r, as seen from outside.
+        """The force that accelerates the points at r of a rigid body by a + W r, as an observer at rest sees it.
 
         With W = [ẇ] + [w][w] this is I V̇ - ad*_V I V (Lie Eq. 31) for fewer operations, and needs no linear velocity.
         """
@@ -159,9 +159,9 @@ class Inertia(Immutable):
         return np.concatenate([product(self.A, alpha) + cross(w, product(self.A, w)), np.zeros(3)])
 
     def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> Inertia:
-        """I - G Uᵀ, which is symmetric: what is felt behind a joint that moves freely. G and U are (6, m).
+        """I - G Uᵀ, a symmetric low-rank downdate: the articulated inertia behind a free joint. G and U are (6, m).
 
-        Rows and columns `gone` are known to vanish, and become zeros of the structure.
+        Rows and columns `gone` are known to vanish, and become structural zeros.
         """
 
         def entry(i: int, j: int) -> Any:
@@ -193,10 +193,11 @@ def symmetric(entry: Callable[[int, int], Any]) -> np.ndarray:
 
 
 def physical_problems(mass: float, moment: np.ndarray, *, tolerance: float = 1e-9) -> list[str]:
-    """What is wrong with a body's mass [kg] and moment of inertia about its centre [kg m²], in words; empty if it can exist.
+    """Why a mass [kg] and moment of inertia about its centre [kg m²] are not physically consistent; empty if they are.
 
-    A moment of inertia can exist if it is symmetric, not negative in any direction, and no principal moment is larger than
-    the sum of the others. `tolerance` is relative to the largest principal moment.
+    A moment of inertia is physically consistent if it is symmetric, positive semidefinite, and satisfies the triangle
+    inequality: no principal moment is larger than the sum of the others. `tolerance` is relative to the largest principal
+    moment.
     """
     moment = np.asarray(moment, dtype=float)
     if not (np.isfinite(mass) and np.isfinite(moment).all()):

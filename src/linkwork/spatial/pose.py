@@ -16,10 +16,10 @@ from linkwork.spatial.vectors import cross, skew
 
 
 class Turn(NamedTuple):
-    """A rotation known as `before`, which is constant, and then a turn about coordinate axis k of the child.
+    """A rotation as a constant one, `before`, followed by an elementary rotation about coordinate axis k of the child.
 
     `short`: matrices may be rotated by the double angle. That needs half the operations, but where a body's own inertia is
-    nothing against what it carries, what is small loses its digits among what is large.
+    negligible against what it carries, small entries lose digits to cancellation.
     """
 
     before: np.ndarray
@@ -192,9 +192,9 @@ def _turned(M: np.ndarray, k: int, c: Any, s: Any) -> np.ndarray:
 
 
 def in_turns(R: np.ndarray) -> tuple[np.ndarray, tuple[int, float, float] | None] | None:
-    """A constant rotation as one that swaps axes, (3, 3), and then a turn of half a right angle at most: axis, cos and sin.
+    """A constant rotation as an axis permutation, (3, 3), followed by an elementary rotation by at most 45°: axis, cos and sin.
 
-    No turn where it only swaps axes; None where none of its axes is an axis of the other frame.
+    No rotation where it only permutes axes; None where the two frames share no axis.
     """
     if np.count_nonzero(R) == 3:
         return R, None
@@ -212,7 +212,7 @@ def in_turns(R: np.ndarray) -> tuple[np.ndarray, tuple[int, float, float] | None
 
 
 def snapped(R: np.ndarray, rounding: float = 1e-15) -> np.ndarray:
-    """A constant rotation with exact zeros and ones where rounding missed them: they make short programs."""
+    """A constant rotation with exact zeros and ones where rounding missed them: they shorten programs."""
     R = np.where(np.abs(R) < rounding, 0.0, R)
     return np.where(np.abs(np.abs(R) - 1.0) < rounding, np.sign(R), R)
 

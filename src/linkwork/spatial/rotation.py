@@ -79,13 +79,13 @@ def of_matrix(R: np.ndarray) -> np.ndarray:
 
 
 def exp(r: np.ndarray) -> np.ndarray:
-    """The quaternion of a rotation vector r [rad]."""
+    """The exponential: the quaternion of a rotation vector r [rad]."""
     half = 0.5 * _angle(r @ r)
     return np.array([*(0.5 * sinc(half) * r), cos(half)])
 
 
 def log(q: np.ndarray) -> np.ndarray:
-    """The shortest rotation vector [rad] of a quaternion of moderate length, such as `scaled` gives."""
+    """The principal logarithm: the shortest rotation vector [rad] of a quaternion of moderate length, as `scaled` gives."""
     square, w = q[:3] @ q[:3], q[3]
     small = square < (_SMALL * _SMALL) * (w * w)
     n = sqrt(where(small, 1.0, square))
@@ -109,7 +109,7 @@ _SCREW_INVERSE = [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1
 
 
 def screw(r: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Where a point goes in a unit of time that moves with v in a frame turning with r [rad]: ∫ exp(t [r]) v dt."""
+    """The left Jacobian of SO(3) at r [rad], times v: ∫ exp(t [r]) v dt, the translation of a unit screw motion."""
     square = r @ r
     angle, close = _angle(square), square < _CLOSE * _CLOSE
     a = 0.5 * sinc(0.5 * angle) * sinc(0.5 * angle)
@@ -119,7 +119,7 @@ def screw(r: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def screw_inverse(r: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """The v with `screw(r, v)` = p, for angles below 2 π."""
+    """The inverse of the left Jacobian times p: the v with `screw(r, v)` = p, for angles below 2 π."""
     square = r @ r
     half, close = 0.5 * _angle(square), square < _CLOSE * _CLOSE
     c = where(close, _series(square, _SCREW_INVERSE), (1.0 - cos(half) / sinc(half)) / where(close, 1.0, square))

@@ -1,4 +1,4 @@
-"""Small square systems over numbers or symbols."""
+"""Small square linear systems over numbers or symbols."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from linkwork.spatial.factor import is_zero
 def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """x of A x = b, for a small regular A, (n, n), and b of shape (n,) or (n, m).
 
-    Up to two rows by the adjugate, which needs no pivot; more by elimination with pivots that are chosen when it runs.
+    Up to two rows by the adjugate, which needs no pivot; more by Gaussian elimination with partial pivoting, chosen when the
+    program runs.
     """
     n = len(A)
     if n == 0:

@@ -1,4 +1,4 @@
-"""Vectors of three and of six components: cross products and the adjoint actions of motions."""
+"""Vectors of three and of six components: cross products and the adjoint actions of se(3)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How mechanisms hang together: the motion of clusters, what closes their loops, ranks, and independent velocities."""
+"""Topology and mobility: clusters, loop closure, ranks of constraint Jacobians, and independent velocities."""

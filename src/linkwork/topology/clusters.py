@@ -1,4 +1,4 @@
-"""From loops to clusters: which bodies are taken together (Loops Sec. II-D)."""
+"""From loops to clusters: loop-closure aggregation of bodies (Loops Sec. II-D)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Cluster:
 
     @property
     def family(self) -> tuple[int, ...]:
-        """Its bodies and those of the clusters below, down to the one that stands on a single body."""
+        """Its bodies and those of the clusters below, down to the one that hangs on a single body."""
         return (*self.below.family, *self.bodies) if self.below else self.bodies
 
     @property
@@ -47,11 +47,11 @@ Group = tuple[list[int], list[LoopConstraint]]
 
 
 def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConstraint]) -> list[Group]:
-    """Small groups of bodies, each in order, with their constraints, such that every group stands on one other.
+    """Small groups of bodies, each in order, with their constraints, such that every group hangs on one other.
 
-    The ways from a constraint's ends down to the nearest group in which all of them meet, without that one, belong together:
-    who stands on two bodies of a group need not be of it (Loops footnote 2). Constraints that reach down far and span little
-    come first, so that others find groups to stand on. The time is about linear in bodies and ends.
+    The paths from a constraint's ends down to the nearest group in which all of them meet, without that one, are aggregated:
+    what hangs on two bodies of a group need not be of it (Loops footnote 2). Constraints that reach down far and span little
+    come first, so that others find groups to hang on. The time is about linear in bodies and ends.
     """
     acting = [c for c in constraints if c.acts]
     tree = Ancestors([joint.parent for joint in joints])
@@ -73,23 +73,23 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
 
 
 def _reach(tree: Ancestors, constraint: LoopConstraint) -> tuple[int, int, bool]:
-    """How many bodies are below where a constraint's ends meet, and how many are on the ways from there to its ends."""
+    """The depth of the common ancestor of a constraint's ends, and the number of bodies on the paths from there to its ends."""
     ends, is_loop = constraint.bodies, bool(constraint.ends)
     meeting = reduce(tree.common, ends)
     below = meeting if is_loop or meeting not in ends else tree.parent[meeting]  # a joint that is named belongs to it
     if len(ends) == 2:
         above = tree.depth[ends[0]] + tree.depth[ends[1]] - 2 * tree.depth[meeting]
         return tree.depth[below], above + (below != meeting), is_loop
-    on_ways: set[int] = set()
+    on_paths: set[int] = set()
     for k in ends:
-        while k != below and k not in on_ways:
-            on_ways.add(k)
+        while k != below and k not in on_paths:
+            on_paths.add(k)
             k = tree.parent[k]
-    return tree.depth[below], len(on_ways), is_loop
+    return tree.depth[below], len(on_paths), is_loop
 
 
 class Ancestors:
-    """Where ways down to the ground meet, in a time that grows with the logarithm of their length.
+    """Lowest common ancestors in the spanning tree, in a time that grows with the logarithm of the depth.
 
     Each body knows one farther down to jump to (Myers, An applicative random-access stack, 1983). The ground is the last.
     """
@@ -104,7 +104,7 @@ class Ancestors:
             self.jump[k] = two if even else below
 
     def common(self, a: int, b: int) -> int:
-        """The outermost body that is on both ways down; the ground, where there is none."""
+        """The lowest common ancestor of two bodies: the outermost on both paths to the ground, which is the last resort."""
         if self.depth[a] < self.depth[b]:
             a, b = b, a
         while self.depth[a] > self.depth[b]:
@@ -116,12 +116,12 @@ class Ancestors:
 
 
 class _Groups:
-    """Groups of bodies, which are a tree as the bodies are. Each is known by one of its bodies, its top."""
+    """Disjoint sets of bodies (union-find), which form a tree as the bodies do. Each is known by one of its bodies, its top."""
 
     def __init__(self, parents: Sequence[int]) -> None:
         self._next = [*range(len(parents) - 1), GROUND]  # toward the top
         self._size = [1] * len(parents)
-        self._below = list(parents)  # of a top: a body of the group that its own stands on
+        self._below = list(parents)  # of a top: a body of the group that its own hangs on
 
     def top(self, k: int) -> int:
         """The top of a body's group."""
@@ -130,14 +130,14 @@ class _Groups:
         return k
 
     def join(self, ends: Sequence[int], meeting: int, *, named: bool) -> None:
-        """Make one group of those on the ways from the ends down to the group where all meet, without that one.
+        """Unite the groups on the paths from the ends down to the group where all meet, without that one.
 
-        `meeting` is the body where the ways meet. Where joints are `named`, the group of an end is always among them.
+        `meeting` is the body where the paths meet. Where joints are `named`, the group of an end is always among them.
         """
-        way = [self.top(ends[0])]
-        while way[-1] != self.top(meeting):
-            way.append(self.top(self._below[way[-1]]))
-        place = {group: n for n, group in enumerate(way)}
+        path = [self.top(ends[0])]
+        while path[-1] != self.top(meeting):
+            path.append(self.top(self._below[path[-1]]))
+        place = {group: n for n, group in enumerate(path)}
         ring, met = set(), 0
         for end in ends[1:]:
             group = self.top(end)
@@ -145,8 +145,8 @@ class _Groups:
                 ring.add(group)
                 group = self.top(self._below[group])
             met = max(met, place.get(group, 0))
-        below = way[met]
-        ring.update(way[:met])
+        below = path[met]
+        ring.update(path[:met])
         if named and any(self.top(end) == below for end in ends):
             ring.add(below)
             below = self.top(self._below[below])
@@ -159,14 +159,14 @@ class _Groups:
 
 
 def supports_of(joints: Sequence[PlacedJoint], group: Group) -> list[int]:
-    """The bodies that a group stands on, or holds by a loop, without being of it."""
+    """The bodies that a group hangs on, by tree joints or loops, without being of it."""
     bodies, constraints = group
     touched = {joints[k].parent for k in bodies} | {k for c in constraints for k in c.bodies}
     return sorted(touched - set(bodies))
 
 
 def find_families(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConstraint]) -> list[Group]:
-    """The same groups, those that stand on several bodies of another taken together with it."""
+    """The same groups, those that hang on several bodies of another united with it."""
     groups = find_clusters(joints, constraints)
     where = group_of(groups)
     n = 0
@@ -176,7 +176,7 @@ def find_families(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
         if below == n:
             n += 1
             continue
-        n, two = sorted([n, below])  # those before stand on one body each
+        n, two = sorted([n, below])  # those before hang on one body each
         (bodies, held), (more, further) = groups[n], groups.pop(two)
         groups[n] = sorted([*bodies, *more]), [*held, *further]
         where = group_of(groups)

@@ -1,4 +1,4 @@
-"""Joints that follow others by couplings alone: found by substitution, in a time that is linear in the terms."""
+"""Couplings in explicit form, such as mimic joints: solved by substitution, in a time that is linear in the terms."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 
 from linkwork.parts import Coupling, LoopConstraint, PlacedJoint
 
-FILL = 20  # times as many terms as couplings have may substitution make, before they are left to dense matrices
-LEADERS = 100  # that one family may have: the closest coordinates are found by a dense matrix
+FILL = 20  # most fill-in of the substitution, relative to the couplings' terms: beyond it dense matrices are used
+LEADERS = 100  # independent joints that one group may have: the closest coordinates are found by a dense matrix
 
 
-class Following:
-    """Some joints, each an affine function of others that nothing decides: q[k] = Σ coefficient * q[j] + offset."""
+class ExplicitCouplings:
+    """Dependent joints (followers) as affine functions of independent ones (leaders): q[k] = Σ coefficient * q[j] + offset."""
 
     def __init__(self, couplings: Sequence[Coupling], terms: dict[int, dict[int, float]], offsets: dict[int, float]) -> None:
         self.couplings, self.terms, self.offsets = couplings, terms, offsets
 
     def nearest(self, q: np.ndarray, joints: Sequence[PlacedJoint]) -> np.ndarray:
-        """The closest coordinates to q, (nq,), in which all joints follow."""
+        """The closest coordinates to q, (nq,), that satisfy all couplings."""
         q = np.array(q, dtype=float)
         for leaders, followers in self.families():
             own = [joints[k].q_start for k in (*leaders, *followers)]
@@ -34,15 +34,15 @@ class Following:
                 q[own] = G @ np.linalg.lstsq(G, q[own] - g, rcond=None)[0] + g
         return q
 
-    def miss(self, q: np.ndarray, joints: Sequence[PlacedJoint]) -> float:
-        """By how much the coordinates q, (nq,), miss the couplings."""
+    def residual(self, q: np.ndarray, joints: Sequence[PlacedJoint]) -> float:
+        """The largest residual of the couplings at coordinates q, (nq,)."""
         total = 0.0
         for c in self.couplings:
             total = max(total, abs(sum(x * q[joints[k].q_start] for k, _, x in c.terms) - c.offset))
         return float(total)
 
     def families(self) -> list[tuple[list[int], list[int]]]:
-        """Leaders and followers that have to do with each other."""
+        """Leaders and followers, in connected groups."""
         of: dict[int, int] = {}  # leader -> one of its family
 
         def top(k: int) -> int:
@@ -62,8 +62,10 @@ class Following:
         return list(found.values())
 
 
-def following(bodies: Sequence[int], constraints: Sequence[LoopConstraint], joints: Sequence[PlacedJoint]) -> Following | None:
-    """How joints follow those that are asked to be independent, if couplings say so one after the other; None if not."""
+def explicit_couplings(
+    bodies: Sequence[int], constraints: Sequence[LoopConstraint], joints: Sequence[PlacedJoint]
+) -> ExplicitCouplings | None:
+    """Couplings solved for the joints chosen as dependent, if substitution alone does it; None if not."""
     couplings = [c for c in constraints if isinstance(c, Coupling)]
     undecided = {k for k in bodies if joints[k].independent is False}
     if len(couplings) < len(constraints) or len(undecided) != len(couplings):
@@ -92,7 +94,7 @@ def following(bodies: Sequence[int], constraints: Sequence[LoopConstraint], join
                 ready.append(other)
     if len(terms) < len(couplings):
         return None
-    found = Following(couplings, terms, offsets)
+    found = ExplicitCouplings(couplings, terms, offsets)
     return found if all(len(leaders) <= LEADERS for leaders, _ in found.families()) else None
 
 

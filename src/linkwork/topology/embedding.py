@@ -1,8 +1,8 @@
 """Constraint embedding: how the joints of a cluster move together (Loops Sec. II-C and III).
 
 The equations K v = 0 and K v̇ = k of a cluster's loops give, for chosen independent velocities ẏ, the explicit form
-v = G ẏ and v̇ = G ÿ + g (Loops Eq. 2 to 4). A cluster that hangs on several bodies of another answers to their motions V and
-accelerations α too: v = G ẏ + Γ V and v̇ = G ÿ + Γ α + g.
+v = G ẏ and v̇ = G ÿ + g (Loops Eq. 2 to 4). The motions V and accelerations α of several supports of a
+cluster move its joints too: v = G ẏ + Γ V and v̇ = G ÿ + Γ α + g.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Embedding(Generic[B]):
 
     @cached_property
     def whole(self) -> Share:
-        """Which velocities of the mechanism move its joints, those of the clusters below among them; and their G and g."""
+        """All independent velocities that move its joints, those of the clusters below among them; and their G and g."""
         if self.below is None:
             return Share(self.dofs, self.G, self.g)
         J = np.concatenate([self.below.jacobian(k) for k in self.posture.supports])
@@ -93,7 +93,7 @@ class Embedding(Generic[B]):
         return Share(dofs, np.hstack([self.Gamma @ J, self.G]), self.g + self.Gamma @ alpha)
 
     def jacobian(self, k: int) -> np.ndarray:
-        """What all these velocities do to a body, seen from where its motion is seen from, (6, velocities)."""
+        """The Jacobian of a body's motion in all these velocities, seen from where its motion is seen from, (6, velocities)."""
         if k not in self._jacobians:
             body, on = self.bodies[k], self.posture.on[k]
             J = body.S
@@ -105,7 +105,7 @@ class Embedding(Generic[B]):
         return self._jacobians[k]
 
     def alpha(self, k: int) -> np.ndarray:
-        """The acceleration of a body where none of these velocities changes, nor what it is seen from accelerates, (6,)."""
+        """The bias acceleration of a body, (6,): none of these velocities changes, nor does what it is seen from accelerate."""
         if k not in self._alphas:
             body, on = self.bodies[k], self.posture.on[k]
             inner = self.below if self.below and on in self.posture.supports else self

@@ -49,7 +49,7 @@ class JointState:
     """A joint at coordinates q: the pose `X` of the body behind it in the frame of the body below, and its motion subspace.
 
     `C` is the pose of the description frame in the body's own. That of a body that `spins` (a rotor) does not turn with it.
-    `precise`: matrices are not rotated by the double angle, which would cost digits.
+    `precise`: matrices are not rotated by the double angle, which would cost digits to cancellation.
     """
 
     __slots__ = ("C", "X", "at_rest", "joint", "joint_map", "kind", "q")
@@ -59,7 +59,7 @@ class JointState:
     ) -> None:
         kind, X, phase, C = frame
         self.joint, self.kind, self.q, self.at_rest = joint, kind, q, C  # where q = 0
-        self.joint_map = kind.subspace(q).astype(object)  # as all that nodes tell of: NumPy adds objects in a defined order
+        self.joint_map = kind.subspace(q).astype(object)  # objects, as all that nodes give: NumPy adds those in a defined order
         if spins:
             C = C.then(kind.transform(q).inverse())
         else:
@@ -107,9 +107,9 @@ class BodyMotion:
         self.on, self.state, self.v, self._share, self._dy = on, state, v, share, dy
         self.joint, self.q, self.X, self.C, self.joint_map = state.joint, state.q, state.X, state.C, state.joint_map
         J = self.joint_map @ v
-        self._came = self.X.R.T @ on.w
+        self._w_parent = self.X.R.T @ on.w
         self._wJ, self._vJ, self._rate = J[:3], J[3:], state.bias(v)
-        self.w: np.ndarray = self._came + self._wJ
+        self.w: np.ndarray = self._w_parent + self._wJ
 
     @cached_property
     def shared(self) -> Share:
@@ -144,8 +144,8 @@ class BodyMotion:
 
     @cached_property
     def _c(self) -> np.ndarray:
-        """What the joint's velocity adds to the acceleration, as an observer at rest sees it."""
-        turning, moving = cross(self._came, self._wJ), cross(2.0 * self._came + self._wJ, self._vJ)
+        """The velocity-product acceleration (Coriolis and centrifugal) across the joint, as an observer at rest sees it."""
+        turning, moving = cross(self._w_parent, self._wJ), cross(2.0 * self._w_parent + self._wJ, self._vJ)
         return np.concatenate([turning, moving]) + self._rate
 
     def velocity(self, V: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -158,6 +158,6 @@ class BodyMotion:
         carried = np.concatenate([self.X.R.T @ alpha[:3], self.X.R.T @ (alpha[3:] + W @ self.X.p)])
         return carried + self._c + self.joint_map @ ddq
 
-    def faster(self, factor: float) -> Any:
+    def scaled_velocity(self, factor: float) -> Any:
         """The joint's first velocity, times a factor."""
         return factor * self.v[0] if self._dy is None else product(factor * self.G[0], self._dy)

@@ -40,7 +40,7 @@ class Joints:
 
 
 class ClusterPosture(Joints):
-    """Where a cluster's bodies stand, seen from the body `base` that it hangs on.
+    """The poses of a cluster's bodies, seen from the body `base` that it hangs on.
 
     A cluster with several `supports` hangs on bodies of another one, `below`, and is seen from where that one is seen from. The
     motions of its supports, six components each in their own axes, then count like those of joints: their columns are the last.
@@ -117,7 +117,7 @@ class Speeds:
         return self._found[k]
 
     def drift(self, end: End, at: np.ndarray) -> Drift:
-        """Of the point of a loop's end that is `at`, where neither joints nor supports accelerate."""
+        """The bias acceleration of the point of a loop's end that is `at`: neither joints nor supports accelerate."""
         posture = self.posture
         p, w, u = np.zeros(3), np.zeros(3), np.zeros(3)
         dw, du = np.zeros(3), np.zeros(3)
@@ -156,7 +156,7 @@ def cluster_posture(
     below: ClusterPosture | None = None,
     supports: Sequence[int] = (),
 ) -> ClusterPosture:
-    """How a cluster's bodies stand in one state, q (nq,), seen from the body below."""
+    """The poses of a cluster's bodies at q, (nq,), seen from the body below."""
     made: dict[int, JointState] = dict(below.states) if below else {}
     for k in bodies:
         joint = model.joints[k]

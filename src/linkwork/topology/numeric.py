@@ -1,4 +1,4 @@
-"""Where the bodies of a cluster stand, over numbers only: what Newton steps ask of a `ClusterPosture`, in much less time."""
+"""The poses of a cluster's bodies, over numbers only: what Newton steps ask of a `ClusterPosture`, in much less time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bodies are rotors: balanced about the axis they spin on, and what drives them."""
+"""Which bodies are rotors: balanced (statically and dynamically) about the axis they spin on, and the gears that drive them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
-from linkwork.algorithms.proximal import Settings, largest
+from linkwork.algorithms.proximal import Settings, infinity_norm
 from linkwork.commands.bench.constrained_sets import DAMPED, DYNAMICS, INVERSES, MU, SHIPPED, SOLVERS, Case, Sets, sets
 from linkwork.commands.bench.figures import Figure, columns, show
 from linkwork.commands.bench.loops import linear_fit
@@ -49,7 +49,7 @@ IN_TWO = (
     f"{AT_BASE}: in two parts, for products with it (cABA-OSIMf); it is not among those that ratios are of."
 )
 WHISKERS = (1, 25, 50, 75, 99)  # percentiles
-GOOD = 1e-9  # [rad/s² or m/s²] that a converged constraint misses at most
+GOOD = 1e-9  # largest residual of a converged constraint [rad/s² or m/s²]
 LIKE = {"constrainedABA": 0, "pv": 1, "proxLTLs": 3, "lcaba": 5, "constraintDynamics": 4}  # colour of the method here
 
 
@@ -265,7 +265,7 @@ class Bench:
         rows: list[tuple[Any, ...]] = []
         panels, remarks = [], []
         for method in METHODS:
-            program = missed.program(case.model, constraints=case.constraints, by=method, steps=self.sizes.steps)
+            program = residuals.program(case.model, constraints=case.constraints, by=method, steps=self.sizes.steps)
             left = np.maximum(interpret(lower(program), q, v, tau), 1e-16)
             whiskers = np.percentile(left, WHISKERS, axis=0)
             rows += [(method, step + 1, *(f"{x:.2e}" for x in whiskers[:, step])) for step in range(self.sizes.steps)]
@@ -312,13 +312,13 @@ def under_two_forces(model: Model, q: Any, v: Any, tau: Any, other: Any, *, cons
 
 
 @model_function(q="nq", v="nv", tau="nv")
-def missed(model: Model, q: Any, v: Any, tau: Any, *, constraints: Any, by: str, steps: int) -> Any:
-    """What the worst constraint misses [rad/s² or m/s²] after 1, 2, ... iterations, (..., steps), by the accelerations."""
+def residuals(model: Model, q: Any, v: Any, tau: Any, *, constraints: Any, by: str, steps: int) -> Any:
+    """The largest constraint residual [rad/s² or m/s²] after 1, 2, ... iterations, (..., steps), by the accelerations."""
     held = ConstraintRows(nodes_for(model, constraints, q, v), constraints)
     J, rest = held.jacobian(), held.at_rest()
     R, start = np.full(held.m, MU), np.zeros(held.m)
     found = [METHODS[by](held, tau, start, Settings(R, n + 1, None)).ddtheta for n in range(steps)]
-    return np.array([largest(J @ a + rest) for a in found])
+    return np.array([infinity_norm(J @ a + rest) for a in found])
 
 
 def _compared(

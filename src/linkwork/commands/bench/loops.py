@@ -68,7 +68,7 @@ class Sizes:
     loops: tuple[int, ...] = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40)
     robots: tuple[str, ...] = tuple(ROBOTS)
     both: tuple[str, ...] = ("Mini Cheetah, standing", "Tello, standing", "two geared arms, one thing")
-    embedded_loop: int = 20  # longest way of a loop from the ground for sweeps, whose operations grow as its cube
+    embedded_loop: int = 20  # longest path of a loop from the ground for sweeps, whose operations grow as its cube
     kkt_bodies: int = 90  # most bodies for the KKT way
     timed: int = 25_000  # most operations of what is compiled and timed; a quarter of it in Fig. 10, which has many
     turns: int = 12
@@ -201,7 +201,7 @@ def locality(sizes: Sizes, note: str) -> Figure:
 
 
 def constrained(model: Model, *, turns: int = 0, most: int = 0, iterations: int = loading.ITERATIONS, **options: Any) -> Cost:
-    """The cost of forward dynamics with loops held by forces, with so many proximal iterations."""
+    """The cost of forward dynamics with force-held loops, with so many proximal iterations."""
     fixed = {"constraints": (), "iterations": iterations, "tolerance": None, **options}
     return cost(constrained_dynamics, model, turns=turns, most=most, **fixed)
 
@@ -218,12 +218,12 @@ def _crossing(kind: str, tree: int, rows: list[tuple[Any, ...]]) -> str:
 # loops of both kinds at once
 
 
-def standing(model: Model, feet: Mapping[str, Sequence[float]], kind: Joint) -> Model:
-    """A robot whose feet, at points of links [m], are held where they are in some state near the neutral one."""
+def standing(model: Model, soles: Mapping[str, Sequence[float]], kind: Joint) -> Model:
+    """A robot whose soles, at points of links [m], are fixed where they are in some configuration near the neutral one."""
     away = np.random.default_rng(3).uniform(-0.3, 0.3, model.nv)
     poses = forward_kinematics(model, integrate(model, model.neutral(), away))
     loops = []
-    for link, point in feet.items():
+    for link, point in soles.items():
         foot = End(model.body(link).index, Pose.translation(np.array(point)))
         T = poses[foot.body]
         loops.append(Loop(f"{link} on the ground", kind, End(GROUND, Pose(T[:3, :3], T[:3, 3]).then(foot.place)), foot))
@@ -251,7 +251,7 @@ BOTH: dict[str, Callable[[], Model]] = {
 
 
 def both_kinds(sizes: Sizes, note: str) -> Figure:
-    """Mechanisms with local loops and with far-reaching ones: all embedded, all held by forces, and local ones embedded."""
+    """Mechanisms with local loops and with far-reaching ones: all embedded, all force-held, and local ones embedded."""
     rows: list[tuple[Any, ...]] = []
     for name in sizes.both:
         model = BOTH[name]()
@@ -264,7 +264,7 @@ def both_kinds(sizes: Sizes, note: str) -> Figure:
         apart = constrained(every.with_loops(constrain=names), iterations=ITERATIONS).operations
         embedded = operations(forward_dynamics, model.with_any_independent())
         rows.append((name, len(model.bodies), every.nv, embedded, apart, hybrid))
-    ways = ("all embedded", "all held by forces", "far ones held, others as is cheaper")
+    ways = ("all embedded", "all force-held", "far ones force-held, others as is cheaper")
     bars = {r[0]: [(r[k], f"{r[k]}") for k in (3, 4, 5)] for r in rows}
     head = ("mechanism", "bodies", "nv", *(f"{w}: operations" for w in ways))
     title = "Local and far-reaching loops in one mechanism"

@@ -1,4 +1,4 @@
-"""Rotors as single rows: which body of a cluster spins about the same axis, and can be a rotor's host."""
+"""Rotors as single rows: the body of a cluster whose hinge is coaxial with a rotor, relative to which it spins."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from linkwork.spatial.constants import product
 from linkwork.topology.rotors import parallel
 
 
-class Host(NamedTuple):
-    """Where a rotor is at home: a body on the same carrier whose hinge has the rotor's axis.
+class CoaxialBody(NamedTuple):
+    """A body on a rotor's carrier whose hinge axis is parallel to the rotor's: the rotor is a single row on it.
 
     `k` is that axis in the body's frame, `sign` whether it points along the rotor's, `hinge` whether the hinge's does, and
     `J` [kg m²] the rotor's inertia about it.
@@ -26,13 +26,13 @@ class Host(NamedTuple):
     hinge: float
     J: float
 
-    def excess(self, rotor: RigidBody, of: Callable[[RigidBody], Any]) -> Any:
-        """What the rotor has more than its host about the host's axis, of something that every joint has."""
+    def relative_spin(self, rotor: RigidBody, of: Callable[[RigidBody], Any]) -> Any:
+        """The rotor's rate relative to the body about their common axis, from the rates `of` joints."""
         return self.sign * (of(rotor) - self.hinge * of(self.body))
 
 
-def host_of(rotor: RigidBody, members: Sequence[RigidBody]) -> Host | None:
-    """The first body of a cluster that can be a rotor's host; None where there is none."""
+def coaxial_body(rotor: RigidBody, members: Sequence[RigidBody]) -> CoaxialBody | None:
+    """The first body of a cluster that is coaxial with a rotor on the same carrier; None where there is none."""
     own = rotor.joint_map[:3, 0].astype(float)
     axis = product(rotor.X.R.astype(float), own)  # in the carrier's frame, where it is constant
     J = float(product(product(own, rotor.rigid.A), own))
@@ -47,5 +47,5 @@ def host_of(rotor: RigidBody, members: Sequence[RigidBody]) -> Host | None:
         k = int(np.argmax(np.abs(own)))
         if parallel(there, axis):
             sign = float(np.sign(product(there, axis)))
-            return Host(body, k, sign * float(np.sign(own[k])), sign, J)
+            return CoaxialBody(body, k, sign * float(np.sign(own[k])), sign, J)
     return None

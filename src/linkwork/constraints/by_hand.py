@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.constraints.constraint import Constraint
 from linkwork.constraints.frames import BetweenFrames
-from linkwork.constraints.relative import Scene
+from linkwork.constraints.relative_motion import BodyKinematics
 from linkwork.constraints.rows import Rows
 from linkwork.errors import ModelError
 from linkwork.parts import WORLD
@@ -20,16 +20,18 @@ from linkwork.sko.tree import ModelTree, TreeState
 def rows_of(nodes: TreeState[Any], constraints: Sequence[Constraint]) -> list[Rows]:
     """The equations of constraints in one state, one after the other."""
     if isinstance(nodes, HandMadeTreeState):
-        return [_picked(nodes, constraint) for constraint in constraints]
+        return [_through_pick_off(nodes, constraint) for constraint in constraints]
     assert isinstance(nodes, ModelTree)
-    scene = Scene(nodes)
-    return [constraint.equations(nodes.model, scene) for constraint in constraints]
+    kinematics = BodyKinematics(nodes)
+    return [constraint.equations(nodes.model, kinematics) for constraint in constraints]
 
 
-def _picked(nodes: HandMadeTreeState, constraint: Constraint) -> Rows:
-    """K = c B and k = -c bias for a frame of a node, held in its own axes against the world."""
+def _through_pick_off(nodes: HandMadeTreeState, constraint: Constraint) -> Rows:
+    """K = c B and k = -c bias for a frame of a node, constrained in its own axes against the world."""
     if not isinstance(constraint, BetweenFrames) or constraint.to != WORLD or not constraint.in_frame:
-        raise ModelError(f"{constraint}: nodes made by hand can be held against the world, in their frames' own axes")
+        raise ModelError(
+            f"{constraint}: nodes made by hand can be constrained against the world only, in their frames' own axes"
+        )
     if constraint.gains.stiffness or constraint.gains.damping:
         raise ModelError(f"{constraint}: frames of nodes made by hand have no positions that gains could act on")
     c = np.concatenate(constraint.coefficients(None), axis=1)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""How one frame of a mechanism stands and moves as seen from another, over numbers or symbols."""
+"""Relative kinematics of two frames: pose, velocity and acceleration of one as seen from another, over numbers or symbols."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from linkwork.lazy import cached_property
 from linkwork.parts import Frame
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
-from linkwork.sko.tree import Anybody, ModelTree
+from linkwork.sko.tree import BodyOrGround, ModelTree
 from linkwork.spatial import Pose, cross, rotation
 from linkwork.spatial.constants import product
 
 
-class Scene:
-    """The bodies of a mechanism in one state, seen from each other; everything is worked out once, when it is asked for."""
+class BodyKinematics:
+    """Poses, velocities and accelerations of a mechanism's bodies relative to each other, in one state; each computed once."""
 
     def __init__(self, nodes: ModelTree[HingeNode]) -> None:
         self.nodes = nodes
-        self._falling: dict[Anybody, np.ndarray] = {nodes.below: nodes.ground.alpha}
-        self._velocity: dict[Anybody, np.ndarray] = {nodes.below: np.zeros(6)}
-        self._poses: dict[tuple[Anybody, Anybody], Pose] = {}
+        self._ground_acceleration: dict[BodyOrGround, np.ndarray] = {nodes.below: nodes.ground.alpha}
+        self._velocity: dict[BodyOrGround, np.ndarray] = {nodes.below: np.zeros(6)}
+        self._poses: dict[tuple[BodyOrGround, BodyOrGround], Pose] = {}
 
     def on_joints(self, terms: Sequence[tuple[int, np.ndarray]], k: Any) -> Rows:
         """Rows Σ c θ̈ = k on accelerations of joints of the spanning tree: (index of the joint, c), c being (m, joint.nv)."""
         hinges = []
         for joint, c in terms:
-            body, holder = self.nodes.bodies[joint], self.nodes.holder(joint)
-            for node in [holder] if isinstance(body.dofs, slice) else self.nodes.path_to_ground(holder):
+            body, own_node = self.nodes.bodies[joint], self.nodes.node_of(joint)
+            for node in [own_node] if isinstance(body.dofs, slice) else self.nodes.path_to_ground(own_node):
                 if (own := body.share(node.dofs)).shape[1]:
                     hinges.append((node, c @ own))
             k = k - c @ body.g
         return Rows((), hinges, k)
 
-    def way(self, body: Anybody) -> list[Anybody]:
+    def path_to_ground(self, body: BodyOrGround) -> list[BodyOrGround]:
         """The body and those below it, down to the ground."""
         found = [body]
         while isinstance(body, RigidBody):
@@ -45,53 +45,53 @@ class Scene:
             found.append(body)
         return found
 
-    def falling(self, body: Anybody) -> np.ndarray:
+    def ground_acceleration(self, body: BodyOrGround) -> np.ndarray:
         """The acceleration of the ground (which is that against gravity) as one of this body's frame, (6,)."""
-        if body not in self._falling:
+        if body not in self._ground_acceleration:
             assert isinstance(body, RigidBody)
-            self._falling[body] = body.X.scatter(self.falling(body.on))
-        return self._falling[body]
+            self._ground_acceleration[body] = body.X.scatter(self.ground_acceleration(body.on))
+        return self._ground_acceleration[body]
 
-    def velocity(self, body: Anybody) -> np.ndarray:
+    def velocity(self, body: BodyOrGround) -> np.ndarray:
         """[w, v] of a body's frame, (6,)."""
         if body not in self._velocity:
             assert isinstance(body, RigidBody)
             self._velocity[body] = body.X.scatter(self.velocity(body.on)) + product(body.joint_map, body.v)
         return self._velocity[body]
 
-    def pose(self, body: Anybody, seen_from: Anybody) -> Pose:
+    def pose(self, body: BodyOrGround, seen_from: BodyOrGround) -> Pose:
         """The pose of one body's frame in another's."""
-        meeting = next(b for b in self.way(body) if b in self.way(seen_from))
-        outward = self._climbed(body, meeting)
-        return outward if seen_from is meeting else self._climbed(seen_from, meeting).inverse().then(outward)
+        meeting = next(b for b in self.path_to_ground(body) if b in self.path_to_ground(seen_from))
+        outward = self._pose_in_ancestor(body, meeting)
+        return outward if seen_from is meeting else self._pose_in_ancestor(seen_from, meeting).inverse().then(outward)
 
-    def _climbed(self, body: Anybody, below: Anybody) -> Pose:
-        """The pose of a body's frame in that of one that it stands on."""
+    def _pose_in_ancestor(self, body: BodyOrGround, below: BodyOrGround) -> Pose:
+        """The pose of a body's frame in that of an ancestor."""
         if body is below:
             return Pose.identity()
         if (body, below) not in self._poses:
             assert isinstance(body, RigidBody)
-            self._poses[body, below] = self._climbed(body.on, below).then(body.X)
+            self._poses[body, below] = self._pose_in_ancestor(body.on, below).then(body.X)
         return self._poses[body, below]
 
 
-class Relative:
+class RelativeMotion:
     """A frame F on body S as seen from a frame T on body P, all in T's axes unless a name says otherwise.
 
     `R`, `p` is F's pose in T; `W` and `U` are the angular velocity of F against T, and the velocity of F's origin against
     T's point that is there.
     """
 
-    def __init__(self, scene: Scene, frame: Frame, to: Frame) -> None:
-        self.scene = scene
+    def __init__(self, kinematics: BodyKinematics, frame: Frame, to: Frame) -> None:
+        self.kinematics = kinematics
         self._bodies = frame.body, to.body
-        self.S, self.P = scene.nodes[frame.body], scene.nodes[to.body]
+        self.S, self.P = kinematics.nodes[frame.body], kinematics.nodes[to.body]
         self.F, self.T = self.S.C.inverse().then(frame.place), self.P.C.inverse().then(to.place)
 
     @cached_property
     def S_in_P(self) -> Pose:
         """The pose of body S's frame in body P's."""
-        return self.scene.pose(self.S, self.P)
+        return self.kinematics.pose(self.S, self.P)
 
     @cached_property
     def _pose(self) -> Pose:
@@ -116,23 +116,23 @@ class Relative:
 
     @cached_property
     def U(self) -> np.ndarray:
-        moving, below = self.scene.velocity(self.S), self.scene.velocity(self.P)
+        moving, below = self.kinematics.velocity(self.S), self.kinematics.velocity(self.P)
         own = moving[3:] + cross(moving[:3], self.F.p)
         at = self.T.p + product(self.T.R, self.p)  # F's origin, in P
         return product(self.R, product(self.F.R.T, own)) - product(self.T.R.T, below[3:] + cross(below[:3], at))
 
     @cached_property
-    def turned(self) -> np.ndarray:
+    def rotation_vector(self) -> np.ndarray:
         """The rotation vector that takes T's axes to F's [rad]."""
         return rotation.log(rotation.of_matrix(self.R))
 
-    def ends(
+    def acceleration_rows(
         self, c_w: np.ndarray, c_v: np.ndarray, *, in_frame: bool
     ) -> tuple[list[tuple[HingeNode, slice, np.ndarray]], Any]:
-        """What rows c_w · (difference of angular accelerations) + c_v · (of those of F's origin and T's point there) are.
+        """The rows c_w · (relative angular acceleration) + c_v · (that of F's origin against T's point there).
 
         Both (m, 3), in F's axes where `in_frame`, else in T's. The first result has (node, block, K) with Σ K α(block) being
-        the part with α in it, the second what comes on top: from velocities, and from the ground's α.
+        the part with α in it, the second the bias: from velocities, and from the ground's α.
         """
         S, P = self.S, self.P
         found: list[tuple[HingeNode, slice, np.ndarray]] = []
@@ -142,17 +142,17 @@ class Relative:
             found.append(self._on(self._bodies[0], np.concatenate([w + moment(at, v), v], axis=1)))
             rest = rest + product(v, product(S.spin, at))
             if not isinstance(P, RigidBody):
-                rest = rest - product(v, self.scene.falling(S)[3:])
+                rest = rest - product(v, self.kinematics.ground_acceleration(S)[3:])
         if isinstance(P, RigidBody):
             w, v, at = self._on_P(c_w, in_frame), self._on_P(c_v, in_frame), self.S_in_P.point(self.F.p)
             found.append(self._on(self._bodies[1], -np.concatenate([w + moment(at, v), v], axis=1)))
             rest = rest - product(v, product(P.spin, at))
             if not isinstance(S, RigidBody):
-                rest = rest + product(v, self.scene.falling(P)[3:])
+                rest = rest + product(v, self.kinematics.ground_acceleration(P)[3:])
         return found, rest
 
     def _on(self, body: int, K: np.ndarray) -> tuple[HingeNode, slice, np.ndarray]:
-        node = self.scene.nodes.holder(body)
+        node = self.kinematics.nodes.node_of(body)
         return node, node.blocks[body], K
 
     def _on_S(self, c: np.ndarray, in_frame: bool) -> np.ndarray:
