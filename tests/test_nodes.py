@@ -13,7 +13,7 @@ from linkwork.algorithms.energy import kinetic_energy
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.simplify.base_parameters import regrouped
-from linkwork.simplify.frames import in_node_frames, in_own_frames, one_by_one
+from linkwork.simplify.frames import in_node_frames, in_own_frames, without_lumping
 from linkwork.simplify.trees import hinge_tree
 from linkwork.sko.contracts import HingeNode, NodeState
 from linkwork.sko.tree import hinge_tree as hinge_tree_of
@@ -45,7 +45,7 @@ def trees(model: lw.Model, q: Any, v: Any, f_ext: Any) -> dict[str, Any]:
         found[f"{word}, pushed"] = model_tree(model, describe(model), q, v, f_ext)
     spanning = model.spanning_tree()
     every = floats(lw.spanning_velocity.body(model, q, v))
-    found["one by one"] = model_tree(spanning, one_by_one(spanning), q, every, f_ext)
+    found["one by one"] = model_tree(spanning, without_lumping(spanning), q, every, f_ext)
     return found
 
 

@@ -77,8 +77,9 @@ class ConstraintRows:
     def at_rest(self) -> np.ndarray:
         """The residual of the rows where θ̈ = 0, (m,)."""
         total, beta = -self.k, accelerations(self.nodes, np.zeros(self.nodes.nv))
-        for k, K in self.K.items():
-            total = total + K @ beta[k]
+        for k in self.nodes.base_to_tips():  # in one order, whatever other constraints there are
+            if k in self.K:
+                total = total + self.K[k] @ beta[k]
         return total
 
     def stiffened(self, mu: np.ndarray) -> tuple[set[int], dict[HingeNode, list[Any]]]:
