@@ -407,7 +407,8 @@ def test_python_does_not_wait_at_its_exit_for_what_takes_longer(tmp_path: Path, 
     code = """
         import time, linkwork as lw
         from linkwork.runtime import kernel as module
-        module.arrange = lambda program, arrangement: time.sleep(1000)
+        real = module.arrange
+        module.arrange = lambda program, how: time.sleep(1000) if how is module.ARRANGEMENT else real(program, how)
         print(lw.compile(lambda x: steep(x, 12), {"x": 4}).tier)
     """
     for _ in range(2):
