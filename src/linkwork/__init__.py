@@ -29,35 +29,35 @@ from linkwork.functions.constrained import (
 from linkwork.functions.dynamics import (
     actuator_force,
     bias_force,
-    center_of_mass,
-    centroidal_map,
-    close_loops,
-    difference,
     forward_dynamics,
+    gravity_force,
+    hybrid_dynamics,
+    inverse_dynamics,
+    joint_forces,
+    loop_forces,
+    mass_matrix,
+    mass_matrix_inverse,
+    mass_matrix_pattern,
+    spanning_hybrid_dynamics,
+)
+from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, potential_energy
+from linkwork.functions.kinematics import (
     forward_kinematics,
     frame_acceleration,
     frame_jacobian,
     frame_pose,
     frame_velocity,
-    gravity_force,
-    hybrid_dynamics,
-    independent_force,
-    integrate,
-    inverse_dynamics,
-    joint_forces,
-    kinetic_energy,
-    loop_forces,
-    mass_matrix,
-    mass_matrix_inverse,
-    mass_matrix_pattern,
-    momentum,
-    potential_energy,
-    spanning_acceleration,
-    spanning_hybrid_dynamics,
-    spanning_velocity,
 )
 from linkwork.functions.load import choose_loops, load
 from linkwork.functions.model_function import ModelFunction, model_function
+from linkwork.functions.states import (
+    close_loops,
+    difference,
+    independent_force,
+    integrate,
+    spanning_acceleration,
+    spanning_velocity,
+)
 from linkwork.ir.functions import (
     absolute,
     acos,

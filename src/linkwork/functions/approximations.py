@@ -13,13 +13,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.functions.dynamics import (
-    close_loops,
-    independent_force,
-    inverse_dynamics,
-    spanning_acceleration,
-    spanning_velocity,
-)
+from linkwork.functions.dynamics import inverse_dynamics
+from linkwork.functions.states import close_loops, independent_force, spanning_acceleration, spanning_velocity
 from linkwork.lazy import cached_property
 from linkwork.model import GROUND, Model
 from linkwork.parts import Coupling, ImplicitConstraint, Loop, LoopConstraint

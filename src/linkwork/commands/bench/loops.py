@@ -24,7 +24,9 @@ from linkwork.commands.bench.picture import Bars, Line, Panel, page
 from linkwork.functions import load as loading
 from linkwork.functions.approximations import APPROXIMATIONS, EXACT, Comparison, compare_approximations
 from linkwork.functions.constrained import constrained_dynamics
-from linkwork.functions.dynamics import forward_dynamics, forward_kinematics, integrate
+from linkwork.functions.dynamics import forward_dynamics
+from linkwork.functions.kinematics import forward_kinematics
+from linkwork.functions.states import integrate
 from linkwork.joints import Joint
 from linkwork.model import GROUND, Model
 from linkwork.parts.loops import End, Loop
