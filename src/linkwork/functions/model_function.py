@@ -187,7 +187,7 @@ class ModelFunction:
         unknown = [name for name in given if name not in self.optional]
         if unknown:
             raise LinkworkError(f"{self.__name__} has no optional array {unknown[0]!r}")
-        chosen = parameters.ordered(model, names) if names else ()
+        chosen = parameters.known(model, names) if names else ()
         return Inputs(tuple(name for name in self.optional if name in given), chosen)
 
     def _build(self, model: Model, dtype: str, inputs: Inputs, chosen: dict[str, Any]) -> Any:

@@ -116,16 +116,21 @@ def shape_of(model: ModelData, name: str) -> tuple[int, ...]:
     return (where.stop - where.start, *shape) if several else shape
 
 
-def ordered(model: ModelData, names: Iterable[str]) -> tuple[str, ...]:
-    """Names of parameters in a fixed order, each known to the model and given once."""
+def known(model: ModelData, names: Iterable[str]) -> tuple[str, ...]:
+    """Names of parameters as they are given, each known to the model and given once."""
     chosen = [names] if isinstance(names, str) else list(names)
-    order = list(KINDS)
     for name in chosen:
         kind, who = parse(name)
         shape_of(model, name)
         if chosen.count(name) > 1 or (who is not None and kind in chosen):
             raise ModelError(f"parameter {name!r} is given twice")
-    return tuple(sorted(chosen, key=lambda name: (order.index(parse(name)[0]), name)))
+    return tuple(chosen)
+
+
+def ordered(model: ModelData, names: Iterable[str]) -> tuple[str, ...]:
+    """The same in a fixed order, for names that come in no order of their own."""
+    order = list(KINDS)
+    return tuple(sorted(known(model, names), key=lambda name: (order.index(parse(name)[0]), name)))
 
 
 def input_names(names: Sequence[str], taken: Sequence[str] = ()) -> tuple[str, ...]:
