@@ -70,7 +70,7 @@ class Sets(NamedTuple):
 
 def sets() -> Sets:
     """Those of the checkout that linkwork is imported from, else those that ship."""
-    folder = Path(__file__).resolve().parents[3] / "bench"
+    folder = Path(__file__).resolve().parents[4] / "bench"
     if not (folder / "constraint_sets.py").is_file():
         return SHIPPED
     if str(folder) not in sys.path:
