@@ -141,5 +141,5 @@ def test_functions_of_a_model_take_the_short_way() -> None:
     model = lw.robots.arm()
     q, v = model.random_state(1)
     a = lw.inverse_dynamics(model, q, v, v)
-    assert model.kernels[lw.inverse_dynamics] is lw.inverse_dynamics.kernel(model).direct
+    assert model.memory[lw.inverse_dynamics] is lw.inverse_dynamics.kernel(model).direct
     assert a.tobytes() == lw.inverse_dynamics(model, q[None], v, v)[0].tobytes()

@@ -560,7 +560,7 @@ def merged(m: Model, monkeypatch: pytest.MonkeyPatch) -> Model:
     """The same model with one cluster for all that stand on several bodies of one another."""
     with monkeypatch.context() as patch:
         patch.setattr(analysis, "_holds", lambda embedding, _: embedding.below is None)
-        other = m.without_wishes()
+        other = m.with_any_independent()
         assert len(other.clusters) < len(m.clusters) and not any(c.supports for c in other.clusters)
     return other
 
@@ -596,7 +596,7 @@ def test_stages_cost_the_same_however_many() -> None:
         counts = [lw.count_operations(fn, m, **options)["total"] for m in models]
         steps = np.array(counts[2:]) - counts[:-2]  # of two stages, since each mirrors the one below
         assert np.ptp(steps) <= 0.05 * steps.mean(), (fn.__name__, counts)
-    assert "standing on right_0, left_0" in models[0].report() or "standing on left_0, right_0" in models[0].report()
+    assert "hanging on right_0, left_0" in models[0].report() or "hanging on left_0, right_0" in models[0].report()
 
 
 def test_scissor_lift_rises_as_its_bars_turn() -> None:
