@@ -114,7 +114,7 @@ SETS: dict[str, tuple[Callable[[], Model], list[Any]]] = {
     "loaded four-bar": (lambda: linkage("loaded four-bar"), [Weld("tip"), Connect("on coupler", "ball")]),
     "one body": (lambda: linkage("one body"), [Connect("body4")]),
 }  # fmt: skip
-LIGHT = {"tello": 1e-2, "humanoid, hand in hand": 1e-4}  # compliances for links of some grams
+LIGHT = {"tello": 3e-2, "humanoid, hand in hand": 1e-4}  # compliances for links of some grams
 
 
 @cache
