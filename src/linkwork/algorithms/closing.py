@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.ir.functions import absolute, loop, maximum, minimum, where
+from linkwork.algorithms.newton import newton
+from linkwork.ir.functions import absolute, maximum, where
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
 from linkwork.spatial.solve import solve
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
-
-STEPS = 60
-LARGEST_STEP = 0.5  # [rad or m]
-CLOSED = 1e-13  # largest residual that needs no further step
 
 
 def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
@@ -47,23 +44,20 @@ def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None)
 def _closed(
     model: Model, cluster: Cluster, start: np.ndarray, previous: np.ndarray, below: ClusterPosture | None
 ) -> np.ndarray:
-    linear = all(c.linear for c in cluster.constraints)
-
-    def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
+    def direction(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         posture = _posture(model, cluster, q, below)
         phi = residuals(posture, cluster.constraints)[list(cluster.rows)]
         K = all_equations(posture, cluster.constraints)[0][list(cluster.rows)]
         dependent = cluster.dependent
         move: Any = np.zeros(posture.size, dtype=object)
         move[dependent] = -solve(K[:, dependent], phi)
-        worst: Any = 0.0
-        for m, e in zip(move[dependent], phi):
-            worst = maximum(maximum(absolute(m), worst), absolute(e))
-        move = move * minimum(LARGEST_STEP / maximum(worst, 1e-300), 1.0) if not linear else move
-        out, place = [], 0
+        return phi, move
+
+    def retract(q: np.ndarray, move: np.ndarray) -> np.ndarray:
+        out, place, first = [], 0, 0
         for k in cluster.bodies:
-            kind, columns = model.joints[k].kind, posture.columns[k]
-            own = slice(place, place + kind.nq)
+            kind = model.joints[k].kind
+            own, columns = slice(place, place + kind.nq), slice(first, first + kind.nv)
             moved = kind.integrate(q[own], move[columns])
             kept = [c - columns.start for c in cluster.independent if columns.start <= c < columns.stop]
             if 0 < len(kept) < kind.nv:  # steps of the others may have moved these
@@ -71,10 +65,12 @@ def _closed(
                 step_[kept] = kind.difference(previous[own], start[own])[kept]
                 moved = kind.integrate(previous[own], step_)
             out.append(moved)
-            place = own.stop
-        return np.concatenate(out), worst > CLOSED
+            place, first = own.stop, columns.stop
+        return np.concatenate(out)
 
-    return step(start)[0] if linear else loop(step, start, limit=STEPS)
+    if all(c.linear for c in cluster.constraints):  # one whole step is exact
+        return retract(start, direction(start)[1])
+    return newton(direction, retract, start)
 
 
 def places_of(model: Model, cluster: Cluster) -> np.ndarray:

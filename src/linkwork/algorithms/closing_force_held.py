@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.closing import CLOSED, LARGEST_STEP, STEPS, close_loops, integrate_tree
+from linkwork.algorithms.closing import close_loops, integrate_tree
 from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
-from linkwork.algorithms.proximal import infinity_norm, residual_norm
+from linkwork.algorithms.newton import newton
+from linkwork.algorithms.proximal import residual_norm
 from linkwork.constraints import BodyKinematics, Constraint, force_held_loops
-from linkwork.ir.functions import loop, maximum, minimum
+from linkwork.ir.functions import maximum
 from linkwork.model import Model
 from linkwork.spatial import Factor, mirrored
 from linkwork.spatial.constants import product
@@ -24,16 +25,17 @@ def close_all(model: Model, q: np.ndarray, previous: np.ndarray | None = None) -
         return close_loops(model, q, previous)
     constraints = force_held_loops(model)
 
-    def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
+    def direction(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         nodes = nodes_for(model, constraints, q)
         phi, J = violation(nodes, constraints), ConstraintRows(nodes, constraints).jacobian()
         size = product(J.ravel(), J.ravel())  # not Python's own `sum`: since 3.12 it rounds floats otherwise
         normal = Factor(mirrored(J @ J.T) + DAMPING * size * np.eye(len(J)))
-        dy = -(J.T @ normal.solve(phi))
-        dy = dy * minimum(LARGEST_STEP / maximum(infinity_norm(dy), 1e-300), 1.0)
-        return close_loops(model, integrate_tree(model, q, dy), q)[0], maximum(infinity_norm(phi), infinity_norm(dy)) > CLOSED
+        return phi, -(J.T @ normal.solve(phi))
 
-    q = loop(step, close_loops(model, q, previous)[0], limit=STEPS)
+    def retract(q: np.ndarray, dy: np.ndarray) -> np.ndarray:
+        return close_loops(model, integrate_tree(model, q, dy), q)[0]
+
+    q = newton(direction, retract, close_loops(model, q, previous)[0])
     q, left = close_loops(model, q)
     nodes = nodes_for(model, constraints, q)
     return q, maximum(left, residual_norm(violation(nodes, constraints)))

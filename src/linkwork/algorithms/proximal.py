@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.ir.functions import absolute, loop, maximum, minimum, where
+from linkwork.algorithms.newton import infinity_norm
+from linkwork.ir.functions import absolute, loop, minimum, where
 
 
 class Result(NamedTuple):
@@ -57,14 +58,6 @@ def iterate(settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.n
 
         x = loop(repeated, x, limit=settings.limit - 1)
     return x[:m], x[2 * m : -1], x[m : 2 * m], x[-1]
-
-
-def infinity_norm(x: np.ndarray) -> Any:
-    """The infinity norm: the largest size of a vector's entries."""
-    found: Any = 0.0
-    for y in x:
-        found = maximum(found, absolute(y))
-    return found
 
 
 def residual_norm(x: np.ndarray) -> Any:

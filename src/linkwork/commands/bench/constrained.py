@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
-from linkwork.algorithms.proximal import Settings, infinity_norm
+from linkwork.algorithms.newton import infinity_norm
+from linkwork.algorithms.proximal import Settings
 from linkwork.commands.bench.constrained_sets import DAMPED, DYNAMICS, INVERSES, MU, SHIPPED, SOLVERS, Case, Sets, sets
 from linkwork.commands.bench.figures import Figure, columns, show
 from linkwork.commands.bench.loops import linear_fit
