@@ -37,8 +37,7 @@ def table(turns: int) -> str:
             program = lw.lower(lw.forward_dynamics.program(model, parameters=names))
             count[inputs] = lw.count_operations(lw.forward_dynamics, model, parameters=names)["total"]
             kernel = kernel_of(program, host().lanes("float64"))
-            order = [n for n in own if n in names]
-            given = [own[n] * rng.uniform(0.9, 1.1, (ROWS, *own[n].shape)) for n in order]
+            given = [own[n] * rng.uniform(0.9, 1.1, (ROWS, *own[n].shape)) for n in names]
             out = np.empty((ROWS, model.nv))
             calls[inputs] = partial(kernel, *state, *given, out=out, threads=1)
         times = best_times(calls, turns)
