@@ -234,6 +234,9 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "f_ext": (
         lambda: lw.inverse_dynamics(Tree("t", [Node("k", H, M)]), [0.0], [0.0], [0.0], np.zeros((0, 6))), "no bodies for f_ext",
     ),
+    "parameters": (
+        lambda: lw.mass_matrix(Tree("t", [Node("k", H, M)]), [0.0], parameters={"mass": 1.0}), "by hand and has no parameters",
+    ),
     "no frame": (lambda: lw.frame_velocity(Tree("t", [Node("k", H, M)]), [0.0], [0.0], frame="x"), "no frame named 'x'"),
 }  # fmt: skip
 

@@ -114,13 +114,11 @@ class ModelFunction:
         arrays = self._arrays(args, named)
         if not isinstance(values, Mapping):
             raise ModelError(f"{self.__name__}: parameters are given by name: {{'mass': ...}}, not {type(values).__name__}")
-        chosen = parameters.ordered(model, values) if values else ()
-        numbers = [values[name] for name in chosen]
+        inputs = Inputs(tuple(name for name in self.optional if name in arrays), _ordered(model, values))
+        numbers = [values[name] for name in inputs.parameters]
         if any(map(_has_symbols, (*arrays.values(), *numbers))):  # inside of a trace
-            given = tuple(name for name in self.optional if name in arrays)
-            settings = self._one_method(model, given, self._chosen(model, options))
+            settings = self._one_method(model, inputs.optional, self._chosen(model, options))
             return self.body(model.traced_with(values) if values else model, **arrays, **settings)
-        inputs = Inputs(tuple(name for name in self.optional if name in arrays), chosen)
         asked: Any = (self, dtype, inputs, *options.items())
         if any(isinstance(value, Iterator) for value in options.values()):
             asked = None  # it says something else every time
@@ -187,7 +185,7 @@ class ModelFunction:
         unknown = [name for name in given if name not in self.optional]
         if unknown:
             raise LinkworkError(f"{self.__name__} has no optional array {unknown[0]!r}")
-        chosen = parameters.known(model, names) if names else ()
+        chosen = parameters.known(_with_bodies(model), names) if names else ()
         return Inputs(tuple(name for name in self.optional if name in given), chosen)
 
     def _build(self, model: Model, dtype: str, inputs: Inputs, chosen: dict[str, Any]) -> Any:
@@ -302,6 +300,23 @@ def _has_symbols(value: Any) -> bool:
 def _known_by_content(body: Callable[..., Any], model: Model, held: Sequence[Constraint]) -> bool:
     """Whether model and package say all there is to know: not with joints, constraints or functions of somebody else."""
     return is_own(body, model.content, held)
+
+
+def _ordered(model: Model, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of parameters in a fixed order; checked once for each model and choice of them."""
+    if not values:
+        return ()
+    asked = ("parameters", *values)
+    if asked not in model.memory:
+        model.memory[asked] = parameters.ordered(_with_bodies(model), values)
+    return model.memory[asked]
+
+
+def _with_bodies(model: Any) -> Model:
+    """The model, whose numbers can be inputs; an error for SKO models made by hand, which are functions already."""
+    if isinstance(model, Tree):
+        raise ModelError(f"{shown(model.name)} is made by hand and has no parameters: give its entries as functions of (q, v)")
+    return model
 
 
 def _check_model(fn: ModelFunction, model: Any) -> None:

@@ -93,6 +93,16 @@ def _entries(model: ModelData, kind: str, who: str) -> slice:
     return slice(sum(sizes[:k]), sum(sizes[: k + 1]))
 
 
+def _count(model: ModelData, of: str) -> int:
+    """How many bodies, joints, velocities, terms of couplings, frames or loop joints a model has."""
+    if of == "velocity":
+        return model.nv_spanning
+    if of == "term":
+        return sum(len(coupling.terms) for coupling in _couplings(model))
+    parts = {"body": model.bodies, "joint": model.joints, "frame": model.frames}
+    return len(parts[of]) if of in parts else len(_loop_joints(model))
+
+
 def parse(name: Any) -> tuple[str, str | None]:
     """The kind of a parameter, and whose it is where one is named: "mass", or "mass@link3"."""
     if not isinstance(name, str):
@@ -106,13 +116,13 @@ def parse(name: Any) -> tuple[str, str | None]:
 def shape_of(model: ModelData, name: str) -> tuple[int, ...]:
     """The shape of a parameter, without any batch: (bodies,) for "mass", () for "mass@link3"."""
     kind, who = parse(name)
-    _, shape, read, _ = KINDS[kind]
+    of, shape, _, _ = KINDS[kind]
     if kind == "gravity":
         return shape
     if who is None:
-        return (len(read(model)), *shape)
+        return (_count(model, of), *shape)
     where = _entries(model, kind, who)
-    several = KINDS[kind].of in ("velocity", "term")
+    several = of in ("velocity", "term")
     return (where.stop - where.start, *shape) if several else shape
 
 
@@ -170,12 +180,9 @@ def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray
         if kind in ("placement", "frame_placement", "loop_placement") and not array[..., 3:].any(axis=-1).all():
             raise ModelError(f"parameter {name!r}: a placement's quaternion must not be zero")
         found[name] = array
-    sprung = _Table(model, "stiffness")
-    for name in (name for name in found if parse(name)[0] == "stiffness"):
-        who = parse(name)[1]
-        sprung.put(slice(0, len(sprung.entries)) if who is None else _entries(model, "stiffness", who), found[name])
-    for joint in model.joints:
-        if joint.kind.springs == "none" and any(sprung.entries[joint.v_start : joint.v_start + joint.nv]):
+    stiffness = _tables(model, {name: x for name, x in found.items() if parse(name)[0] == "stiffness"})
+    for joint in model.joints if stiffness else ():
+        if joint.kind.springs == "none" and any(stiffness["stiffness"].entries[joint.v_slice]):
             raise ModelError(f"joint {joint.name!r}: a {type(joint.kind).__name__} joint can have no stiffness")
     return found
 
@@ -193,18 +200,25 @@ class _Table:
             self.replaced.add(k)
 
 
-def substituted(model: ModelData, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a model that change where parameters get other numbers, or symbols: fields of `ModelData`."""
+def _tables(model: ModelData, values: Mapping[str, Any]) -> dict[str, _Table]:
+    """The entries of all kinds of which some are given, with these in their places."""
     tables: dict[str, _Table] = {}
     for name, value in values.items():
         kind, who = parse(name)
-        table = tables.setdefault(kind, _Table(model, kind))
+        if kind not in tables:
+            tables[kind] = _Table(model, kind)
         array = np.asarray(value)
         if who is None:
-            table.put(slice(0, len(table.entries)), array)
+            tables[kind].put(slice(0, len(tables[kind].entries)), array)
         else:
             where = _entries(model, kind, who)
-            table.put(where, array if KINDS[kind].of in ("velocity", "term") else array[None])
+            tables[kind].put(where, array if KINDS[kind].of in ("velocity", "term") else array[None])
+    return tables
+
+
+def substituted(model: ModelData, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a model that change where parameters get other numbers, or symbols: fields of `ModelData`."""
+    tables = _tables(model, values)
     found: dict[str, Any] = {}
     if "gravity" in tables:
         found["gravity"] = tuple(entry.item() for entry in tables["gravity"].entries)
