@@ -12,8 +12,8 @@ from linkwork.ir.functions import absolute, maximum, where
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial.solve import solve
 from linkwork.topology.clusters import Cluster
+from linkwork.topology.elimination import Elimination
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
 
 
@@ -50,7 +50,7 @@ def _closed(
         K = all_equations(posture, cluster.constraints)[0][list(cluster.rows)]
         dependent = cluster.dependent
         move: Any = np.zeros(posture.size, dtype=object)
-        move[dependent] = -solve(K[:, dependent], phi)
+        move[dependent] = Elimination(K[:, dependent]).solve(phi)
         return phi, move
 
     def retract(q: np.ndarray, move: np.ndarray) -> np.ndarray:
