@@ -43,6 +43,7 @@ class ModelData:
     force_held: tuple[LoopConstraint, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
     memory: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)  # what was derived from it
+    analyses: dict[Any, Any] = field(default_factory=dict, repr=False)  # clusters of this model and of variants, by content
     given_clusters: tuple[Cluster, ...] | None = field(default=None, init=False, repr=False)  # in place of those it would find
     original: ModelData | None = field(default=None, repr=False)
     inertia_inputs: Mapping[int, MassProperties] = field(default_factory=dict, repr=False)
@@ -50,6 +51,7 @@ class ModelData:
     def __post_init__(self) -> None:
         for word in ("bodies", "joints", "frames", "gravity", "notes", "embedded", "force_held"):
             put(self, word, tuple(getattr(self, word)))
+        put(self, "analyses", dict(self.analyses))  # a variant knows what this model knew, and not the reverse
 
     @property
     def loops(self) -> tuple[LoopConstraint, ...]:
@@ -87,7 +89,7 @@ class ModelData:
         """Groups of bodies in common loops (loop-closure aggregation), parents before children; most bodies are alone."""
         if self.given_clusters is not None:
             return self.given_clusters
-        return clusters_of(self) if self.original is None else with_constraints(self.original.clusters, self.embedded)
+        return clusters_of(self, known=self.analyses) if self.original is None else with_constraints(self.original.clusters, self.embedded)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:
@@ -160,7 +162,7 @@ class ModelData:
         return hash(self.digest)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"kernels": {}, "memory": {}}  # machine code stays here
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"kernels": {}, "memory": {}, "analyses": {}}  # code stays here
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

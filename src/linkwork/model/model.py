@@ -17,6 +17,7 @@ from linkwork.spatial.constants import put
 from linkwork.topology.analysis import CLOSED, RANK, close, close_family, kept_loops
 from linkwork.topology.clusters import Cluster, find_families
 from linkwork.topology.motion import all_equations, cluster_posture
+from linkwork.topology.rechoice import rechosen
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
 
@@ -121,6 +122,9 @@ class Model(ModelData):
             raise ModelError(f"joint {self.joints[k].name!r} is in no loop: it is always independent")
         new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))
         model = replace(self, joints=new, kernels={})
+        known = None if self.force_held else rechosen(model, self.clusters, self.neutral())
+        if known:
+            put(model, "clusters", known)
         _ = model.clusters  # a choice that does not determine the others is an error now
         return model
 

@@ -24,14 +24,18 @@ CLOSED = 1e-11  # relative to the size of the mechanism
 RANK = 1e-7  # of singular values, relative to the largest
 
 
-def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster, ...]:
+def clusters_of(
+    model: Mechanism, limits: Limits | None = None, known: dict[Any, Any] | None = None
+) -> tuple[Cluster, ...]:
     """The clusters of a model, parents before children; with `limits`, LimitError where they would take too long to find.
+
+    `known` clusters of models with the same joints, by all that decides them, are not analysed again; it learns new ones.
 
     A group that hangs on several bodies, its supports, is a cluster of its own if its joints can follow these however they
     move; where its constraints reduce their degrees of freedom, both groups become one.
     """
     groups = find_clusters(model.joints, model.embedded)
-    analysis = ClusterAnalysis(model, limits)
+    analysis = ClusterAnalysis(model, limits, known)
     found: list[Cluster] = []
     supports, below = _supports_of_groups(model, groups)
     supporting = set(below)
@@ -139,12 +143,12 @@ class ClosedState(NamedTuple):
 class ClusterAnalysis:
     """Finds independent equations (row rank) and independent velocities of a model's clusters, at closed configurations."""
 
-    def __init__(self, model: Mechanism, limits: Limits | None = None) -> None:
+    def __init__(self, model: Mechanism, limits: Limits | None = None, known: dict[Any, Any] | None = None) -> None:
         self.model, self.rng = model, np.random.default_rng(0)
         self.limits, self._budget = limits, Budget(limits)
         self._neutral = model.tree_neutral()
         self._carrying = {joint.parent for joint in model.joints}
-        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = {}  # by all that decides it: chains repeat themselves
+        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = {} if known is None else known  # by all that decides it: chains repeat themselves
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # by its bodies
         self._supporting: dict[tuple[int, ...], list[ClosedState]] = {}
 
@@ -159,11 +163,14 @@ class ClusterAnalysis:
         if not constraints:
             return Cluster(bodies, independent=tuple(range(self.model.joints[bodies[0]].nv)))
         self._supporting.pop(bodies, None)
-        content = object() if below else (keep, self._content(bodies, constraints))
-        if content not in self._known:
+        content = None if below else self._content(bodies, constraints)
+        known = self._known.get((keep, content)) if content else None
+        if known is None:
             found, states = self._analysed(Cluster(bodies, constraints, supports=tuple(supports), below=below))
-            self._known[content] = found, states if keep else []
-        like, _ = self._closed[bodies] = self._known[content]
+            known = found, states if keep else []
+            if content:
+                self._known[keep, content] = known
+        like, _ = self._closed[bodies] = known
         return replace(like, bodies=bodies, constraints=constraints)
 
     def _analysed(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
@@ -280,7 +287,7 @@ class ClusterAnalysis:
         return Embedding(self._posture(cluster, state), cluster, slice(0, m), dy, state.below, plain_body)
 
     def _content(self, bodies: tuple[int, ...], constraints: tuple[LoopConstraint, ...]) -> Any:
-        """All that decides the analysis of a cluster that hangs on one body."""
+        """All that decides the analysis of a cluster that hangs on one body; None where it cannot be compared."""
         index = {k: n for n, k in enumerate(bodies)}
 
         def there(end: End) -> Any:
@@ -294,7 +301,7 @@ class ClusterAnalysis:
         try:
             hash(tuple(said))
         except TypeError:  # a joint or a function of the user's own that cannot be compared
-            return object()
+            return None
         return tuple(said)
 
 
