@@ -11,12 +11,12 @@ import linkwork as lw
 from linkwork.topology.analysis import ClusterAnalysis
 
 
-def two_linkages(shift: float = 0.0) -> lw.ModelBuilder:
+def two_linkages() -> lw.ModelBuilder:
     """Two different four-bar linkages side by side."""
     builder, hinge = lw.ModelBuilder("two linkages"), lw.joints.Revolute((0.0, 1.0, 0.0))
-    for name, x, length in (("a", 0.0, 0.5), ("b", 3.0, 0.6 + shift)):
-        bars = (("crank", "world", (x, 0.0, 0.0)), ("rod", f"{name}_crank", (0.0, 0.0, 0.3)), ("rocker", "world", (x + 1.0, 0.0, 0.0)))
-        for bar, on, at in bars:
+    for name, x, length in (("a", 0.0, 0.5), ("b", 3.0, 0.6)):
+        rod, rocker = ("rod", f"{name}_crank", (0.0, 0.0, 0.3)), ("rocker", "world", (x + 1.0, 0.0, 0.0))
+        for bar, on, at in (("crank", "world", (x, 0.0, 0.0)), rod, rocker):
             builder.add_body(f"{name}_{bar}", mass=1.0, center=(0.0, 0.0, 0.2), inertia=(0.1, 0.1, 0.1))
             builder.add_joint(f"{name}_{bar}", hinge, parent=on, child=f"{name}_{bar}", xyz=at, independent=bar == "crank")
         ends: dict[str, Any] = {"xyz": (1.0, 0.0, length - 0.3), "successor_xyz": (0.0, 0.0, length)}

@@ -89,7 +89,9 @@ class ModelData:
         """Groups of bodies in common loops (loop-closure aggregation), parents before children; most bodies are alone."""
         if self.given_clusters is not None:
             return self.given_clusters
-        return clusters_of(self, known=self.analyses) if self.original is None else with_constraints(self.original.clusters, self.embedded)
+        if self.original is not None:
+            return with_constraints(self.original.clusters, self.embedded)
+        return clusters_of(self, known=self.analyses)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:
@@ -162,7 +164,8 @@ class ModelData:
         return hash(self.digest)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"kernels": {}, "memory": {}, "analyses": {}}  # code stays here
+        here = {"kernels": {}, "memory": {}, "analyses": {}}  # machine code and what can be found again stay here
+        return {f.name: getattr(self, f.name) for f in fields(self)} | here
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

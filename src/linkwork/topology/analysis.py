@@ -24,9 +24,7 @@ CLOSED = 1e-11  # relative to the size of the mechanism
 RANK = 1e-7  # of singular values, relative to the largest
 
 
-def clusters_of(
-    model: Mechanism, limits: Limits | None = None, known: dict[Any, Any] | None = None
-) -> tuple[Cluster, ...]:
+def clusters_of(model: Mechanism, limits: Limits | None = None, known: dict[Any, Any] | None = None) -> tuple[Cluster, ...]:
     """The clusters of a model, parents before children; with `limits`, LimitError where they would take too long to find.
 
     `known` clusters of models with the same joints, by all that decides them, are not analysed again; it learns new ones.
@@ -148,7 +146,7 @@ class ClusterAnalysis:
         self.limits, self._budget = limits, Budget(limits)
         self._neutral = model.tree_neutral()
         self._carrying = {joint.parent for joint in model.joints}
-        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = {} if known is None else known  # by all that decides it: chains repeat themselves
+        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = {} if known is None else known  # by all that decides it
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # by its bodies
         self._supporting: dict[tuple[int, ...], list[ClosedState]] = {}
 
