@@ -15,6 +15,7 @@ from linkwork.parts.names import some
 from linkwork.topology.clusters import Cluster, Group, find_clusters, group_of, supports_of
 from linkwork.topology.couplings import explicit_couplings
 from linkwork.topology.embedding import Embedding, plain_body
+from linkwork.topology.independent import choose_independent, most_independent
 from linkwork.topology.kinematics import BodyMotion
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
 from linkwork.topology.numeric import NumericPosture
@@ -208,10 +209,13 @@ class ClusterAnalysis:
         _, K, state = best
         if rank == K.shape[1] and not cluster.below:
             raise ModelError(f"{names} leave the links {links} no degree of freedom: use fixed joints instead")
-        rows = _most_independent(K, rank)
-        independent = _independent(model, list(cluster.bodies), K[rows], rank, names)
-        cluster = replace(cluster, independent=tuple(independent), rows=tuple(rows), count=len(K))
+        rows = most_independent(K, rank)
         states = [state for r, state in closed if r == rank]
+        postures = [(one.q, one.below.posture if one.below else None) for one in (state, *states)]
+        choice = choose_independent(model, cluster, rows, postures, names)
+        good = [(state, *states)[n] for n in choice.good] or [ClosedState(choice.reached, states[0].below)]
+        state, states = good[0], good[1:] or good
+        cluster = replace(cluster, independent=tuple(choice.independent), rows=tuple(rows), count=len(K))
         if linear and not cluster.below:
             return cluster, states
         for one in states if cluster.below else [state]:  # supports may move it into violations
@@ -326,47 +330,3 @@ def kept_loops(model: Mechanism, cluster: Cluster) -> list[LoopConstraint]:
 def _rank(s: np.ndarray) -> int:
     """How many of a matrix's singular values, the largest first, are not zero."""
     return int(np.sum(s > RANK * s[0])) if len(s) and s[0] > 0 else 0
-
-
-def _independent(model: Mechanism, bodies: list[int], K: np.ndarray, rank: int, names: str, *, asked: bool = True) -> list[int]:
-    """The independent velocities: those of the joints chosen, or those that leave the dependent ones best conditioned."""
-    size = K.shape[1]
-    choices = [model.joints[k].independent for k in bodies for _ in range(model.joints[k].nv)]
-    if asked and any(choice is not None for choice in choices):
-        chosen = [c for c, choice in enumerate(choices) if choice is not False]
-        told = some([repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False])
-        if len(chosen) != size - rank and model.force_held:  # the choice was made for all loops embedded
-            return _independent(model, bodies, K, rank, names, asked=False)
-        if len(chosen) != size - rank:
-            counts = f"{size - rank} degrees of freedom, but {len(chosen)} independent velocities are chosen"
-            raise ModelError(f"{names} leave {counts}: {told or 'none'}")
-        rest = sorted({*range(size)} - {*chosen})
-        s = np.linalg.svd(K[:, rest], compute_uv=False)
-        if rank and s[-1] < 1e-6 * s[0]:
-            raise ModelError(f"{names}: the velocities of {told} do not determine the others; choose other independent joints")
-        return chosen
-    # Prefer dependent velocities of bodies that carry nothing: rotors depend on links, and not the reverse.
-    carrying = {joint.parent for joint in model.joints}
-    tips = [k not in carrying for k in bodies for _ in range(model.joints[k].nv)]
-    scaled = K / np.abs(K).max(axis=1, keepdims=True)
-    for candidates in (np.flatnonzero(tips), np.arange(size)):
-        if len(candidates) >= rank:
-            dependent = candidates[_most_independent(scaled[:, candidates].T, rank)]
-            s = np.linalg.svd(scaled[:, dependent], compute_uv=False)
-            if rank == 0 or s[-1] > 1e-3 * s[0]:
-                break
-    return sorted({*range(size)} - {*dependent.tolist()})
-
-
-def _most_independent(rows: np.ndarray, count: int) -> list[int]:
-    """So many rows of a matrix by pivoted Gram-Schmidt, each the farthest from the span of those before it; in order."""
-    left = np.array(rows, dtype=float)
-    chosen: list[int] = []
-    for _ in range(count):
-        lengths = np.linalg.norm(left, axis=1)
-        lengths[chosen] = -1.0
-        first = int(np.argmax(lengths > 0.9 * lengths.max()))  # the first of those that are about as good as the best
-        chosen.append(first)
-        direction = left[first] / max(lengths[first], 1e-300)
-        left = left - np.outer(left @ direction, direction)
-    return sorted(chosen)
