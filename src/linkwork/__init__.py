@@ -17,6 +17,7 @@ from linkwork.errors import (
 )
 from linkwork.functions.approximations import compare_approximations
 from linkwork.functions.compile import compile, count_operations, export_c
+from linkwork.functions.conditioning import loop_conditioning
 from linkwork.functions.constrained import (
     constrained_dynamics,
     damped_delassus_inverse,
@@ -162,6 +163,7 @@ __all__ = [
     "load",
     "log",
     "loop",
+    "loop_conditioning",
     "loop_forces",
     "lower",
     "mass_matrix",

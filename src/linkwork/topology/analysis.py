@@ -15,6 +15,7 @@ from linkwork.parts.names import some
 from linkwork.topology.clusters import Cluster, Group, find_clusters, group_of, supports_of
 from linkwork.topology.couplings import explicit_couplings
 from linkwork.topology.embedding import Embedding, plain_body
+from linkwork.topology.independent import choose_independent, most_independent
 from linkwork.topology.kinematics import BodyMotion
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
 from linkwork.topology.numeric import NumericPosture
@@ -213,10 +214,13 @@ class ClusterAnalysis:
         _, K, state = best
         if rank == K.shape[1] and not cluster.below:
             raise ModelError(f"{names} leave the links {links} no degree of freedom: use fixed joints instead")
-        rows = _most_independent(K, rank)
-        independent = _independent(model, list(cluster.bodies), K[rows], rank, names)
-        cluster = replace(cluster, independent=tuple(independent), rows=tuple(rows), count=len(K))
+        rows = most_independent(K, rank)
         states = [state for r, state in closed if r == rank]
+        postures = [(one.q, one.below.posture if one.below else None) for one in (state, *states)]
+        choice = choose_independent(model, cluster, rows, postures, names)
+        good = [(state, *states)[n] for n in choice.good] or [ClosedState(choice.reached, states[0].below)]
+        state, states = good[0], good[1:] or good
+        cluster = replace(cluster, independent=tuple(choice.independent), rows=tuple(rows), count=len(K))
         if linear and not cluster.below:
             return cluster, states
         for one in states if cluster.below else [state]:  # supports may move it into violations
@@ -333,69 +337,6 @@ def _rank(s: np.ndarray) -> int:
     return int(np.sum(s > RANK * s[0])) if len(s) and s[0] > 0 else 0
 
 
-def _independent(model: Mechanism, bodies: list[int], K: np.ndarray, rank: int, names: str, *, asked: bool = True) -> list[int]:
-    """The independent velocities: those of the joints chosen, or those that leave the dependent ones best conditioned."""
-    size = K.shape[1]
-    choices = [model.joints[k].independent for k in bodies for _ in range(model.joints[k].nv)]
-    if asked and any(choice is not None for choice in choices):
-        chosen = [c for c, choice in enumerate(choices) if choice is not False]
-        told = some([repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False])
-        if True not in choices and len(chosen) > size - rank:  # some shall depend, as mimics do; the others are left open
-            rest = [c for c in range(size) if c not in chosen]
-            if _rank(np.linalg.svd(K[:, rest], compute_uv=False)) == len(rest):
-                chosen = sorted({*chosen} - {*_completing(K, rest, chosen, rank - len(rest))})
-        if len(chosen) != size - rank and model.force_held:  # the choice was made for all loops embedded
-            return _independent(model, bodies, K, rank, names, asked=False)
-        if len(chosen) != size - rank:
-            counts = f"{size - rank} degrees of freedom, but {len(chosen)} independent velocities are chosen"
-            raise ModelError(f"{names} leave {counts}: {told or 'none'}{_advice(model, bodies, K, rank)}")
-        rest = sorted({*range(size)} - {*chosen})
-        s = np.linalg.svd(K[:, rest], compute_uv=False)
-        if rank and s[-1] < 1e-6 * s[0]:
-            raise ModelError(f"{names}: the velocities of {told} do not determine the others{_advice(model, bodies, K, rank)}")
-        return chosen
-    # Prefer dependent velocities of bodies that carry nothing: rotors depend on links, and not the reverse.
-    carrying = {joint.parent for joint in model.joints}
-    tips = [k not in carrying for k in bodies for _ in range(model.joints[k].nv)]
-    scaled = K / np.abs(K).max(axis=1, keepdims=True)
-    for candidates in (np.flatnonzero(tips), np.arange(size)):
-        if len(candidates) >= rank:
-            dependent = candidates[_most_independent(scaled[:, candidates].T, rank)]
-            s = np.linalg.svd(scaled[:, dependent], compute_uv=False)
-            if rank == 0 or s[-1] > 1e-3 * s[0]:
-                break
-    return sorted({*range(size)} - {*dependent.tolist()})
-
-
-def _advice(model: Mechanism, bodies: list[int], K: np.ndarray, rank: int) -> str:
-    """Which independent velocities could be chosen, for an error about others."""
-    every = [name for k in bodies for name in model.joints[k].v_names]
-    best = _independent(model, bodies, K, rank, "", asked=False)
-    return f"; choose {len(best)} of {some([repr(x) for x in every])}, such as {some([repr(every[c]) for c in best])}"
-
-
 def independent_equations(K: np.ndarray) -> list[int]:
     """The places of as many rows of a Jacobian as its rank, those that are the most independent, in order."""
-    return _most_independent(K, _rank(np.linalg.svd(K, compute_uv=False)))
-
-
-def _completing(K: np.ndarray, dependent: list[int], candidates: list[int], count: int) -> list[int]:
-    """So many of the candidates' columns that are, with those of dependent velocities, the farthest from singular."""
-    scaled = K / np.abs(K).max(axis=1, keepdims=True)
-    basis = np.linalg.qr(scaled[:, dependent])[0]
-    left = scaled[:, candidates] - basis @ (basis.T @ scaled[:, candidates])
-    return [candidates[i] for i in _most_independent(left.T, count)]
-
-
-def _most_independent(rows: np.ndarray, count: int) -> list[int]:
-    """So many rows of a matrix by pivoted Gram-Schmidt, each the farthest from the span of those before it; in order."""
-    left = np.array(rows, dtype=float)
-    chosen: list[int] = []
-    for _ in range(count):
-        lengths = np.linalg.norm(left, axis=1)
-        lengths[chosen] = -1.0
-        first = int(np.argmax(lengths > 0.9 * lengths.max()))  # the first of those that are about as good as the best
-        chosen.append(first)
-        direction = left[first] / max(lengths[first], 1e-300)
-        left = left - np.outer(left @ direction, direction)
-    return sorted(chosen)
+    return most_independent(K, _rank(np.linalg.svd(K, compute_uv=False)))
