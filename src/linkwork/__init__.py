@@ -27,6 +27,7 @@ from linkwork.functions.constrained import (
     force_propagator,
     impact,
 )
+from linkwork.functions.differentiation import Derivative, jacobian, jvp, vjp
 from linkwork.functions.dynamics import (
     actuator_force,
     bias_force,
@@ -82,7 +83,7 @@ from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.model import Limits, LoopJoint, Model, ModelBuilder
 from linkwork.passes import lower
-from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
+from linkwork.passes.differentiate import jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
 from linkwork.version import __version__
@@ -92,6 +93,7 @@ __all__ = [
     "Connect",
     "Constraint",
     "Coupled",
+    "Derivative",
     "DifferentiationError",
     "DtypeError",
     "Gains",

@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwork.algorithms.newton import newton
 from linkwork.ir.functions import absolute, maximum, where
+from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
@@ -70,7 +71,19 @@ def _closed(
 
     if all(c.linear for c in cluster.constraints):  # one whole step is exact
         return retract(start, direction(start)[1])
-    return newton(direction, retract, start)
+    return newton(direction, retract, start, implicit=_solves_exactly(model, cluster))
+
+
+def _solves_exactly(model: Model, cluster: Cluster) -> bool:
+    """Whether steps of the dependent velocities leave independent coordinates alone: not in a ball joint with both."""
+    first = 0
+    for k in cluster.bodies:
+        kind = model.joints[k].kind
+        kept = sum(first <= c < first + kind.nv for c in cluster.independent)
+        if 0 < kept < kind.nv and type(kind).rate is not Joint.rate:
+            return False
+        first += kind.nv
+    return True
 
 
 def places_of(model: Model, cluster: Cluster) -> np.ndarray:
