@@ -14,7 +14,8 @@ from linkwork.model import parameters
 from linkwork.model.data import ModelData
 from linkwork.model.report import report
 from linkwork.spatial.constants import put
-from linkwork.topology.analysis import CLOSED, RANK, close, close_family, kept_loops
+from linkwork.topology.analysis import close_family, kept_loops
+from linkwork.topology.closing import CLOSED, RANK, close
 from linkwork.topology.clusters import Cluster, find_families
 from linkwork.topology.motion import all_equations, cluster_posture
 
@@ -47,7 +48,7 @@ class Model(ModelData):
 
     def neutral(self) -> np.ndarray:
         """The coordinates with every joint neutral, or, in loops, the closed ones nearest to that, (nq,)."""
-        return self._closed(self.tree_neutral(), np.random.default_rng(0))
+        return self._closed(self.tree_start(), np.random.default_rng(0))
 
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Random q, (nq,), within the limits, and random v, (nv,)."""
