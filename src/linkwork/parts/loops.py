@@ -15,7 +15,7 @@ import numpy as np
 
 from linkwork.ir.symbol import Symbol
 from linkwork.joints import Joint
-from linkwork.joints.closure import Row
+from linkwork.joints.closure import ClosingError, Row
 from linkwork.lazy import cached_property
 from linkwork.parts.tree import PlacedJoint
 from linkwork.spatial import Pose, cross
@@ -105,6 +105,17 @@ class LoopConstraint(ABC):
         """Above zero for each shared axis of the two frames that is flipped: another assembly mode, which φ = 0 allows."""
         return []
 
+    def closing_error(self, posture: Posture) -> tuple[np.ndarray, np.ndarray]:
+        """e, (count,) [m or rad], zero where it is satisfied, and its Jacobian, (count, width), over numbers: for closing it.
+
+        Unlike φ it knows no other assembly mode, in which axes are turned over.
+        """
+        return np.asarray(self.residual(posture), dtype=float), self.equations(posture)[0].astype(float)
+
+    def lengths(self, joints: Sequence[PlacedJoint]) -> np.ndarray:
+        """Which of its equations are lengths [m], (count,); the others are angles, or have a unit of their own."""
+        return np.zeros(self.count(joints), dtype=bool)
+
     @abstractmethod
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
         """K, (count, width), and k, (count,), which is zero where no speeds are given."""
@@ -180,6 +191,19 @@ class Loop(LoopConstraint):
         R = product(posture.frame(self.predecessor).R.T, posture.frame(self.successor).R)
         shared = {row.along: np.array(row.along) for row in self.every_row if row.oriented}
         return [0.5 - product(along, product(R, along)) for along in shared.values()]
+
+    @cached_property
+    def _closing_error(self) -> ClosingError:
+        return ClosingError(self.every_row)
+
+    def closing_error(self, posture: Posture) -> tuple[np.ndarray, np.ndarray]:
+        P, F = posture.frame(self.predecessor), posture.frame(self.successor)
+        (wP, vP), (wF, vF) = posture.velocity(self.predecessor, F.p), posture.velocity(self.successor, F.p)
+        back = P.R.T
+        return self._closing_error(back @ F.R, back @ (F.p - P.p), back @ (wF - wP), back @ (vF - vP))
+
+    def lengths(self, joints: Sequence[PlacedJoint]) -> np.ndarray:
+        return self._closing_error.lengths
 
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
         P, F = posture.frame(self.predecessor), posture.frame(self.successor)

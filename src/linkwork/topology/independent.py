@@ -11,6 +11,7 @@ from linkwork.errors import ModelError
 from linkwork.parts import Mechanism
 from linkwork.parts.names import some
 from linkwork.topology.clusters import Cluster
+from linkwork.topology.mobility import most_independent
 from linkwork.topology.motion import ClusterPosture, all_equations, residuals
 from linkwork.topology.numeric import NumericPosture
 from linkwork.topology.scales import Scales, scales_of
@@ -151,20 +152,6 @@ def usual_independent(model: Mechanism, bodies: Sequence[int], K: np.ndarray) ->
             if rank == 0 or s[-1] > 1e-3 * s[0]:
                 break
     return sorted({*range(size)} - {*dependent.tolist()})
-
-
-def most_independent(rows: np.ndarray, count: int) -> list[int]:
-    """So many rows of a matrix by pivoted Gram-Schmidt, each the farthest from the span of those before it; in order."""
-    left = np.array(rows, dtype=float)
-    chosen: list[int] = []
-    for _ in range(count):
-        lengths = np.linalg.norm(left, axis=1)
-        lengths[chosen] = -1.0
-        first = int(np.argmax(lengths > 0.9 * lengths.max()))  # the first of those that are about as good as the best
-        chosen.append(first)
-        direction = left[first] / max(lengths[first], 1e-300)
-        left = left - np.outer(left @ direction, direction)
-    return sorted(chosen)
 
 
 def conditioning(K: np.ndarray, independent: Sequence[int]) -> float:
