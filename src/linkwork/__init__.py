@@ -85,6 +85,7 @@ from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
+from linkwork.simulate import Rollout, Status, rollout
 from linkwork.version import __version__
 
 __all__ = [
@@ -110,7 +111,9 @@ __all__ = [
     "Program",
     "ProgramError",
     "Rolling",
+    "Rollout",
     "ShapeError",
+    "Status",
     "TargetError",
     "TraceError",
     "Weld",
@@ -176,6 +179,7 @@ __all__ = [
     "potential_energy",
     "rint",
     "robots",
+    "rollout",
     "sin",
     "sincos",
     "sko",
