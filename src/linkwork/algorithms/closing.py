@@ -3,58 +3,121 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.newton import newton
-from linkwork.ir.functions import absolute, maximum, where
+from linkwork.algorithms.newton import CLOSED, infinity_norm, newton, one_norm, tolerance
+from linkwork.algorithms.proximal import residual_norm
+from linkwork.ir.functions import maximum, minimum, where
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
 from linkwork.spatial.solve import solve
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
+from linkwork.topology.units import loop_size, row_units, velocity_units
+
+OPEN = 1e-11  # residual of kept equations from which on a state counts as open [rad, or sizes of the loop]
+DROPPED = 1e-3  # the same of redundant ones, which files of few digits miss: far off, it is no solution of the loop
+LOOSE, WIDEST = 0.01, 1.0  # [rad, or sizes of the loop]
 
 
-def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
-    """q with all loops closed, its independent coordinates as they were, and the largest residual that is left [m or rad].
+class Closed(NamedTuple):
+    """Coordinates q, (nq,); the largest residual that is left [m or rad]; and how open they are: below 1 they are closed."""
 
-    Of joints such as spherical ones, whose velocities are not rates of coordinates, the independent part of the difference from
-    the `previous` coordinates to q is kept.
+    q: np.ndarray
+    residual: Any
+    openness: Any
+
+
+def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None) -> Closed:
+    """q with all loops closed, its independent coordinates as they were; what is closed already stays, bit for bit.
+
+    With the `previous` coordinates, from which q was predicted along the loops' tangent, what is corrected must be small
+    against the way from there to q: otherwise it counts as open, since it may be another assembly mode. Of joints such as
+    spherical ones, whose velocities are not rates of coordinates, the independent part of the difference from the previous
+    coordinates is kept.
     """
-    previous = q if previous is None else previous
     q = np.array(q, dtype=object)
     left: Any = 0.0
+    openness: Any = 0.0
     postures: dict[tuple[int, ...], ClusterPosture] = {}
     for cluster in model.clusters:
         if cluster.constraints:
             places = _places(cluster, [joint.q_slice for joint in model.joints])
             below = postures[cluster.below.bodies] if cluster.below else None
-            q[places] = _closed(model, cluster, q[places], previous[places], below)
+            start, before = q[places], q[places] if previous is None else previous[places]
+            units = LoopUnits(model, cluster)
+            q[places] = _closed(model, cluster, start, before, below, units)
             posture = postures[cluster.bodies] = _posture(model, cluster, q[places], below)
-            for constraint in cluster.constraints:
-                for e in constraint.residual(posture):
-                    left = where(absolute(e) < np.inf, maximum(absolute(e), left), np.inf)  # NaN is not closed
-                for x in constraint.flipped_axes(posture):
-                    left = maximum(x, left)
-    return q, left
+            phi = residuals(posture, cluster.constraints)
+            left = maximum(residual_norm(phi), left)
+            openness = maximum(residual_norm(phi / units.allowed), openness)
+            for x in (x for constraint in cluster.constraints for x in constraint.flipped_axes(posture)):
+                left, openness = maximum(x, left), maximum(x / OPEN, openness)
+            if previous is not None and not units.linear:
+                far = _correction(model, cluster, before, start, q[places], units)
+                openness = where(far > 1.0, np.inf, openness)
+    return Closed(q, left, openness)
+
+
+class LoopUnits:
+    """What residuals of a cluster's kept equations, dependent velocities and all velocities are compared with.
+
+    `allowed` are the residuals of a closed state, of all equations. Symbols in place of the model's numbers do not matter.
+    """
+
+    def __init__(self, model: Model, cluster: Cluster) -> None:
+        named = {constraint.name: constraint for constraint in model.structure.embedded}
+        constraints = [named[constraint.name] for constraint in cluster.constraints]
+        size = loop_size(model.structure, cluster.bodies, constraints)
+        every = row_units(model.structure, constraints, size)
+        accepted = getattr(cluster, "accepted", ())  # by how much redundant equations of few digits may miss
+        kept = np.isin(np.arange(len(every)), cluster.rows)
+        self.rows, self.allowed = every[kept], every * np.where(kept, OPEN, DROPPED)
+        self.allowed[: len(accepted)] = np.maximum(self.allowed[: len(accepted)], 2.0 * np.array(accepted))
+        self.velocities = velocity_units(model.structure, cluster.bodies, size)
+        self.dependent = self.velocities[cluster.dependent]
+        self.linear = all(constraint.linear for constraint in cluster.constraints)
+
+
+def _correction(
+    model: Model, cluster: Cluster, previous: np.ndarray, start: np.ndarray, closed: np.ndarray, units: LoopUnits
+) -> Any:
+    """How far closing has moved a prediction, relative to what the way from the previous coordinates allows."""
+
+    def way(a: np.ndarray, b: np.ndarray) -> Any:
+        moved, place = [], 0
+        for kind in (model.joints[k].kind for k in cluster.bodies):
+            own = slice(place, place + kind.nq)
+            moved.append(kind.difference(a[own], b[own]))
+            place = own.stop
+        return infinity_norm(np.concatenate(moved) * (1.0 / units.velocities))
+
+    return way(start, closed) / (0.5 * minimum(way(previous, start), WIDEST) + LOOSE)
 
 
 def _closed(
-    model: Model, cluster: Cluster, start: np.ndarray, previous: np.ndarray, below: ClusterPosture | None
+    model: Model,
+    cluster: Cluster,
+    start: np.ndarray,
+    previous: np.ndarray,
+    below: ClusterPosture | None,
+    units: LoopUnits,
 ) -> np.ndarray:
+    dependent = cluster.dependent
+
     def direction(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         posture = _posture(model, cluster, q, below)
         phi = residuals(posture, cluster.constraints)[list(cluster.rows)]
         K = all_equations(posture, cluster.constraints)[0][list(cluster.rows)]
-        dependent = cluster.dependent
-        move: Any = np.zeros(posture.size, dtype=object)
-        move[dependent] = -solve(K[:, dependent], phi)
-        return phi, move
+        return phi * (1.0 / units.rows), -solve(K[:, dependent], phi)
 
-    def retract(q: np.ndarray, move: np.ndarray) -> np.ndarray:
+    def retract(q: np.ndarray, change: np.ndarray) -> np.ndarray:
         out, place, first = [], 0, 0
+        move: Any = np.zeros(len(units.velocities), dtype=object)
+        move[dependent] = change
         for k in cluster.bodies:
             kind = model.joints[k].kind
             own, columns = slice(place, place + kind.nq), slice(first, first + kind.nv)
@@ -68,9 +131,12 @@ def _closed(
             place, first = own.stop, columns.stop
         return np.concatenate(out)
 
-    if all(c.linear for c in cluster.constraints):  # one whole step is exact
-        return retract(start, direction(start)[1])
-    return newton(direction, retract, start)
+    if not dependent:
+        return start
+    if units.linear:  # one whole step is exact
+        phi, change = direction(start)
+        return where(one_norm(phi) > tolerance(CLOSED, start), retract(start, change), start)
+    return newton(direction, retract, start, units.dependent)
 
 
 def places_of(model: Model, cluster: Cluster) -> np.ndarray:
