@@ -20,7 +20,7 @@ from linkwork.topology.units import loop_size, row_units, velocity_units
 
 OPEN = 1e-11  # residual of kept equations from which on a state counts as open [rad, or sizes of the loop]
 DROPPED = 1e-3  # the same of redundant ones, which files of few digits miss: far off, it is no solution of the loop
-LOOSE, WIDEST = 0.01, 1.0  # [rad, or sizes of the loop]
+LOOSE, WIDEST = 0.01, 1.0  # what may always be corrected, and the largest motion that counts [rad, or sizes of the loop]
 
 
 class Closed(NamedTuple):
@@ -31,17 +31,18 @@ class Closed(NamedTuple):
     openness: Any
 
 
-def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None) -> Closed:
+def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None, motion: np.ndarray | None = None) -> Closed:
     """q with all loops closed, its independent coordinates as they were; what is closed already stays, bit for bit.
 
-    With the `previous` coordinates, from which q was predicted along the loops' tangent, what is corrected must be small
-    against the way from there to q: otherwise it counts as open, since it may be another assembly mode. Of joints such as
-    spherical ones, whose velocities are not rates of coordinates, the independent part of the difference from the previous
-    coordinates is kept.
+    Where q was predicted along the loops' tangent by a `motion` of all joints, (nv_spanning,), the way of its correction must
+    be small against that: otherwise it counts as open, since it may be another assembly mode. Of joints such as spherical ones,
+    whose velocities are not rates of coordinates, the independent part of the difference from the `previous` coordinates to q
+    is kept. Linear equations are always closed.
     """
     q = np.array(q, dtype=object)
     left: Any = 0.0
     openness: Any = 0.0
+    closed = tolerance(CLOSED, q)
     postures: dict[tuple[int, ...], ClusterPosture] = {}
     for cluster in model.clusters:
         if cluster.constraints:
@@ -49,16 +50,18 @@ def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None)
             below = postures[cluster.below.bodies] if cluster.below else None
             start, before = q[places], q[places] if previous is None else previous[places]
             units = LoopUnits(model, cluster)
-            q[places] = _closed(model, cluster, start, before, below, units)
+            q[places], corrected = _closed(model, cluster, start, before, below, units, closed)
             posture = postures[cluster.bodies] = _posture(model, cluster, q[places], below)
             phi = residuals(posture, cluster.constraints)
             left = maximum(residual_norm(phi), left)
+            if units.linear:
+                continue
             openness = maximum(residual_norm(phi / units.allowed), openness)
             for x in (x for constraint in cluster.constraints for x in constraint.flipped_axes(posture)):
                 left, openness = maximum(x, left), maximum(x / OPEN, openness)
-            if previous is not None and not units.linear:
-                far = _correction(model, cluster, before, start, q[places], units)
-                openness = where(far > 1.0, np.inf, openness)
+            if motion is not None:
+                gone = infinity_norm(motion[places_of(model, cluster)] * (1.0 / units.velocities))
+                openness = where(corrected < 0.5 * minimum(gone, WIDEST) + LOOSE, openness, np.inf)
     return Closed(q, left, openness)
 
 
@@ -82,22 +85,6 @@ class LoopUnits:
         self.linear = all(constraint.linear for constraint in cluster.constraints)
 
 
-def _correction(
-    model: Model, cluster: Cluster, previous: np.ndarray, start: np.ndarray, closed: np.ndarray, units: LoopUnits
-) -> Any:
-    """How far closing has moved a prediction, relative to what the way from the previous coordinates allows."""
-
-    def way(a: np.ndarray, b: np.ndarray) -> Any:
-        moved, place = [], 0
-        for kind in (model.joints[k].kind for k in cluster.bodies):
-            own = slice(place, place + kind.nq)
-            moved.append(kind.difference(a[own], b[own]))
-            place = own.stop
-        return infinity_norm(np.concatenate(moved) * (1.0 / units.velocities))
-
-    return way(start, closed) / (0.5 * minimum(way(previous, start), WIDEST) + LOOSE)
-
-
 def _closed(
     model: Model,
     cluster: Cluster,
@@ -105,7 +92,9 @@ def _closed(
     previous: np.ndarray,
     below: ClusterPosture | None,
     units: LoopUnits,
-) -> np.ndarray:
+    closed: Any,
+) -> tuple[np.ndarray, Any]:
+    """The closed coordinates of a cluster, and the way of their correction [rad, or sizes of the loop]."""
     dependent = cluster.dependent
 
     def direction(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -132,11 +121,11 @@ def _closed(
         return np.concatenate(out)
 
     if not dependent:
-        return start
+        return start, 0.0
     if units.linear:  # one whole step is exact
         phi, change = direction(start)
-        return where(one_norm(phi) > tolerance(CLOSED, start), retract(start, change), start)
-    return newton(direction, retract, start, units.dependent)
+        return where(one_norm(phi) > closed, retract(start, change), start), 0.0
+    return newton(direction, retract, start, units.dependent, closed)
 
 
 def places_of(model: Model, cluster: Cluster) -> np.ndarray:
@@ -165,10 +154,14 @@ def spanning_acceleration(nodes: ModelTree[Any], ddy: np.ndarray) -> np.ndarray:
     return _spread(nodes, lambda body: body.G @ ddy[body.dofs] + body.g)
 
 
-def integrate_tree(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The retraction of v at q, (nq,): every joint integrates a constant velocity for a unit of time; loops are not closed."""
-    spanning = spanning_velocity(tree(model, q, v)) if model.embedded else v
-    return np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints] or [np.zeros(0)])
+def tree_motion(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The velocities of all joints, (nv_spanning,)."""
+    return spanning_velocity(tree(model, q, v)) if model.embedded else v
+
+
+def integrate_tree(model: Model, q: np.ndarray, motion: np.ndarray) -> np.ndarray:
+    """The retraction of all joints' velocities at q, (nq,): constant ones for a unit of time; loops are not closed."""
+    return np.concatenate([j.kind.integrate(q[j.q_slice], motion[j.v_slice]) for j in model.joints] or [np.zeros(0)])
 
 
 def independent_force(nodes: ModelTree[Any], tau: np.ndarray) -> np.ndarray:

@@ -20,27 +20,33 @@ Direction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # q -> residu
 Retraction = Callable[[np.ndarray, np.ndarray], np.ndarray]  # q, step -> q
 
 
-def newton(direction: Direction, retract: Retraction, start: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """The q of the smallest sum of residuals among those that steps of bounded length lead to.
+def newton(
+    direction: Direction, retract: Retraction, start: np.ndarray, units: np.ndarray, closed: Any
+) -> tuple[np.ndarray, Any]:
+    """The q of the smallest sum of residuals among those that steps of bounded length lead to, and the length of all steps.
 
-    A start that is closed is returned as it is, bit for bit, also where no direction is known. A step that is not finite, as at
-    a singularity, is not taken. Residuals, and steps divided by `units`, are such that 1 means a radian or a loop's size.
+    A start with a residual up to `closed` is returned as it is, bit for bit, also where no direction is known. A step that is
+    not finite, as at a singularity, is not taken. Residuals, and steps divided by `units`, are such that 1 means a radian or a
+    loop's size.
     """
     n = len(start)
-    closed, exact = tolerance(CLOSED, start), tolerance(EXACT, start)
+    exact = (EXACT / CLOSED) * closed
 
     def step(state: np.ndarray) -> tuple[np.ndarray, Any]:
-        best, q, left = state[:n], state[n:-1], state[-1]
+        best, q, left, way = state[:n], state[n:-2], state[-2], state[-1]
         phi, move = direction(q)
         residual, scaled = one_norm(phi), move * (1.0 / units)
         better = residual < left
         goal = where(better & (left < np.inf), exact, closed)  # near rounding errors, a step that does not help is the last
         best, left = where(better, q, best), where(better, residual, left)
         again = (left > goal) & (residual + one_norm(scaled) < np.inf)
-        ahead = retract(q, move * minimum(LARGEST_STEP / maximum(infinity_norm(scaled), 1e-300), 1.0))
-        return np.array([*best, *ahead, left], dtype=object), again
+        size = infinity_norm(scaled)
+        ahead = retract(q, move * minimum(LARGEST_STEP / maximum(size, 1e-300), 1.0))
+        way = way + where(again, minimum(size, LARGEST_STEP), 0.0)
+        return np.array([*best, *ahead, left, way], dtype=object), again
 
-    return loop(step, np.array([*start, *start, np.inf], dtype=object), limit=STEPS)[:n]
+    found = loop(step, np.array([*start, *start, np.inf, 0.0], dtype=object), limit=STEPS)
+    return found[:n], found[-1]
 
 
 def tolerance(double: float, q: np.ndarray) -> Any:

@@ -20,8 +20,8 @@ from linkwork.sko import Tree
 
 
 def _refuse_open(model: Any, q: np.ndarray, given: Sequence[Any]) -> None:
-    """ClosureError where one state that is finite could not be closed; rows of a batch are NaN then."""
-    if q.ndim == 1 and np.isnan(q).any() and all(np.isfinite(np.asarray(x, dtype=float)).all() for x in given):
+    """ClosureError where one state that was finite could not be closed, and all of it is NaN; of a batch, rows are."""
+    if q.ndim == 1 and q[0] != q[0] and all(np.isfinite(np.asarray(x, dtype=float)).all() for x in given):
         names = some([repr(loop.name) for loop in model.loops])
         raise ClosureError(
             f"{shown(model.name)}: {names} cannot be closed after this motion: q is not closed before it, or v leads too far, "
@@ -39,10 +39,13 @@ def integrate(model: Model, q: Any, v: Any) -> Any:
     """
     if isinstance(model, Tree):
         return model.integrate(q, v)
-    moved = closing.integrate_tree(model, q, v)
+    motion = closing.tree_motion(model, q, v)
+    moved = closing.integrate_tree(model, q, motion)
     if not (model.embedded or model.force_held):
         return moved
-    closed = close_all(model, moved, q)
+    closed = close_all(model, moved, q, motion)
+    if not model.force_held and all(loop.linear for loop in model.embedded):  # then one step closes them exactly
+        return closed.q
     kept = closed.openness < tolerance(1.0, moved)
     return np.array([where(kept, x, np.nan) for x in closed.q])
 

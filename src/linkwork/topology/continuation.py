@@ -197,7 +197,6 @@ class ClosureManifold:
         size = loop_size(model, bodies, constraints)
         self._units = row_units(model, constraints, size)
         self.rows = list(range(len(self._units)) if rows is None else rows)
-        self._scale = 1.0 / self._units[self.rows]
         self.velocity_units = velocity_units(model, bodies, size)
         self.blocks = blocks and [(list(rows), list(dependent)) for rows, dependent in blocks]
         self.dependent = sorted(c for _, dependent in self.blocks or () for c in dependent)
@@ -210,12 +209,14 @@ class ClosureManifold:
         self.lower = np.concatenate([np.array(model.joints[k].lower) for k in bodies])
         self.upper = np.concatenate([np.array(model.joints[k].upper) for k in bodies])
 
-    def at(self, q: np.ndarray) -> Linearisation:
-        """The kept equations at q, (nq,)."""
+    def at(self, q: np.ndarray, rows: list[int] | None = None) -> Linearisation:
+        """The kept equations at q, (nq,), or others."""
         self.posture.move(q)
         found = [one.evaluate() for one in self._equations]
         phi, K = np.concatenate([phi for phi, _ in found]), np.concatenate([K for _, K in found])
-        return Linearisation(phi[self.rows] * self._scale, K[self.rows] * self._scale[:, None])
+        chosen = self.rows if rows is None else rows
+        scale = 1.0 / self._units[chosen]
+        return Linearisation(phi[chosen] * scale, K[chosen] * scale[:, None])
 
     def missed(self, q: np.ndarray) -> float:
         """The largest residual of all equations at q, also of those that are not kept; infinite where an axis is flipped."""
@@ -281,11 +282,21 @@ class ClosureManifold:
     def corrected(self, q: np.ndarray) -> tuple[np.ndarray, float]:
         """The closed configuration near q by Newton steps of least norm, while these help, and its largest residual.
 
-        What is closed already stays as it is.
+        What is closed already stays as it is. Equations that are not kept are closed too, as exactly as the model's numbers let
+        them without opening the others.
         """
+        closed, left = self._corrected(q, self.rows)
+        if len(self.rows) < len(self._units) and EXACT < left + self.missed(closed) < np.inf:
+            every, _ = self._corrected(closed, list(range(len(self._units))))
+            kept = float(np.abs(self.at(every).phi).max(initial=0.0))
+            if kept <= max(left, 10.0 * EXACT) and self.missed(every) < self.missed(closed):
+                return every, kept
+        return closed, left
+
+    def _corrected(self, q: np.ndarray, rows: list[int]) -> tuple[np.ndarray, float]:
         best, left = q, np.inf
         for _ in range(NEWTON):
-            here = self.at(q)
+            here = self.at(q, rows)
             residual = float(np.abs(here.phi).max(initial=0.0))
             if not residual < left:
                 break
