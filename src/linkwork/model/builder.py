@@ -217,7 +217,7 @@ class ModelBuilder(LoopBuilder):
         whole = tuple(bodies), tuple(joints), tuple(frames)
         model = Model(self.name, *whole, self.gravity, tuple(self.notes), embedded, force_held)
         if limits and embedded:
-            put(model, "clusters", clusters_of(model, limits, model.analyses))
+            put(model, "clusters", clusters_of(model, limits))
         for cluster in model.clusters:  # loops that cannot close are an error now
             joint = model.joints[cluster.bodies[0]]
             if not cluster.constraints and joint.independent is False and not force_held:
