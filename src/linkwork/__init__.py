@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import joints, robots, sko, spatial
+from linkwork import interop, joints, robots, sko, spatial
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
     CacheError,
@@ -8,6 +8,7 @@ from linkwork.errors import (
     DtypeError,
     LimitError,
     LinkworkError,
+    MissingPackageError,
     ModelError,
     OverlapError,
     ProgramError,
@@ -102,6 +103,7 @@ __all__ = [
     "Limits",
     "LinkworkError",
     "Locked",
+    "MissingPackageError",
     "Model",
     "ModelBuilder",
     "ModelError",
@@ -151,6 +153,7 @@ __all__ = [
     "impact",
     "independent_force",
     "integrate",
+    "interop",
     "interpret",
     "inverse_dynamics",
     "jacobian",

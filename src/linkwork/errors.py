@@ -45,3 +45,7 @@ class ModelError(LinkworkError, ValueError):
 
 class LimitError(ModelError):
     """A file, or what it describes, is larger than a limit; the message names the limit and how to raise it."""
+
+
+class MissingPackageError(LinkworkError, ImportError):
+    """A package that an optional part needs is not installed; the message says how to install it."""
