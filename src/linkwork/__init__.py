@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import joints, robots, sko, spatial
+from linkwork import interop, joints, robots, sko, spatial
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
     CacheError,
@@ -9,6 +9,7 @@ from linkwork.errors import (
     DtypeError,
     LimitError,
     LinkworkError,
+    MissingPackageError,
     ModelError,
     OverlapError,
     ProgramError,
@@ -107,6 +108,7 @@ __all__ = [
     "LinkworkError",
     "Locked",
     "LoopJoint",
+    "MissingPackageError",
     "Model",
     "ModelBuilder",
     "ModelError",
@@ -158,6 +160,7 @@ __all__ = [
     "impact",
     "independent_force",
     "integrate",
+    "interop",
     "interpret",
     "inverse_dynamics",
     "jacobian",
