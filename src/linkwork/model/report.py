@@ -57,6 +57,8 @@ def _clusters(model: ModelData) -> list[str]:
         lines.append(
             f"    {count(cluster.count, 'equation')}{told}; {len(names)} velocities, {len(cluster.independent)} independent"
         )
+        if not cluster.independent and not cluster.supports:
+            lines.append("    a truss: as one rigid body with what it hangs on")
         if cluster.independent:
             lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
     rotors = [model.bodies[k].name for k in find_rotors(model)]
