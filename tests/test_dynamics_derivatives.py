@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.algorithms import lie_derivatives as lie
 from linkwork.algorithms.closing import integrate_tree
+from linkwork.algorithms.embedded_derivatives import position_rates
 from linkwork.errors import ModelError
 from linkwork.joints import Free, Revolute, Spherical
+from linkwork.simplify.frames import without_lumping
+from linkwork.sko.tree import model_tree
 from mechanisms import KINDS, make, random_model, state_of
 from mp_interpret import mp_interpret, mpf
 from polar_joint import Polar
@@ -327,3 +331,37 @@ def test_free_bodies_fall_alike() -> None:
     program = lw.forward_dynamics_derivatives.program(b.build())
     by_q, by_v, _ = (np.array([program.code[x].op == "const" for x in result]).reshape(7, 7) for result in program.results)
     assert by_q[[0, 1, 2, 6], :6].all() and by_v[[0, 1, 2, 6], 3:6].all()
+
+
+@pytest.mark.parametrize("kinds", [("free", "universal", "skew helical"), ("gimbal", "revolute", "spherical")])
+def test_the_recursions_of_the_paper(kinds: tuple[str, ...]) -> None:
+    """Lie Tables 5, 6 and 7 along a motion in which positions, velocities, accelerations, forces and loads change at once."""
+    model = make(np.random.default_rng(20), [-1, 0, 0], kinds, resisting=False, armature=False, fixed=False)
+    rng = np.random.default_rng(21)
+    q, v, a, tau, f_ext = state_of(model, rng)
+    delta, dv, da, dtau = rng.normal(size=(4, model.nv))
+    df = rng.normal(size=f_ext.shape)
+    moved = position_rates(model, q) @ delta
+
+    def bodies(p: Any) -> list[lie.LieBody]:
+        nodes = model_tree(model, without_lumping(model), q + p * moved, v + p * dv, f_ext + p * df)
+        return lie.lie_bodies(nodes, lw.jacobian_of)
+
+    gravity, still = np.array(model.gravity), np.array(0.0)
+    here, changes = bodies(still), lie.lie_changes(bodies, still, lw.jvp_of)
+    state, change = lie.State(v, a, tau), lie.State(dv, da, dtau)
+    Tq, Tv, M = ours(lw.inverse_dynamics_derivatives, model, q, v, a, f_ext=f_ext)
+    heavier, lighter = (ours(lw.inverse_dynamics, model, q, v, a, f_ext=f) for f in (f_ext + df, f_ext))
+    by_load = heavier - lighter
+    found = lie.inverse_dynamics_derivative(here, changes, state, change, gravity)
+    assert off([found.astype(float)], [Tq @ delta + Tv @ dv + M @ da + by_load]) < 1e-11
+    Aq, Av, inverse = ours(lw.forward_dynamics_derivatives, model, q, v, tau, f_ext=f_ext)
+    found, _ = lie.hybrid_dynamics_derivative(here, changes, state, change, gravity)
+    assert off([found.astype(float)], [Aq @ delta + Av @ dv + inverse @ (dtau - by_load)]) < 1e-9
+    mask = np.zeros(model.nv, dtype=bool)
+    mask[here[1].dofs] = True
+    Hq, Hv, Hg = ours(lw.hybrid_dynamics_derivatives, model, q, v, a, tau, f_ext=f_ext, prescribed=mask)
+    loaded = np.where(mask, by_load, 0.0) + Hg @ np.where(mask, 0.0, -by_load)
+    acc, force = lie.hybrid_dynamics_derivative(here, changes, state, change, gravity, prescribed={1})
+    want = Hq @ delta + Hv @ dv + Hg @ np.where(mask, da, dtau) + loaded
+    assert off([np.where(mask, force, acc).astype(float)], [want]) < 1e-9

@@ -23,6 +23,7 @@ import numpy as np
 from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.algorithms.mass_matrix import CompositeInertias
 from linkwork.ir.symbol import Symbol
+from linkwork.joints import Joint
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.rigid import HingeRigidNode
@@ -118,7 +119,7 @@ def changes(
     body = node.body
     S, v = body.joint_map, body.v
     m = S.shape[1]
-    constant = not any(isinstance(x, Symbol) for x in S.ravel()) and not filled(np.asarray(body.state.bias(v)))
+    constant = has_constant_subspace(body.state.kind)
     if m == 1 and constant and below is not None:  # S is fixed to the body as to its parent, and parallel to itself
         w, u, a, W = motion.w, motion.v, motion.alpha[3:], motion.W
     else:
@@ -137,6 +138,13 @@ def changes(
     return Changes(S, dV + dSv, dA, dA_v + dbias_v, lambda f: springs(f) + _turned_subspace(body, f, by))
 
 
+def has_constant_subspace(kind: Joint) -> bool:
+    """Whether S of a joint does not depend on q: it is the same at two places, and Ṡ v vanishes."""
+    one, other = (kind.random(np.random.default_rng(seed)) for seed in (1, 2))
+    same = np.array_equal(kind.subspace(one), kind.subspace(other))
+    return same and not np.any(kind.bias(one, np.arange(1.0, kind.nv + 1.0)))
+
+
 def _carried(body: RigidBody, motion: Motion, below: Motion | None, alpha: np.ndarray) -> tuple[Any, Any, Any, Any]:
     """w, v, the linear part of α and W of what a body hangs on, at the body's origin and in its axes."""
     R, J = body.X.R, body.joint_map @ body.v
@@ -152,7 +160,7 @@ def _twists(w: np.ndarray, v: np.ndarray, S: np.ndarray) -> np.ndarray:
     return np.concatenate([product(skew(w), S[:3]), product(skew(v), S[:3]) + product(skew(w), S[3:])])
 
 
-def rates(kind: Any, q: np.ndarray) -> np.ndarray:
+def rates(kind: Joint, q: np.ndarray) -> np.ndarray:
     """q̇ of unit velocities of a joint as columns, (nq, nv)."""
     return np.array([kind.rate(q, e) for e in np.eye(kind.nv)], dtype=object).reshape(kind.nv, kind.nq).T
 
@@ -254,7 +262,7 @@ def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarra
     motion = motions(nodes, accelerations(nodes, np.zeros(nodes.nv)))
     R = CompositeInertias(nodes)
     B: dict[HingeNode, VelocityMoments] = {}
-    dS = {k: _twists(motion[k].w, motion[k].v, k.body.joint_map) + _rate_of_subspace(k.body, by) for k in nodes.base_to_tips()}
+    dS = {k: _twists(motion[k].w, motion[k].v, k.body.joint_map) + rate_of_subspace(k.body, by) for k in nodes.base_to_tips()}
     C, M = (np.zeros((nodes.nv, nodes.nv), dtype=object) for _ in range(2))
     for k in nodes.tips_to_base():
         S, here = k.body.joint_map, k.dofs
@@ -274,10 +282,10 @@ def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarra
     return C, M
 
 
-def _rate_of_subspace(body: RigidBody, by: Differentiate) -> np.ndarray:
+def rate_of_subspace(body: RigidBody, by: Differentiate) -> np.ndarray:
     """Ṡ in the body's frame, (6, m)."""
     kind, S = body.state.kind, body.joint_map
-    if not any(isinstance(x, Symbol) for x in S.ravel()):
+    if has_constant_subspace(kind):
         return np.zeros(S.shape)
     return (by(lambda x: kind.subspace(x).ravel(), body.q)[1] @ kind.rate(body.q, body.v)).reshape(S.shape)
 
