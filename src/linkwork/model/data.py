@@ -93,7 +93,7 @@ class ModelData:
             return self.given_clusters
         if self.original is not None:
             return with_constraints(self.original.clusters, self.embedded)
-        return clusters_of(self, known=self.analyses)
+        return clusters_of(self)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:
