@@ -433,7 +433,7 @@ class ClusterAnalysis:
         def there(end: End) -> Any:
             return index.get(end.body), end.place.R.tobytes(), end.place.p.tobytes()
 
-        said: list[Any] = []
+        said: list[Any] = [self.model.tolerance]
         for k in bodies:
             joint = self.model.joints[k]
             limits = joint.lower, joint.upper, None if self.model.start is None else self.model.start[joint.q_slice]
