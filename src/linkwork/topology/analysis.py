@@ -167,7 +167,7 @@ class ClusterAnalysis:
         self._carrying = {joint.parent for joint in model.joints}
         self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = {}  # by all that decides it: chains repeat themselves
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # by its bodies
-        self._supporting: dict[tuple[int, ...], list[ClosedState]] = {}
+        self._supporting: dict[tuple[int, ...], dict[int, ClosedState]] = {}  # by its bodies, those that were asked for
 
     def cluster(
         self, group: Group, supports: Sequence[int] = (), below: Cluster | None = None, *, keep: bool = True
@@ -263,7 +263,7 @@ class ClusterAnalysis:
             except LimitError as told:
                 if outside:
                     return outside
-                raise LimitError(f"{_names(cluster)}: {self._open(problem, tried)}: {told}") from None
+                raise LimitError(f"{_names(cluster)}: {self._open(problem, tried or [q])}: {told}") from None
             if found.is_closed:
                 return found
             distances.append(problem.distance(found.q))
@@ -282,8 +282,6 @@ class ClusterAnalysis:
 
     def _open(self, problem: Closing, tried: Sequence[np.ndarray]) -> str:
         """By how much loops are open in the best configuration of those tried, where, and which joints are at limits there."""
-        if not tried:
-            return "not closed yet"
         best = min(tried, key=problem.distance)
         gaps = problem.gaps(best)
         e = np.abs(problem.errors(best)[0])
@@ -390,16 +388,16 @@ class ClusterAnalysis:
 
     def _supporting_state(self, cluster: Cluster, n: int) -> ClosedState:
         """A closed state of a cluster that supports another, and its embedding there."""
-        if cluster.bodies not in self._supporting:
-            like, states = self._closed[cluster.bodies]
-            here = self._supporting[cluster.bodies] = []
-            for there, below in states:
-                q = there.copy()
-                for one, other in zip(cluster.bodies, like.bodies):
-                    q[self.model.joints[one].q_slice] = there[self.model.joints[other].q_slice]
-                here.append(ClosedState(q, self._embedding(cluster, ClosedState(q, below))))
-        states = self._supporting[cluster.bodies]
-        q, embedding = states[n % len(states)]
+        like, states = self._closed[cluster.bodies]
+        known = self._supporting.setdefault(cluster.bodies, {})
+        n %= len(states)
+        if n not in known:
+            there, below = states[n]
+            q = there.copy()
+            for one, other in zip(cluster.bodies, like.bodies):
+                q[self.model.joints[one].q_slice] = there[self.model.joints[other].q_slice]
+            known[n] = ClosedState(q, self._embedding(cluster, ClosedState(q, below)))
+        q, embedding = known[n]
         return ClosedState(q.copy(), embedding)
 
     def _posture(self, cluster: Cluster, state: ClosedState) -> ClusterPosture:
