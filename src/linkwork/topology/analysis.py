@@ -67,7 +67,10 @@ def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster
             supporting = set(below)
     if found and not any(cluster.independent for cluster in found):
         names, links = some([repr(c.name) for c in model.embedded]), some([repr(body.name) for body in model.bodies])
-        raise ModelError(f"{names} leave the links {links} no degree of freedom: use fixed joints instead")
+        raise ModelError(
+            f"{names} leave the links {links} no degree of freedom: use fixed joints instead, or, if they should move, "
+            "numbers with more digits or a larger tolerance="
+        )
     return tuple(found)
 
 
@@ -95,6 +98,12 @@ def closing_notes(model: Mechanism, clusters: Sequence[Cluster]) -> list[str]:
                     f"loop {constraint.name!r} closes to {length:.2g} m and {angle:.2g} rad only, which is within the "
                     "tolerance: its redundant equations are dropped"
                 )
+        if cluster.constraints and not cluster.independent and not cluster.supports:
+            links = some([repr(model.bodies[k].name) for k in cluster.bodies])
+            found.append(
+                f"{_names(cluster)} leave the links {links} no degree of freedom: they are rigid, as a truss is; if they "
+                "should move, their numbers need more digits, or a larger tolerance="
+            )
         place = 0
         for joint in (model.joints[k] for k in cluster.bodies if cluster.closed):
             own = cluster.closed[place : place + joint.nq]
