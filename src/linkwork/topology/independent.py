@@ -68,7 +68,7 @@ def choose_independent(model: Mechanism, cluster: Cluster, rows: Sequence[int], 
     independent = _chosen(model, cluster, given[0], names)
     if independent is None:
         independent = _best(model, cluster, given[0], walks)
-    good = [n for n, K in enumerate(given) if conditioning(K, independent) >= DETERMINED]
+    good = [n for n, K in enumerate(given) if not independent or conditioning(K, independent) >= DETERMINED]
     if good:
         return Choice(independent, good, states[good[0]][0])
     reached = max((at for walk in walks() for at in walk), key=lambda at: conditioning(at.K, independent), default=None)
