@@ -45,3 +45,11 @@ class ModelError(LinkworkError, ValueError):
 
 class LimitError(ModelError):
     """A file, or what it describes, is larger than a limit; the message names the limit and how to raise it."""
+
+
+class ClosureError(ModelError):
+    """Loops could not be closed in a state; the message says which, by how much they are open, and what to try."""
+
+
+class MissingPackageError(LinkworkError, ImportError):
+    """A package that an optional part needs is not installed; the message says how to install it."""

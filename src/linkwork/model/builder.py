@@ -238,7 +238,7 @@ class ModelBuilder(LoopBuilder):
         if embedded and not embed:
             return _force_held(model, limits)
         if limits and embedded:
-            put(model, "clusters", clusters_of(model, limits, model.analyses))
+            put(model, "clusters", clusters_of(model, limits))
         for cluster in model.clusters:  # loops that cannot close are an error now
             joint = model.joints[cluster.bodies[0]]
             if not cluster.constraints and joint.independent is False and not force_held:
