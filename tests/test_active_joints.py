@@ -135,20 +135,37 @@ def test_forces_of_loops_close_the_equations(name: str) -> None:
 
 def test_actuators_are_weighed_and_counted() -> None:
     m = four_bar(0, independent=True).build()
-    q, v = m.random_state(0)
+    q = m.random_state(0)[0]
     every = ["to crank", "to coupler", "to rocker"]
     w = np.array([1.0, 2.0, 5.0])
     x = lw.actuator_force(m, q, [3.0], actuators=every, weights=w)
     G = lw.spanning_velocity(m, q, [1.0])
     assert np.isclose(G @ x, 3.0) and close(x, 3.0 * (G / w) / (G @ (G / w)))
     assert close(lw.actuator_force(m, q, [3.0], actuators="to rocker"), [3.0 / G[2]])
-    base = linkage("loaded four-bar")
-    q, v = base.random_state(0)
-    with pytest.raises(ModelError, match="'to base' has 6 independent velocities but 0 actuators: it is under-"):
-        lw.actuator_force(base, q, v, actuators=["to crank"])
     for weights in ([1.0, 2.0], [1.0, -1.0, 1.0], [1.0, 0.0, 1.0], [1.0, np.nan, 1.0], [1.0, np.inf, 1.0]):
         with pytest.raises(ModelError, match="weights must be 3 positive numbers, one for each actuated velocity"):
             lw.actuator_force(m, q[:3], [3.0], actuators=every, weights=weights)
+
+
+def test_a_free_base_needs_no_actuator() -> None:
+    """Nobody else makes the motors' forces: the same motion, with the base as it must move, from these alone."""
+    m = linkage("loaded four-bar")
+    q, v = m.random_state(0)
+    assert m.joints[0].nv == 6
+    motors = ["to crank", "to rocker", "to coupler_2", "to hand", "to finger", "to flag", "to ball"]
+    tau = np.random.default_rng(0).normal(size=m.nv)
+    tau[:6] = 0.0
+    x = lw.actuator_force(m, q, tau, actuators=motors)
+    spread = np.zeros(m.nv_spanning)
+    spread[np.concatenate([np.arange(m.nv_spanning)[m.joint(name).v_slice] for name in motors])] = x
+    assert close(lw.independent_force(m, q, spread), tau, 1e-12)
+    assert close(lw.actuator_force(m, q, np.concatenate([np.ones(6), tau[6:]]), actuators=motors), x)
+    with pytest.raises(ModelError, match="'to ball' has 3 independent velocities but 0 actuators: it is under-actuated"):
+        lw.actuator_force(m, q, tau, actuators=motors[:-1])
+    floating = lw.robots.quadruped()
+    q, v = floating.random_state(0)
+    legs = [joint.name for joint in floating.joints[1:]]
+    assert close(lw.actuator_force(floating, q, v, actuators=legs), v[6:], 1e-15)
 
 
 def test_wrong_choices_are_told() -> None:

@@ -79,7 +79,7 @@ from linkwork.ir.functions import (
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
-from linkwork.model import Limits, Model, ModelBuilder
+from linkwork.model import Limits, LoopJoint, Model, ModelBuilder
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
 from linkwork.runtime.kernel import Kernel
@@ -100,6 +100,7 @@ __all__ = [
     "Limits",
     "LinkworkError",
     "Locked",
+    "LoopJoint",
     "Model",
     "ModelBuilder",
     "ModelError",

@@ -19,7 +19,7 @@ from linkwork.algorithms.closing import independent_force, places_of, spanning_a
 from linkwork.algorithms.hybrid_dynamics import hybrid_dynamics
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.errors import ModelError
-from linkwork.model import Model
+from linkwork.model import GROUND, Model
 from linkwork.simplify.trees import hinge_tree, tree
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
@@ -48,7 +48,8 @@ def actuator_force(nodes: ModelTree[Any], tau: np.ndarray, actuators: Sequence[i
     """The forces of actuators, at these velocities of the spanning tree, with the same generalised forces as tau, (actuators,).
 
     In each cluster Wᵀ x = tau with W the actuators' rows of G (Loops footnotes 3 and 5). Where there are more than needed, the
-    least active joint forces are taken (Lie Eq. 62, where N is the null space that G has left out already).
+    least active joint forces are taken (Lie Eq. 62, where N is the null space that G has left out already). A free base that
+    has no actuator is left out.
     """
     out: Any = np.zeros(len(actuators), dtype=object)
     every, places = np.arange(nodes.nv), {c: k for k, c in enumerate(actuators)}
@@ -66,6 +67,8 @@ def actuator_force(nodes: ModelTree[Any], tau: np.ndarray, actuators: Sequence[i
                     of.append(places[c])
                     W = np.vstack([W, np.zeros(nodes.nv, dtype=object)])
                     W[-1, body.dofs] = body.G[row]
+        if not of and [body.joint.nv for body in bodies] == [6] and bodies[0].joint.parent == GROUND:
+            continue  # nothing drives a free base
         if len(of) < len(dofs):
             name = " + ".join(body.joint.name for body in bodies)
             raise ModelError(f"{name!r} has {len(dofs)} independent velocities but {len(of)} actuators: it is under-actuated")

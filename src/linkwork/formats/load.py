@@ -9,6 +9,7 @@ from linkwork.errors import ModelError
 from linkwork.formats import urdf, xml
 from linkwork.model import Model
 from linkwork.model.builder import GRAVITY
+from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
 from linkwork.parts.limits import Limits, checked_limits
 from linkwork.parts.names import shown
 
@@ -22,8 +23,9 @@ def load(
     gravity: Sequence[float] = GRAVITY,
     strict: bool = False,
     limits: Limits | None = None,
+    loops: LoopOptions = AS_THE_FILE_SAYS,
 ) -> Model:
-    """The model that a file describes, with its loops embedded; see `linkwork.load`."""
+    """The model that a file describes; see `linkwork.load`."""
     try:
         name = os.fspath(path)
     except TypeError:
@@ -37,4 +39,4 @@ def load(
     root = xml.parse(xml.content(name, limits), name, limits)
     if root.tag != "robot":
         raise root.error(f"this is not a URDF, whose root is <robot>; {READ}")
-    return urdf.model(root, base=base, gravity=gravity, strict=strict, limits=limits)
+    return urdf.model(root, base=base, gravity=gravity, strict=strict, limits=limits, loops=loops)

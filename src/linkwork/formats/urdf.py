@@ -28,6 +28,7 @@ from linkwork.formats.xml import Element, parse
 from linkwork.joints import Fixed, Free
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.model.builder import GRAVITY
+from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
 from linkwork.parts.limits import Limits, checked_limits
 from linkwork.parts.names import shown, some
 from linkwork.spatial import physical_problems
@@ -41,13 +42,16 @@ def read(
     gravity: Sequence[float] = GRAVITY,
     strict: bool = False,
     limits: Limits | None = None,
+    loops: LoopOptions = AS_THE_FILE_SAYS,
 ) -> Model:
     """The model of a URDF text, called `source` in errors; the rest is as for `load`."""
     limits = checked_limits(limits)
-    return model(parse(text, source, limits), base=base, gravity=gravity, strict=strict, limits=limits)
+    return model(parse(text, source, limits), base=base, gravity=gravity, strict=strict, limits=limits, loops=loops)
 
 
-def model(robot: Element, *, base: str, gravity: Sequence[float], strict: bool, limits: Limits) -> Model:
+def model(
+    robot: Element, *, base: str, gravity: Sequence[float], strict: bool, limits: Limits, loops: LoopOptions = AS_THE_FILE_SAYS
+) -> Model:
     """The model of a <robot> element; the rest is as for `load`."""
     if base not in ("fixed", "free"):
         raise ModelError(f'base must be "fixed" or "free", not {base!r}')
@@ -86,8 +90,9 @@ def model(robot: Element, *, base: str, gravity: Sequence[float], strict: bool, 
     closing |= {name: joint for name, joint in joints.items() if "independent" in joint.attributes}
     _note_rest(robot, notes)
     builder.notes += notes.lines()
+    more = builder.add(loops)
     try:
-        return builder.build(limits=limits)
+        return builder.build(limits=limits, **more)
     except ModelError as error:  # loop constraints are checked as a whole: say where they are in the file
         for name, element in closing.items():
             if repr(name) in str(error):

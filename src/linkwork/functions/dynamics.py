@@ -214,7 +214,8 @@ def actuator_force(model: Model, q: Any, tau: Any, *, actuators: Iterable[Any], 
 
     `actuators` names the joints that are driven, dependent or not. Where a cluster has more of them than it needs, the
     forces with the least sum of `weights` (1, if not given) times squares are given; where it has fewer, it is under-actuated,
-    which is an error. `spanning_hybrid_dynamics` has other choices.
+    which is an error. A free base needs none: what tau has there (zero, if contacts are among its forces) is passed over.
+    `spanning_hybrid_dynamics` has other choices.
     """
     return active.actuator_force(tree(model, q), tau, tuple(actuators), np.array(weights))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from linkwork import formats
 from linkwork.errors import ModelError
@@ -11,6 +12,7 @@ from linkwork.functions.constrained import constrained_dynamics
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
 from linkwork.model.builder import GRAVITY
+from linkwork.model.loop_joints import LoopJoint, LoopOptions
 from linkwork.parts.limits import Limits
 from linkwork.passes.count import count_operations
 
@@ -24,7 +26,9 @@ def load(
     base: str = "fixed",
     gravity: Sequence[float] = GRAVITY,
     strict: bool = False,
-    loops: str = "embed",
+    loops: str | Iterable[LoopJoint | Mapping[str, Any]] = "embed",
+    start: Any = None,
+    tolerance: float | None = None,
     limits: Limits | None = None,
 ) -> Model:
     """The model that a file describes.
@@ -32,11 +36,25 @@ def load(
     `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first. `gravity`
     [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that are not physically consistent: they
     are taken as they are and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
-    `ModelError` that says where. Meshes and other files that it names are never opened. `loops` as in `choose_loops`. A file
-    that is larger than its `limits` is refused, unless larger ones are given.
+    `ModelError` that says where. Meshes and other files that it names are never opened. A file that is larger than its
+    `limits` is refused, unless larger ones are given.
+
+    `loops` says how the file's loops are closed, as in `choose_loops`; or it is a sequence of loops to add to those of the
+    file, each a `LoopJoint` or a mapping with its words. `start` and `tolerance` are for closing them, as in
+    `ModelBuilder.build`.
     """
-    model = formats.load(path, base=base, gravity=gravity, strict=strict, limits=limits)
-    return model if loops == "embed" else choose_loops(model, loops)
+    if isinstance(loops, str):
+        if loops not in CHOICES:
+            raise ModelError(f"loops must be one of {', '.join(CHOICES)}, or loops to add, not {loops!r}")
+        options = LoopOptions((), loops != "constrain", start, tolerance)
+    elif isinstance(loops, (LoopJoint, Mapping)) or not isinstance(loops, Iterable):
+        raise ModelError(f"loops must be one of {', '.join(CHOICES)}, or a sequence of loops to add, not {loops!r}")
+    else:
+        options = LoopOptions(tuple(LoopJoint.of(loop) for loop in loops), True, start, tolerance)
+    model = formats.load(path, base=base, gravity=gravity, strict=strict, limits=limits, loops=options)
+    if not options.embed:
+        return model.without_redundant_rows(limits)
+    return choose_loops(model, loops) if loops == "auto" else model
 
 
 def choose_loops(model: Model, loops: str = "auto", *, among: Iterable[str] | None = None) -> Model:

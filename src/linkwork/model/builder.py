@@ -209,10 +209,11 @@ class ModelBuilder(LoopBuilder):
                 raise ModelError(f"frame {name!r} is on {on!r}{self._no_link(on)}")
             body, there = found[on]
             frames.append(Frame(name, body, there.then(place)))
+        found |= {frame.name: (frame.body, frame.place) for frame in frames}  # loops may name frames, too
         bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
         places = {joint.name: k for k, joint in enumerate(joints)}
         tree = Ancestors([joint.parent for joint in joints])
-        made = [self._constraint(n, given, found, joints, places, tree, limits) for n, given in self._constraints.items()]
+        made = [self._constraint(given, found, joints, places, tree, limits) for given in self._constraints.values()]
         embedded, force_held = (tuple(c for c in made if (c.name in self._force_held) is chosen) for chosen in (False, True))
         whole = tuple(bodies), tuple(joints), tuple(frames)
         model = Model(self.name, *whole, self.gravity, tuple(self.notes), embedded, force_held)

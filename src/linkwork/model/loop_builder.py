@@ -7,33 +7,19 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from linkwork.errors import LimitError, ModelError
+from linkwork.errors import ModelError
 from linkwork.joints import Joint
-from linkwork.parts import Coupling, End, ImplicitConstraint, Loop, LoopConstraint, PlacedJoint
-from linkwork.parts.checks import check_name, numbers, placed
+from linkwork.model.loop_joints import GivenCoupling, LoopJoint, LoopOptions, Place, check_embed, moving_joint
+from linkwork.parts import ImplicitConstraint, LoopConstraint, PlacedJoint
+from linkwork.parts.checks import check_name
 from linkwork.parts.limits import Limits
-from linkwork.parts.names import did_you_mean, shown
+from linkwork.parts.names import did_you_mean
 from linkwork.spatial import Inertia, Pose
 from linkwork.topology.clusters import Ancestors
 
 
-class _Loop(NamedTuple):
-    kind: Joint
-    predecessor: str
-    successor: str
-    place: Pose
-    successor_place: Pose
-
-
-class _Coupling(NamedTuple):
-    terms: dict[str, float] | None
-    offset: float
-    predecessor: str | None = None
-    successor: str | None = None
-    ratio: float = 0.0
-
-
 class _Implicit(NamedTuple):
+    name: str
     function: Callable[[Any], Any]
     joints: tuple[str, ...]
 
@@ -44,7 +30,7 @@ class LoopBuilder:
     def __init__(self) -> None:
         self._links: dict[str, Inertia] = {}
         self._joints: dict[str, tuple[PlacedJoint, str, str]] = {}  # with parent and child; its indices come with `build`
-        self._constraints: dict[str, _Loop | _Coupling | _Implicit] = {}
+        self._constraints: dict[str, LoopJoint | GivenCoupling | _Implicit] = {}
         self._force_held: set[str] = set()  # names of force-held constraints
 
     def add_loop(
@@ -62,23 +48,15 @@ class LoopBuilder:
         successor_place: Pose | None = None,
         embed: bool = True,
     ) -> Self:
-        """A loop joint between link `predecessor` and link `successor`, both of which are in the spanning tree already.
+        """A loop joint between `predecessor` and `successor`, which are links of the spanning tree, frames, or "world".
 
         Its frame is at `xyz` [m] turned by `rpy` [rad], or at the pose `place`, in the predecessor, and likewise in the
-        successor. With neutral coordinates both frames coincide. Unless `embed`, it is force-held: all velocities stay
-        independent, and constraint forces close it.
+        successor: without, it joins the two that are named. With neutral coordinates both frames coincide. Unless `embed`,
+        it is force-held: all velocities stay independent, and constraint forces close it.
         """
-        self._check_constraint("loop", name, embed)
-        if not isinstance(kind, Joint):
-            raise ModelError(f"loop {name!r}: its kind must be one of linkwork.joints, not {kind!r}")
-        try:
-            kind.closure()
-        except NotImplementedError as why:
-            raise ModelError(f"loop {name!r}: {why}") from None
-        first = placed(f"loop {name!r}", xyz, rpy, place)
-        second = placed(f"loop {name!r}, successor", successor_xyz, successor_rpy, successor_place)
-        self._constraints[name] = _Loop(kind, predecessor, successor, first, second)
-        return self
+        more: dict[str, Any] = {"xyz": xyz, "rpy": rpy, "place": place, "embed": embed}
+        more |= {"successor_xyz": successor_xyz, "successor_rpy": successor_rpy, "successor_place": successor_place}
+        return self._add(LoopJoint(name, kind, predecessor=predecessor, successor=successor, **more), embed)
 
     def add_coupling(
         self,
@@ -96,24 +74,9 @@ class LoopBuilder:
         `terms` gives the coefficients by joint. Or, between two links: `ratio` times the sum of the joints from their common
         ancestor to `predecessor`, less that to `successor`. `embed` as in `add_loop`.
         """
-        self._check_constraint("coupling", name, embed)
-        between = (predecessor, successor, ratio)
-        if any(x is not None for x in between) if terms is not None else any(x is None for x in between):
-            raise ModelError(f"coupling {name!r}: give terms, or predecessor, successor and ratio")
-        if terms is not None and not isinstance(terms, Mapping):
-            raise ModelError(f"coupling {name!r}: terms must be coefficients by joint: {{'a': 1, 'b': -6}}, not {terms!r}")
-        (offset_,) = numbers(f"coupling {name!r}: offset", [offset], 1)
-        if terms is not None:
-            given = {joint: numbers(f"coupling {name!r}: {shown(joint)}", [c], 1)[0] for joint, c in terms.items()}
-            if not any(given.values()):
-                raise ModelError(f"coupling {name!r}: at least one coefficient must not be zero")
-            self._constraints[name] = _Coupling(given, offset_)
-        else:
-            (ratio_,) = numbers(f"coupling {name!r}: ratio", [ratio], 1)
-            if ratio_ == 0.0:
-                raise ModelError(f"coupling {name!r}: its ratio must not be zero, which would lock {successor!r}")
-            self._constraints[name] = _Coupling(None, offset_, str(predecessor), str(successor), ratio_)
-        return self
+        check_name("coupling", name)
+        check_embed(f"coupling {name!r}", embed)
+        return self._add(GivenCoupling.checked(name, terms, offset, predecessor, successor, ratio), embed)
 
     def add_implicit_constraint(
         self, name: str, function: Callable[[Any], Any], *, joints: Sequence[str], embed: bool = True
@@ -122,7 +85,8 @@ class LoopBuilder:
 
         It must work on symbols, as any function that is traced. `embed` as in `add_loop`.
         """
-        self._check_constraint("implicit constraint", name, embed)
+        check_name("implicit constraint", name)
+        check_embed(f"implicit constraint {name!r}", embed)
         if not callable(function):
             raise ModelError(f"implicit constraint {name!r}: its function must be callable, not {function!r}")
         names = (joints,) if isinstance(joints, str) else tuple(joints)
@@ -130,74 +94,52 @@ class LoopBuilder:
             raise ModelError(
                 f"implicit constraint {name!r}: joints must be names of different joints, at least one, not {joints!r}"
             )
-        self._constraints[name] = _Implicit(function, names)
-        return self
+        return self._add(_Implicit(name, function, names), embed)
 
-    def _check_constraint(self, what: str, name: Any, embed: bool) -> None:
-        check_name(what, name)
-        if name in self._constraints:
-            raise ModelError(f"there is already a loop, coupling or implicit constraint named {name!r}")
-        if not isinstance(embed, bool):
-            raise ModelError(f"{what} {name!r}: embed must be True or False, not {embed!r}")
+    def add(self, loops: LoopOptions) -> dict[str, Any]:
+        """Further loops of a caller's, all force-held where none shall be embedded; what is left goes to `build`."""
+        for loop in loops.added:
+            self._add(loop, loop.embed)
+        if not loops.embed:
+            self._force_held = set(self._constraints)
+        return {word: getattr(loops, word) for word in ("start", "tolerance") if getattr(loops, word) is not None}
+
+    def _add(self, given: LoopJoint | GivenCoupling | _Implicit, embed: bool) -> Self:
+        if given.name in self._constraints:
+            raise ModelError(f"there is already a loop, coupling or implicit constraint named {given.name!r}")
+        self._constraints[given.name] = given
         if not embed:
-            self._force_held.add(name)
+            self._force_held.add(given.name)
+        return self
 
     def _constraint(
         self,
-        name: str,
-        given: _Loop | _Coupling | _Implicit,
-        found: dict[str, tuple[int, Pose]],
+        given: LoopJoint | GivenCoupling | _Implicit,
+        found: Mapping[str, Place],
         joints: list[PlacedJoint],
         places: dict[str, int],
         tree: Ancestors,
         limits: Limits | None,
     ) -> LoopConstraint:
         """A constraint of what was given, on the bodies and joints of the model; `places` are those of the joints."""
+        name = given.name
 
         def joint_of(joint: str) -> int:
-            if joint not in places:
-                fixed = " (it is fixed)" if joint in self._joints else did_you_mean(joint, places)
-                raise ModelError(f"{name!r} names joint {joint!r}, which is no moving joint{fixed}")
-            return places[joint]
+            return moving_joint(name, joint, places, joint in self._joints)
 
-        def link_of(link: str) -> tuple[int, Pose]:
-            if link not in found:
-                raise ModelError(f"{name!r} names link {link!r}{self._no_link(link)}")
-            return found[link]
+        def place_of(end: str) -> Place:
+            if end not in found:
+                told = f"there is no link or frame of that name{did_you_mean(end, found)}"
+                raise ModelError(f"{name!r} names link {end!r}, and {told}")
+            return found[end]
 
         if isinstance(given, _Implicit):
             of = tuple(joint_of(j) for j in given.joints)
             _check_function(name, given.function, np.concatenate([joints[k].kind.neutral() for k in of]))
             return ImplicitConstraint(name, of, given.function)
-        if isinstance(given, _Loop):
-            ends = []
-            for link, place in ((given.predecessor, given.place), (given.successor, given.successor_place)):
-                body, there = link_of(link)
-                ends.append(End(body, there.then(place)))
-            if ends[0].body == ends[1].body:
-                raise ModelError(f"loop {name!r} joins {given.predecessor!r} to {given.successor!r}, which are one body")
-            return Loop(name, given.kind, ends[0], ends[1])
-        if given.terms is not None:
-            terms = {joint_of(joint): c for joint, c in given.terms.items() if c}
-        else:
-            assert given.predecessor is not None and given.successor is not None
-            bodies = [link_of(link)[0] for link in (given.predecessor, given.successor)]
-            meeting = tree.common(*bodies)
-            size = sum(tree.depth[k] - tree.depth[meeting] for k in bodies)
-            if limits and size > limits.cluster:
-                told = f"coupling {name!r} couples {size} joints, more than the limit of {limits.cluster}"
-                raise LimitError(f"{told}: {limits.raised('cluster')}")
-            terms = {}
-            for k, factor in zip(bodies, (given.ratio, -1.0)):
-                while k != meeting:
-                    terms[k] = factor
-                    k = tree.parent[k]
-            if not terms:
-                raise ModelError(f"coupling {name!r}: no joint lies between {given.predecessor!r} and {given.successor!r}")
-        for k in terms:
-            if joints[k].nv != 1 or joints[k].nq != 1:
-                raise ModelError(f"coupling {name!r}: joint {joints[k].name!r} has {joints[k].nv} velocities, not one")
-        return Coupling(name, tuple((k, 0, c) for k, c in terms.items()), given.offset)
+        if isinstance(given, LoopJoint):
+            return given.on(place_of)
+        return given.on(joint_of, place_of, joints, tree, limits)
 
     def _no_link(self, name: str) -> str:
         return f", and there is no link of that name{did_you_mean(name, self._links)}"

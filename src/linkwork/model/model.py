@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
 
-from linkwork.errors import ModelError
+from linkwork.errors import LimitError, ModelError
+from linkwork.joints import Joint
 from linkwork.model import parameters
 from linkwork.model.data import ModelData
+from linkwork.model.loop_joints import GivenCoupling, LoopJoint, check_embed, moving_joint
 from linkwork.model.report import report
+from linkwork.parts import LoopConstraint
+from linkwork.parts.checks import check_name
+from linkwork.parts.limits import Limits
+from linkwork.parts.names import shown
+from linkwork.spatial import Pose
 from linkwork.spatial.constants import put
-from linkwork.topology.analysis import CLOSED, RANK, close, close_family, kept_loops
-from linkwork.topology.clusters import Cluster, find_families
+from linkwork.topology.analysis import CLOSED, RANK, CannotClose, close, close_family, kept_loops
+from linkwork.topology.clusters import Ancestors, Cluster, find_families
+from linkwork.topology.kept_rows import with_kept_rows
 from linkwork.topology.motion import all_equations, cluster_posture
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
@@ -106,7 +114,8 @@ class Model(ModelData):
     def with_independent(self, *joints: str) -> Model:
         """The same model with other independent joints in its loops: those named, and no others of the clusters they are in.
 
-        Where these are not as many as a cluster has, they are meant for all clusters that hang on one another with it.
+        Where these are not as many as a cluster has, they are meant for all clusters that hang on one another with it. Joints
+        that are in no loop are independent anyway and may be named too: all motors of a robot, say.
         """
         chosen = {self.joint(name).child for name in joints}
         changed: dict[int, bool] = {}
@@ -117,8 +126,6 @@ class Model(ModelData):
             for c in looped if own else ():
                 if c is cluster or (c.family[0] == cluster.family[0] and not alone):
                     changed |= {k: k in chosen for k in c.bodies}
-        for k in chosen - set(changed):
-            raise ModelError(f"joint {self.joints[k].name!r} is in no loop: it is always independent")
         new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))
         model = replace(self, joints=new, kernels={})
         _ = model.clusters  # a choice that does not determine the others is an error now
@@ -137,6 +144,85 @@ class Model(ModelData):
         model = replace(self, embedded=embedded, force_held=force_held, kernels={})
         _ = model.clusters  # what cannot be embedded is an error now
         return model
+
+    def with_loop(
+        self,
+        name: str,
+        kind: Joint,
+        *,
+        predecessor: str,
+        successor: str,
+        xyz: Sequence[float] = (0.0, 0.0, 0.0),
+        rpy: Sequence[float] = (0.0, 0.0, 0.0),
+        place: Pose | None = None,
+        successor_xyz: Sequence[float] = (0.0, 0.0, 0.0),
+        successor_rpy: Sequence[float] = (0.0, 0.0, 0.0),
+        successor_place: Pose | None = None,
+        embed: bool = True,
+    ) -> Model:
+        """The same mechanism with one loop joint more, between two links, frames or the world: see `LoopJoint`.
+
+        Independent joints that were chosen before stay chosen where they still determine the motion.
+        """
+        more: dict[str, Any] = {"xyz": xyz, "rpy": rpy, "place": place, "embed": embed}
+        more |= {"successor_xyz": successor_xyz, "successor_rpy": successor_rpy, "successor_place": successor_place}
+        given = LoopJoint(name, kind, predecessor=predecessor, successor=successor, **more)
+        return self._with_constraint(given.on(self._place_of), embed)
+
+    def with_coupling(
+        self,
+        name: str,
+        terms: Mapping[str, float] | None = None,
+        *,
+        offset: float = 0.0,
+        predecessor: str | None = None,
+        successor: str | None = None,
+        ratio: float | None = None,
+        embed: bool = True,
+    ) -> Model:
+        """The same mechanism with one coupling more, of joints or between two links: see `ModelBuilder.add_coupling`."""
+        check_name("coupling", name)
+        check_embed(f"coupling {name!r}", embed)
+        given = GivenCoupling.checked(name, terms, offset, predecessor, successor, ratio)
+        places = {joint.name: joint.child for joint in self.joints}
+        fixed = {frame.joint for frame in self.frames}
+        tree = Ancestors([joint.parent for joint in self.joints])
+        found = given.on(lambda joint: moving_joint(name, joint, places, joint in fixed), self._place_of, self.joints, tree)
+        return self._with_constraint(found, embed)
+
+    def _place_of(self, name: str) -> tuple[int, Pose]:
+        frame = self.frame(name)
+        return frame.body, frame.place
+
+    def _with_constraint(self, constraint: LoopConstraint, embed: bool) -> Model:
+        """The same mechanism with one loop or coupling more."""
+        if any(constraint.name == c.name for c in self.loops):
+            raise ModelError(f"{shown(self.name)} has already a loop or coupling named {constraint.name!r}: names must differ")
+        held = {"embedded": (*self.embedded, constraint)} if embed else {"force_held": (*self.force_held, constraint)}
+        model = replace(self, **held, kernels={})  # type: ignore[arg-type]
+        mine = {k for bodies, loops in find_families(self.joints, model.loops) if constraint in loops for k in bodies}
+        before = [self.joints[k].independent for k in sorted(mine)]
+        choices: list[dict[bool | None, bool | None]] = [{}]  # if those made before no longer fit, fewer of them
+        choices += [{None: False}] if True in before and None in before else []
+        choices += [{True: None}] if True in before else []
+        choices += [{True: None, False: None}] if False in before else []
+        for choice in choices:
+            joints = [
+                replace(j, independent=choice.get(j.independent, j.independent)) if j.child in mine else j for j in self.joints
+            ]
+            model = replace(model, joints=tuple(joints), kernels={})
+            try:
+                _ = model.clusters  # a loop that cannot be closed is an error now
+                return model
+            except (LimitError, CannotClose):
+                raise
+            except ModelError as error:
+                told = error
+        raise told
+
+    def without_redundant_rows(self, limits: Limits | None = None) -> Model:
+        """The same model, each of its force-held loops with only the equations that do not follow from others."""
+        return replace(self, force_held=with_kept_rows(self, limits), kernels={})
 
     def with_any_independent(self) -> Model:
         """The same model without chosen independent joints."""

@@ -335,15 +335,19 @@ def _independent(model: Mechanism, bodies: list[int], K: np.ndarray, rank: int, 
     if asked and any(choice is not None for choice in choices):
         chosen = [c for c, choice in enumerate(choices) if choice is not False]
         told = some([repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False])
+        if True not in choices and len(chosen) > size - rank:  # some shall depend, as mimics do; the others are left open
+            rest = [c for c in range(size) if c not in chosen]
+            if _rank(np.linalg.svd(K[:, rest], compute_uv=False)) == len(rest):
+                chosen = sorted({*chosen} - {*_completing(K, rest, chosen, rank - len(rest))})
         if len(chosen) != size - rank and model.force_held:  # the choice was made for all loops embedded
             return _independent(model, bodies, K, rank, names, asked=False)
         if len(chosen) != size - rank:
             counts = f"{size - rank} degrees of freedom, but {len(chosen)} independent velocities are chosen"
-            raise ModelError(f"{names} leave {counts}: {told or 'none'}")
+            raise ModelError(f"{names} leave {counts}: {told or 'none'}{_advice(model, bodies, K, rank)}")
         rest = sorted({*range(size)} - {*chosen})
         s = np.linalg.svd(K[:, rest], compute_uv=False)
         if rank and s[-1] < 1e-6 * s[0]:
-            raise ModelError(f"{names}: the velocities of {told} do not determine the others; choose other independent joints")
+            raise ModelError(f"{names}: the velocities of {told} do not determine the others{_advice(model, bodies, K, rank)}")
         return chosen
     # Prefer dependent velocities of bodies that carry nothing: rotors depend on links, and not the reverse.
     carrying = {joint.parent for joint in model.joints}
@@ -356,6 +360,26 @@ def _independent(model: Mechanism, bodies: list[int], K: np.ndarray, rank: int, 
             if rank == 0 or s[-1] > 1e-3 * s[0]:
                 break
     return sorted({*range(size)} - {*dependent.tolist()})
+
+
+def _advice(model: Mechanism, bodies: list[int], K: np.ndarray, rank: int) -> str:
+    """Which independent velocities could be chosen, for an error about others."""
+    every = [name for k in bodies for name in model.joints[k].v_names]
+    best = _independent(model, bodies, K, rank, "", asked=False)
+    return f"; choose {len(best)} of {some([repr(x) for x in every])}, such as {some([repr(every[c]) for c in best])}"
+
+
+def independent_equations(K: np.ndarray) -> list[int]:
+    """The places of as many rows of a Jacobian as its rank, those that are the most independent, in order."""
+    return _most_independent(K, _rank(np.linalg.svd(K, compute_uv=False)))
+
+
+def _completing(K: np.ndarray, dependent: list[int], candidates: list[int], count: int) -> list[int]:
+    """So many of the candidates' columns that are, with those of dependent velocities, the farthest from singular."""
+    scaled = K / np.abs(K).max(axis=1, keepdims=True)
+    basis = np.linalg.qr(scaled[:, dependent])[0]
+    left = scaled[:, candidates] - basis @ (basis.T @ scaled[:, candidates])
+    return [candidates[i] for i in _most_independent(left.T, count)]
 
 
 def _most_independent(rows: np.ndarray, count: int) -> list[int]:
