@@ -67,10 +67,11 @@ def independent_places(model: Model) -> np.ndarray:
 def check_dynamics(mechanism: Mechanism, count: int, seed: int, call: Any) -> None:
     """Spanning velocity and acceleration against the oracle: 100 × what the conditioning of its KKT system allows."""
     model, rng = mechanism.model(), np.random.default_rng(seed)
+    size, places = mechanism.drawing().size, independent_places(model)
     for n in range(count):
         q, v = model.random_state(rng)
         tau = rng.normal(size=model.nv_spanning)
-        right = constrained_motion(model, q, v, tau, independent_places(model), mechanism.drawing().size)
+        right = constrained_motion(model, q, v, tau, places, size)
         a = call(lw.forward_dynamics, model, q, v, call(lw.independent_force, model, q, tau))
         found = call(lw.spanning_velocity, model, q, v), call(lw.spanning_acceleration, model, q, v, a)
         most = 100 * right.condition * max(EPS, mechanism.gap)
