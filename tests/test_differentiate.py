@@ -35,7 +35,7 @@ from linkwork.passes.derivative_rules import FLAT, RULES
 from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
 from linkwork.passes.expand import expand
 from linkwork.passes.inline import inline
-from mp_interpret import POINT, STEPS, check_laws, close, difference, mp_interpret, mpf, program_of
+from mp_interpret import POINT, STEPS, check_laws, close, difference, jacobian_by, mp_interpret, mpf, program_of
 
 
 def test_every_operation_has_a_rule():
@@ -141,8 +141,8 @@ def test_values_are_shared():
 def test_the_cheaper_direction_is_taken():
     many_in = trace(lambda x: sin(exp(sin(x @ x))), {"x": 8})
     many_out = trace(lambda x: np.array([sin(log(sin(x)) * k) for k in range(1, 9)]), {"x": ()})
-    for program, name in ((many_in, "_jacobian_reverse"), (many_out, "_jacobian_forward")):
-        assert jacobian(program, "out", "x").digest == getattr(d, name)(program, 0, 0).digest
+    for program, name in ((many_in, d._Reverse), (many_out, d._Forward)):
+        assert jacobian(program, "out", "x").digest == jacobian_by(name, program, 0, 0).digest
 
 
 def test_names_and_order():
@@ -428,7 +428,7 @@ def test_branches_that_are_not_taken_do_no_harm(name):
     at, row = np.array(at), program.outputs[0].name
     assert interpret(expand(vjp(program)), at, 1.0)[1].tolist() == wanted
     assert [interpret(expand(jvp(program)), at, e)[1] for e in np.eye(2)] == wanted
-    for make in (d._jacobian_forward, d._jacobian_reverse):
-        assert interpret(expand(make(program, 0, 0)), at)[1].tolist() == wanted
+    for mode in (d._Forward, d._Reverse):
+        assert interpret(expand(jacobian_by(mode, program, 0, 0)), at)[1].tolist() == wanted
     twice = jacobian(jacobian(program, row, "x"), f"d_{row}_d_x", "x")
     assert np.isfinite(interpret(expand(twice), at)[-1]).all()

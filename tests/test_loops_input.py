@@ -57,9 +57,9 @@ BOTH = {"joint0": 1.0, "joint1": -2.0}
 WRONG: dict[str, tuple[Any, str]] = {
     "out of reach": (
         lambda: looped(xyz=(5.0, 0.0, 0.0)),
-        "'pin' cannot be closed: .* smallest residual found is 3.5; check placements and lengths",
+        "'pin' cannot be closed: .* 'pin' is open by 3.5 m and .* rad; check placements and lengths, or try start=, tol",
     ),
-    "out of the plane": (lambda: looped(xyz=(1.0, 0.0, 0.1)), "'pin' cannot be closed: .* smallest residual found is 0.1"),
+    "out of the plane": (lambda: looped(xyz=(1.0, 0.0, 0.1)), "'pin' cannot be closed: .* 'pin' is open by 0.1 m"),
     "two pins": (
         lambda: (
             arm()
@@ -72,10 +72,6 @@ WRONG: dict[str, tuple[Any, str]] = {
     "two gears": (
         lambda: arm().add_coupling("a", BOTH).add_coupling("b", BOTH, offset=1.0).build(),
         "'a', 'b' cannot be closed",
-    ),
-    "a triangle": (
-        lambda: looped(successor="link1", xyz=(0.9, 0.2, 0.0), successor_xyz=(0.4, 0.0, 0.0)),
-        "'pin' leave the links 'link0', 'link1' no degree of freedom",
     ),
     "locked": (lambda: coupled({"joint0": 1.0}), "'gear' leave the links 'link0' no degree of freedom"),
     "none independent": (
@@ -173,7 +169,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "tie that never holds": (
         lambda: tied(lambda q: q[0] * 0.0 + 1.0),
-        "'tie' cannot be closed: .* smallest residual found is 1",
+        "'tie' cannot be closed: .* 'tie' is open by 1;",
     ),
     "tie NaN": (lambda: tied(lambda q: q[0] * NAN), "'tie' cannot be closed"),
 }
@@ -297,7 +293,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "out of reach": (
         FILE.replace('<successor link="c"><origin xyz="1 0 0"', '<successor link="c"><origin xyz="9 0 0"'),
         11,
-        "'pin' cannot be closed: the smallest residual found is",
+        "'pin' cannot be closed: in the best configuration found, 'pin' is open by 5.9 m and 0 rad",
     ),
     "same name": (
         FILE.replace("</robot>", GEAR.replace("gear", "pin") + "</robot>"),

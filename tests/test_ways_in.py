@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from holding import close, solved
+from holding import close, held, solved
 from linkages import LOOP_KINDS, floats, linkage
 from linkwork.errors import ModelError
 from linkwork.formats import urdf
 from linkwork.joints import Fixed, Free, Helical, Revolute, Rod
 from linkwork.model import GROUND, Model, ModelBuilder
 from linkwork.parts.loops import Loop
+from linkwork.spatial import Pose
 
 HINGE = Revolute((0, 0, 1))
 ENDS = {"predecessor": "rod tip", "successor": "rocker tip"}
@@ -315,3 +316,79 @@ def test_mimics_in_loops(case: str, base: str) -> None:
     A = floats(lw.spanning_acceleration, model, q, v, a)
     found = solved(held, q, V, force, [], compliance=1e-4, iterations=50)[0]
     assert close(found, A, 1e-8)
+
+
+# anchors of gains
+
+
+def test_gains_pull_to_where_a_frame_stood() -> None:
+    """In the state `at`: no pull there, and back to it from elsewhere, with `to` the world or another frame."""
+    model, rng = lw.robots.quadruped(), np.random.default_rng(0)
+    q, v = model.random_state(rng)
+    gains = lw.Gains(50.0, 0.0)
+    foot, hand = "front_left_foot", "rear_right_foot"
+    for to in (None, "world", hand):
+        for make in (
+            lambda **more: lw.Weld(foot, **more),
+            lambda **more: lw.Connect(foot, **more),
+            lambda **more: lw.Hold(foot, "wx wz x z", **more),
+            lambda **more: lw.OnPlane(foot, **more),
+            lambda **more: lw.Rolling(foot, 0.1, **more),
+        ):
+            soft, plain = make(to=to, gains=gains, at=q), make(to=to)
+            J, rest = held(model, [plain], q, 0.0 * v)
+            assert np.abs(held(model, [soft], q, 0.0 * v)[1] - rest).max() < 1e-12
+            h = 1e-5
+            near = [floats(lw.integrate, model, q, s * h * v) for s in (1.0, -1.0)]
+            pulls = [held(model, [soft], x, 0.0 * v)[1] - held(model, [plain], x, 0.0 * v)[1] for x in near]
+            n = np.outer(plain.normal, plain.normal) if isinstance(plain, lw.Rolling) else np.eye(len(J))
+            assert close((pulls[0] - pulls[1]) / (2.0 * h), 50.0 * (n @ J @ v), 1e-6)
+
+
+def test_a_pose_as_an_anchor_is_a_frame_in_the_world() -> None:
+    """As a `Pose` or its matrix; the same program, and the same digits as a frame that stands there."""
+    T = Pose.placed((0.3, -0.2, 0.5), (0.4, 0.1, -0.3))
+    b = ModelBuilder("brick").add_body("brick", mass=2.0, inertia=(0.1, 0.2, 0.25)).add_frame("there", place=T)
+    model = b.add_joint("root", Free(), parent="world", child="brick").build()
+    q, v = model.random_state(1)
+    tau = np.zeros(6)
+    for kind in (lw.Weld, lw.Connect):
+        found = [
+            lw.constrained_dynamics(model, q, v, tau, constraints=kind("brick", to, lw.Gains(40.0, 9.0)))[0]
+            for to in ("there", T, T.matrix())
+        ]
+        assert np.array_equal(found[0], found[1]) and np.array_equal(found[1], found[2])
+    assert len({lw.Weld("brick", T), lw.Weld("brick", T.matrix()), lw.Weld("brick")}) == 2
+    assert pickle.loads(pickle.dumps(lw.Weld("brick", T, at=q))) == lw.Weld("brick", T, at=tuple(q))
+    soft = lw.Weld("brick", at=q, gains=lw.Gains(400.0, 40.0))
+    x, dx = lw.integrate(model, q, 0.05 * v), 0.0 * v
+    for _ in range(400):  # back to where it stood
+        dx = dx + 1e-3 * 2.0 * lw.constrained_dynamics(model, x, dx, tau, constraints=soft)[0]
+        x = lw.integrate(model, x, 2e-3 * dx)
+    assert np.abs(lw.difference(model, q, x)).max() < 1e-3
+
+
+def test_gains_without_an_anchor_are_refused() -> None:
+    """Never pulled to the origin of the world by mistake; it can be asked for."""
+    stiff, damped = lw.Gains(1.0), lw.Gains(0.0, 1.0)
+    told = r"a gain's stiffness pulls it to an anchor, and none is given: give at=q .* or to= a pose or a frame"
+    for kind in (lw.Weld, lw.Connect, lambda frame, **more: lw.Hold(frame, "x", **more)):
+        with pytest.raises(ModelError, match=told):
+            kind("foot", gains=stiff)
+        assert kind("foot", gains=damped).to == "world" == kind("foot", to="world", gains=stiff).to
+    assert lw.Hold("wheel", "y", axes="frame", gains=stiff).to == "world"  # no position is held
+    assert lw.OnPlane("foot", gains=stiff).to == lw.Rolling("foot", 0.1, gains=stiff).to == "world"  # the ground
+    arm = lw.robots.arm()
+    q = arm.neutral()
+    name = arm.bodies[-1].name
+    for mistake, words in (
+        (lambda: lw.Weld(name, at="q"), "`at` must be the coordinates q of one state"),
+        (lambda: lw.Weld(name, at=[q, q]), "`at` must be the coordinates q of one state"),
+        (lambda: lw.Weld(name, at=q * np.nan), "`at` must be the coordinates q of one state"),
+        (lambda: lw.Weld(name, to=3), "`to` must be the name of a frame, or a pose"),
+        (lambda: lw.Weld(name, to=np.eye(3)), "`to` must be the name of a frame, or a pose"),
+        (lambda: lw.Weld(name, to=2.0 * np.eye(4)), "`to` must be a pose: a rotation"),
+        (lambda: lw.constrained_dynamics(arm, q, q, q, constraints=lw.Weld(name, at=[0.0])), "`at` must be the 7 coordinates"),
+    ):
+        with pytest.raises(ModelError, match=words):
+            mistake()

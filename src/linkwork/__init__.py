@@ -17,6 +17,7 @@ from linkwork.errors import (
 )
 from linkwork.functions.approximations import compare_approximations
 from linkwork.functions.compile import compile, count_operations, export_c
+from linkwork.functions.conditioning import loop_conditioning
 from linkwork.functions.constrained import (
     constrained_dynamics,
     damped_delassus_inverse,
@@ -26,6 +27,7 @@ from linkwork.functions.constrained import (
     force_propagator,
     impact,
 )
+from linkwork.functions.differentiation import Derivative, jacobian, jvp, vjp
 from linkwork.functions.dynamics import (
     actuator_force,
     bias_force,
@@ -81,7 +83,7 @@ from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.model import Limits, LoopJoint, Model, ModelBuilder
 from linkwork.passes import lower
-from linkwork.passes.differentiate import jacobian, jacobian_of, jvp, jvp_of, vjp
+from linkwork.passes.differentiate import jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
 from linkwork.version import __version__
@@ -91,6 +93,7 @@ __all__ = [
     "Connect",
     "Constraint",
     "Coupled",
+    "Derivative",
     "DifferentiationError",
     "DtypeError",
     "Gains",
@@ -162,6 +165,7 @@ __all__ = [
     "load",
     "log",
     "loop",
+    "loop_conditioning",
     "loop_forces",
     "lower",
     "mass_matrix",

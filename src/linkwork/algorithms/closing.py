@@ -9,11 +9,12 @@ import numpy as np
 
 from linkwork.algorithms.newton import newton
 from linkwork.ir.functions import absolute, maximum, where
+from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial.solve import solve
 from linkwork.topology.clusters import Cluster
+from linkwork.topology.elimination import Elimination
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
 
 
@@ -50,7 +51,7 @@ def _closed(
         K = all_equations(posture, cluster.constraints)[0][list(cluster.rows)]
         dependent = cluster.dependent
         move: Any = np.zeros(posture.size, dtype=object)
-        move[dependent] = -solve(K[:, dependent], phi)
+        move[dependent] = Elimination(K[:, dependent]).solve(phi)
         return phi, move
 
     def retract(q: np.ndarray, move: np.ndarray) -> np.ndarray:
@@ -70,7 +71,19 @@ def _closed(
 
     if all(c.linear for c in cluster.constraints):  # one whole step is exact
         return retract(start, direction(start)[1])
-    return newton(direction, retract, start)
+    return newton(direction, retract, start, implicit=_solves_exactly(model, cluster))
+
+
+def _solves_exactly(model: Model, cluster: Cluster) -> bool:
+    """Whether steps of the dependent velocities leave independent coordinates alone: not in a ball joint with both."""
+    first = 0
+    for k in cluster.bodies:
+        kind = model.joints[k].kind
+        kept = sum(first <= c < first + kind.nv for c in cluster.independent)
+        if 0 < kept < kind.nv and type(kind).rate is not Joint.rate:
+            return False
+        first += kind.nv
+    return True
 
 
 def places_of(model: Model, cluster: Cluster) -> np.ndarray:

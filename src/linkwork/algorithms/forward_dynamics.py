@@ -29,7 +29,7 @@ def articulated_body(nodes: TreeState[HingeNode], T: np.ndarray) -> np.ndarray:
         z = k.hinge_force(beta[k])
         for j in nodes.children(k):
             z = z + j.A.gather(z_plus[j])
-        eps = T[k.dofs] - k.passive_force - H @ z
+        eps = T[k.dofs] - k.passive_force - k.generalised(z)
         nu[k] = D.solve(eps)
         z_plus[k] = z + G @ eps
     for k in nodes.base_to_tips():

@@ -29,5 +29,5 @@ def inverse_dynamics(nodes: TreeState[HingeNode], ddtheta: np.ndarray, *, passiv
     for k in nodes.tips_to_base():
         for j in nodes.children(k):
             f[k] = f[k] + j.A.gather(f[j])
-        T[k.dofs] = k.H @ f[k] + k.armature @ ddtheta[k.dofs] + (k.passive_force if passive else 0.0)
+        T[k.dofs] = k.generalised(f[k]) + k.armature @ ddtheta[k.dofs] + (k.passive_force if passive else 0.0)
     return T

@@ -18,15 +18,18 @@ Direction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # q -> residu
 Retraction = Callable[[np.ndarray, np.ndarray], np.ndarray]  # q, step -> q
 
 
-def newton(direction: Direction, retract: Retraction, start: np.ndarray) -> np.ndarray:
-    """q after steps of bounded length, until neither the residual nor the step is larger than `CLOSED`."""
+def newton(direction: Direction, retract: Retraction, start: np.ndarray, *, implicit: bool = False) -> np.ndarray:
+    """q after steps of bounded length, until neither the residual nor the step is larger than `CLOSED`.
+
+    `implicit`: q is determined by φ and by what steps leave alone, so its derivative is that of the solution (see `loop`).
+    """
 
     def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
         phi, move = direction(q)
         size = infinity_norm([*move, *phi])
         return retract(q, move * minimum(LARGEST_STEP / maximum(size, 1e-300), 1.0)), size > CLOSED
 
-    return loop(step, start, limit=STEPS)
+    return loop(step, start, limit=STEPS, newton=implicit)
 
 
 def infinity_norm(x: Iterable[Any]) -> Any:

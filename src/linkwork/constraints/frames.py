@@ -8,33 +8,51 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from linkwork.constraints.anchors import Displaced, PlaceInWorld, coordinates, relative_pose
 from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
 from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
 from linkwork.errors import ModelError
 from linkwork.model import Model
 from linkwork.parts import GROUND, WORLD, Frame
+from linkwork.parts.names import shown
 from linkwork.spatial import cross
-from linkwork.spatial.constants import length, product
+from linkwork.spatial.constants import length, product, put
 
 NAMES = ("wx", "wy", "wz", "x", "y", "z")
 
 
 class BetweenFrames(Constraint):
-    """Constrains the motion of `frame` relative to the frame `to`, which may be "world".
+    """Constrains the motion of `frame` relative to `to`: a frame's name, "world", or a pose in the world (`Pose`, or (4, 4)).
+
+    Gains pull the frame to `to`, or, with `at`, to how it stands to it in the state `at` (the coordinates q, (nq,)).
 
     Its rows are c_w · (difference of angular velocities) + c_v · (velocity of the frame's origin against the point of `to`
     that is there), where `c_w` and `c_v`, (m, 3), are in the axes of the frame, or, unless `in_frame`, in those of `to`.
     """
 
     frame: str
-    to: str
+    to: Any
     gains: Gains
+    at: Any
     in_frame: bool = True
     rotation_invariant: ClassVar[bool] = False  # its rows span whole vectors: rotating directions add no bias
     origin_fixed: bool = False  # its rows constrain the frame's origin in all directions of `to`
+    needs_anchor: ClassVar[bool] = True  # the origin of the world is not what its gains are meant to pull to
 
     def __post_init__(self) -> None:
         Gains.check(self.gains)
+        what = f"{type(self).__name__}({self.frame!r})"
+        if self.at is not None:
+            put(self, "at", coordinates(what, self.at))
+        elif self.to is None and self.gains.stiffness and self.needs_anchor:
+            raise ModelError(
+                f"{what}: a gain's stiffness pulls it to an anchor, and none is given: give at=q for how it stands at "
+                "q, or to= a pose or a frame (to='world' is the origin of the world)"
+            )
+        if self.to is None:
+            put(self, "to", WORLD)
+        elif not isinstance(self.to, str):
+            put(self, "to", PlaceInWorld.of(what, self.to))
 
     def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         """c_w and c_v."""
@@ -44,7 +62,7 @@ class BetweenFrames(Constraint):
         """The bias of rows whose c_w and c_v change in the axes that they are given in, (m,)."""
         return 0.0
 
-    def error(self, seen: RelativeMotion) -> Any:
+    def error(self, seen: RelativeMotion | Displaced) -> Any:
         """The position error of each row, (m,); zero where it constrains velocities only (nonholonomic)."""
         raise NotImplementedError
 
@@ -59,7 +77,9 @@ class BetweenFrames(Constraint):
 
     def ends(self, model: Model) -> tuple[Frame, Frame]:
         """The two frames; an error where they cannot move relative to each other."""
-        frame, to = model.frame(self.frame), model.frame(self.to)
+        frame, to = model.frame(self.frame), self.to.frame if isinstance(self.to, PlaceInWorld) else model.frame(self.to)
+        if self.at is not None and len(self.at) != model.nq:
+            raise ModelError(f"{self}: `at` must be the {model.nq} coordinates of {shown(model.name)}, not {len(self.at)}")
         if frame.body == to.body:
             where = "fixed to the ground" if frame.body == GROUND else f"on the same body {model.bodies[frame.body].name!r}"
             raise ModelError(f"{self}: both frames are {where}, so there is no relative motion to constrain")
@@ -74,10 +94,14 @@ class BetweenFrames(Constraint):
         nodes, rest = seen.acceleration_rows(c_w, c_v, in_frame=self.in_frame)
         if not self.rotation_invariant:
             rest = rest - self._turning(seen, c_w, c_v) + self.coefficient_bias(seen)
-        return Rows(nodes, (), self._target(seen, c_w, c_v) - rest)
+        return Rows(nodes, (), self._target(model, seen, c_w, c_v) - rest)
 
     def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
-        return self.error(RelativeMotion(kinematics, *self.ends(model)))
+        return self._error(model, RelativeMotion(kinematics, *self.ends(model)))
+
+    def _error(self, model: Model, seen: RelativeMotion) -> Any:
+        """The position error of each row, from where the frame stands in the state `at`, if there is one, (m,)."""
+        return self.error(seen if self.at is None else Displaced(seen, relative_pose(model, *self.ends(model), self.at)))
 
     def _turning(self, seen: RelativeMotion, c_w: np.ndarray, c_v: np.ndarray) -> Any:
         """The bias of the rows' rotating directions, and of T's point at F's origin, which is not always the same."""
@@ -88,10 +112,10 @@ class BetweenFrames(Constraint):
         wF = wT + W
         return product(c_w, product(seen.R.T, cross(wF, W))) + product(c_v, product(seen.R.T, cross(wT + wF, U)))
 
-    def _target(self, seen: RelativeMotion, c_w: np.ndarray, c_v: np.ndarray) -> Any:
+    def _target(self, model: Model, seen: RelativeMotion, c_w: np.ndarray, c_v: np.ndarray) -> Any:
         target: Any = np.zeros(len(c_w), dtype=object)
         if self.gains.stiffness:
-            target = target - self.gains.stiffness * self.error(seen)
+            target = target - self.gains.stiffness * self._error(model, seen)
         if self.gains.damping:
             W, U = (product(seen.R.T, seen.W), product(seen.R.T, seen.U)) if self.in_frame else (seen.W, seen.U)
             target = target - self.gains.damping * (product(c_w, W) + product(c_v, U))
@@ -101,35 +125,44 @@ class BetweenFrames(Constraint):
 @final
 @dataclass(frozen=True)
 class Weld(BetweenFrames):
-    """No motion of a frame relative to another: six rows [wx wy wz x y z], in the frame's axes."""
+    """No motion of a frame relative to another: six rows [wx wy wz x y z], in the frame's axes.
+
+    `to` is a frame's name, "world" if not given, or a pose in the world (a `Pose`, or (4, 4)). Gains pull the frame to it, or,
+    with `at`, to how it stands to it in the state `at`, (nq,): Weld("foot", at=q, gains=Gains(100.0, 20.0)).
+    """
 
     frame: str
-    to: str = WORLD
+    to: Any = None
     gains: Gains = NO_GAINS
+    at: Any = None
     rotation_invariant = True
     names = NAMES
 
     def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         return np.eye(6)[:, :3], np.eye(6)[:, 3:]
 
-    def error(self, seen: RelativeMotion) -> Any:
-        return np.concatenate([seen.rotation_vector, product(seen.R.T, seen.p)])
+    def error(self, seen: RelativeMotion | Displaced) -> Any:
+        return np.concatenate([seen.own_rotation_vector, product(seen.R.T, seen.p)])
 
 
 @final
 @dataclass(frozen=True)
 class Connect(BetweenFrames):
-    """The origins of two frames stay together, as in a ball joint: three rows [x y z], in the frame's axes."""
+    """The origins of two frames stay together, as in a ball joint: three rows [x y z], in the frame's axes.
+
+    `to`, `at` and `gains` as in `Weld`.
+    """
 
     frame: str
-    to: str = WORLD
+    to: Any = None
     gains: Gains = NO_GAINS
+    at: Any = None
     rotation_invariant = True
 
     def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((3, 3)), np.eye(3)
 
-    def error(self, seen: RelativeMotion) -> Any:
+    def error(self, seen: RelativeMotion | Displaced) -> Any:
         return product(seen.R.T, seen.p)
 
 
@@ -140,14 +173,15 @@ class Hold(BetweenFrames):
 
     `rows` are names out of these, in a string or a sequence; `axes` is "frame" or "to". Held in the moving axes of the
     frame, a velocity is in general not the rate of any position: a skate, or a wheel that does not slip sideways. Such rows
-    have no error of position; those in the axes of `to` have.
+    have no error of position; those in the axes of `to` have. `to`, `at` and `gains` as in `Weld`.
     """
 
     frame: str
     rows: str | tuple[str, ...]
-    to: str = WORLD
+    to: Any = None
     axes: str = "to"
     gains: Gains = NO_GAINS
+    at: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -168,15 +202,22 @@ class Hold(BetweenFrames):
         return self.axes == "frame"
 
     @property
+    def needs_anchor(self) -> bool:  # type: ignore[override]
+        return not self.in_frame
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.rows)
 
-    def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
+    def _directions(self) -> tuple[np.ndarray, np.ndarray]:
         chosen = np.eye(6)[[NAMES.index(name) for name in self.rows]]
         return chosen[:, :3], chosen[:, 3:]
 
-    def error(self, seen: RelativeMotion) -> Any:
-        c_w, c_v = self.coefficients(seen)
+    def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
+        return self._directions()
+
+    def error(self, seen: RelativeMotion | Displaced) -> Any:
+        c_w, c_v = self._directions()
         return np.zeros(len(c_w)) if self.in_frame else product(c_w, seen.rotation_vector) + product(c_v, seen.p)
 
 
@@ -191,13 +232,18 @@ def _unit(what: str, direction: Any) -> tuple[float, float, float]:
 @final
 @dataclass(frozen=True)
 class OnPlane(BetweenFrames):
-    """A frame's origin stays in a plane of `to` through that one's origin: one row, along the plane's normal."""
+    """A frame's origin stays in a plane of `to` through that one's origin: one row, along the plane's normal.
+
+    `to` as in `Weld`; with `at`, gains pull to the parallel plane that the origin is in, in the state `at`, (nq,).
+    """
 
     frame: str
-    to: str = WORLD
+    to: Any = None
     normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
     gains: Gains = NO_GAINS
+    at: Any = None
     in_frame: ClassVar[bool] = False  # type: ignore[misc]
+    needs_anchor: ClassVar[bool] = False  # the ground is a plane through the origin of the world
     names = ("normal",)
 
     def __post_init__(self) -> None:
@@ -207,7 +253,7 @@ class OnPlane(BetweenFrames):
     def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((1, 3)), np.array([self.normal])
 
-    def error(self, seen: RelativeMotion) -> Any:
+    def error(self, seen: RelativeMotion | Displaced) -> Any:
         return product(np.array([self.normal]), seen.p)
 
 
@@ -217,15 +263,17 @@ class Rolling(BetweenFrames):
     """A ball of some radius [m] around a frame's origin rolls on a plane of `to`, which goes through that one's origin.
 
     Three rows in the axes of `to`: its point that touches the plane does not move. Only the one along the normal has an
-    error of position; the others are not holonomic.
+    error of position; the others are not holonomic. `to` as in `Weld`; with `at`, gains pull to the height in the state `at`.
     """
 
     frame: str
     radius: float
-    to: str = WORLD
+    to: Any = None
     normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
     gains: Gains = NO_GAINS
+    at: Any = None
     in_frame: ClassVar[bool] = False  # type: ignore[misc]
+    needs_anchor: ClassVar[bool] = False  # the ground is a plane through the origin of the world
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -237,6 +285,6 @@ class Rolling(BetweenFrames):
         # the ball's point at -radius n moves with v - radius w × n
         return np.array([-self.radius * np.cross(self.normal, e) for e in np.eye(3)]), np.eye(3)
 
-    def error(self, seen: RelativeMotion) -> Any:
+    def error(self, seen: RelativeMotion | Displaced) -> Any:
         n = np.array(self.normal)
-        return n * (product(n, seen.p) - self.radius)
+        return n * (product(n, seen.p) - (self.radius if self.at is None else 0.0))

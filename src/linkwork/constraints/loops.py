@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from linkwork.constraints.anchors import Displaced
 from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains
 from linkwork.constraints.frames import BetweenFrames
 from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
@@ -27,6 +28,10 @@ class ForceHeldLoop(BetweenFrames):
     loop: Loop
     gains: Gains = NO_GAINS
     in_frame = False
+    at = None
+
+    def __post_init__(self) -> None:
+        Gains.check(self.gains)
 
     def ends(self, model: Model) -> Any:
         return self.loop.successor, self.loop.predecessor
@@ -57,7 +62,7 @@ class ForceHeldLoop(BetweenFrames):
                 out.append(row.bias(Pose.identity(), Pose(seen.R, seen.p), seen.W, seen.U))
         return np.array(out)
 
-    def error(self, seen: RelativeMotion) -> Any:
+    def error(self, seen: RelativeMotion | Displaced) -> Any:
         return np.array([row.residual(seen.R, seen.p) for row in rows_of(self.loop)])
 
 

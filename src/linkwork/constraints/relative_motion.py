@@ -126,6 +126,11 @@ class RelativeMotion:
         """The rotation vector that takes T's axes to F's [rad]."""
         return rotation.log(rotation.of_matrix(self.R))
 
+    @property
+    def own_rotation_vector(self) -> np.ndarray:
+        """The same in F's axes: a rotation leaves its own vector as it is."""
+        return self.rotation_vector
+
     def acceleration_rows(
         self, c_w: np.ndarray, c_v: np.ndarray, *, in_frame: bool
     ) -> tuple[list[tuple[HingeNode, slice, np.ndarray]], Any]:

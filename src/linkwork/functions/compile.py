@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from linkwork.errors import LinkworkError, TargetError
+from linkwork.functions.differentiation import Derivative
 from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.trace import Shape, trace
@@ -15,7 +16,7 @@ from linkwork.runtime.kernel import build_kernel
 from linkwork.sko import Tree
 from linkwork.targets import c as c_target
 
-Source = Program | ModelFunction | Callable[..., Any]
+Source = Program | ModelFunction | Derivative | Callable[..., Any]
 Inputs = Mapping[str, Shape] | Model | Tree
 Target = str | Callable[[Program], Any]
 
@@ -42,6 +43,9 @@ def compile(
         raise TargetError(f"target must be 'cpu' or a function that takes a program, not {target!r}")
     if isinstance(source, ModelFunction) and not callable(target):
         return source.kernel(_model(source, inputs), dtype=dtype, wait=wait, **options)
+    if isinstance(source, Derivative) and not callable(target):
+        _refuse(inputs, options)
+        return source.kernel(dtype=dtype, wait=wait)
     program = _program(source, inputs, options)
     if callable(target):
         return target(lower(program, dtype))
@@ -55,7 +59,7 @@ def export_c(source: Source, *where: Any, dtype: str = "float64", name: str | No
     options are those of `compile`.
     """
     _check_dtype(dtype)
-    if len(where) != (1 if isinstance(source, Program) else 2):
+    if len(where) != (1 if isinstance(source, (Program, Derivative)) else 2):
         raise LinkworkError("export_c takes a program and a folder, or a function, its model or inputs, and a folder")
     inputs = where[0] if len(where) == 2 else None
     return c_target.export_c(
@@ -71,15 +75,22 @@ def count_operations(source: Source, inputs: Inputs | None = None, **options: An
 def _program(source: Source, inputs: Inputs | None, options: dict[str, Any]) -> Program:
     if isinstance(source, ModelFunction):
         return source.program(_model(source, inputs), **options)
+    if isinstance(source, (Program, Derivative)):
+        _refuse(inputs, options)
+        return source if isinstance(source, Program) else source.program()
     if options:
-        raise LinkworkError(f"{next(iter(options))}= is an option of functions of a model only")
-    if isinstance(source, Program):
-        if inputs is not None:
-            raise LinkworkError("a program knows its inputs: give inputs= only with a function")
-        return source
+        _refuse(None, options)
     if inputs is None or isinstance(inputs, (Model, Tree)):
         raise LinkworkError("give the shapes of the function's inputs, for example inputs={'q': 7, 'v': 7}")
     return trace(source, inputs)
+
+
+def _refuse(inputs: Inputs | None, options: dict[str, Any]) -> None:
+    """Nothing more can be said of a program, or of a derivative, which is one of a function with options."""
+    if options:
+        raise LinkworkError(f"{next(iter(options))}= is an option of functions of a model only")
+    if inputs is not None:
+        raise LinkworkError("a program knows its inputs: give inputs= only with a function")
 
 
 def _model(source: ModelFunction, inputs: Inputs | None) -> Any:

@@ -52,8 +52,6 @@ def load(
     else:
         options = LoopOptions(tuple(LoopJoint.of(loop) for loop in loops), True, start, tolerance)
     model = formats.load(path, base=base, gravity=gravity, strict=strict, limits=limits, loops=options)
-    if not options.embed:
-        return model.without_redundant_rows(limits)
     return choose_loops(model, loops) if loops == "auto" else model
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,11 +46,18 @@ class Inputs(NamedTuple):
 class KernelKey(NamedTuple):
     """By what a model's kernels are found: everything that decides them."""
 
-    function: ModelFunction
+    function: Hashable  # a function, or a derivative of one
     target: str
     dtype: str
     inputs: Inputs
     options: tuple[tuple[str, Any], ...]
+
+
+class DerivativeRule(NamedTuple):
+    """A function's own derivative: what gives its Jacobians by the named arrays; see `ModelFunction.derivative`."""
+
+    names: tuple[str, ...]
+    jacobians: Callable[..., Any]
 
 
 class ModelFunction:
@@ -70,9 +77,12 @@ class ModelFunction:
         options: Callable[..., dict[str, Any]] | None,
         methods: Mapping[str, Callable[[Model], bool]],
         by_hand: bool,
+        configurations: tuple[str, ...] = (),
     ) -> None:
         functools.update_wrapper(self, body)
         self.body, self.shapes, self._normal, self.methods, self.by_hand = body, shapes, options, methods, by_hand
+        self.configurations = configurations
+        self.rule: DerivativeRule | None = None
         arguments = list(inspect.signature(body).parameters.values())[1:]
         arrays = [p for p in arguments if p.kind is p.POSITIONAL_OR_KEYWORD]
         self.required = tuple(p.name for p in arrays if p.default is p.empty)
@@ -85,6 +95,22 @@ class ModelFunction:
             for word in words.split():
                 if word not in _SIZES and not word.isdigit():
                     raise LinkworkError(f"{self.__name__}: the shape of {name} has {word!r}; known are {', '.join(_SIZES)}")
+
+    def derivative(self, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorates a function that gives this one's Jacobians by the named arrays, on the tangent space.
+
+        It takes what the body takes and returns the Jacobians in the order of the names, each a tuple over the outputs where
+        there are several. `lw.jacobian` then uses it, and `lw.vjp` does where reverse mode cannot go.
+        """
+        unknown = [name for name in names if name not in self.shapes]
+        if unknown or not names:
+            raise LinkworkError(f"{self.__name__} has no array {unknown[0]!r}" if unknown else "name the arrays of the rule")
+
+        def decorate(jacobians: Callable[..., Any]) -> Callable[..., Any]:
+            self.rule = DerivativeRule(names, jacobians)
+            return jacobians
+
+        return decorate
 
     def __reduce__(self) -> str:
         return self.__qualname__  # pickled by name, as functions are
@@ -101,7 +127,7 @@ class ModelFunction:
             try:
                 return direct(*args)
             except TypeError:
-                if not any(map(_has_symbols, args)):
+                if not any(map(has_symbols, args)):
                     raise
         return self._call(model, args, named)
 
@@ -116,8 +142,8 @@ class ModelFunction:
             raise ModelError(f"{self.__name__}: parameters are given by name: {{'mass': ...}}, not {type(values).__name__}")
         inputs = Inputs(tuple(name for name in self.optional if name in arrays), _ordered(model, values))
         numbers = [values[name] for name in inputs.parameters]
-        if any(map(_has_symbols, (*arrays.values(), *numbers))):  # inside of a trace
-            settings = self._one_method(model, inputs.optional, self._chosen(model, options))
+        if any(map(has_symbols, (*arrays.values(), *numbers))):  # inside of a trace
+            settings = self._one_method(model, inputs.optional, self.chosen(model, options))
             return self.body(model.traced_with(values) if values else model, **arrays, **settings)
         asked: Any = (self, dtype, inputs, *options.items())
         if any(isinstance(value, Iterator) for value in options.values()):
@@ -163,7 +189,7 @@ class ModelFunction:
         """The kernel for a model, with these of the optional arrays and of the model's parameters as inputs, and options."""
         if dtype not in DTYPES:
             raise LinkworkError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
-        chosen, inputs = self._chosen(model, options), self._inputs(model, optional, parameters)
+        chosen, inputs = self.chosen(model, options), self.inputs(model, optional, parameters)
         key = KernelKey(self, target, dtype, inputs, tuple(chosen.items()))
         try:
             kernel = model.kernels.get(key)
@@ -177,9 +203,10 @@ class ModelFunction:
 
     def program(self, model: Model, *, optional: Sequence[str] = (), parameters: Iterable[str] = (), **options: Any) -> Program:
         """The traced program for a model."""
-        return self._program(model, self._inputs(model, optional, parameters), self._chosen(model, options))
+        return self._program(model, self.inputs(model, optional, parameters), self.chosen(model, options))
 
-    def _inputs(self, model: Model, optional: Sequence[str], names: Iterable[str]) -> Inputs:
+    def inputs(self, model: Model, optional: Sequence[str], names: Iterable[str]) -> Inputs:
+        """These optional arrays and parameters as inputs, each checked."""
         _check_model(self, model)
         given = (optional,) if isinstance(optional, str) else tuple(optional)
         unknown = [name for name in given if name not in self.optional]
@@ -208,11 +235,17 @@ class ModelFunction:
         programs = [self._traced(model, inputs, {**chosen, "method": method}) for method in worth]
         return programs[0] if len(programs) == 1 else min(programs, key=lambda p: count_operations(p)["total"])
 
-    def _traced(self, model: Model, inputs: Inputs, settings: dict[str, Any]) -> Program:
+    def input_shapes(self, model: Model, inputs: Inputs, settings: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+        """The shapes of a program's inputs by name: arrays first, then parameters."""
         names = (*self.required, *inputs.optional)
         shapes = {name: shape_of(self.shapes[name], model, settings) for name in names}
         for name, word in zip(inputs.parameters, parameters.input_names(inputs.parameters, taken=names)):
             shapes[word] = parameters.shape_of(model, name)
+        return shapes
+
+    def _traced(self, model: Model, inputs: Inputs, settings: dict[str, Any]) -> Program:
+        names = (*self.required, *inputs.optional)
+        shapes = self.input_shapes(model, inputs, settings)
 
         def body(*arrays: Any) -> Any:
             values = dict(zip(inputs.parameters, arrays[len(names) :]))
@@ -220,7 +253,7 @@ class ModelFunction:
 
         return trace(body, shapes, name=self.__name__.strip("<>"))
 
-    def _chosen(self, model: Model, options: dict[str, Any]) -> dict[str, Any]:
+    def chosen(self, model: Model, options: dict[str, Any]) -> dict[str, Any]:
         """All options in their normal form, by which kernels are remembered."""
         _check_model(self, model)
         unknown = [word for word in options if word not in self.options]
@@ -252,7 +285,7 @@ class ModelFunction:
         return {**chosen, "method": own.memory[asked]}
 
     def _defaults(self, model: Model) -> dict[str, Any] | None:
-        return None if inspect.Parameter.empty in self.options.values() else self._chosen(model, {})
+        return None if inspect.Parameter.empty in self.options.values() else self.chosen(model, {})
 
 
 def model_function(
@@ -260,6 +293,7 @@ def model_function(
     options: Callable[..., dict[str, Any]] | None = None,
     methods: Mapping[str, Callable[[Model], bool]] | None = None,
     by_hand: bool = False,
+    configurations: tuple[str, ...] = (),
     **shapes: str,
 ) -> Callable[[Callable[..., Any]], ModelFunction]:
     """Make a function of a model out of what it computes; see `ModelFunction`.
@@ -267,11 +301,12 @@ def model_function(
     `shapes` says the shape of each array: "nq", "nv", "bodies 6", "" for a scalar. `options` checks the options and gives
     them in a normal form that can be hashed. `methods` are ways to the same result, each with a test whether it may be the
     cheapest for a model: the one with the fewest operations is taken where the option `method` is "auto". `by_hand`: it also
-    takes SKO models made by hand (`linkwork.sko.Tree`), which have nodes and no bodies.
+    takes SKO models made by hand (`linkwork.sko.Tree`), which have nodes and no bodies. `configurations` names the outputs that
+    are configurations as q is ("out", or "out0" of several): their derivatives are on the tangent space.
     """
 
     def decorate(body: Callable[..., Any]) -> ModelFunction:
-        return ModelFunction(body, shapes, options, methods or {}, by_hand)
+        return ModelFunction(body, shapes, options, methods or {}, by_hand, configurations)
 
     return decorate
 
@@ -289,7 +324,7 @@ def shape_of(text: str, model: Model, options: Mapping[str, Any]) -> tuple[int, 
     return tuple(_SIZES[word](model, options) if word in _SIZES else int(word) for word in text.split())
 
 
-def _has_symbols(value: Any) -> bool:
+def has_symbols(value: Any) -> bool:
     try:
         array = np.asarray(value)  # no copy of an array of numbers, however large
     except Exception:

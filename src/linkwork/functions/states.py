@@ -14,7 +14,7 @@ from linkwork.simplify.trees import tree
 from linkwork.sko import Tree
 
 
-@model_function(q="nq", v="nv", by_hand=True)
+@model_function(q="nq", v="nv", by_hand=True, configurations=("out",))
 def integrate(model: Model, q: Any, v: Any) -> Any:
     """The retraction of v at q: integration of a constant v for one unit of time, (..., nq); loops stay closed."""
     if isinstance(model, Tree):
@@ -33,7 +33,7 @@ def difference(model: Model, q0: Any, q1: Any) -> Any:
     return np.concatenate([np.zeros(0), *chosen])
 
 
-@model_function(q="nq")
+@model_function(q="nq", configurations=("out0",))
 def close_loops(model: Model, q: Any) -> tuple[Any, Any]:
     """q with all loops closed by Newton's method, holding the independent coordinates, and the residual that is left.
 

@@ -50,11 +50,15 @@ class BoundedLoop:
     The loop instruction takes the first state, then the values that the body reads from outside. The body has the inputs
     `state` and `outer` and the outputs `state` and `again` (a bool). It runs at least once. A row whose `again` was false
     keeps its state while other rows of the batch go on: rows never see each other.
+
+    `newton`: it is Newton's method, so its derivative is that of the solution. The step at the solution, linearised, must
+    forget all of the state but what it keeps (see `functions.loop`).
     """
 
     body: Program
     states: int
     limit: int
+    newton: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +131,7 @@ class Program:
             if op == "const":
                 h.update(struct.pack("<?d", isinstance(attr, bool), attr))
             elif isinstance(attr, BoundedLoop):
-                h.update(f"{attr.states} {attr.limit} {attr.body.digest}".encode())
+                h.update(f"{attr.states} {attr.limit}{' newton' * attr.newton} {attr.body.digest}".encode())
             elif attr is not None:
                 h.update(repr(attr).encode())
         return h.hexdigest()

@@ -43,13 +43,17 @@ class ModelData:
     force_held: tuple[LoopConstraint, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
     memory: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)  # what was derived from it
+    analyses: dict[Any, Any] = field(default_factory=dict, repr=False)  # clusters of this model and of variants, by content
     given_clusters: tuple[Cluster, ...] | None = field(default=None, init=False, repr=False)  # in place of those it would find
     original: ModelData | None = field(default=None, repr=False)
     inertia_inputs: Mapping[int, MassProperties] = field(default_factory=dict, repr=False)
+    start: tuple[float, ...] | None = None  # coordinates, (nq,), at which closing loops begins; None: neutral ones
+    tolerance: float | None = None  # of what redundant equations of loops miss, relative to the loop's length; None: the usual
 
     def __post_init__(self) -> None:
         for word in ("bodies", "joints", "frames", "gravity", "notes", "embedded", "force_held"):
             put(self, word, tuple(getattr(self, word)))
+        put(self, "analyses", dict(self.analyses))  # a variant knows what this model knew, and not the reverse
 
     @property
     def loops(self) -> tuple[LoopConstraint, ...]:
@@ -87,7 +91,9 @@ class ModelData:
         """Groups of bodies in common loops (loop-closure aggregation), parents before children; most bodies are alone."""
         if self.given_clusters is not None:
             return self.given_clusters
-        return clusters_of(self) if self.original is None else with_constraints(self.original.clusters, self.embedded)
+        if self.original is not None:
+            return with_constraints(self.original.clusters, self.embedded)
+        return clusters_of(self, known=self.analyses)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:
@@ -106,6 +112,16 @@ class ModelData:
     def tree_neutral(self) -> np.ndarray:
         """The coordinates with every joint neutral, whether or not loops are closed, (nq,)."""
         return np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in self.joints)])
+
+    def tree_start(self) -> np.ndarray:
+        """The coordinates at which closing loops begins: neutral or given ones; those of clusters that are closed, (nq,)."""
+        q = self.tree_neutral() if self.start is None else np.array(self.start)
+        for cluster in self.structure.clusters if self.embedded else ():
+            at = 0
+            for joint in (self.joints[k] for k in cluster.bodies if cluster.closed):
+                q[joint.q_slice] = cluster.closed[at : at + joint.nq]
+                at += joint.nq
+        return q
 
     # by name
 
@@ -146,7 +162,8 @@ class ModelData:
     def content(self) -> tuple[Any, ...]:
         """All data that decides what is computed; notes on how the model was read are not among it."""
         loops = (self.embedded, self.force_held, self.given_clusters)
-        return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops)
+        closing = () if self.start is None and self.tolerance is None else (self.start, self.tolerance)
+        return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops, *closing)
 
     @cached_property
     def digest(self) -> str:
@@ -160,7 +177,8 @@ class ModelData:
         return hash(self.digest)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"kernels": {}, "memory": {}}  # machine code stays here
+        here: dict[str, Any] = {"kernels": {}, "memory": {}, "analyses": {}}  # machine code and what can be found again stay here
+        return {f.name: getattr(self, f.name) for f in fields(self)} | here
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -97,12 +97,10 @@ class LoopBuilder:
         return self._add(_Implicit(name, function, names), embed)
 
     def add(self, loops: LoopOptions) -> dict[str, Any]:
-        """Further loops of a caller's, all force-held where none shall be embedded; what is left goes to `build`."""
+        """Further loops of a caller's; what is said about all loops goes to `build`."""
         for loop in loops.added:
             self._add(loop, loop.embed)
-        if not loops.embed:
-            self._force_held = set(self._constraints)
-        return {word: getattr(loops, word) for word in ("start", "tolerance") if getattr(loops, word) is not None}
+        return {"start": loops.start, "tolerance": loops.tolerance, "embed": loops.embed}
 
     def _add(self, given: LoopJoint | GivenCoupling | _Implicit, embed: bool) -> Self:
         if given.name in self._constraints:

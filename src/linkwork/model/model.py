@@ -17,14 +17,14 @@ from linkwork.model.loop_joints import GivenCoupling, LoopJoint, check_embed, mo
 from linkwork.model.report import report
 from linkwork.parts import LoopConstraint
 from linkwork.parts.checks import check_name
-from linkwork.parts.limits import Limits
 from linkwork.parts.names import shown
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import put
-from linkwork.topology.analysis import CLOSED, RANK, CannotClose, close, close_family, kept_loops
+from linkwork.topology.analysis import CannotClose, close_family, kept_loops
+from linkwork.topology.closing import CLOSED, RANK, close
 from linkwork.topology.clusters import Ancestors, Cluster, find_families
-from linkwork.topology.kept_rows import with_kept_rows
 from linkwork.topology.motion import all_equations, cluster_posture
+from linkwork.topology.rechoice import rechosen
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
 
@@ -55,7 +55,7 @@ class Model(ModelData):
 
     def neutral(self) -> np.ndarray:
         """The coordinates with every joint neutral, or, in loops, the closed ones nearest to that, (nq,)."""
-        return self._closed(self.tree_neutral(), np.random.default_rng(0))
+        return self._closed(self.tree_start(), np.random.default_rng(0))
 
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Random q, (nq,), within the limits, and random v, (nv,)."""
@@ -128,6 +128,9 @@ class Model(ModelData):
                     changed |= {k: k in chosen for k in c.bodies}
         new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))
         model = replace(self, joints=new, kernels={})
+        known = None if self.force_held else rechosen(model, self.clusters, self.neutral())
+        if known:
+            put(model, "clusters", known)
         _ = model.clusters  # a choice that does not determine the others is an error now
         return model
 
@@ -219,10 +222,6 @@ class Model(ModelData):
             except ModelError as error:
                 told = error
         raise told
-
-    def without_redundant_rows(self, limits: Limits | None = None) -> Model:
-        """The same model, each of its force-held loops with only the equations that do not follow from others."""
-        return replace(self, force_held=with_kept_rows(self, limits), kernels={})
 
     def with_any_independent(self) -> Model:
         """The same model without chosen independent joints."""

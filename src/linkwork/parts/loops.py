@@ -13,8 +13,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol, final
 
 import numpy as np
 
+from linkwork.ir.symbol import Symbol
 from linkwork.joints import Joint
-from linkwork.joints.closure import Row
+from linkwork.joints.closure import ClosingError, Row
 from linkwork.lazy import cached_property
 from linkwork.parts.tree import PlacedJoint
 from linkwork.spatial import Pose, cross
@@ -104,9 +105,32 @@ class LoopConstraint(ABC):
         """Above zero for each shared axis of the two frames that is flipped: another assembly mode, which φ = 0 allows."""
         return []
 
+    def closing_error(self, posture: Posture) -> tuple[np.ndarray, np.ndarray]:
+        """e, (count,) [m or rad], zero where it is satisfied, and its Jacobian, (count, width), over numbers: for closing it.
+
+        Unlike φ it knows no other assembly mode, in which axes are turned over.
+        """
+        return np.asarray(self.residual(posture), dtype=float), self.equations(posture)[0].astype(float)
+
+    def lengths(self, joints: Sequence[PlacedJoint]) -> np.ndarray:
+        """Which of its equations are lengths [m], (count,); the others are angles, or have a unit of their own."""
+        return np.zeros(self.count(joints), dtype=bool)
+
     @abstractmethod
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
         """K, (count, width), and k, (count,), which is zero where no speeds are given."""
+
+    def alike(self, row: int) -> list[int]:
+        """The equations that are of the same kind as one, and can be written along other axes together."""
+        return [row]
+
+    def embedded(self, posture: Posture, kept: Sequence[int]) -> np.ndarray:
+        """K of equations that say the same as those `kept` where it is closed, (kept, width); they may be shorter."""
+        return self.equations(posture)[0][list(kept)]
+
+    def embedded_drift(self, posture: Posture, kept: Sequence[int], speeds: Speeds) -> np.ndarray:
+        """-k of these equations, (kept,)."""
+        return -self.equations(posture, speeds)[1][list(kept)]
 
     def wrench(self, row: int, P: Pose, F: Pose) -> np.ndarray | None:
         """[m, f] on its second end, at the origin of the poses' axes, for a unit multiplier of an equation, or None."""
@@ -168,6 +192,19 @@ class Loop(LoopConstraint):
         shared = {row.along: np.array(row.along) for row in self.every_row if row.oriented}
         return [0.5 - product(along, product(R, along)) for along in shared.values()]
 
+    @cached_property
+    def _closing_error(self) -> ClosingError:
+        return ClosingError(self.every_row)
+
+    def closing_error(self, posture: Posture) -> tuple[np.ndarray, np.ndarray]:
+        P, F = posture.frame(self.predecessor), posture.frame(self.successor)
+        (wP, vP), (wF, vF) = posture.velocity(self.predecessor, F.p), posture.velocity(self.successor, F.p)
+        back = P.R.T
+        return self._closing_error(back @ F.R, back @ (F.p - P.p), back @ (wF - wP), back @ (vF - vP))
+
+    def lengths(self, joints: Sequence[PlacedJoint]) -> np.ndarray:
+        return self._closing_error.lengths
+
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
         P, F = posture.frame(self.predecessor), posture.frame(self.successor)
         rows = self.every_row
@@ -188,6 +225,61 @@ class Loop(LoopConstraint):
             c_w, c_v = row.coefficients(P, F)
             k[i] = -((product(c_v, dU) if row.across is None else product(c_w, dW)) + row.bias(P, F, W, U))
         return K, k
+
+    def alike(self, row: int) -> list[int]:
+        one = self.every_row[row]
+        return [i for i, r in enumerate(self.every_row) if (r.across is None, r.length) == (one.across is None, one.length)]
+
+    def embedded(self, posture: Posture, kept: Sequence[int]) -> np.ndarray:
+        P, F = posture.frame(self.predecessor), posture.frame(self.successor)
+        (wP, vP), (wF, vF) = posture.velocity(self.predecessor, F.p), posture.velocity(self.successor, F.p)
+        K = np.zeros((len(kept), posture.width), dtype=object)
+        for i, (row, axis) in enumerate(self._axes(P, kept)):
+            one, other = (vP, vF) if row.across is None else (wP, wF)
+            if axis is not None:
+                K[i] = other[axis] - one[axis]
+            else:
+                c_w, c_v = row.coefficients(P, F)
+                K[i] = product(c_v if row.across is None else c_w, other - one)
+        return K
+
+    def embedded_drift(self, posture: Posture, kept: Sequence[int], speeds: Speeds) -> np.ndarray:
+        P, F = posture.frame(self.predecessor), posture.frame(self.successor)
+        a, b = speeds.drift(self.predecessor, F.p), speeds.drift(self.successor, F.p)
+        W, U = np.array(b.w - a.w, dtype=object), np.array(b.v - a.v, dtype=object)
+        axes = self._axes(P, kept)
+        for row, axis in axes:  # along these both ends move alike
+            if axis is not None:
+                (U if row.across is None else W)[axis] = 0.0
+        dW, dU = b.dw - a.dw - cross(a.w, W), b.dv - a.dv - 2.0 * cross(a.w, U)
+        found: Any = np.zeros(len(kept), dtype=object)
+        for i, (row, axis) in enumerate(axes):
+            rate = dU if row.across is None else dW
+            if axis is not None:
+                found[i] = rate[axis]
+                continue
+            c_w, c_v = row.coefficients(P, F)
+            found[i] = product(c_v if row.across is None else c_w, rate) + row.bias(P, F, W, U)
+        return found
+
+    def _axes(self, P: Pose, kept: Sequence[int]) -> list[tuple[Row, int | None]]:
+        """Of each equation that is kept, the coordinate axis along which it can be written instead, if there is one.
+
+        Three translations are none along any axes, those of the predecessor or others; and so are three rotations. Two are
+        none across a direction: where that is a coordinate axis always, as in a plane, along the other two.
+        """
+        rows = [self.every_row[i] for i in kept]
+        shifts = [n for n, row in enumerate(rows) if row.across is None and row.length is None]
+        turns = [n for n, row in enumerate(rows) if row.across is not None]
+        axes: dict[int, int] = dict(zip(turns, range(3))) if len(turns) == 3 else {}
+        if len(shifts) == 3:
+            axes |= dict(zip(shifts, range(3)))
+        elif len(shifts) == 2:
+            normal = product(P.R, cross(*(np.array(rows[n].along) for n in shifts)))
+            constant = [not isinstance(x, Symbol) and x == 0.0 for x in normal]
+            if sum(constant) == 2:
+                axes |= dict(zip(shifts, [k for k in range(3) if constant[k]]))
+        return [(row, axes.get(n)) for n, row in enumerate(rows)]
 
     def wrench(self, row: int, P: Pose, F: Pose) -> np.ndarray:
         moment, force = self.every_row[row].coefficients(P, F)

@@ -6,13 +6,16 @@ and costs nothing. Both work on traced programs, before elementary functions are
 
 Of min, max, abs and select the derivative is that of the branch which the value comes from, also at a tie. A branch that is
 not taken does no harm: where(x > 0, sqrt(x), 0) has the derivative 0 at x = 0. For that, reverse mode remembers the conditions
-under which a derivative counts, and drops it behind the branch, not before: 0 times infinity would be NaN. A loop's derivative
-is that of the iterations that were run.
+under which a derivative counts, and drops it behind the branch, not before: 0 times infinity would be NaN.
+
+A loop's derivative is that of the iterations that were run, in forward mode only. A loop that is marked as Newton's method has
+the derivative of its solution, by the implicit function theorem, in both modes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,23 +28,13 @@ from linkwork.ir.context import builder_around, tracing
 from linkwork.ir.interpret import interpret
 from linkwork.ir.liveness import needed_values
 from linkwork.ir.operations import BOOL, OPERATIONS
-from linkwork.ir.program import Array, BoundedLoop, Program
+from linkwork.ir.program import Array, Program
 from linkwork.ir.symbol import Symbol, value_in
-from linkwork.passes.derivative_rules import (
-    RULES,
-    Changes,
-    Part,
-    carriers,
-    counted,
-    entry,
-    moves,
-    plus,
-    pull,
-    push,
-    sum_of_parts,
-)
+from linkwork.passes.derivative_rules import Changes, entry, plus, times
 from linkwork.passes.expand import expand
-from linkwork.passes.inline import inline, replay
+from linkwork.passes.forward_mode import forward
+from linkwork.passes.inline import inline, outputs_in
+from linkwork.passes.reverse_mode import reverse
 
 _NONE: Changes = {}
 
@@ -61,7 +54,7 @@ def jvp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
         for n, k in enumerate(chosen)
         for element in range(program.inputs[k].size)
     }
-    values, changes = _forward(program, b, b.input, seeds, program.result_values())
+    values, changes = forward(program, b, b.input, seeds, program.result_values())
     results = [[values[v] for v in r] for r in program.results]
     tangents = [[entry(b, changes[v], 0) for v in r] for r in program.results]
     inputs = [*program.inputs, *(program.inputs[k]._replace(name=prefix + program.inputs[k].name) for k in chosen)]
@@ -79,7 +72,7 @@ def vjp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
     b = Builder(program.dtype)
     first = len(program.inputs)
     seeds = [(v, 0, b.input(first + n, element)) for n, r in enumerate(program.results) for element, v in enumerate(r)]
-    values, gradients = _reverse(program, b, chosen, seeds)
+    values, gradients = reverse(program, b, b.input, lambda at: at[0] in chosen, seeds)
     results = [[values[v] for v in r] for r in program.results]
     for k in chosen:
         results.append([entry(b, gradients.get((k, e), _NONE), 0) for e in range(program.inputs[k].size)])
@@ -95,190 +88,156 @@ def jacobian(program: Program, output: str, wrt: str) -> Program:
     """
     row = _position(program, "output", program.outputs, output)
     column = _position(program, "input", program.inputs, wrt)
-    made = [_jacobian_forward(program, row, column)]
+    return _cheapest(program, [row], [column], {}, {}, values=True)
+
+
+def jacobians(
+    program: Program,
+    outputs: Sequence[str],
+    wrt: Sequence[str],
+    *,
+    into: Mapping[str, Program] | None = None,
+    along: Mapping[str, Program] | None = None,
+) -> Program:
+    """The Jacobians `d_<output>_d_<input>` of some outputs by some inputs, and nothing else, in one program.
+
+    Inputs and outputs that are points of a manifold have a chart: `along[input]` gives the directions in which the input
+    moves, (size, directions), from inputs of the program with the same names; `into[output]` takes changes of the output to
+    coordinates of its tangent space, (coordinates, size), and has one input, the output itself.
+    """
+    rows = [_position(program, "output", program.outputs, name) for name in outputs]
+    columns = [_position(program, "input", program.inputs, name) for name in wrt]
+    return _cheapest(program, rows, columns, into or {}, along or {}, values=False)
+
+
+Charts = Mapping[str, Program]
+Matrix = list[list[int]]  # values of a builder
+
+
+def _cheapest(program: Program, rows: list[int], columns: list[int], into: Charts, along: Charts, *, values: bool) -> Program:
+    made = [_jacobians(_Forward, program, rows, columns, into, along, values=values)]
     with suppress(DifferentiationError):  # a loop
-        made.append(_jacobian_reverse(program, row, column))
+        made.append(_jacobians(_Reverse, program, rows, columns, into, along, values=values))
     return check(min(made, key=_operations))
 
 
-def _jacobian_forward(program: Program, row: int, column: int) -> Program:
-    b = Builder(program.dtype)
-    one = b.constant(1.0)
-    size = program.inputs[column].size
-    seeds = {(column, e): {e: one} for e in range(size)}
-    values, changes = _forward(program, b, b.input, seeds, program.results[row])
-    dense = [entry(b, changes[v], e) for v in program.results[row] for e in range(size)]
-    return _with_jacobian(program, b, row, column, values, dense)
+def _jacobians(
+    mode: type[_Mode], program: Program, rows: list[int], columns: list[int], into: Charts, along: Charts, *, values: bool
+) -> Program:
+    """The Jacobians of output arrays by input arrays in one mode, behind the program's own outputs where `values`."""
+    made = mode(program, rows, columns, into, along)
+    arrays, results = (list(program.outputs), made.results) if values else ([], [])
+    for r in rows:
+        for c in columns:
+            name = f"{program.outputs[r].name}_d_{program.inputs[c].name}"
+            arrays.append(Array(_prefix(program, "d", [name]) + name, made.heights[r] + made.widths[c]))
+            results.append(made.entries(r, c))
+    return made.b.finish(f"{program.name}_jacobian", program.inputs, arrays, results)
 
 
-def _jacobian_reverse(program: Program, row: int, column: int) -> Program:
-    b = Builder(program.dtype)
-    one = b.constant(1.0)
-    values, gradients = _reverse(program, b, [column], [(v, k, one) for k, v in enumerate(program.results[row])])
-    rows, columns = program.outputs[row].size, program.inputs[column].size
-    dense = [entry(b, gradients.get((column, e), _NONE), k) for k in range(rows) for e in range(columns)]
-    return _with_jacobian(program, b, row, column, values, dense)
+class _Mode:
+    """Jacobians in one mode: of all rows by all columns at once, in a builder with the program's own results."""
+
+    results: list[list[int]]
+
+    def __init__(self, program: Program, rows: list[int], columns: list[int], into: Charts, along: Charts) -> None:
+        self.program, self.rows, self.columns = program, rows, columns
+        self.into = {r: into.get(program.outputs[r].name) for r in rows}
+        along_ = {c: along.get(program.inputs[c].name) for c in columns}
+        self.heights = {r: program.outputs[r].shape if of is None else of.outputs[0].shape[:1] for r, of in self.into.items()}
+        self.widths = {c: program.inputs[c].shape if of is None else of.outputs[0].shape[1:] for c, of in along_.items()}
+        self.b = Builder(program.dtype)
+        self.one = self.b.constant(1.0)
+        given = {array.name: [self.b.input(k, e) for e in range(array.size)] for k, array in enumerate(program.inputs)}
+        self.moved = {
+            c: None if of is None else self._matrix(of, [given[a.name] for a in of.inputs]) for c, of in along_.items()
+        }
+        self._run()
+
+    def entries(self, row: int, column: int) -> list[int]:
+        """The entries of one Jacobian, row by row."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def _matrix(self, chart: Program, given: list[list[int]]) -> Matrix:
+        cells, (height, width) = inline(chart, self.b, given)[0], chart.outputs[0].shape
+        return [cells[k * width : (k + 1) * width] for k in range(height)]
+
+    def _told(self, row: int, values: list[int]) -> Matrix | None:
+        """The matrix that takes changes of an output, which has these values, to coordinates of its tangent space."""
+        chart = self.into[row]
+        return None if chart is None else self._matrix(chart, [values])
+
+    def _lines(self, chart: Matrix | None, size: int) -> Iterator[Changes]:
+        """The rows of a matrix without its zeros; of the unit matrix where there is no chart."""
+        for k in range(size):
+            yield {k: self.one} if chart is None else {j: x for j, x in enumerate(chart[k]) if self.b.number(x) != 0}
 
 
-def _with_jacobian(p: Program, b: Builder, row: int, column: int, values: list[int], dense: list[int]) -> Program:
-    of, by = p.outputs[row], p.inputs[column]
-    name = f"{of.name}_d_{by.name}"
-    array = Array(_prefix(p, "d", [name]) + name, of.shape + by.shape)
-    results = [[values[v] for v in r] for r in p.results]
-    return b.finish(f"{p.name}_jacobian", p.inputs, [*p.outputs, array], [*results, dense])
+class _Forward(_Mode):
+    def _run(self) -> None:
+        seeds: dict[tuple[int, int], Changes] = {}
+        self.first, count = {}, 0
+        for c in self.columns:
+            self.first[c] = count
+            for e, line in enumerate(self._lines(self.moved[c], self.program.inputs[c].size)):
+                seeds[c, e] = {count + d: value for d, value in line.items()}
+            count += math.prod(self.widths[c])
+        wanted = [v for r in self.rows for v in self.program.results[r]]
+        values, changes = forward(self.program, self.b, self.b.input, seeds, wanted)
+        self.results = [[values[v] for v in r] for r in self.program.results]
+        self.changes = {}
+        for r in self.rows:
+            lines = [changes[v] for v in self.program.results[r]]
+            chart = self._told(r, self.results[r])
+            self.changes[r] = lines if chart is None else [_weighted(self.b, weights, lines) for weights in chart]
+
+    def entries(self, row: int, column: int) -> list[int]:
+        first, count = self.first[column], math.prod(self.widths[column])
+        return [entry(self.b, line, first + d) for line in self.changes[row] for d in range(count)]
+
+
+class _Reverse(_Mode):
+    def _run(self) -> None:
+        b, program = self.b, self.program
+        self.results = inline(program, b, [[b.input(k, e) for e in range(a.size)] for k, a in enumerate(program.inputs)])
+        seeds: list[tuple[int, int, int]] = []
+        self.first, count = {}, 0
+        for r in self.rows:
+            self.first[r], height, values = count, math.prod(self.heights[r]), program.results[r]
+            for k, line in enumerate(self._lines(self._told(r, self.results[r]), height)):
+                seeds += [(values[e], count + k, weight) for e, weight in line.items()]
+            count += height
+        chosen = set(self.columns)
+        self.gradients = reverse(program, b, b.input, lambda at: at[0] in chosen, seeds)[1]
+
+    def entries(self, row: int, column: int) -> list[int]:
+        lines = [self.gradients.get((column, e), _NONE) for e in range(self.program.inputs[column].size)]
+        chart = self.moved[column]
+        if chart is not None:
+            (count,) = self.widths[column]
+            lines = [_weighted(self.b, [line[d] for line in chart], lines) for d in range(count)]
+        first, height = self.first[row], math.prod(self.heights[row])
+        return [entry(self.b, line, first + k) for k in range(height) for line in lines]
+
+
+def _weighted(b: Builder, weights: Sequence[int], lines: Sequence[Changes]) -> Changes:
+    """The sum of changes, each times its weight."""
+    total: Changes = {}
+    for weight, line in zip(weights, lines, strict=True):
+        for key, change in line.items():
+            value = plus(b, total.pop(key, None), times(b, weight, change))
+            if value is not None:
+                total[key] = value
+    return total
 
 
 def _operations(program: Program) -> int:
     """How many operations a program runs, those that no output needs not counted."""
     needed = needed_values(program)
     return sum(op in OPERATIONS for (op, _, _), n in zip(program.code, needed, strict=True) if n)
-
-
-# Forward mode
-
-
-def _forward(
-    program: Program,
-    b: Builder,
-    read: Callable[[int, int], int],
-    seeds: dict[tuple[int, int], Changes],
-    wanted: Iterable[int],
-) -> tuple[list[int], list[Changes]]:
-    """Replay a program in a builder, and give its values there with the changes of those that `wanted` depends on.
-
-    `seeds` holds the changes of input elements.
-    """
-    alive = needed_values(program)
-    moving = moves(program, wanted)
-    read_states: dict[int, set[int]] = {}  # loop -> its states that matter
-    for k, (op, old, attr) in enumerate(program.code):
-        if op == "result" and moving[k]:
-            read_states.setdefault(old[0], set()).add(attr)  # type: ignore[arg-type]
-    carried: dict[int, dict[tuple[int, int], int]] = {}  # loop -> what `_forward_loop` says about it
-    values: list[int] = []
-    changes: list[Changes] = []
-    for k, instruction in enumerate(program.code):
-        op, old, attr = instruction
-        args = tuple(values[a] for a in old)
-        change = _NONE
-        if not alive[k]:
-            value = -1
-        elif isinstance(attr, BoundedLoop) and moving[k] and any(changes[a] for a in old):
-            value, carried[k] = _forward_loop(b, attr, args, [changes[a] for a in old], read_states[k])
-        else:
-            value = replay(b, instruction, args, read)
-            if not moving[k]:
-                pass
-            elif op == "input":
-                change = seeds.get(attr, _NONE)  # type: ignore[call-overload]
-            elif op == "result":
-                states = carried.get(old[0], {}).items()
-                change = {d: b.put("result", args, n) for (state, d), n in states if state == attr}
-            elif op in RULES and any(changes[a] for a in carriers(op, old)):
-                change = push(b, RULES[op](b, args, value), [changes[a] for a in old])
-        values.append(value)
-        changes.append(change)
-    return values, changes
-
-
-def _forward_loop(
-    b: Builder, loop: BoundedLoop, args: tuple[int, ...], given: list[Changes], wanted: set[int]
-) -> tuple[int, dict[tuple[int, int], int]]:
-    """The loop with the changes of its states as further states, and {(state, direction): number of that new state}.
-
-    How often it runs depends on the old states only. A change is carried if it is wanted and may be other than zero.
-    """
-    body, states = loop.body, loop.states
-    after, again = body.results
-    while True:  # states that wanted ones depend on are wanted, too
-        moving = moves(body, [after[s] for s in wanted])
-        reads = {attr for (op, _, attr), m in zip(body.code, moving, strict=True) if m and op == "input"}
-        more = wanted | {k for array, k in reads if array == 0}  # type: ignore[misc]
-        if more == wanted:
-            break
-        wanted = more
-    carried = [(s, d) for s in sorted(wanted) for d in sorted(given[s])]
-    outside = [(k, d) for k, change in enumerate(given[states:]) if (1, k) in reads for d in sorted(change)]
-    outer = [(k, d) for k, d in outside if b.number(given[states + k][d]) is None]
-    first = len(args) - states
-    while True:  # until no step makes a nonzero change from what were only zeros
-        inner = Builder(b.dtype)
-        seeds: dict[tuple[int, int], Changes] = {}
-        for n, (s, d) in enumerate(carried):
-            seeds.setdefault((0, s), {})[d] = inner.input(0, states + n)
-        for k, d in outside:
-            number = b.number(given[states + k][d])
-            value = inner.constant(number) if number is not None else inner.input(1, first + outer.index((k, d)))
-            seeds.setdefault((1, k), {})[d] = value
-        values, changes = _forward(body, inner, inner.input, seeds, [after[s] for s in sorted(wanted)])
-        new = [(s, d) for s in sorted(wanted) for d in sorted(changes[after[s]]) if (s, d) not in set(carried)]
-        if not new:
-            break
-        carried += new
-    if not carried:
-        return b.put("loop", args, loop), {}
-    state = Array("state", (states + len(carried),))
-    results = [values[v] for v in after] + [entry(inner, changes[after[s]], d) for s, d in carried]
-    step = inner.finish(
-        body.name,
-        [state, Array("outer", (first + len(outer),))],
-        [state, body.outputs[1]],
-        [results, [values[again[0]]]],
-    )
-    start = [*args[:states], *(entry(b, given[s], d) for s, d in carried)]
-    around = [*args[states:], *(given[states + k][d] for k, d in outer)]
-    value = b.put("loop", (*start, *around), BoundedLoop(step, state.size, loop.limit))
-    # the loop runs at least once, so only what a step leaves nonzero is nonzero after it
-    return value, {(s, d): states + n for n, (s, d) in enumerate(carried) if d in changes[after[s]]}
-
-
-# Reverse mode
-
-
-def _reverse(
-    program: Program, b: Builder, chosen: Sequence[int], seeds: Iterable[tuple[int, int, int]]
-) -> tuple[list[int], dict[tuple[int, int], Changes]]:
-    """Replay a program in a builder, and give its values there with the gradients of the chosen arrays' elements.
-
-    `seeds` are (value, output number, weight); a gradient is the dict of its parts by output number.
-    """
-    active: list[bool] = []  # values that depend on a chosen input
-    for op, args, attr in program.code:
-        chosen_input = op == "input" and attr[0] in chosen  # type: ignore[index]
-        active.append(chosen_input or any(active[a] for a in carriers(op, args)))
-    alive = needed_values(program)
-    values: list[int] = []
-    for k, instruction in enumerate(program.code):
-        args = tuple(values[a] for a in instruction.args)
-        values.append(replay(b, instruction, args, b.input) if alive[k] else -1)
-
-    parts: list[dict[int, list[Part]]] = [{} for _ in program.code]  # output -> what adds up to its bar
-    for value, row, weight in seeds:
-        parts[value].setdefault(row, []).append(Part(weight))
-    gradients: dict[tuple[int, int], Changes] = {}
-    for k in range(len(program.code) - 1, -1, -1):
-        op, old, attr = program.code[k]
-        if not active[k]:
-            continue
-        sums = {row: part for row in sorted(parts[k]) if (part := sum_of_parts(b, parts[k][row])) is not None}
-        if not sums:
-            continue
-        if op == "input":
-            known = gradients.setdefault(attr, {})  # type: ignore[arg-type]
-            for row, part in sums.items():  # no builder reads an input twice, but a program may
-                total = plus(b, known.pop(row, None), counted(b, part.value, part.guards))
-                if total is not None:
-                    known[row] = total
-        elif op == "result":
-            raise DifferentiationError(
-                f"{program.name}: an output depends on its inputs through a loop, for which reverse mode is not "
-                "available; forward mode (jvp, jacobian) is"
-            )
-        else:
-            rule = RULES[op](b, tuple(values[a] for a in old), values[k])
-            for position, row, part in pull(b, rule, sums, [active[a] for a in old]):
-                parts[old[position]].setdefault(row, []).append(part)
-    return values, gradients
 
 
 # Functions of symbols, inside a trace
@@ -331,13 +290,8 @@ def _results(program: Program, inner: Builder, values: list) -> tuple[Any, Any]:
     if outer is None:
         first, second = interpret(expand(program), *values)
         return first[()], second[()]
-    made = []
-    for array, cells in zip(program.outputs, inline(program, outer, values), strict=True):
-        out = np.empty(array.shape, dtype=object)
-        numbers = [outer.number(v) for v in cells]
-        out.ravel()[:] = [Symbol(outer, v) if n is None else n for v, n in zip(cells, numbers, strict=True)]
-        made.append(out if array.shape else out[()])
-    return made[0], made[1]
+    first, second = outputs_in(outer, program, values)
+    return first, second
 
 
 # Names

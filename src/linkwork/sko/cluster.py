@@ -101,6 +101,16 @@ class _ClusterNode(HingeNode):
             S.append(own if below is None else body.X.scatter(S[below]) + own)
         return np.concatenate([*S, self._N]).T
 
+    def generalised(self, F: np.ndarray) -> np.ndarray:
+        """H F by the joints: forces are carried in along the bodies' tree, as they are for the parent, and Gᵀ comes last."""
+        shares, G = self._A.parts(F), self._embedding.G
+        total: Any = self._N.T @ F[6 * len(self.bodies) :]
+        for k, (body, below) in reversed(list(enumerate(zip(self.bodies, self._A.below)))):
+            total = total + G[self._own[body]].T @ (body.joint_map.T @ shares[k])
+            if below is not None:
+                shares[below] = shares[below] + body.X.gather(shares[k])
+        return total
+
     @cached_property
     def passive_force(self) -> np.ndarray:
         total: Any = np.zeros(self.dofs.stop - self.dofs.start)

@@ -93,6 +93,10 @@ class HingeNode(ABC):
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         """α = A* α(℘) + H* θ̈ + a, from the parent's α."""
 
+    def generalised(self, F: np.ndarray) -> np.ndarray:
+        """H F: the generalised forces of forces on its rows, (m,); a node may know a shorter way than its joint map."""
+        return self.H @ F
+
     def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:
         """A frame at a pose on one of its blocks as seen from its parent, its hinge frozen: a block there, and the pose.
 

@@ -17,6 +17,7 @@ from linkwork.sko.pick_offs import PickOff
 from linkwork.sko.rigid import HingeRigidNode, RigidNode
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.embedding import Embedding
+from linkwork.topology.kept import entry_sizes
 from linkwork.topology.kinematics import BodyMotion, Ground, JointState, Share
 from linkwork.topology.motion import ClusterPosture
 
@@ -143,7 +144,7 @@ class ModelTree(TreeState[N_co]):
             below = self._embeddings[cluster.below.bodies] if cluster.below else None
             seen_from = below.posture.base if below else base
             posture = ClusterPosture(states, seen_from, below.posture if below else None, cluster.supports)
-            embedding = Embedding(posture, cluster, dofs, dy, below, self._body)
+            embedding = Embedding(posture, cluster, dofs, dy, below, self._body, self._sizes(cluster))
             self._embeddings[cluster.bodies] = embedding
             members = embedding.bodies.values()
             with_rows = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
@@ -152,6 +153,17 @@ class ModelTree(TreeState[N_co]):
         for k in cluster.bodies:
             self._node_of[k] = node
         return node
+
+    def _sizes(self, cluster: Cluster) -> np.ndarray | None:
+        """How large the entries of its loop equations become."""
+        if all(constraint.linear for constraint in cluster.constraints):
+            return None
+        structure = self.model.structure
+        key = entry_sizes, cluster.bodies, cluster.independent
+        if key not in structure.memory:
+            structure.memory[key] = entry_sizes(structure, cluster)
+        found: np.ndarray = structure.memory[key]
+        return found
 
     def __getitem__(self, body: int) -> BodyOrGround:
         """A body, by its index."""

@@ -71,7 +71,7 @@ class ClusterWeight:
         inside: dict[Any, int] = {body: k for k, body in enumerate(bodies)}
         self.below = [inside.get(body.on) for body in bodies]
 
-    def _parts(self, x: np.ndarray) -> list[Any]:
+    def parts(self, x: np.ndarray) -> list[Any]:
         """The bodies' blocks of a stacked vector."""
         return [x[6 * k : 6 * k + 6] for k in range(len(self.bodies))]
 
@@ -86,7 +86,7 @@ class ClusterWeight:
 
     def _gathered(self, F: np.ndarray) -> np.ndarray:
         total: Any = 0.0
-        for body, share in self._at_roots(self._parts(F), "gather"):
+        for body, share in self._at_roots(self.parts(F), "gather"):
             total = total + body.X.gather(share)
         return total
 
@@ -112,7 +112,7 @@ class ClusterWeight:
         roots = self._at_roots(list(bodies.whole().values()), "congruence")
         if low and len(roots) == 1:  # the low-rank downdate comes before the last step, and need not be carried itself
             ((body, share),) = roots
-            ((_, U),) = self._at_roots(self._parts(low.U), "gather")
+            ((_, U),) = self._at_roots(self.parts(low.U), "gather")
             left = low.one if len(self.bodies) == 1 else share.without(low.D.solve(U.T).T, U)
             return body.X.congruence(left)
         total = roots[0][0].X.congruence(roots[0][1])
@@ -162,7 +162,7 @@ class SupportsWeight(ClusterWeight):
         return np.concatenate([*out, self.rows @ supports])
 
     def gather(self, F: np.ndarray) -> np.ndarray:
-        shares = self._parts(F)
+        shares = self.parts(F)
         answered: Any = self.rows.T @ F[6 * len(self.bodies) :]
         total = np.zeros((self.parents, *F.shape[1:]), dtype=object)
         every = list(enumerate(zip(self.bodies, self.below, self.carriers, self.answers)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,26 +12,43 @@ from linkwork.errors import LimitError, ModelError
 from linkwork.parts import End, LoopConstraint, Mechanism
 from linkwork.parts.limits import Budget, Limits
 from linkwork.parts.names import some
-from linkwork.topology.clusters import Cluster, Group, find_clusters, group_of, supports_of
+from linkwork.topology.closing import (
+    CLOSED,
+    RANK,
+    Closed,
+    Closing,
+    close,
+    close_problem,
+    kept_closed,
+    levenberg_marquardt,
+    starts,
+    within_limits,
+)
+from linkwork.topology.clusters import Cluster, Group, find_clusters, find_families, group_of, supports_of
 from linkwork.topology.couplings import explicit_couplings
 from linkwork.topology.embedding import Embedding, plain_body
+from linkwork.topology.independent import choose_independent
 from linkwork.topology.kinematics import BodyMotion
-from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
-from linkwork.topology.numeric import NumericPosture
+from linkwork.topology.mobility import Rank, accepted_errors, count_above, explored, find_rank, most_independent
+from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture
 
-ATTEMPTS, STEPS = 40, 60  # to close a loop: starting points, and Newton steps from each
-CLOSED = 1e-11  # relative to the size of the mechanism
-RANK = 1e-7  # of singular values, relative to the largest
+ATTEMPTS = 24  # to close a loop: random starting points
+STATES = 8  # closed configurations that are looked at besides the first
+TRY = 'start=, tolerance= or loops="constrain"'
+
+S = TypeVar("S")
 
 
-def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster, ...]:
+def clusters_of(model: Mechanism, limits: Limits | None = None, known: dict[Any, Any] | None = None) -> tuple[Cluster, ...]:
     """The clusters of a model, parents before children; with `limits`, LimitError where they would take too long to find.
+
+    `known` clusters of models with the same joints, by all that decides them, are not analysed again; it learns new ones.
 
     A group that hangs on several bodies, its supports, is a cluster of its own if its joints can follow these however they
     move; where its constraints reduce their degrees of freedom, both groups become one.
     """
     groups = find_clusters(model.joints, model.embedded)
-    analysis = ClusterAnalysis(model, limits)
+    analysis = ClusterAnalysis(model, limits, known)
     found: list[Cluster] = []
     supports, below = _supports_of_groups(model, groups)
     supporting = set(below)
@@ -51,7 +68,45 @@ def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster
             del found[one:]
             supports, below = _supports_of_groups(model, groups)
             supporting = set(below)
+    if found and not any(cluster.independent for cluster in found):
+        names, links = some([repr(c.name) for c in model.embedded]), some([repr(body.name) for body in model.bodies])
+        raise ModelError(f"{names} leave the links {links} no degree of freedom: use fixed joints instead")
     return tuple(found)
+
+
+def held_clusters(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster, ...]:
+    """The clusters of a model whose loops will be force-held: without independent velocities where these cannot be chosen."""
+    try:
+        return clusters_of(model, limits)
+    except LimitError:
+        raise
+    except CannotClose:
+        raise
+    except ModelError:
+        analysis = ClusterAnalysis(model, limits)
+        groups = find_families(model.joints, model.embedded)
+        return tuple(analysis.held(group) for group in groups if group[1])
+
+
+def closing_notes(model: Mechanism, clusters: Sequence[Cluster]) -> list[str]:
+    """What deserves to be told of how loops close: gaps that were accepted, and joints beyond their limits."""
+    found = []
+    for cluster in clusters:
+        for constraint, (length, angle) in zip(cluster.constraints, cluster.gaps):
+            if max(length, angle) > 0.0:
+                found.append(
+                    f"loop {constraint.name!r} closes to {length:.2g} m and {angle:.2g} rad only, which is within the "
+                    "tolerance: its redundant equations are dropped"
+                )
+        place = 0
+        for joint in (model.joints[k] for k in cluster.bodies if cluster.closed):
+            own = cluster.closed[place : place + joint.nq]
+            place += joint.nq
+            if any(not low - 1e-6 <= x <= high + 1e-6 for x, low, high in zip(own, joint.lower, joint.upper)):
+                found.append(
+                    f"joint {joint.name!r} is beyond its limits where {_names(cluster)} close: no other state was found"
+                )
+    return found
 
 
 class CannotClose(ModelError):
@@ -65,52 +120,10 @@ def _supports_of_groups(model: Mechanism, groups: list[Group]) -> tuple[list[lis
     return supports, [where[own[0]] if len(own) > 1 else None for own in supports]
 
 
-def close(
-    model: Mechanism,
-    bodies: Sequence[int],
-    constraints: Sequence[LoopConstraint],
-    q: np.ndarray,
-    below: ClusterPosture | None = None,
-    supports: Sequence[int] = (),
-    budget: Budget | None = None,
-) -> tuple[np.ndarray, float]:
-    """A closed configuration near q, by Gauss-Newton steps of least norm, and its residual [m or rad].
-
-    Where it hangs on several supports, the cluster below, whose posture is given, stays. Work is counted in a `budget`.
-    """
-    q = np.array(q, dtype=float)
-    explicit = explicit_couplings(bodies, constraints, model.joints)
-    if explicit:
-        q = explicit.nearest(q, model.joints)
-        return q, explicit.residual(q, model.joints)
-    best, worst = q, np.inf
-    posture = NumericPosture(model, bodies, below, supports)
-    work = len(bodies) + sum(c.count(model.joints) for c in constraints)
-    for _ in range(STEPS):
-        if budget:
-            budget.take(work)
-        posture.move(q)
-        phi = residuals(posture, constraints).astype(float)
-        size = float(np.abs(phi).max(initial=0.0))
-        residual = max([size, *(float(x) for c in constraints for x in c.flipped_axes(posture))])
-        if residual < worst:
-            best, worst = q, residual
-        if size < 1e-14 or not np.isfinite(size):
-            break
-        K = all_equations(posture, constraints)[0].astype(float)
-        step = -np.linalg.lstsq(K[:, : posture.size], phi, rcond=1e-9)[0]
-        step *= min(1.0, 0.5 / (np.abs(step).max() + 1e-300))
-        q = q.copy()
-        for k in bodies:
-            joint = model.joints[k]
-            q[joint.q_slice] = joint.kind.integrate(q[joint.q_slice], step[posture.columns[k]])
-    return best, worst
-
-
 def close_family(model: Mechanism, family: Sequence[Cluster], q: np.ndarray) -> tuple[np.ndarray, float]:
     """The same for clusters that hang on one another: one after the other, or all at once where one cannot be closed so."""
     if len(family) == 1:
-        return close(model, family[0].bodies, family[0].constraints, q)
+        return _close_cluster(model, family[0], q, None)
     found = q
     postures: dict[tuple[int, ...], ClusterPosture] = {}
     for cluster in family:
@@ -119,7 +132,7 @@ def close_family(model: Mechanism, family: Sequence[Cluster], q: np.ndarray) -> 
         for joint in (model.joints[k] for k in cluster.bodies):
             neutral[joint.q_slice] = joint.kind.neutral()
         for start in (found, neutral) if cluster.independent else (neutral, found):
-            found, residual = close(model, cluster.bodies, cluster.constraints, start, below, cluster.supports)
+            found, residual = _close_cluster(model, cluster, start, below)
             if residual < CLOSED:
                 break
         else:
@@ -127,6 +140,11 @@ def close_family(model: Mechanism, family: Sequence[Cluster], q: np.ndarray) -> 
             return close(model, bodies, constraints, q)
         postures[cluster.bodies] = cluster_posture(model, cluster.bodies, found, below, cluster.supports)
     return found, residual
+
+
+def _close_cluster(model: Mechanism, cluster: Cluster, q: np.ndarray, below: ClusterPosture | None) -> tuple[np.ndarray, float]:
+    rows, accepted = cluster.rows, cluster.accepted
+    return close(model, cluster.bodies, cluster.constraints, q, below, cluster.supports, rows=rows, accepted=accepted)
 
 
 class ClosedState(NamedTuple):
@@ -139,12 +157,12 @@ class ClosedState(NamedTuple):
 class ClusterAnalysis:
     """Finds independent equations (row rank) and independent velocities of a model's clusters, at closed configurations."""
 
-    def __init__(self, model: Mechanism, limits: Limits | None = None) -> None:
+    def __init__(self, model: Mechanism, limits: Limits | None = None, known: dict[Any, Any] | None = None) -> None:
         self.model, self.rng = model, np.random.default_rng(0)
         self.limits, self._budget = limits, Budget(limits)
         self._neutral = model.tree_neutral()
         self._carrying = {joint.parent for joint in model.joints}
-        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = {}  # by all that decides it: chains repeat themselves
+        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = {} if known is None else known  # by all that decides it
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # by its bodies
         self._supporting: dict[tuple[int, ...], list[ClosedState]] = {}
 
@@ -159,68 +177,178 @@ class ClusterAnalysis:
         if not constraints:
             return Cluster(bodies, independent=tuple(range(self.model.joints[bodies[0]].nv)))
         self._supporting.pop(bodies, None)
-        content = object() if below else (keep, self._content(bodies, constraints))
-        if content not in self._known:
+        content = None if below else self._content(bodies, constraints)
+        known = self._known.get((keep, content)) if content else None
+        if known is None:
             found, states = self._analysed(Cluster(bodies, constraints, supports=tuple(supports), below=below))
-            self._known[content] = found, states if keep else []
-        like, _ = self._closed[bodies] = self._known[content]
+            known = found, states if keep else []
+            if content:
+                self._known[keep, content] = known
+        like, _ = self._closed[bodies] = known
         return replace(like, bodies=bodies, constraints=constraints)
 
     def _analysed(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
         """The cluster with its equations and independent velocities, and the states that they were found at."""
-        model, constraints, rng = self.model, cluster.constraints, np.random.default_rng(0)
-        best: tuple[float, np.ndarray, ClosedState] | None = None
-        nearest, rank = np.inf, 0
-        closed: list[tuple[int, ClosedState]] = []
-        linear = all(c.linear for c in constraints)  # then all states are alike
         simple = self._by_substitution(cluster)
         if simple:
             return simple
-        names = some([repr(c.name) for c in constraints])
-        links = some([repr(model.bodies[k].name) for k in cluster.bodies])
         if self.limits and len(cluster.bodies) > self.limits.cluster:
             raise LimitError(
-                f"{names} make one cluster of {len(cluster.bodies)} links, more than the limit of {self.limits.cluster}: "
-                f"{self.limits.raised('cluster')}"
+                f"{_names(cluster)} make one cluster of {len(cluster.bodies)} links, more than the limit of "
+                f"{self.limits.cluster}: {self.limits.raised('cluster')}"
             )
+        return self._on_supports(cluster) if cluster.below else self._on_one_body(cluster)
+
+    def held(self, group: Group) -> Cluster:
+        """A group whose loops will be force-held: the equations that say something where it is closed, and no more."""
+        cluster = Cluster(tuple(group[0]), tuple(group[1]))
+        problem = Closing(self.model, cluster.bodies, cluster.constraints, budget=self._budget)
+        first = self._first_closed(cluster, problem, np.random.default_rng(0))
+        J = problem.at(first.q)[1]
+        cut = RANK if first.exact else 10.0 * problem.tolerance
+        rows = most_independent(J, count_above(np.linalg.svd(J, compute_uv=False), cut))
+        return replace(cluster, rows=tuple(rows), count=len(J), closed=_own(self.model, cluster, first.q))
+
+    def _on_one_body(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
+        """The same for a cluster that hangs on one body: its rank is that of the assembly mode that is found first."""
+        model, rng = self.model, np.random.default_rng(0)
+        problem = Closing(model, cluster.bodies, cluster.constraints, budget=self._budget)
+        first = self._first_closed(cluster, problem, rng)
+        linear = all(c.linear for c in cluster.constraints)  # then all states are alike
+        states = [first, *(() if linear else explored(problem, first, STATES, rng))]
+        Js = [problem.at(state.q)[1] for state in states]
+        best, J = _best_conditioned(states, Js, RANK if first.exact else 10.0 * problem.tolerance)
+        found = find_rank(problem, best, J)
+        if linear and found.rank == J.shape[1]:
+            raise ModelError(
+                f"{_names(cluster)} leave the links {self._links(cluster)} no degree of freedom: use fixed joints instead"
+            )
+        if not found.moves:
+            raise self._stuck(cluster)
+        accepted = accepted_errors(problem, found)
+        if accepted:
+            best, *states = (
+                Closed(kept_closed(problem, x.q, found.rows, np.inf)[0], x.left, exact=False) for x in (best, *states)
+            )
+        ranks = [count_above(np.linalg.svd(J, compute_uv=False), found.cut) for J in Js]
+        regular = [best, *(state for state, r in zip(states, ranks) if r == found.rank)]
+        choice = choose_independent(model, cluster, found.rows, [(state.q, None) for state in regular], _names(cluster))
+        made = replace(
+            cluster, independent=tuple(choice.independent), rows=tuple(found.rows), count=len(J), accepted=accepted,
+            gaps=_gaps(problem, found) if accepted else (), closed=_own(model, cluster, states[0].q),
+        )  # fmt: skip
+        good = [regular[n].q for n in choice.good if n] or [choice.reached]
+        return made, [ClosedState(q, None) for q in good]
+
+    def _first_closed(self, cluster: Cluster, problem: Closing, rng: np.random.Generator) -> Closed:
+        """A closed configuration: from the start that is given, from neutral coordinates, then from random ones.
+
+        One that keeps the joints' limits is preferred.
+        """
+        given = [] if self.model.start is None else [np.array(self.model.start)]
+        tried: list[np.ndarray] = []
+        distances: list[float] = []
+        outside: Closed | None = None
+        ready = [*given, self._neutral]
+        for n, q in enumerate((*ready, *starts(problem, ready[0], ATTEMPTS, rng))):
+            if outside and n >= len(ready) + 5:
+                break
+            try:
+                found = close_problem(problem, q, thorough=n < len(ready))
+                tried.append(found.q)
+                if found.is_closed and len(problem.limits_missed(found.q)[0]):
+                    outside = outside or found
+                    found = within_limits(problem, found.q) or found._replace(left=np.inf)
+            except LimitError as told:
+                if outside:
+                    return outside
+                raise LimitError(f"{_names(cluster)}: {self._open(problem, tried)}: {told}") from None
+            if found.is_closed:
+                return found
+            distances.append(problem.distance(found.q))
+            if sum(one < 1.02 * min(distances) for one in distances) > 8:  # the same again and again: there is nothing better
+                break
+        if outside:
+            return outside
+        raise self._cannot_close(cluster, problem, tried)
+
+    def _cannot_close(self, cluster: Cluster, problem: Closing, tried: list[np.ndarray]) -> CannotClose:
+        best = min(tried, key=problem.distance)
+        if np.isfinite(problem.distance(best)):
+            best = levenberg_marquardt(problem.unlimited(), best, patient=True, steps=200)
+        told = self._open(problem, [best])
+        return CannotClose(f"{_names(cluster)} cannot be closed: {told}; check placements and lengths, or try {TRY}")
+
+    def _open(self, problem: Closing, tried: Sequence[np.ndarray]) -> str:
+        """By how much loops are open in the best configuration of those tried, where, and which joints are at limits there."""
+        if not tried:
+            return "not closed yet"
+        best = min(tried, key=problem.distance)
+        gaps = problem.gaps(best)
+        e = np.abs(problem.errors(best)[0])
+        worst = int(np.argmax([np.nan_to_num(e[own].max(initial=0.0), nan=np.inf) for own in problem.rows]))
+        length, angle = gaps[worst]
+        name = problem.constraints[worst].name
+        gap = f"{length:.3g} m and {angle:.3g} rad" if problem.constraints[worst].ends else f"{angle:.3g}"
+        limits = problem.at_limits(best)
+        at = f", with {some([repr(x) for x in limits])} at the limits" if limits else ""
+        return f"in the best configuration found, {name!r} is open by {gap}{at}"
+
+    def _links(self, cluster: Cluster) -> str:
+        return some([repr(self.model.bodies[k].name) for k in cluster.bodies])
+
+    def _stuck(self, cluster: Cluster) -> ModelError:
+        return ModelError(
+            f"{_names(cluster)} close in singular configurations only, in which the links {self._links(cluster)} cannot move: "
+            f"check placements and lengths, or try {TRY}"
+        )
+
+    def _on_supports(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
+        """The same for a cluster that hangs on several bodies: its joints must be able to follow these."""
+        rng = np.random.default_rng(0)
+        found: list[tuple[ClosedState, Closing, Closed, np.ndarray]] = []
+        tried: list[tuple[Closing, Closed]] = []
         for attempt in range(ATTEMPTS):
             try:
-                state, residual = self._closed_state(cluster, attempt, rng)
+                state, problem, closed = self._closed_state(cluster, attempt, rng, found[0][0].q if found else None)
             except LimitError as told:
-                tried = f"not closed from {attempt} starting points, the smallest residual is {nearest:.3g}: "
-                raise LimitError(f"{names}: {'' if closed else tried}{told}") from None
-            nearest = min(nearest, residual)
-            if residual < CLOSED:
-                posture = self._posture(cluster, state)
-                K = all_equations(posture, constraints)[0].astype(float)[:, : posture.size]
-                s = np.linalg.svd(K, compute_uv=False)
-                r = _rank(s)
-                quality = float(s[r - 1] / s[0]) if r else 1.0
-                if best is None or r > rank or (r == rank and quality > best[0] * 1.5):
-                    best, rank = (quality, K, state), r
-                closed.append((r, state))
-                if linear or attempt >= (3 if cluster.below else 8):
+                near = self._open(tried[-1][0], [tried[-1][1].q]) if tried and not found else "not closed"
+                raise LimitError(f"{_names(cluster)}: {near}: {told}") from None
+            tried.append((problem, closed))
+            if closed.is_closed:
+                found.append((state, problem, closed, problem.at(state.q)[1]))
+                if attempt >= 3:
                     break
-        if best is None:
-            raise CannotClose(
-                f"{names} cannot be closed: the smallest residual found is {nearest:.3g}; check placements and lengths"
-            )
-        _, K, state = best
-        if rank == K.shape[1] and not cluster.below:
-            raise ModelError(f"{names} leave the links {links} no degree of freedom: use fixed joints instead")
-        rows = _most_independent(K, rank)
-        independent = _independent(model, list(cluster.bodies), K[rows], rank, names)
-        cluster = replace(cluster, independent=tuple(independent), rows=tuple(rows), count=len(K))
-        states = [state for r, state in closed if r == rank]
-        if linear and not cluster.below:
-            return cluster, states
-        for one in states if cluster.below else [state]:  # supports may move it into violations
-            if not _holds(self._embedding(cluster, one), constraints):
-                raise ModelError(
-                    f"{names} close in singular configurations only, in which the links {links} cannot move: "
-                    "check placements and lengths"
-                )
-        return cluster, states
+        if not found:
+            problem, closed = min(tried, key=lambda one: one[1].left)
+            raise self._cannot_close(cluster, problem, [closed.q])
+        exact = all(closed.exact for _, _, closed, _ in found)
+        tolerance = found[0][1].tolerance
+        cut = RANK if exact else 10.0 * tolerance
+        best, J = _best_conditioned(found, [J for *_, J in found], cut)
+        rank = count_above(np.linalg.svd(J, compute_uv=False), cut)
+        rows = most_independent(J, rank)
+        ranks = [count_above(np.linalg.svd(J, compute_uv=False), cut) for *_, J in found]
+        regular = [best, *(one for one, r in zip(found, ranks) if r == rank)]
+        postures = [(state.q, state.below.posture if state.below else None) for state, *_ in regular]
+        choice = choose_independent(self.model, cluster, rows, postures, _names(cluster))
+        missed = np.max([np.abs(problem.at(state.q)[0]) for state, problem, _, _ in found], axis=0)
+        ranked = Rank(rank, rows, np.zeros(len(J)) if exact else missed, cut, True)
+        accepted = accepted_errors(best[1], ranked)
+        made = replace(
+            cluster, independent=tuple(choice.independent), rows=tuple(rows), count=len(J), accepted=accepted,
+            gaps=_gaps(best[1], ranked) if accepted else (), closed=_own(self.model, cluster, found[0][0].q),
+        )  # fmt: skip
+        good = [regular[n] for n in choice.good if n]
+        states = [
+            ClosedState(kept_closed(problem, state.q, rows, np.inf)[0], state.below) if accepted else state
+            for state, problem, _, _ in good
+        ] or [ClosedState(choice.reached, regular[-1][0].below)]
+        best[1].exact = exact
+        for state in states:  # supports may move it into violations
+            if not _holds(self._embedding(made, state), best[1]):
+                raise self._stuck(cluster)
+        return made, states
 
     def _by_substitution(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]] | None:
         """The same for couplings that substitution solves, such as mimic joints; None where they are not of that form."""
@@ -237,21 +365,30 @@ class ClusterAnalysis:
         count = len(cluster.constraints)
         return replace(cluster, independent=independent, rows=tuple(range(count)), count=count), [ClosedState(q, below)]
 
-    def _closed_state(self, cluster: Cluster, attempt: int, rng: np.random.Generator) -> tuple[ClosedState, float]:
-        """A configuration that may be closed, and its residual: first from neutral coordinates, then from random ones.
+    def _closed_state(
+        self, cluster: Cluster, attempt: int, rng: np.random.Generator, known: np.ndarray | None
+    ) -> tuple[ClosedState, Closing, Closed]:
+        """A configuration that may be closed: from a known one, from neutral coordinates, then from random ones.
 
-        On several supports, the cluster below keeps its state in the first half of the attempts.
+        The cluster below keeps its state in the first half of the attempts.
         """
         model = self.model
-        q, below = self._supporting_state(cluster.below, attempt) if cluster.below else ClosedState(self._neutral.copy(), None)
-        for k in cluster.bodies if attempt else ():
-            q[model.joints[k].q_slice] = model.joints[k].kind.random(rng)
-        if cluster.below and attempt >= ATTEMPTS // 2:
+        assert cluster.below is not None
+        q, below = self._supporting_state(cluster.below, attempt)
+        for joint in (model.joints[k] for k in cluster.bodies):
+            if known is not None:
+                q[joint.q_slice] = known[joint.q_slice]
+            elif attempt:
+                q[joint.q_slice] = joint.kind.random(rng)
+            elif model.start is not None:
+                q[joint.q_slice] = model.start[joint.q_slice]
+        if attempt >= ATTEMPTS // 2:
             q, _ = close(model, cluster.family, cluster.lineage, q, budget=self._budget)
             below = self._embedding(cluster.below, ClosedState(q, None))
         stays = below.posture if below else None
-        q, residual = close(model, cluster.bodies, cluster.constraints, q, stays, cluster.supports, self._budget)
-        return ClosedState(q, below), residual
+        problem = Closing(model, cluster.bodies, cluster.constraints, stays, cluster.supports, self._budget)
+        found = close_problem(problem, q)
+        return ClosedState(found.q, below), problem, found
 
     def _supporting_state(self, cluster: Cluster, n: int) -> ClosedState:
         """A closed state of a cluster that supports another, and its embedding there."""
@@ -280,7 +417,7 @@ class ClusterAnalysis:
         return Embedding(self._posture(cluster, state), cluster, slice(0, m), dy, state.below, plain_body)
 
     def _content(self, bodies: tuple[int, ...], constraints: tuple[LoopConstraint, ...]) -> Any:
-        """All that decides the analysis of a cluster that hangs on one body."""
+        """All that decides the analysis of a cluster that hangs on one body; None where it cannot be compared."""
         index = {k: n for n, k in enumerate(bodies)}
 
         def there(end: End) -> Any:
@@ -289,28 +426,61 @@ class ClusterAnalysis:
         said: list[Any] = []
         for k in bodies:
             joint = self.model.joints[k]
-            said.append((joint.kind, there(End(joint.parent, joint.place)), joint.independent, k in self._carrying))
+            limits = joint.lower, joint.upper, None if self.model.start is None else self.model.start[joint.q_slice]
+            said.append((joint.kind, there(End(joint.parent, joint.place)), joint.independent, k in self._carrying, limits))
         said += [c.content(index, there) for c in constraints]
         try:
             hash(tuple(said))
         except TypeError:  # a joint or a function of the user's own that cannot be compared
-            return object()
+            return None
         return tuple(said)
 
 
-def _holds(embedding: Embedding[BodyMotion], constraints: Sequence[LoopConstraint]) -> bool:
+def _best_conditioned(states: Sequence[S], Js: Sequence[np.ndarray], cut: float) -> tuple[S, np.ndarray]:
+    """The state of largest rank whose Jacobian is best conditioned, or the first of those that are about as good."""
+    best, rank, most = 0, -1, 0.0
+    for n, J in enumerate(Js):
+        s = np.linalg.svd(J, compute_uv=False)
+        r = count_above(s, cut)
+        quality = float(s[r - 1] / s[0]) if r else 1.0
+        if r > rank or (r == rank and quality > 1.5 * most):
+            best, rank, most = n, r, quality
+    return states[best], Js[best]
+
+
+def _gaps(problem: Closing, found: Rank) -> tuple[tuple[float, float], ...]:
+    """What the equations of each constraint miss by [m, rad]."""
+    missed, gaps = found.missed * problem.units, []
+    for c, own in zip(problem.constraints, problem.rows):
+        lengths = c.lengths(problem.model.joints)
+        gaps.append((float(missed[own][lengths].max(initial=0.0)), float(missed[own][~lengths].max(initial=0.0))))
+    return tuple(gaps)
+
+
+def _own(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[float, ...]:
+    """The coordinates of a cluster's joints, one body after the other."""
+    return tuple(x for k in cluster.bodies for x in q[model.joints[k].q_slice].tolist())
+
+
+def _names(cluster: Cluster) -> str:
+    return some([repr(c.name) for c in cluster.constraints])
+
+
+def _holds(embedding: Embedding[BodyMotion], problem: Closing) -> bool:
     """Whether its motion satisfies all equations, also redundant ones that were dropped, in velocities and accelerations."""
     posture, size = embedding.posture, embedding.posture.size
-    K, k = (x.astype(float) for x in all_equations(posture, constraints, embedding.speeds))
+    K, k = (x.astype(float) for x in all_equations(posture, problem.constraints, embedding.speeds))
+    K, k = K / problem.units[:, None], k / problem.units
     v, g = embedding.v.astype(float), embedding.whole.g
-    V, alpha = np.zeros(0), np.zeros(0)
+    V = embedding.V.astype(float)
+    alpha = np.zeros(0)
     if embedding.below:
-        V = embedding.V.astype(float)
         alpha = np.concatenate([embedding.below.alpha(support) for support in posture.supports]).astype(float)
     speeds = K[:, :size] @ v + K[:, size:] @ V
     left = K[:, :size] @ g.astype(float) + K[:, size:] @ alpha - k
-    largest = max(np.abs(x).max(initial=0.0) for x in (v, V, alpha, k))
-    return bool(max(np.abs(speeds).max(initial=0.0), np.abs(left).max(initial=0.0)) <= 1e-6 * (1.0 + largest))
+    six = np.tile([1.0] * 3 + [problem.length] * 3, len(posture.supports))
+    largest = max(np.abs(x).max(initial=0.0) for x in (v / problem.columns, V / six, alpha / six, k))
+    return bool(max(np.abs(speeds).max(initial=0.0), np.abs(left).max(initial=0.0)) <= problem.allowed * (1.0 + largest))
 
 
 def kept_loops(model: Mechanism, cluster: Cluster) -> list[LoopConstraint]:
@@ -321,76 +491,3 @@ def kept_loops(model: Mechanism, cluster: Cluster) -> list[LoopConstraint]:
         found.append(constraint.with_kept(tuple(r - start for r in cluster.rows if start <= r < start + size)))
         start += size
     return found
-
-
-def _rank(s: np.ndarray) -> int:
-    """How many of a matrix's singular values, the largest first, are not zero."""
-    return int(np.sum(s > RANK * s[0])) if len(s) and s[0] > 0 else 0
-
-
-def _independent(model: Mechanism, bodies: list[int], K: np.ndarray, rank: int, names: str, *, asked: bool = True) -> list[int]:
-    """The independent velocities: those of the joints chosen, or those that leave the dependent ones best conditioned."""
-    size = K.shape[1]
-    choices = [model.joints[k].independent for k in bodies for _ in range(model.joints[k].nv)]
-    if asked and any(choice is not None for choice in choices):
-        chosen = [c for c, choice in enumerate(choices) if choice is not False]
-        told = some([repr(model.joints[k].name) for k in bodies if model.joints[k].independent is not False])
-        if True not in choices and len(chosen) > size - rank:  # some shall depend, as mimics do; the others are left open
-            rest = [c for c in range(size) if c not in chosen]
-            if _rank(np.linalg.svd(K[:, rest], compute_uv=False)) == len(rest):
-                chosen = sorted({*chosen} - {*_completing(K, rest, chosen, rank - len(rest))})
-        if len(chosen) != size - rank and model.force_held:  # the choice was made for all loops embedded
-            return _independent(model, bodies, K, rank, names, asked=False)
-        if len(chosen) != size - rank:
-            counts = f"{size - rank} degrees of freedom, but {len(chosen)} independent velocities are chosen"
-            raise ModelError(f"{names} leave {counts}: {told or 'none'}{_advice(model, bodies, K, rank)}")
-        rest = sorted({*range(size)} - {*chosen})
-        s = np.linalg.svd(K[:, rest], compute_uv=False)
-        if rank and s[-1] < 1e-6 * s[0]:
-            raise ModelError(f"{names}: the velocities of {told} do not determine the others{_advice(model, bodies, K, rank)}")
-        return chosen
-    # Prefer dependent velocities of bodies that carry nothing: rotors depend on links, and not the reverse.
-    carrying = {joint.parent for joint in model.joints}
-    tips = [k not in carrying for k in bodies for _ in range(model.joints[k].nv)]
-    scaled = K / np.abs(K).max(axis=1, keepdims=True)
-    for candidates in (np.flatnonzero(tips), np.arange(size)):
-        if len(candidates) >= rank:
-            dependent = candidates[_most_independent(scaled[:, candidates].T, rank)]
-            s = np.linalg.svd(scaled[:, dependent], compute_uv=False)
-            if rank == 0 or s[-1] > 1e-3 * s[0]:
-                break
-    return sorted({*range(size)} - {*dependent.tolist()})
-
-
-def _advice(model: Mechanism, bodies: list[int], K: np.ndarray, rank: int) -> str:
-    """Which independent velocities could be chosen, for an error about others."""
-    every = [name for k in bodies for name in model.joints[k].v_names]
-    best = _independent(model, bodies, K, rank, "", asked=False)
-    return f"; choose {len(best)} of {some([repr(x) for x in every])}, such as {some([repr(every[c]) for c in best])}"
-
-
-def independent_equations(K: np.ndarray) -> list[int]:
-    """The places of as many rows of a Jacobian as its rank, those that are the most independent, in order."""
-    return _most_independent(K, _rank(np.linalg.svd(K, compute_uv=False)))
-
-
-def _completing(K: np.ndarray, dependent: list[int], candidates: list[int], count: int) -> list[int]:
-    """So many of the candidates' columns that are, with those of dependent velocities, the farthest from singular."""
-    scaled = K / np.abs(K).max(axis=1, keepdims=True)
-    basis = np.linalg.qr(scaled[:, dependent])[0]
-    left = scaled[:, candidates] - basis @ (basis.T @ scaled[:, candidates])
-    return [candidates[i] for i in _most_independent(left.T, count)]
-
-
-def _most_independent(rows: np.ndarray, count: int) -> list[int]:
-    """So many rows of a matrix by pivoted Gram-Schmidt, each the farthest from the span of those before it; in order."""
-    left = np.array(rows, dtype=float)
-    chosen: list[int] = []
-    for _ in range(count):
-        lengths = np.linalg.norm(left, axis=1)
-        lengths[chosen] = -1.0
-        first = int(np.argmax(lengths > 0.9 * lengths.max()))  # the first of those that are about as good as the best
-        chosen.append(first)
-        direction = left[first] / max(lengths[first], 1e-300)
-        left = left - np.outer(left @ direction, direction)
-    return sorted(chosen)

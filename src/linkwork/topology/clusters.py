@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
 from linkwork.parts import GROUND, LoopConstraint, PlacedJoint
@@ -16,6 +16,10 @@ class Cluster:
     `independent` are the places of its m velocities among those of its joints, one body after the other; `rows` the
     equations of its constraints that are kept, of `count` in all. A body in no loop is a cluster of its own. Most clusters
     hang on one body; those that hang on several, their `supports`, know the cluster `below` that these are in.
+
+    Where its numbers have too few digits for all equations to hold, those that are dropped may miss by what is `accepted`, one
+    number for each of `count` equations [m or rad], and `gaps` are what its constraints were seen to miss by [m, rad]. `closed`
+    are coordinates of its joints, one body after the other, that close it; they decide nothing else.
     """
 
     bodies: tuple[int, ...]
@@ -25,6 +29,9 @@ class Cluster:
     count: int = 0
     supports: tuple[int, ...] = ()
     below: Cluster | None = None
+    accepted: tuple[float, ...] = ()
+    gaps: tuple[tuple[float, float], ...] = field(default=(), compare=False)
+    closed: tuple[float, ...] = field(default=(), compare=False)
 
     @property
     def dependent(self) -> list[int]:

@@ -15,8 +15,9 @@ import numpy as np
 
 from linkwork.lazy import cached_property
 from linkwork.parts import Mechanism
-from linkwork.spatial.solve import solve
 from linkwork.topology.clusters import Cluster
+from linkwork.topology.elimination import Elimination
+from linkwork.topology.kept import kept_drifts, kept_equations
 from linkwork.topology.kinematics import BodyMotion, Ground, JointState, Share
 from linkwork.topology.motion import ClusterPosture, Speeds, all_equations, cluster_posture, supports_motion
 
@@ -46,23 +47,25 @@ class Embedding(Generic[B]):
         dy: np.ndarray,
         below: Embedding[B] | None,
         make: MakeBody[B],
+        sizes: np.ndarray | None = None,
     ) -> None:
         self.posture, self.dofs, self.below = posture, dofs, below
         self.speeds: Speeds
-        constraints, rows, independent, dependent = cluster.constraints, cluster.rows, cluster.independent, cluster.dependent
+        constraints, independent, dependent = cluster.constraints, cluster.independent, cluster.dependent
         size, width = posture.size, posture.width
-        K = all_equations(posture, constraints)[0][list(rows)]
+        K = kept_equations(posture, cluster)
         G = np.zeros((size, len(independent)), dtype=object)
         Gamma = np.zeros((size, width - size), dtype=object)
         G[list(independent)] = np.eye(len(independent))
-        answer = -solve(K[:, dependent], K[:, [*independent, *range(size, width)]])
+        elimination = Elimination(K[:, dependent], sizes)
+        answer = elimination.solve(K[:, [*independent, *range(size, width)]])
         G[dependent], Gamma[dependent] = answer[:, : len(independent)], answer[:, len(independent) :]
         self.V = supports_motion(posture, below.speeds if below else None)
         self.v = G @ dy + Gamma @ self.V if posture.supports else G @ dy
         self.speeds = Speeds(posture, self.v, below.speeds if below else None)
         g: Any = np.zeros(size, dtype=object)
         if not all(constraint.linear for constraint in constraints):
-            g[dependent] = solve(K[:, dependent], all_equations(posture, constraints, self.speeds)[1][list(rows)])
+            g[dependent] = elimination.solve(kept_drifts(posture, cluster, self.speeds))
         self.G, self.g, self.Gamma = G, g, Gamma
         self.bodies: dict[int, B] = {}
         for k, state in posture.states.items():

@@ -1,0 +1,75 @@
+"""Configurations and their tangent space: how q changes along a velocity, and which velocity a change of q is.
+
+q moves as `integrate` moves it from zero: q̇ = E(q) G(q) δ, with the joints' own rates E and the velocities G δ of all joints
+where loops are embedded. Along force-held loops all velocities are independent, and changes of q are not projected.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.joints import Joint
+from linkwork.model import Model
+from linkwork.passes.differentiate import jacobian_of
+from linkwork.simplify.trees import tree
+from linkwork.sko import Tree
+
+
+def is_plain(model: Model | Tree) -> bool:
+    """Whether coordinates are as many as velocities, and change by them."""
+    if isinstance(model, Tree):
+        model.integrate(np.zeros(model.nq), np.zeros(model.nv))  # an error where it has more coordinates
+        return True
+    return not model.embedded and all(map(_is_plain, model.joints))
+
+
+def rates(model: Model, q: np.ndarray) -> np.ndarray:
+    """E G: the changes of q along each independent velocity, (nq, nv)."""
+    E, G = joint_rates(model, q), embedding(model, q)
+    return E if G is None else E @ G
+
+
+def embedding(model: Model, q: np.ndarray) -> np.ndarray | None:
+    """G: the velocities of all joints of the tree by the independent ones, (nv_spanning, nv); None where they are the same."""
+    if not model.embedded:
+        return None
+    G: Any = np.zeros((model.nv_spanning, model.nv), dtype=object)
+    for body in tree(model, q).bodies.values():
+        G[body.joint.v_slice, body.dofs] = body.G
+    return G
+
+
+def joint_rates(model: Model, q: np.ndarray) -> np.ndarray:
+    """E: the changes of q along each velocity of the spanning tree, (nq, nv_spanning)."""
+    E: Any = np.zeros((model.nq, model.nv_spanning), dtype=object)
+    for joint in model.joints:
+        own = q[joint.q_slice]
+        for k, unit in enumerate(np.eye(joint.nv)):
+            E[joint.q_slice, joint.v_slice.start + k] = joint.kind.rate(own, unit)
+    return E
+
+
+def velocities(model: Model, q: np.ndarray) -> np.ndarray:
+    """The independent velocities of changes of q, (nv, nq): the derivative of `difference` by its end, at equal ends."""
+    D: Any = np.zeros((model.nv_spanning, model.nq), dtype=object)
+    for joint in model.joints:
+        if joint.nv:
+            own = q[joint.q_slice]
+            by_end = np.eye(joint.nv) if _is_plain(joint) else _by_end(joint.kind, own)
+            D[joint.v_slice, joint.q_slice] = by_end
+    return D[[place for cluster in model.clusters for place in _independent(model, cluster)]]
+
+
+def _independent(model: Model, cluster: Any) -> list[int]:
+    places = [k for body in cluster.bodies for k in range(*model.joints[body].v_slice.indices(model.nv_spanning))]
+    return [places[k] for k in cluster.independent]
+
+
+def _by_end(kind: Joint, q: np.ndarray) -> np.ndarray:
+    return jacobian_of(lambda end: kind.difference(q, end), q)[1]
+
+
+def _is_plain(joint: Any) -> bool:
+    return type(joint.kind).rate is Joint.rate

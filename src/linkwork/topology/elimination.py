@@ -1,0 +1,274 @@
+"""Elimination of loop equations: A x + b = 0 for a sparse square A over numbers or symbols, factorised once and block by block.
+
+The block triangular form of A (Dulmage and Mendelsohn; by maximum matching and strongly connected components, Duff and Reid)
+leaves irreducible blocks, each solved after those that it needs. Small ones are solved by their adjugate, which needs no pivot.
+Larger ones are made triangular by sparse orthogonal transformations (QR), column by column, the one that fewest equations have
+first: legs of a parallel robot before their platform. That needs no pivots either, whatever the state is.
+
+Where a block is singular to rounding, its unknowns, and all that depend on them, are NaN.
+"""
+
+from __future__ import annotations
+
+from math import frexp, isfinite
+from typing import Any, Protocol
+
+import numpy as np
+
+from linkwork.ir.functions import absolute, sqrt, where
+from linkwork.ir.symbol import Symbol
+from linkwork.spatial.factor import is_zero
+from linkwork.topology.block_triangular import block_triangular_form
+
+SINGULAR = 1e-13  # of a pivot or a determinant, relative to the size of what it is computed from
+UNEQUAL = 8.0  # rows that are so much smaller than others are scaled before they are mixed
+
+
+class Elimination:
+    """A factorised, (n, n): `solve` gives x of A x + b = 0.
+
+    `sizes`, (n, n), say how large entries of A can become, so that what is singular is told by comparison with constants;
+    without them, entries are compared with one another.
+    """
+
+    def __init__(self, A: np.ndarray, sizes: np.ndarray | None = None) -> None:
+        self._n = len(A)
+        self._blocks: list[tuple[list[int], list[int], list[list[tuple[int, Any]]], _Block]] = []
+        form = block_triangular_form([[j for j, x in enumerate(row) if not is_zero(x)] for row in A])
+        self.singular = form is None
+        done: set[int] = set()
+        for rows, columns in form or ():
+            known = [[(j, A[i, j]) for j in sorted(done) if not is_zero(A[i, j])] for i in rows] if done else [[] for _ in rows]
+            at = np.ix_(rows, columns)
+            self._blocks.append((rows, columns, known, _factorised(A[at], None if sizes is None else sizes[at])))
+            done.update(columns)
+
+    @property
+    def block_sizes(self) -> list[int]:
+        """How many unknowns the irreducible blocks have, in the order in which they are solved."""
+        return [len(rows) for rows, _, _, _ in self._blocks]
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """x of A x + b = 0, for b of shape (n,) or (n, m). What is structurally zero stays so."""
+        if self.singular:
+            return np.full(np.shape(b), np.nan, dtype=object)
+        single = np.ndim(b) == 1
+        x = np.array(np.reshape(b, (self._n, 1)) if single else b, dtype=object)
+        y = np.zeros_like(x)
+        for rows, columns, known, block in self._blocks:
+            left = x[rows]
+            for i, entries in enumerate(known):
+                for j, entry in entries:
+                    left[i] = left[i] + entry * y[j]
+            y[columns] = block.solve(left)
+        return y[:, 0] if single else y
+
+
+class _Block(Protocol):
+    """An irreducible block, factorised."""
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """Of b, (n, m)."""
+        ...
+
+
+def _factorised(A: np.ndarray, sizes: np.ndarray | None) -> _Block:
+    if len(A) == 1:
+        return _One(A[0, 0], None if sizes is None else float(sizes[0, 0]))
+    if len(A) == 2:
+        return _Two(A, sizes)
+    return _Triangular(A, sizes)
+
+
+def negative_reciprocal(x: Any, size: Any) -> Any:
+    """-1 / x, or NaN where x is no more than rounding leaves of zero at this size; with no size, where it is zero."""
+    if not isinstance(x, Symbol):  # a number, such as the ratio of a gear
+        return -1.0 / x if x != 0.0 and not abs(x) <= SINGULAR * (size if isinstance(size, float) else 0.0) else np.nan
+    return _guarded(-1.0 / x, absolute(x), size)
+
+
+def _guarded(inverse: Any, length: Any, size: Any) -> Any:
+    if size is None or (isinstance(size, float) and not (isfinite(size) and size > 0.0)):
+        return inverse
+    return where(length > SINGULAR * size, inverse, np.nan)
+
+
+class _One:
+    def __init__(self, a: Any, size: float | None) -> None:
+        self._inverse = negative_reciprocal(a, size)
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        return b * self._inverse
+
+
+class _Two:
+    """By the adjugate: forward errors are those that the condition allows, for rows and columns of any scale."""
+
+    def __init__(self, A: np.ndarray, sizes: np.ndarray | None) -> None:
+        (a, b), (c, d) = A
+        if sizes is None:
+            size = absolute(a * d) + absolute(b * c)
+        else:
+            size = float(sizes[0, 0] * sizes[1, 1] + sizes[0, 1] * sizes[1, 0])
+        self._adjugate = np.array([[d, -b], [-c, a]], dtype=object)
+        self._inverse, self._scaled = negative_reciprocal(a * d - b * c, size), False
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        if sum(not is_zero(x) for x in b.ravel()) > 2 and not self._scaled:  # the inverse is then cheaper
+            self._adjugate, self._scaled = self._adjugate * self._inverse, True
+        return self._adjugate @ (b if self._scaled else b * self._inverse)
+
+
+class _Triangular:
+    """By orthogonal transformations of the rows that have a column, which leave it to one of them (QR).
+
+    A column is done when few rows have it, so that rows fill up late. Rows of two are turned (Givens), more are reflected
+    (Householder). Steps are remembered, and done to right-hand sides when these come.
+    """
+
+    def __init__(self, A: np.ndarray, sizes: np.ndarray | None) -> None:
+        scale = _row_scales(sizes) if sizes is not None else np.ones(len(A))
+        self._scale = scale
+        rows: list[dict[int, Any]] = [
+            {j: x if s == 1.0 else x * s for j, x in enumerate(row) if not is_zero(x)} for row, s in zip(A, scale)
+        ]
+        self._lengths = _column_lengths(rows, None if sizes is None else sizes * scale[:, None], len(A))
+        self._steps: list[_Step] = []
+        self._upper: list[tuple[int, int, Any, list[tuple[int, Any]]]] = []  # column, row, inverse pivot, others of the row
+        left = set(range(len(A)))
+        while left:
+            column, having = _cheapest(rows, left, {c for c, *_ in self._upper})
+            self._eliminate(rows, column, having)
+            left.discard(self._upper[-1][1])
+
+    def _eliminate(self, rows: list[dict[int, Any]], column: int, having: list[int]) -> None:
+        entries = [rows[i].pop(column) for i in having]
+        step = _step(having, entries)
+        others = sorted({j for i in having for j in rows[i]})
+        for j in others if len(having) > 1 else ():
+            for i, x in zip(having, step.done([rows[i].get(j, 0.0) for i in having])):
+                if is_zero(x):
+                    rows[i].pop(j, None)
+                else:
+                    rows[i][j] = x
+        if len(having) > 1:
+            self._steps.append(step)
+        keeper = having[0]
+        inverse = _guarded(step.inverse, step.length, self._lengths[column])
+        self._upper.append((column, keeper, inverse, sorted(rows[keeper].items())))
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        x = [row if s == 1.0 else row * s for row, s in zip(b, self._scale)]
+        for step in self._steps:
+            for i, row in zip(step.rows, step.done([x[i] for i in step.rows])):
+                x[i] = row
+        y = np.zeros(np.shape(b), dtype=object)
+        for column, row, inverse, others in reversed(self._upper):
+            left = x[row]
+            for j, entry in others:
+                left = left + entry * y[j]
+            y[column] = left * inverse
+        return y
+
+
+class _Step(Protocol):
+    """An orthogonal transformation of some rows that leaves one column to the first of them."""
+
+    rows: list[int]
+    length: Any  # what is left of the column in the first row, without its sign
+    inverse: Any  # -1 over that, with its sign
+
+    def done(self, x: list[Any]) -> list[Any]:
+        """Entries (or right-hand sides) of these rows, transformed."""
+        ...
+
+
+class _Alone:
+    def __init__(self, rows: list[int], entries: list[Any]) -> None:
+        self.rows = rows
+        self.length, self.inverse = absolute(entries[0]), negative_reciprocal(entries[0], None)
+
+    def done(self, x: list[Any]) -> list[Any]:
+        return x
+
+
+class _Rotation:
+    """Of two rows (Givens): it takes their entries to (-length, 0)."""
+
+    def __init__(self, rows: list[int], entries: list[Any]) -> None:
+        self.rows = rows
+        a, b = entries
+        self.length = sqrt(a * a + b * b)
+        self.inverse = 1.0 / self.length if isinstance(self.length, Symbol) or self.length else np.nan
+        self._c, self._s = a * self.inverse, b * self.inverse
+
+    def done(self, x: list[Any]) -> list[Any]:
+        u, v = x
+        return [-(self._c * u) - self._s * v, self._c * v - self._s * u]
+
+
+class _Reflection:
+    """Of several rows (Householder): it takes their entries x to (e, 0, ...), with e = ∓ length, by y + v (w · y).
+
+    That is y - d (d · y) / β with d = (x_0 - e, x_1, ...) and β = d · d / 2 = -e d_0: v = -d / d_0 and w = -d / e.
+    """
+
+    def __init__(self, rows: list[int], entries: list[Any]) -> None:
+        self.rows = rows
+        first, others = entries[0], entries[1:]
+        self.length = sqrt(sum(x * x for x in entries))
+        end = where(first < 0.0, self.length, -self.length)  # no digits cancel in x_0 - e
+        self.inverse = negative_reciprocal(end, None)
+        over = negative_reciprocal(first - end, None)
+        self._v = [-1.0, *(x * over for x in others)]
+        self._w = [(first - end) * self.inverse, *(x * self.inverse for x in others)]
+
+    def done(self, x: list[Any]) -> list[Any]:
+        along: Any = 0.0
+        for w, y in zip(self._w, x):
+            along = along + w * y
+        return [y + v * along for v, y in zip(self._v, x)]
+
+
+def _step(rows: list[int], entries: list[Any]) -> _Step:
+    return (_Alone, _Rotation, _Reflection)[min(len(rows), 3) - 1](rows, entries)
+
+
+def _cheapest(rows: list[dict[int, Any]], left: set[int], done: set[int]) -> tuple[int, list[int]]:
+    """The next column and the rows that have it: those with the fewest numbers to transform."""
+    having: dict[int, list[int]] = {}
+    for i in sorted(left):
+        for j in rows[i]:
+            if j not in done:
+                having.setdefault(j, []).append(i)
+
+    def work(j: int) -> tuple[int, int]:
+        width = len({c for i in having[j] for c in rows[i]})
+        return (len(having[j]) - 1) * width, j
+
+    best = min(having, key=work)
+    return best, having[best]
+
+
+def _column_lengths(rows: list[dict[int, Any]], sizes: np.ndarray | None, n: int) -> list[Any]:
+    """How long the columns of a block can be (constants), or are."""
+    if sizes is not None:
+        return [float(np.sqrt(sum(x * x for x in sizes[:, j]))) for j in range(n)]
+    return [sqrt(sum(row[j] * row[j] for row in rows if j in row)) for j in range(n)]
+
+
+def _row_scales(sizes: np.ndarray) -> np.ndarray:
+    """Powers of two that make rows of very different sizes alike: metres beside radians, in a small mechanism."""
+    largest = sizes.max(axis=1)
+    most = float(largest.max())
+    return np.array([_power(most / x) if x > 0.0 and most > UNEQUAL * x else 1.0 for x in largest.tolist()])
+
+
+def _power(x: float) -> float:
+    """The power of two next below x."""
+    return 2.0 ** (frexp(x)[1] - 1)
+
+
+def rounded_up(sizes: np.ndarray) -> np.ndarray:
+    """Sizes as powers of two, at least as large: so that last bits of what they were computed from do not matter."""
+    return np.array([2.0 ** frexp(1.37 * x)[1] if x > 0.0 and isfinite(x) else 0.0 for x in sizes.ravel()]).reshape(sizes.shape)

@@ -1,0 +1,74 @@
+"""Scales that free a cluster's loop equations of units, so that their conditioning does not depend on metres."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.parts import LoopConstraint, Mechanism
+from linkwork.topology.clusters import Cluster
+from linkwork.topology.motion import all_equations
+from linkwork.topology.numeric import NumericPosture
+
+
+class Scales(NamedTuple):
+    """Of all equations of a cluster, (count,), and of its own joints' velocities, (size,): diag(rows) K diag(columns)."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+
+    def __call__(self, K: np.ndarray) -> np.ndarray:
+        """K, (count, at least size), without units: of the cluster's own joints, (count, size)."""
+        return self.rows[:, None] * K[:, : len(self.columns)] * self.columns
+
+
+def scales_of(model: Mechanism, cluster: Cluster) -> Scales:
+    """The scales of a cluster, from its `length_of`.
+
+    Equations on lengths are divided by it, and sliding velocities are counted in lengths a second; equations between
+    coordinates, such as those of gears, are divided by the largest of their coefficients where all joints are neutral.
+    """
+    length = length_of(model, cluster)
+    columns = [np.zeros(0)]
+    for kind in (model.joints[k].kind for k in cluster.bodies):
+        S = np.asarray(kind.subspace(kind.neutral()), dtype=float)
+        columns.append(1.0 / np.linalg.norm(np.concatenate([S[:3], S[3:] / length]), axis=0))
+    across, rows = np.concatenate(columns), [np.zeros(0)]
+    for constraint in cluster.constraints:
+        equations = _rows(constraint)
+        if equations:
+            rows.append(np.array([length ** -(2 if e.length is not None else int(e.across is None)) for e in equations]))
+            continue
+        posture = NumericPosture(model, cluster.bodies)
+        posture.move(model.tree_neutral())
+        K = np.abs(all_equations(posture, [constraint])[0].astype(float) * across)
+        largest = K.max(axis=1, initial=0.0)
+        rows.append(1.0 / np.where(largest > 0.0, largest, 1.0))
+    return Scales(np.concatenate(rows), across)
+
+
+def length_of(model: Mechanism, cluster: Cluster) -> float:
+    """The length of a cluster [m]: the largest distance of two hinges on one body, or the longest rod.
+
+    1 where all hinges are in one place, and no length matters.
+    """
+    points: dict[int, list[np.ndarray]] = {}
+    for k in cluster.bodies:
+        joint = model.joints[k]
+        points.setdefault(joint.parent, []).append(joint.place.p)
+        points.setdefault(k, []).append(np.zeros(3))
+    found = 0.0
+    for constraint in cluster.constraints:
+        found = max([found, *(row.length for row in _rows(constraint) if row.length is not None)])
+        for end in constraint.ends:
+            points.setdefault(end.body, []).append(end.place.p)
+    for several in points.values():
+        at = np.array(several, dtype=float)
+        found = max(found, float(np.linalg.norm(at[:, None] - at[None], axis=-1).max()))
+    return found or 1.0
+
+
+def _rows(constraint: LoopConstraint) -> list[Any]:
+    """The equations of a loop joint; none for constraints between coordinates."""
+    return getattr(constraint, "every_row", [])

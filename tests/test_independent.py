@@ -1,0 +1,70 @@
+"""Independent velocities that are chosen for a model stay good over the reachable range; those that users choose are obeyed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.joints import Prismatic, Revolute
+from planar_bars import Z, four_bar
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-7])
+@pytest.mark.parametrize("through", ["crank", "rocker"])
+def test_a_crank_is_chosen_and_not_what_turns_back(through: str, size: float) -> None:
+    assert four_bar(0.3, 1.0, 0.8, 1.0, through=through, size=size).v_names == ("crank",)
+    assert four_bar(0.8, 1.0, 0.3, 1.0, through=through, size=size).v_names == ("rocker",)
+
+
+def test_the_slider_of_an_engine_depends_on_its_crank() -> None:
+    builder = lw.ModelBuilder("engine")  # the tree leads through the slider: the crank is its tip
+    for name in ("slider", "rod", "crank"):
+        builder.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+    builder.add_joint("slide", Prismatic((1.0, 0.0, 0.0)), parent="world", child="slider", xyz=(0.4, 0.0, 0.0))
+    builder.add_joint("pin", Z, parent="slider", child="rod")
+    builder.add_joint("shaft", Z, parent="world", child="crank")
+    ends = {"xyz": (-0.3, 0.0, 0.0), "successor_xyz": (0.1, 0.0, 0.0)}
+    builder.add_loop("big end", Z, predecessor="rod", successor="crank", **ends)
+    assert builder.build().v_names == ("shaft",)
+
+
+def cam(**chosen: bool) -> lw.Model:
+    """A follower that is lifted by the square of a cam's angle: at zero the cam turns without lifting it."""
+    builder = lw.ModelBuilder("cam")
+    for name, kind in (("turn", Z), ("lift", Prismatic((0.0, 0.0, 1.0)))):
+        builder.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+        builder.add_joint(name, kind, parent="world", child=name, independent=chosen.get(name))
+    return builder.add_implicit_constraint("cam", lambda q: q[1] - 0.1 * q[0] * q[0], joints=["turn", "lift"]).build()
+
+
+def test_a_users_choice_is_obeyed_and_one_that_is_bad_at_first_is_no_error() -> None:
+    assert four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker").v_names == ("rocker",)
+    assert cam().v_names == ("turn",)
+    lifted = cam(turn=False, lift=True)
+    assert lifted.v_names == ("lift",)
+    assert lw.loop_conditioning(lifted, np.zeros(2))[0] == 0.0
+    assert lw.loop_conditioning(lifted, np.array([1.0, 0.1]))[0] > 0.1
+
+
+def test_a_choice_that_never_determines_the_others_is_an_error() -> None:
+    builder = lw.ModelBuilder("two hinges on one axis")
+    for name in ("a", "b", "c", "d", "e"):
+        builder.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+    builder.add_joint("a", Z, parent="world", child="a", independent=False)
+    builder.add_joint("b", Z, parent="a", child="b", xyz=(0.5, 0.0, 0.0), independent=False)
+    builder.add_joint("c", Z, parent="world", child="c", xyz=(0.6, 0.0, 0.0), independent=False)
+    builder.add_joint("d", Prismatic((0.0, 0.0, 1.0)), parent="b", child="d", xyz=(0.5, 0.0, 0.0), independent=True)
+    ends = {"xyz": (0.5, 0.0, 0.0), "successor_xyz": (0.5, 0.0, 0.0)}
+    builder.add_loop("loop", Revolute((0.0, 0.0, 1.0)), predecessor="d", successor="c", **ends)
+    builder.add_joint("e", Z, parent="world", child="e")
+    with pytest.raises(lw.ModelError, match="do not determine the others"):
+        builder.build()
+
+
+def test_shipped_robots_keep_their_coordinates() -> None:
+    chosen = {"five_bar": ("left_upper_joint", "right_upper_joint"), "slider_crank": ("crank_joint",), "watt": ("crank_joint",)}
+    for name, expected in chosen.items():
+        model = getattr(lw.robots, name)()
+        assert model.v_names == expected
+        assert model.with_any_independent().v_names == expected
