@@ -62,7 +62,7 @@ def rounded_four_bar(**more: Any) -> Drawing:
 
 
 def arms(count: int, kind: Joint, freedom: int) -> Mechanism:
-    return Mechanism(lambda: spatial.arms_on_a_plate(count, kind), freedom, large=count > 3)
+    return Mechanism(lambda: spatial.arms_on_a_plate(count, kind), freedom, large=count > (3 if isinstance(kind, Fixed) else 2))
 
 
 def braced_row() -> Drawing:
@@ -112,7 +112,7 @@ CATALOGUE: dict[str, Mechanism] = {
     "Watt II with 4 digits": Mechanism(lambda: planar.watt(False, digits=4), 1, read=_as_it_is),
     **{f"Stephenson {'I' * k}": Mechanism(lambda k=k: planar.stephenson(k), 1) for k in (1, 2, 3)},
     "Jansen's leg": Mechanism(planar.jansen, 1),
-    "Jansen's leg, turned, 6 digits": Mechanism(lambda: planar.jansen(digits=6, turned=True), 1, gap=1e-5),
+    "Jansen's leg, turned, 6 digits": Mechanism(lambda: planar.jansen(digits=6, turned=True), 1, gap=1e-5, large=True),
     "Klann's leg": Mechanism(planar.klann, 1),
     "Peaucellier": Mechanism(planar.peaucellier, 1),
     "Hart": Mechanism(planar.hart, 1),
@@ -124,7 +124,7 @@ CATALOGUE: dict[str, Mechanism] = {
     "4 four-bars, braced": Mechanism(lambda: planar.four_bars_in_a_row(4, braced=True), 1),
     "6 four-bars, braced, 6 digits": Mechanism(braced_row, 1, gap=1e-5, large=True),
     **{f"{n} four-bars": Mechanism(lambda n=n: planar.four_bars_in_a_row(n), 1, large=True) for n in (10, 20, 40)},
-    "Assur of 9": Mechanism(lambda: planar.assur(9, seed=1), 1),
+    "Assur of 9": Mechanism(lambda: planar.assur(9, seed=1), 1, large=True),
     "Assur of 15, 4 digits": Mechanism(lambda: planar.assur(15, seed=2, digits=4), 1, read=_as_it_is, large=True),
     "Assur of 25, 6 digits": Mechanism(lambda: planar.assur(25, seed=3, digits=6), 1, large=True),
     "Assur of 39, 9 digits": Mechanism(lambda: planar.assur(39, seed=4, digits=9), 1, large=True),
@@ -155,7 +155,7 @@ CATALOGUE: dict[str, Mechanism] = {
     "3-SS": Mechanism(lambda: spatial.ss_platform(3), 3),
     **{f"3-{kind}": Mechanism(lambda kind=kind: spatial.three_legged(kind), 3) for kind in ("RPS", "PRS", "RRS", "UPU")},
     "delta with rods": Mechanism(spatial.delta, 3),
-    "delta with rods of mass": Mechanism(lambda: spatial.delta("US"), 3),
+    "delta with rods of mass": Mechanism(lambda: spatial.delta("US"), 3, large=True),
     "tripteron": Mechanism(spatial.tripteron, 3),
     "spherical wrist": Mechanism(spatial.spherical_wrist, 3),
     "agile eye": Mechanism(lambda: spatial.spherical_wrist(agile=True), 3),
@@ -179,8 +179,8 @@ CATALOGUE: dict[str, Mechanism] = {
     "leg": Mechanism(legs.leg, 10),
     "heron leg": Mechanism(legs.heron_leg, 3),
     "finger of 2": Mechanism(legs.one_finger, 1),
-    "finger of 4": Mechanism(lambda: legs.one_finger(4), 1),
-    "hand": Mechanism(legs.hand, 7),
+    "finger of 4": Mechanism(lambda: legs.one_finger(4), 1, large=True),
+    "hand": Mechanism(legs.hand, 7, large=True),
     "differential wrist": Mechanism(legs.differential_wrist, 3),
     "quadruped": Mechanism(legs.quadruped, 14),
     "biped of 53": Mechanism(legs.biped, 34, large=True),
