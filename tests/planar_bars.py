@@ -26,3 +26,23 @@ def four_bar(
         builder.add_joint(bar, Z, parent=on, child=bar, xyz=xyz, independent=chosen)
     ends = {"xyz": (lengths["coupler"], 0.0, 0.0), "successor_xyz": (lengths[last], 0.0, 0.0)}
     return builder.add_loop("pin", Z, predecessor="coupler", successor=last, **ends).build()
+
+
+def parallelograms(n: int) -> lw.Model:
+    """n four-bar linkages in a row that share their cranks, all bars of 1 m and 1 kg; at zero the cranks point up.
+
+    Where all bars lie in one line it has more freedoms than one.
+    """
+    builder = lw.ModelBuilder(f"{n} parallelograms", gravity=(0.0, -9.81, 0.0))
+
+    def bar(name: str, on: str, xyz: tuple[float, float, float], center: tuple[float, float, float]) -> None:
+        builder.add_body(name, mass=1.0, center=center, inertia=(1.0 / 12.0, 1.0 / 12.0, 1.0 / 12.0))
+        builder.add_joint(name, Z, parent=on, child=name, xyz=xyz, independent=name == "crank_0")
+
+    for k in range(n + 1):
+        bar(f"crank_{k}", "world", (float(k), 0.0, 0.0), (0.0, 0.5, 0.0))
+    for k in range(n):
+        bar(f"coupler_{k}", f"crank_{k}", (0.0, 1.0, 0.0), (0.5, 0.0, 0.0))
+        ends = {"xyz": (1.0, 0.0, 0.0), "successor_xyz": (0.0, 1.0, 0.0)}
+        builder.add_loop(f"pin_{k}", Z, predecessor=f"coupler_{k}", successor=f"crank_{k + 1}", **ends)
+    return builder.build()

@@ -68,3 +68,17 @@ def test_shipped_robots_keep_their_coordinates() -> None:
         model = getattr(lw.robots, name)()
         assert model.v_names == expected
         assert model.with_any_independent().v_names == expected
+
+
+def test_the_best_velocities_at_a_state() -> None:
+    model = four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker")
+    angle = np.arccos((1.0 + 1.3**2 - 0.8**2) / 2.6)  # crank and coupler in one line: the rocker turns back
+    q = np.array([angle, 0.0, np.arctan2(1.3 * np.sin(angle), 1.3 * np.cos(angle) - 1.0)])
+    names = model.independent_at(q)
+    assert names != ("rocker",)
+    assert lw.loop_conditioning(model.with_independent(*names), q)[0] > 0.3
+    arms = lw.robots.five_bar()
+    assert arms.independent_at(arms.neutral()) == arms.v_names
+    assert lw.robots.arm().independent_at(lw.robots.arm().neutral()) == ()
+    with pytest.raises(lw.ShapeError, match=r"independent_at: q has shape \(2, 3\), not \(3,\)"):
+        model.independent_at(np.zeros((2, 3)))

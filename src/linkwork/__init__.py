@@ -86,6 +86,7 @@ from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
+from linkwork.simulate import Rollout, Status, rollout
 from linkwork.version import __version__
 
 __all__ = [
@@ -113,7 +114,9 @@ __all__ = [
     "Program",
     "ProgramError",
     "Rolling",
+    "Rollout",
     "ShapeError",
+    "Status",
     "TargetError",
     "TraceError",
     "Weld",
@@ -179,6 +182,7 @@ __all__ = [
     "potential_energy",
     "rint",
     "robots",
+    "rollout",
     "sin",
     "sincos",
     "sko",

@@ -35,7 +35,8 @@ def by_sweeps(
     bearing = [k for k in inner if any(j not in tree.active for j in nodes.children(k))]  # their α is needed at the end
     sizes = np.cumsum([len(dofs), *(k.rows for k in bearing)])
 
-    lam: Any = np.zeros(held.m, dtype=object)
+    m = held.m
+    lam: Any = np.zeros(m + len(tree.unknowns), dtype=object)
     ddtheta: Any = np.empty(nodes.nv, dtype=object)
     alpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros(nodes.ground.rows)}
     lam0 = np.array(lam0, dtype=object)
@@ -43,16 +44,17 @@ def by_sweeps(
     tree.outward(inner, swept, alpha, lam, ddtheta)
 
     def reduced(change: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        dlam: Any = np.zeros(held.m, dtype=object)
+        dlam: Any = np.zeros(m + len(tree.unknowns), dtype=object)
         ddd: Any = np.zeros(nodes.nv, dtype=object)
         dalpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros(nodes.ground.rows)}
         tree.outward(inner, tree.inward(reversed(inner), R * change), dalpha, dlam, ddd)
-        return dlam, state + np.concatenate([ddd[dofs], *(dalpha[k] for k in bearing)])
+        return dlam[:m], state + np.concatenate([ddd[dofs], *(dalpha[k] for k in bearing), dlam[m:]])
 
-    state = np.concatenate([ddtheta[dofs], *(alpha[k] for k in bearing)])
+    state = np.concatenate([ddtheta[dofs], *(alpha[k] for k in bearing), lam[m:]])
     tree.reflect(reversed(outer), lam0)  # λ⁰ in the reflected rows, as λ
-    lam, state, change, count = iterate(settings, lam, lam - lam0, state, reduced)
-    ddtheta[dofs], *alphas = np.split(state, sizes)[: 1 + len(bearing)]
+    lam, state, change, count = iterate(settings, lam[:m], lam[:m] - lam0, state, reduced)
+    ddtheta[dofs], *alphas, massless = np.split(state, sizes)
+    lam = np.concatenate([lam, massless])
     tree.finish(outer, swept, alpha | dict(zip(bearing, alphas)), lam, ddtheta)
     tree.reflect(outer, change)  # the residual in its own rows again, as `finish` has done with λ
-    return Result(ddtheta, -lam, residual_norm(R * change), count)
+    return Result(ddtheta, -lam[:m], residual_norm(R * change), count)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
+from linkwork.ir.functions import absolute, maximum
 from linkwork.model import Model
 from linkwork.model.model import derived
 from linkwork.topology.clusters import Cluster
-from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture
+from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
 from linkwork.topology.scales import Scales, scales_of
 
 
@@ -24,10 +28,23 @@ def cluster_scales(model: Model) -> list[Scales]:
 
 def unit_free_equations(model: Model, q: np.ndarray) -> list[np.ndarray]:
     """K of each cluster with loops, (equations, velocities of its joints), without units; see `Scales`."""
-    found = []
-    postures: dict[tuple[int, ...], ClusterPosture] = {}
-    for cluster, scales in zip(looped(model), cluster_scales(model.structure)):
-        below = postures[cluster.below.bodies] if cluster.below else None
-        posture = postures[cluster.bodies] = cluster_posture(model, cluster.bodies, q, below, cluster.supports)
-        found.append(scales(all_equations(posture, cluster.constraints)[0]))
-    return found
+    found = zip(_postures(model, q), cluster_scales(model.structure))
+    return [scales(all_equations(posture, cluster.constraints)[0]) for (cluster, posture), scales in found]
+
+
+def unit_free_residual(model: Model, q: np.ndarray) -> Any:
+    """The largest residual of the embedded loops' equations that are kept, without units."""
+    left: Any = np.array(0.0)
+    for (cluster, posture), scales in zip(_postures(model, q), cluster_scales(model.structure)):
+        rows = list(cluster.rows)
+        for x in residuals(posture, cluster.constraints)[rows] * scales.rows[rows]:
+            left = maximum(left, absolute(x))
+    return left
+
+
+def _postures(model: Model, q: np.ndarray) -> Iterator[tuple[Cluster, ClusterPosture]]:
+    found: dict[tuple[int, ...], ClusterPosture] = {}
+    for cluster in looped(model):
+        below = found[cluster.below.bodies] if cluster.below else None
+        found[cluster.bodies] = cluster_posture(model, cluster.bodies, q, below, cluster.supports)
+        yield cluster, found[cluster.bodies]

@@ -151,11 +151,11 @@ def damped_inverse_at_base(held: ConstraintRows, R: np.ndarray) -> tuple[np.ndar
 def product(held: ConstraintRows, R: np.ndarray, x: np.ndarray) -> np.ndarray:
     """(Λ⁻¹ + R)⁻¹ x, (m,), without the matrix: the constraint forces for residuals x, by one inward and one outward sweep."""
     tree = ProximalTree(held, R, eliminate_locally)
-    lam, ddtheta = np.zeros(held.m, dtype=object), np.zeros(held.nodes.nv, dtype=object)
+    lam, ddtheta = np.zeros(held.m + len(tree.unknowns), dtype=object), np.zeros(held.nodes.nv, dtype=object)
     inner = [k for k in held.nodes.base_to_tips() if k in tree.active]
     swept = tree.inward(reversed(inner), np.array(x, dtype=object))
     tree.outward(inner, swept, {held.nodes.ground: np.zeros(6)}, lam, ddtheta)
-    return lam
+    return lam[: held.m]
 
 
 def force_propagator(nodes: TreeState[HingeNode], frame: Frame, to: Frame) -> np.ndarray:

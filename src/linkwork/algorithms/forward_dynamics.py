@@ -46,9 +46,9 @@ def by_mass_matrix(nodes: TreeState[HingeNode], T: np.ndarray) -> np.ndarray:
     return factorised(nodes).solve(T - C)
 
 
-def factorised(nodes: TreeState[HingeNode]) -> Factor:
-    """The mass matrix as Lᵀ D L."""
+def factorised(nodes: TreeState[HingeNode], M: np.ndarray | None = None) -> Factor:
+    """The mass matrix, or another M, as Lᵀ D L."""
     try:
-        return Factor(mass_matrix(nodes))
+        return Factor(mass_matrix(nodes) if M is None else M)
     except ZeroDivisionError as error:
         raise ModelError(f"a joint of {shown(nodes.name)} moves no mass: its mass matrix has no inverse ({error})") from None

@@ -1,4 +1,8 @@
-"""proxLTL: the dual problem in joint space, with Featherstone's sparse factor of the mass matrix (Constrained Sec. II-D.1)."""
+"""proxLTL: the dual problem in joint space, with Featherstone's sparse factor of the mass matrix (Constrained Sec. II-D.1).
+
+A joint that moves no mass but is determined by constraints makes M singular, but not M + ρ Jᵀ J, which gives the same motion:
+where J θ̈ = k, it has the further forces ρ Jᵀ k (the augmented Lagrangian, Constrained Eq. 15).
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,25 @@ import numpy as np
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
+from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.algorithms.proximal import Result, Settings, iterate, residual_norm
-from linkwork.spatial import Factor, mirrored
+from linkwork.sko.tree import ModelTree
+from linkwork.spatial import Factor, is_zero, mirrored
 
 
 def ltl(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
     """θ̈ under T, (nv,), and forces; starting from λ⁰, (m,)."""
     nodes, R = held.nodes, settings.R
-    J, M = held.jacobian(), factorised(nodes)  # M = Lᵀ D L
-    y = M.half(T - inverse_dynamics(nodes, np.zeros(nodes.nv)))  # L⁻ᵀ of what accelerates freely (Eq. 3)
+    J, inertia, moved = held.jacobian(), mass_matrix(nodes), held.at_rest()
+    force = T - inverse_dynamics(nodes, np.zeros(nodes.nv))
+    if any(is_zero(x) for x in np.diag(inertia)):
+        rho = nodes.model.structure.mass if isinstance(nodes, ModelTree) else 1.0  # of about the size of M
+        inertia, force = inertia + rho * mirrored(J.T @ J), force - rho * (J.T @ moved)
+    M = factorised(nodes, inertia)  # Lᵀ D L
+    y = M.half(force)  # L⁻ᵀ of what accelerates freely (Eq. 3)
     Y = M.half(J.T)
     damped = Factor(mirrored(Y.T @ M.scaled(Y)) + np.diag(R))  # Λ⁻¹ + R, with Λ⁻¹ = J M⁻¹ Jᵀ
-    lam = damped.solve(Y.T @ M.scaled(y) + held.at_rest() + R * lam0)  # Eq. 13b
+    lam = damped.solve(Y.T @ M.scaled(y) + moved + R * lam0)  # Eq. 13b
 
     def step(change: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return damped.solve(R * change), state

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
+from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.algorithms.proximal import Result, Settings, iterate, residual_norm
-from linkwork.spatial import Factor, mirrored
+from linkwork.spatial import mirrored
 
 
 def ltls(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settings) -> Result:
@@ -19,7 +20,7 @@ def ltls(held: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settin
     # Constraints on one node add to its inertia (Eq. 24), those on several to the matrix itself.
     alone, added = held.stiffened(1.0 / R)
     rest = [r for r in range(held.m) if r not in alone]
-    M_mu = Factor(mass_matrix(nodes, added) + mirrored(J[rest].T @ (mu[rest] * J[rest])))
+    M_mu = factorised(nodes, mass_matrix(nodes, added) + mirrored(J[rest].T @ (mu[rest] * J[rest])))
     k = -held.at_rest()
     free = T - inverse_dynamics(nodes, np.zeros(nodes.nv))  # M times the free acceleration
     ddtheta = M_mu.solve(free - J.T @ (lam0 - k / R))  # Eq. 16a

@@ -10,6 +10,10 @@ with R = 1/μ, or any diagonal compliance (Constrained Remark 2). Passing a hing
 11). Eliminating λ at a node adds Kᵀ (L + R)⁻¹ K to its inertia. Where that is done is the only difference between
 constrainedABA and the proximal PV solver: at the constrained node itself, where L = 0, or at the base. A constraint between two
 bodies is pending from both of them to where the two paths meet, so that its cost grows with the length of its loop.
+
+A velocity that moves no mass, such as that of a massless rod in a loop, has D = 0, and cannot be eliminated at its hinge. There
+P H* = 0, so that its equation is one of the constraints' forces alone, u* λ = ε, and θ̈ is its multiplier: it is pending with
+them, with K = 0, l = -ε and -u in L, and eliminated after the λ that it determines.
 """
 
 from __future__ import annotations
@@ -22,10 +26,11 @@ import numpy as np
 from linkwork.algorithms.articulated import Hinge, hinge
 from linkwork.algorithms.constraint_rows import ConstraintRows, only_there, stiffness
 from linkwork.algorithms.inverse_dynamics import accelerations
+from linkwork.errors import ModelError
 from linkwork.ir.functions import sqrt, where
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
-from linkwork.spatial import Factor, filled, mirrored
+from linkwork.spatial import Factor, filled, is_zero, mirrored
 
 EliminateAt = Callable[
     [TreeState[HingeNode], HingeNode], bool
@@ -96,6 +101,14 @@ class Passed(NamedTuple):
     uD: np.ndarray
 
 
+class Massless(NamedTuple):
+    """The velocities of a node that move mass, and those that move none, whose θ̈ are pending as these rows."""
+
+    moving: list[int]
+    loose: list[int]
+    rows: list[int]
+
+
 class Reflection(NamedTuple):
     """A Householder reflection 1 - β w wᵀ of pending rows, after which a hinge's one velocity moves only the first of them."""
 
@@ -120,11 +133,14 @@ class ProximalTree:
     `early`: moreover a hinge of one velocity, which determines one combination of the rows that are pending there, lets that
     one be eliminated behind it (PV-early).
     `active` are the nodes between those and the ground: what further proximal iterations change comes only from these.
+    `unknowns` are the joints of velocities that move no mass, by name: behind the m rows of λ, there is one for each.
     """
 
     def __init__(self, held: ConstraintRows, R: np.ndarray, at: EliminateAt, *, early: bool = False) -> None:
         self.nodes, self.held, self.R, self.early = held.nodes, held, R, early
         self.reflections: dict[HingeNode, Reflection] = {}
+        self.massless: dict[HingeNode, Massless] = {}
+        self.unknowns: list[str] = []
         self._decided: set[int] = set()
         self.passed: dict[HingeNode, Passed] = {}
         self.eliminated: dict[HingeNode, list[Eliminated]] = {}
@@ -152,6 +168,7 @@ class ProximalTree:
         """Eliminate the multipliers of rows that are ready, body by body: P takes no more at once."""
         for own in k.blocks.values():
             done = [i for i, r in enumerate(pending.rows) if r in ready and only_there(pending.K[i], own)]
+            done += self._determined(pending, done, own) if self.unknowns else []
             if done:
                 gone, pending = self._solved(pending, done)
                 self.eliminated.setdefault(k, []).append(gone)
@@ -163,11 +180,23 @@ class ProximalTree:
         here = dict(zip(pending.rows, pending.ends))
         return {r for group in self.held.groups if all(here.get(r) == self._ends[r] for r in group) for r in group}
 
+    def _determined(self, pending: Pending, done: list[int], own: slice) -> list[int]:
+        """The places of pending θ̈ that act, with rows that are eliminated, on no others."""
+        loose = [i for i, r in enumerate(pending.rows) if r >= self.held.m and only_there(pending.K[i], own)]
+        acts = {i: [j for j in range(len(pending.rows)) if not is_zero(pending.L[i, j])] for i in loose}
+        return [i for i in loose if acts[i] and all(j == i or j in done for j in acts[i])]
+
     def _solved(self, pending: Pending, done: list[int]) -> tuple[Eliminated, Pending]:
         rows, K, L, ends = pending
+        done = sorted(done, key=lambda i: (rows[i] < self.held.m, i))  # λ is eliminated first, the last before others
         left = [i for i in range(len(rows)) if i not in done]
         L_eo = L[np.ix_(done, left)]
-        W = Factor(mirrored(L[np.ix_(done, done)]) + np.diag(self.R[[rows[i] for i in done]]))
+        R = [self.R[rows[i]] if rows[i] < self.held.m else 0.0 for i in done]
+        try:
+            W = Factor(mirrored(L[np.ix_(done, done)]) + np.diag(R))
+        except ZeroDivisionError:
+            name = next(self.unknowns[rows[i] - self.held.m] for i in done if rows[i] >= self.held.m)
+            raise ModelError(f"joint {name!r} moves no mass, so its acceleration is not defined") from None
         WL = W.solve(L_eo)
         gone = Eliminated([rows[i] for i in done], [rows[i] for i in left], K[done], L_eo, W)
         K_left, L_left = K[left] - WL.T @ K[done], L[np.ix_(left, left)] - mirrored(L_eo.T @ WL)
@@ -175,7 +204,10 @@ class ProximalTree:
 
     def _pass(self, k: HingeNode, P: Any, pending: Pending) -> tuple[Any, Pending]:
         """Eliminate a node's θ̈ (Constrained Alg. 4, lines 6 to 10)."""
-        joint = hinge(P, k.H, k.armature, k.name)
+        try:
+            joint = hinge(P, k.H, k.armature, k.name)
+        except ModelError as told:  # it moves no mass
+            return self._pass_massless(k, P, pending, told)
         pending, u = pending.at_hinge(joint.H, self.held.c.get(k))
         rows, K, L, ends = pending
         if self.early and u.shape[1] == 1:
@@ -184,6 +216,28 @@ class ProximalTree:
         self.passed[k] = Passed(joint, rows, u, uD)
         below = k.A.gather((K - u @ joint.G.T).T).T if rows else np.zeros((0, k.parent.rows))
         return joint.P_plus, Pending(rows, below, L + mirrored(uD @ u.T), ends)
+
+    def _pass_massless(self, k: HingeNode, P: Any, pending: Pending, told: ModelError) -> tuple[Any, Pending]:
+        """The same where some of θ̈ move no mass: these stay pending, the others are eliminated."""
+        felt = P @ k.H.T
+        loose = [i for i in range(len(k.H)) if is_zero((k.H[i] @ felt[:, i]) + k.armature[i, i])]
+        moving = [i for i in range(len(k.H)) if i not in loose]
+        if not loose or filled(felt[:, loose]) or filled(k.armature[loose]):
+            raise told
+        joint = hinge(P, k.H[moving], k.armature[moving][:, moving], k.name)
+        pending, u = pending.at_hinge(k.H, self.held.c.get(k))
+        n, first = len(pending.rows), self.held.m + len(self.unknowns)
+        rows = [*pending.rows, *range(first, first + len(loose))]
+        self.massless[k] = Massless(moving, loose, rows[n:])
+        self.unknowns += [k.name] * len(loose)
+        wide = Pending.fresh(rows, np.zeros((len(rows), k.rows), dtype=object))
+        wide.K[:n], wide.L[:n, :n] = pending.K, pending.L
+        wide.L[:n, n:], wide.L[n:, :n] = -u[:, loose], -u[:, loose].T
+        u = np.concatenate([u[:, moving], np.zeros((len(loose), len(moving)), dtype=object)])
+        uD = joint.D.solve(u.T).T
+        self.passed[k] = Passed(joint, rows, u, uD)
+        below = k.A.gather((wide.K - u @ joint.G.T).T).T
+        return joint.P_plus, Pending(rows, below, wide.L + mirrored(uD @ u.T), [*pending.ends, *[0] * len(loose)])
 
     def _reflect(self, k: HingeNode, pending: Pending, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Reflect the complete rows so that a hinge's velocity moves the first of them alone."""
@@ -211,10 +265,11 @@ class ProximalTree:
         return K, L, u
 
     def inward(self, over: Iterable[HingeNode], l: np.ndarray, T: np.ndarray | None = None) -> Inward:
-        """The inward sweep for rows l, (m,), which it changes; with the motion's own forces where T is given.
+        """The inward sweep for rows l, (m,); with the motion's own forces where T is given.
 
         Without, it is the response to a change of l alone. α is counted from β, what it is where θ̈ = 0, and l from there too.
         """
+        l = np.concatenate([l, np.zeros(len(self.unknowns))])
         beta = {} if T is None else accelerations(self.nodes, np.zeros(self.nodes.nv))
         z_plus: dict[HingeNode, np.ndarray] = {}
         nu: dict[HingeNode, np.ndarray] = {}
@@ -230,7 +285,12 @@ class ProximalTree:
                 l[o] = l[o] - L_eo.T @ Wl[k][-1]
             self.reflect([k], l)
             (_, H, D, G, _), rows, u, _ = self.passed[k]
-            eps = -(H @ z) if T is None else T[k.dofs] - k.passive_force - H @ z
+            if k in self.massless:
+                moving, loose, own = self.massless[k]
+                every = -(k.H @ z) if T is None else T[k.dofs] - k.passive_force - k.H @ z
+                eps, l[own] = every[moving], -every[loose]
+            else:
+                eps = -(H @ z) if T is None else T[k.dofs] - k.passive_force - H @ z
             nu[k] = D.solve(eps)
             z_plus[k] = z + G @ eps
             l[rows] = l[rows] + u @ nu[k]
@@ -242,7 +302,7 @@ class ProximalTree:
     def outward(
         self, over: Iterable[HingeNode], swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: np.ndarray, ddtheta: Any
     ) -> None:
-        """The outward sweep over active nodes: fills their α and θ̈ and all λ, from the ground's α."""
+        """The outward sweep over active nodes: fills their α and θ̈, and all λ and pending θ̈, from the ground's α."""
         self._forces(self.nodes.ground, swept, alpha, lam)
         for k in over:
             self._roll_out(k, swept, alpha, lam, ddtheta)
@@ -251,8 +311,14 @@ class ProximalTree:
     def _roll_out(self, k: HingeNode, swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: Any, ddtheta: Any) -> None:
         (_, H, _, G, _), rows, _, uD = self.passed[k]
         alpha_plus = k.A.scatter(alpha[k.parent])
-        ddtheta[k.dofs] = swept.nu[k] - G.T @ alpha_plus - uD.T @ lam[rows]
-        alpha[k] = alpha_plus + H.T @ ddtheta[k.dofs]
+        found = swept.nu[k] - G.T @ alpha_plus - uD.T @ lam[rows]
+        if k in self.massless:
+            moving, loose, own = self.massless[k]
+            ddtheta[k.dofs][moving], ddtheta[k.dofs][loose] = found, lam[own]
+            alpha[k] = alpha_plus + k.H.T @ ddtheta[k.dofs]
+        else:
+            ddtheta[k.dofs] = found
+            alpha[k] = alpha_plus + H.T @ found
         self.reflect([k], lam)
 
     def reflect(self, over: Iterable[HingeNode], x: np.ndarray) -> None:

@@ -16,7 +16,7 @@ KINDS = ("coordinates", "mechanism")
 
 
 @model_function(q="nq")
-def _equations(model: Model, q: Any) -> Any:
+def loop_equations(model: Model, q: Any) -> Any:
     """Unit-free K of all clusters with loops, row by row, one cluster after the other."""
     return np.concatenate([K.ravel() for K in unit_free_equations(model, q)])
 
@@ -42,7 +42,7 @@ def loop_conditioning(model: Model, q: Any, *, of: str = "coordinates", paramete
     clusters = looped(model) if isinstance(model, Model) else []
     if not clusters and isinstance(model, Model):
         return np.ones((*_batch(model, q), 0))
-    flat = np.asarray(_equations(model, q, **({"parameters": parameters} if parameters else {})))
+    flat = np.asarray(loop_equations(model, q, **({"parameters": parameters} if parameters else {})))
     found, start = [], 0
     for cluster in clusters:
         size = len(cluster.rows) + len(cluster.independent)

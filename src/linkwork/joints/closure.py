@@ -116,12 +116,13 @@ def _axis_error(turned: np.ndarray, axis: np.ndarray, normals: np.ndarray, w: np
     angle = math.atan2(s, c)
     if s < 1e-9 and c < 0.0:  # turned over: any direction leads back
         return np.array([math.pi, *[0.0] * (len(off) - 1)]), np.cross(turned, normals) @ w
-    s = max(s, 1e-3) if c < 0.0 else s
     if angle < 1e-3:
-        factor, rate = 1.0 + angle * angle / 6.0, -1.0 / 3.0
+        value = factor = 1.0 + angle * angle / 6.0
+        rate = -1.0 / 3.0
     else:
+        value, s = angle / s, max(s, 1e-3) if c < 0.0 else s  # near a half turn its direction changes fast: bounded
         factor, rate = angle / s, -(s - angle * c) / (s * s * s)
-    return factor * off, factor * (np.cross(turned, normals) @ w) + np.outer(off, rate * (np.cross(turned, axis) @ w))
+    return value * off, factor * (np.cross(turned, normals) @ w) + np.outer(off, rate * (np.cross(turned, axis) @ w))
 
 
 def rotation_vector(R: np.ndarray) -> np.ndarray:

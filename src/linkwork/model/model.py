@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linkwork.errors import LimitError, ModelError
+from linkwork.errors import LimitError, ModelError, ShapeError
 from linkwork.joints import Joint
 from linkwork.model import parameters
 from linkwork.model.data import ModelData
@@ -23,7 +23,8 @@ from linkwork.spatial.constants import put
 from linkwork.topology.analysis import CannotClose, close_family, kept_loops
 from linkwork.topology.closing import CLOSED, RANK, close
 from linkwork.topology.clusters import Ancestors, Cluster, find_families
-from linkwork.topology.motion import all_equations, cluster_posture
+from linkwork.topology.independent import independent_at
+from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture
 from linkwork.topology.rechoice import rechosen
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
@@ -133,6 +134,23 @@ class Model(ModelData):
             put(model, "clusters", known)
         _ = model.clusters  # a choice that does not determine the others is an error now
         return model
+
+    def independent_at(self, q: Any) -> tuple[str, ...]:
+        """The velocities in loops that are best taken as independent at a closed state q, (nq,): names as in `v_names`.
+
+        The model's own choice where it is about as good. `with_independent` takes the names of joints.
+        """
+        at = np.asarray(q, dtype=float)
+        if at.shape != (self.nq,):
+            raise ShapeError(f"independent_at: q has shape {at.shape}, not ({self.nq},)")
+        found: list[str] = []
+        postures: dict[tuple[int, ...], ClusterPosture] = {}
+        for cluster in (c for c in self.clusters if c.constraints):
+            below = postures[cluster.below.bodies] if cluster.below else None
+            postures[cluster.bodies] = cluster_posture(self, cluster.bodies, at, below, cluster.supports)
+            names = [name for k in cluster.bodies for name in self.joints[k].v_names]
+            found += [names[c] for c in independent_at(self, cluster, at, below)]
+        return tuple(found)
 
     def with_loops(self, *, constrain: Iterable[str] = (), embed: Iterable[str] = ()) -> Model:
         """The same mechanism with these loops and couplings force-held (`constrain`), or embedded in the coordinates."""

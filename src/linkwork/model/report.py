@@ -7,6 +7,7 @@ import numpy as np
 from linkwork.model.data import ModelData
 from linkwork.parts import GROUND, WORLD, LoopConstraint, PlacedJoint
 from linkwork.parts.names import plain
+from linkwork.topology.clusters import find_families
 from linkwork.topology.rotors import find_rotors
 
 
@@ -56,6 +57,8 @@ def _clusters(model: ModelData) -> list[str]:
         lines.append(
             f"    {count(cluster.count, 'equation')}{told}; {len(names)} velocities, {len(cluster.independent)} independent"
         )
+        if not cluster.independent and not cluster.supports:
+            lines.append("    a truss: as one rigid body with what it hangs on")
         if cluster.independent:
             lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
     rotors = [model.bodies[k].name for k in find_rotors(model)]
@@ -75,8 +78,10 @@ def unusual_parts(model: ModelData) -> list[str]:
     for joint in reversed(model.joints):
         if joint.parent != GROUND:
             behind[joint.parent] += behind[joint.child]
+    families = find_families(model.joints, model.loops) if model.loops else []
+    in_loops = {k for bodies, loops in families if loops for k in bodies}  # these determine joints that move no mass
     for body, joint in zip(model.bodies, model.joints):
-        if behind[body.index] == 0 and not any(joint.armature):
+        if behind[body.index] == 0 and not any(joint.armature) and body.index not in in_loops:
             found.append(f"joint {joint.name!r} moves no mass: forward dynamics has no answer")
         elif body.mass == 0:
             found.append(f"body {body.name!r} can move and has no mass")

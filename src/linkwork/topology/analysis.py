@@ -144,6 +144,12 @@ def close_family(model: Mechanism, family: Sequence[Cluster], q: np.ndarray) -> 
 
 def _close_cluster(model: Mechanism, cluster: Cluster, q: np.ndarray, below: ClusterPosture | None) -> tuple[np.ndarray, float]:
     rows, accepted = cluster.rows, cluster.accepted
+    if cluster.closed and not cluster.independent and not cluster.supports:  # a truss has one posture
+        q, at = np.array(q, dtype=float), 0
+        for joint in (model.joints[k] for k in cluster.bodies):
+            q[joint.q_slice] = cluster.closed[at : at + joint.nq]
+            at += joint.nq
+        return q, 0.0
     return close(model, cluster.bodies, cluster.constraints, q, below, cluster.supports, rows=rows, accepted=accepted)
 
 
@@ -203,11 +209,15 @@ class ClusterAnalysis:
         """A group whose loops will be force-held: the equations that say something where it is closed, and no more."""
         cluster = Cluster(tuple(group[0]), tuple(group[1]))
         problem = Closing(self.model, cluster.bodies, cluster.constraints, budget=self._budget)
-        first = self._first_closed(cluster, problem, np.random.default_rng(0))
-        J = problem.at(first.q)[1]
+        rng = np.random.default_rng(0)
+        first = self._first_closed(cluster, problem, rng)
+        states = [first, *explored(problem, first, 3, rng)]
         cut = RANK if first.exact else 10.0 * problem.tolerance
+        _, J = _best_conditioned(states, [problem.at(state.q)[1] for state in states], cut)
         rows = most_independent(J, count_above(np.linalg.svd(J, compute_uv=False), cut))
-        return replace(cluster, rows=tuple(rows), count=len(J), closed=_own(self.model, cluster, first.q))
+        missed = np.max([np.abs(problem.at(state.q)[0]) for state in states], axis=0)
+        gaps = () if first.exact else _gaps(problem, Rank(len(rows), rows, missed, cut, True))
+        return replace(cluster, rows=tuple(rows), count=len(J), gaps=gaps, closed=_own(self.model, cluster, first.q))
 
     def _on_one_body(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
         """The same for a cluster that hangs on one body: its rank is that of the assembly mode that is found first."""

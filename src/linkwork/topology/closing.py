@@ -117,6 +117,11 @@ class Closing:
             q[joint.q_slice] = joint.kind.integrate(q[joint.q_slice], step[self.posture.columns[k]])
         return q
 
+    def way(self, q: np.ndarray, there: np.ndarray) -> float:
+        """The largest velocity, without units, that leads from one configuration to another in a unit of time."""
+        found = [joint.kind.difference(q[joint.q_slice], there[joint.q_slice]) for joint in self.joints]
+        return float(np.abs(np.concatenate(found).astype(float) / self.columns).max(initial=0.0))
+
     def limits_missed(self, q: np.ndarray, inset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """How far coordinates are beyond their limits, and the rows of the identity for these, without units.
 

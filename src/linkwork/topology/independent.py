@@ -22,6 +22,7 @@ STEP = 0.25  # between them [rad or lengths of the cluster]
 ABOUT_AS_GOOD = 3.0  # a usual choice stays unless another is better by this factor
 DETERMINED = 1e-6  # conditioning below which a choice does not determine the other velocities
 LOWEST = 0.2  # the part of all states, the worst of them, that a choice is judged by
+LARGE = 1.5  # entry of G, in one state, for which an independent velocity becomes a dependent one
 TURNED = 0.01  # conditioning between two states with a singular one between, relative to theirs
 
 Place = tuple[np.ndarray, ClusterPosture | None]  # a closed state, (nq,), and the posture of the cluster below, if any
@@ -254,3 +255,41 @@ class _Walker:
         for joint in self.joints:
             found += [*(np.array(joint.lower) - q[joint.q_slice]), *(q[joint.q_slice] - np.array(joint.upper))]
         return float(np.max(found))
+
+
+def independent_in_state(K: np.ndarray, rank: int, rows: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The best conditioned independent velocities in one state, and the equations to keep, of unit-free K, (count, size).
+
+    The given `rows` are kept where they are nearly as good as any. Dependent velocities are changed for independent ones one by
+    one, as long as that makes the dependent part's determinant larger by far: none of G's entries is large then.
+    """
+    kept, size = list(rows), K.shape[1]
+    if np.linalg.svd(K[kept], compute_uv=False)[-1:] < 0.1 * np.linalg.svd(K, compute_uv=False)[rank - 1 : rank]:
+        kept = most_independent(K, rank)
+    dependent = most_independent(K[kept].T, rank)
+    independent = sorted({*range(size)} - {*dependent})
+    for _ in range(2 * size):
+        G = np.abs(np.linalg.lstsq(K[kept][:, dependent], K[kept][:, independent], rcond=None)[0])
+        if G.size == 0 or not G.max() > LARGE:
+            break
+        out, into = np.unravel_index(int(np.argmax(G)), G.shape)
+        dependent[out], independent[into] = independent[into], dependent[out]
+    return tuple(sorted(independent)), tuple(kept)
+
+
+def independent_at(model: Mechanism, cluster: Cluster, q: np.ndarray, below: ClusterPosture | None = None) -> tuple[int, ...]:
+    """The best conditioned independent velocities of a cluster at a closed state q, (nq,); its own where they are as good."""
+    K = _Walker(model, cluster, scales_of(model, cluster), cluster.rows, below).equations(q)
+    if not cluster.rows or np.abs(coefficients(K, cluster.independent, cluster.rows)).max(initial=0.0) <= LARGE:
+        return cluster.independent
+    return independent_in_state(K, len(cluster.rows), cluster.rows)[0]
+
+
+def coefficients(K: np.ndarray, independent: Sequence[int], rows: Sequence[int]) -> np.ndarray:
+    """Dependent velocities by independent ones: -G of kept `rows` of K, (count, size); infinite where they do not follow."""
+    kept = K[list(rows)]
+    dependent = sorted({*range(K.shape[1])} - {*independent})
+    try:
+        return np.linalg.solve(kept[:, dependent], kept[:, list(independent)])
+    except np.linalg.LinAlgError:
+        return np.full((len(dependent), len(independent)), np.inf)

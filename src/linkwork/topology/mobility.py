@@ -69,7 +69,7 @@ def find_rank(problem: Closing, state: Closed, J: np.ndarray) -> Rank:
         if rank == size:
             missed = np.abs(problem.at(state.q)[0])
             return Rank(rank, rows, missed, cut, bool(s[rank - 1] > STIFF * s[0]))
-        if exact and rank == len(J):
+        if exact and rank == len(J) and (rank == 0 or s[rank - 1] > STIFF * s[0]):
             return Rank(rank, rows, np.zeros(len(J)), cut, True)
         missed = _missed_in_motion(problem, state.q, rows, far=not exact)
         allowed = 1e-8 if exact else problem.tolerance
@@ -90,10 +90,10 @@ def _missed_in_motion(problem: Closing, q: np.ndarray, rows: list[int], *, far: 
                 step = _tangent(problem.at(here)[1][rows], along, RANK)
                 for stride in (0.2, 0.05, 0.01):
                     there = gauss_newton(problem, problem.moved(here, stride * step), rows)
-                    if there.is_closed:
+                    if there.is_closed and problem.way(here, there.q) > 0.3 * stride:
                         break
                 else:
-                    break  # the end of the range
+                    break  # the end of the range, or stuck
                 here, along, moved = there.q, step, True
                 worst = np.maximum(worst, np.abs(problem.at(here)[0]))
                 if np.any(worst > 1.0):

@@ -26,8 +26,9 @@ class Scales(NamedTuple):
 def scales_of(model: Mechanism, cluster: Cluster) -> Scales:
     """The scales of a cluster, from its `length_of`.
 
-    Equations on lengths are divided by it, and sliding velocities are counted in lengths a second; equations between
-    coordinates, such as those of gears, are divided by the largest of their coefficients where all joints are neutral.
+    Equations on lengths are divided by it, and sliding velocities are counted in lengths a second. Velocities that gears tie
+    to slower ones are counted in multiples of these. Equations between coordinates are divided by the largest of their
+    coefficients where all joints are neutral.
     """
     length = length_of(model, cluster)
     columns = [np.zeros(0)]
@@ -35,17 +36,32 @@ def scales_of(model: Mechanism, cluster: Cluster) -> Scales:
         S = np.asarray(kind.subspace(kind.neutral()), dtype=float)
         columns.append(1.0 / np.linalg.norm(np.concatenate([S[:3], S[3:] / length]), axis=0))
     across, rows = np.concatenate(columns), [np.zeros(0)]
+    across = across * _gears(model, cluster, across)
     for constraint in cluster.constraints:
         equations = _rows(constraint)
         if equations:
             rows.append(np.array([length ** -(2 if e.length is not None else int(e.across is None)) for e in equations]))
             continue
-        posture = NumericPosture(model, cluster.bodies)
-        posture.move(model.tree_neutral())
-        K = np.abs(all_equations(posture, [constraint])[0].astype(float) * across)
-        largest = K.max(axis=1, initial=0.0)
+        largest = np.abs(_at_neutral(model, cluster, constraint) * across).max(axis=1, initial=0.0)
         rows.append(1.0 / np.where(largest > 0.0, largest, 1.0))
     return Scales(np.concatenate(rows), across)
+
+
+def _gears(model: Mechanism, cluster: Cluster, across: np.ndarray) -> np.ndarray:
+    """How many times faster each velocity is than the slowest that a gear, or another linear equation, ties it to, (size,)."""
+    faster = np.ones(len(across))
+    for constraint in cluster.constraints:
+        for row in _at_neutral(model, cluster, constraint) * across if constraint.linear else ():
+            tied = row != 0.0
+            faster[tied] = np.maximum(faster[tied], np.abs(row).max() / np.abs(row[tied]))
+    return faster
+
+
+def _at_neutral(model: Mechanism, cluster: Cluster, constraint: LoopConstraint) -> np.ndarray:
+    """K of a constraint between coordinates, (count, size), where all joints are neutral."""
+    posture = NumericPosture(model, cluster.bodies)
+    posture.move(model.tree_neutral())
+    return all_equations(posture, [constraint])[0].astype(float)
 
 
 def length_of(model: Mechanism, cluster: Cluster) -> float:

@@ -1,0 +1,118 @@
+"""Charts: models of one mechanism with different independent velocities, and when to change from one to another.
+
+A row of a batch stays in its chart while no velocity of its clusters depends strongly on the independent ones: no entry of
+unit-free G is larger than a limit, which integrators choose. Then it changes, to the model's own choice where that is good, or
+to the best conditioned one in its state. Only states decide, so a row goes the same way alone and in a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from linkwork.algorithms.closing import places_of
+from linkwork.algorithms.conditioning import looped
+from linkwork.model import Model
+from linkwork.topology.clusters import Cluster
+from linkwork.topology.independent import independent_in_state
+
+RETURN = 1.5  # largest entry of unit-free G in the model's own choice, to go back to it
+SINGULAR = 1e-7  # σ of unit-free K, about: below it the mechanism itself is singular
+
+Choice = tuple[
+    tuple[tuple[int, ...], tuple[int, ...]], ...
+]  # of each cluster with loops: independent velocities, kept equations
+
+
+class Charts:
+    """The charts of a model: each a model with the same q, known by its choice in each cluster with loops."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.clusters = model, looped(model)
+        self.own: Choice = tuple((cluster.independent, cluster.rows) for cluster in self.clusters)
+        self.moving = [n for n, c in enumerate(self.clusters) if c.rows and not all(x.linear for x in c.constraints)]
+        self.numbers = sum(c.count * (len(c.rows) + len(c.independent)) for c in self.clusters)  # of K of all
+        self._places: dict[Choice, np.ndarray] = {}
+
+    def chart(self, choice: Choice) -> Model:
+        """The model with other independent velocities; the model itself for its own choice."""
+        if choice == self.own:
+            return self.model
+        known = self.model.memory.setdefault(Charts, {})  # kernels stay with the model
+        if choice not in known:
+            known[choice] = self.model.with_clusters(rechosen(self.model, choice))
+        chart: Model = known[choice]
+        return chart
+
+    def places(self, choice: Choice) -> np.ndarray:
+        """Where a chart's velocities are among those of all joints of the tree, (nv,)."""
+        if choice not in self._places:
+            model = self.chart(choice)
+            found = [places_of(model, cluster)[list(cluster.independent)] for cluster in model.clusters]
+            self._places[choice] = np.concatenate([*found, []]).astype(int)
+        return self._places[choice]
+
+    def equations(self, flat: np.ndarray) -> list[np.ndarray]:
+        """K of all clusters with loops, (rows, count, size) each, from the numbers of all, row by row, (rows, numbers)."""
+        found, start = [], 0
+        for cluster in self.clusters:
+            size = len(cluster.rows) + len(cluster.independent)
+            end = start + cluster.count * size
+            found.append(flat[:, start:end].reshape(len(flat), cluster.count, size))
+            start = end
+        return found
+
+    def measured(self, K: Sequence[np.ndarray], choice: Choice) -> tuple[np.ndarray, np.ndarray]:
+        """The largest entry of G, and about 1 / σ of the mechanism, each of all clusters, (rows,); see `sizes_in`."""
+        rows = len(K[0]) if K else 0
+        large, far = np.zeros(rows), np.zeros(rows)
+        for n in self.moving:
+            a, b = sizes_in(K[n], *choice[n])
+            large, far = np.maximum(large, a), np.maximum(far, b)
+        return large, far
+
+    def best(self, K: Sequence[np.ndarray], *, anew: bool = False) -> Choice:
+        """The chart to change to in one state, by K of all clusters there, (count, size) each; the best of all if `anew`."""
+        found = list(self.own)
+        for n in self.moving:
+            if anew or not sizes_in(K[n][None], *self.own[n])[0][0] <= RETURN:
+                found[n] = independent_in_state(K[n], len(self.clusters[n].rows), self.clusters[n].rows)
+        return tuple(found)
+
+
+def rechosen(model: Model, choice: Choice) -> tuple[Cluster, ...]:
+    """The clusters of a model with other independent velocities and kept equations in those with loops."""
+    found: dict[tuple[int, ...], Cluster] = {}
+    left = iter(choice)
+    for cluster in model.clusters:
+        independent, rows = next(left) if cluster.constraints else (cluster.independent, cluster.rows)
+        below = found[cluster.below.bodies] if cluster.below else None
+        found[cluster.bodies] = replace(cluster, independent=independent, rows=rows, below=below)
+    return tuple(found.values())
+
+
+def sizes_in(K: np.ndarray, independent: Sequence[int], rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Of unit-free equations K, (n, count, size): the largest entry of G = -K_d⁻¹ K_i, and of K_d⁻¹ times a test vector.
+
+    The second is about 1 / σ_min of K_d, and, where the first is small, of K itself. Infinite where K_d is singular.
+    """
+    kept = K[:, list(rows)]
+    dependent = sorted({*range(K.shape[2])} - {*independent})
+    test = np.cos(1.0 + 3.0 * np.arange(len(rows)))  # in no special direction
+    right = np.concatenate([kept[..., list(independent)], np.broadcast_to(test, (len(K), len(rows)))[..., None]], axis=-1)
+    answer = _solved(kept[..., dependent], right)
+    sizes = np.abs(answer)
+    sizes[~np.isfinite(sizes)] = np.inf
+    return sizes[..., :-1].max(axis=(1, 2), initial=0.0), sizes[..., -1].max(axis=1, initial=0.0)
+
+
+def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """x of A x = b, row by row of a batch; infinite where A is singular."""
+    try:
+        return np.linalg.solve(A, b)
+    except np.linalg.LinAlgError:
+        if len(A) == 1:
+            return np.full(b.shape, np.inf)
+        return np.concatenate([_solved(A[k : k + 1], b[k : k + 1]) for k in range(len(A))])

@@ -1,0 +1,20 @@
+"""How a rollout ended."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """How a row of a rollout ended."""
+
+    OK = 0
+    """All steps were taken."""
+    DEAD_POINT = 1
+    """The mechanism itself is singular: at a dead point, or where branches meet."""
+    NOT_CLOSED = 2
+    """Its loops could not be closed on the same branch."""
+    NOT_FINITE = 3
+    """An acceleration or a state is infinite, or no number."""
+    SINGULAR_COORDINATES = 4
+    """At the start v does not determine how the mechanism moves: `Model.independent_at` names joints that do."""

@@ -1,0 +1,194 @@
+"""The states of a rollout, each in a chart of its own, and the steps that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linkwork.functions.conditioning import loop_equations
+from linkwork.model import Model
+from linkwork.simulate import kernels
+from linkwork.simulate.charts import SINGULAR, Charts, Choice
+from linkwork.simulate.status import Status
+
+GOING = int(Status.OK)
+CLOSED = 1e-9  # gap of loops after a step, relative to their length
+CLOSED_AT_START = 1e-6
+LOST = 1e8  # an entry of unit-free G that leaves velocities few digits
+NEAR = 10.0  # steps: so near to a singular state another branch may be taken
+TURNED = 0.5  # change of velocities in one step that shows it, relative to their size
+CORRECTION = 2.0  # of a step by closing loops, relative to the step: more is another branch
+
+Arrived = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # q, w, gap of loops, and how far closing them moved q
+Step = Callable[["Stepping"], Arrived]
+
+
+class Stepping:
+    """Rows of states: q, (rows, nq), and the velocities w of all joints of the tree, (rows, nv_spanning), in charts.
+
+    Rows in equal charts are computed together. A row that stops keeps its state, its `status` and the `steps` that it took.
+    """
+
+    def __init__(self, model: Model, q: np.ndarray, v: np.ndarray, parameters: dict[str, np.ndarray], largest: float) -> None:
+        rows = len(q)
+        self._largest = largest  # entry of unit-free G in a chart that is kept
+        self.model, self.charts, self._parameters = model, Charts(model), parameters
+        self.q, self.active = q.copy(), np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
+        self.status, self.steps = np.full(rows, int(Status.OK)), np.zeros(rows, dtype=int)
+        self._far = np.zeros(rows)  # about 1 / σ of the mechanism
+        self.choices: list[Choice] = [self.charts.own] * rows
+        self._groups: list[tuple[Choice, np.ndarray]] | None = None
+        self._own = self.charts.places(self.charts.own)
+        self.w, gap = self.called(kernels.start, self.q, v)
+        self._stop(~self.active, Status.NOT_FINITE)
+        self._stop(~(gap <= CLOSED_AT_START), Status.NOT_CLOSED)
+        large = self._kept_good()
+        self._stop(large > LOST, Status.SINGULAR_COORDINATES)
+        self._stop(~np.isfinite(self.w).all(axis=1), Status.NOT_FINITE)
+
+    @property
+    def v(self) -> np.ndarray:
+        """The velocities of the model's own independent joints, (rows, nv)."""
+        return self.w[:, self._own]
+
+    @property
+    def y(self) -> np.ndarray:
+        """The independent velocities of each row's chart, (rows, nv)."""
+        found = np.empty((len(self.q), len(self._own)))
+        for choice, rows in self.groups():
+            found[rows] = self.w[rows][:, self.charts.places(choice)]
+        return found
+
+    def own_velocity(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The velocities of the model's own independent joints, (rows, nv), of those of each row's chart in states q."""
+        if all(choice == self.charts.own for choice, _ in self.groups()):
+            return y
+        w, _ = self.called(kernels.start, q, y)
+        moving: np.ndarray = np.where(self.active[:, None], w[:, self._own], self.v)
+        return moving
+
+    def groups(self) -> list[tuple[Choice, np.ndarray]]:
+        """The charts of the active rows, and the rows in each."""
+        if self._groups is None:
+            found: dict[Choice, list[int]] = {}
+            for k in np.flatnonzero(self.active):
+                found.setdefault(self.choices[k], []).append(int(k))
+            self._groups = [(choice, np.array(rows)) for choice, rows in found.items()]
+        return self._groups
+
+    def called(self, function: Any, *arrays: np.ndarray) -> Any:
+        """What a function of a model gives for the active rows of arrays, each in its chart; NaN for other rows."""
+        groups, total = self.groups(), len(self.q)
+        if len(groups) == 1 and len(groups[0][1]) == total:
+            return self._in_chart(function, groups[0][0], slice(None), arrays)
+        found: list[np.ndarray] = []
+        several = False
+        for choice, rows in groups or [(self.charts.own, np.zeros(0, dtype=int))]:
+            answer = self._in_chart(function, choice, rows, arrays)
+            several = isinstance(answer, tuple)
+            for n, x in enumerate(answer if several else (answer,)):
+                if n == len(found):
+                    found.append(np.full((total, *x.shape[1:]), np.nan))
+                found[n][rows] = x
+        return tuple(found) if several else found[0]
+
+    def _in_chart(self, function: Any, choice: Choice, rows: Any, arrays: tuple[np.ndarray, ...]) -> Any:
+        model = self.charts.chart(choice)
+        if not self._parameters:
+            return function(model, *(x[rows] for x in arrays))
+        return function(model, *(x[rows] for x in arrays), parameters={n: x[rows] for n, x in self._parameters.items()})
+
+    def spanning_force(self, tau: np.ndarray) -> np.ndarray:
+        """Forces at the model's own independent joints as forces in all joints of the tree, (rows, nv_spanning)."""
+        found = np.zeros((len(tau), self.model.nv_spanning))
+        found[:, self._own] = tau
+        return found
+
+    def take(self, step: Step, dt: float) -> None:
+        """One step of all active rows; those that it fails in take it again in the best chart where they are."""
+        if not self.active.any():
+            return
+        arrived = step(self)
+        failed = self._failed(arrived, dt)
+        if failed.any() and self.charts.moving:
+            again = self._in_best_charts(failed)
+            if again.any():
+                everyone, self.active, self._groups = self.active, again, None
+                arrived = tuple(np.where(_column(again, x), new, x) for new, x in zip(step(self), arrived))  # type: ignore[assignment]
+                self.active, self._groups = everyone, None
+                failed = self._failed(arrived, dt)
+        q, w, _, _ = arrived
+        near = self._near_singular(dt)
+        if failed.any():
+            self._stop(failed & near, Status.DEAD_POINT)
+            self._stop(failed & ~(np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1)), Status.NOT_FINITE)
+            self._stop(failed, Status.NOT_CLOSED)
+        before, going = self.w, self.active
+        self.q, self.w = np.where(going[:, None], q, self.q), np.where(going[:, None], w, self.w)
+        self.steps += going
+        if self.charts.moving:
+            self._kept_good()
+            near = near | self._near_singular(dt)
+            if near.any():
+                size = np.maximum(np.linalg.norm(before, axis=1), np.linalg.norm(self.w, axis=1))
+                other = near & self.active & (np.linalg.norm(self.w - before, axis=1) > TURNED * size)
+                self.steps -= other
+                self._stop(other, Status.DEAD_POINT)
+
+    def _near_singular(self, dt: float) -> np.ndarray:
+        """Rows that are a few steps away from a singular state of the mechanism, (rows,)."""
+        near: np.ndarray = self._far * (NEAR * dt * np.abs(self.w).max(axis=1, initial=0.0)) > 1.0
+        return near
+
+    def _failed(self, arrived: Arrived, dt: float) -> np.ndarray:
+        """Active rows whose step did not arrive at a closed state on the same branch, (rows,)."""
+        q, w, gap, moved = arrived
+        fine = np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1) & (gap <= CLOSED)
+        step = np.maximum(np.abs(q - self.q).max(axis=1, initial=0.0), dt * np.abs(self.w).max(axis=1, initial=0.0))
+        failed: np.ndarray = self.active & ~(fine & (moved <= CORRECTION * step + CLOSED_AT_START))
+        return failed
+
+    def _stop(self, rows: np.ndarray, status: Status) -> None:
+        """Stop those of some rows that have not stopped."""
+        if rows.any() and (stopping := rows & (self.status == GOING)).any():
+            self.status[stopping] = int(status)
+            self.active, self._groups = self.active & ~stopping, None
+
+    def _equations(self) -> list[np.ndarray]:
+        """Unit-free K of all clusters with loops, (rows, count, size) each; NaN for rows that have stopped."""
+        found = np.full((len(self.q), self.charts.numbers), np.nan)
+        rows = np.flatnonzero(self.active)
+        if len(rows):
+            found[rows] = self._in_chart(loop_equations, self.charts.own, rows, (self.q,))
+        return self.charts.equations(found)
+
+    def _kept_good(self) -> np.ndarray:
+        """Change charts that have turned bad; rows where all are bad stop. The largest entry of G before, (rows,)."""
+        before = np.zeros(len(self.q))
+        if not self.charts.moving or not self.active.any():
+            return before
+        K = self._equations()
+        for choice, rows in self.groups():
+            before[rows], self._far[rows] = self.charts.measured([k[rows] for k in K], choice)
+        for k in np.flatnonzero(~(before <= self._largest) & self.active):
+            here = [x[k : k + 1] for x in K]
+            self.choices[k] = self.charts.best([x[0] for x in here])
+            self._groups = None
+            large, far = self.charts.measured(here, self.choices[k])
+            self._far[k] = far[0] if large[0] <= self._largest else np.inf
+        self._stop(self._far * SINGULAR > 1.0, Status.DEAD_POINT)
+        return before
+
+    def _in_best_charts(self, rows: np.ndarray) -> np.ndarray:
+        """Put some rows into the best charts where they are; those that were in other ones, (rows,)."""
+        K, changed = self._equations(), np.zeros(len(self.q), dtype=bool)
+        for k in np.flatnonzero(rows):
+            best = self.charts.best([x[k] for x in K], anew=True)
+            changed[k], self.choices[k], self._groups = best != self.choices[k], best, None
+        return changed
+
+
+def _column(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
+    return mask.reshape(-1, *(1,) * (like.ndim - 1))

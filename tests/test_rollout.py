@@ -1,0 +1,235 @@
+"""Rollouts: what they are defined as, energy through turning points and flat positions, and reports at dead points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.joints import Revolute, Spherical
+from linkwork.simulate.charts import Charts
+from planar_bars import four_bar, parallelograms
+
+
+def energy(model: lw.Model, q: Any, v: Any) -> np.ndarray:
+    return np.asarray(lw.kinetic_energy(model, q, v) + lw.potential_energy(model, q))
+
+
+def drift(model: lw.Model, found: lw.Rollout) -> float:
+    """The largest change of energy, relative to the largest kinetic one."""
+    total = energy(model, found.q, found.v)
+    return float(np.abs(total - total[..., :1]).max() / lw.kinetic_energy(model, found.q, found.v).max())
+
+
+def unlimited(model: lw.Model) -> lw.Model:
+    """The same without limits of joints: choices of independent velocities see the whole range."""
+    free = tuple(replace(j, lower=(-np.inf,) * j.nq, upper=(np.inf,) * j.nq) for j in model.joints)
+    return replace(model, joints=free, kernels={})
+
+
+# what a rollout is
+
+
+def spinning_arm() -> lw.Model:
+    """A top on a hinge: one joint with a quaternion, so coordinates are no vector space."""
+    builder = lw.ModelBuilder("top")
+    builder.add_body("arm", mass=2.0, center=(0.2, 0.0, 0.1), inertia=(0.1, 0.2, 0.15))
+    builder.add_joint("hinge", Revolute((0.0, 1.0, 0.0)), parent="world", child="arm", damping=0.1)
+    builder.add_body("top", mass=1.0, center=(0.05, 0.1, 0.2), inertia=(0.03, 0.05, 0.02))
+    return builder.add_joint("ball", Spherical(), parent="arm", child="top", xyz=(0.4, 0.0, 0.0)).build()
+
+
+@pytest.mark.parametrize("model", [spinning_arm(), lw.robots.watt(), four_bar(0.3, 1.0, 0.8, 1.0)], ids=lambda m: m.name)
+def test_semi_implicit_euler_is_as_defined(model: lw.Model) -> None:
+    q, v = model.random_state(1)
+    tau = np.random.default_rng(2).normal(size=(6, model.nv))
+    found = lw.rollout(model, q, v, tau, dt=0.003, steps=6)
+    assert found.status == lw.Status.OK and found.steps == 6
+    for k in range(6):
+        assert np.allclose(found.q[k], q, rtol=0.0, atol=1e-13) and np.allclose(found.v[k], v, rtol=0.0, atol=1e-13)
+        v = v + 0.003 * lw.forward_dynamics(model, q, v, tau[k])
+        q = lw.integrate(model, q, 0.003 * v)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_rows_times_and_shapes(integrator: str) -> None:
+    model, how = lw.robots.watt(), {"dt": 0.002, "integrator": integrator}
+    states = [model.random_state(k) for k in range(6)]
+    q, v = (np.array(x).reshape(2, 3, -1) for x in zip(*states))
+    q, v, status = whole = lw.rollout(model, q, v, steps=7, **how)  # type: ignore[arg-type]
+    assert q.shape == (2, 3, 8, 5) and v.shape == (2, 3, 8, 1) and status.shape == whole.steps.shape == (2, 3)
+    thin = lw.rollout(model, q[:, :, 0], v[:, :, 0], steps=7, every=3, **how)  # type: ignore[arg-type]
+    assert np.array_equal(thin.q, q[:, :, ::3]) and np.array_equal(thin.v, v[:, :, ::3])
+    alone = lw.rollout(model, q[1, 2, 0], v[1, 2, 0], steps=7, **how)  # type: ignore[arg-type]
+    assert np.array_equal(alone.q, q[1, 2]) and np.array_equal(alone.v, v[1, 2])
+    assert np.array_equal(q[:, :, 0], np.array([s[0] for s in states]).reshape(2, 3, -1))
+    none = lw.rollout(model, q[0, 0, 0], v[0, 0, 0], steps=0, **how)  # type: ignore[arg-type]
+    assert none.q.shape == (1, 5)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_forces_of_every_form(integrator: str) -> None:
+    model, rng = lw.robots.five_bar(), np.random.default_rng(0)
+    states = [model.random_state(k) for k in range(3)]
+    q, v = np.array([s[0] for s in states]), np.array([s[1] for s in states])
+    how: dict[str, Any] = {"dt": 0.001, "steps": 5, "integrator": integrator}
+    tau = rng.normal(size=2)
+    constant = lw.rollout(model, q, v, tau, **how)
+    for other in (np.tile(tau, (3, 1)), np.tile(tau, (3, 5, 1)), np.tile(tau, (1, 5, 1)), lambda q, v, t: tau + 0.0 * v):
+        assert np.array_equal(lw.rollout(model, q, v, other, **how).q, constant.q)
+    assert np.array_equal(lw.rollout(model, q[0], v[0], np.tile(tau, (5, 1)), **how).q, constant.q[0])
+    asked: list[float] = []
+
+    def force(q: np.ndarray, v: np.ndarray, t: float) -> np.ndarray:
+        assert q.shape == (3, model.nq) and v.shape == (3, 2)
+        asked.append(t)
+        return -3.0 * v
+
+    damped = lw.rollout(model, q, v, force, **how)
+    stages = [0.0, 0.0005, 0.0005, 0.001] if integrator == "rk4" else [0.0]
+    assert np.allclose(asked, [k * 0.001 + s for k in range(5) for s in stages])
+    joints = tuple(replace(j, damping=(3.0,)) if j.name in model.v_names else j for j in model.joints)
+    same = lw.rollout(replace(model, joints=joints, kernels={}), q, v, **how)
+    assert np.allclose(damped.q, same.q, rtol=0.0, atol=1e-12)
+
+
+def test_parameters_are_those_of_each_row() -> None:
+    model, q = lw.robots.watt(), lw.robots.watt().neutral()
+    masses = model.parameters()["mass"] * np.array([[1.0], [2.0]])
+    both = lw.rollout(model, q, [1.0], dt=0.001, steps=5, integrator="rk4", parameters={"mass": masses})
+    heavy = lw.rollout(model.with_parameters({"mass": masses[1]}), q, [1.0], dt=0.001, steps=5, integrator="rk4")
+    assert both.q.shape == (2, 6, 5) and not np.allclose(both.v[0, -1], both.v[1, -1], rtol=1e-6)
+    assert np.allclose(both.q[1], heavy.q, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", [spinning_arm(), four_bar(0.6, 0.8, 0.7, 1.3)], ids=lambda m: m.name)
+def test_rk4_has_order_four(model: lw.Model) -> None:
+    q, v = model.random_state(4)
+    ends = [lw.rollout(model, q, v, dt=0.16 / n, steps=n, every=n, integrator="rk4").q[-1] for n in (16, 32, 64, 512)]
+    errors = [np.abs(end - ends[-1]).max() for end in ends[:-1]]
+    assert 12.0 < errors[0] / errors[1] < 21.0 and 12.0 < errors[1] / errors[2] < 21.0
+
+
+# charts
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_turning_points_are_passed_and_rows_have_the_same_bits_alone(integrator: str) -> None:
+    rocker = four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker")
+    crank = rocker.with_independent("crank")
+    q = np.array([crank.neutral(), *(crank.random_state(k)[0] for k in (1, 2))])
+    speed = np.array([[5.0], [7.0], [0.0]])
+    v = lw.spanning_velocity(crank, q, speed)[:, [rocker.joint("rocker").v_start]]
+    found = lw.rollout(rocker, q, v, dt=0.002, steps=400, integrator=integrator)
+    assert (found.status == lw.Status.OK).all()
+    turned = np.abs(found.q[:2, -1, crank.joint("crank").q_start] - found.q[:2, 0, crank.joint("crank").q_start])
+    assert turned.min() > np.pi, "the crank must have passed both turning points of the rocker"
+    assert lw.loop_conditioning(rocker, found.q[:2]).min() < 0.02
+    for k in range(3):
+        alone = lw.rollout(rocker, q[k], v[k], dt=0.002, steps=400, integrator=integrator)
+        assert np.array_equal(alone.q, found.q[k]) and np.array_equal(alone.v, found.v[k])
+    if integrator == "rk4":
+        other = lw.rollout(crank, q, speed, dt=0.002, steps=400, integrator="rk4")
+        assert np.allclose(other.q, found.q, rtol=0.0, atol=1e-6)
+        assert np.allclose(lw.spanning_velocity(crank, other.q, other.v)[..., [2]], found.v, rtol=0.0, atol=1e-5)
+
+
+def test_forces_act_at_the_models_own_joints_in_every_chart() -> None:
+    rocker = four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker", gravity=0.0)
+    crank = rocker.with_independent("crank")
+    q = crank.neutral()
+    v = lw.spanning_velocity(crank, q, [5.0])[[rocker.joint("rocker").v_start]]
+    found = lw.rollout(rocker, q, v, lambda q, v, t: 0.5 - 0.2 * v, dt=0.001, steps=900, integrator="rk4")
+    turned = rocker.joint("rocker").q_start
+    work = 0.5 * (found.q[:, turned] - found.q[0, turned])
+    speeds = found.v[:, 0] ** 2
+    work -= 0.2 * 0.001 * np.concatenate([[0.0], np.cumsum(0.5 * (speeds[1:] + speeds[:-1]))])
+    by_crank = np.gradient(found.q[:, 0], 0.001)[:, None]
+    gained = lw.kinetic_energy(crank, found.q, by_crank) - lw.kinetic_energy(crank, q, [5.0])
+    assert found.status == lw.Status.OK and np.abs(work).max() > 0.15
+    assert np.abs((gained - work)[5:-5]).max() < 1e-4
+
+
+def test_non_grashof_and_bricard_keep_their_energy() -> None:
+    bars = four_bar(0.6, 0.8, 0.7, 1.3)
+    found = lw.rollout(bars, bars.neutral(), [2.0], dt=0.001, steps=1500, every=1, integrator="rk4")
+    assert found.status == lw.Status.OK and len(bars.memory[Charts]) >= 1
+    good = lw.loop_conditioning(bars, found.q)[:, 0] > 0.05  # energies by these coordinates are exact there
+    total = energy(bars, found.q[good], found.v[good])
+    assert np.abs(total - total[0]).max() < 1e-6 * lw.kinetic_energy(bars, found.q[good], found.v[good]).max()
+    assert lw.loop_conditioning(bars, found.q).min() < 0.01
+
+
+def test_parallelograms_pass_their_flat_position_on_one_branch() -> None:
+    model = parallelograms(2)
+    cranks = [model.joint(f"crank_{k}").q_start for k in range(3)]
+    found = lw.rollout(model, np.zeros(model.nq), [-1.0], dt=0.001, steps=1700, integrator="rk4")
+    assert found.status == lw.Status.OK and drift(model, found) < 1e-7
+    assert np.abs(found.q[-1, cranks[0]]) > 2.0, "the flat position is at pi / 2"
+    assert np.abs(found.q[:, cranks] - found.q[:, cranks[:1]]).max() < 1e-9
+
+
+# reports
+
+
+def test_dead_points_of_the_mechanism_stop_their_rows_only() -> None:
+    model = lw.robots.four_bar()
+    regular, flat = model.random_state(0)[0], np.zeros(3)
+    found = lw.rollout(model, np.array([flat, regular]), [[1.0], [1.0]], dt=0.001, steps=20, every=10)
+    assert found.status.tolist() == [lw.Status.DEAD_POINT, lw.Status.OK] and found.steps.tolist() == [0, 20]
+    assert np.array_equal(found.q[0, 0], flat) and np.isnan(found.q[0, 1:]).all() and np.isnan(found.v[0, 1:]).all()
+    assert np.isfinite(found.q[1]).all()
+    alone = lw.rollout(model, regular, [1.0], dt=0.001, steps=20, every=10)
+    assert np.array_equal(alone.q, found.q[1])
+
+
+def test_a_step_that_ends_at_a_dead_point_says_so() -> None:
+    model = lw.robots.four_bar().weightless()
+    q = np.array([-0.01, 0.01, -0.01])  # ten steps before it is flat; it turns at a constant speed
+    found = lw.rollout(model, q, [1.0], dt=0.001, steps=20)
+    assert found.status == lw.Status.DEAD_POINT and 9 <= found.steps <= 10
+    passed = lw.rollout(model, q, [1.0], dt=0.0011, steps=20)
+    assert passed.status == lw.Status.OK and np.allclose(passed.q[-1], [0.012, -0.012, 0.012], rtol=0.0, atol=1e-8)
+
+
+def test_other_reports() -> None:
+    model = four_bar(0.3, 1.0, 0.8, 1.0)
+    q = model.neutral()
+    turning = four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker")
+    angle = np.arccos((1.0 + 1.3**2 - 0.8**2) / 2.6)  # crank and coupler in one line
+    far = np.array([angle, 0.0, 0.0])
+    far[2] = np.arctan2(1.3 * np.sin(angle), 1.3 * np.cos(angle) - 1.0)
+    assert lw.rollout(turning, far, [1.0], dt=0.001, steps=3).status == lw.Status.SINGULAR_COORDINATES
+    for bad, status in ((q + 0.01, lw.Status.NOT_CLOSED), (q * np.nan, lw.Status.NOT_FINITE)):
+        found = lw.rollout(model, np.array([bad, q]), [1.0], dt=0.001, steps=3)
+        assert found.status.tolist() == [status, lw.Status.OK] and found.steps.tolist() == [0, 3]
+    huge = lw.rollout(model, q, [1.0], lambda q, v, t: np.where(t > 0.0015, np.inf, 0.0) + 0.0 * v, dt=0.001, steps=5)
+    assert huge.status == lw.Status.NOT_FINITE and huge.steps == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"integrator": "euler"}, "integrator must be one of semi_implicit_euler, rk4, not 'euler'"),
+        ({"steps": -1}, "steps must be a whole number, at least 0"),
+        ({"steps": 1.5}, "steps must be a whole number"),
+        ({"every": 0}, "every must be a whole number, at least 1"),
+        ({"dt": 0.0}, "dt must be a positive number of seconds"),
+        ({"dt": np.nan}, "dt must be a positive number of seconds"),
+        ({"q": np.zeros(4)}, r"q has shape \(4,\), not \(..., 5\)"),
+        ({"v": np.zeros((3, 1)), "q": np.zeros((2, 5))}, "do not go together"),
+        ({"tau": np.zeros((4, 1))}, r"tau has shape \(4, 1\)"),
+        ({"tau": np.zeros(2)}, r"tau has shape \(2,\)"),
+        ({"tau": lambda q, v, t: np.zeros(2)}, r"what tau\(q, v, t\) returns has shape \(2,\)"),
+        ({"parameters": {"mass": np.zeros(2)}}, r"mass has shape \(2,\), not \(..., 5\)"),
+        ({"parameters": {"weight": np.zeros(2)}}, "weight"),
+    ],
+)
+def test_mistakes_are_told(wrong: dict[str, Any], told: str) -> None:
+    model = lw.robots.watt()
+    call: dict[str, Any] = {"q": model.neutral(), "v": [0.0], "dt": 0.001, "steps": 3, **wrong}
+    with pytest.raises(lw.LinkworkError, match=told):
+        lw.rollout(model, **call)
