@@ -280,7 +280,7 @@ class Solution:
 
     v: np.ndarray
     a: np.ndarray
-    condition: float  # of the KKT system, with rows and columns scaled
+    condition: float  # of the KKT system, or of what gives all velocities from the independent ones; rows and columns scaled
     scale: np.ndarray  # √M_ii: what makes accelerations comparable
 
 
@@ -361,7 +361,9 @@ def _constrained_motion(model: Model, q: Any, v: Any, tau: Any, independent: Any
     scaled = K.astype(float) / weight
     scaled = scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1e-300)
     even = np.block([[M.astype(float) / np.outer(weight, weight), scaled.T], [scaled, np.zeros((len(rows),) * 2)]])
-    return Solution(vs.astype(float), a.astype(float), float(np.linalg.cond(even)), weight)
+    choice = np.concatenate([scaled, np.eye(n)[independent]])
+    condition = max(float(np.linalg.cond(x)) for x in (even, choice))
+    return Solution(vs.astype(float), a.astype(float), condition, weight)
 
 
 def _rate(model: Model, q: Any, v: Any) -> np.ndarray:

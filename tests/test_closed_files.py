@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from mp_mechanics import Tree, constrained_motion
 from test_closed_mechanisms import EPS, independent_places
 
 FILES = Path(os.environ.get("LINKWORK_URDF_PLUS") or Path(__file__).parents[1] / "../shared/data/urdf_plus")
-PLUS = {"four_bar": 1, "six_bar": 3, "planar_leg_linkage": 2, "tello_legs": 10}  # degrees of freedom
+PLUS = {"four_bar": 1, "six_bar": 3, "planar_leg_linkage": 2, "mit_humanoid_leg": 5}  # degrees of freedom
 KNEES = {"R": (0.0, 0.005, 0.2), "L": (0.0, 0.01, 0.2)}  # in pybullet_envs/minitaur/envs/minitaur.py, from the centre of mass
 MINITAURS = ("minitaur", "minitaur_v1")
 
@@ -46,8 +45,8 @@ def test_files_of_urdf_plus(file: str) -> None:
     check(model, 0.0, 200, 3)
 
 
-def minitaur(name: str, **more: Any) -> Model:
-    """Ghost Robotics' Minitaur: each leg is a five-bar, whose loop the file leaves to the simulation."""
+def minitaur(name: str, *, standing: bool) -> Model:
+    """Ghost Robotics' Minitaur: each leg is a five-bar, whose loop the simulation adds, where it is `standing`."""
     try:
         found = importlib.metadata.files("pybullet") or []
     except importlib.metadata.PackageNotFoundError:
@@ -60,24 +59,22 @@ def minitaur(name: str, **more: Any) -> Model:
         points = {side: (body.center + KNEES[side]).tolist() for side, body in bodies.items()}
         ends = {"predecessor": bodies["R"].name, "successor": bodies["L"].name}
         loops.append({"name": leg, "kind": Spherical(), **ends, "xyz": points["R"], "successor_xyz": points["L"]})
-    return lw.load(path, loops=loops, **more)
-
-
-def standing(tree: Model) -> dict[str, float]:
-    """The posture in which the simulation begins."""
     posture = {}
     for joint in tree.joints:
-        if joint.name.startswith("motor"):
-            posture[joint.name] = -np.pi / 2 if "left" in joint.name else np.pi / 2
-        else:
-            posture[joint.name] = 2.1834 if "left" in joint.name else -2.1834
-    return posture
+        angle = np.pi / 2 if joint.name.startswith("motor") else -2.1834
+        posture[joint.name] = -angle if "left" in joint.name else angle
+    return lw.load(path, loops=loops, start=posture if standing else None)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MINITAURS)
 def test_minitaur(name: str) -> None:
-    """At zero each leg is folded flat, and its hinges are turned by 1.57075: the file's gap is some 1e-4 m."""
-    model = minitaur(name)
+    """Its hinges are turned by 1.57075: the file's gap is some 1e-4 m.
+
+    At zero both halves of each leg lie on one another. From there they can also turn as one, without ever coming apart: that is
+    another branch, with as many degrees of freedom.
+    """
+    assert minitaur(name, standing=False).nv == 8
+    model = minitaur(name, standing=True)
     assert model.nv == 8
     check(model, 1e-3, 200, 3)
