@@ -104,9 +104,9 @@ def _loop_phi(kind: Joint, T: Pose) -> list[Any]:
     return []
 
 
-def phi(model: Model, q: Any, only: Sequence[LoopConstraint] | None = None) -> np.ndarray:
-    """All equations of a model's loops; more rows than are needed."""
-    T = poses(model, q)
+def phi(model: Model, q: Any, only: Sequence[LoopConstraint] | None = None, at: dict[int, Pose] | None = None) -> np.ndarray:
+    """All equations of a model's loops; more rows than are needed. Where poses are known, they are given."""
+    T = poses(model, q) if at is None else at
     out: list[Any] = []
     for c in model.embedded if only is None else only:
         if isinstance(c, Loop):

@@ -330,7 +330,7 @@ def test_a_gradient_costs_less_than_four_evaluations(name: str) -> None:
 def test_newtons_loops_have_the_derivative_of_their_solution() -> None:
     """The root of x³ + a x = b from a start of its own, in few steps and in both modes; the start does not matter."""
 
-    def root(newton: bool) -> lw.Program:
+    def root(newton: int) -> lw.Program:
         def f(a: Any, b: Any, x: Any) -> Any:
             def step(x: Any) -> tuple[Any, Any]:
                 move = (x * x * x + a * x - b) / (3.0 * x * x + a)
@@ -341,16 +341,16 @@ def test_newtons_loops_have_the_derivative_of_their_solution() -> None:
         return lw.trace(f, {"a": (), "b": (), "x": ()})
 
     a, b = 2.0, 5.0
-    _, da, db, dx = lw.interpret(lw.lower(lw.vjp(root(True))), a, b, 1.0, 1.0)
-    x = lw.interpret(lw.lower(root(True)), a, b, 1.0)
+    _, da, db, dx = lw.interpret(lw.lower(lw.vjp(root(1))), a, b, 1.0, 1.0)
+    x = lw.interpret(lw.lower(root(1)), a, b, 1.0)
     np.testing.assert_allclose([da, db, dx], np.array([-x, 1.0, 0.0]) / (3 * x * x + a) * [1, 1, 0], atol=1e-14)
-    _, ahead = lw.interpret(lw.lower(lw.jvp(root(True))), a, b, 1.0, 1.0, 0.0, 7.0)
+    _, ahead = lw.interpret(lw.lower(lw.jvp(root(1))), a, b, 1.0, 1.0, 0.0, 7.0)
     np.testing.assert_allclose(ahead, da, atol=1e-14)
-    second = lw.jvp(lw.jacobian(root(True), "out", "b"), "b")  # x'' = -6 x x'² / (3 x² + a)
+    second = lw.jvp(lw.jacobian(root(1), "out", "b"), "b")  # x'' = -6 x x'² / (3 x² + a)
     *_, bent = lw.interpret(lw.lower(second), a, b, 1.0, 1.0)
     np.testing.assert_allclose(bent, -6 * x * db**2 / (3 * x * x + a), rtol=1e-12)
     with pytest.raises(DifferentiationError, match="through a loop"):
-        lw.vjp(root(False))
+        lw.vjp(root(0))
 
 
 def test_a_function_carries_its_own_rule() -> None:

@@ -4,6 +4,7 @@ from linkwork import joints, robots, sko, spatial
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
     CacheError,
+    ClosureError,
     DifferentiationError,
     DtypeError,
     LimitError,
@@ -91,6 +92,7 @@ from linkwork.version import __version__
 
 __all__ = [
     "CacheError",
+    "ClosureError",
     "Connect",
     "Constraint",
     "Coupled",

@@ -45,3 +45,7 @@ class ModelError(LinkworkError, ValueError):
 
 class LimitError(ModelError):
     """A file, or what it describes, is larger than a limit; the message names the limit and how to raise it."""
+
+
+class ClosureError(ModelError):
+    """Loops could not be closed in a state; the message says which, by how much they are open, and what to try."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.newton import newton
-from linkwork.ir.functions import absolute, maximum, where
+from linkwork.algorithms.newton import CLOSED, infinity_norm, newton, one_norm, tolerance
+from linkwork.algorithms.proximal import residual_norm
+from linkwork.ir.functions import maximum, minimum, where
 from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
@@ -16,46 +17,97 @@ from linkwork.sko.tree import ModelTree
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.elimination import Elimination
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
+from linkwork.topology.units import loop_size, row_units, velocity_units
+
+OPEN = 1e-11  # residual of kept equations from which on a state counts as open [rad, or sizes of the loop]
+DROPPED = 1e-3  # the same of redundant ones, which files of few digits miss: far off, it is no solution of the loop
+LOOSE, WIDEST = 0.01, 1.0  # what may always be corrected, and the largest motion that counts [rad, or sizes of the loop]
 
 
-def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
-    """q with all loops closed, its independent coordinates as they were, and the largest residual that is left [m or rad].
+class Closed(NamedTuple):
+    """Coordinates q, (nq,); the largest residual that is left [m or rad]; and how open they are: below 1 they are closed."""
 
-    Of joints such as spherical ones, whose velocities are not rates of coordinates, the independent part of the difference from
-    the `previous` coordinates to q is kept.
+    q: np.ndarray
+    residual: Any
+    openness: Any
+
+
+def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None, motion: np.ndarray | None = None) -> Closed:
+    """q with all loops closed, its independent coordinates as they were; what is closed already stays, bit for bit.
+
+    Where q was predicted along the loops' tangent by a `motion` of all joints, (nv_spanning,), the way of its correction must
+    be small against that: otherwise it counts as open, since it may be another assembly mode. Of joints such as spherical ones,
+    whose velocities are not rates of coordinates, the independent part of the difference from the `previous` coordinates to q
+    is kept. Linear equations are always closed.
     """
-    previous = q if previous is None else previous
     q = np.array(q, dtype=object)
     left: Any = 0.0
+    openness: Any = 0.0
+    closed = tolerance(CLOSED, q)
     postures: dict[tuple[int, ...], ClusterPosture] = {}
     for cluster in model.clusters:
         if cluster.constraints:
             places = _places(cluster, [joint.q_slice for joint in model.joints])
             below = postures[cluster.below.bodies] if cluster.below else None
-            q[places] = _closed(model, cluster, q[places], previous[places], below)
+            start, before = q[places], q[places] if previous is None else previous[places]
+            units = LoopUnits(model, cluster)
+            q[places], corrected = _closed(model, cluster, start, before, below, units, closed)
             posture = postures[cluster.bodies] = _posture(model, cluster, q[places], below)
-            for constraint in cluster.constraints:
-                for e in constraint.residual(posture):
-                    left = where(absolute(e) < np.inf, maximum(absolute(e), left), np.inf)  # NaN is not closed
-                for x in constraint.flipped_axes(posture):
-                    left = maximum(x, left)
-    return q, left
+            phi = residuals(posture, cluster.constraints)
+            left = maximum(residual_norm(phi), left)
+            if units.linear:
+                continue
+            openness = maximum(residual_norm(phi / units.allowed), openness)
+            for x in (x for constraint in cluster.constraints for x in constraint.flipped_axes(posture)):
+                left, openness = maximum(x, left), maximum(x / OPEN, openness)
+            if motion is not None:
+                gone = infinity_norm(motion[places_of(model, cluster)] * (1.0 / units.velocities))
+                openness = where(corrected < 0.5 * minimum(gone, WIDEST) + LOOSE, openness, np.inf)
+    return Closed(q, left, openness)
+
+
+class LoopUnits:
+    """What residuals of a cluster's kept equations, dependent velocities and all velocities are compared with.
+
+    `allowed` are the residuals of a closed state, of all equations. Symbols in place of the model's numbers do not matter.
+    """
+
+    def __init__(self, model: Model, cluster: Cluster) -> None:
+        named = {constraint.name: constraint for constraint in model.structure.embedded}
+        constraints = [named[constraint.name] for constraint in cluster.constraints]
+        size = loop_size(model.structure, cluster.bodies, constraints)
+        every = row_units(model.structure, constraints, size)
+        accepted = getattr(cluster, "accepted", ())  # by how much redundant equations of few digits may miss
+        kept = np.isin(np.arange(len(every)), cluster.rows)
+        self.rows, self.allowed = every[kept], every * np.where(kept, OPEN, DROPPED)
+        self.allowed[: len(accepted)] = np.maximum(self.allowed[: len(accepted)], 2.0 * np.array(accepted))
+        self.velocities = velocity_units(model.structure, cluster.bodies, size)
+        self.dependent = self.velocities[cluster.dependent]
+        self.linear = all(constraint.linear for constraint in cluster.constraints)
 
 
 def _closed(
-    model: Model, cluster: Cluster, start: np.ndarray, previous: np.ndarray, below: ClusterPosture | None
-) -> np.ndarray:
+    model: Model,
+    cluster: Cluster,
+    start: np.ndarray,
+    previous: np.ndarray,
+    below: ClusterPosture | None,
+    units: LoopUnits,
+    closed: Any,
+) -> tuple[np.ndarray, Any]:
+    """The closed coordinates of a cluster, and the way of their correction [rad, or sizes of the loop]."""
+    dependent = cluster.dependent
+
     def direction(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         posture = _posture(model, cluster, q, below)
         phi = residuals(posture, cluster.constraints)[list(cluster.rows)]
         K = all_equations(posture, cluster.constraints)[0][list(cluster.rows)]
-        dependent = cluster.dependent
-        move: Any = np.zeros(posture.size, dtype=object)
-        move[dependent] = Elimination(K[:, dependent]).solve(phi)
-        return phi, move
+        return phi * (1.0 / units.rows), Elimination(K[:, dependent]).solve(phi)
 
-    def retract(q: np.ndarray, move: np.ndarray) -> np.ndarray:
+    def retract(q: np.ndarray, change: np.ndarray) -> np.ndarray:
         out, place, first = [], 0, 0
+        move: Any = np.zeros(len(units.velocities), dtype=object)
+        move[dependent] = change
         for k in cluster.bodies:
             kind = model.joints[k].kind
             own, columns = slice(place, place + kind.nq), slice(first, first + kind.nv)
@@ -69,9 +121,12 @@ def _closed(
             place, first = own.stop, columns.stop
         return np.concatenate(out)
 
-    if all(c.linear for c in cluster.constraints):  # one whole step is exact
-        return retract(start, direction(start)[1])
-    return newton(direction, retract, start, implicit=_solves_exactly(model, cluster))
+    if not dependent:
+        return start, 0.0
+    if units.linear:  # one whole step is exact
+        phi, change = direction(start)
+        return where(one_norm(phi) > closed, retract(start, change), start), 0.0
+    return newton(direction, retract, start, units.dependent, closed, implicit=_solves_exactly(model, cluster))
 
 
 def _solves_exactly(model: Model, cluster: Cluster) -> bool:
@@ -112,10 +167,14 @@ def spanning_acceleration(nodes: ModelTree[Any], ddy: np.ndarray) -> np.ndarray:
     return _spread(nodes, lambda body: body.G @ ddy[body.dofs] + body.g)
 
 
-def integrate_tree(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The retraction of v at q, (nq,): every joint integrates a constant velocity for a unit of time; loops are not closed."""
-    spanning = spanning_velocity(tree(model, q, v)) if model.embedded else v
-    return np.concatenate([j.kind.integrate(q[j.q_slice], spanning[j.v_slice]) for j in model.joints] or [np.zeros(0)])
+def tree_motion(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The velocities of all joints, (nv_spanning,)."""
+    return spanning_velocity(tree(model, q, v)) if model.embedded else v
+
+
+def integrate_tree(model: Model, q: np.ndarray, motion: np.ndarray) -> np.ndarray:
+    """The retraction of all joints' velocities at q, (nq,): constant ones for a unit of time; loops are not closed."""
+    return np.concatenate([j.kind.integrate(q[j.q_slice], motion[j.v_slice]) for j in model.joints] or [np.zeros(0)])
 
 
 def independent_force(nodes: ModelTree[Any], tau: np.ndarray) -> np.ndarray:

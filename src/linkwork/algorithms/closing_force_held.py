@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.closing import close_loops, integrate_tree
+from linkwork.algorithms.closing import OPEN, Closed, close_loops, integrate_tree, tree_motion
 from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
-from linkwork.algorithms.newton import newton
+from linkwork.algorithms.newton import CLOSED, newton, tolerance
 from linkwork.algorithms.proximal import residual_norm
 from linkwork.constraints import BodyKinematics, Constraint, force_held_loops
 from linkwork.ir.functions import maximum
@@ -19,11 +19,12 @@ from linkwork.spatial.constants import product
 DAMPING = 1e-9  # for redundant rows (Levenberg-Marquardt), relative to the size of J
 
 
-def close_all(model: Model, q: np.ndarray, previous: np.ndarray | None = None) -> tuple[np.ndarray, Any]:
-    """q with all loops closed, embedded and force-held ones, and the largest residual that is left; see `close_loops`."""
+def close_all(model: Model, q: np.ndarray, previous: np.ndarray | None = None, motion: np.ndarray | None = None) -> Closed:
+    """q with all loops closed, embedded and force-held ones; see `close_loops`."""
     if not model.force_held:
-        return close_loops(model, q, previous)
+        return close_loops(model, q, previous, motion)
     constraints = force_held_loops(model)
+    units = np.ones(model.nv)  # a step of least norm mixes metres and radians anyway
 
     def direction(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         nodes = nodes_for(model, constraints, q)
@@ -33,12 +34,12 @@ def close_all(model: Model, q: np.ndarray, previous: np.ndarray | None = None) -
         return phi, -(J.T @ normal.solve(phi))
 
     def retract(q: np.ndarray, dy: np.ndarray) -> np.ndarray:
-        return close_loops(model, integrate_tree(model, q, dy), q)[0]
+        return close_loops(model, integrate_tree(model, q, tree_motion(model, q, dy)), q).q
 
-    q = newton(direction, retract, close_loops(model, q, previous)[0])
-    q, left = close_loops(model, q)
-    nodes = nodes_for(model, constraints, q)
-    return q, maximum(left, residual_norm(violation(nodes, constraints)))
+    q, _ = newton(direction, retract, close_loops(model, q, previous).q, units, tolerance(CLOSED, q))
+    q, left, openness = close_loops(model, q)
+    error = residual_norm(violation(nodes_for(model, constraints, q), constraints))
+    return Closed(q, maximum(left, error), maximum(error / OPEN, openness))
 
 
 def violation(nodes: Any, constraints: tuple[Constraint, ...]) -> np.ndarray:

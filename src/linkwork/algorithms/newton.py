@@ -7,29 +7,68 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.ir.functions import absolute, loop, maximum, minimum
+from linkwork.ir.functions import absolute, exponent, loop, maximum, minimum, where
 from linkwork.spatial import is_zero
 
-STEPS = 60
-LARGEST_STEP = 0.5  # [rad or m]
-CLOSED = 1e-13  # largest residual that needs no further step [rad or m]
+STEPS = 50
+LARGEST_STEP = 0.5  # [rad, or sizes of the loop]
+CLOSED = 1e-13  # residual of a state that is returned as it is [rad, or sizes of the loop]
+EXACT = 1e-15  # residual that steps go on to, while they make it smaller
+SINGLE = 1e7  # how much more all this is in single precision
 
 Direction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # q -> residual φ, Newton direction
 Retraction = Callable[[np.ndarray, np.ndarray], np.ndarray]  # q, step -> q
 
 
-def newton(direction: Direction, retract: Retraction, start: np.ndarray, *, implicit: bool = False) -> np.ndarray:
-    """q after steps of bounded length, until neither the residual nor the step is larger than `CLOSED`.
+def newton(
+    direction: Direction,
+    retract: Retraction,
+    start: np.ndarray,
+    units: np.ndarray,
+    closed: Any,
+    *,
+    implicit: bool = False,
+) -> tuple[np.ndarray, Any]:
+    """The q of the smallest sum of residuals among those that steps of bounded length lead to, and the length of all steps.
 
-    `implicit`: q is determined by φ and by what steps leave alone, so its derivative is that of the solution (see `loop`).
+    A start with a residual up to `closed` is returned as it is, bit for bit, also where no direction is known. A step that is
+    not finite, as at a singularity, is not taken. Residuals, and steps divided by `units`, are such that 1 means a radian or a
+    loop's size. `implicit`: q is determined by φ and by what steps leave alone, so its derivative is that of the solution (see
+    `loop`).
     """
+    n = len(start)
+    exact = (EXACT / CLOSED) * closed
 
-    def step(q: np.ndarray) -> tuple[np.ndarray, Any]:
+    def step(state: np.ndarray) -> tuple[np.ndarray, Any]:
+        best, q, left, way = state[:n], state[n:-2], state[-2], state[-1]
         phi, move = direction(q)
-        size = infinity_norm([*move, *phi])
-        return retract(q, move * minimum(LARGEST_STEP / maximum(size, 1e-300), 1.0)), size > CLOSED
+        residual, scaled = one_norm(phi), move * (1.0 / units)
+        better = residual < left
+        goal = where(better & (left < np.inf), exact, closed)  # near rounding errors, a step that does not help is the last
+        best, left = where(better, q, best), where(better, residual, left)
+        again = (left > goal) & (residual + one_norm(scaled) < np.inf)
+        size = infinity_norm(scaled)
+        ahead = retract(q, move * minimum(LARGEST_STEP / maximum(size, 1e-300), 1.0))
+        way = way + where(again, minimum(size, LARGEST_STEP), 0.0)
+        return np.array([*best, *ahead, left, way], dtype=object), again
 
-    return loop(step, start, limit=STEPS, newton=implicit)
+    found = loop(step, np.array([*start, *start, np.inf, 0.0], dtype=object), limit=STEPS, newton=n if implicit else 0)
+    return found[:n], found[-1]
+
+
+def tolerance(double: float, q: np.ndarray) -> Any:
+    """A tolerance in the precision in which a program runs on q: `double`, or what single precision allows."""
+    lowest = exponent(minimum(absolute(q[0]), 0.0))  # of zero: -1023 or -127
+    return where(lowest < -500.0, double, SINGLE * double)
+
+
+def one_norm(x: Iterable[Any]) -> Any:
+    """The sum of the sizes of a vector's entries: not finite where one of them is not."""
+    found: Any = 0.0
+    for y in x:
+        if not is_zero(y):
+            found = found + absolute(y)
+    return found
 
 
 def infinity_norm(x: Iterable[Any]) -> Any:

@@ -27,6 +27,7 @@ from linkwork.runtime.kernel import build_kernel, build_named_kernel
 from linkwork.sko import Tree
 
 Sizes = Callable[[Model], tuple[int, ...]]
+Check = Callable[[Any, Any, Sequence[Any]], None]  # the model, a result, and the arrays that it was made from
 _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model and a function's options
     "nq": lambda model, _: model.nq,
     "nv": lambda model, _: model.nv,
@@ -78,10 +79,11 @@ class ModelFunction:
         methods: Mapping[str, Callable[[Model], bool]],
         by_hand: bool,
         configurations: tuple[str, ...] = (),
+        check: Check | None = None,
     ) -> None:
         functools.update_wrapper(self, body)
         self.body, self.shapes, self._normal, self.methods, self.by_hand = body, shapes, options, methods, by_hand
-        self.configurations = configurations
+        self.configurations, self._check = configurations, check
         self.rule: DerivativeRule | None = None
         arguments = list(inspect.signature(body).parameters.values())[1:]
         arrays = [p for p in arguments if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -156,7 +158,28 @@ class ModelFunction:
             kernel = self.kernel(model, dtype=dtype, **inputs._asdict(), **options)
             if asked is not None:
                 model.memory[asked] = kernel
-        return kernel(*arrays.values(), *numbers, **how)
+        result = kernel(*arrays.values(), *numbers, **how)
+        check = self._check_of(model)
+        if check:
+            check(model, result, (*arrays.values(), *numbers))
+        return result
+
+    def _check_of(self, model: Model) -> Check | None:
+        """What looks at results: only where there are loops."""
+        return self._check if isinstance(model, Model) and model.loops else None
+
+    def _direct(self, model: Model, kernel: Any) -> Any:
+        """The quickest call of a kernel, with a look at its results where there is one."""
+        check = self._check_of(model)
+        if check is None:
+            return kernel.direct
+
+        def checked(*arrays: Any) -> Any:
+            result = kernel.direct(*arrays)
+            check(model, result, arrays)
+            return result
+
+        return checked
 
     def _arrays(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """The arrays of a call by name, those that may be left out only where they are given."""
@@ -198,7 +221,7 @@ class ModelFunction:
         if kernel is None:
             kernel = model.kernels[key] = self._build(model, dtype, inputs, chosen)
             if dtype == "float64" and inputs == Inputs() and chosen == self._defaults(model):
-                model.memory[self] = kernel.direct
+                model.memory[self] = self._direct(model, kernel)
         return kernel.wait() if wait else kernel
 
     def program(self, model: Model, *, optional: Sequence[str] = (), parameters: Iterable[str] = (), **options: Any) -> Program:
@@ -294,6 +317,7 @@ def model_function(
     methods: Mapping[str, Callable[[Model], bool]] | None = None,
     by_hand: bool = False,
     configurations: tuple[str, ...] = (),
+    check: Check | None = None,
     **shapes: str,
 ) -> Callable[[Callable[..., Any]], ModelFunction]:
     """Make a function of a model out of what it computes; see `ModelFunction`.
@@ -302,11 +326,13 @@ def model_function(
     them in a normal form that can be hashed. `methods` are ways to the same result, each with a test whether it may be the
     cheapest for a model: the one with the fewest operations is taken where the option `method` is "auto". `by_hand`: it also
     takes SKO models made by hand (`linkwork.sko.Tree`), which have nodes and no bodies. `configurations` names the outputs that
-    are configurations as q is ("out", or "out0" of several): their derivatives are on the tangent space.
+    are configurations as q is ("out", or "out0" of several): their derivatives are on the tangent space. `check`, called with
+    the model, the result and the arrays, raises an error where loops could not be closed; compiled functions have no such
+    look back.
     """
 
     def decorate(body: Callable[..., Any]) -> ModelFunction:
-        return ModelFunction(body, shapes, options, methods or {}, by_hand, configurations)
+        return ModelFunction(body, shapes, options, methods or {}, by_hand, configurations, check)
 
     return decorate
 

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from linkwork.algorithms import closing
 from linkwork.algorithms.closing_force_held import close_all
+from linkwork.algorithms.newton import tolerance
+from linkwork.errors import ClosureError
 from linkwork.functions.model_function import model_function
+from linkwork.ir.functions import where
 from linkwork.model import Model
+from linkwork.parts.names import shown, some
 from linkwork.simplify.trees import tree
 from linkwork.sko import Tree
 
 
-@model_function(q="nq", v="nv", by_hand=True, configurations=("out",))
+def _refuse_open(model: Any, q: np.ndarray, given: Sequence[Any]) -> None:
+    """ClosureError where one state that was finite could not be closed, and all of it is NaN; of a batch, rows are."""
+    if q.ndim == 1 and q[0] != q[0] and all(np.isfinite(np.asarray(x, dtype=float)).all() for x in given):
+        names = some([repr(loop.name) for loop in model.loops])
+        raise ClosureError(
+            f"{shown(model.name)}: {names} cannot be closed after this motion: q is not closed before it, or v leads too far, "
+            "to a dead point or to another assembly mode; close q with lw.close_loops, or go by smaller steps"
+        )
+
+
+@model_function(q="nq", v="nv", by_hand=True, configurations=("out",), check=_refuse_open)
 def integrate(model: Model, q: Any, v: Any) -> Any:
-    """The retraction of v at q: integration of a constant v for one unit of time, (..., nq); loops stay closed."""
+    """The retraction of v at q: integration of a constant v for one unit of time, (..., nq); loops stay closed.
+
+    They also stay on their assembly mode: what closes them must be small against the motion. Where that fails, as beyond a dead
+    point or from a q that is far from closed, one state is a `ClosureError`, and a row of a batch is NaN; so it is in
+    compiled and exported functions.
+    """
     if isinstance(model, Tree):
         return model.integrate(q, v)
-    moved = closing.integrate_tree(model, q, v)
-    return close_all(model, moved, q)[0] if model.embedded or model.force_held else moved
+    motion = closing.tree_motion(model, q, v)
+    moved = closing.integrate_tree(model, q, motion)
+    if not (model.embedded or model.force_held):
+        return moved
+    closed = close_all(model, moved, q, motion)
+    if not model.force_held and all(loop.linear for loop in model.embedded):  # then one step closes them exactly
+        return closed.q
+    kept = closed.openness < tolerance(1.0, moved)
+    return np.array([where(kept, x, np.nan) for x in closed.q])
 
 
 @model_function(q0="nq", q1="nq", by_hand=True)
@@ -40,9 +67,11 @@ def close_loops(model: Model, q: Any) -> tuple[Any, Any]:
     Force-held loops leave all coordinates independent: there q changes as little as it can.
 
     The first has shape (..., nq), the second (...): the largest violation of any loop's equations [m or rad], which tells
-    whether this row could be closed.
+    whether this row could be closed: look at it. A state that is closed already is returned as it is, bit for bit, also at a
+    singularity. One that cannot be closed is the best that was found, and finite where q is.
     """
-    return close_all(model, q)
+    closed = close_all(model, q)
+    return closed.q, closed.residual
 
 
 @model_function(q="nq", v="nv")

@@ -144,15 +144,16 @@ def exponent(x: Any) -> Any:
     return _lift("exponent", lambda x: MEANING["exponent"](np.atleast_1d(np.asarray(x, dtype=float))).reshape(np.shape(x)), x)
 
 
-def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int, newton: bool = False) -> Any:
+def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int, newton: int = 0) -> Any:
     """Repeat `state, again = step(state)` while `again` holds, at most `limit` times; return the last state.
 
     `state` is a scalar or an array of reals and keeps its shape; `again` is one condition. The step runs at least once. In a
     batch every row stops on its own. On plain numbers this is an ordinary Python loop.
 
     `newton` says that the steps are Newton's, and so what the loop's derivative is: that of the solution, by the implicit
-    function theorem, in forward and in reverse mode, as that of one more step from there. At the solution a step then must
-    neither depend on the part of the state that it solves for (to first order: convergence is quadratic) nor move the rest.
+    function theorem, in forward and in reverse mode, as that of one more step from there. So many of the first numbers of the
+    state are the solution, and as many behind them, if there are more, what is tried next. At the solution a step then must
+    neither depend on the part of this that it solves for (to first order: convergence is quadratic) nor move the rest.
     Other loops have the derivative of the iterations that were run, in forward mode only.
     """
     if limit < 1:

@@ -51,14 +51,15 @@ class BoundedLoop:
     `state` and `outer` and the outputs `state` and `again` (a bool). It runs at least once. A row whose `again` was false
     keeps its state while other rows of the batch go on: rows never see each other.
 
-    `newton`: it is Newton's method, so its derivative is that of the solution. The step at the solution, linearised, must
-    forget all of the state but what it keeps (see `functions.loop`).
+    `newton`, where it is not zero: it is Newton's method, so its derivative is that of the solution: so many of the first
+    states, which are followed by as many that are tried next, if there are more. The step at the solution, linearised, must
+    forget all of it but what it keeps (see `functions.loop`).
     """
 
     body: Program
     states: int
     limit: int
-    newton: bool = False
+    newton: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +132,9 @@ class Program:
             if op == "const":
                 h.update(struct.pack("<?d", isinstance(attr, bool), attr))
             elif isinstance(attr, BoundedLoop):
-                h.update(f"{attr.states} {attr.limit}{' newton' * attr.newton} {attr.body.digest}".encode())
+                h.update(
+                    f"{attr.states} {attr.limit}{f' newton {attr.newton}' if attr.newton else ''} {attr.body.digest}".encode()
+                )
             elif attr is not None:
                 h.update(repr(attr).encode())
         return h.hexdigest()

@@ -43,6 +43,13 @@ class Free(Joint):
         r = rotation.log(rotation.between(q0[3:], q1[3:]))
         return np.array([*r, *rotation.screw_inverse(r, self.transform(q0).R.T @ (q1[:3] - q0[:3]))])
 
+    def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return rotation.numeric_matrix(q[3:]), np.array(q[:3], dtype=float), np.eye(6)
+
+    def numeric_integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        moved = rotation.numeric_matrix(q[3:]) @ rotation.numeric_screw(v[:3], v[3:])
+        return np.concatenate([q[:3] + moved, rotation.numeric_turned(q[3:], v[:3])])
+
     def neutral(self) -> np.ndarray:
         return np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 

@@ -114,6 +114,15 @@ class Joint(ABC):
         """The inverse of `integrate`, (nv,): the v that takes q0 to q1 in one unit of time, up to the same pose."""
         return q1 - q0
 
+    def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """R and p of `transform` and S of `subspace` as floats, for searches over many states; some joints know a quick way."""
+        pose = self.transform(q)
+        return np.asarray(pose.R, dtype=float), np.asarray(pose.p, dtype=float), np.asarray(self.subspace(q), dtype=float)
+
+    def numeric_integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The same of `integrate`."""
+        return np.asarray(self.integrate(q, v), dtype=float)
+
     def closure(self) -> list[Row]:
         """The loop-closure equations of this joint, 6 - nv of them; NotImplementedError where it cannot be a loop joint."""
         raise NotImplementedError(f"a {type(self).__name__} joint cannot close a loop")

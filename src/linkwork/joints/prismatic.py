@@ -9,7 +9,9 @@ import numpy as np
 
 from linkwork.joints.closure import Row, no_translation, parallel_axes
 from linkwork.joints.joint import AxisJoint, Symmetry, columns
+from linkwork.lazy import cached_property
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import frozen
 
 
 @final
@@ -28,6 +30,14 @@ class Prismatic(AxisJoint):
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return columns((np.zeros(3), self.unit))
+
+    def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        S = self._along
+        return np.eye(3), q[0] * S[3:, 0], S
+
+    @cached_property
+    def _along(self) -> np.ndarray:
+        return frozen(self.subspace(self.unit))
 
     def closure(self) -> list[Row]:
         x, y, z = np.eye(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from linkwork.joints.closure import Row, no_translation, parallel_axes
 from linkwork.joints.joint import AxisJoint, Symmetry, columns, turned_about
+from linkwork.lazy import cached_property
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import frozen
 
 
 @final
@@ -28,6 +31,18 @@ class Revolute(AxisJoint):
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return columns((self.unit, np.zeros(3)))
+
+    def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        across, along, skew, S = self._rodrigues
+        return along + math.cos(q[0]) * across + math.sin(q[0]) * skew, np.zeros(3), S
+
+    @cached_property
+    def _rodrigues(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """1 - a aᵀ, a aᵀ and [a] of the axis a, with which cosine, one and sine are multiplied; and S."""
+        x, y, z = a = self.unit
+        along = np.outer(a, a)
+        skew = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+        return frozen(np.eye(3) - along), frozen(along), frozen(skew), frozen(self.subspace(a))
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-np.pi, np.pi, 1)

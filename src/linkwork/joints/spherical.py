@@ -36,6 +36,12 @@ class Spherical(Joint):
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         return rotation.log(rotation.between(q0, q1))
 
+    def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return rotation.numeric_matrix(q), np.zeros(3), np.eye(6)[:, :3]
+
+    def numeric_integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return rotation.numeric_turned(q, v)
+
     def neutral(self) -> np.ndarray:
         return np.array([0.0, 0.0, 0.0, 1.0])
 

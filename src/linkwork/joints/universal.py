@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -26,6 +27,12 @@ class Universal(Joint):
     def subspace(self, q: np.ndarray) -> np.ndarray:
         s, c = sincos(q[1])
         return columns(((c, 0.0, s), (0.0, 0.0, 0.0)), ((0.0, 1.0, 0.0), (0.0, 0.0, 0.0)))
+
+    def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        s, c, t, d = math.sin(q[0]), math.cos(q[0]), math.sin(q[1]), math.cos(q[1])
+        S = np.zeros((6, 2))
+        S[0, 0], S[2, 0], S[1, 1] = d, t, 1.0
+        return np.array([[d, 0.0, t], [s * t, c, -s * d], [-c * t, s, c * d]]), np.zeros(3), S
 
     def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         s, c = sincos(q[1])

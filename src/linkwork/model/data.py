@@ -177,7 +177,11 @@ class ModelData:
         return hash(self.digest)
 
     def __getstate__(self) -> dict[str, Any]:
-        here: dict[str, Any] = {"kernels": {}, "memory": {}, "analyses": {}}  # machine code and what can be found again stay here
+        here: dict[str, Any] = {
+            "kernels": {},
+            "memory": {},
+            "analyses": {},
+        }  # machine code and what can be found again stay here
         return {f.name: getattr(self, f.name) for f in fields(self)} | here
 
     def __setstate__(self, state: dict[str, Any]) -> None:

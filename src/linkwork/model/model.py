@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
 
 from linkwork.errors import LimitError, ModelError, ShapeError
 from linkwork.joints import Joint
-from linkwork.model import parameters
+from linkwork.model import parameters, states
 from linkwork.model.data import ModelData
 from linkwork.model.loop_joints import GivenCoupling, LoopJoint, check_embed, moving_joint
 from linkwork.model.report import report
@@ -20,14 +20,11 @@ from linkwork.parts.checks import check_name
 from linkwork.parts.names import shown
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import put
-from linkwork.topology.analysis import CannotClose, close_family, kept_loops
-from linkwork.topology.closing import CLOSED, RANK, close
+from linkwork.topology.analysis import CannotClose, kept_loops
 from linkwork.topology.clusters import Ancestors, Cluster, find_families
 from linkwork.topology.independent import independent_at
-from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture
+from linkwork.topology.motion import ClusterPosture, cluster_posture
 from linkwork.topology.rechoice import rechosen
-
-WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
 
 T = TypeVar("T")
 
@@ -55,62 +52,22 @@ class Model(ModelData):
         return np.concatenate([np.zeros(0), *(joint.kind.random(rng) for joint in self.joints)])
 
     def neutral(self) -> np.ndarray:
-        """The coordinates with every joint neutral, or, in loops, the closed ones nearest to that, (nq,)."""
-        return self._closed(self.tree_start(), np.random.default_rng(0))
+        """The coordinates with every joint neutral or, in loops, closed ones near to that, within limits if it can be, (nq,).
 
-    def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Random q, (nq,), within the limits, and random v, (nv,)."""
-        rng = np.random.default_rng(rng)
-        q = self._closed(self._random_tree(rng), rng)
-        v = rng.normal(size=self.nv)
-        return q, self._projected(q, v) if self.force_held else v
+        They are found once; ClosureError where loops cannot be closed.
+        """
+        return states.neutral(self)
 
-    def _closed(self, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The nearest coordinates with every loop closed; where that fails, from other starting points."""
-        if self.force_held:  # embedded loops and others at once
-            groups = find_families(self.joints, self.loops)
-            closing = [(bodies, partial(close, self, bodies, loops)) for bodies, loops in groups if loops]
-        else:
-            families: dict[int, list[Cluster]] = {}  # clusters that hang on several bodies of one another
-            for cluster in self.clusters if self.embedded else ():
-                if cluster.constraints:
-                    families.setdefault(cluster.family[0], []).append(cluster)
-            closing = [([k for c in f for k in c.bodies], partial(close_family, self, f)) for f in families.values()]
-        for bodies, closed_near in closing:
-            for _ in range(100):
-                closed, residual = closed_near(q)
-                if residual < CLOSED:
-                    q = closed
-                    break
-                other = self._random_tree(rng)
-                for joint in (self.joints[k] for k in bodies):
-                    q[joint.q_slice] = other[joint.q_slice]
-        return q
+    def random_state(
+        self, rng: np.random.Generator | int | None = None, *, branch: str = "neutral"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Random q, (nq,), within the limits and with every loop closed, and random v, (nv,).
 
-    def _projected(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The velocities v, (nv,), projected onto the null space of the force-held loops' Jacobian."""
-        places = {name: k for k, name in enumerate(self.v_names)}
-        for bodies, constraints in find_families(self.joints, self.loops):
-            if set(constraints) & set(self.force_held):
-                K = all_equations(cluster_posture(self, bodies, q), constraints)[0].astype(float)
-                names = [name for k in bodies for name in self.joints[k].v_names]
-                own = np.array([v[places[name]] if name in places else 0.0 for name in names])
-                own -= np.linalg.pinv(K, rcond=RANK) @ (K @ own)
-                for name, x in zip(names, own):
-                    if name in places:
-                        v[places[name]] = x
-        return v
-
-    def _random_tree(self, rng: np.random.Generator) -> np.ndarray:
-        """Random coordinates within the limits where they are finite, whether or not loops are closed, (nq,)."""
-        q = [np.zeros(0)]
-        for joint in self.joints:
-            lower, upper = np.array(joint.lower), np.array(joint.upper)
-            anywhere = joint.kind.random(rng)
-            bounded = (np.abs(lower) < WIDE) & (np.abs(upper) < WIDE)
-            within = rng.uniform(np.where(bounded, lower, 0.0), np.where(bounded, upper, 1.0))
-            q.append(np.where(bounded, within, np.clip(anywhere, lower, upper)))
-        return np.concatenate(q)
+        Loops keep the assembly mode of `neutral()`: from there they are walked towards random independent coordinates, as far
+        as limits and singularities let them. With branch="any" they are closed near random coordinates, on any assembly mode,
+        and limits may not be kept. For force-held loops, v is a velocity that keeps them closed.
+        """
+        return states.random_state(self, np.random.default_rng(rng), branch)
 
     def with_independent(self, *joints: str) -> Model:
         """The same model with other independent joints in its loops: those named, and no others of the clusters they are in.

@@ -123,13 +123,25 @@ def _at_solution(b: Builder, loop: BoundedLoop, value: int, args: tuple[int, ...
     What the step keeps of the state changes as it did at the start; what it solves for forgets the start.
     """
     read, states = reader(b, loop, value, args), loop.states
-    seeds = {(0, k) if k < states else (1, k - states): change for k, change in enumerate(given) if change}
+    seeds = {(0, k) if k < states else (1, k - states): given[solution_of(loop, k)] for k in range(len(given))}
     after = loop.body.results[0]
-    changes = forward(loop.body, b, read, seeds, after)[1]
-    return [changes[v] for v in after]
+    changes = forward(loop.body, b, read, {at: change for at, change in seeds.items() if change}, after)[1]
+    return [_NONE if n is None else changes[after[n]] for n in (next_of(loop, k) for k in range(states))]
+
+
+def solution_of(loop: BoundedLoop, k: int) -> int:
+    """The place of an argument of Newton's loop, or that of the solution for what is tried next."""
+    return k - loop.newton if loop.newton <= k < 2 * loop.newton <= loop.states else k
+
+
+def next_of(loop: BoundedLoop, k: int) -> int | None:
+    """The place of what a step of Newton's loop tries next, for a state that is part of the solution or tried next."""
+    if loop.states < 2 * loop.newton:
+        return k
+    return k % loop.newton + loop.newton if k < 2 * loop.newton else None
 
 
 def reader(b: Builder, loop: BoundedLoop, value: int, args: tuple[int, ...]) -> Read:
     """What a loop's body reads when it runs once more from the last state."""
-    last = [b.put("result", (value,), k) for k in range(loop.states)]
+    last = [b.put("result", (value,), solution_of(loop, k)) for k in range(loop.states)]
     return lambda array, element: last[element] if array == 0 else args[loop.states + element]

@@ -9,7 +9,7 @@ from linkwork.ir.builder import Builder
 from linkwork.ir.liveness import needed_values
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.passes.derivative_rules import RULES, Changes, Part, carriers, counted, plus, pull, sum_of_parts
-from linkwork.passes.forward_mode import Read, reader
+from linkwork.passes.forward_mode import Read, next_of, reader, solution_of
 from linkwork.passes.inline import replay
 
 Element = tuple[int, int]  # of an input array: array, element
@@ -63,9 +63,10 @@ def reverse(
                     f"{program.name}: an output depends on its inputs through a loop, for which reverse mode is not "
                     "available; forward mode (jvp, jacobian) is"
                 )
-            for row, part in sums.items():
+            ahead = next_of(loop, attr)  # type: ignore[arg-type]
+            for row, part in sums.items() if ahead is not None else ():
                 if (bar := counted(b, part.value, part.guards)) is not None:
-                    solved.setdefault(old[0], []).append((loop.body.results[0][attr], row, bar))  # type: ignore[index]
+                    solved.setdefault(old[0], []).append((loop.body.results[0][ahead], row, bar))  # type: ignore[index]
         else:
             rule = RULES[op](b, tuple(values[a] for a in old), values[k])
             for position, row, part in pull(b, rule, sums, [active[a] for a in old]):
@@ -88,4 +89,4 @@ def _at_solution(
     )[1]
     for (array, element), change in gradients.items():
         for row, weight in change.items():
-            yield element if array == 0 else states + element, row, weight
+            yield solution_of(loop, element) if array == 0 else states + element, row, weight

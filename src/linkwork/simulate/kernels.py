@@ -37,14 +37,14 @@ def settled(model: Model, q: Any, previous: Any, v: Any) -> tuple[Any, Any, Any,
 @model_function(q="nq", move="nv", v="nv")
 def advanced(model: Model, q: Any, move: Any, v: Any) -> tuple[Any, Any, Any, Any]:
     """The retraction of `move` at q, as in `integrate`; see `_arrived`."""
-    return _arrived(model, closing.integrate_tree(model, q, move), q, v)
+    return _arrived(model, closing.integrate_tree(model, q, closing.tree_motion(model, q, move)), q, v)
 
 
 def _arrived(model: Model, q: Any, previous: Any, v: Any) -> tuple[Any, Any, Any, Any]:
     """Closed coordinates, velocities v as those of all joints of the tree, the gap that is left, and how far q was moved."""
     if not model.embedded and not model.force_held:
         return q, v, np.array(0.0), np.array(0.0)
-    closed, left = close_all(model, q, previous)
+    closed, left, _ = close_all(model, q, previous)
     moved: Any = 0.0
     for x in closed - q:
         moved = maximum(moved, absolute(x))

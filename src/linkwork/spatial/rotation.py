@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,37 @@ def log(q: np.ndarray) -> np.ndarray:
     one_over_w = 1.0 / where(small, w, 1.0)
     near = _series(square * (one_over_w * one_over_w), _ATAN) * (2.0 * one_over_w)
     return where(small, near, where(w < 0.0, -angle, angle) / n) * q[:3]
+
+
+def numeric_matrix(q: np.ndarray) -> np.ndarray:
+    """The same as `matrix` for floats of moderate size, quickly: where last bits do not matter."""
+    x, y, z, w = (float(part) for part in q)
+    f = 2.0 / (x * x + y * y + z * z + w * w)
+    return np.array([
+        [1.0 - f * (y * y + z * z), f * (x * y - w * z), f * (x * z + w * y)],
+        [f * (x * y + w * z), 1.0 - f * (x * x + z * z), f * (y * z - w * x)],
+        [f * (x * z - w * y), f * (y * z + w * x), 1.0 - f * (x * x + y * y)],
+    ])  # fmt: skip
+
+
+def numeric_turned(q: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """A quaternion turned on by a rotation vector r [rad], at length 1, over floats."""
+    a, b, c = (float(part) for part in r)
+    half = 0.5 * math.sqrt(a * a + b * b + c * c)
+    s = 0.5 * math.sin(half) / half if half > 1e-8 else 0.5
+    found = multiply(np.asarray(q, dtype=float), np.array([s * a, s * b, s * c, math.cos(half)]))
+    return found / np.linalg.norm(found)
+
+
+def numeric_screw(r: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The same as `screw` over floats."""
+    square = float(r @ r)
+    angle = math.sqrt(square)
+    near = angle < 1e-3  # the next terms of the series are below 1e-13
+    a = 0.5 - square / 24.0 if near else (1.0 - math.cos(angle)) / square
+    b = 1.0 / 6.0 - square / 120.0 if near else (angle - math.sin(angle)) / (square * angle)
+    u = np.cross(r, v)
+    return v + a * u + b * np.cross(r, u)
 
 
 def _angle(square: Any) -> Any:
