@@ -16,6 +16,7 @@ from linkwork.joints import Revolute, Spherical
 from linkwork.passes.count import count_operations
 from linkwork.topology.block_triangular import block_triangular_form, maximum_matching
 from linkwork.topology.elimination import Elimination, rounded_up
+from linkwork.topology.embedding import tree_equations
 
 EPS = float(np.finfo(float).eps)
 
@@ -181,8 +182,8 @@ def ladder(bars: int, loop: Any = None) -> lw.Model:
 
 @pytest.mark.parametrize("loop", [None, Spherical()])
 def test_a_ladder_costs_the_same_for_each_bar(loop: Any) -> None:
-    two, four, eight = (lw.count_operations(lw.forward_dynamics, ladder(bars, loop))["total"] for bars in (2, 4, 8))
-    assert eight - four <= 2.02 * (four - two)
+    two, three, four = (lw.count_operations(lw.forward_dynamics, ladder(bars, loop))["total"] for bars in (2, 3, 4))
+    assert four - three <= 1.02 * (three - two)
 
 
 @pytest.mark.parametrize("function", [lw.forward_dynamics, lw.inverse_dynamics])
@@ -191,3 +192,87 @@ def test_a_flat_parallelogram_is_nan(function: Any) -> None:
     flat = function(model, np.zeros(3), np.ones(1), np.ones(1))
     near = function(model, np.array([1e-3, -1e-3, 1e-3]), np.ones(1), np.ones(1))
     assert np.isnan(flat).all() and np.isfinite(near).all()
+
+
+SINGULAR_FUNCTIONS = {
+    lw.forward_dynamics: 2,
+    lw.inverse_dynamics: 2,
+    lw.mass_matrix: 0,
+    lw.mass_matrix_inverse: 0,
+    lw.bias_force: 1,
+    lw.gravity_force: 0,
+    lw.kinetic_energy: 1,
+    lw.momentum: 1,
+    lw.spanning_velocity: 1,
+    lw.spanning_acceleration: 2,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("function", SINGULAR_FUNCTIONS, ids=lambda f: f.__name__)
+def test_where_coordinates_are_singular_nothing_is_infinite_or_absurd(function: Any, dtype: str) -> None:
+    model, size = sliding(1.0), 1e-5 if dtype == "float32" else 1e-13
+    more = [np.full((3, 1), 0.7, dtype)] * SINGULAR_FUNCTIONS[function]
+    angles = [np.pi / 2, np.pi / 2 + 0.01 * size, 0.3]  # the crank is upright: the slider's velocity says nothing of its own
+    q = np.array([closed_slider(x) for x in angles], dtype)
+    found = function(model, q, *more, dtype=dtype)
+    for row in np.reshape(found[:2], (2, -1)):
+        assert np.isnan(row).any() and not np.isinf(row).any() and (np.abs(row[np.isfinite(row)]) < 1e4).all()
+    assert np.isfinite(found[2]).all()
+
+
+START = 0.8  # angle of the crank at zero [rad]
+
+
+def sliding(scale: float) -> lw.Model:
+    """A crank and a rod of the same length, and a slider that moves them: where the crank is upright, it cannot."""
+    builder, hinge = lw.ModelBuilder("slider first"), Revolute((0.0, 1.0, 0.0))
+    figures: Any = {"mass": 1.0, "center": (0.5 * scale, 0.0, 0.0), "inertia": (scale**2, scale**2, scale**2)}
+    for body in ("crank", "rod", "slider"):
+        builder.add_body(body, **figures)
+    builder.add_joint("crank", hinge, parent="world", child="crank", rpy=(0.0, START, 0.0), independent=False)
+    at: Any = {"xyz": (scale, 0.0, 0.0), "rpy": (0.0, -2.0 * START, 0.0)}
+    builder.add_joint("rod", hinge, parent="crank", child="rod", **at, independent=False)
+    slide, out = lw.joints.Prismatic((1.0, 0.0, 0.0)), 2.0 * scale * np.cos(START)
+    builder.add_joint("slider", slide, parent="world", child="slider", xyz=(out, 0.0, 0.0), independent=True)
+    return builder.add_loop("pin", hinge, predecessor="rod", successor="slider", xyz=(scale, 0.0, 0.0)).build()
+
+
+def closed_slider(angle: float, scale: float = 1.0) -> list[float]:
+    """Its coordinates for an angle of the crank."""
+    return [angle - START, -2.0 * (angle - START), 2.0 * scale * (np.cos(angle) - np.cos(START))]
+
+
+def spanning_oracle(model: lw.Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float]:
+    """All joints' velocities from the loop equations with 60 digits, and what their condition lets an error be."""
+    (cluster,) = model.clusters
+    K = tree_equations(model, cluster, q)[0].astype(float)[list(cluster.rows)]
+    A, own = K[:, cluster.dependent], list(cluster.independent)
+    found = np.zeros(model.nv_spanning)
+    found[own], found[cluster.dependent] = v, exact(A, K[:, own] @ v)
+    lengths = np.linalg.norm(A, axis=0)
+    return found, EPS * float(np.linalg.cond(A / lengths)) * float(np.abs(found).max())
+
+
+@pytest.mark.parametrize("robot", [lw.robots.stewart, lw.robots.delta, lw.robots.bricard, lw.robots.watt, lw.robots.six_bar])
+def test_velocities_of_robots_are_as_good_as_the_condition_of_their_loops(robot: Any) -> None:
+    model, rng = robot(), np.random.default_rng(6)
+    for _ in range(3):
+        q, v = model.random_state(rng)
+        expected, allowed = spanning_oracle(model, q, v)
+        assert np.abs(lw.spanning_velocity(model, q, v) - expected).max() <= 100.0 * allowed
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e5])
+def test_regular_and_singular_are_told_apart_at_any_scale(scale: float) -> None:
+    model = sliding(scale)
+    q = np.array([closed_slider(x, scale) for x in (0.5, np.pi / 2)])
+    v = lw.spanning_velocity(model, q, np.full((2, 1), scale))
+    crank = -1.0 / (2.0 * np.sin(0.5))
+    assert v[0] == pytest.approx([crank, -2.0 * crank, scale], rel=1e-12)
+    assert np.isnan(v[1, 0]) and v[1, 2] == scale
+
+
+def test_parallel_robots_are_not_solved_as_one_dense_system() -> None:
+    for robot, bound in ((lw.robots.stewart, 6000), (lw.robots.delta, 4000)):
+        assert lw.count_operations(lw.forward_dynamics, robot())["total"] < bound

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from andrews import END, START, force, squeezer
 from linkwork.joints import Revolute, Spherical
 from linkwork.simulate.charts import Charts
 from planar_bars import four_bar, parallelograms
@@ -170,6 +171,65 @@ def test_parallelograms_pass_their_flat_position_on_one_branch() -> None:
     assert found.status == lw.Status.OK and drift(model, found) < 1e-7
     assert np.abs(found.q[-1, cranks[0]]) > 2.0, "the flat position is at pi / 2"
     assert np.abs(found.q[:, cranks] - found.q[:, cranks[:1]]).max() < 1e-9
+
+
+def lasting(model: lw.Model, q: Any, v: float, seconds: int) -> tuple[lw.Rollout, float]:
+    """A rollout by RK4 in steps of 1 ms, and its relative drift of energy where the model's own coordinates are good."""
+    found = lw.rollout(model, q, [v], dt=0.001, steps=1000 * seconds, every=10, integrator="rk4")
+    last = int(found.steps) // 10 + 1
+    q, v = found.q[:last], found.v[:last]
+    good = lw.loop_conditioning(model, q)[:, 0] > 0.05
+    total = energy(model, q[good], v[good])
+    return found, float(np.abs(total - total[0]).max() / lw.kinetic_energy(model, q[good], v[good]).max())
+
+
+@pytest.mark.slow
+def test_bricard_for_ten_seconds() -> None:
+    model = unlimited(lw.robots.bricard())
+    found, change = lasting(model, model.neutral(), 2.0, 10)
+    assert found.status == lw.Status.OK and change < 1e-6
+    assert lw.loop_conditioning(model, found.q).min() < 0.01, "its own hinge turns back"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lengths", [(0.6, 0.8, 0.7, 1.3), (0.9, 0.5, 0.6, 1.2)])
+def test_non_grashof_four_bars_for_a_minute(lengths: tuple[float, float, float, float]) -> None:
+    model = four_bar(*lengths)
+    found, change = lasting(model, model.neutral(), 2.0, 60)
+    assert found.status == lw.Status.OK and change < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("independent", ["crank", "rocker"])
+def test_a_crank_rocker_for_a_minute(independent: str) -> None:
+    crank = four_bar(0.3, 1.0, 0.8, 1.0, gravity=1.0)
+    q = crank.neutral()
+    model = crank.with_independent(independent)
+    v = lw.spanning_velocity(crank, q, [4.0])[model.joint(independent).v_start]
+    found, change = lasting(model, q, float(v), 60)
+    assert found.status == lw.Status.OK and change < 1e-6
+    assert np.ptp(found.q[:, 0]) > 100.0, "the crank goes round and round"
+
+
+@pytest.mark.slow
+def test_five_parallelograms_for_ten_seconds() -> None:
+    model = parallelograms(5)
+    found, change = lasting(model, np.zeros(model.nq), -1.0, 10)
+    assert change < 1e-6 and found.status in (lw.Status.OK, lw.Status.DEAD_POINT)
+    assert found.steps > 2000, "the flat position was passed"
+
+
+@pytest.mark.slow
+def test_andrews_squeezer_ends_where_published() -> None:
+    model = squeezer()
+    q, end = np.zeros(7), np.zeros(7)
+    for joint in model.joints:
+        q[joint.q_start], end[joint.q_start] = START[joint.name], END[joint.name]
+    found = lw.rollout(
+        model, q, [0.0], lambda q, v, t: force(model, q), dt=0.03 / 3000, steps=3000, every=3000, integrator="rk4"
+    )
+    assert found.status == lw.Status.OK
+    assert np.abs(found.q[-1] - end).max() < 1e-8
 
 
 # reports

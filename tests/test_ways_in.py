@@ -18,6 +18,7 @@ from linkwork.joints import Fixed, Free, Helical, Revolute, Rod
 from linkwork.model import GROUND, Model, ModelBuilder
 from linkwork.parts.loops import Loop
 from linkwork.spatial import Pose
+from linkwork.topology.analysis import ClusterAnalysis
 
 HINGE = Revolute((0, 0, 1))
 ENDS = {"predecessor": "rod tip", "successor": "rocker tip"}
@@ -206,18 +207,48 @@ def test_loops_are_added_to_a_file(tmp_path: Path) -> None:
 
 
 def test_force_held_loops_of_a_file_need_no_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They keep only equations that do not follow from others, as embedded ones do."""
-    from linkwork.topology.analysis import ClusterAnalysis
+    """They keep only equations that do not follow from others, as embedded ones do; also where none can be embedded."""
+
+    def refused(*_: Any) -> Any:
+        raise ModelError("no velocities are independent")
 
     file = tmp_path / "closed.urdf"
     file.write_text(robot(*BARS, *TIPS, pin("pin", "b", "c", "0.6 0 0", "0.5 0 0")))
     wanted = lw.choose_loops(lw.load(file), "constrain")
-    monkeypatch.setattr(ClusterAnalysis, "_analysed", None)
+    monkeypatch.setattr(ClusterAnalysis, "_analysed", refused)
+    with pytest.raises(ModelError, match="no velocities"):
+        lw.load(file)
     found = lw.load(file, loops="constrain")
     assert found == wanted and len(found.force_held[0].kept) == 2  # type: ignore[attr-defined]
+    monkeypatch.undo()
     file.write_text(robot(*BARS, pin("pin", "b", "c", "9 0 0", "0.5 0 0")))
     with pytest.raises(ModelError, match="'pin' cannot be closed"):
         lw.load(file, loops="constrain")
+
+
+def test_start_and_tolerance_are_those_of_the_builder(tmp_path: Path) -> None:
+    """In `load` and in `with_loop`: which way a loop is assembled, and how nearly redundant equations must hold."""
+    file = tmp_path / "open.urdf"
+    file.write_text(robot(*BARS, *TIPS))
+    opened = lw.load(file)
+    found = []
+    for start in ({"ja": 0.5, "jb": 0.7, "jc": 1.2}, {"ja": 0.5, "jb": -1.8, "jc": -1.5}):
+        loaded = lw.load(file, loops=[PIN], start=start)
+        added = opened.with_loop("pin", HINGE, predecessor="b_tip", successor="c_tip", start=start)
+        assert np.array_equal(loaded.neutral(), added.neutral()) and loaded == added
+        by_array = lw.load(file, loops=[PIN], start=[start[name] for name in ("ja", "jb", "jc")])
+        assert by_array == loaded
+        found.append(loaded.neutral())
+    assert found[0][2] > 0.5 and found[1][2] < -0.5
+    tilted = {"predecessor": "b_tip", "successor": "c_tip", "rpy": (1e-3, 0.0, 0.0)}
+    with pytest.raises(ModelError, match="'pin'.* rad"):
+        opened.with_loop("pin", HINGE, **tilted)
+    near = opened.with_loop("pin", HINGE, **tilted, tolerance=0.01)
+    assert near.nv == 1 and "loop 'pin' closes to" in near.report()
+    assert lw.load(file, loops=[{"name": "pin", "kind": HINGE, **tilted}], tolerance=0.01) == near
+    for wrong in ({"start": {"jx": 0.0}}, {"start": [0.0]}, {"tolerance": -1.0}):
+        with pytest.raises(ModelError, match="start|tolerance"):
+            lw.load(file, loops=[PIN], **wrong)
 
 
 # all motors

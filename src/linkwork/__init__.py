@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import joints, robots, sko, spatial
+from linkwork import interop, joints, robots, sko, spatial
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
     CacheError,
@@ -9,6 +9,7 @@ from linkwork.errors import (
     DtypeError,
     LimitError,
     LinkworkError,
+    MissingPackageError,
     ModelError,
     OverlapError,
     ProgramError,
@@ -27,6 +28,16 @@ from linkwork.functions.constrained import (
     delassus,
     force_propagator,
     impact,
+)
+from linkwork.functions.derivatives import (
+    coriolis_matrix,
+    difference_derivatives,
+    forward_dynamics_derivatives,
+    frame_jacobian_rate,
+    hybrid_dynamics_derivatives,
+    integrate_derivatives,
+    inverse_dynamics_derivatives,
+    linearize,
 )
 from linkwork.functions.differentiation import Derivative, jacobian, jvp, vjp
 from linkwork.functions.dynamics import (
@@ -84,7 +95,7 @@ from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.model import Limits, LoopJoint, Model, ModelBuilder
 from linkwork.passes import lower
-from linkwork.passes.differentiate import jacobian_of, jvp_of
+from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
 from linkwork.simulate import Rollout, Status, rollout
@@ -107,6 +118,7 @@ __all__ = [
     "LinkworkError",
     "Locked",
     "LoopJoint",
+    "MissingPackageError",
     "Model",
     "ModelBuilder",
     "ModelError",
@@ -136,6 +148,7 @@ __all__ = [
     "compare_approximations",
     "compile",
     "constrained_dynamics",
+    "coriolis_matrix",
     "cos",
     "count_operations",
     "damped_delassus_inverse",
@@ -143,30 +156,39 @@ __all__ = [
     "damped_delassus_product",
     "delassus",
     "difference",
+    "difference_derivatives",
     "exp",
     "export_c",
     "fma",
     "force_propagator",
     "forward_dynamics",
+    "forward_dynamics_derivatives",
     "forward_kinematics",
     "frame_acceleration",
     "frame_jacobian",
+    "frame_jacobian_rate",
     "frame_pose",
     "frame_velocity",
     "gravity_force",
     "hybrid_dynamics",
+    "hybrid_dynamics_derivatives",
     "impact",
     "independent_force",
     "integrate",
+    "integrate_derivatives",
+    "interop",
     "interpret",
     "inverse_dynamics",
+    "inverse_dynamics_derivatives",
     "jacobian",
+    "jacobian_along",
     "jacobian_of",
     "joint_forces",
     "joints",
     "jvp",
     "jvp_of",
     "kinetic_energy",
+    "linearize",
     "load",
     "log",
     "loop",

@@ -49,3 +49,7 @@ class LimitError(ModelError):
 
 class ClosureError(ModelError):
     """Loops could not be closed in a state; the message says which, by how much they are open, and what to try."""
+
+
+class MissingPackageError(LinkworkError, ImportError):
+    """A package that an optional part needs is not installed; the message says how to install it."""

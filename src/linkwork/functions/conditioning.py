@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.conditioning import looped, unit_free_equations
+from linkwork.algorithms.conditioning import looped, unit_free_equations, unit_free_residual
 from linkwork.errors import ModelError
 from linkwork.functions.model_function import model_function
 from linkwork.model import Model
@@ -16,9 +16,10 @@ KINDS = ("coordinates", "mechanism")
 
 
 @model_function(q="nq")
-def loop_equations(model: Model, q: Any) -> Any:
-    """Unit-free K of all clusters with loops, row by row, one cluster after the other."""
-    return np.concatenate([K.ravel() for K in unit_free_equations(model, q)])
+def loop_equations(model: Model, q: Any) -> tuple[Any, Any]:
+    """Unit-free K of all clusters with loops, row by row, one cluster after the other; and the residual of equations kept."""
+    equations = [K.ravel() for K in unit_free_equations(model, q)]
+    return np.concatenate([np.zeros(0), *equations]), unit_free_residual(model, q)
 
 
 def loop_conditioning(model: Model, q: Any, *, of: str = "coordinates", parameters: Any = None) -> np.ndarray:
@@ -42,7 +43,7 @@ def loop_conditioning(model: Model, q: Any, *, of: str = "coordinates", paramete
     clusters = looped(model) if isinstance(model, Model) else []
     if not clusters and isinstance(model, Model):
         return np.ones((*_batch(model, q), 0))
-    flat = np.asarray(loop_equations(model, q, **({"parameters": parameters} if parameters else {})))
+    flat, _ = loop_equations(model, q, **({"parameters": parameters} if parameters else {}))
     found, start = [], 0
     for cluster in clusters:
         size = len(cluster.rows) + len(cluster.independent)

@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.errors import DifferentiationError, LinkworkError
 from linkwork.functions import tangent
-from linkwork.functions.model_function import Inputs, KernelKey, ModelFunction, _known_by_content, has_symbols
+from linkwork.functions.model_function import Inputs, KernelKey, ModelFunction, has_symbols
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.trace import trace
 from linkwork.lazy import cached_property
@@ -271,14 +271,16 @@ class Derivative:
         return kernel.wait() if wait else kernel
 
     def _build(self, dtype: str) -> Any:
-        f, model = self.function, self.model
-        if model.nq == 0 and not self.given.parameters:
+        if self.model.nq == 0 and not self.given.parameters:
             return ConstantKernel(self._program, dtype)
-        code = (f.body, f.rule and f.rule.jacobians)
-        if isinstance(model, Tree) or not _known_by_content(code, model, self.settings.get("constraints", ())):  # type: ignore[arg-type]
-            return build_kernel(self._program, dtype)
-        what = (self.kind, self.wrt, self.output, f.__module__, f.__qualname__, tuple(self.given))
-        return build_named_kernel(repr((*what, tuple(self.settings.items()), model.digest)), self.program, dtype)
+        identity = self.identity()
+        return build_kernel(self._program, dtype) if identity is None else build_named_kernel(identity, self.program, dtype)
+
+    def identity(self) -> str | None:
+        """What decides the program, given this package's source; None where others' code has a say."""
+        f = self.function
+        base = f.identity(self.model, self.given, self.settings, *([f.rule.jacobians] if f.rule else []))
+        return None if base is None else repr((self.kind, self.wrt, self.output, base))
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         dtype = named.pop("dtype", "float64")

@@ -86,11 +86,12 @@ def _mask(prescribed: Any, names: Sequence[str], what: str, joint: Callable[[str
     return tuple(chosen.tolist())
 
 
-def _prescribed(model: Model, prescribed: Any) -> dict[str, Any]:
+def prescribed_velocities(model: Model, prescribed: Any) -> dict[str, Any]:
+    """The option `prescribed` as a mask over v."""
     return {"prescribed": _mask(prescribed, model.v_names, "v", model.joint)}
 
 
-@model_function(q="nq", v="nv", a="nv", tau="nv", f_ext="bodies 6", options=_prescribed, by_hand=True)
+@model_function(q="nq", v="nv", a="nv", tau="nv", f_ext="bodies 6", options=prescribed_velocities, by_hand=True)
 def hybrid_dynamics(
     model: Model, q: Any, v: Any, a: Any, tau: Any, f_ext: Any = None, *, prescribed: Iterable[Any]
 ) -> tuple[Any, Any]:

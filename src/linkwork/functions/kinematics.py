@@ -15,7 +15,8 @@ from linkwork.sko import Tree
 from linkwork.sko.tree import model_tree
 
 
-def _frame(model: Model, frame: Any, reference: str = "body", **_: Any) -> dict[str, Any]:
+def chosen_frame(model: Model, frame: Any, reference: str = "body", **_: Any) -> dict[str, Any]:
+    """The option `frame` by its name."""
     if reference not in kinematics.REFERENCES:
         raise ModelError(f"reference must be one of {', '.join(kinematics.REFERENCES)}, not {reference!r}")
     return {"frame": model.frame(frame.name if isinstance(frame, Frame) else frame).name}
@@ -35,13 +36,13 @@ def forward_kinematics(model: Model, q: Any) -> Any:
     return kinematics.body_poses(model_tree(model, in_own_frames(model), q))
 
 
-@model_function(q="nq", options=_frame)
+@model_function(q="nq", options=chosen_frame)
 def frame_pose(model: Model, q: Any, *, frame: str) -> Any:
     """The homogeneous matrix of a frame in the world, (..., 4, 4)."""
     return kinematics.frame_pose(_frame_tree(model, q, frame), model.frame(frame)).matrix()
 
 
-@model_function(q="nq", v="nv", options=_frame, by_hand=True)
+@model_function(q="nq", v="nv", options=chosen_frame, by_hand=True)
 def frame_velocity(model: Model, q: Any, v: Any, *, frame: str, reference: str = "body") -> Any:
     """[w, v] of a frame, (..., 6).
 
@@ -51,7 +52,7 @@ def frame_velocity(model: Model, q: Any, v: Any, *, frame: str, reference: str =
     return kinematics.frame_velocity(_frame_tree(model, q, frame, v), v, model.frame(frame), reference)
 
 
-@model_function(q="nq", v="nv", a="nv", options=_frame, by_hand=True)
+@model_function(q="nq", v="nv", a="nv", options=chosen_frame, by_hand=True)
 def frame_acceleration(
     model: Model, q: Any, v: Any, a: Any, *, frame: str, reference: str = "body", classical: bool = False
 ) -> Any:
@@ -65,7 +66,7 @@ def frame_acceleration(
     )
 
 
-@model_function(q="nq", options=_frame, by_hand=True)
+@model_function(q="nq", options=chosen_frame, by_hand=True)
 def frame_jacobian(model: Model, q: Any, *, frame: str, reference: str = "body") -> Any:
     """J with J v = `frame_velocity`, (..., 6, nv)."""
     return kinematics.frame_jacobian(_frame_tree(model, q, frame), model.frame(frame), reference)

@@ -245,10 +245,15 @@ class ModelFunction:
         def make() -> Program:
             return self._program(model, inputs, chosen)
 
-        if isinstance(model, Tree) or not _known_by_content(self.body, model, chosen.get("constraints", ())):
-            return build_kernel(make(), dtype)
-        identity = repr((self.__module__, self.__qualname__, tuple(inputs), tuple(chosen.items()), model.digest))
-        return build_named_kernel(identity, make, dtype)
+        identity = self.identity(model, inputs, chosen)
+        return build_kernel(make(), dtype) if identity is None else build_named_kernel(identity, make, dtype)
+
+    def identity(self, model: Model, inputs: Inputs, chosen: Mapping[str, Any], *code: Any) -> str | None:
+        """What decides the program, given this package's source; None where joints, functions or code of others have a say."""
+        own = (self.body, *code) if code else self.body
+        if isinstance(model, Tree) or not _known_by_content(own, model, chosen.get("constraints", ())):
+            return None
+        return repr((self.__module__, self.__qualname__, tuple(inputs), tuple(chosen.items()), model.digest))
 
     def _program(self, model: Model, inputs: Inputs, chosen: dict[str, Any]) -> Program:
         if chosen.get("method") != "auto":
@@ -358,7 +363,7 @@ def has_symbols(value: Any) -> bool:
     return array.dtype == object and any(isinstance(x, Symbol) for x in array.ravel())
 
 
-def _known_by_content(body: Callable[..., Any], model: Model, held: Sequence[Constraint]) -> bool:
+def _known_by_content(body: Any, model: Model, held: Sequence[Constraint]) -> bool:
     """Whether model and package say all there is to know: not with joints, constraints or functions of somebody else."""
     return is_own(body, model.content, held)
 

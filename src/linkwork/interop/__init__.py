@@ -1,1 +1,21 @@
-"""Conversion of states to and from other software. Each peer is imported only where it is used."""
+"""Other software: functions for JAX, PyTorch, CasADi and SymPy, and states of Pinocchio and MuJoCo, in and out.
+
+Each module is imported when it is first named (`linkwork.interop.jax`), and needs its package only then.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_MODULES = ("jax", "mujoco", "pinocchio")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(_MODULES)}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_MODULES]

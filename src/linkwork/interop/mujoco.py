@@ -1,6 +1,6 @@
 """States of a model in MuJoCo's conventions, and back.
 
-    states = linkwork.interop.mujoco.States(model, mj_model)  # after `import linkwork.interop.mujoco`
+    states = linkwork.interop.mujoco.States(model, mj_model)
     data.qpos[:], data.qvel[:] = states.q_to(q), states.v_to(q, v)
     mujoco.mj_forward(mj_model, data)
     a = states.a_from(q, v, data.qacc)

@@ -2,7 +2,7 @@
 
     pin_model = pinocchio.buildModelFromUrdf("robot.urdf", pinocchio.JointModelFreeFlyer())
     model = linkwork.load("robot.urdf", base="free")
-    states = linkwork.interop.pinocchio.States(model, pin_model)  # after `import linkwork.interop.pinocchio`
+    states = linkwork.interop.pinocchio.States(model, pin_model)
     tau = states.tau_from(pinocchio.rnea(pin_model, data, states.q_to(q), states.v_to(v), states.v_to(a)))
 
 What differs there: the order of joints; spatial vectors have the linear part first, also the velocity of a free joint; a

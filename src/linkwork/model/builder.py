@@ -12,11 +12,12 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.joints import Fixed, Joint
 from linkwork.model.loop_builder import LoopBuilder
+from linkwork.model.loop_joints import checked_tolerance, start_coordinates
 from linkwork.model.model import Model
 from linkwork.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.parts.checks import check_name, numbers, placed
 from linkwork.parts.limits import Limits
-from linkwork.parts.names import did_you_mean, some
+from linkwork.parts.names import some
 from linkwork.spatial import Inertia, Pose, physical_problems
 from linkwork.spatial.constants import put
 from linkwork.topology.analysis import closing_notes, clusters_of, held_clusters, kept_loops
@@ -188,7 +189,7 @@ class ModelBuilder(LoopBuilder):
         equations miss is accepted up to `tolerance`, relative to the loop's length, and in rad; it is 1e-4 unless given.
         Unless `embed`, all loops are force-held; what could not be embedded is no error then.
         """
-        tolerance = None if tolerance is None else _tolerance(tolerance)
+        tolerance = None if tolerance is None else checked_tolerance(tolerance)
         below = self._children()
         parts: list[tuple[Inertia, list[str]]] = []  # of each body: the sum of its links' inertias, and their names
         joints: list[PlacedJoint] = []
@@ -230,14 +231,14 @@ class ModelBuilder(LoopBuilder):
         made = [self._constraint(given, found, joints, places, tree, limits) for given in self._constraints.values()]
         embedded, force_held = (tuple(c for c in made if (c.name in self._force_held) is chosen) for chosen in (False, True))
         whole = tuple(bodies), tuple(joints), tuple(frames)
-        given = None if start is None else _start(joints, start)
+        given = None if start is None else start_coordinates(joints, start)
         model = Model(
             self.name, *whole, self.gravity, tuple(self.notes), embedded, force_held, start=given, tolerance=tolerance
         )
         if embedded and not embed:
             return _force_held(model, limits)
         if limits and embedded:
-            put(model, "clusters", clusters_of(model, limits, model.analyses))
+            put(model, "clusters", clusters_of(model, limits))
         for cluster in model.clusters:  # loops that cannot close are an error now
             joint = model.joints[cluster.bodies[0]]
             if not cluster.constraints and joint.independent is False and not force_held:
@@ -288,25 +289,3 @@ def _force_held(model: Model, limits: Limits | None) -> Model:
     held |= {c.name: c for cluster in clusters for c in kept_loops(model, cluster)}
     notes = (*model.notes, *closing_notes(model, clusters))
     return replace(model, embedded=(), force_held=(*model.force_held, *held.values()), notes=notes, kernels={})
-
-
-def _tolerance(tolerance: Any) -> float:
-    (found,) = numbers("tolerance", [tolerance], 1)
-    if not 0.0 < found < 1.0:
-        raise ModelError(f"tolerance must be a number between 0 and 1, relative to the length of a loop, not {tolerance!r}")
-    return found
-
-
-def _start(joints: Sequence[PlacedJoint], start: Any) -> tuple[float, ...]:
-    """Coordinates of all joints, (nq,), from what was given."""
-    nq = sum(joint.nq for joint in joints)
-    if not isinstance(start, Mapping):
-        return numbers("start", start, nq)
-    named = {joint.name: joint for joint in joints}
-    q = np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in joints)])
-    for name, given in start.items():
-        if name not in named:
-            raise ModelError(f"start: there is no moving joint named {name!r}{did_you_mean(name, named)}")
-        joint = named[name]
-        q[joint.q_slice] = numbers(f"start: joint {name!r}", [given] if np.ndim(given) == 0 else given, joint.nq)
-    return tuple(q.tolist())

@@ -93,7 +93,7 @@ class ModelData:
             return self.given_clusters
         if self.original is not None:
             return with_constraints(self.original.clusters, self.embedded)
-        return clusters_of(self, known=self.analyses)
+        return clusters_of(self)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:
@@ -177,11 +177,7 @@ class ModelData:
         return hash(self.digest)
 
     def __getstate__(self) -> dict[str, Any]:
-        here: dict[str, Any] = {
-            "kernels": {},
-            "memory": {},
-            "analyses": {},
-        }  # machine code and what can be found again stay here
+        here: dict[str, Any] = {"kernels": {}, "memory": {}, "analyses": {}}  # code and what is found again stay here
         return {f.name: getattr(self, f.name) for f in fields(self)} | here
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from linkwork.errors import LimitError, ModelError
 from linkwork.joints import Joint
 from linkwork.parts import Coupling, End, Loop, PlacedJoint
@@ -185,3 +187,26 @@ def moving_joint(name: str, joint: str, places: Mapping[str, int], fixed: bool) 
         told = " (it is fixed)" if fixed else did_you_mean(joint, places)
         raise ModelError(f"{name!r} names joint {joint!r}, which is no moving joint{told}")
     return places[joint]
+
+
+def checked_tolerance(tolerance: Any) -> float:
+    """A tolerance for closing loops, relative to their lengths."""
+    (found,) = numbers("tolerance", [tolerance], 1)
+    if not 0.0 < found < 1.0:
+        raise ModelError(f"tolerance must be a number between 0 and 1, relative to the length of a loop, not {tolerance!r}")
+    return found
+
+
+def start_coordinates(joints: Sequence[PlacedJoint], start: Any) -> tuple[float, ...]:
+    """Coordinates of all joints, (nq,), from what was given."""
+    nq = sum(joint.nq for joint in joints)
+    if not isinstance(start, Mapping):
+        return numbers("start", start, nq)
+    named = {joint.name: joint for joint in joints}
+    q = np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in joints)])
+    for name, given in start.items():
+        if name not in named:
+            raise ModelError(f"start: there is no moving joint named {name!r}{did_you_mean(name, named)}")
+        joint = named[name]
+        q[joint.q_slice] = numbers(f"start: joint {name!r}", [given] if np.ndim(given) == 0 else given, joint.nq)
+    return tuple(q.tolist())

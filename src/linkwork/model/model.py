@@ -13,14 +13,21 @@ from linkwork.errors import LimitError, ModelError, ShapeError
 from linkwork.joints import Joint
 from linkwork.model import parameters, states
 from linkwork.model.data import ModelData
-from linkwork.model.loop_joints import GivenCoupling, LoopJoint, check_embed, moving_joint
+from linkwork.model.loop_joints import (
+    GivenCoupling,
+    LoopJoint,
+    check_embed,
+    checked_tolerance,
+    moving_joint,
+    start_coordinates,
+)
 from linkwork.model.report import report
 from linkwork.parts import LoopConstraint
 from linkwork.parts.checks import check_name
 from linkwork.parts.names import shown
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import put
-from linkwork.topology.analysis import CannotClose, kept_loops
+from linkwork.topology.analysis import CannotClose, closing_notes, kept_loops
 from linkwork.topology.clusters import Ancestors, Cluster, find_families
 from linkwork.topology.independent import independent_at
 from linkwork.topology.motion import ClusterPosture, cluster_posture
@@ -137,15 +144,20 @@ class Model(ModelData):
         successor_rpy: Sequence[float] = (0.0, 0.0, 0.0),
         successor_place: Pose | None = None,
         embed: bool = True,
+        start: Any = None,
+        tolerance: float | None = None,
     ) -> Model:
         """The same mechanism with one loop joint more, between two links, frames or the world: see `LoopJoint`.
 
-        Independent joints that were chosen before stay chosen where they still determine the motion.
+        Independent joints that were chosen before stay chosen where they still determine the motion. `start` and `tolerance`,
+        for closing all loops, are as in `ModelBuilder.build`; if not given, they stay as they are.
         """
         more: dict[str, Any] = {"xyz": xyz, "rpy": rpy, "place": place, "embed": embed}
         more |= {"successor_xyz": successor_xyz, "successor_rpy": successor_rpy, "successor_place": successor_place}
         given = LoopJoint(name, kind, predecessor=predecessor, successor=successor, **more)
-        return self._with_constraint(given.on(self._place_of), embed)
+        changed: dict[str, Any] = {} if start is None else {"start": start_coordinates(self.joints, start)}
+        changed |= {} if tolerance is None else {"tolerance": checked_tolerance(tolerance)}
+        return replace(self, **changed, kernels={})._with_constraint(given.on(self._place_of), embed)
 
     def with_coupling(
         self,
@@ -190,7 +202,8 @@ class Model(ModelData):
             ]
             model = replace(model, joints=tuple(joints), kernels={})
             try:
-                _ = model.clusters  # a loop that cannot be closed is an error now
+                found = closing_notes(model, model.clusters)  # a loop that cannot be closed is an error now
+                put(model, "notes", (*model.notes, *(note for note in found if note not in model.notes)))
                 return model
             except (LimitError, CannotClose):
                 raise

@@ -19,9 +19,9 @@ from linkwork.topology.continuation import ClosureManifold, LoopPosture, walk
 from linkwork.topology.motion import all_equations, cluster_posture
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
-ATTEMPTS = 60  # starting points from which loops are closed before it is an error
+ATTEMPTS = 20  # starting points from which loops are closed before it is an error
 EXACT = 1e-12  # residual of a state that is given out [rad, or sizes of the loop]
-BOUNDED = 12  # of them, those that are tried to keep limits too
+BOUNDED = 8  # of them, those that are tried to keep limits too
 REGULAR = 1e-6  # conditioning of the coordinates below which no walk can begin
 BRANCHES = ("neutral", "any")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,8 @@ class Mechanism(Protocol):
     def embedded(self) -> tuple[LoopConstraint, ...]: ...
     @property
     def force_held(self) -> tuple[LoopConstraint, ...]: ...
+    @property
+    def analyses(self) -> dict[Any, Any]: ...
     @property
     def nq(self) -> int: ...
     @property

@@ -266,6 +266,29 @@ def jvp_of(fn: Callable[[Any], Any], x: Any, direction: Any) -> tuple[Any, Any]:
     return _results(jvp(program, "x"), inner, [values[0], list(inner.captured), values[1]])
 
 
+def jacobian_along(fn: Callable[[Any], Any], x: Any, directions: Any) -> tuple[Any, Any]:
+    """fn(x) and its derivatives along directions, (x.size, m), of an array x: J @ directions, (fn(x).size, m), in forward mode.
+
+    Both are flat. It costs as much as there are directions, however many entries x has. See `jacobian_of`.
+    """
+    size, m = np.shape(directions)
+    if size != np.size(x):
+        raise DifferentiationError(f"directions have shape {np.shape(directions)}, but x has {np.size(x)} entries")
+    inner, program, values = _trace_inside(lambda y: np.ravel(fn(y)), x, directions)
+    b = Builder(program.dtype)
+    seeds: dict[tuple[int, int], Changes] = {}
+    for place, cell in enumerate(np.asarray(directions, dtype=object).ravel()):
+        if isinstance(cell, Symbol) or cell != 0.0:
+            value = b.input(2, place) if isinstance(cell, Symbol) else b.constant(float(cell))
+            seeds.setdefault((0, place // m), {})[place % m] = value
+    out = program.results[0]
+    copies, changes = forward(program, b, b.input, seeds, out)
+    inputs, outputs = [*program.inputs, Array("directions", (size, m))], [program.outputs[0], Array("along", (len(out), m))]
+    results = [[copies[v] for v in out], [entry(b, changes[v], d) for v in out for d in range(m)]]
+    made = check(b.finish("along", inputs, outputs, results))
+    return _results(made, inner, [values[0], list(inner.captured), values[1]])
+
+
 def _trace_inside(fn: Callable[[Any], Any], x: Any, *more: Any) -> tuple[Builder, Program, list]:
     """The program of fn at symbols in place of x, and x (and what else is given) as values of the trace around it."""
     given = [np.asarray(a, dtype=object) for a in (x, *more)]

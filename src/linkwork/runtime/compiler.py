@@ -19,7 +19,7 @@ from linkwork.ir.program import Program
 from linkwork.runtime.cache import Cache, make_key
 from linkwork.runtime.native import Code
 from linkwork.runtime.source import code_digest
-from linkwork.targets.cpu import NDARRAY_DATA, Machine, compile_object, module_texts
+from linkwork.targets.cpu import NDARRAY_DATA, Machine, compile_object, host, module_texts
 
 if TYPE_CHECKING:
     from linkwork.runtime.unfinished import Unfinished
@@ -101,6 +101,14 @@ def _ensure_memory(size: int) -> None:
         mmap.mmap(-1, wanted).close()  # never touched, so it costs nothing
     except (OSError, MemoryError, ValueError):
         raise TargetError(f"too little memory: LLVM may need {wanted >> 20} MB, and this process cannot get them") from None
+
+
+def compile_text(text: str, names: Sequence[str], *, level: int) -> Code:
+    """Machine code in memory of a short LLVM text for this machine."""
+    with _llvm:
+        _ensure_memory(len(text))
+        made = compile_object(text, host(), level=level)
+    return load_code([made], names)
 
 
 def load_code(objects: Sequence[bytes], names: Sequence[str]) -> Code:

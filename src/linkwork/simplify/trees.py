@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from linkwork.model import Model
 from linkwork.simplify.base_parameters import regrouped
-from linkwork.simplify.frames import in_node_frames
+from linkwork.simplify.frames import in_node_frames, without_lumping
 from linkwork.sko.by_hand import Tree
 from linkwork.sko.contracts import HingeNode, NodeState
 from linkwork.sko.tree import ModelTree
@@ -33,3 +35,9 @@ def hinge_tree(
         made: Any = model.state(q, v, f_ext)
         return made
     return hinge_tree_of(model, regrouped(model), q, v, f_ext, whole=whole, unit=unit)
+
+
+def tree_of_bodies(model: Model, q: Any, v: Any = None, f_ext: Any = None) -> ModelTree[HingeNode]:
+    """As `hinge_tree`, of a model without embedded loops: a node for each body, whose inertia is constant in its frame."""
+    turning = any(body.rotor and np.any(body.rotor.asymmetry) for body in regrouped(model))
+    return hinge_tree_of(model, without_lumping(model) if turning else regrouped(model), q, v, f_ext)

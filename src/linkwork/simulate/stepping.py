@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.functions.conditioning import loop_equations
+from linkwork.functions.states import spanning_velocity
 from linkwork.model import Model
-from linkwork.simulate import kernels
 from linkwork.simulate.charts import SINGULAR, Charts, Choice
 from linkwork.simulate.status import Status
 
@@ -21,7 +21,7 @@ NEAR = 10.0  # steps: so near to a singular state another branch may be taken
 TURNED = 0.5  # change of velocities in one step that shows it, relative to their size
 CORRECTION = 2.0  # of a step by closing loops, relative to the step: more is another branch
 
-Arrived = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # q, w, gap of loops, and how far closing them moved q
+Arrived = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, w, and how far closing loops moved q
 Step = Callable[["Stepping"], Arrived]
 
 
@@ -41,10 +41,11 @@ class Stepping:
         self.choices: list[Choice] = [self.charts.own] * rows
         self._groups: list[tuple[Choice, np.ndarray]] | None = None
         self._own = self.charts.places(self.charts.own)
-        self.w, gap = self.called(kernels.start, self.q, v)
+        self.w = self.called(spanning_velocity, self.q, v) if model.embedded else v.copy()
         self._stop(~self.active, Status.NOT_FINITE)
+        K, gap = self._equations(self.q)
         self._stop(~(gap <= CLOSED_AT_START), Status.NOT_CLOSED)
-        large = self._kept_good()
+        large = self._kept_good(K)
         self._stop(large > LOST, Status.SINGULAR_COORDINATES)
         self._stop(~np.isfinite(self.w).all(axis=1), Status.NOT_FINITE)
 
@@ -65,9 +66,16 @@ class Stepping:
         """The velocities of the model's own independent joints, (rows, nv), of those of each row's chart in states q."""
         if all(choice == self.charts.own for choice, _ in self.groups()):
             return y
-        w, _ = self.called(kernels.start, q, y)
+        w = self.called(spanning_velocity, q, y)
         moving: np.ndarray = np.where(self.active[:, None], w[:, self._own], self.v)
         return moving
+
+    @property
+    def in_other_charts(self) -> np.ndarray:
+        """Which rows have other independent velocities than the model, (rows,)."""
+        if len(groups := self.groups()) == 1 and len(groups[0][1]) == len(self.q):
+            return np.full(len(self.q), groups[0][0] != self.charts.own)
+        return np.array([choice != self.charts.own for choice in self.choices])
 
     def groups(self) -> list[tuple[Choice, np.ndarray]]:
         """The charts of the active rows, and the rows in each."""
@@ -111,15 +119,21 @@ class Stepping:
         if not self.active.any():
             return
         arrived = step(self)
-        failed = self._failed(arrived, dt)
-        if failed.any() and self.charts.moving:
-            again = self._in_best_charts(failed)
-            if again.any():
-                everyone, self.active, self._groups = self.active, again, None
-                arrived = tuple(np.where(_column(again, x), new, x) for new, x in zip(step(self), arrived))  # type: ignore[assignment]
-                self.active, self._groups = everyone, None
-                failed = self._failed(arrived, dt)
-        q, w, _, _ = arrived
+        K, gap = self._equations(arrived[0])
+        failed = self._failed(arrived, gap, dt)
+        again = self._in_best_charts(failed) if failed.any() and self.charts.moving else failed
+        if again.any() and self.charts.moving:
+            everyone, self.active, self._groups = self.active, again, None
+            anew = step(self)
+            self.active, self._groups = everyone, None
+            arrived = tuple(np.where(_column(again, x), y, x) for x, y in zip(arrived, anew))  # type: ignore[assignment]
+            K, gap = self._equations(arrived[0])
+            failed = self._failed(arrived, gap, dt)
+        self._arrive(arrived, failed, K, dt)
+
+    def _arrive(self, arrived: Arrived, failed: np.ndarray, K: list[np.ndarray], dt: float) -> None:
+        """Take over states that steps led to; rows that failed stop where they are."""
+        q, w, _ = arrived
         near = self._near_singular(dt)
         if failed.any():
             self._stop(failed & near, Status.DEAD_POINT)
@@ -129,7 +143,7 @@ class Stepping:
         self.q, self.w = np.where(going[:, None], q, self.q), np.where(going[:, None], w, self.w)
         self.steps += going
         if self.charts.moving:
-            self._kept_good()
+            self._kept_good(K)
             near = near | self._near_singular(dt)
             if near.any():
                 size = np.maximum(np.linalg.norm(before, axis=1), np.linalg.norm(self.w, axis=1))
@@ -142,9 +156,9 @@ class Stepping:
         near: np.ndarray = self._far * (NEAR * dt * np.abs(self.w).max(axis=1, initial=0.0)) > 1.0
         return near
 
-    def _failed(self, arrived: Arrived, dt: float) -> np.ndarray:
+    def _failed(self, arrived: Arrived, gap: np.ndarray, dt: float) -> np.ndarray:
         """Active rows whose step did not arrive at a closed state on the same branch, (rows,)."""
-        q, w, gap, moved = arrived
+        q, w, moved = arrived
         fine = np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1) & (gap <= CLOSED)
         step = np.maximum(np.abs(q - self.q).max(axis=1, initial=0.0), dt * np.abs(self.w).max(axis=1, initial=0.0))
         failed: np.ndarray = self.active & ~(fine & (moved <= CORRECTION * step + CLOSED_AT_START))
@@ -156,20 +170,22 @@ class Stepping:
             self.status[stopping] = int(status)
             self.active, self._groups = self.active & ~stopping, None
 
-    def _equations(self) -> list[np.ndarray]:
-        """Unit-free K of all clusters with loops, (rows, count, size) each; NaN for rows that have stopped."""
-        found = np.full((len(self.q), self.charts.numbers), np.nan)
-        rows = np.flatnonzero(self.active)
-        if len(rows):
-            found[rows] = self._in_chart(loop_equations, self.charts.own, rows, (self.q,))
-        return self.charts.equations(found)
+    def _equations(self, q: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """Unit-free K of all clusters with loops at q, (rows, count, size) each, and the gap of loops, (rows,).
 
-    def _kept_good(self) -> np.ndarray:
-        """Change charts that have turned bad; rows where all are bad stop. The largest entry of G before, (rows,)."""
+        NaN, and a gap of zero, for rows that have stopped; nothing where no loop can turn singular.
+        """
+        found, gap = np.full((len(q), self.charts.numbers), np.nan), np.zeros(len(q))
+        rows = np.flatnonzero(self.active)
+        if len(rows) and self.charts.moving:
+            found[rows], gap[rows] = self._in_chart(loop_equations, self.charts.own, rows, (q,))
+        return self.charts.equations(found), gap
+
+    def _kept_good(self, K: list[np.ndarray]) -> np.ndarray:
+        """Change charts that have turned bad, by K at q; rows where all are bad stop. The largest entry of G, before that."""
         before = np.zeros(len(self.q))
         if not self.charts.moving or not self.active.any():
             return before
-        K = self._equations()
         for choice, rows in self.groups():
             before[rows], self._far[rows] = self.charts.measured([k[rows] for k in K], choice)
         for k in np.flatnonzero(~(before <= self._largest) & self.active):
@@ -183,7 +199,7 @@ class Stepping:
 
     def _in_best_charts(self, rows: np.ndarray) -> np.ndarray:
         """Put some rows into the best charts where they are; those that were in other ones, (rows,)."""
-        K, changed = self._equations(), np.zeros(len(self.q), dtype=bool)
+        K, changed = self._equations(self.q)[0], np.zeros(len(self.q), dtype=bool)
         for k in np.flatnonzero(rows):
             best = self.charts.best([x[k] for x in K], anew=True)
             changed[k], self.choices[k], self._groups = best != self.choices[k], best, None

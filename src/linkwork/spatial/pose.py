@@ -151,9 +151,9 @@ class Pose(Immutable):
         Y, Z = product(P, B.T), product(P, moved.T)
         return Inertia(symmetric(lambda i, j: A[i, j] + Y[j, i] + Z[i, j]), moved, D)
 
-    def rotated(self, M: np.ndarray) -> np.ndarray:
-        """R M Rᵀ of a symmetric matrix, (3, 3): a moment of inertia about one point, in the parent's axes."""
-        return self._rotate(M, same=True)
+    def rotated(self, M: np.ndarray, *, symmetric: bool = True) -> np.ndarray:
+        """R M Rᵀ of a matrix, (3, 3), such as a moment of inertia about one point: the same in the parent's axes."""
+        return self._rotate(M, same=symmetric)
 
     def _rotate(self, M: np.ndarray, *, same: bool = False) -> np.ndarray:
         """R M Rᵀ; `same` says that M is symmetric. A turn about an axis needs half the work, by the double angle."""

@@ -39,16 +39,16 @@ TRY = 'start=, tolerance= or loops="constrain"'
 S = TypeVar("S")
 
 
-def clusters_of(model: Mechanism, limits: Limits | None = None, known: dict[Any, Any] | None = None) -> tuple[Cluster, ...]:
+def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster, ...]:
     """The clusters of a model, parents before children; with `limits`, LimitError where they would take too long to find.
 
-    `known` clusters of models with the same joints, by all that decides them, are not analysed again; it learns new ones.
+    What `model.analyses` knows of clusters, from models that this one is a variant of, is not analysed again.
 
     A group that hangs on several bodies, its supports, is a cluster of its own if its joints can follow these however they
     move; where its constraints reduce their degrees of freedom, both groups become one.
     """
     groups = find_clusters(model.joints, model.embedded)
-    analysis = ClusterAnalysis(model, limits, known)
+    analysis = ClusterAnalysis(model, limits)
     found: list[Cluster] = []
     supports, below = _supports_of_groups(model, groups)
     supporting = set(below)
@@ -163,12 +163,12 @@ class ClosedState(NamedTuple):
 class ClusterAnalysis:
     """Finds independent equations (row rank) and independent velocities of a model's clusters, at closed configurations."""
 
-    def __init__(self, model: Mechanism, limits: Limits | None = None, known: dict[Any, Any] | None = None) -> None:
+    def __init__(self, model: Mechanism, limits: Limits | None = None) -> None:
         self.model, self.rng = model, np.random.default_rng(0)
         self.limits, self._budget = limits, Budget(limits)
         self._neutral = model.tree_neutral()
         self._carrying = {joint.parent for joint in model.joints}
-        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = {} if known is None else known  # by all that decides it
+        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = model.analyses  # by all that decides it
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # by its bodies
         self._supporting: dict[tuple[int, ...], list[ClosedState]] = {}
 
@@ -433,7 +433,7 @@ class ClusterAnalysis:
         def there(end: End) -> Any:
             return index.get(end.body), end.place.R.tobytes(), end.place.p.tobytes()
 
-        said: list[Any] = []
+        said: list[Any] = [self.model.tolerance]
         for k in bodies:
             joint = self.model.joints[k]
             limits = joint.lower, joint.upper, None if self.model.start is None else self.model.start[joint.q_slice]

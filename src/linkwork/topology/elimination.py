@@ -20,7 +20,7 @@ from linkwork.ir.symbol import Symbol
 from linkwork.spatial.factor import is_zero
 from linkwork.topology.block_triangular import block_triangular_form
 
-SINGULAR = 1e-13  # of a pivot or a determinant, relative to the size of what it is computed from
+COARSE = 1536.0  # what adds nothing to a number so many times the size of what it was computed from is as good as zero
 UNEQUAL = 8.0  # rows that are so much smaller than others are scaled before they are mixed
 
 
@@ -82,15 +82,17 @@ def _factorised(A: np.ndarray, sizes: np.ndarray | None) -> _Block:
 
 def negative_reciprocal(x: Any, size: Any) -> Any:
     """-1 / x, or NaN where x is no more than rounding leaves of zero at this size; with no size, where it is zero."""
-    if not isinstance(x, Symbol):  # a number, such as the ratio of a gear
-        return -1.0 / x if x != 0.0 and not abs(x) <= SINGULAR * (size if isinstance(size, float) else 0.0) else np.nan
-    return _guarded(-1.0 / x, absolute(x), size)
+    if not isinstance(x, Symbol) and x == 0.0:
+        return np.nan
+    return _guarded(-1.0 / x, x, size)
 
 
-def _guarded(inverse: Any, length: Any, size: Any) -> Any:
-    if size is None or (isinstance(size, float) and not (isfinite(size) and size > 0.0)):
+def _guarded(inverse: Any, x: Any, size: Any) -> Any:
+    """NaN in place of an inverse where x is below about 1e-13 of a size (1e-4 in single precision): it adds nothing then."""
+    if size is None or (not isinstance(size, Symbol) and not 0.0 < size < np.inf):
         return inverse
-    return where(length > SINGULAR * size, inverse, np.nan)
+    large = COARSE * size
+    return where(x + large == large, np.nan, inverse)
 
 
 class _One:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.joints import Joint
 from linkwork.parts import LoopConstraint, Mechanism
 from linkwork.parts.loops import Posture
 from linkwork.topology.clusters import Cluster
@@ -32,10 +33,10 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
     As powers of two, from some states of the tree, closed or not. Equations of one loop in the same unit count together, so
     that it does not matter along which axes they are written.
     """
-    rng = np.random.default_rng(0)
+    rng, length = np.random.default_rng(0), _length(model, cluster)
     most = np.zeros((len(cluster.rows), len(cluster.rows)))
     for sample in range(SAMPLES):
-        q = np.concatenate([j.kind.random(rng) if sample else j.kind.neutral() for j in model.joints])
+        q = np.concatenate([_somewhere(joint.kind, length, rng) if sample else joint.kind.neutral() for joint in model.joints])
         below = _below(model, cluster.below, q)
         posture = cluster_posture(model, cluster.bodies, q, below, cluster.supports)
         found = []
@@ -44,6 +45,19 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
             found += [np.sqrt(np.sum(K[constraint.alike(row)] ** 2, axis=0)) for row in own]
         most = np.fmax(most, np.nan_to_num(np.array(found), nan=0.0, posinf=0.0).reshape(most.shape))
     return rounded_up(most)
+
+
+def _length(model: Mechanism, cluster: Cluster) -> float:
+    """The largest distance in a cluster's placements [m]."""
+    places = [model.joints[k].place for k in cluster.bodies] + [end.place for c in cluster.constraints for end in c.ends]
+    return max((float(np.abs(place.p.astype(float)).max()) for place in places), default=0.0) or 1.0
+
+
+def _somewhere(kind: Joint, length: float, rng: np.random.Generator) -> np.ndarray:
+    """Coordinates of a joint that may have turned by any angle, and moved about as far as the mechanism is large."""
+    q = kind.neutral()
+    turns = np.abs(kind.subspace(q)[:3].astype(float)).max(axis=0, initial=0.0) > 0.0
+    return np.asarray(kind.integrate(q, rng.normal(size=kind.nv) * np.where(turns, 1.5, length)), dtype=float)
 
 
 def _below(model: Mechanism, cluster: Cluster | None, q: np.ndarray) -> ClusterPosture | None:

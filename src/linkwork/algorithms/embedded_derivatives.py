@@ -1,0 +1,161 @@
+"""Derivatives through embedded loops and couplings: those of the spanning tree, and how its velocities follow independent ones.
+
+With v = G ẏ and v̇ = G ÿ + g (Loops Eq. 3), the forces of independent velocities are T = Gᵀ τ(q, G ẏ, G ÿ + g). τ is inverse
+dynamics of the spanning tree, whose derivatives are analytic. G and g solve the loops' equations, and their changes solve the
+same equations with other right-hand sides (the implicit function theorem).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.closing import places_of, spanning_acceleration, spanning_velocity
+from linkwork.algorithms.inverse_dynamics import inverse_dynamics
+from linkwork.algorithms.inverse_dynamics_derivatives import (
+    Derivatives,
+    Differentiate,
+    coriolis_matrix,
+    inverse_dynamics_derivatives,
+    rates,
+)
+from linkwork.algorithms.mass_matrix import mass_matrix
+from linkwork.model import Model
+from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
+from linkwork.spatial import filled
+from linkwork.spatial.solve import solve
+from linkwork.topology.clusters import Cluster
+from linkwork.topology.embedding import tree_equations
+
+Along = Callable[
+    [Callable[[Any], Any], Any, Any], tuple[Any, Any]
+]  # of f, x and directions: f(x) and its derivatives along them
+
+
+def position_rates(model: Model, q: np.ndarray) -> np.ndarray:
+    """q̇ of unit velocities of the spanning tree as columns, (nq, nv_spanning)."""
+    out = np.zeros((model.nq, model.nv_spanning), dtype=object)
+    for joint in model.joints:
+        out[joint.q_slice, joint.v_slice] = rates(joint.kind, q[joint.q_slice])
+    return out
+
+
+def velocity_map(nodes: Any) -> np.ndarray:
+    """G of all joints, (nv_spanning, nv)."""
+    G = np.zeros((nodes.model.nv_spanning, nodes.nv), dtype=object)
+    for body in nodes.bodies.values():
+        G[body.joint.v_slice, body.dofs] = body.G
+    return G
+
+
+class Follow:
+    """How the joints of embedded loops follow independent velocities, by the implicit function theorem on their equations.
+
+    K v = 0 and K v̇ = k hold along motions that keep loops closed. There q moves by G δ, and the change of a solution solves the
+    equations that it solved itself: K ∂v = -∂K v. So nothing is differentiated that was solved.
+    """
+
+    def __init__(self, model: Model, q: np.ndarray, v: np.ndarray, G: np.ndarray, along: Along) -> None:
+        """`v`, (nv_spanning,), are the velocities of all joints."""
+        self.model, self.q, self.v, self.G, self.along = model, q, v, G, along
+        self.directions = position_rates(model, q) @ G
+        self.clusters = [cluster for cluster in model.clusters if cluster.constraints]
+        self.K = [self.equations(c, q)[0] for c in self.clusters]
+        self.dependent = [places_of(model, c)[list(c.dependent)] for c in self.clusters]
+
+    def equations(self, cluster: Cluster, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """K, (rows, nv_spanning), and k of the equations that are kept."""
+        K, k = tree_equations(self.model, cluster, q, v)
+        return K[list(cluster.rows)], np.asarray(k)[list(cluster.rows)]
+
+    def solved(self, right: Callable[[int], np.ndarray]) -> np.ndarray:
+        """X with K X = right of every cluster and X = 0 in independent velocities, (nv_spanning, columns)."""
+        X: Any = np.zeros((self.model.nv_spanning, self.G.shape[1]), dtype=object)
+        for n, (K, places) in enumerate(zip(self.K, self.dependent)):
+            rest = right(n) - K @ X
+            if filled(rest):
+                X[places] = solve(K[:, places], rest)
+        return X
+
+    def changes(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """∂v/∂y, ∂v̇/∂y and ∂v̇/∂ẏ of all joints, each (nv_spanning, nv), at their accelerations a."""
+        m, still, moved = self.G.shape[1], [], []
+        for cluster in self.clusters:
+
+            def residuals(x: Any, cluster: Cluster = cluster) -> np.ndarray:
+                K, k = self.equations(cluster, x, self.v)
+                return np.concatenate([K @ self.v, K @ a - k])
+
+            change = np.zeros((2 * len(cluster.rows), m))
+            if not all(constraint.linear for constraint in cluster.constraints):
+                change = self.along(residuals, self.q, self.directions)[1]
+            still.append(-change[: len(cluster.rows)])
+            moved.append(-change[len(cluster.rows) :])
+        dv = self.solved(lambda n: still[n])
+        turned = []
+        for cluster in self.clusters:
+            change = np.zeros((len(cluster.rows), 2 * m))
+            if not all(constraint.linear for constraint in cluster.constraints):
+                both = np.hstack([self.G, dv])
+                change = self.along(partial(self._right, cluster), self.v, both)[1]
+            turned.append(change)
+        return dv, self.solved(lambda n: moved[n] + turned[n][:, m:]), self.solved(lambda n: turned[n][:, :m])
+
+    def change_of_force(self, tau: np.ndarray) -> np.ndarray:
+        """∂(Gᵀ τ)/∂y for forces τ, (nv_spanning,), that stay, (nv, nv): by the forces of the loops' equations."""
+        total: Any = np.zeros((self.G.shape[1],) * 2, dtype=object)
+        rest: Any = np.array(tau, dtype=object)
+        for cluster, K, places in reversed(list(zip(self.clusters, self.K, self.dependent))):
+            force = solve(K[:, places].T, rest[places])
+            rest = rest - K.T @ force
+            if not all(constraint.linear for constraint in cluster.constraints):
+                pushed = partial(self._pushed, cluster, force)
+                total = total - self.G.T @ self.along(pushed, self.q, self.directions)[1]
+        return total
+
+    def _right(self, cluster: Cluster, v: Any) -> np.ndarray:
+        return self.equations(cluster, self.q, v)[1]
+
+    def _pushed(self, cluster: Cluster, force: np.ndarray, q: Any) -> np.ndarray:
+        return self.equations(cluster, q)[0].T @ force
+
+    def rate(self) -> np.ndarray:
+        """Ġ, (nv_spanning, nv)."""
+        dq = (position_rates(self.model, self.q) @ self.v).reshape(-1, 1)
+
+        def right(n: int) -> np.ndarray:
+            K, cluster = self.K[n], self.clusters[n]
+            return -self.along(lambda x: self.equations(cluster, x)[0], self.q, dq)[1].reshape(K.shape) @ self.G
+
+        return self.solved(right)
+
+
+def of_inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along) -> Derivatives:
+    """The derivatives of inverse dynamics of any model, at the acceleration a, (nv,).
+
+    `by` differentiates functions of an array by each of its entries, `along` in some directions only, which are columns.
+    """
+    if not model.embedded:
+        return inverse_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), a, by)
+    nodes = tree(model, q, v)
+    G, v_spanning, a_spanning = velocity_map(nodes), spanning_velocity(nodes), spanning_acceleration(nodes, a)
+    below = tree_of_bodies(model.spanning_tree(), q, v_spanning, f_ext)
+    tau, found = inverse_dynamics(below, a_spanning), inverse_dynamics_derivatives(below, a_spanning, by)
+    follow = Follow(model, q, v_spanning, G, along)
+    dv, da, turned = follow.changes(a_spanning)
+    by_q = G.T @ (found.by_q @ G + found.by_v @ dv + found.by_a @ da) + follow.change_of_force(tau)
+    by_v = G.T @ (found.by_v @ G + found.by_a @ turned)
+    return Derivatives(by_q, by_v, mass_matrix(hinge_tree(model, q)))
+
+
+def of_motion(model: Model, q: Any, v: Any, by: Differentiate, along: Along) -> np.ndarray:
+    """The Coriolis matrix of any model: GᵀCG + GᵀM Ġ."""
+    if not model.embedded:
+        return coriolis_matrix(tree_of_bodies(model, q, v), by)[0]
+    nodes = tree(model, q, v)
+    G, v_spanning = velocity_map(nodes), spanning_velocity(nodes)
+    C, M = coriolis_matrix(tree_of_bodies(model.spanning_tree(), q, v_spanning), by)
+    return G.T @ (C @ G + M @ Follow(model, q, v_spanning, G, along).rate())

@@ -1,0 +1,160 @@
+"""The public functions of derivatives of dynamics, on the tangent space, and what control makes of them.
+
+A derivative by q is one by δ in `integrate(q, δ)` at δ = 0, in the model's independent velocities: a square matrix with one
+column for each entry of v, whatever coordinates joints have. Derivatives of trees are analytic. Loops and couplings that are
+embedded move as their equations say: those are differentiated as they are solved, all else is that of the spanning tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms import embedded_derivatives as embedded
+from linkwork.algorithms import forward_dynamics as forward
+from linkwork.algorithms import forward_dynamics_derivatives as solved
+from linkwork.algorithms import hybrid_dynamics as hybrid
+from linkwork.algorithms import retraction_derivatives as retraction
+from linkwork.algorithms.closing import spanning_velocity
+from linkwork.errors import ModelError
+from linkwork.functions.dynamics import forward_dynamics, prescribed_velocities
+from linkwork.functions.kinematics import chosen_frame, frame_jacobian
+from linkwork.functions.model_function import model_function
+from linkwork.model import Model
+from linkwork.parts.names import shown
+from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
+from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
+
+
+@model_function(q="nq", v="nv", a="nv", f_ext="bodies 6")
+def inverse_dynamics_derivatives(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) -> tuple[Any, ...]:
+    """∂/∂q, ∂/∂v and ∂/∂a of `inverse_dynamics`, each (..., nv, nv); the last is the mass matrix.
+
+    By spatial recursions (Singh, Russell and Wensing 2022). ∂/∂q is on the tangent space: by δ in `integrate(q, δ)`. `f_ext` as
+    in `inverse_dynamics`; it is held fast in the bodies' frames.
+    """
+    return tuple(embedded.of_inverse_dynamics(model, q, v, a, f_ext, jacobian_of, jacobian_along))
+
+
+@model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6")
+def forward_dynamics_derivatives(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None) -> tuple[Any, ...]:
+    """∂/∂q, ∂/∂v and ∂/∂tau of `forward_dynamics`, each (..., nv, nv); the last is the inverse of the mass matrix.
+
+    From those of inverse dynamics at the solution, by the sparse factor of the mass matrix (Carpentier and Mansard 2018). ∂/∂q
+    is on the tangent space, `f_ext` held fast in the bodies' frames. Where loops are held by forces, `forward_dynamics` is
+    differentiated as it is computed.
+    """
+    if model.force_held:
+        return _as_computed(model, q, v, tau, f_ext)
+    if not model.embedded:
+        return tuple(solved.forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, jacobian_of))
+    nodes = hinge_tree(model, q, v, f_ext)
+    a, M = forward.by_mass_matrix(nodes, tau), forward.factorised(nodes)
+    return tuple(solved.with_solution(M, embedded.of_inverse_dynamics(model, q, v, a, f_ext, jacobian_of, jacobian_along)))
+
+
+def _as_computed(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> tuple[Any, ...]:
+    """The derivatives of forward dynamics, instruction by instruction."""
+    moved = embedded.position_rates(model, q) @ embedded.velocity_map(tree(model, q))
+    by_q = jacobian_along(lambda x: forward_dynamics(model, x, v, tau, f_ext), q, moved)[1]
+    by_v = jacobian_of(lambda x: forward_dynamics(model, q, x, tau, f_ext), v)[1]
+    return by_q, by_v, jacobian_of(lambda x: forward_dynamics(model, q, v, x, f_ext), tau)[1]
+
+
+@model_function(q="nq", v="nv", a="nv", tau="nv", f_ext="bodies 6", options=prescribed_velocities)
+def hybrid_dynamics_derivatives(
+    model: Model, q: Any, v: Any, a: Any, tau: Any, f_ext: Any = None, *, prescribed: Iterable[Any]
+) -> tuple[Any, ...]:
+    """∂/∂q, ∂/∂v and ∂/∂given of what `hybrid_dynamics` finds, each (..., nv, nv).
+
+    Rows are what is found: the force where a velocity is `prescribed`, the acceleration elsewhere. Columns of the last are what
+    is given: the acceleration where a velocity is prescribed, the force elsewhere. ∂/∂q is on the tangent space.
+    """
+    mask = np.array(prescribed, dtype=bool)
+    found, _ = hybrid.hybrid_dynamics(hinge_tree(model, q, v, f_ext), a, tau, mask)
+    at = embedded.of_inverse_dynamics(model, q, v, found, f_ext, jacobian_of, jacobian_along)
+    return tuple(solved.hybrid_dynamics_derivatives(at, mask))
+
+
+@model_function(q="nq", v="nv")
+def integrate_derivatives(model: Model, q: Any, v: Any) -> tuple[Any, ...]:
+    """∂/∂q and ∂/∂v of `integrate`, each (..., nv, nv): from the tangent space at q to the one where the motion ends."""
+    _check_joints(model, "integrate_derivatives")
+    spanning = spanning_velocity(tree(model, q, v)) if model.embedded else v
+    found = retraction.in_blocks(
+        model.joints,
+        lambda joint: retraction.of_integrate(joint.kind, q[joint.q_slice], spanning[joint.v_slice], jacobian_of),
+        2,
+    )
+    return tuple(_independent(model, x) for x in found)
+
+
+@model_function(q0="nq", q1="nq")
+def difference_derivatives(model: Model, q0: Any, q1: Any) -> tuple[Any, ...]:
+    """∂/∂q0 and ∂/∂q1 of `difference`, each (..., nv, nv), on the tangent spaces at q0 and q1."""
+    _check_joints(model, "difference_derivatives")
+    found = retraction.in_blocks(
+        model.joints,
+        lambda joint: retraction.of_difference(joint.kind, q0[joint.q_slice], q1[joint.q_slice], jacobian_of),
+        2,
+    )
+    return tuple(_independent(model, x) for x in found)
+
+
+def _independent(model: Model, x: np.ndarray) -> np.ndarray:
+    """Of a matrix for all joints, rows and columns of independent velocities."""
+    chosen = _places(model)
+    return x[np.ix_(chosen, chosen)]
+
+
+def _places(model: Model) -> np.ndarray:
+    """Where the independent velocities are among those of all joints."""
+    names = [name for joint in model.joints for name in joint.v_names]
+    return np.array([names.index(name) for name in model.v_names], dtype=int)
+
+
+def _check_joints(model: Model, what: str) -> None:
+    """That every joint is independent or not as a whole, or has velocities that are rates of coordinates."""
+    chosen = set(_places(model).tolist())
+    for joint in model.joints:
+        own = [place in chosen for place in range(joint.v_slice.start, joint.v_slice.stop)]
+        if any(own) and not all(own) and joint.nq != joint.nv:
+            raise ModelError(
+                f"{what}: a loop determines some velocities of joint {joint.name!r} of {shown(model.name)} and not others; "
+                "choose other independent velocities (with_independent)"
+            )
+
+
+@model_function(q="nq", v="nv")
+def coriolis_matrix(model: Model, q: Any, v: Any) -> Any:
+    """C with C v = `bias_force` without gravity, springs and dampers, and Ṁ = C + Cᵀ: Ṁ - 2 C is skew; (..., nv, nv)."""
+    return embedded.of_motion(model, q, v, jacobian_of, jacobian_along)
+
+
+@model_function(q="nq", v="nv", options=chosen_frame)
+def frame_jacobian_rate(model: Model, q: Any, v: Any, *, frame: str, reference: str = "body") -> Any:
+    """J̇, the rate of `frame_jacobian` in a motion, (..., 6, nv): J v̇ + J̇ v is the rate of `frame_velocity`."""
+    dq = embedded.position_rates(model, q) @ spanning_velocity(tree(model, q, v))
+    return jvp_of(lambda x: frame_jacobian(model, x, frame=frame, reference=reference), q, dq)[1]
+
+
+@model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6")
+def linearize(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None) -> tuple[Any, Any]:
+    """A, (..., 2 nv, 2 nv), and B, (..., 2 nv, nv), of the motion from a state: d/dt (δ, δv) = A (δ, δv) + B δtau.
+
+    δ is a perturbation on the tangent space that is carried along: `integrate(q(t), δ(t))` moves with v + δv. At rest, and for
+    joints whose velocities are rates of their coordinates, δ̇ = δv.
+    """
+    _check_joints(model, "linearize")
+    by_q, by_v, by_tau = forward_dynamics_derivatives(model, q, v, tau, f_ext)
+    spanning = spanning_velocity(tree(model, q, v))
+    (turned,) = retraction.in_blocks(
+        model.joints,
+        lambda joint: (retraction.of_motion(joint.kind, q[joint.q_slice], spanning[joint.v_slice], jacobian_of),),
+        1,
+    )
+    nv = model.nv
+    A = np.block([[_independent(model, turned), np.eye(nv)], [by_q, by_v]])
+    return A, np.concatenate([np.zeros((nv, nv)), by_tau])

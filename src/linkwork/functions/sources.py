@@ -1,0 +1,101 @@
+"""A function as other software wants it: one kernel for each dtype, a program, and derivatives by the entries of its inputs.
+
+Frameworks that differentiate count every array by its entries, q too. Quaternions are normalised inside, so derivatives by
+their entries are right along any motion of q; gradients with nv numbers are those of `lw.vjp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from linkwork.errors import LinkworkError, ModelError
+from linkwork.functions.differentiation import Derivative
+from linkwork.functions.model_function import ModelFunction
+from linkwork.ir.program import Array, Program
+from linkwork.lazy import cached_property
+from linkwork.passes import differentiate
+from linkwork.runtime.kernel import Kernel, build_kernel, build_named_kernel
+
+
+class Source:
+    """Arrays in, arrays out. The program is traced when it is needed: kernels are found by `identity`, where there is one."""
+
+    def __init__(self, name: str, identity: str | None, make: Callable[[], Program]) -> None:
+        self.name, self.identity, self._make = name, identity, make
+        self._derived: dict[tuple[str, tuple[int, ...]], Source] = {}
+        self._kernels: dict[str, Kernel] = {}
+
+    def __repr__(self) -> str:
+        return f"<linkwork {self.name}>"
+
+    @cached_property
+    def program(self) -> Program:
+        """The traced program."""
+        return self._make()
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        """Names and shapes of the inputs."""
+        return self.kernel().inputs
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        """Names and shapes of the outputs."""
+        return self.kernel().outputs
+
+    def kernel(self, dtype: str = "float64") -> Kernel:
+        """The kernel in a dtype; inputs and outputs are the same in both."""
+        if dtype not in self._kernels:
+            if self.identity is None:
+                self._kernels[dtype] = build_kernel(self.program, dtype)
+            else:
+                self._kernels[dtype] = build_named_kernel(self.identity, lambda: self.program, dtype)
+        return self._kernels[dtype]
+
+    def jvp(self, wrt: Iterable[int]) -> Source:
+        """The changes of the outputs: takes the inputs, then a direction for each of those at the places `wrt`."""
+        return self._derive("jvp", differentiate.jvp, tuple(wrt))
+
+    def vjp(self, wrt: Iterable[int]) -> Source:
+        """The gradients of inputs at the places `wrt`: takes the inputs, then a weight for each output."""
+        return self._derive("vjp", differentiate.vjp, tuple(wrt))
+
+    def _derive(self, kind: str, of: Callable[..., Program], wrt: tuple[int, ...]) -> Source:
+        def make() -> Program:
+            program = self.program
+            made = of(program, [program.inputs[k].name for k in wrt])
+            own = len(program.outputs)  # the values themselves are not asked for
+            return replace(made, outputs=made.outputs[own:], results=made.results[own:])
+
+        if (kind, wrt) not in self._derived:
+            identity = None if self.identity is None else repr(("entries", kind, wrt, self.identity))
+            self._derived[kind, wrt] = Source(f"{self.name}_{kind}", identity, make)
+        return self._derived[kind, wrt]
+
+
+def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
+    """The source of a function of a model with options as for `compile`, or of a derivative; the same for the same words."""
+    if isinstance(function, Derivative):
+        if model is not None or options:
+            raise LinkworkError("a derivative knows its model and options: give nothing else")
+        return _remembered(function.model, function.identity(), function.function.__name__, function.program)
+    if not isinstance(function, ModelFunction):
+        raise LinkworkError(f"a function of a model is needed (such as linkwork.forward_dynamics), not {function!r}")
+    optional, parameters = options.pop("optional", ()), options.pop("parameters", ())
+    chosen, inputs = function.chosen(model, options), function.inputs(model, optional, parameters)
+    identity = function.identity(model, inputs, chosen)
+    return _remembered(model, identity, function.__name__, lambda: function._program(model, inputs, chosen))
+
+
+def _remembered(model: Any, identity: str | None, name: str, make: Callable[[], Program]) -> Source:
+    if model.nq == 0:
+        raise ModelError(f"{model.name} cannot move: there is nothing to compile")
+    name = name.strip("<>")
+    if identity is None:
+        return Source(name, None, make)
+    key = ("source", identity)
+    if key not in model.memory:
+        model.memory[key] = Source(name, identity, make)
+    return model.memory[key]

@@ -1,0 +1,219 @@
+"""Functions of a model in JAX, under jit, vmap, grad, jvp, jacfwd, jacrev, scan and shard_map.
+
+    f = linkwork.interop.jax.function(linkwork.forward_dynamics, model)
+    a = jax.vmap(jax.jit(f))(q, v, tau)
+
+On the CPU, XLA calls the compiled kernel itself, on its own buffers: nothing is copied, no Python runs, and a batch is one
+call. Derivatives are kernels too, forward and reverse, of any order. They are by the entries of arrays, q's too, as everywhere
+in JAX; `function` also takes the derivatives on the tangent space that `linkwork.jacobian`, `jvp` and `vjp` give. Numbers are
+float32 unless JAX has 64 bits switched on and an argument is float64. Other devices than the CPU are not supported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ShapeError
+from linkwork.functions.sources import Source, source_of
+from linkwork.interop.packages import needed
+from linkwork.runtime.xla import xla_handler
+
+jax = needed("jax", extra="jax")
+from jax.extend.core import Primitive  # noqa: E402
+from jax.interpreters import ad, batching, mlir  # noqa: E402
+
+jnp = jax.numpy
+
+
+def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
+    """A function of JAX arrays: those of `fn`, then parameters that are inputs, in order or by name.
+
+    `fn` is a function of a model, or a derivative of one, which knows its model. `options` are those of `linkwork.compile`:
+    `optional=("f_ext",)` and `parameters=("mass",)` ask for more inputs, frame="tool" and the like choose what it computes.
+    Leading dimensions are batches and broadcast.
+    """
+    source = source_of(fn, model, options)
+    names = [array.name for array in source.inputs]
+
+    def call(*arrays: Any, **named: Any) -> Any:
+        given = signature.bind(*arrays, **named).arguments
+        found = call_p.bind(*_varying_alike(_operands(source, [given[name] for name in names])), source=source)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    call.__name__ = call.__qualname__ = source.name
+    call.__doc__ = f"{source.kernel()!r}, for JAX: ({', '.join(names)}) -> {', '.join(a.name for a in source.outputs)}."
+    signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def _operands(source: Source, given: Sequence[Any]) -> list[Any]:
+    """The arrays of a call in one dtype, each with all batch dimensions or with none."""
+    dtype = jnp.result_type(*given)
+    dtype = dtype if dtype in (np.float32, np.float64) else jnp.result_type(float)
+    arrays = [jnp.asarray(x, dtype=dtype) for x in given]
+    leads = []
+    for spec, array in zip(source.inputs, arrays, strict=True):
+        lead = array.ndim - len(spec.shape)
+        if lead < 0 or array.shape[lead:] != spec.shape:
+            wanted = ", ".join(["...", *map(str, spec.shape)])
+            raise ShapeError(f"{source.name}: {spec.name} must have shape ({wanted}), not {array.shape}")
+        leads.append(array.shape[:lead])
+    batch = jnp.broadcast_shapes(*leads)
+    return [
+        jnp.broadcast_to(array, batch + spec.shape) if lead else array
+        for spec, array, lead in zip(source.inputs, arrays, leads, strict=True)
+    ]
+
+
+def _batch(source: Source, arrays: Sequence[Any]) -> tuple[int, ...]:
+    """The batch dimensions of operands."""
+    for spec, array in zip(source.inputs, arrays, strict=True):
+        if len(array.shape) > len(spec.shape):
+            return tuple(array.shape[: len(array.shape) - len(spec.shape)])
+    return ()
+
+
+# Two primitives: a call, and the derivative of one, which is linear in its directions and so can be transposed.
+
+
+call_p = Primitive("linkwork_call")
+along_p = Primitive("linkwork_jvp")  # of `source`: its inputs, then directions for those at `wrt`
+call_p.multiple_results = along_p.multiple_results = True
+
+
+def _called(source: Source, wrt: tuple[int, ...] | None = None) -> Source:
+    return source if wrt is None else source.jvp(wrt)
+
+
+def _abstract(*avals: Any, source: Source, wrt: tuple[int, ...] | None = None) -> list[Any]:
+    called = _called(source, wrt)
+    batch = _batch(called, avals)
+    return [_like(max(avals, key=lambda aval: len(_varying(aval))), batch + out.shape) for out in called.outputs]
+
+
+def _varying(aval: Any) -> frozenset[Any]:
+    """The axes of a mesh over which a value varies, inside of shard_map."""
+    found = aval.mat.varying if hasattr(aval, "mat") else getattr(aval, "vma", frozenset())
+    return frozenset(found)
+
+
+def _like(aval: Any, shape: tuple[int, ...]) -> Any:
+    """An abstract array of another shape that varies over the same axes."""
+    if not _varying(aval):
+        return jax.core.ShapedArray(shape, aval.dtype)
+    return aval.update(shape=shape, sharding=aval.sharding.update(spec=[None] * len(shape)), weak_type=False)
+
+
+def _varying_alike(arrays: list[Any]) -> list[Any]:
+    """Arrays that all vary over the same axes: gradients of the others are then summed over them."""
+    every = frozenset[Any]().union(*(_varying(jax.typeof(x)) for x in arrays))
+    missing = [tuple(every - _varying(jax.typeof(x))) for x in arrays]
+    return [jax.lax.pcast(x, axes, to="varying") if axes else x for x, axes in zip(arrays, missing, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def _jitted(primitive: Any, **parameters: Any) -> Any:
+    return jax.jit(partial(primitive.bind, **parameters))
+
+
+def _batched(primitive: Any, size: Any, arrays: Any, dims: Any, **parameters: Any) -> tuple[Any, Any]:
+    called = _called(**parameters)
+    inner = [x if d is None else _without(x, d) for x, d in zip(arrays, dims)]
+    before = _batch(called, inner)
+    moved = []
+    for spec, x, d in zip(called.inputs, arrays, dims, strict=True):
+        batched = d is not None
+        if not batched and len(x.shape) == len(spec.shape):
+            moved.append(x)  # every row reads the same
+            continue
+        x = jnp.moveaxis(x, d, 0) if batched else x[None]
+        if len(x.shape) == 1 + len(spec.shape):
+            x = x.reshape(x.shape[:1] + (1,) * len(before) + spec.shape)
+        moved.append(jnp.broadcast_to(x, (size, *before, *spec.shape)))
+    return primitive.bind(*moved, **parameters), [0] * len(called.outputs)
+
+
+def _without(x: Any, d: int) -> Any:
+    return jax.ShapeDtypeStruct(x.shape[:d] + x.shape[d + 1 :], x.dtype)
+
+
+def _lowered(ctx: Any, *arrays: Any, **parameters: Any) -> Any:
+    called = _called(**parameters)
+    dtype = str(ctx.avals_in[0].dtype)
+    return jax.ffi.ffi_lowering(_target(called, dtype))(ctx, *arrays)
+
+
+_targets: dict[tuple[int, str], tuple[Source, str]] = {}
+
+
+def _target(source: Source, dtype: str) -> str:
+    """The name under which XLA knows a kernel: made from its content, so that XLA's own cache never takes one for another."""
+    key = (id(source), dtype)
+    if key not in _targets:
+        content = source.identity or source.program.digest
+        name = f"linkwork_{source.name}_{hashlib.sha256(repr((content, dtype)).encode()).hexdigest()[:32]}"
+        if name not in {known for _, known in _targets.values()}:
+            capsule = ctypes.pythonapi.PyCapsule_New
+            capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+            jax.ffi.register_ffi_target(name, capsule(xla_handler(source.kernel(dtype)), None, None), platform="cpu")
+        _targets[key] = source, name
+    return _targets[key][1]
+
+
+def _call_jvp(primals: Any, tangents: Any, *, source: Source) -> tuple[Any, Any]:
+    return call_p.bind(*primals, source=source), _changes(source, primals, tangents)
+
+
+def _changes(source: Source, primals: Any, tangents: Any) -> list[Any]:
+    """The changes of a call's outputs from those of its inputs, which may be zeros."""
+    wrt = tuple(k for k, t in enumerate(tangents) if type(t) is not ad.Zero)
+    if not wrt:
+        avals = _abstract(*(jax.typeof(x) for x in primals), source=source)
+        return [ad.Zero(aval) for aval in avals]
+    return along_p.bind(*primals, *(ad.instantiate_zeros(tangents[k]) for k in wrt), source=source, wrt=wrt)
+
+
+def _along_jvp(primals: Any, tangents: Any, *, source: Source, wrt: tuple[int, ...]) -> tuple[Any, Any]:
+    """Of J(x) d by x and by d: the latter is linear."""
+    out = along_p.bind(*primals, source=source, wrt=wrt)
+    count = len(source.inputs)
+    points, changes = primals[:count], tangents[count:]
+    still = [ad.Zero(jax.typeof(d)) for d in primals[count:]]
+    found = _changes(source.jvp(wrt), primals, [*tangents[:count], *still])
+    if any(type(d) is not ad.Zero for d in changes):
+        directions = [ad.instantiate_zeros(d) for d in changes]
+        more = along_p.bind(*points, *directions, source=source, wrt=wrt)
+        found = [ad.add_tangents(a, b) for a, b in zip(found, more)]
+    return out, found
+
+
+def _along_transpose(bars: Any, *arrays: Any, source: Source, wrt: tuple[int, ...]) -> list[Any]:
+    """Jᵀ bar for the directions, summed over the batch where a direction is one for all rows."""
+    count = len(source.inputs)
+    points = arrays[:count]
+    weights = [ad.instantiate_zeros(bar) for bar in bars]
+    found = call_p.bind(*points, *weights, source=source.vjp(wrt))
+    gradients = []
+    for gradient, direction in zip(found, arrays[count:], strict=True):
+        extra = gradient.ndim - len(direction.aval.shape)
+        gradients.append(gradient.sum(axis=tuple(range(extra))) if extra else gradient)
+    return [None] * count + gradients
+
+
+for _primitive, _jvp in ((call_p, _call_jvp), (along_p, _along_jvp)):
+    _primitive.def_abstract_eval(_abstract)
+    _primitive.def_impl(lambda *arrays, _p=_primitive, **parameters: _jitted(_p, **parameters)(*arrays))
+    ad.primitive_jvps[_primitive] = _jvp
+    mlir.register_lowering(_primitive, _lowered, platform="cpu")
+    batching.primitive_batchers[_primitive] = lambda arrays, dims, _p=_primitive, **parameters: _batched(
+        _p, next(x.shape[d] for x, d in zip(arrays, dims) if d is not None), arrays, dims, **parameters
+    )
+ad.primitive_transposes[along_p] = _along_transpose

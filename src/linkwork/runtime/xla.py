@@ -1,0 +1,21 @@
+"""Kernels as custom calls of XLA: machine code that XLA calls itself, on its own buffers, without Python."""
+
+from __future__ import annotations
+
+from linkwork.errors import TargetError
+from linkwork.runtime.compiler import QUICK, compile_text
+from linkwork.runtime.kernel import Kernel
+from linkwork.runtime.native import Code
+from linkwork.targets.cpu.xla import xla_text
+
+_made: dict[int, tuple[Kernel, Code]] = {}  # XLA never forgets a custom call, so neither may its kernel go
+
+
+def xla_handler(kernel: Kernel) -> int:
+    """The address of a handler of XLA's foreign function interface that runs a kernel, with the best code that there is."""
+    if id(kernel) not in _made:
+        if not kernel._codes:
+            raise TargetError(f"{kernel.name} has no machine code for XLA to call")
+        text = xla_text(kernel.inputs, kernel.outputs, kernel.dtype, kernel._codes[0].address["loop"], kernel.data_address)
+        _made[id(kernel)] = kernel, compile_text(text, ("xla",), level=QUICK)
+    return _made[id(kernel)][1].address["xla"]

@@ -1,0 +1,122 @@
+"""A kernel as a custom call of XLA, as LLVM text: one function that takes a call frame of XLA's foreign function interface.
+
+XLA keeps buffers dense and row-major, so rows follow each other. A buffer has the batch dimensions of the call, then the
+array's own; or only its own, and then every row reads the same. Where structures of that interface keep what is needed here
+stands in XLA's header xla/ffi/api/c_api.h, whose layout is stable.
+"""
+
+from __future__ import annotations
+
+from linkwork.ir.program import Array
+from linkwork.targets.cpu.types import Types
+
+EXTENSION, API, ARGUMENTS, RESULTS = 8, 16, 72, 112  # of a call frame
+DATA, RANK, DIMENSIONS = 24, 32, 40  # of a buffer
+METADATA = 1  # the extension with which XLA asks for the version that a handler was written for
+MAJOR, MINOR, TRAITS = 24, 28, 32  # in that
+API_MINOR = 36  # where the interface itself says its version
+VERSION = 3  # the minor version that was read for this
+
+
+def xla_text(inputs: tuple[Array, ...], outputs: tuple[Array, ...], dtype: str, loop: int, data: int) -> str:
+    """`xla` for the arrays of a kernel, whose `loop` and data are at these addresses."""
+    item, count = Types(dtype, 1).item, len(inputs) + len(outputs)
+    steps = [0] * count
+    for array in inputs + outputs:
+        core, after = [], item
+        for size in reversed(array.shape):
+            core.append(after)
+            after *= size
+        steps += reversed(core)
+    places = [("arguments", k, array) for k, array in enumerate(inputs)] + [
+        ("results", k, array) for k, array in enumerate(outputs)
+    ]
+    operands = "\n".join(_operand(n, *place, item) for n, place in enumerate(places))
+    fixed = "\n".join(
+        f"%s{k} = getelementptr i64, ptr %steps, i64 {k}\nstore i64 {step}, ptr %s{k}"
+        for k, step in enumerate(steps)
+        if k >= count
+    )
+    return f"""
+declare i32 @llvm.umin.i32(i32, i32)
+define ptr @xla(ptr %frame) {{
+entry:
+%pointers = alloca [{count} x ptr]
+%steps = alloca [{len(steps)} x i64]
+%rows = alloca i64
+%extp = getelementptr i8, ptr %frame, i64 {EXTENSION}
+%ext = load ptr, ptr %extp
+%plain = icmp eq ptr %ext, null
+br i1 %plain, label %run, label %look
+look:
+%typep = getelementptr i8, ptr %ext, i64 8
+%type = load i32, ptr %typep
+%asks = icmp eq i32 %type, {METADATA}
+br i1 %asks, label %tell, label %run
+tell:
+%metap = getelementptr i8, ptr %ext, i64 24
+%meta = load ptr, ptr %metap
+%apip = getelementptr i8, ptr %frame, i64 {API}
+%api = load ptr, ptr %apip
+%majorp = getelementptr i8, ptr %meta, i64 {MAJOR}
+%minorp = getelementptr i8, ptr %meta, i64 {MINOR}
+%traitsp = getelementptr i8, ptr %meta, i64 {TRAITS}
+store i32 0, ptr %majorp
+store i32 {VERSION}, ptr %minorp
+store i32 0, ptr %traitsp
+%unknown = icmp eq ptr %api, null
+br i1 %unknown, label %told, label %older
+older:
+%nowp = getelementptr i8, ptr %api, i64 {API_MINOR}
+%now = load i32, ptr %nowp
+%least = call i32 @llvm.umin.i32(i32 %now, i32 {VERSION})
+store i32 %least, ptr %minorp
+br label %told
+told:
+ret ptr null
+run:
+%argumentsp = getelementptr i8, ptr %frame, i64 {ARGUMENTS}
+%arguments = load ptr, ptr %argumentsp
+%resultsp = getelementptr i8, ptr %frame, i64 {RESULTS}
+%results = load ptr, ptr %resultsp
+{operands}
+{fixed}
+%dimsp = getelementptr i8, ptr %b{len(inputs)}, i64 {DIMENSIONS}
+%dims = load ptr, ptr %dimsp
+br label %next
+next:
+%k = phi i64 [ 0, %run ], [ %k2, %more ]
+%n = phi i64 [ 1, %run ], [ %n2, %more ]
+%some = icmp slt i64 %k, %lead{len(inputs)}
+br i1 %some, label %more, label %call
+more:
+%dp = getelementptr i64, ptr %dims, i64 %k
+%d = load i64, ptr %dp
+%n2 = mul i64 %n, %d
+%k2 = add i64 %k, 1
+br label %next
+call:
+store i64 %n, ptr %rows
+%loop = inttoptr i64 {loop} to ptr
+%data = inttoptr i64 {data} to ptr
+call void %loop(ptr %pointers, ptr %rows, ptr %steps, ptr %data)
+ret ptr null
+}}
+"""
+
+
+def _operand(n: int, where: str, k: int, array: Array, item: int) -> str:
+    """The data of an array and the distance of its rows, 0 where it has no batch dimensions."""
+    return f"""%bp{n} = getelementptr ptr, ptr %{where}, i64 {k}
+%b{n} = load ptr, ptr %bp{n}
+%datap{n} = getelementptr i8, ptr %b{n}, i64 {DATA}
+%data{n} = load ptr, ptr %datap{n}
+%rankp{n} = getelementptr i8, ptr %b{n}, i64 {RANK}
+%rank{n} = load i64, ptr %rankp{n}
+%lead{n} = sub i64 %rank{n}, {len(array.shape)}
+%batched{n} = icmp sgt i64 %lead{n}, 0
+%step{n} = select i1 %batched{n}, i64 {array.size * item}, i64 0
+%put{n} = getelementptr ptr, ptr %pointers, i64 {n}
+store ptr %data{n}, ptr %put{n}
+%s{n} = getelementptr i64, ptr %steps, i64 {n}
+store i64 %step{n}, ptr %s{n}"""

@@ -1,0 +1,202 @@
+"""Functions in JAX: the same numbers as our calls, under JAX's transformations, with the derivatives of our programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+
+@pytest.fixture(autouse=True)
+def double_precision() -> Any:
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@cache
+def model() -> lw.Model:
+    return lw.robots.slider_crank()
+
+
+@cache
+def dynamics() -> Any:
+    return lw.interop.jax.function(lw.forward_dynamics, model())
+
+
+def states(count: int) -> tuple[np.ndarray, ...]:
+    q, v = (np.stack(x) for x in zip(*(model().random_state(k) for k in range(count))))
+    return q, v, np.sin(np.arange(count))[:, None] * np.ones(model().nv)
+
+
+def test_the_same_bits_as_our_calls() -> None:
+    q, v, tau = states(9)
+    wanted = lw.forward_dynamics(model(), q, v, tau)
+    np.testing.assert_array_equal(dynamics()(q, v, tau), wanted)
+    np.testing.assert_array_equal(jax.jit(dynamics())(q, v, tau=tau), wanted)
+    np.testing.assert_array_equal(jax.vmap(dynamics())(q, v, tau), wanted)
+    np.testing.assert_array_equal(dynamics()(q[0], v[0], tau[0]), wanted[0])
+    one = lw.forward_dynamics(model(), q, v[0], tau)
+    np.testing.assert_array_equal(jax.vmap(dynamics(), (0, None, 0))(q, v[0], tau), one)
+    np.testing.assert_array_equal(dynamics()(q, v[0], tau), one)
+
+
+def test_nested_batches_of_different_arguments() -> None:
+    q, v, tau = states(3)
+    found = jax.vmap(jax.vmap(dynamics(), (None, 0, None)), (0, None, None))(q, v, tau[0])
+    wanted = lw.forward_dynamics(model(), q[:, None], v[None], tau[0])
+    np.testing.assert_array_equal(found, wanted)
+    moved = jax.vmap(jax.vmap(dynamics(), (0, 1, None), 1), (None, 2, None), 2)(q, np.stack([v.T, 2 * v.T], 2), tau[0])
+    np.testing.assert_array_equal(moved[:, :, 1].T, lw.forward_dynamics(model(), q, 2 * v, tau[0]))
+
+
+def test_a_batch_is_one_call() -> None:
+    """vmap makes one custom call of the whole batch, not a loop over its elements."""
+    q, v, tau = states(8)
+    text = jax.jit(jax.vmap(dynamics())).lower(q, v, tau).as_text()
+    assert text.count("@linkwork_forward_dynamics") == 1 and "while" not in text
+
+
+def test_derivatives_are_those_of_the_program() -> None:
+    q, v, tau = (x[0] for x in states(1))
+    made = lw.compile(lw.jacobian(lw.forward_dynamics.program(model()), "out", "q"))
+    wanted = made(q, v, tau)[1]
+    for jacobian in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(jacobian(dynamics())(q, v, tau), wanted, rtol=1e-12, atol=1e-12)
+    every = jax.jit(jax.jacrev(dynamics(), argnums=(0, 1, 2)))(q, v, tau)
+    np.testing.assert_allclose(every[0], wanted, rtol=1e-12, atol=1e-12)
+    assert [x.shape for x in every] == [(1, model().nq), (1, 1), (1, 1)]
+
+
+def test_gradients_of_shared_arguments_are_summed() -> None:
+    q, v, tau = states(4)
+
+    def total(tau: Any) -> Any:
+        return jax.vmap(dynamics(), (0, 0, None))(q, v, tau).sum()
+
+    wanted = sum(jax.grad(lambda t, k=k: dynamics()(q[k], v[k], t).sum())(tau[0]) for k in range(4))
+    np.testing.assert_allclose(jax.grad(total)(tau[0]), wanted, rtol=1e-12)
+
+
+def test_second_derivatives() -> None:
+    q, v, tau = (jnp.asarray(x[0]) for x in states(1))
+
+    def f(q: Any) -> Any:
+        return jnp.sum(dynamics()(q, v, tau) ** 2)
+
+    every = [jax.hessian(f)(q), jax.jacfwd(jax.grad(f))(q), jax.jacrev(jax.grad(f))(q), jax.jacrev(jax.jacfwd(f))(q)]
+    for H in every:
+        np.testing.assert_allclose(H, H.T, atol=1e-10 * np.abs(H).max())
+        np.testing.assert_allclose(H, every[0], atol=1e-10 * np.abs(H).max())
+    h, d = 1e-5, np.eye(model().nq)[0]
+    differences = (jax.grad(f)(q + h * d) - jax.grad(f)(q - h * d)) / (2 * h)
+    np.testing.assert_allclose(every[0] @ d, differences, rtol=1e-6, atol=1e-6 * np.abs(every[0]).max())
+
+
+def test_a_rollout_through_a_loop() -> None:
+    """Steps of time in a scan, differentiated in reverse through `integrate`, which closes the loop by Newton's method."""
+    integrate = lw.interop.jax.function(lw.integrate, model())
+    q, v, tau = (jnp.asarray(x[0]) for x in states(1))
+
+    def last(force: Any) -> Any:
+        def step(state: Any, f: Any) -> Any:
+            q, v = state
+            v = v + 0.01 * dynamics()(q, v, f[None])
+            return (integrate(q, 0.01 * v), v), None
+
+        return jax.lax.scan(step, (q, v), force)[0][0][0]
+
+    force = tau[0] * jnp.ones(5)
+    gradient = jax.jit(jax.grad(last))(force)
+    h = 1e-4
+    wanted = [(last(force.at[k].add(h)) - last(force.at[k].add(-h))) / (2 * h) for k in range(5)]
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-6, atol=1e-10)
+    np.testing.assert_allclose(jax.jacfwd(last)(force), gradient, rtol=1e-9)
+
+
+def test_parameters_options_and_several_outputs() -> None:
+    chain = lw.robots.chain(2)
+    q, v = chain.random_state(0)
+    mass = chain.parameters()["mass"]
+    f = lw.interop.jax.function(lw.hybrid_dynamics, chain, prescribed=["joint_0"], parameters=("mass",))
+    a, tau = jax.jit(f)(q, v, v, v, mass=mass)
+    wanted = lw.hybrid_dynamics(chain, q, v, v, v, prescribed=["joint_0"], parameters={"mass": mass})
+    np.testing.assert_array_equal(a, wanted[0])
+    np.testing.assert_array_equal(tau, wanted[1])
+    assert jax.jacrev(lambda m: f(q, v, v, v, m)[1])(mass).shape == (2, 2)
+
+
+def test_derivatives_on_the_tangent_space() -> None:
+    made = lw.jacobian(lw.forward_dynamics, model(), wrt=("q", "v"))
+    q, v, tau = states(3)
+    by_q, _ = jax.vmap(lw.interop.jax.function(made))(q, v, tau)
+    np.testing.assert_array_equal(by_q, made(q, v, tau)[0])
+
+
+def test_single_precision_where_64_bits_are_off() -> None:
+    jax.config.update("jax_enable_x64", False)
+    q, v, tau = states(3)
+    found = jax.vmap(dynamics())(q, v, tau)
+    assert found.dtype == np.float32
+    single = [x.astype("float32") for x in (q, v, tau)]
+    np.testing.assert_array_equal(found, lw.forward_dynamics(model(), *single, dtype="float32"))
+    assert jax.grad(lambda t: dynamics()(*single[:2], t).sum())(single[2]).dtype == np.float32
+
+
+def test_large_batches_are_shared_among_threads() -> None:
+    q, v, tau = (np.concatenate([x] * 2000) for x in states(8))
+    np.testing.assert_array_equal(jax.jit(jax.vmap(dynamics()))(q, v, tau), lw.forward_dynamics(model(), q, v, tau))
+
+
+def test_an_empty_batch() -> None:
+    q, v, tau = (x[:0] for x in states(1))
+    assert dynamics()(q, v, tau).shape == (0, 1)
+
+
+SHARDED = """
+import numpy as np, jax, linkwork as lw
+from jax.sharding import PartitionSpec as P
+jax.config.update("jax_enable_x64", True)
+model = lw.robots.chain(2)
+f = lw.interop.jax.function(lw.forward_dynamics, model)
+q, v = (np.stack(x) for x in zip(*(model.random_state(k) for k in range(6))))
+mesh = jax.make_mesh((2,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
+g = jax.jit(jax.shard_map(jax.vmap(f), mesh=mesh, in_specs=P("rows"), out_specs=P("rows")))
+assert np.array_equal(g(q, v, v), lw.forward_dynamics(model, q, v, v)) and len(g(q, v, v).sharding.device_set) == 2
+total = lambda v: g(q, v, v).sum()
+wanted = jax.grad(lambda v: jax.vmap(f)(q, v, v).sum())(v)
+assert np.allclose(jax.grad(total)(v), wanted)
+shared = lambda q, tau: jax.vmap(f, (0, 0, None))(q, q, tau)
+one = jax.shard_map(shared, mesh=mesh, in_specs=(P("rows"), P()), out_specs=P("rows"))
+wanted = jax.grad(lambda tau: jax.vmap(f, (0, 0, None))(q, q, tau).sum())(v[0])
+assert np.allclose(jax.grad(lambda tau: one(q, tau).sum())(v[0]), wanted)
+"""
+
+
+def test_shards_of_a_batch() -> None:
+    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run([sys.executable, "-c", SHARDED], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def test_errors() -> None:
+    with pytest.raises(lw.ShapeError, match=r"q must have shape \(\.\.\., 3\), not \(2,\)"):
+        dynamics()(np.zeros(2), np.zeros(1), np.zeros(1))
+    with pytest.raises(TypeError, match="missing a required argument: 'tau'"):
+        dynamics()(np.zeros(3), np.zeros(1))
+    with pytest.raises(lw.LinkworkError, match="a function of a model is needed"):
+        lw.interop.jax.function(np.sin, model())
+    held = lw.interop.jax.function(lw.constrained_dynamics, lw.robots.chain(2), constraints=[lw.Connect(frame="body_1")])
+    with pytest.raises(lw.DifferentiationError, match="through a loop"):
+        jax.grad(lambda q: held(q, np.zeros(2), np.zeros(2))[0].sum())(np.ones(2))
