@@ -68,11 +68,9 @@ def held_clusters(model: Mechanism, limits: Limits | None = None) -> tuple[Clust
     """The clusters of a model whose loops will be force-held: without independent velocities where these cannot be chosen."""
     try:
         return clusters_of(model, limits)
-    except LimitError:
+    except (LimitError, CannotClose):
         raise
-    except CannotClose:
-        raise
-    except ModelError:
+    except ModelError:  # they can be closed, and that is enough
         analysis = ClusterAnalysis(model, limits)
         groups = find_families(model.joints, model.embedded)
         return tuple(analysis.held(group) for group in groups if group[1])
