@@ -25,7 +25,8 @@ from linkwork.joints import (
 from linkwork.model import Model, ModelBuilder
 from linkwork.parts import Loop
 from linkwork.spatial import Pose
-from linkwork.topology.closing import CLOSED, Closing, close
+from linkwork.topology.closing import CLOSED, close
+from linkwork.topology.closing_problem import Closing
 
 SOLID = {"mass": 1.0, "inertia": (0.1, 0.12, 0.14), "center": (0.1, 0.05, 0.02)}
 KINDS: dict[str, Joint] = {

@@ -20,7 +20,8 @@ from linkwork.parts.limits import Limits
 from linkwork.parts.names import some
 from linkwork.spatial import Inertia, Pose, physical_problems
 from linkwork.spatial.constants import put
-from linkwork.topology.analysis import closing_notes, clusters_of, held_clusters, kept_loops
+from linkwork.topology.analysis import clusters_of, held_clusters, kept_loops
+from linkwork.topology.closing_notes import closing_notes
 from linkwork.topology.clusters import Ancestors
 
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]

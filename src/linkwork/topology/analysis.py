@@ -12,18 +12,9 @@ from linkwork.errors import LimitError, ModelError
 from linkwork.parts import End, LoopConstraint, Mechanism
 from linkwork.parts.limits import Budget, Limits
 from linkwork.parts.names import some
-from linkwork.topology.closing import (
-    CLOSED,
-    RANK,
-    Closed,
-    Closing,
-    close,
-    close_problem,
-    kept_closed,
-    levenberg_marquardt,
-    starts,
-    within_limits,
-)
+from linkwork.topology.closing import CLOSED, RANK, Closed, close, close_problem, kept_closed, starts, within_limits
+from linkwork.topology.closing_notes import CannotClose, cannot_close, links_of, names_of, open_by, stuck
+from linkwork.topology.closing_problem import Closing
 from linkwork.topology.clusters import Cluster, Group, find_clusters, find_families, group_of, supports_of
 from linkwork.topology.couplings import explicit_couplings
 from linkwork.topology.embedding import Embedding, plain_body
@@ -34,7 +25,6 @@ from linkwork.topology.motion import ClusterPosture, all_equations, cluster_post
 
 ATTEMPTS = 24  # to close a loop: random starting points
 STATES = 8  # closed configurations that are looked at besides the first
-TRY = 'start=, tolerance= or loops="constrain"'
 
 S = TypeVar("S")
 
@@ -81,45 +71,12 @@ def held_clusters(model: Mechanism, limits: Limits | None = None) -> tuple[Clust
     """The clusters of a model whose loops will be force-held: without independent velocities where these cannot be chosen."""
     try:
         return clusters_of(model, limits)
-    except LimitError:
+    except (LimitError, CannotClose):
         raise
-    except CannotClose:
-        raise
-    except ModelError:
+    except ModelError:  # they can be closed, and that is enough
         analysis = ClusterAnalysis(model, limits)
         groups = find_families(model.joints, model.embedded)
         return tuple(analysis.held(group) for group in groups if group[1])
-
-
-def closing_notes(model: Mechanism, clusters: Sequence[Cluster]) -> list[str]:
-    """What deserves to be told of how loops close: gaps that were accepted, and joints beyond their limits."""
-    found = []
-    for cluster in clusters:
-        for constraint, (length, angle) in zip(cluster.constraints, cluster.gaps):
-            if max(length, angle) > 0.0:
-                found.append(
-                    f"loop {constraint.name!r} closes to {length:.2g} m and {angle:.2g} rad only, which is within the "
-                    "tolerance: its redundant equations are dropped"
-                )
-        if cluster.constraints and not cluster.independent and not cluster.supports:
-            links = some([repr(model.bodies[k].name) for k in cluster.bodies])
-            found.append(
-                f"{_names(cluster)} leave the links {links} no degree of freedom: they are rigid, as a truss is; if they "
-                "should move, their numbers need more digits, or a larger tolerance="
-            )
-        place = 0
-        for joint in (model.joints[k] for k in cluster.bodies if cluster.closed):
-            own = cluster.closed[place : place + joint.nq]
-            place += joint.nq
-            if any(not low - 1e-6 <= x <= high + 1e-6 for x, low, high in zip(own, joint.lower, joint.upper)):
-                found.append(
-                    f"joint {joint.name!r} is beyond its limits where {_names(cluster)} close: no other state was found"
-                )
-    return found
-
-
-class CannotClose(ModelError):
-    """Loops that no configuration closes."""
 
 
 def _supports_of_groups(model: Mechanism, groups: list[Group]) -> tuple[list[list[int]], list[int | None]]:
@@ -209,7 +166,7 @@ class ClusterAnalysis:
             return simple
         if self.limits and len(cluster.bodies) > self.limits.cluster:
             raise LimitError(
-                f"{_names(cluster)} make one cluster of {len(cluster.bodies)} links, more than the limit of "
+                f"{names_of(cluster)} make one cluster of {len(cluster.bodies)} links, more than the limit of "
                 f"{self.limits.cluster}: {self.limits.raised('cluster')}"
             )
         return self._on_supports(cluster) if cluster.below else self._on_one_body(cluster)
@@ -240,10 +197,10 @@ class ClusterAnalysis:
         found = find_rank(problem, best, J)
         if linear and found.rank == J.shape[1]:
             raise ModelError(
-                f"{_names(cluster)} leave the links {self._links(cluster)} no degree of freedom: use fixed joints instead"
+                f"{names_of(cluster)} leave the links {links_of(model, cluster)} no degree of freedom: use fixed joints instead"
             )
         if not found.moves:
-            raise self._stuck(cluster)
+            raise stuck(model, cluster)
         accepted = accepted_errors(problem, found)
         if accepted:
             best, *states = (
@@ -251,7 +208,7 @@ class ClusterAnalysis:
             )
         ranks = [count_above(np.linalg.svd(J, compute_uv=False), found.cut) for J in Js]
         regular = [best, *(state for state, r in zip(states, ranks) if r == found.rank)]
-        choice = choose_independent(model, cluster, found.rows, [(state.q, None) for state in regular], _names(cluster))
+        choice = choose_independent(model, cluster, found.rows, [(state.q, None) for state in regular], names_of(cluster))
         made = replace(
             cluster, independent=tuple(choice.independent), rows=tuple(found.rows), count=len(J), accepted=accepted,
             gaps=_gaps(problem, found) if accepted else (), closed=_own(model, cluster, states[0].q),
@@ -281,7 +238,7 @@ class ClusterAnalysis:
             except LimitError as told:
                 if outside:
                     return outside
-                raise LimitError(f"{_names(cluster)}: {self._open(problem, tried or [q])}: {told}") from None
+                raise LimitError(f"{names_of(cluster)}: {open_by(problem, tried or [q])}: {told}") from None
             if found.is_closed:
                 return found
             distances.append(problem.distance(found.q))
@@ -289,36 +246,7 @@ class ClusterAnalysis:
                 break
         if outside:
             return outside
-        raise self._cannot_close(cluster, problem, tried)
-
-    def _cannot_close(self, cluster: Cluster, problem: Closing, tried: list[np.ndarray]) -> CannotClose:
-        best = min(tried, key=problem.distance)
-        if np.isfinite(problem.distance(best)):
-            best = levenberg_marquardt(problem.unlimited(), best, patient=True, steps=200)
-        told = self._open(problem, [best])
-        return CannotClose(f"{_names(cluster)} cannot be closed: {told}; check placements and lengths, or try {TRY}")
-
-    def _open(self, problem: Closing, tried: Sequence[np.ndarray]) -> str:
-        """By how much loops are open in the best configuration of those tried, where, and which joints are at limits there."""
-        best = min(tried, key=problem.distance)
-        gaps = problem.gaps(best)
-        e = np.abs(problem.errors(best)[0])
-        worst = int(np.argmax([np.nan_to_num(e[own].max(initial=0.0), nan=np.inf) for own in problem.rows]))
-        length, angle = gaps[worst]
-        name = problem.constraints[worst].name
-        gap = f"{length:.3g} m and {angle:.3g} rad" if problem.constraints[worst].ends else f"{angle:.3g}"
-        limits = problem.at_limits(best)
-        at = f", with {some([repr(x) for x in limits])} at the limits" if limits else ""
-        return f"in the best configuration found, {name!r} is open by {gap}{at}"
-
-    def _links(self, cluster: Cluster) -> str:
-        return some([repr(self.model.bodies[k].name) for k in cluster.bodies])
-
-    def _stuck(self, cluster: Cluster) -> ModelError:
-        return ModelError(
-            f"{_names(cluster)} close in singular configurations only, in which the links {self._links(cluster)} cannot move: "
-            f"check placements and lengths, or try {TRY}"
-        )
+        raise cannot_close(cluster, problem, tried)
 
     def _on_supports(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
         """The same for a cluster that hangs on several bodies: its joints must be able to follow these."""
@@ -329,8 +257,8 @@ class ClusterAnalysis:
             try:
                 state, problem, closed = self._closed_state(cluster, attempt, rng, found[0][0].q if found else None)
             except LimitError as told:
-                near = self._open(tried[-1][0], [tried[-1][1].q]) if tried and not found else "not closed"
-                raise LimitError(f"{_names(cluster)}: {near}: {told}") from None
+                near = open_by(tried[-1][0], [tried[-1][1].q]) if tried and not found else "not closed"
+                raise LimitError(f"{names_of(cluster)}: {near}: {told}") from None
             tried.append((problem, closed))
             if closed.is_closed:
                 found.append((state, problem, closed, problem.at(state.q)[1]))
@@ -338,7 +266,7 @@ class ClusterAnalysis:
                     break
         if not found:
             problem, closed = min(tried, key=lambda one: one[1].left)
-            raise self._cannot_close(cluster, problem, [closed.q])
+            raise cannot_close(cluster, problem, [closed.q])
         exact = all(closed.exact for _, _, closed, _ in found)
         tolerance = found[0][1].tolerance
         cut = RANK if exact else 10.0 * tolerance
@@ -348,7 +276,7 @@ class ClusterAnalysis:
         ranks = [count_above(np.linalg.svd(J, compute_uv=False), cut) for *_, J in found]
         regular = [best, *(one for one, r in zip(found, ranks) if r == rank)]
         postures = [(state.q, state.below.posture if state.below else None) for state, *_ in regular]
-        choice = choose_independent(self.model, cluster, rows, postures, _names(cluster))
+        choice = choose_independent(self.model, cluster, rows, postures, names_of(cluster))
         missed = np.max([np.abs(problem.at(state.q)[0]) for state, problem, _, _ in found], axis=0)
         ranked = Rank(rank, rows, np.zeros(len(J)) if exact else missed, cut, True)
         accepted = accepted_errors(best[1], ranked)
@@ -364,7 +292,7 @@ class ClusterAnalysis:
         best[1].exact = exact
         for state in states:  # supports may move it into violations
             if not _holds(self._embedding(made, state), best[1]):
-                raise self._stuck(cluster)
+                raise stuck(self.model, cluster)
         return made, states
 
     def _by_substitution(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]] | None:
@@ -477,10 +405,6 @@ def _gaps(problem: Closing, found: Rank) -> tuple[tuple[float, float], ...]:
 def _own(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[float, ...]:
     """The coordinates of a cluster's joints, one body after the other."""
     return tuple(x for k in cluster.bodies for x in q[model.joints[k].q_slice].tolist())
-
-
-def _names(cluster: Cluster) -> str:
-    return some([repr(c.name) for c in cluster.constraints])
 
 
 def _holds(embedding: Embedding[BodyMotion], problem: Closing) -> bool:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.topology.closing import CLOSED, RANK, Closed, Closing, finished, gauss_newton
+from linkwork.topology.closing import CLOSED, RANK, Closed, finished, gauss_newton
+from linkwork.topology.closing_problem import Closing
 
 STRIDE = 0.5  # of a step to another configuration [rad, or parts of the loop's length]
 STIFF = 1e-4  # smallest singular value, relative to the largest, of loops that are rigid and not only stuck

@@ -1,0 +1,205 @@
+"""The loops of a cluster as one problem of least squares over numbers, without units: lengths in those of their loop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from copy import copy
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from linkwork.parts import GROUND, LoopConstraint, Mechanism
+from linkwork.parts.limits import Budget
+from linkwork.topology.motion import ClusterPosture
+from linkwork.topology.numeric import NumericPosture
+
+TOLERANCE = 1e-4  # of the loop's length, and in rad: what redundant equations may miss by, since files have few digits
+REMEMBERED = 40  # configurations whose errors are kept: the same ones are asked for again
+WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
+
+
+class Closing:
+    """The loops of a cluster as one problem of least squares without units: lengths in those of their loop, angles in rad.
+
+    Where it hangs on several supports, the cluster below, whose posture is given, stays. Work is counted in a `budget`.
+    """
+
+    def __init__(
+        self,
+        model: Mechanism,
+        bodies: Sequence[int],
+        constraints: Sequence[LoopConstraint],
+        below: ClusterPosture | None = None,
+        supports: Sequence[int] = (),
+        budget: Budget | None = None,
+    ) -> None:
+        self.model, self.bodies, self.constraints, self._budget = model, bodies, constraints, budget
+        self.posture = NumericPosture(model, bodies, below, supports)
+        self.joints = [model.joints[k] for k in bodies]
+        self._places = [(j.kind, j.q_slice, self.posture.columns[k]) for k, j in zip(bodies, self.joints)]
+        self.exact = True  # whether all equations can hold; otherwise redundant ones miss a little
+        self._known: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}  # errors at the last configurations
+        self.tolerance = TOLERANCE if model.tolerance is None else model.tolerance
+        counts = [c.count(model.joints) for c in constraints]
+        ends = np.cumsum([0, *counts])
+        self.rows = [slice(a, b) for a, b in pairwise(ends.tolist())]  # of each constraint
+        self.count = int(ends[-1])
+        self._work = len(bodies) + self.count
+        self.sizes = [loop_length(model, c) for c in constraints]  # [m]
+        known = [size for size in self.sizes if size > 0.0]
+        self.length = math.exp(sum(map(math.log, known)) / len(known)) if known else 1.0
+        self.sizes = [size or self.length for size in self.sizes]
+        self.columns = np.ones(self.posture.size)
+        for k, joint in zip(bodies, self.joints):
+            S = joint.kind.subspace(joint.kind.neutral()).astype(float)
+            self.columns[self.posture.columns[k]] = np.where(S[:3].any(axis=0), 1.0, self.length)
+        self.units = np.ones(self.count)
+        for c, own, size in zip(constraints, self.rows, self.sizes):
+            self.units[own] = np.where(c.lengths(model.joints), size, 1.0) if c.ends else self._own_units(c)
+        far = max((abs(x) for p in _points(model, bodies, constraints) for x in p), default=0.0)
+        self.rounding = 4e-15 * far / min(self.sizes, default=1.0)
+
+    def _own_units(self, constraint: LoopConstraint) -> np.ndarray:
+        """The largest slopes of equations between joint coordinates, which may be of any unit."""
+        rng = np.random.default_rng(0)
+        found: Any = 0.0
+        for attempt in range(1 if constraint.linear else 3):
+            q = self.model.tree_neutral()
+            for joint in self.joints if attempt else ():
+                q[joint.q_slice] = joint.kind.random(rng)
+            self.posture.move(q)
+            J = constraint.closing_error(self.posture)[1] * self.columns
+            found = np.maximum(found, np.abs(np.where(np.isfinite(J), J, 0.0)).max(axis=1, initial=0.0))
+        return np.where(found > 0.0, found, 1.0)
+
+    def at(self, q: np.ndarray, active: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The errors at q, (equations,), and their Jacobian, (equations, velocities), without units.
+
+        With `active`, only those of some constraints; the others' rows are zero.
+        """
+        if active is not None:
+            return self._counted(q, active)
+        key = q.tobytes()
+        if key not in self._known:
+            if len(self._known) > REMEMBERED:
+                self._known.clear()
+            self._known[key] = self._counted(q)
+        return self._known[key]
+
+    def _counted(self, q: np.ndarray, active: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+        if self._budget:
+            self._budget.take(self._work)
+        return self.errors(q, active)
+
+    def errors(self, q: np.ndarray, active: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The same, which is not counted as work."""
+        self.posture.move(q)
+        e, J = np.zeros(self.count), np.zeros((self.count, self.posture.size))
+        for n, (constraint, own) in enumerate(zip(self.constraints, self.rows)):
+            if active is None or n in active:
+                e[own], J[own] = constraint.closing_error(self.posture)
+        return e / self.units, J * (self.columns / self.units[:, None])
+
+    def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """q after a step in the velocities without units."""
+        q, step = q.copy(), step * self.columns
+        for kind, own, columns in self._places:
+            q[own] = kind.integrate(q[own], step[columns])
+        return q
+
+    def way(self, q: np.ndarray, there: np.ndarray) -> float:
+        """The largest velocity, without units, that leads from one configuration to another in a unit of time."""
+        found = [joint.kind.difference(q[joint.q_slice], there[joint.q_slice]) for joint in self.joints]
+        return float(np.abs(np.concatenate(found).astype(float) / self.columns).max(initial=0.0))
+
+    def limits_missed(self, q: np.ndarray, inset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """How far coordinates are beyond their limits, and the rows of the identity for these, without units.
+
+        Limits are taken closer by a part `inset` of their distance.
+        """
+        off = np.zeros(self.posture.size)
+        for k, joint in zip(self.bodies, self.joints):
+            if joint.nq == joint.nv:
+                own, low, high = q[joint.q_slice], np.array(joint.lower), np.array(joint.upper)
+                margin = inset * np.minimum(high - low, 1.0)
+                low, high = low + margin, high - margin
+                off[self.posture.columns[k]] = np.maximum(own - high, 0.0) + np.minimum(own - low, 0.0)
+        off /= self.columns
+        beyond = np.abs(off) > 1e-9
+        return off[beyond], np.eye(len(off))[beyond]
+
+    def at_limits(self, q: np.ndarray) -> list[str]:
+        """The joints that are at or beyond a limit."""
+        found = []
+        for joint in self.joints:
+            own, low, high = q[joint.q_slice], np.array(joint.lower), np.array(joint.upper)
+            bounded = np.abs(low) < WIDE, np.abs(high) < WIDE
+            if (bounded[0] & (own < low + 1e-3)).any() or (bounded[1] & (own > high - 1e-3)).any():
+                found.append(joint.name)
+        return found
+
+    def gaps(self, q: np.ndarray) -> list[tuple[float, float]]:
+        """How far each constraint is open at q [m, rad]; of those between joint coordinates, in their own units, the second."""
+        e = self.errors(q)[0] * self.units
+        found = []
+        for c, own in zip(self.constraints, self.rows):
+            lengths = c.lengths(self.model.joints)
+            found.append((float(np.linalg.norm(e[own][lengths])), float(np.linalg.norm(e[own][~lengths]))))
+        return found
+
+    @property
+    def allowed(self) -> float:
+        """What redundant equations may miss by in velocities and accelerations, relative to these."""
+        return 1e-6 if self.exact else 30.0 * self.tolerance
+
+    def unlimited(self) -> Closing:
+        """The same, whose work is not counted."""
+        found = copy(self)
+        found._budget = None
+        return found
+
+    def distance(self, q: np.ndarray) -> float:
+        """How far q is from closed: the root of the sum of squares of its errors, without units."""
+        found = float(np.linalg.norm(self.errors(q)[0]))
+        return found if math.isfinite(found) else math.inf
+
+    def left(self, e: np.ndarray) -> float:
+        """The largest error, beyond rounding."""
+        largest = float(np.abs(e).max(initial=0.0))
+        return max(0.0, largest - self.rounding) if math.isfinite(largest) else math.inf
+
+
+def _points(model: Mechanism, bodies: Sequence[int], constraints: Sequence[LoopConstraint]) -> Iterator[np.ndarray]:
+    yield from (model.joints[k].place.p for k in bodies)
+    yield from (end.place.p for c in constraints for end in c.ends)
+
+
+def loop_length(model: Mechanism, constraint: LoopConstraint) -> float:
+    """Half the way round a loop, from joint to joint [m]; zero where all its axes meet in a point, or it has no ends."""
+    if not constraint.ends:
+        return 0.0
+    paths: list[list[int]] = []
+    for end in constraint.ends:
+        path, k = [], end.body
+        while k != GROUND:
+            path.append(k)
+            k = model.joints[k].parent
+        paths.append(path)
+    inner = set(paths[0]) & set(paths[1]) if len(paths) > 1 else set()
+    total, largest = 0.0, 0.0
+    meeting = []
+    for end, path in zip(constraint.ends, paths):
+        at = end.place.p
+        for k in path:
+            if k in inner:
+                break
+            total += math.dist(at, (0.0, 0.0, 0.0))
+            at = model.joints[k].place.p
+            largest = max(largest, *map(abs, at))
+        meeting.append(at)
+    total += math.dist(*meeting) if len(meeting) == 2 else 0.0
+    rod = sum(row.length or 0.0 for row in getattr(constraint, "every_row", ()))
+    total = 0.5 * (total + rod)
+    return total if total > 1e-12 * largest else 0.0
