@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from linkwork.errors import ClosureError
+from linkwork.errors import ClosureError, ModelError
 from linkwork.model.data import ModelData
 from linkwork.parts import Loop, LoopConstraint
 from linkwork.parts.names import shown, some
@@ -40,10 +40,10 @@ def neutral(model: ModelData) -> np.ndarray:
 def random_state(model: ModelData, rng: np.random.Generator, branch: str) -> tuple[np.ndarray, np.ndarray]:
     """Random q, (nq,), with every loop closed, and random v, (nv,)."""
     if branch not in BRANCHES:
-        raise ClosureError(f"branch must be one of {', '.join(map(repr, BRANCHES))}, not {branch!r}")
+        raise ModelError(f"branch must be one of {', '.join(map(repr, BRANCHES))}, not {branch!r}")
     q = random_tree(model, rng)
+    start = neutral(model) if model.loops and branch == "neutral" else q
     with families(model) as found:
-        start = neutral(model) if found and branch == "neutral" else q
         for family in found:
             q = family.walked(start, q, rng) if branch == "neutral" else family.closed(q, rng)
     v = rng.normal(size=model.nv)
