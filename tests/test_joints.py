@@ -65,6 +65,17 @@ def test_the_subspace_is_the_derivative_of_the_pose(joint: Joint, rng: np.random
 @every
 @common
 @given(seeds)
+def test_quick_floats_are_the_same(joint: Joint, rng: np.random.Generator) -> None:
+    q, v = joint.random(rng), rng.normal(size=joint.nv)
+    R, p, S = joint.numeric_motion(q)
+    assert close(np.block([[R, p.reshape(3, 1)]]), matrix(joint, q)[:3]) and close(S, joint.subspace(q))
+    for step in (v, 1e-4 * v, 0.0 * v):
+        assert close(joint.numeric_integrate(q, step), joint.integrate(q, step))
+
+
+@every
+@common
+@given(seeds)
 def test_the_bias_is_the_derivative_of_the_subspace(joint: Joint, rng: np.random.Generator) -> None:
     q, v = joint.random(rng), rng.normal(size=joint.nv)
     moves = (joint.nq and np.asarray(joint.subspace(q)).dtype == object) or joint.nv > 1

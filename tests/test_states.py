@@ -189,6 +189,19 @@ def test_couplings_keep_limits() -> None:
     assert all(within(model, q) and abs(2.0 * q[0] - q[1]) < 1e-14 for q in found) and np.ptp(found, axis=0)[1] > 0.8
 
 
+def test_narrow_limits_of_dependent_joints_leave_random_states() -> None:
+    """The crank could go anywhere, the rocker only a tenth of a radian: walks are short, and end anywhere on the way."""
+    builder = ModelBuilder("narrow")
+    bar(builder, "crank", "world", independent=True)
+    bar(builder, "coupler", "crank", 0.3, False)
+    bar(builder, "rocker", "world", 0.9, False, lower=-0.05, upper=0.05)
+    ends: dict[str, Any] = {"xyz": (0.9, 0.4, 0.0), "successor_xyz": (0.3, 0.4, 0.0)}
+    model = builder.add_loop("pin", Revolute(), predecessor="coupler", successor="rocker", **ends).build()
+    found = np.array(states(model, 40))
+    assert errors(model, found).max() < 1e-12 and all(within(model, q) for q in found)
+    assert len({round(q[2], 6) for q in found}) > 30 and np.ptp(found[:, 2]) > 0.05
+
+
 def test_neutral_is_found_once_and_given_as_a_copy() -> None:
     model = four_bar(independent=True).build()
     one = model.neutral()

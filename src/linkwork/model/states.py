@@ -8,14 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from linkwork.errors import ClosureError
+from linkwork.errors import ClosureError, ModelError
 from linkwork.model.data import ModelData
 from linkwork.parts import Loop, LoopConstraint
 from linkwork.parts.names import shown, some
 from linkwork.topology.analysis import close_family, kept_loops
 from linkwork.topology.closing import CLOSED, RANK, close
 from linkwork.topology.clusters import Cluster, find_families
-from linkwork.topology.continuation import ClosureManifold, LoopPosture, walk
+from linkwork.topology.continuation import ClosureManifold, LoopPosture, Waypoint, walk
 from linkwork.topology.motion import all_equations, cluster_posture
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
@@ -41,10 +41,10 @@ def neutral(model: ModelData) -> np.ndarray:
 def random_state(model: ModelData, rng: np.random.Generator, branch: str) -> tuple[np.ndarray, np.ndarray]:
     """Random q, (nq,), with every loop closed, and random v, (nv,)."""
     if branch not in BRANCHES:
-        raise ClosureError(f"branch must be one of {', '.join(map(repr, BRANCHES))}, not {branch!r}")
+        raise ModelError(f"branch must be one of {', '.join(map(repr, BRANCHES))}, not {branch!r}")
     q = random_tree(model, rng)
+    start = neutral(model) if model.loops and branch == "neutral" else q
     with families(model) as found:
-        start = neutral(model) if found and branch == "neutral" else q
         for family in found:
             q = family.walked(start, q, rng) if branch == "neutral" else family.closed(q, rng)
     v = rng.normal(size=model.nv)
@@ -130,7 +130,7 @@ class Family:
         waypoints = list(walk(manifold, anchor, way))
         if waypoints[-1].part >= 1.0 or manifold.blocks is None:
             part = 1.0
-        reached = [w.q for w in waypoints if w.part <= part * waypoints[-1].part]
+        reached = _along(manifold, waypoints, part)
         closed = next((q for q in map(partial(self._arrived, anchor), reversed(reached)) if q is not None), anchor)
         found[self.places] = closed[self.places]
         return found
@@ -185,6 +185,18 @@ class Family:
             f"{shown(self.model.name)}: {names} cannot be closed from {ATTEMPTS} starting points: near the neutral state "
             f"{name!r} misses by {metres:.3g} m and {radians:.3g} rad; check placements, lengths and limits of joints"
         )
+
+
+def _along(manifold: ClosureManifold, waypoints: Sequence[Waypoint], part: float) -> list[np.ndarray]:
+    """The waypoints up to a part of a walk, and between the last of them and the next the configuration there."""
+    aim = part * waypoints[-1].part
+    reached = [w for w in waypoints if w.part <= aim]
+    found = [w.q for w in reached]
+    if len(reached) < len(waypoints):
+        last, following = reached[-1], waypoints[len(reached)]
+        share = (aim - last.part) / (following.part - last.part)
+        found.append(manifold.retract(last.q, share * manifold.difference(last.q, following.q)))
+    return found
 
 
 def _gap(constraint: LoopConstraint, posture: LoopPosture) -> tuple[str, float, float]:
