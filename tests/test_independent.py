@@ -62,7 +62,7 @@ def test_a_choice_that_never_determines_the_others_is_an_error() -> None:
         builder.build()
 
 
-@pytest.mark.parametrize("name", ["five_bar", "slider_crank", "watt", "six_bar"])
+@pytest.mark.parametrize("name", ["five_bar", "slider_crank", "watt"])
 def test_choices_are_about_as_good_as_those_of_the_shipped_robots(name: str) -> None:
     robot = getattr(lw.robots, name)()
     free = robot.with_any_independent()
