@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 import linkwork as lw
 from linkwork.joints import Revolute
 
@@ -26,6 +30,16 @@ def four_bar(
         builder.add_joint(bar, Z, parent=on, child=bar, xyz=xyz, independent=chosen)
     ends = {"xyz": (lengths["coupler"], 0.0, 0.0), "successor_xyz": (lengths[last], 0.0, 0.0)}
     return builder.add_loop("pin", Z, predecessor="coupler", successor=last, **ends).build()
+
+
+def crank_states(angles: np.ndarray, crank: float = 0.3, coupler: float = 1.0, rocker: float = 0.8, frame: float = 1.0) -> Any:
+    """Closed states of a four-bar linkage on one branch, at angles of its crank, (..., 3): geometry of circles."""
+    tip = np.stack([crank * np.cos(angles) - frame, crank * np.sin(angles)], axis=-1)  # seen from the rocker's hinge
+    far = np.linalg.norm(tip, axis=-1)
+    inner = np.arccos((far**2 + rocker**2 - coupler**2) / (2 * far * rocker))
+    turned = np.arctan2(tip[..., 1], tip[..., 0]) - inner
+    end = rocker * np.stack([np.cos(turned), np.sin(turned)], axis=-1) - tip
+    return np.stack([angles, np.arctan2(end[..., 1], end[..., 0]) - angles, turned], axis=-1)
 
 
 def parallelograms(n: int) -> lw.Model:

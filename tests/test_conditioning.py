@@ -7,25 +7,13 @@ import pytest
 
 import linkwork as lw
 from linkwork.joints import Prismatic, Rod
-from planar_bars import Z, four_bar
-
-
-def crank_states(model: lw.Model, angles: np.ndarray) -> np.ndarray:
-    """Closed states of a four-bar linkage on one branch, at angles of its crank, (..., 3): geometry of circles."""
-    crank, coupler, frame = 0.3, 1.0, 1.0
-    rocker = 0.8
-    tip = np.stack([crank * np.cos(angles) - frame, crank * np.sin(angles)], axis=-1)  # seen from the rocker's hinge
-    far = np.linalg.norm(tip, axis=-1)
-    inner = np.arccos((far**2 + rocker**2 - coupler**2) / (2 * far * rocker))
-    turned = np.arctan2(tip[..., 1], tip[..., 0]) - inner
-    end = rocker * np.stack([np.cos(turned), np.sin(turned)], axis=-1) - tip
-    return np.stack([angles, np.arctan2(end[..., 1], end[..., 0]) - angles, turned], axis=-1)
+from planar_bars import Z, crank_states, four_bar
 
 
 @pytest.mark.parametrize("of", ["coordinates", "mechanism"])
 def test_it_does_not_depend_on_units(of: str) -> None:
     model, small = four_bar(0.3, 1.0, 0.8, 1.0), four_bar(0.3, 1.0, 0.8, 1.0, size=1e-7)
-    q = crank_states(model, np.linspace(-3.0, 3.0, 12).reshape(3, 4))
+    q = crank_states(np.linspace(-3.0, 3.0, 12).reshape(3, 4))
     assert np.abs(lw.close_loops(model, q)[0] - q).max() < 1e-12
     found = lw.loop_conditioning(model, q, of=of)
     assert found.shape == (3, 4, 1) and (found > 0.0).all() and (found <= 1.0).all()
@@ -63,7 +51,7 @@ def test_zero_at_a_turning_point_of_the_coordinate_alone() -> None:
     lengths = {"out": 1.3, "in": 0.7}  # crank and coupler in one line: the rocker turns back
     for name, reach in lengths.items():
         angle = np.arccos((1.0 + reach**2 - 0.8**2) / (2 * reach)) + (np.pi if name == "in" else 0.0)
-        q = crank_states(model, np.array([angle, -angle]))
+        q = crank_states(np.array([angle, -angle]))
         by_crank, by_rocker = lw.loop_conditioning(model, q), lw.loop_conditioning(model.with_independent("rocker"), q)
         assert by_crank.min() > 0.1
         assert by_rocker.min() < 1e-12
@@ -90,7 +78,7 @@ def test_parameters_move_the_loops() -> None:
     model = four_bar(0.3, 1.0, 0.8, 1.0)
     placements = model.parameters()["placement"]
     longer = placements * np.where(np.arange(7) < 3, 1.1, 1.0)  # only the tree's hinges: another linkage
-    q = crank_states(model, np.array([0.5]))
+    q = crank_states(np.array([0.5]))
     found = lw.loop_conditioning(model, q, parameters={"placement": longer})
     assert not np.allclose(found, lw.loop_conditioning(model, q))
     assert np.array_equal(lw.loop_conditioning(model, q, parameters={"placement": placements}), lw.loop_conditioning(model, q))

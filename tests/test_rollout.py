@@ -12,7 +12,7 @@ import linkwork as lw
 from andrews import END, START, force, squeezer
 from linkwork.joints import Revolute, Spherical
 from linkwork.simulate.charts import Charts
-from planar_bars import four_bar, parallelograms
+from planar_bars import crank_states, four_bar, parallelograms
 
 
 def energy(model: lw.Model, q: Any, v: Any) -> np.ndarray:
@@ -67,6 +67,8 @@ def test_rows_times_and_shapes(integrator: str) -> None:
     alone = lw.rollout(model, q[1, 2, 0], v[1, 2, 0], steps=7, **how)  # type: ignore[arg-type]
     assert np.array_equal(alone.q, q[1, 2]) and np.array_equal(alone.v, v[1, 2])
     assert np.array_equal(q[:, :, 0], np.array([s[0] for s in states]).reshape(2, 3, -1))
+    empty = lw.rollout(model, q[:, :0, 0], v[:, :0, 0], steps=3, **how)  # type: ignore[arg-type]
+    assert empty.q.shape == (2, 0, 4, 5) and empty.status.shape == (2, 0)
     none = lw.rollout(model, q[0, 0, 0], v[0, 0, 0], steps=0, **how)  # type: ignore[arg-type]
     assert none.q.shape == (1, 5)
 
@@ -119,10 +121,10 @@ def test_rk4_has_order_four(model: lw.Model) -> None:
 
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
 def test_turning_points_are_passed_and_rows_have_the_same_bits_alone(integrator: str) -> None:
-    rocker = four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker")
+    rocker = four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker", gravity=0.5)
     crank = rocker.with_independent("crank")
-    q = np.array([crank.neutral(), *(crank.random_state(k)[0] for k in (1, 2))])
-    speed = np.array([[5.0], [7.0], [0.0]])
+    q = crank_states(np.array([1.0, -1.5, 2.5]))
+    speed = np.array([[8.0], [-7.0], [0.0]])
     v = lw.spanning_velocity(crank, q, speed)[:, [rocker.joint("rocker").v_start]]
     found = lw.rollout(rocker, q, v, dt=0.002, steps=400, integrator=integrator)
     assert (found.status == lw.Status.OK).all()
@@ -251,6 +253,7 @@ def test_a_step_that_ends_at_a_dead_point_says_so() -> None:
     q = np.array([-0.01, 0.01, -0.01])  # ten steps before it is flat; it turns at a constant speed
     found = lw.rollout(model, q, [1.0], dt=0.001, steps=20)
     assert found.status == lw.Status.DEAD_POINT and 9 <= found.steps <= 10
+    assert np.isfinite(found.q[: found.steps + 1]).all() and np.isnan(found.q[found.steps + 1 :]).all()
     passed = lw.rollout(model, q, [1.0], dt=0.0011, steps=20)
     assert passed.status == lw.Status.OK and np.allclose(passed.q[-1], [0.012, -0.012, 0.012], rtol=0.0, atol=1e-8)
 

@@ -75,8 +75,8 @@ def rollout(
         with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
             stepping.take(lambda rows: step(rows, forces, dt), dt)
         if k % every == 0:
-            going = stepping.active
-            found_q[going, k // every], found_v[going, k // every] = stepping.q[going], stepping.v[going]
+            here = stepping.steps == k
+            found_q[here, k // every], found_v[here, k // every] = stepping.q[here], stepping.v[here]
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, stepping.status)))
     result.steps = stepping.steps.reshape(batch)
     return result
