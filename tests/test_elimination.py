@@ -50,13 +50,26 @@ def random_sparse(rng: np.random.Generator, n: int, filled: int) -> np.ndarray:
     return A
 
 
-def bordered(rng: np.random.Generator, legs: int, platform: int = 6) -> np.ndarray:
-    """The pattern of a parallel robot: each leg has three equations in two velocities of its own and those of a platform."""
-    n = 2 * legs + platform
-    A = np.zeros((3 * legs, n))
-    for k in range(legs):
+def bordered(rng: np.random.Generator, more: int) -> np.ndarray:
+    """The pattern of a parallel robot: six legs of three equations in two velocities of their own and six of a platform.
+
+    There are `more` legs that are not driven, with three velocities of their own.
+    """
+    A = np.zeros((18 + 3 * more, 18 + 3 * more))
+    A[:, -6:] = rng.normal(size=(len(A), 6))
+    for k in range(6):
         A[3 * k : 3 * k + 3, 2 * k : 2 * k + 2] = rng.normal(size=(3, 2))
-        A[3 * k : 3 * k + 3, 2 * legs :] = rng.normal(size=(3, platform))
+    for k in range(more):
+        A[18 + 3 * k : 21 + 3 * k, 12 + 3 * k : 15 + 3 * k] = rng.normal(size=(3, 3))
+    return A
+
+
+def ring(rng: np.random.Generator, links: int) -> np.ndarray:
+    """The pattern of loops around a ring: each has two equations in its own two velocities and in those of the next."""
+    A = np.zeros((2 * links, 2 * links))
+    for k in range(links):
+        own, following = 2 * k + np.arange(2), (2 * k + 2 + np.arange(2)) % (2 * links)
+        A[np.ix_(own, own)], A[np.ix_(own, following)] = rng.normal(size=(2, 2)), rng.normal(size=(2, 2))
     return A
 
 
@@ -154,11 +167,19 @@ def operations(A: np.ndarray, b: np.ndarray) -> int:
     return count_operations(traced(A, b))["total"]
 
 
-def test_legs_cost_the_same_each_and_zeros_of_right_hand_sides_stay() -> None:
+def test_legs_cost_the_same_each_and_come_before_their_platform() -> None:
     rng = np.random.default_rng(4)
-    six, twelve = (bordered(rng, legs)[: 2 * legs + 6] for legs in (6, 12))
-    per_leg = (operations(twelve, rng.normal(size=30)) - operations(six, rng.normal(size=18))) / 6
-    assert per_leg <= 170
+    six, seven, nine = (operations(bordered(rng, more), rng.normal(size=18 + 3 * more)) for more in (0, 1, 3))
+    assert nine - seven <= 2 * (seven - six) and six < 1300  # as one dense system: 5400
+
+
+def test_a_large_ring_costs_the_same_for_each_link() -> None:
+    rng = np.random.default_rng(4)
+    five, ten, twenty = (operations(ring(rng, links), rng.normal(size=2 * links)) for links in (5, 10, 20))
+    assert twenty - ten <= 2.05 * (ten - five)
+
+
+def test_zeros_of_right_hand_sides_stay() -> None:
     A = np.kron(np.eye(3), np.array([[1.5, 2.0], [0.5, 1.0]]))
     b = np.zeros((6, 3))
     b[0, 0] = b[2, 1] = b[5, 2] = 1.0

@@ -76,7 +76,8 @@ def _factorised(A: np.ndarray, sizes: np.ndarray | None) -> _Block:
     if len(A) == 1:
         return _One(A[0, 0], None if sizes is None else float(sizes[0, 0]))
     if len(A) == 2:
-        return _Two(A, sizes)
+        (a, b), (c, d) = A if sizes is None else sizes
+        return _Two(A, absolute(a * d) + absolute(b * c))
     return _Triangular(A, sizes)
 
 
@@ -106,12 +107,9 @@ class _One:
 class _Two:
     """By the adjugate: forward errors are those that the condition allows, for rows and columns of any scale."""
 
-    def __init__(self, A: np.ndarray, sizes: np.ndarray | None) -> None:
+    def __init__(self, A: np.ndarray, size: Any) -> None:
+        """`size` is that of the products in its determinant."""
         (a, b), (c, d) = A
-        if sizes is None:
-            size = absolute(a * d) + absolute(b * c)
-        else:
-            size = float(sizes[0, 0] * sizes[1, 1] + sizes[0, 1] * sizes[1, 0])
         self._adjugate = np.array([[d, -b], [-c, a]], dtype=object)
         self._inverse, self._scaled = negative_reciprocal(a * d - b * c, size), False
 
@@ -125,7 +123,8 @@ class _Triangular:
     """By orthogonal transformations of the rows that have a column, which leave it to one of them (QR).
 
     A column is done when few rows have it, so that rows fill up late. Rows of two are turned (Givens), more are reflected
-    (Householder). Steps are remembered, and done to right-hand sides when these come.
+    (Householder). Steps are remembered, and done to right-hand sides when these come. Each pivot is compared with the length of
+    its column.
     """
 
     def __init__(self, A: np.ndarray, sizes: np.ndarray | None) -> None:
@@ -137,11 +136,11 @@ class _Triangular:
         self._lengths = _column_lengths(rows, None if sizes is None else sizes * scale[:, None], len(A))
         self._steps: list[_Step] = []
         self._upper: list[tuple[int, int, Any, list[tuple[int, Any]]]] = []  # column, row, inverse pivot, others of the row
-        left = set(range(len(A)))
+        left = list(range(len(A)))
         while left:
-            column, having = _cheapest(rows, left, {c for c, *_ in self._upper})
+            column, having = _cheapest(rows, left)
             self._eliminate(rows, column, having)
-            left.discard(self._upper[-1][1])
+            left.remove(self._upper[-1][1])
 
     def _eliminate(self, rows: list[dict[int, Any]], column: int, having: list[int]) -> None:
         entries = [rows[i].pop(column) for i in having]
@@ -236,13 +235,12 @@ def _step(rows: list[int], entries: list[Any]) -> _Step:
     return (_Alone, _Rotation, _Reflection)[min(len(rows), 3) - 1](rows, entries)
 
 
-def _cheapest(rows: list[dict[int, Any]], left: set[int], done: set[int]) -> tuple[int, list[int]]:
-    """The next column and the rows that have it: those with the fewest numbers to transform."""
+def _cheapest(rows: list[dict[int, Any]], left: list[int]) -> tuple[int, list[int]]:
+    """The next column and the rows that have it, of those left: the ones with the fewest numbers to transform."""
     having: dict[int, list[int]] = {}
-    for i in sorted(left):
+    for i in left:
         for j in rows[i]:
-            if j not in done:
-                having.setdefault(j, []).append(i)
+            having.setdefault(j, []).append(i)
 
     def work(j: int) -> tuple[int, int]:
         width = len({c for i in having[j] for c in rows[i]})
