@@ -307,6 +307,7 @@ def test_a_truss_is_a_rigid_body(on: str, brace: bool) -> None:
     model = builder.build()
     fixed = as_fixed(builder, model, on)
     assert model.v_names == fixed.v_names == ("to base", "to bob") and "a truss" in model.report()
+    assert any("they are rigid, as a truss is" in note for note in model.notes)
     q, v = model.random_state(3)
     same = np.concatenate([q[model.joint(j.name).q_slice] for j in fixed.joints])
     a = np.array([0.3, -0.7])

@@ -82,3 +82,19 @@ def test_the_best_velocities_at_a_state() -> None:
     assert lw.robots.arm().independent_at(lw.robots.arm().neutral()) == ()
     with pytest.raises(lw.ShapeError, match=r"independent_at: q has shape \(2, 3\), not \(3,\)"):
         model.independent_at(np.zeros((2, 3)))
+
+
+def test_motions_of_all_joints_do_not_depend_on_the_choice() -> None:
+    crank = four_bar(0.3, 1.0, 0.8, 1.0)
+    angle = np.arccos((1.0 + 1.3**2 - 0.8**2) / 2.6)  # the rocker turns back: it is no coordinate here
+    q = np.array([angle, 0.0, np.arctan2(1.3 * np.sin(angle), 1.3 * np.cos(angle) - 1.0)])
+    w, tau = lw.spanning_velocity(crank, q, [3.0]), np.array([0.5, -0.3, 0.8])
+    found = []
+    for name in ("crank", "coupler"):
+        model = crank.with_independent(name)
+        v = w[[model.joint(name).v_start]]
+        a = lw.forward_dynamics(model, q, v, lw.independent_force(model, q, tau))
+        found.append(lw.spanning_acceleration(model, q, v, a))
+    held = crank.with_loops(constrain=["pin"])
+    found.append(lw.forward_dynamics(held, q, w, tau))
+    assert np.allclose(found[0], found[1], rtol=1e-11) and np.allclose(found[0], found[2], rtol=1e-6)

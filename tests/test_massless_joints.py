@@ -112,6 +112,26 @@ def test_massless_links_compiled(case: str) -> None:
         assert close(found[k], kkt(model, q[k], V[k], force[k])[0], 1e-7)
 
 
+def test_a_massless_rod_that_spins_is_refused() -> None:
+    """Between two balls, nothing determines its spin: no numbers of 1e17, but an error; with some inertia it is fine."""
+    for inertia, embed in ((0.0, True), (0.0, False), (1e-4, True)):
+        b = ModelBuilder("balls")
+        b.add_body("crank", mass=0.5, inertia=(0.01, 0.01, 0.01)).add_body("rod", inertia=(inertia,) * 3, mass=inertia)
+        b.add_body("plate", mass=2.0, center=(0.2, 0, 0.05), inertia=(0.05, 0.06, 0.07))
+        b.add_joint("motor", Revolute((0, 1, 0)), parent="world", child="crank")
+        b.add_joint("u", Spherical(), parent="crank", child="rod", xyz=(0.2, 0, 0))
+        b.add_joint("p", Revolute((0.2, 1.0, 0.1)), parent="world", child="plate", xyz=(0, 0, 0.5))
+        places = {"xyz": (0, 0, 0.5), "successor_xyz": (0.2, 0.02, 0)}
+        m = b.add_loop("ball", Spherical(), predecessor="rod", successor="plate", **places, embed=embed).build()
+        q, v = m.random_state(1)
+        if inertia:
+            assert np.abs(floats(lw.forward_dynamics, m, q, v, 0.0 * v, method="articulated_body")).max() < 1e4
+            continue
+        for method in ("articulated_body", "mass_matrix"):
+            with pytest.raises(ModelError, match=r"'u\.w.' moves no mass, and neither loops nor constraints determine it"):
+                lw.forward_dynamics(m, q, v, 0.0 * v, method=method)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_massless_foot_that_is_held(method: str) -> None:
     """Its joint moves no mass; a weld determines it. Where nothing does, it is an error that names the joint."""

@@ -62,6 +62,10 @@ def calls(m: lw.Model) -> Iterator[Callable[[], Any]]:
     for name in names:
         yield from (lambda ask=ask, name=name: ask(name) for ask in (m.body, m.joint, m.frame, m.with_independent))  # type: ignore[misc]
         yield lambda name=name: m.with_loops(constrain=[name])  # type: ignore[misc]
+        yield lambda name=name: m.with_loop(name, Spherical(), predecessor=name, successor=f"rod{BAD}")  # type: ignore[misc]
+        yield lambda name=name: m.with_coupling(f"gear{BAD}", {name: 1.0})  # type: ignore[misc]
+        yield lambda name=name: lw.constrained_dynamics(m, q, v, v, constraints=lw.Weld(name, at=[0.0]))  # type: ignore[misc]
+        yield lambda name=name: lw.Weld(name, gains=lw.Gains(1.0))  # type: ignore[misc]
         for function in (lw.frame_pose, lw.frame_jacobian):
             yield lambda function=function, name=name: function(m, q, frame=name)  # type: ignore[misc]
         yield lambda name=name: lw.hybrid_dynamics(m, q, v, v, v, prescribed=[name])  # type: ignore[misc]

@@ -268,6 +268,8 @@ def test_other_reports() -> None:
         assert found.status.tolist() == [status, lw.Status.OK] and found.steps.tolist() == [0, 3]
     huge = lw.rollout(model, q, [1.0], lambda q, v, t: np.where(t > 0.0015, np.inf, 0.0) + 0.0 * v, dt=0.001, steps=5)
     assert huge.status == lw.Status.NOT_FINITE and huge.steps == 2
+    endless = lw.rollout(model, q, [1e200], dt=0.001, steps=3, integrator="rk4")
+    assert endless.status != lw.Status.OK and np.isnan(endless.q[1:]).all()
 
 
 @pytest.mark.parametrize(

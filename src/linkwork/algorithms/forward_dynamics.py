@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.articulated import Hinges
-from linkwork.algorithms.inverse_dynamics import accelerations, generalised_force, inverse_dynamics
+from linkwork.algorithms.inverse_dynamics import accelerations, inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.errors import ModelError
 from linkwork.parts.names import shown
@@ -29,7 +29,7 @@ def articulated_body(nodes: TreeState[HingeNode], T: np.ndarray) -> np.ndarray:
         z = k.hinge_force(beta[k])
         for j in nodes.children(k):
             z = z + j.A.gather(z_plus[j])
-        eps = T[k.dofs] - k.passive_force - generalised_force(nodes, k, z)
+        eps = T[k.dofs] - k.passive_force - k.generalised(z, maps=True)
         nu[k] = D.solve(eps)
         z_plus[k] = z + G @ eps
     for k in nodes.base_to_tips():

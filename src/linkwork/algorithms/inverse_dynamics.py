@@ -23,7 +23,7 @@ def inverse_dynamics(
 ) -> np.ndarray:
     """T of θ̈, both (nv,), by recursive Newton-Euler sweeps; `passive`: with the joints' springs and dampers.
 
-    `maps`: joint maps are needed for something else, too.
+    `maps`: joint maps are needed anyway.
     """
     alpha: dict[HingeNode, np.ndarray] = {nodes.ground: nodes.ground.alpha}
     f: dict[HingeNode, np.ndarray] = {}
@@ -34,11 +34,5 @@ def inverse_dynamics(
     for k in nodes.tips_to_base():
         for j in nodes.children(k):
             f[k] = f[k] + j.A.gather(f[j])
-        force = generalised_force(nodes, k, f[k]) if maps else k.generalised(f[k])
-        T[k.dofs] = force + k.armature @ ddtheta[k.dofs] + (k.passive_force if passive else 0.0)
+        T[k.dofs] = k.generalised(f[k], maps) + k.armature @ ddtheta[k.dofs] + (k.passive_force if passive else 0.0)
     return T
-
-
-def generalised_force(nodes: TreeState[HingeNode], k: HingeNode, F: np.ndarray) -> np.ndarray:
-    """H F of a node whose joint map is needed anyway: where it is small, and no parent needs the forces carried in, by it."""
-    return k.H @ F if k.parent is nodes.ground and len(k.H) < 4 else k.generalised(F)

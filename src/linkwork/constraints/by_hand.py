@@ -32,8 +32,8 @@ def _through_pick_off(nodes: HandMadeTreeState, constraint: Constraint) -> Rows:
         raise ModelError(
             f"{constraint}: nodes made by hand can be constrained against the world only, in their frames' own axes"
         )
-    if constraint.gains.stiffness or constraint.gains.damping:
-        raise ModelError(f"{constraint}: frames of nodes made by hand have no positions that gains could act on")
+    if constraint.gains.stiffness or constraint.gains.damping or constraint.at is not None:
+        raise ModelError(f"{constraint}: frames of nodes made by hand have no positions that gains or `at` could mean")
     c = np.concatenate(constraint.coefficients(None), axis=1)  # type: ignore[arg-type]
     pick = nodes.pick_off(nodes.frame(constraint.frame))
     K = pick.force(np.array(c.T, dtype=object)).T

@@ -16,6 +16,7 @@ from linkwork.algorithms.caba import caba
 from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
 from linkwork.algorithms.ltl import ltl
 from linkwork.algorithms.ltls import ltls
+from linkwork.algorithms.massless import check_motions
 from linkwork.algorithms.proximal import Result, Settings
 from linkwork.algorithms.pv import pv
 from linkwork.algorithms.pv_early import pv_early
@@ -140,6 +141,7 @@ def constrained_dynamics(
 
     `details` gives two more results: the largest violation of any row, (...), and the number of iterations, (...).
     """
+    check_motions(model, constraints)
     nodes = nodes_for(model, constraints, q, v, f_ext)
     held = ConstraintRows(nodes, constraints, targets)
     start = np.zeros(held.m) if warm_start is None else -np.asarray(warm_start)

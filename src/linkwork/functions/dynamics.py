@@ -18,6 +18,7 @@ from linkwork.algorithms import inverse_dynamics as inverse
 from linkwork.algorithms import joint_forces as transmitted
 from linkwork.algorithms import mass_matrix as composite
 from linkwork.algorithms import mass_matrix_inverse as inverted
+from linkwork.algorithms.massless import check_motions
 from linkwork.errors import ModelError
 from linkwork.functions.constrained import constrained_dynamics, shallow
 from linkwork.functions.model_function import as_numbers, model_function
@@ -54,6 +55,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
     if model.force_held:
         by = "caba" if method == "articulated_body" else "ltl"
         return constrained_dynamics(model, q, v, tau, f_ext, constraints=(), method=by)[0]
+    check_motions(model)
     unit = 1.0 if isinstance(model, Tree) else unit_of_mass(model)  # accelerations do not depend on it
     nodes = hinge_tree(model, q, v, f_ext, unit=unit)
     if unit != 1.0:

@@ -25,7 +25,7 @@ from linkwork.functions.sources import Source, source_of
 from linkwork.interop.packages import needed
 from linkwork.runtime.xla import xla_handler
 
-jax = needed("jax", extra="jax")
+jax: Any = needed("jax", extra="jax")
 from jax.extend.core import Primitive  # noqa: E402
 from jax.interpreters import ad, batching, mlir  # noqa: E402
 

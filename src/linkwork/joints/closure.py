@@ -104,7 +104,7 @@ class ClosingError:
             e[own], J[own] = _axis_error(R @ axis, axis, normals, w)
         for i, along, across in self._others:
             turned = R @ along
-            e[i], J[i] = across @ turned, np.cross(turned, across) @ w
+            e[i], J[i] = across @ turned, _crossing(turned) @ across @ w
         return e, J
 
 
@@ -112,17 +112,25 @@ def _axis_error(turned: np.ndarray, axis: np.ndarray, normals: np.ndarray, w: np
     """θ/sin θ times the components of a turned axis along some normals of where it should be, and the Jacobian."""
     c = min(1.0, max(-1.0, float(axis @ turned)))
     off = normals @ turned
-    s = math.sqrt(max(0.0, 1.0 - c * c)) if abs(c) < 0.9 else math.sqrt(float(np.sum(np.cross(axis, turned) ** 2)))
+    by = _crossing(turned)
+    about, toward = normals @ by.T, by @ axis
+    s = math.sqrt(float(toward @ toward))
     angle = math.atan2(s, c)
     if s < 1e-9 and c < 0.0:  # turned over: any direction leads back
-        return np.array([math.pi, *[0.0] * (len(off) - 1)]), np.cross(turned, normals) @ w
+        return np.array([math.pi, *[0.0] * (len(off) - 1)]), about @ w
     if angle < 1e-3:
         value = factor = 1.0 + angle * angle / 6.0
         rate = -1.0 / 3.0
     else:
         value, s = angle / s, max(s, 1e-3) if c < 0.0 else s  # near a half turn its direction changes fast: bounded
         factor, rate = angle / s, -(s - angle * c) / (s * s * s)
-    return value * off, factor * (np.cross(turned, normals) @ w) + np.outer(off, rate * (np.cross(turned, axis) @ w))
+    return value * off, (factor * about + np.outer(off, rate * toward)) @ w
+
+
+def _crossing(a: np.ndarray) -> np.ndarray:
+    """[a], with [a] b = a × b, (3, 3), over numbers."""
+    x, y, z = a.tolist()
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def rotation_vector(R: np.ndarray) -> np.ndarray:
@@ -143,8 +151,7 @@ def rotation_vector(R: np.ndarray) -> np.ndarray:
 
 def _rate_of_rotation_vector(turn: np.ndarray) -> np.ndarray:
     """What takes an angular velocity in the axes before a turn to the rate of its rotation vector, (3, 3)."""
-    x, y, z = turn
-    S = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    S = _crossing(turn)
     angle = math.sqrt(float(turn @ turn))
     if angle < 1e-3:
         factor = 1.0 / 12.0

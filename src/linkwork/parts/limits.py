@@ -18,7 +18,7 @@ class Limits:
     elements: int = 250_000  # of XML, and attributes
     links: int = 4_000
     cluster: int = 150  # bodies in one cluster of loops and couplings, unless these are explicit, as for mimic joints
-    closing: int = 25_000  # of loops: bodies plus equations, summed over all Newton steps
+    closing: int = 50_000  # of loops: bodies plus equations, summed over all Newton steps
 
     def __post_init__(self) -> None:
         for field in fields(self):

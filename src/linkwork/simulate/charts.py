@@ -18,7 +18,7 @@ from linkwork.model import Model
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.independent import independent_in_state
 
-RETURN = 1.5  # largest entry of unit-free G in the model's own choice, to go back to it
+RETURN = 1.1  # largest entry of unit-free G in the model's own choice, to go back to it
 SINGULAR = 1e-7  # σ of unit-free K, about: below it the mechanism itself is singular
 
 Choice = tuple[

@@ -66,4 +66,4 @@ def _accelerations(rows: Stepping, q: np.ndarray, y: np.ndarray, tau: np.ndarray
 
 
 # With the largest entry of unit-free G of charts that are kept: an accurate method gains by coordinates that are good.
-INTEGRATORS: dict[str, tuple[Integrator, float]] = {"semi_implicit_euler": (semi_implicit_euler, 10.0), "rk4": (rk4, 3.0)}
+INTEGRATORS: dict[str, tuple[Integrator, float]] = {"semi_implicit_euler": (semi_implicit_euler, 10.0), "rk4": (rk4, 2.5)}

@@ -72,7 +72,8 @@ def rollout(
     found_q[:, 0], found_v[:, 0] = q0, v0
     for k in range(1, steps + 1):
         forces.step = k - 1
-        stepping.take(lambda rows: step(rows, forces, dt), dt)
+        with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
+            stepping.take(lambda rows: step(rows, forces, dt), dt)
         if k % every == 0:
             going = stepping.active
             found_q[going, k // every], found_v[going, k // every] = stepping.q[going], stepping.v[going]
@@ -98,7 +99,7 @@ class _Forces:
 
     def __init__(self, model: Model, tau: Any, batch: tuple[int, ...], steps: int, dt: float) -> None:
         self.asks_states, self.step = callable(tau), 0
-        self._tau, self._batch, self._nv, self._dt = tau, batch, model.nv, dt
+        self._tau, self._batch, self._nv, self._dt, self._warnings = tau, batch, model.nv, dt, np.geterr()
         if self.asks_states:
             return
         given = np.zeros(model.nv) if tau is None else np.array(tau, dtype=float)
@@ -110,7 +111,8 @@ class _Forces:
         if not self.asks_states:
             return self._given[:, self.step] if self._each else self._given
         states = q.reshape(*self._batch, -1).copy(), v.reshape(*self._batch, self._nv).copy()
-        said = np.asarray(self._tau(*states, (self.step + part) * self._dt), dtype=float)
+        with np.errstate(**self._warnings):
+            said = np.asarray(self._tau(*states, (self.step + part) * self._dt), dtype=float)
         return _as_rows(said, self._batch, (self._nv,), "what tau(q, v, t) returns has shape")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from linkwork.lazy import cached_property
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.coaxial import coaxial_body
-from linkwork.sko.contracts import HingeNode, NodeState, Weight
+from linkwork.sko.contracts import GroundNode, HingeNode, NodeState, Weight
 from linkwork.sko.inertias import BodiesInertia, RotorRow, plus
 from linkwork.sko.weights import ClusterWeight, SupportsWeight
 from linkwork.spatial import Inertia, Pose, filled, mirrored
@@ -101,8 +101,10 @@ class _ClusterNode(HingeNode):
             S.append(own if below is None else body.X.scatter(S[below]) + own)
         return np.concatenate([*S, self._N]).T
 
-    def generalised(self, F: np.ndarray) -> np.ndarray:
+    def generalised(self, F: np.ndarray, maps: bool = False) -> np.ndarray:
         """H F by the joints: forces are carried in along the bodies' tree, as they are for the parent, and Gᵀ comes last."""
+        if maps and isinstance(self.parent, GroundNode) and self.dofs.stop - self.dofs.start < 4:
+            return self.H @ F  # a short map, and nobody else needs the forces carried in
         shares, G = self._A.parts(F), self._embedding.G
         total: Any = self._N.T @ F[6 * len(self.bodies) :]
         for k, (body, below) in reversed(list(enumerate(zip(self.bodies, self._A.below)))):

@@ -93,8 +93,11 @@ class HingeNode(ABC):
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         """α = A* α(℘) + H* θ̈ + a, from the parent's α."""
 
-    def generalised(self, F: np.ndarray) -> np.ndarray:
-        """H F: the generalised forces of forces on its rows, (m,); a node may know a shorter way than its joint map."""
+    def generalised(self, F: np.ndarray, maps: bool = False) -> np.ndarray:
+        """H F: the generalised forces of forces on its rows, (m,).
+
+        A node may know a shorter way than by its joint map, unless that is made anyway (`maps`).
+        """
         return self.H @ F
 
     def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:

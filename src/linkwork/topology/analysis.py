@@ -70,7 +70,10 @@ def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster
             supporting = set(below)
     if found and not any(cluster.independent for cluster in found):
         names, links = some([repr(c.name) for c in model.embedded]), some([repr(body.name) for body in model.bodies])
-        raise ModelError(f"{names} leave the links {links} no degree of freedom: use fixed joints instead")
+        raise ModelError(
+            f"{names} leave the links {links} no degree of freedom: use fixed joints instead, or, if they should move, "
+            "numbers with more digits or a larger tolerance="
+        )
     return tuple(found)
 
 
@@ -98,6 +101,12 @@ def closing_notes(model: Mechanism, clusters: Sequence[Cluster]) -> list[str]:
                     f"loop {constraint.name!r} closes to {length:.2g} m and {angle:.2g} rad only, which is within the "
                     "tolerance: its redundant equations are dropped"
                 )
+        if cluster.constraints and not cluster.independent and not cluster.supports:
+            links = some([repr(model.bodies[k].name) for k in cluster.bodies])
+            found.append(
+                f"{_names(cluster)} leave the links {links} no degree of freedom: they are rigid, as a truss is; if they "
+                "should move, their numbers need more digits, or a larger tolerance="
+            )
         place = 0
         for joint in (model.joints[k] for k in cluster.bodies if cluster.closed):
             own = cluster.closed[place : place + joint.nq]
@@ -170,7 +179,7 @@ class ClusterAnalysis:
         self._carrying = {joint.parent for joint in model.joints}
         self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = model.analyses  # by all that decides it
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # by its bodies
-        self._supporting: dict[tuple[int, ...], list[ClosedState]] = {}
+        self._supporting: dict[tuple[int, ...], dict[int, ClosedState]] = {}  # by its bodies, those that were asked for
 
     def cluster(
         self, group: Group, supports: Sequence[int] = (), below: Cluster | None = None, *, keep: bool = True
@@ -272,7 +281,7 @@ class ClusterAnalysis:
             except LimitError as told:
                 if outside:
                     return outside
-                raise LimitError(f"{_names(cluster)}: {self._open(problem, tried)}: {told}") from None
+                raise LimitError(f"{_names(cluster)}: {self._open(problem, tried or [q])}: {told}") from None
             if found.is_closed:
                 return found
             distances.append(problem.distance(found.q))
@@ -291,8 +300,6 @@ class ClusterAnalysis:
 
     def _open(self, problem: Closing, tried: Sequence[np.ndarray]) -> str:
         """By how much loops are open in the best configuration of those tried, where, and which joints are at limits there."""
-        if not tried:
-            return "not closed yet"
         best = min(tried, key=problem.distance)
         gaps = problem.gaps(best)
         e = np.abs(problem.errors(best)[0])
@@ -402,16 +409,16 @@ class ClusterAnalysis:
 
     def _supporting_state(self, cluster: Cluster, n: int) -> ClosedState:
         """A closed state of a cluster that supports another, and its embedding there."""
-        if cluster.bodies not in self._supporting:
-            like, states = self._closed[cluster.bodies]
-            here = self._supporting[cluster.bodies] = []
-            for there, below in states:
-                q = there.copy()
-                for one, other in zip(cluster.bodies, like.bodies):
-                    q[self.model.joints[one].q_slice] = there[self.model.joints[other].q_slice]
-                here.append(ClosedState(q, self._embedding(cluster, ClosedState(q, below))))
-        states = self._supporting[cluster.bodies]
-        q, embedding = states[n % len(states)]
+        like, states = self._closed[cluster.bodies]
+        known = self._supporting.setdefault(cluster.bodies, {})
+        n %= len(states)
+        if n not in known:
+            there, below = states[n]
+            q = there.copy()
+            for one, other in zip(cluster.bodies, like.bodies):
+                q[self.model.joints[one].q_slice] = there[self.model.joints[other].q_slice]
+            known[n] = ClosedState(q, self._embedding(cluster, ClosedState(q, below)))
+        q, embedding = known[n]
         return ClosedState(q.copy(), embedding)
 
     def _posture(self, cluster: Cluster, state: ClosedState) -> ClusterPosture:

@@ -25,6 +25,7 @@ CLOSED = 1e-11  # relative to the size of the loop, or in rad
 TOLERANCE = 1e-4  # of the loop's length, and in rad: what redundant equations may miss by, since files have few digits
 RANK = 1e-7  # of singular values, relative to the largest
 STEPS, GAUSS_NEWTON_STEPS = 80, 20
+STALLED = 5  # Gauss-Newton steps that gain little, after which they end
 REMEMBERED = 40  # configurations whose errors are kept: the same ones are asked for again
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
 
@@ -47,6 +48,7 @@ class Closing:
         self.model, self.bodies, self.constraints, self._budget = model, bodies, constraints, budget
         self.posture = NumericPosture(model, bodies, below, supports)
         self.joints = [model.joints[k] for k in bodies]
+        self._places = [(j.kind, j.q_slice, self.posture.columns[k]) for k, j in zip(bodies, self.joints)]
         self.exact = True  # whether all equations can hold; otherwise redundant ones miss a little
         self._known: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}  # errors at the last configurations
         self.tolerance = TOLERANCE if model.tolerance is None else model.tolerance
@@ -113,8 +115,8 @@ class Closing:
     def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
         """q after a step in the velocities without units."""
         q, step = q.copy(), step * self.columns
-        for k, joint in zip(self.bodies, self.joints):
-            q[joint.q_slice] = joint.kind.integrate(q[joint.q_slice], step[self.posture.columns[k]])
+        for kind, own, columns in self._places:
+            q[own] = kind.integrate(q[own], step[columns])
         return q
 
     def way(self, q: np.ndarray, there: np.ndarray) -> float:
@@ -231,12 +233,14 @@ def gauss_newton(
     """The best configuration on the way by Gauss-Newton steps of least norm and bounded length."""
     rows = slice(None) if rows is None else rows
     best, least, size = q, math.inf, math.inf
-    for _ in range(steps):
+    last = 0  # the last step that gained much
+    for n in range(steps):
         e, J = problem.at(q)
         before, size = size, problem.left(e[rows])
+        last = n if size < 0.5 * least else last
         if size < least:
             best, least = q, size
-        if least < 1e-14 or not math.isfinite(size) or (least < CLOSED and size > 0.25 * before):
+        if n - last > STALLED or least < 1e-14 or not math.isfinite(size) or (least < CLOSED and size > 0.25 * before):
             break
         step = -_least_norm(J[rows], e[rows], rcond)
         largest = float(np.abs(step).max(initial=0.0))

@@ -22,7 +22,8 @@ STEP = 0.25  # between them [rad or lengths of the cluster]
 ABOUT_AS_GOOD = 3.0  # a usual choice stays unless another is better by this factor
 DETERMINED = 1e-6  # conditioning below which a choice does not determine the other velocities
 LOWEST = 0.2  # the part of all states, the worst of them, that a choice is judged by
-LARGE = 1.5  # entry of G, in one state, for which an independent velocity becomes a dependent one
+LARGE = 1.1  # entry of G, in one state, for which an independent velocity becomes a dependent one
+SMALL = 2.0  # entries of G in a choice that is as good as any in that state
 TURNED = 0.01  # conditioning between two states with a singular one between, relative to theirs
 
 Place = tuple[np.ndarray, ClusterPosture | None]  # a closed state, (nq,), and the posture of the cluster below, if any
@@ -68,7 +69,7 @@ def choose_independent(model: Mechanism, cluster: Cluster, rows: Sequence[int], 
     independent = _chosen(model, cluster, given[0], names)
     if independent is None:
         independent = _best(model, cluster, given[0], walks)
-    good = [n for n, K in enumerate(given) if conditioning(K, independent) >= DETERMINED]
+    good = [n for n, K in enumerate(given) if not independent or conditioning(K, independent) >= DETERMINED]
     if good:
         return Choice(independent, good, states[good[0]][0])
     reached = max((at for walk in walks() for at in walk), key=lambda at: conditioning(at.K, independent), default=None)
@@ -280,7 +281,7 @@ def independent_in_state(K: np.ndarray, rank: int, rows: Sequence[int]) -> tuple
 def independent_at(model: Mechanism, cluster: Cluster, q: np.ndarray, below: ClusterPosture | None = None) -> tuple[int, ...]:
     """The best conditioned independent velocities of a cluster at a closed state q, (nq,); its own where they are as good."""
     K = _Walker(model, cluster, scales_of(model, cluster), cluster.rows, below).equations(q)
-    if not cluster.rows or np.abs(coefficients(K, cluster.independent, cluster.rows)).max(initial=0.0) <= LARGE:
+    if not cluster.rows or np.abs(coefficients(K, cluster.independent, cluster.rows)).max(initial=0.0) <= SMALL:
         return cluster.independent
     return independent_in_state(K, len(cluster.rows), cluster.rows)[0]
 

@@ -13,6 +13,7 @@ from linkwork.parts.loops import Posture
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.elimination import rounded_up
 from linkwork.topology.motion import ClusterPosture, Speeds, cluster_posture
+from linkwork.topology.numeric import NumericPosture
 
 SAMPLES = 3  # states in which entries of the loop equations are looked at
 
@@ -38,7 +39,8 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
     for sample in range(SAMPLES):
         q = np.concatenate([_somewhere(joint.kind, length, rng) if sample else joint.kind.neutral() for joint in model.joints])
         below = _below(model, cluster.below, q)
-        posture = cluster_posture(model, cluster.bodies, q, below, cluster.supports)
+        posture = NumericPosture(model, cluster.bodies, below, cluster.supports)
+        posture.move(q)
         found = []
         for constraint, own in _shares(posture, cluster):
             K = constraint.equations(posture)[0][:, cluster.dependent].astype(float)

@@ -56,6 +56,7 @@ class ClusterPosture(Joints):
         super().__init__(states)
         self.base, self.below, self.supports = base, below, supports
         self.pose: dict[int, Pose] = {}
+        self._frames: dict[int, tuple[End, Pose]] = {}  # by the end's identity
         self._known = dict(states)
         if below:
             for k in supports:
@@ -71,9 +72,11 @@ class ClusterPosture(Joints):
 
     def frame(self, end: End) -> Pose:
         """The pose of a loop's end."""
-        if end.body in self._known:
-            return self.pose[end.body].then(self._known[end.body].C.inverse()).then(end.place)
-        return self.base.C.inverse().then(end.place)
+        if id(end) not in self._frames:
+            known = self._known.get(end.body)
+            body = self.pose[end.body].then(known.C.inverse()) if known else self.base.C.inverse()
+            self._frames[id(end)] = end, body.then(end.place)
+        return self._frames[id(end)][1]
 
     def path(self, end: End) -> list[int]:
         """The bodies that move a loop's end, from its own down."""

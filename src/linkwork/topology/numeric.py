@@ -90,7 +90,13 @@ class NumericPosture:
             assert below is not None
             pose = below.pose[k].then(below.states[k].C.inverse())
             self._R[k], self._p[k] = pose.R.astype(float), pose.p.astype(float)
-        self._placing = {k: _placing_of(joint.kind) for k, joint in self._joints.items()}
+        self._steps = [
+            (k, joint.q_slice, joint.parent, joint.place.R, joint.place.p, _placing_of(joint.kind))
+            for k, joint in self._joints.items()
+        ]
+        screws = {k: placing.S for k, *_, placing in self._steps if isinstance(placing, _Screw)}
+        self._screws, self._screw_columns = list(screws), [self.columns[k].start for k in screws]
+        self._screw_axes = np.array([S.reshape(2, 3) for S in screws.values()]).reshape(-1, 2, 3)
         self._moving: dict[int, np.ndarray] = {}
         self._frames: dict[int, Pose] = {}  # by the end's identity
         self._turning, self._sliding, self._origin = (np.zeros((3, self.size)) for _ in range(3))
@@ -98,18 +104,24 @@ class NumericPosture:
 
     def move(self, q: np.ndarray) -> None:
         """Go to the state q, (nq,) of the model."""
-        still = _EYE, _ZERO
         self._frames.clear()
-        for k, joint in self._joints.items():
-            own = q[joint.q_slice]
-            self._q[k] = own
-            R, p = (self._R[joint.parent], self._p[joint.parent]) if joint.parent in self._R else still
-            turned, moved, S = self._placing[k](own)
-            p = p + R @ (joint.place.p + joint.place.R @ moved)
-            R = R @ (joint.place.R @ turned)
-            self._R[k], self._p[k] = R, p
-            where = self.columns[k]
-            self._turning[:, where], self._sliding[:, where], self._origin[:, where] = R @ S[:3], R @ S[3:], p[:, None]
+        Rs, ps = self._R, self._p
+        for k, own, parent, place_R, place_p, placing in self._steps:
+            coordinates = self._q[k] = q[own]
+            turned, moved, S = placing(coordinates)
+            R, p = place_R @ turned, place_p if moved is _ZERO else place_p + place_R @ moved
+            if parent in Rs:
+                p = ps[parent] + Rs[parent] @ p
+                R = Rs[parent] @ R
+            Rs[k], ps[k] = R, p
+            if not isinstance(placing, _Screw):
+                where = self.columns[k]
+                self._turning[:, where], self._sliding[:, where], self._origin[:, where] = R @ S[:3], R @ S[3:], p[:, None]
+        if self._screws:  # all at once
+            R = np.array([Rs[k] for k in self._screws])
+            axes = np.einsum("nij,nkj->kin", R, self._screw_axes)
+            self._turning[:, self._screw_columns], self._sliding[:, self._screw_columns] = axes
+            self._origin[:, self._screw_columns] = np.array([ps[k] for k in self._screws]).T
 
     def joint(self, k: int) -> PlacedJoint:
         return self._joints[k]
