@@ -125,7 +125,7 @@ CATALOGUE: dict[str, Mechanism] = {
     "6 four-bars, braced, 6 digits": Mechanism(braced_row, 1, gap=1e-5, large=True),
     **{f"{n} four-bars": Mechanism(lambda n=n: planar.four_bars_in_a_row(n), 1, large=True) for n in (10, 20, 40)},
     "Assur of 9": Mechanism(lambda: planar.assur(9, seed=1), 1, large=True),
-    "Assur of 15, 4 digits": Mechanism(lambda: planar.assur(15, seed=2, digits=4), 1, read=_as_it_is, large=True),
+    "Assur of 15, 4 digits": Mechanism(lambda: planar.assur(15, seed=2, digits=4), 1, read=_as_it_is),
     "Assur of 25, 6 digits": Mechanism(lambda: planar.assur(25, seed=3, digits=6), 1, large=True),
     "Assur of 39, 9 digits": Mechanism(lambda: planar.assur(39, seed=4, digits=9), 1, large=True),
     "ring of 8": Mechanism(lambda: planar.ring(8), 5),

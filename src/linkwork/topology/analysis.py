@@ -262,8 +262,8 @@ class ClusterAnalysis:
             tried.append((problem, closed))
             if closed.is_closed:
                 found.append((state, problem, closed, problem.at(state.q)[1]))
-                if attempt >= 3:
-                    break
+            if found and attempt >= (3 if closed.is_closed else 7):  # not all states below are within its reach
+                break
         if not found:
             problem, closed = min(tried, key=lambda one: one[1].left)
             raise cannot_close(cluster, problem, [closed.q])
@@ -332,7 +332,7 @@ class ClusterAnalysis:
             below = self._embedding(cluster.below, ClosedState(q, None))
         stays = below.posture if below else None
         problem = Closing(model, cluster.bodies, cluster.constraints, stays, cluster.supports, self._budget)
-        found = close_problem(problem, q)
+        found = close_problem(problem, q, thorough=known is None)
         return ClosedState(found.q, below), problem, found
 
     def _supporting_state(self, cluster: Cluster, n: int) -> ClosedState:
