@@ -14,7 +14,7 @@ from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.inverse_dynamics_derivatives import Derivatives, Differentiate, Sensitivity, pairs, spans_all
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor, is_zero, mirrored
+from linkwork.spatial import Factor, mirrored
 
 
 def forward_dynamics_derivatives(nodes: ModelTree[Any], T: np.ndarray, by: Differentiate) -> Derivatives:
@@ -45,7 +45,7 @@ def hybrid_dynamics_derivatives(found: Derivatives, prescribed: np.ndarray) -> D
         out[u] = -L.solve(T[u])
         out[p] = T[p] + M[np.ix_(p, u)] @ out[u]
     answer = L.solve(M[np.ix_(u, p)])
-    made[2][np.ix_(u, u)] = mirrored(L.solve(np.eye(len(u))))
+    made[2][np.ix_(u, u)] = L.inverted()
     made[2][np.ix_(u, p)], made[2][np.ix_(p, u)] = -answer, answer.T
     made[2][np.ix_(p, p)] = mirrored(M[np.ix_(p, p)] - M[np.ix_(p, u)] @ answer)
     return Derivatives(*made)
@@ -53,40 +53,4 @@ def hybrid_dynamics_derivatives(found: Derivatives, prescribed: np.ndarray) -> D
 
 def with_solution(M: Factor, found: Derivatives) -> Derivatives:
     """∂θ̈ = -M⁻¹ ∂T and M⁻¹, from the derivatives of T at the solution."""
-    L = inverse_of_factor(M)
-    inverse = times(L, M.scaled(transposed(L, len(L))))
-    by_q, by_v = (-times(L, M.scaled(M.half(B))) for B in (found.by_q, found.by_v))
-    return Derivatives(by_q, by_v, np.tril(inverse) + np.tril(inverse, -1).T)
-
-
-SparseRows = list[dict[int, Any]]
-
-
-def inverse_of_factor(M: Factor) -> SparseRows:
-    """The rows of L⁻¹: column and entry, without zeros."""
-    rows: SparseRows = []
-    for i, row in enumerate(M.rows):
-        found: dict[int, Any] = {}
-        for k, x in row:
-            for s, y in rows[k].items():
-                found[s] = found[s] - x * y if s in found else -(x * y)
-        rows.append({**found, i: 1.0})
-    return rows
-
-
-def transposed(rows: SparseRows, columns: int) -> np.ndarray:
-    """The transpose as a matrix."""
-    out = np.zeros((columns, len(rows)), dtype=object)
-    for i, row in enumerate(rows):
-        for s, x in row.items():
-            out[s, i] = x
-    return out
-
-
-def times(rows: SparseRows, B: np.ndarray) -> np.ndarray:
-    """The product with a matrix."""
-    out = np.zeros((len(rows), B.shape[1]), dtype=object)
-    for i, row in enumerate(rows):
-        for j in range(B.shape[1]):
-            out[i, j] = sum((x * B[s, j] for s, x in row.items() if not is_zero(B[s, j])), 0.0)
-    return out
+    return Derivatives(-M.solve_sparse(found.by_q), -M.solve_sparse(found.by_v), M.inverted())
