@@ -144,6 +144,18 @@ def test_through_embedded_loops(name: str) -> None:
     assert off((by_q, by_v, by_tau), right) < 1e-8
 
 
+def test_gears_on_a_free_base() -> None:
+    """∂θ̈ = -M⁻¹ ∂T on plain numbers, where rotors turn on what falls freely."""
+    model = lw.robots.mini_cheetah()
+    q, v = model.random_state(np.random.default_rng(22))
+    tau = np.ones(model.nv)
+    acc = lw.forward_dynamics.body(model, q, v, tau, method="articulated_body")
+    Tq, Tv, M = (x.astype(float) for x in lw.inverse_dynamics_derivatives.body(model, q, v, acc))
+    found = [x.astype(float) for x in lw.forward_dynamics_derivatives.body(model, q, v, tau)]
+    inverse = np.linalg.inv(M)
+    assert off(found, (-inverse @ Tq, -inverse @ Tv, inverse)) < 1e-11
+
+
 def test_hybrid_dynamics() -> None:
     model = one_of("gimbal")
     q, v, a, tau, f_ext = state_of(model, np.random.default_rng(8))

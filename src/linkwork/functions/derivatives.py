@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms import embedded_derivatives as embedded
-from linkwork.algorithms import forward_dynamics as forward
 from linkwork.algorithms import forward_dynamics_derivatives as solved
 from linkwork.algorithms import hybrid_dynamics as hybrid
 from linkwork.algorithms import retraction_derivatives as retraction
@@ -26,7 +25,7 @@ from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.parts.names import shown
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
-from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
+from linkwork.simplify.trees import hinge_tree, tree
 
 
 @model_function(q="nq", v="nv", a="nv", f_ext="bodies 6")
@@ -49,11 +48,7 @@ def forward_dynamics_derivatives(model: Model, q: Any, v: Any, tau: Any, f_ext: 
     """
     if model.force_held:
         return _as_computed(model, q, v, tau, f_ext)
-    if not model.embedded:
-        return tuple(solved.forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, jacobian_of))
-    nodes = hinge_tree(model, q, v, f_ext)
-    a, M = forward.by_mass_matrix(nodes, tau), forward.factorised(nodes)
-    return tuple(solved.with_solution(M, embedded.of_inverse_dynamics(model, q, v, a, f_ext, jacobian_of, jacobian_along)))
+    return tuple(embedded.of_forward_dynamics(model, q, v, tau, f_ext, jacobian_of, jacobian_along))
 
 
 def _as_computed(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> tuple[Any, ...]:
