@@ -13,7 +13,7 @@ from linkwork.algorithms import lie_derivatives as lie
 from linkwork.algorithms.closing import integrate_tree
 from linkwork.algorithms.embedded_derivatives import position_rates
 from linkwork.errors import ModelError
-from linkwork.joints import Free, Revolute, Spherical
+from linkwork.joints import Fixed, Free, Revolute, Spherical
 from linkwork.simplify.frames import without_lumping
 from linkwork.sko.tree import model_tree
 from mechanisms import KINDS, make, random_model, state_of
@@ -144,6 +144,18 @@ def test_through_embedded_loops(name: str) -> None:
     assert off((by_q, by_v, by_tau), right) < 1e-8
 
 
+def test_gears_on_a_free_base() -> None:
+    """∂θ̈ = -M⁻¹ ∂T on plain numbers, where rotors turn on what falls freely."""
+    model = lw.robots.mini_cheetah()
+    q, v = model.random_state(np.random.default_rng(22))
+    tau = np.ones(model.nv)
+    acc = lw.forward_dynamics.body(model, q, v, tau, method="articulated_body")
+    Tq, Tv, M = (x.astype(float) for x in lw.inverse_dynamics_derivatives.body(model, q, v, acc))
+    found = [x.astype(float) for x in lw.forward_dynamics_derivatives.body(model, q, v, tau)]
+    inverse = np.linalg.inv(M)
+    assert off(found, (-inverse @ Tq, -inverse @ Tv, inverse)) < 1e-11
+
+
 def test_hybrid_dynamics() -> None:
     model = one_of("gimbal")
     q, v, a, tau, f_ext = state_of(model, np.random.default_rng(8))
@@ -271,6 +283,17 @@ def test_what_cannot_be_differentiated_is_said() -> None:
     node = lw.sko.Node("one", A=np.zeros((0, 6)), H=np.eye(6)[:1], M=np.eye(6))
     with pytest.raises(ModelError, match="asks for bodies"):
         lw.inverse_dynamics_derivatives(lw.sko.Tree("by hand", [node]), np.zeros(1), np.zeros(1), np.zeros(1))
+
+
+def test_a_model_that_cannot_move() -> None:
+    b = lw.ModelBuilder("fast")
+    b.add_body("body", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_joint("joint", Fixed(), parent="world", child="body")
+    model, none = b.build(), np.zeros(0)
+    for fn in (lw.inverse_dynamics_derivatives, lw.forward_dynamics_derivatives):
+        assert [x.shape for x in fn(model, none, none, none)] == [(0, 0)] * 3
+    assert [x.shape for x in lw.linearize(model, none, none, none)] == [(0, 0)] * 2
+    assert lw.coriolis_matrix(model, none, none).shape == (0, 0)
 
 
 def test_along_directions() -> None:

@@ -14,13 +14,19 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.closing import places_of, spanning_acceleration, spanning_velocity
+from linkwork.algorithms.forward_dynamics import factorised
+from linkwork.algorithms.forward_dynamics_derivatives import forward_dynamics_derivatives, free_parts, with_solution
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.inverse_dynamics_derivatives import (
+    Changes,
     Derivatives,
     Differentiate,
+    Sensitivity,
     coriolis_matrix,
     inverse_dynamics_derivatives,
+    pairs,
     rates,
+    spans_all,
 )
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.model import Model
@@ -140,10 +146,40 @@ def of_inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Di
     """
     if not model.embedded:
         return inverse_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), a, by)
+    return _through_loops(model, q, v, a, f_ext, by, along, None)
+
+
+def of_forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any, by: Differentiate, along: Along) -> Derivatives:
+    """The derivatives of forward dynamics of any model whose loops are all embedded."""
+    if not model.embedded:
+        return forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, by)
+    nodes, free = hinge_tree(model, q, v, f_ext), dict[int, Changes]()
+    M = factorised(nodes)
+    a = M.solve(tau - inverse_dynamics(nodes, np.zeros(nodes.nv)))
+    return with_solution(M, _through_loops(model, q, v, a, f_ext, by, along, free), free)
+
+
+def _through_loops(
+    model: Model,
+    q: Any,
+    v: Any,
+    a: Any,
+    f_ext: Any,
+    by: Differentiate,
+    along: Along,
+    free: dict[int, Changes] | None,
+) -> Derivatives:
+    """∂T; where `free` is given, it takes the parts of free bodies that no loop holds, by the place of their first velocity."""
     nodes = tree(model, q, v)
     G, v_spanning, a_spanning = velocity_map(nodes), spanning_velocity(nodes), spanning_acceleration(nodes, a)
-    below = tree_of_bodies(model.spanning_tree(), q, v_spanning, f_ext)
-    tau, found = inverse_dynamics(below, a_spanning), inverse_dynamics_derivatives(below, a_spanning, by)
+    below: Any = tree_of_bodies(model.spanning_tree(), q, v_spanning, f_ext)
+    tau, at = inverse_dynamics(below, a_spanning), Sensitivity(below, a_spanning, by)
+    if free is not None:
+        held = {body for cluster in model.clusters if cluster.constraints for body in cluster.bodies}
+        bodies = [k for k in below.children(below.ground) if spans_all(k) and k.body.joint.child not in held]
+        for k, part in free_parts(at, bodies).items():
+            free[nodes.node_of(k.body.joint.child).dofs.start] = part
+    found = pairs(at)
     follow = Follow(model, q, v_spanning, G, along)
     dv, da, turned = follow.changes(a_spanning)
     by_q = G.T @ (found.by_q @ G + found.by_v @ dv + found.by_a @ da) + follow.change_of_force(tau)

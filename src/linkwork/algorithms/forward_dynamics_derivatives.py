@@ -6,15 +6,23 @@ M⁻¹ B = L⁻¹ D⁻¹ L⁻ᵀ B for joints on different limbs takes a sum ove
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
-from linkwork.algorithms.inverse_dynamics_derivatives import Derivatives, Differentiate, Sensitivity, pairs, spans_all
+from linkwork.algorithms.inverse_dynamics_derivatives import (
+    Changes,
+    Derivatives,
+    Differentiate,
+    Sensitivity,
+    pairs,
+    spans_all,
+)
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor, is_zero, mirrored
+from linkwork.spatial import Factor, mirrored
 
 
 def forward_dynamics_derivatives(nodes: ModelTree[Any], T: np.ndarray, by: Differentiate) -> Derivatives:
@@ -22,14 +30,16 @@ def forward_dynamics_derivatives(nodes: ModelTree[Any], T: np.ndarray, by: Diffe
     M = factorised(nodes)
     ddtheta = M.solve(T - inverse_dynamics(nodes, np.zeros(nodes.nv)))
     at = Sensitivity(nodes, ddtheta, by)
-    free = {k: at.moved[k] for k in nodes.children(nodes.ground) if spans_all(k)}
-    for k, moved in free.items():  # a free body's own part of ∂T is M dA: nothing but its own acceleration answers
-        at.moved[k] = moved._replace(dA=np.zeros((6, 6)), dA_v=np.zeros((6, 6)))
-    by_q, by_v, inverse = with_solution(M, pairs(at))
+    free = free_parts(at, [k for k in nodes.children(nodes.ground) if spans_all(k)])
+    return with_solution(M, pairs(at), {k.dofs.start: part for k, part in free.items()})
+
+
+def free_parts(at: Sensitivity, bodies: Sequence[Any]) -> dict[Any, Changes]:
+    """What free bodies on the ground change, taken out of `at`: that part of ∂T is M dA, which only they answer, by -dA."""
+    free = {k: at.moved[k] for k in bodies}
     for k, moved in free.items():
-        by_q[k.dofs, k.dofs] = by_q[k.dofs, k.dofs] - moved.dA
-        by_v[k.dofs, k.dofs] = by_v[k.dofs, k.dofs] - moved.dA_v
-    return Derivatives(by_q, by_v, inverse)
+        at.moved[k] = moved._replace(dA=np.zeros((6, 6)), dA_v=np.zeros((6, 6)))
+    return free
 
 
 def hybrid_dynamics_derivatives(found: Derivatives, prescribed: np.ndarray) -> Derivatives:
@@ -45,48 +55,17 @@ def hybrid_dynamics_derivatives(found: Derivatives, prescribed: np.ndarray) -> D
         out[u] = -L.solve(T[u])
         out[p] = T[p] + M[np.ix_(p, u)] @ out[u]
     answer = L.solve(M[np.ix_(u, p)])
-    made[2][np.ix_(u, u)] = mirrored(L.solve(np.eye(len(u))))
+    made[2][np.ix_(u, u)] = L.inverted()
     made[2][np.ix_(u, p)], made[2][np.ix_(p, u)] = -answer, answer.T
     made[2][np.ix_(p, p)] = mirrored(M[np.ix_(p, p)] - M[np.ix_(p, u)] @ answer)
     return Derivatives(*made)
 
 
-def with_solution(M: Factor, found: Derivatives) -> Derivatives:
-    """∂θ̈ = -M⁻¹ ∂T and M⁻¹, from the derivatives of T at the solution."""
-    L = inverse_of_factor(M)
-    inverse = times(L, M.scaled(transposed(L, len(L))))
-    by_q, by_v = (-times(L, M.scaled(M.half(B))) for B in (found.by_q, found.by_v))
-    return Derivatives(by_q, by_v, np.tril(inverse) + np.tril(inverse, -1).T)
-
-
-SparseRows = list[dict[int, Any]]
-
-
-def inverse_of_factor(M: Factor) -> SparseRows:
-    """The rows of L⁻¹: column and entry, without zeros."""
-    rows: SparseRows = []
-    for i, row in enumerate(M.rows):
-        found: dict[int, Any] = {}
-        for k, x in row:
-            for s, y in rows[k].items():
-                found[s] = found[s] - x * y if s in found else -(x * y)
-        rows.append({**found, i: 1.0})
-    return rows
-
-
-def transposed(rows: SparseRows, columns: int) -> np.ndarray:
-    """The transpose as a matrix."""
-    out = np.zeros((columns, len(rows)), dtype=object)
-    for i, row in enumerate(rows):
-        for s, x in row.items():
-            out[s, i] = x
-    return out
-
-
-def times(rows: SparseRows, B: np.ndarray) -> np.ndarray:
-    """The product with a matrix."""
-    out = np.zeros((len(rows), B.shape[1]), dtype=object)
-    for i, row in enumerate(rows):
-        for j in range(B.shape[1]):
-            out[i, j] = sum((x * B[s, j] for s, x in row.items() if not is_zero(B[s, j])), 0.0)
-    return out
+def with_solution(M: Factor, found: Derivatives, free: Mapping[int, Changes]) -> Derivatives:
+    """∂θ̈ = -M⁻¹ ∂T and M⁻¹, from the derivatives of T at the solution, and `free_parts` by their first velocity's place."""
+    made = Derivatives(-M.solve_sparse(found.by_q), -M.solve_sparse(found.by_v), M.inverted())
+    for start, part in free.items():
+        own = slice(start, start + 6)
+        made.by_q[own, own] = made.by_q[own, own] - part.dA
+        made.by_v[own, own] = made.by_v[own, own] - part.dA_v
+    return made

@@ -42,5 +42,4 @@ def by_sweeps(nodes: TreeState[HingeNode]) -> np.ndarray:
 
 def by_factorisation(nodes: TreeState[HingeNode]) -> np.ndarray:
     """M⁻¹, (nv, nv), from the mass matrix; cheaper than sweeps where the tree is not deep."""
-    inverse = factorised(nodes).solve(np.eye(nodes.nv))
-    return np.tril(inverse) + np.tril(inverse, -1).T
+    return factorised(nodes).inverted()

@@ -37,8 +37,8 @@ SOLVERS: dict[str, Callable[[ConstraintRows, np.ndarray, np.ndarray, Settings], 
 }
 
 
-def shallow(model: Model) -> bool:
-    """Whether factorising the mass matrix may cost less than sweeps: by the entries that its factor has.
+def shallow(model: Model, most: int = 60) -> bool:
+    """Whether factorising the mass matrix may cost less than sweeps: by the entries that its factor has, `most` for a velocity.
 
     In a large cluster sweeps carry many velocities at once, so there it is always worth counting.
     """
@@ -53,7 +53,7 @@ def shallow(model: Model) -> bool:
         after = before + len(cluster.independent)
         above |= dict.fromkeys(cluster.bodies, after)
         work += sum(n * (n + 5) // 2 for n in range(before, after))
-    return work <= 60 * model.nv
+    return work <= most * model.nv
 
 
 METHODS = dict.fromkeys(SOLVERS, lambda _: False) | {"caba": lambda _: True, "ltl": shallow}  # what "auto" counts

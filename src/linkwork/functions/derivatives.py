@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms import embedded_derivatives as embedded
-from linkwork.algorithms import forward_dynamics as forward
 from linkwork.algorithms import forward_dynamics_derivatives as solved
 from linkwork.algorithms import hybrid_dynamics as hybrid
 from linkwork.algorithms import retraction_derivatives as retraction
@@ -22,10 +21,11 @@ from linkwork.errors import ModelError
 from linkwork.functions.dynamics import forward_dynamics, prescribed_velocities
 from linkwork.functions.kinematics import chosen_frame, frame_jacobian
 from linkwork.functions.model_function import model_function
+from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.parts.names import shown
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
-from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
+from linkwork.simplify.trees import hinge_tree, tree
 
 
 @model_function(q="nq", v="nv", a="nv", f_ext="bodies 6")
@@ -48,11 +48,7 @@ def forward_dynamics_derivatives(model: Model, q: Any, v: Any, tau: Any, f_ext: 
     """
     if model.force_held:
         return _as_computed(model, q, v, tau, f_ext)
-    if not model.embedded:
-        return tuple(solved.forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, jacobian_of))
-    nodes = hinge_tree(model, q, v, f_ext)
-    a, M = forward.by_mass_matrix(nodes, tau), forward.factorised(nodes)
-    return tuple(solved.with_solution(M, embedded.of_inverse_dynamics(model, q, v, a, f_ext, jacobian_of, jacobian_along)))
+    return tuple(embedded.of_forward_dynamics(model, q, v, tau, f_ext, jacobian_of, jacobian_along))
 
 
 def _as_computed(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> tuple[Any, ...]:
@@ -80,7 +76,10 @@ def hybrid_dynamics_derivatives(
 
 @model_function(q="nq", v="nv")
 def integrate_derivatives(model: Model, q: Any, v: Any) -> tuple[Any, ...]:
-    """∂/∂q and ∂/∂v of `integrate`, each (..., nv, nv): from the tangent space at q to the one where the motion ends."""
+    """∂/∂q and ∂/∂v of `integrate`, each (..., nv, nv): from the tangent space at q to the one where the motion ends.
+
+    Loops that forces hold are not closed in it.
+    """
     _check_joints(model, "integrate_derivatives")
     spanning = spanning_velocity(tree(model, q, v)) if model.embedded else v
     found = retraction.in_blocks(
@@ -120,7 +119,7 @@ def _check_joints(model: Model, what: str) -> None:
     chosen = set(_places(model).tolist())
     for joint in model.joints:
         own = [place in chosen for place in range(joint.v_slice.start, joint.v_slice.stop)]
-        if any(own) and not all(own) and joint.nq != joint.nv:
+        if any(own) and not all(own) and type(joint.kind).rate is not Joint.rate:
             raise ModelError(
                 f"{what}: a loop determines some velocities of joint {joint.name!r} of {shown(model.name)} and not others; "
                 "choose other independent velocities (with_independent)"
@@ -137,7 +136,7 @@ def coriolis_matrix(model: Model, q: Any, v: Any) -> Any:
 def frame_jacobian_rate(model: Model, q: Any, v: Any, *, frame: str, reference: str = "body") -> Any:
     """J̇, the rate of `frame_jacobian` in a motion, (..., 6, nv): J v̇ + J̇ v is the rate of `frame_velocity`."""
     dq = embedded.position_rates(model, q) @ spanning_velocity(tree(model, q, v))
-    return jvp_of(lambda x: frame_jacobian(model, x, frame=frame, reference=reference), q, dq)[1]
+    return jvp_of(lambda x: frame_jacobian.body(model, x, frame=frame, reference=reference), q, dq)[1]
 
 
 @model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6")
@@ -148,7 +147,7 @@ def linearize(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None) -> tupl
     joints whose velocities are rates of their coordinates, δ̇ = δv.
     """
     _check_joints(model, "linearize")
-    by_q, by_v, by_tau = forward_dynamics_derivatives(model, q, v, tau, f_ext)
+    by_q, by_v, by_tau = forward_dynamics_derivatives.body(model, q, v, tau, f_ext)
     spanning = spanning_velocity(tree(model, q, v))
     (turned,) = retraction.in_blocks(
         model.joints,

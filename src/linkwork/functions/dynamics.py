@@ -173,7 +173,9 @@ def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return rows, columns
 
 
-@model_function(q="nq", methods={"sweeps": lambda _: True, "factorisation": shallow}, by_hand=True)
+@model_function(
+    q="nq", methods={"sweeps": lambda _: True, "factorisation": lambda model: shallow(model, most=120)}, by_hand=True
+)
 def mass_matrix_inverse(model: Model, q: Any, *, method: str = "auto") -> Any:
     """The inverse of the mass matrix, (..., nv, nv), by sweeps (SKO Eq. 57) or by factorisation, whichever is cheaper."""
     nodes = tree(model, q)

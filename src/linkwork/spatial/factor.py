@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwork.ir.functions import sqrt
 from linkwork.ir.symbol import Symbol
+from linkwork.lazy import cached_property
 
 
 class Factor:
@@ -61,6 +62,38 @@ class Factor:
             for i, factor in row:
                 x[k] = x[k] - factor * x[i]
         return x
+
+    @cached_property
+    def inverse_rows(self) -> list[dict[int, Any]]:
+        """The rows of L⁻¹ by column, without zeros: where L has those of a tree, so has it."""
+        rows: list[dict[int, Any]] = []
+        for i, row in enumerate(self.rows):
+            found: dict[int, Any] = {}
+            for k, x in row:
+                for s, y in rows[k].items():
+                    found[s] = found[s] - x * y if s in found else -(x * y)
+            rows.append({**found, i: 1.0})
+        return rows
+
+    def solve_sparse(self, B: np.ndarray) -> np.ndarray:
+        """X of M X = B, (n, m), by L⁻¹: entries are sums over what a row of L⁻¹ and a column of L⁻ᵀ B have in common."""
+        Y = self.scaled(self.half(B))
+        X = np.zeros(Y.shape, dtype=object)
+        filled_rows = [[s for s in range(len(Y)) if not is_zero(Y[s, j])] for j in range(Y.shape[1])]
+        for i, row in enumerate(self.inverse_rows):
+            for j, filled_row in enumerate(filled_rows):
+                X[i, j] = sum((row[s] * Y[s, j] for s in filled_row if s in row), 0.0)
+        return X
+
+    def inverted(self) -> np.ndarray:
+        """M⁻¹, (n, n), which is symmetric to the last bit."""
+        rows = self.inverse_rows
+        scaled = [{s: x * self.inverse[s] for s, x in row.items()} for row in rows]
+        X = np.zeros((len(rows), len(rows)), dtype=object)
+        for i, row in enumerate(rows):
+            for j in range(i + 1):
+                X[i, j] = X[j, i] = sum((x * row[s] for s, x in scaled[j].items() if s in row), 0.0)
+        return X
 
 
 def is_zero(x: Any) -> bool:
