@@ -12,7 +12,7 @@ import pytest
 import linkwork as lw
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/interop.md"
-PACKAGES = ("jax", "torch")
+PACKAGES = ("jax", "torch", "casadi", "sympy")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

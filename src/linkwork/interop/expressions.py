@@ -1,0 +1,37 @@
+"""A program evaluated on expressions of other software, one operation after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from linkwork.errors import TargetError
+from linkwork.functions.sources import Source
+from linkwork.ir.liveness import needed_values
+from linkwork.ir.program import Program
+
+# Powers of two that keep the digits of quaternions before they are normalised: exact numbers need none.
+UNSCALED: Mapping[str, Callable[..., Any]] = {"exponent": lambda x: 0.0, "pow2": lambda k: 2.0**k}
+
+
+def evaluate(source: Source, operations: Mapping[str, Callable[..., Any]], arrays: Sequence[Sequence[Any]], where: str) -> list:
+    """The elements of every output in row-major order, from those of the inputs; "const" makes an expression of a number."""
+    program = source.program
+    if any(op == "loop" for op, _, _ in program.code):
+        raise TargetError(f"{source.name} iterates (lw.loop) for this model, and {where} has no loops")
+    values: list[Any] = [None] * len(program)
+    for k, ((op, args, attr), needed) in enumerate(zip(program.code, needed_values(program), strict=True)):
+        if not needed:
+            continue
+        if op == "input":
+            values[k] = arrays[attr[0]][attr[1]]
+        elif op == "const":
+            values[k] = operations["const"](attr)
+        else:
+            values[k] = operations[op](*(values[a] for a in args))
+    return [[values[v] for v in wanted] for wanted in program.results]
+
+
+def size(program: Program) -> int:
+    """How many operations the outputs need."""
+    return sum(needed_values(program))

@@ -1,0 +1,132 @@
+"""Equations of small mechanisms in SymPy, to read, to print as LaTeX, and to work with.
+
+    print(linkwork.interop.sympy.equations(linkwork.inverse_dynamics, model).latex())
+
+Numbers of the model become fractions of what a person would write (0.1, not 0.1000000000000000055), of 14 digits; printed, long
+ones have six. Branches become cases (Piecewise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import LimitError, ShapeError
+from linkwork.functions.sources import Source, source_of
+from linkwork.interop.expressions import UNSCALED, evaluate, size
+from linkwork.interop.packages import needed
+
+sympy: Any = needed("sympy", extra="sympy")
+
+
+def _number(x: Any) -> Any:
+    """A number as a person would write it: with 14 digits at most, as a fraction."""
+    if isinstance(x, bool):
+        return sympy.true if x else sympy.false
+    if not np.isfinite(x):
+        return sympy.nan if np.isnan(x) else sympy.oo if x > 0 else -sympy.oo
+    return sympy.Rational(f"{x:.14g}")
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    **UNSCALED,
+    "exponent": lambda x: sympy.Integer(0), "pow2": lambda k: sympy.Integer(2) ** k,
+    "const": _number,
+    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
+    "neg": lambda x: -x, "fma": lambda x, y, z: x * y + z, "sqrt": sympy.sqrt, "abs": sympy.Abs,
+    "min": sympy.Min, "max": sympy.Max, "rint": lambda x: sympy.floor(x + sympy.Rational(1, 2)),
+    "lt": sympy.Lt, "le": sympy.Le, "eq": sympy.Eq, "and": sympy.And, "or": sympy.Or, "not": sympy.Not,
+    "select": lambda c, x, y: sympy.Piecewise((x, c), (y, True)),
+    "sin": sympy.sin, "cos": sympy.cos, "atan2": sympy.atan2, "asin": sympy.asin, "acos": sympy.acos,
+    "exp": sympy.exp, "log": sympy.log,
+}  # fmt: skip
+_MOST = 500  # operations that a person may want to see the equations of
+
+
+@dataclass(frozen=True)
+class Equations:
+    """What a function computes: `inputs` and `outputs` by name, as symbols, expressions, matrices or arrays of SymPy."""
+
+    name: str
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+
+    def latex(self) -> str:
+        """The equations as LaTeX, one output a line."""
+        names = [f"\\mathrm{{{name}}}".replace("_", "\\_") for name in self.outputs]
+        return " \\\\\n".join(f"{name} = {sympy.latex(_rounded(out))}" for name, out in zip(names, self.outputs.values()))
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name} = {_rounded(out)}" for name, out in self.outputs.items())
+
+
+def _rounded(value: Any) -> Any:
+    """The same with six digits in place of long fractions, to print."""
+    if hasattr(value, "applyfunc"):
+        return value.applyfunc(_rounded)
+    long = [x for x in value.atoms(sympy.Rational) if x.q > 1000]
+    return value.xreplace({x: sympy.Float(x, 6) for x in long})
+
+
+def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
+    """A function of SymPy's expressions, in arrays of the right shape, that gives expressions; arguments as of `equations`."""
+    source = source_of(fn, model, options)
+
+    def call(*arrays: Any) -> Any:
+        if len(arrays) != len(source.program.inputs):
+            raise TypeError(f"{source.name} takes {', '.join(a.name for a in source.program.inputs)}, not {len(arrays)} arrays")
+        found = _evaluate(source, [np.array(x, dtype=object) for x in arrays])
+        return found[0] if len(found) == 1 else tuple(found)
+
+    call.__name__ = call.__qualname__ = source.name
+    return call
+
+
+def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: Any) -> Equations:
+    """The equations of a function of a model, or of a derivative of one, in symbols q1, q2, ..., v1, ...
+
+    `options` are those of `linkwork.compile`; with `parameters=("mass",)` masses are symbols too. `simplify` lets SymPy look
+    for shorter forms, which takes its time. LimitError where the program is too long to be read.
+    """
+    source = source_of(fn, model, options)
+    if size(source.program) > _MOST:
+        raise LimitError(f"{source.name} has {size(source.program)} operations for this model: too many to be read ({_MOST})")
+    arrays = [_symbols(array.name, array.shape) for array in source.program.inputs]
+    outputs = _evaluate(source, arrays)
+    if simplify:
+        outputs = [out.applyfunc(sympy.simplify) if hasattr(out, "applyfunc") else sympy.simplify(out) for out in outputs]
+    names = [array.name for array in source.program.outputs]
+    inputs = {array.name: _shaped(x) for array, x in zip(source.program.inputs, arrays)}
+    return Equations(source.name, inputs, dict(zip(names, outputs, strict=True)))
+
+
+def _evaluate(source: Source, arrays: list[np.ndarray]) -> list[Any]:
+    for spec, array in zip(source.program.inputs, arrays, strict=True):
+        if array.size != spec.size:
+            raise ShapeError(f"{source.name}: {spec.name} must have shape {spec.shape}, not {array.shape}")
+    cells = [[sympy.sympify(x) for x in array.ravel()] for array in arrays]
+    found = evaluate(source, _OPERATIONS, cells, "a printed equation")
+    outputs = []
+    for spec, elements in zip(source.program.outputs, found, strict=True):
+        out = np.empty(spec.size, dtype=object)
+        out[:] = elements
+        outputs.append(_shaped(out.reshape(spec.shape)))
+    return outputs
+
+
+def _symbols(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """An array of symbols: q1, q2, ... of a vector, R1_2 of a matrix."""
+    symbols = np.empty(shape, dtype=object)
+    for place in np.ndindex(*shape):
+        symbols[place] = sympy.Symbol(name + "_".join(str(k + 1) for k in place))
+    return symbols
+
+
+def _shaped(array: np.ndarray) -> Any:
+    """The same as SymPy has it: an expression, a matrix, or an array of more dimensions."""
+    if array.ndim == 0:
+        return array[()]
+    return sympy.Matrix(array) if array.ndim <= 2 else sympy.ImmutableDenseNDimArray(array)
