@@ -27,7 +27,8 @@ from linkwork.parts.checks import check_name
 from linkwork.parts.names import shown
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import put
-from linkwork.topology.analysis import CannotClose, closing_notes, kept_loops
+from linkwork.topology.analysis import CannotClose, kept_loops
+from linkwork.topology.closing_notes import closing_notes
 from linkwork.topology.clusters import Ancestors, Cluster, find_families
 from linkwork.topology.independent import independent_at
 from linkwork.topology.motion import ClusterPosture, cluster_posture
