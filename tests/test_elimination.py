@@ -152,10 +152,10 @@ def test_what_is_singular_is_nan_with_all_that_depends_on_it_and_nothing_else() 
         A[2 * n, n] = 1.0
         x = solved(A, np.ones(3 * n), np.where(A == 0.0, 0.0, 1.0))
         assert np.isfinite(x[:n]).all() and np.isnan(x[n:]).all()
-        if n > 1:  # without known sizes, entries are compared with one another, whatever the unit
-            for unit in (1e-9, 1.0, 1e9):
-                assert np.isnan(solved(bad * unit, np.ones(n))).all()
-                assert np.isfinite(solved(good * unit, np.ones(n))).all()
+        for unit in (1e-9, 1.0, 1e9):
+            sizes = np.full((n, n), unit)
+            assert np.isnan(solved(bad * unit, np.ones(n), sizes)[-1])
+            assert np.isfinite(solved(good * unit, np.ones(n), sizes)).all()
 
 
 def test_a_matrix_without_a_diagonal_is_nan() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.ir.symbol import Symbol
 from linkwork.lazy import cached_property
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.coaxial import coaxial_body
@@ -103,9 +104,10 @@ class _ClusterNode(HingeNode):
 
     def generalised(self, F: np.ndarray, maps: bool = False) -> np.ndarray:
         """H F by the joints: forces are carried in along the bodies' tree, as they are for the parent, and Gᵀ comes last."""
-        if maps and isinstance(self.parent, GroundNode) and self.dofs.stop - self.dofs.start < 4:
-            return self.H @ F  # a short map, and nobody else needs the forces carried in
         shares, G = self._A.parts(F), self._embedding.G
+        constant = not any(isinstance(x, Symbol) for x in G.ravel())
+        if maps and (constant or (isinstance(self.parent, GroundNode) and G.shape[1] < 4)):
+            return self.H @ F  # a short map, or nobody else needs the forces carried in
         total: Any = self._N.T @ F[6 * len(self.bodies) :]
         for k, (body, below) in reversed(list(enumerate(zip(self.bodies, self._A.below)))):
             total = total + G[self._own[body]].T @ (body.joint_map.T @ shares[k])

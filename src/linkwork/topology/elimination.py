@@ -5,7 +5,7 @@ leaves irreducible blocks, each solved after those that it needs. Small ones are
 Larger ones are made triangular by sparse orthogonal transformations (QR), column by column, the one that fewest equations have
 first: legs of a parallel robot before their platform. That needs no pivots either, whatever the state is.
 
-Where a block is singular to rounding, its unknowns, and all that depend on them, are NaN.
+Where a block is singular to rounding, its unknowns, and all that depend on them, are NaN, if sizes of entries are known.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ UNEQUAL = 8.0  # rows that are so much smaller than others are scaled before the
 class Elimination:
     """A factorised, (n, n): `solve` gives x of A x + b = 0.
 
-    `sizes`, (n, n), say how large entries of A can become, so that what is singular is told by comparison with constants;
-    without them, entries are compared with one another.
+    `sizes`, (n, n), say how large entries of A can become, so that what is singular is told by comparison with constants.
+    Without them nothing is compared: of a singular A come infinities and NaN, or large numbers.
     """
 
     def __init__(self, A: np.ndarray, sizes: np.ndarray | None = None) -> None:
@@ -76,21 +76,20 @@ def _factorised(A: np.ndarray, sizes: np.ndarray | None) -> _Block:
     if len(A) == 1:
         return _One(A[0, 0], None if sizes is None else float(sizes[0, 0]))
     if len(A) == 2:
-        (a, b), (c, d) = A if sizes is None else sizes
-        return _Two(A, absolute(a * d) + absolute(b * c))
+        return _Two(A, None if sizes is None else float(sizes[0, 0] * sizes[1, 1] + sizes[0, 1] * sizes[1, 0]))
     return _Triangular(A, sizes)
 
 
-def negative_reciprocal(x: Any, size: Any) -> Any:
+def negative_reciprocal(x: Any, size: float | None) -> Any:
     """-1 / x, or NaN where x is no more than rounding leaves of zero at this size; with no size, where it is zero."""
     if not isinstance(x, Symbol) and x == 0.0:
         return np.nan
     return _guarded(-1.0 / x, x, size)
 
 
-def _guarded(inverse: Any, x: Any, size: Any) -> Any:
+def _guarded(inverse: Any, x: Any, size: float | None) -> Any:
     """NaN in place of an inverse where x is below about 1e-13 of a size (1e-4 in single precision): it adds nothing then."""
-    if size is None or (not isinstance(size, Symbol) and not 0.0 < size < np.inf):
+    if size is None or not 0.0 < size < np.inf:
         return inverse
     large = COARSE * size
     return where(x + large == large, np.nan, inverse)
@@ -107,8 +106,8 @@ class _One:
 class _Two:
     """By the adjugate: forward errors are those that the condition allows, for rows and columns of any scale."""
 
-    def __init__(self, A: np.ndarray, size: Any) -> None:
-        """`size` is that of the products in its determinant."""
+    def __init__(self, A: np.ndarray, size: float | None) -> None:
+        """`size` is that of the products in its determinant, if it is known."""
         (a, b), (c, d) = A
         self._adjugate = np.array([[d, -b], [-c, a]], dtype=object)
         self._inverse, self._scaled = negative_reciprocal(a * d - b * c, size), False
@@ -133,7 +132,8 @@ class _Triangular:
         rows: list[dict[int, Any]] = [
             {j: x if s == 1.0 else x * s for j, x in enumerate(row) if not is_zero(x)} for row, s in zip(A, scale)
         ]
-        self._lengths = _column_lengths(rows, None if sizes is None else sizes * scale[:, None], len(A))
+        lengths = None if sizes is None else np.sqrt(np.sum((sizes * scale[:, None]) ** 2, axis=0))
+        self._lengths = [None] * len(A) if lengths is None else lengths.tolist()
         self._steps: list[_Step] = []
         self._upper: list[tuple[int, int, Any, list[tuple[int, Any]]]] = []  # column, row, inverse pivot, others of the row
         left = list(range(len(A)))
@@ -248,13 +248,6 @@ def _cheapest(rows: list[dict[int, Any]], left: list[int]) -> tuple[int, list[in
 
     best = min(having, key=work)
     return best, having[best]
-
-
-def _column_lengths(rows: list[dict[int, Any]], sizes: np.ndarray | None, n: int) -> list[Any]:
-    """How long the columns of a block can be (constants), or are."""
-    if sizes is not None:
-        return [float(np.sqrt(sum(x * x for x in sizes[:, j]))) for j in range(n)]
-    return [sqrt(sum(row[j] * row[j] for row in rows if j in row)) for j in range(n)]
 
 
 def _row_scales(sizes: np.ndarray) -> np.ndarray:
