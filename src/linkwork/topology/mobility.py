@@ -122,7 +122,7 @@ def most_independent(rows: np.ndarray, count: int) -> list[int]:
     for _ in range(count):
         lengths = np.linalg.norm(left, axis=1)
         lengths[chosen] = -1.0
-        first = int(np.argmax(lengths > 0.9 * lengths.max()))  # the first of those that are about as good as the best
+        first = int(np.argmax(lengths >= 0.9 * lengths.max()))  # the first of those that are about as good as the best
         chosen.append(first)
         direction = left[first] / max(lengths[first], 1e-300)
         left = left - np.outer(left @ direction, direction)
