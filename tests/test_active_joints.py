@@ -91,7 +91,7 @@ def test_some_joints_are_active(seed: int, name: str) -> None:
 
 def options(m: Model, names: Any, least: str = "torque") -> dict[str, Any]:
     """The options in their normal form, for the function's body."""
-    return lw.spanning_hybrid_dynamics._chosen(m, {"prescribed": names, "least": least})
+    return lw.spanning_hybrid_dynamics.chosen(m, {"prescribed": names, "least": least})
 
 
 def test_a_five_bar_as_in_the_paper() -> None:

@@ -420,7 +420,7 @@ def test_a_thousand_redundant_humanoids(method: str) -> None:
 )
 def test_impacts(name: str, method: str) -> None:
     """J v⁺ = -e J v⁻ and M Δv = Jᵀ p; nothing that takes time has a part in it."""
-    model, constraints, s, system, _ = of_set(name, 1)
+    model, constraints, s, system, _ = of_set(name, 2)
     m = len(system.k)
     for e in (0.0, 0.5, np.linspace(0.0, 1.0, m)):
         after, p = hit(model, s.q, s.v, constraints, e, method)

@@ -10,7 +10,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.algorithms import lie_derivatives as lie
-from linkwork.algorithms.closing import integrate_tree
+from linkwork.algorithms.closing import integrate_tree, tree_motion
 from linkwork.algorithms.embedded_derivatives import position_rates
 from linkwork.errors import ModelError
 from linkwork.joints import Fixed, Free, Revolute, Spherical
@@ -40,7 +40,9 @@ def by_differences(
     """∂/∂q on the tangent space, and the derivatives by all further arrays but f_ext."""
     more = {} if f_ext is None else {"optional": ("f_ext",)}
     program = fn.program(model, **more, **options)
-    move = lw.trace(lambda q, v: integrate_tree(model, q, v), {"q": model.nq, "v": model.nv})  # loops stay closed to O(H²)
+    move = lw.trace(
+        lambda q, v: integrate_tree(model, q, tree_motion(model, q, v)), {"q": model.nq, "v": model.nv}
+    )  # loops stay closed to O(H²)
     given = [q, *args, *([] if f_ext is None else [f_ext])]
     found = []
     for place in range(1 + len(args)):
@@ -189,7 +191,7 @@ def test_coriolis_matrix(make_model: Callable[[], lw.Model]) -> None:
     q, v = model.random_state(np.random.default_rng(11))
     C = ours(lw.coriolis_matrix, model, q, v)
     program = lw.mass_matrix.program(model)
-    move = lw.trace(lambda q, v: integrate_tree(model, q, v), {"q": model.nq, "v": model.nv})
+    move = lw.trace(lambda q, v: integrate_tree(model, q, tree_motion(model, q, v)), {"q": model.nq, "v": model.nv})
     ends = [in_60_digits(program, in_60_digits(move, q, v * step)) for step in (H, -H)]
     rate = ((ends[0] - ends[1]) / (2 * H)).astype(float).reshape(C.shape)
     assert off([C + C.T], [rate]) < 1e-12  # so Ṁ - 2 C is skew

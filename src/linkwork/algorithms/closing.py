@@ -36,9 +36,9 @@ def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None,
     """q with all loops closed, its independent coordinates as they were; what is closed already stays, bit for bit.
 
     Where q was predicted along the loops' tangent by a `motion` of all joints, (nv_spanning,), the way of its correction must
-    be small against that: otherwise it counts as open, since it may be another assembly mode. Of joints such as spherical ones,
-    whose velocities are not rates of coordinates, the independent part of the difference from the `previous` coordinates to q
-    is kept. Linear equations are always closed.
+    be shorter than that, as it is before a fold of the coordinates: otherwise it counts as open, since it may lead to another
+    assembly mode. Of joints such as spherical ones, whose velocities are not rates of coordinates, the independent part of the
+    difference from the `previous` coordinates to q is kept. Linear equations are always closed.
     """
     q = np.array(q, dtype=object)
     left: Any = 0.0
@@ -62,7 +62,7 @@ def close_loops(model: Model, q: np.ndarray, previous: np.ndarray | None = None,
                 left, openness = maximum(x, left), maximum(x / OPEN, openness)
             if motion is not None:
                 gone = infinity_norm(motion[places_of(model, cluster)] * (1.0 / units.velocities))
-                openness = where(corrected < 0.5 * minimum(gone, WIDEST) + LOOSE, openness, np.inf)
+                openness = where(corrected < minimum(gone, WIDEST) + LOOSE, openness, np.inf)
     return Closed(q, left, openness)
 
 

@@ -33,7 +33,7 @@ def _refuse_open(model: Any, q: np.ndarray, given: Sequence[Any]) -> None:
 def integrate(model: Model, q: Any, v: Any) -> Any:
     """The retraction of v at q: integration of a constant v for one unit of time, (..., nq); loops stay closed.
 
-    They also stay on their assembly mode: what closes them must be small against the motion. Where that fails, as beyond a dead
+    They also stay on their assembly mode: what closes them must be less than the motion. Where that fails, as beyond a dead
     point or from a q that is far from closed, one state is a `ClosureError`, and a row of a batch is NaN; so it is in
     compiled and exported functions.
     """

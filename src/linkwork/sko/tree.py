@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -161,7 +162,8 @@ class ModelTree(TreeState[N_co]):
         structure = self.model.structure
         key = entry_sizes, cluster.bodies, cluster.independent
         if key not in structure.memory:
-            structure.memory[key] = entry_sizes(structure, cluster)
+            numbers = next((one for one in structure.clusters if one.bodies == cluster.bodies), cluster)  # not symbols
+            structure.memory[key] = entry_sizes(structure, replace(numbers, independent=cluster.independent))
         found: np.ndarray = structure.memory[key]
         return found
 

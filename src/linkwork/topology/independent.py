@@ -131,7 +131,7 @@ def _best(model: Mechanism, cluster: Cluster, K: np.ndarray, walks: Callable[[],
     candidates = [tuple(usual)]
     candidates += [tuple(usual_independent(model, cluster.bodies, at.K)) for path in paths for at in path[::4]]
     if size - rank == 1:  # each by its share in the motion: the others are as good as it is large
-        shares = np.abs([np.linalg.svd(at.K)[2][-1] for path in paths for at in path]).min(axis=0)
+        shares = np.abs([null_space(at.K)[-1] for path in paths for at in path]).min(axis=0)
         candidates += [(int(c),) for c in np.argsort(-shares, kind="stable")[:3]]
     scores = {choice: _score(choice, paths) for choice in dict.fromkeys(candidates)}
     best = max(scores, key=scores.__getitem__)
@@ -154,6 +154,11 @@ def usual_independent(model: Mechanism, bodies: Sequence[int], K: np.ndarray) ->
             if rank == 0 or s[-1] > 1e-3 * s[0]:
                 break
     return sorted({*range(size)} - {*dependent.tolist()})
+
+
+def null_space(K: np.ndarray) -> np.ndarray:
+    """Unit velocities at right angles that satisfy equations K, (rank, size), of full rank: (size - rank, size)."""
+    return np.linalg.qr(K.T, mode="complete")[0][:, len(K) :].T
 
 
 def conditioning(K: np.ndarray, independent: Sequence[int]) -> float:
@@ -213,9 +218,9 @@ class _Walker:
         """So many states from q on, or fewer where limits of joints, where these are finite, or a singular state end it."""
         K = self.equations(q)
         found = [Reached(q, K[self.rows])]
-        direction = np.linalg.svd(K)[2][self.rank :].T @ towards
+        direction = null_space(K[self.rows]).T @ towards
         for _ in range(count):
-            free = np.linalg.svd(K)[2][self.rank :]
+            free = null_space(K[self.rows])
             direction = free.T @ (free @ direction)
             size = float(np.abs(direction).max())
             closed = self._closed(self._moved(q, STEP / size * direction)) if size > 1e-9 else None
