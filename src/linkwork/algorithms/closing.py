@@ -17,7 +17,7 @@ from linkwork.sko.tree import ModelTree
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.elimination import Elimination
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
-from linkwork.topology.units import loop_size, row_units, velocity_units
+from linkwork.topology.scales import length_of, row_units, velocity_units
 
 OPEN = 1e-11  # residual of kept equations from which on a state counts as open [rad, or sizes of the loop]
 DROPPED = 1e-3  # the same of redundant ones, which files of few digits miss: far off, it is no solution of the loop
@@ -75,9 +75,9 @@ class LoopUnits:
     def __init__(self, model: Model, cluster: Cluster) -> None:
         named = {constraint.name: constraint for constraint in model.structure.embedded}
         constraints = [named[constraint.name] for constraint in cluster.constraints]
-        size = loop_size(model.structure, cluster.bodies, constraints)
+        size = length_of(model.structure, cluster.bodies, constraints)
         every = row_units(model.structure, constraints, size)
-        accepted = getattr(cluster, "accepted", ())  # by how much redundant equations of few digits may miss
+        accepted = cluster.accepted  # by how much redundant equations of few digits may miss
         kept = np.isin(np.arange(len(every)), cluster.rows)
         self.rows, self.allowed = every[kept], every * np.where(kept, OPEN, DROPPED)
         self.allowed[: len(accepted)] = np.maximum(self.allowed[: len(accepted)], 2.0 * np.array(accepted))

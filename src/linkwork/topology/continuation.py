@@ -14,7 +14,7 @@ import numpy as np
 
 from linkwork.parts import End, ImplicitConstraint, Loop, LoopConstraint, Mechanism, PlacedJoint
 from linkwork.spatial import Pose
-from linkwork.topology.units import loop_size, row_units, velocity_units
+from linkwork.topology.scales import length_of, row_units, velocity_units
 
 FIRST, LONGEST, SHORTEST = 0.2, 2.0, 1e-3  # steps [rad, or sizes of the loop]
 SHORT = 0.05  # way along force-held loops that is not worth walking [rad, or sizes of the loop]
@@ -194,7 +194,7 @@ class ClosureManifold:
         self.model, self.bodies, self.constraints = model, tuple(bodies), tuple(constraints)
         self.posture = LoopPosture(model, bodies)
         self._equations = [_rows(c, self.posture) for c in constraints]
-        size = loop_size(model, bodies, constraints)
+        size = length_of(model, bodies, constraints)
         self._units = row_units(model, constraints, size)
         self.rows = list(range(len(self._units)) if rows is None else rows)
         self.velocity_units = velocity_units(model, bodies, size)

@@ -14,6 +14,7 @@ from linkwork.topology.clusters import Cluster
 from linkwork.topology.elimination import rounded_up
 from linkwork.topology.motion import ClusterPosture, Speeds, cluster_posture
 from linkwork.topology.numeric import NumericPosture
+from linkwork.topology.scales import length_of
 
 SAMPLES = 3  # states in which entries of the loop equations are looked at
 
@@ -34,7 +35,7 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
     As powers of two, from some states of the tree, closed or not. Equations of one loop in the same unit count together, so
     that it does not matter along which axes they are written.
     """
-    rng, length = np.random.default_rng(0), _length(model, cluster)
+    rng, length = np.random.default_rng(0), length_of(model, cluster.bodies, cluster.constraints)
     most = np.zeros((len(cluster.rows), len(cluster.rows)))
     for sample in range(SAMPLES):
         q = np.concatenate([_somewhere(joint.kind, length, rng) if sample else joint.kind.neutral() for joint in model.joints])
@@ -47,12 +48,6 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
             found += [np.sqrt(np.sum(K[constraint.alike(row)] ** 2, axis=0)) for row in own]
         most = np.fmax(most, np.nan_to_num(np.array(found), nan=0.0, posinf=0.0).reshape(most.shape))
     return rounded_up(most)
-
-
-def _length(model: Mechanism, cluster: Cluster) -> float:
-    """The largest distance in a cluster's placements [m]."""
-    places = [model.joints[k].place for k in cluster.bodies] + [end.place for c in cluster.constraints for end in c.ends]
-    return max((float(np.abs(place.p.astype(float)).max()) for place in places), default=0.0) or 1.0
 
 
 def _somewhere(kind: Joint, length: float, rng: np.random.Generator) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,21 +31,36 @@ def scales_of(model: Mechanism, cluster: Cluster) -> Scales:
     to slower ones are counted in multiples of these. Equations between coordinates are divided by the largest of their
     coefficients where all joints are neutral.
     """
-    length = length_of(model, cluster)
-    columns = [np.zeros(0)]
-    for kind in (model.joints[k].kind for k in cluster.bodies):
-        S = np.asarray(kind.subspace(kind.neutral()), dtype=float)
-        columns.append(1.0 / np.linalg.norm(np.concatenate([S[:3], S[3:] / length]), axis=0))
-    across, rows = np.concatenate(columns), [np.zeros(0)]
+    length = length_of(model, cluster.bodies, cluster.constraints)
+    across = velocity_units(model, cluster.bodies, length)
     across = across * _gears(model, cluster, across)
+    rows = [np.zeros(0)]
     for constraint in cluster.constraints:
-        equations = _rows(constraint)
-        if equations:
-            rows.append(np.array([length ** -(2 if e.length is not None else int(e.across is None)) for e in equations]))
+        if _rows(constraint):
+            rows.append(1.0 / row_units(model, [constraint], length))
             continue
         largest = np.abs(_at_neutral(model, cluster, constraint) * across).max(axis=1, initial=0.0)
         rows.append(1.0 / np.where(largest > 0.0, largest, 1.0))
     return Scales(np.concatenate(rows), across)
+
+
+def row_units(model: Mechanism, constraints: Sequence[LoopConstraint], length: float) -> np.ndarray:
+    """What a residual of each equation is compared with, (equations,): a length, its square for rods, or one."""
+    found: list[float] = []
+    for constraint in constraints:
+        equations = _rows(constraint)
+        found += [length ** (2 if e.length is not None else int(e.across is None)) for e in equations]
+        found += [] if equations else [1.0] * constraint.count(model.joints)
+    return np.array(found)
+
+
+def velocity_units(model: Mechanism, bodies: Sequence[int], length: float) -> np.ndarray:
+    """What steps of each velocity of these bodies' joints are compared with: a radian, or a length where it slides, (size,)."""
+    found = [np.zeros(0)]
+    for kind in (model.joints[k].kind for k in bodies):
+        S = np.asarray(kind.subspace(kind.neutral()), dtype=float)
+        found.append(1.0 / np.linalg.norm(np.concatenate([S[:3], S[3:] / length]), axis=0))
+    return np.concatenate(found)
 
 
 def _gears(model: Mechanism, cluster: Cluster, across: np.ndarray) -> np.ndarray:
@@ -64,18 +80,18 @@ def _at_neutral(model: Mechanism, cluster: Cluster, constraint: LoopConstraint) 
     return all_equations(posture, [constraint])[0].astype(float)
 
 
-def length_of(model: Mechanism, cluster: Cluster) -> float:
-    """The length of a cluster [m]: the largest distance of two hinges on one body, or the longest rod.
+def length_of(model: Mechanism, bodies: Sequence[int], constraints: Sequence[LoopConstraint]) -> float:
+    """The length of loops [m]: the largest distance of two hinges on one of their bodies, or the longest rod.
 
     1 where all hinges are in one place, and no length matters.
     """
     points: dict[int, list[np.ndarray]] = {}
-    for k in cluster.bodies:
+    for k in bodies:
         joint = model.joints[k]
         points.setdefault(joint.parent, []).append(joint.place.p)
         points.setdefault(k, []).append(np.zeros(3))
     found = 0.0
-    for constraint in cluster.constraints:
+    for constraint in constraints:
         found = max([found, *(row.length for row in _rows(constraint) if row.length is not None)])
         for end in constraint.ends:
             points.setdefault(end.body, []).append(end.place.p)
