@@ -15,7 +15,8 @@ from linkages import floats, four_bar, numbers, phi, tree
 from linkwork.joints import Prismatic, Revolute, Spherical, Universal
 from linkwork.model import GROUND, Model, ModelBuilder
 from linkwork.spatial import Pose
-from linkwork.topology.continuation import LoopPosture, LoopRows
+from linkwork.topology.continuation import LoopRows
+from linkwork.topology.numeric import NumericPosture
 
 SOLID: dict[str, Any] = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
 ALONG = (1.0, 0.0, 0.0)
@@ -257,7 +258,7 @@ def test_threads_may_ask_for_states_at_once() -> None:
 def test_quick_equations_are_those_of_the_loops(name: str) -> None:
     model = getattr(lw.robots, name)()
     bodies = [k for c in model.clusters if c.constraints for k in c.bodies]
-    posture = LoopPosture(model, bodies)
+    posture = NumericPosture(model, bodies)
     posture.move(model.tree_random(np.random.default_rng(0)))
     for loop in model.embedded:
         value, K = LoopRows(loop, posture).evaluate()

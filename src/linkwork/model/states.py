@@ -15,8 +15,9 @@ from linkwork.parts.names import shown, some
 from linkwork.topology.analysis import close_family, kept_loops
 from linkwork.topology.closing import CLOSED, RANK, close
 from linkwork.topology.clusters import Cluster, find_families
-from linkwork.topology.continuation import ClosureManifold, LoopPosture, Waypoint, walk
+from linkwork.topology.continuation import ClosureManifold, Waypoint, walk
 from linkwork.topology.motion import all_equations, cluster_posture
+from linkwork.topology.numeric import NumericPosture
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
 ATTEMPTS = 20  # starting points from which loops are closed before it is an error
@@ -177,7 +178,7 @@ class Family:
     def _gap(self, q: np.ndarray) -> str:
         """What is wrong where nothing closes: the loop that is open widest near q."""
         found, _ = self.near(q)
-        posture = LoopPosture(self.model, self.bodies)
+        posture = NumericPosture(self.model, self.bodies)
         posture.move(found)
         name, metres, radians = max((_gap(c, posture) for c in self.constraints), key=lambda gap: max(gap[1:]))
         names = some([repr(c.name) for c in self.constraints])
@@ -199,7 +200,7 @@ def _along(manifold: ClosureManifold, waypoints: Sequence[Waypoint], part: float
     return found
 
 
-def _gap(constraint: LoopConstraint, posture: LoopPosture) -> tuple[str, float, float]:
+def _gap(constraint: LoopConstraint, posture: NumericPosture) -> tuple[str, float, float]:
     """The name of a constraint, and by how much it is open [m] and [rad]; equations of users count as radians."""
     phi = np.asarray(constraint.residual(posture), dtype=float)
     if not isinstance(constraint, Loop):

@@ -106,7 +106,7 @@ class Closing:
         """q after a step in the velocities without units."""
         q, step = q.copy(), step * self.columns
         for kind, own, columns in self._places:
-            q[own] = kind.integrate(q[own], step[columns])
+            q[own] = kind.numeric_integrate(q[own], step[columns])
         return q
 
     def way(self, q: np.ndarray, there: np.ndarray) -> float:

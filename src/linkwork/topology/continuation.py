@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.parts import End, ImplicitConstraint, Loop, LoopConstraint, Mechanism, PlacedJoint
-from linkwork.spatial import Pose
+from linkwork.parts import ImplicitConstraint, Loop, LoopConstraint, Mechanism
+from linkwork.topology.numeric import NumericPosture
 from linkwork.topology.scales import length_of, row_units, velocity_units
 
 FIRST, LONGEST, SHORTEST = 0.2, 2.0, 1e-3  # steps [rad, or sizes of the loop]
@@ -34,72 +34,10 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return out
 
 
-class LoopPosture:
-    """Some bodies in one state after another, in their own frames, seen from the one body that they hang on."""
-
-    def __init__(self, model: Mechanism, bodies: Sequence[int]) -> None:
-        self.bodies = tuple(bodies)
-        self._joints = {k: model.joints[k] for k in bodies}
-        self.columns: dict[int, slice] = {}
-        self.size = 0
-        for k, joint in self._joints.items():
-            self.columns[k] = slice(self.size, self.size + joint.nv)
-            self.size += joint.nv
-        self.width = self.size
-        self._q: dict[int, np.ndarray] = {}
-        self.R: dict[int, np.ndarray] = {}
-        self.p: dict[int, np.ndarray] = {}
-        self.turning, self.sliding, self.origin = (np.zeros((3, self.size)) for _ in range(3))
-
-    def move(self, q: np.ndarray) -> None:
-        """Go to the state q, (nq,) of the model."""
-        for k, joint in self._joints.items():
-            own = self._q[k] = q[joint.q_slice]
-            turned, moved, S = joint.kind.numeric_motion(own)
-            p, R = joint.place.p + joint.place.R @ moved, joint.place.R @ turned
-            if joint.parent in self.R:
-                below = self.R[joint.parent]
-                p, R = self.p[joint.parent] + below @ p, below @ R
-            self.R[k], self.p[k], where = R, p, self.columns[k]
-            self.turning[:, where], self.sliding[:, where], self.origin[:, where] = R @ S[:3], R @ S[3:], p[:, None]
-
-    def joint(self, k: int) -> PlacedJoint:
-        return self._joints[k]
-
-    def q(self, k: int) -> np.ndarray:
-        return self._q[k]
-
-    def placed(self, end: End) -> tuple[np.ndarray, np.ndarray]:
-        """R and p of a loop's end."""
-        R, p = np.asarray(end.place.R, dtype=float), np.asarray(end.place.p, dtype=float)
-        return (self.R[end.body] @ R, self.p[end.body] + self.R[end.body] @ p) if end.body in self.R else (R, p)
-
-    def frame(self, end: End) -> Pose:
-        """The pose of a loop's end."""
-        return Pose(*self.placed(end))
-
-    def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Jacobians of the angular velocity of a loop's end, and of the velocity of its point that is `at`, (3, width)."""
-        return self.motion(self.moving(end.body), at)
-
-    def motion(self, signs: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same for a sum of paths, given by the sign of each column."""
-        w = self.turning * signs
-        return w, self.sliding * signs + _cross(w, at[:, None] - self.origin)
-
-    def moving(self, body: int) -> np.ndarray:
-        """1 for the columns of all joints that move a body, 0 for the others."""
-        found = np.zeros(self.size)
-        while body in self._joints:
-            found[self.columns[body]] = 1.0
-            body = self._joints[body].parent
-        return found
-
-
 class LoopRows:
     """The equations of one loop joint over floats, all rows at once; see `joints.closure.Row`."""
 
-    def __init__(self, loop: Loop, posture: LoopPosture) -> None:
+    def __init__(self, loop: Loop, posture: NumericPosture) -> None:
         self.loop, self.posture = loop, posture
         self.signs = posture.moving(loop.successor.body) - posture.moving(loop.predecessor.body)
         rows = loop.every_row
@@ -113,15 +51,15 @@ class LoopRows:
 
     def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
         """φ, (count,), and K, (count, width)."""
-        (P, p), (F, f) = (self.posture.placed(end) for end in self.loop.ends)
-        w, u = self.posture.motion(self.signs, f)
+        P, F = (self.posture.frame(end) for end in self.loop.ends)
+        w, u = self.posture.motion(self.signs, F.p)
         phi, K = np.zeros(self.count), np.zeros((self.count, self.posture.width))
-        d = f - p
+        d = F.p - P.p
         if self.along:
-            normals = self.directions @ P.T
+            normals = self.directions @ P.R.T
             phi[self.along], K[self.along] = normals @ d, normals @ u
         if self.across:
-            a, b = self.turned @ F.T, self.stays @ P.T
+            a, b = self.turned @ F.R.T, self.stays @ P.R.T
             phi[self.across], K[self.across] = (a * b).sum(axis=1), _cross(a.T, b.T).T @ w
         for i, length in self.lengths:
             phi[i], K[i] = 0.5 * (d @ d - length * length), d @ u
@@ -131,7 +69,7 @@ class LoopRows:
 class ImplicitRows:
     """The equations of an implicit constraint over floats; K by differences, since its derivatives are programs."""
 
-    def __init__(self, constraint: ImplicitConstraint, posture: LoopPosture) -> None:
+    def __init__(self, constraint: ImplicitConstraint, posture: NumericPosture) -> None:
         self.constraint, self.posture = constraint, posture
 
     def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +91,7 @@ class ImplicitRows:
 class OtherRows:
     """The equations of any other loop constraint over floats: as it gives them itself."""
 
-    def __init__(self, constraint: LoopConstraint, posture: LoopPosture) -> None:
+    def __init__(self, constraint: LoopConstraint, posture: NumericPosture) -> None:
         self.constraint, self.posture = constraint, posture
 
     def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
@@ -161,7 +99,7 @@ class OtherRows:
         return phi, np.asarray(self.constraint.equations(self.posture)[0], dtype=float)
 
 
-def _rows(constraint: LoopConstraint, posture: LoopPosture) -> LoopRows | ImplicitRows | OtherRows:
+def _rows(constraint: LoopConstraint, posture: NumericPosture) -> LoopRows | ImplicitRows | OtherRows:
     if isinstance(constraint, Loop):
         return LoopRows(constraint, posture)
     if isinstance(constraint, ImplicitConstraint):
@@ -192,7 +130,7 @@ class ClosureManifold:
         blocks: Sequence[tuple[Sequence[int], Sequence[int]]] | None = None,
     ) -> None:
         self.model, self.bodies, self.constraints = model, tuple(bodies), tuple(constraints)
-        self.posture = LoopPosture(model, bodies)
+        self.posture = NumericPosture(model, bodies)
         self._equations = [_rows(c, self.posture) for c in constraints]
         size = length_of(model, bodies, constraints)
         self._units = row_units(model, constraints, size)

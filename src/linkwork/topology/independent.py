@@ -251,7 +251,7 @@ class _Walker:
         """q moved by unit-free velocities of the cluster's joints."""
         q, move, first = q.copy(), move * self.scales.columns, 0
         for joint in self.joints:
-            q[joint.q_slice] = joint.kind.integrate(q[joint.q_slice], move[first : first + joint.nv])
+            q[joint.q_slice] = joint.kind.numeric_integrate(q[joint.q_slice], move[first : first + joint.nv])
             first += joint.nv
         return q
 

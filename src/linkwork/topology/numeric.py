@@ -22,17 +22,13 @@ def placing(kind: Joint) -> Placing:
     A joint with one velocity and a constant S is a screw: its pose is exp(S q), in a fraction of the time.
     """
 
-    def general(q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        turned = kind.transform(q)
-        return turned.R.astype(float), turned.p.astype(float), kind.subspace(q).astype(float)
-
     if kind.nq != 1 or kind.nv != 1:
-        return general
+        return kind.numeric_motion
     S = kind.subspace(np.zeros(1)).astype(float)
     screw = _Screw(S)
     for q in (np.zeros(1), np.array([0.7]), np.array([-2.1])):
-        if not all(np.abs(a - b).max() < 1e-13 * (1.0 + np.abs(S).max()) for a, b in zip(general(q), screw(q))):
-            return general
+        if not all(np.abs(a - b).max() < 1e-13 * (1.0 + np.abs(S).max()) for a, b in zip(kind.numeric_motion(q), screw(q))):
+            return kind.numeric_motion
     return screw
 
 
@@ -147,6 +143,18 @@ class NumericPosture:
         a, b, c = w[:, own]
         v[:, own] = self._sliding[:, own] + np.stack([b * z - c * y, c * x - a * z, a * y - b * x])
         return w, v
+
+    def motion(self, signs: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same Jacobians for a sum of paths, given by the sign of each column, (size,): those of `moving`."""
+        w = self._turning * signs
+        (a, b, c), (x, y, z) = w, at[:, None] - self._origin
+        return w, self._sliding * signs + np.stack([b * z - c * y, c * x - a * z, a * y - b * x])
+
+    def moving(self, body: int) -> np.ndarray:
+        """1 for the columns of all joints that move a body, 0 for the others, (size,)."""
+        found = np.zeros(self.size)
+        found[self._columns_below(body)] = 1.0
+        return found
 
     def _columns_below(self, body: int) -> np.ndarray:
         """The columns of all joints that move a body."""
