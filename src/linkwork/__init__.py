@@ -55,6 +55,7 @@ from linkwork.functions.dynamics import (
     spanning_hybrid_dynamics,
 )
 from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, potential_energy
+from linkwork.functions.identification import BaseParameters, base_parameters, energy_regressor, inverse_dynamics_regressor
 from linkwork.functions.kinematics import (
     forward_kinematics,
     frame_acceleration,
@@ -102,6 +103,7 @@ from linkwork.simulate import Rollout, Status, rollout
 from linkwork.version import __version__
 
 __all__ = [
+    "BaseParameters",
     "CacheError",
     "ClosureError",
     "Connect",
@@ -140,6 +142,7 @@ __all__ = [
     "actuator_force",
     "asin",
     "atan2",
+    "base_parameters",
     "bias_force",
     "center_of_mass",
     "centroidal_map",
@@ -157,6 +160,7 @@ __all__ = [
     "delassus",
     "difference",
     "difference_derivatives",
+    "energy_regressor",
     "exp",
     "export_c",
     "fma",
@@ -180,6 +184,7 @@ __all__ = [
     "interpret",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
+    "inverse_dynamics_regressor",
     "jacobian",
     "jacobian_along",
     "jacobian_of",

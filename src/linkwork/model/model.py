@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwork.errors import LimitError, ModelError, ShapeError
 from linkwork.joints import Joint
-from linkwork.model import parameters, states
+from linkwork.model import inertial_parameters, parameters, states
 from linkwork.model.data import ModelData
 from linkwork.model.loop_joints import (
     GivenCoupling,
@@ -254,6 +254,18 @@ class Model(ModelData):
         notes = (*self.notes, *(note for note in parameters.inconsistent_inertias(model, inertias) if note not in self.notes))
         put(model, "notes", notes)
         return model
+
+    def inertial_parameters(self) -> np.ndarray:
+        """The numbers in which dynamics are linear, (10 bodies,), for `inverse_dynamics_regressor`.
+
+        For each of `bodies` in its own frame: mass m [kg], m c [kg m] (3) with c the centre of mass, then xx xy yy xz yz zz of
+        the moment of inertia about the frame's origin [kg m²].
+        """
+        return inertial_parameters.read(self)
+
+    def with_inertial_parameters(self, values: Any) -> Model:
+        """The same model with other `inertial_parameters`, (10 bodies,)."""
+        return self.with_parameters(inertial_parameters.as_parameters(self, values))
 
     def traced_with(self, values: Mapping[str, Any]) -> Model:
         """The same model with symbols for some of its parameters: for functions, while they are traced."""

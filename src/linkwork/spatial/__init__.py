@@ -7,6 +7,12 @@ frame's axes, as in Lie Sec. 1.
 from linkwork.spatial import rotation
 from linkwork.spatial.factor import Factor, filled, is_zero, mirrored
 from linkwork.spatial.inertia import Inertia, physical_problems
+from linkwork.spatial.inertial_parameters import (
+    log_cholesky,
+    parameters_of_log_cholesky,
+    parameters_of_pseudo_inertia,
+    pseudo_inertia,
+)
 from linkwork.spatial.pose import Pose, snapped
 from linkwork.spatial.vectors import ad, ad_star, axial, cross, skew
 
@@ -20,8 +26,12 @@ __all__ = [
     "cross",
     "filled",
     "is_zero",
+    "log_cholesky",
     "mirrored",
+    "parameters_of_log_cholesky",
+    "parameters_of_pseudo_inertia",
     "physical_problems",
+    "pseudo_inertia",
     "rotation",
     "skew",
     "snapped",

@@ -1,0 +1,80 @@
+"""The public functions of identification: regressors of a model's inertial parameters, and base parameters."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms import regressor as linear
+from linkwork.errors import LinkworkError, ShapeError
+from linkwork.functions.model_function import as_numbers, model_function
+from linkwork.model import Model
+from linkwork.simplify.trees import tree
+
+
+@model_function(q="nq", v="nv", a="nv")
+def inverse_dynamics_regressor(model: Model, q: Any, v: Any, a: Any) -> Any:
+    """Y with tau = Y π, (..., nv, 10 bodies), where π is laid out as `Model.inertial_parameters` (Atkeson et al. 1986).
+
+    Gravity is that of the model; loops and gears that are embedded act. What `inverse_dynamics` takes for armature, damping
+    and stiffness is not in Y: it is tau - Y π. The model's own masses and inertias do not matter.
+    """
+    return linear.inverse_dynamics_regressor(tree(model, q, v), a)
+
+
+@model_function(q="nq", v="nv")
+def energy_regressor(model: Model, q: Any, v: Any) -> Any:
+    """The row whose product with π is the kinetic and potential energy of all bodies, (..., 10 bodies) [J per unit of π].
+
+    π as in `inverse_dynamics_regressor`. Without the energy of armatures and of springs.
+    """
+    return linear.energy_regressor(tree(model, q, v))
+
+
+class BaseParameters(NamedTuple):
+    """What data can tell of parameters π: `combination` π, (base, parameters), with Y = Y[..., columns] @ combination.
+
+    `columns`, (base,): places of parameters whose columns of Y are independent; all others are combinations of these.
+    """
+
+    columns: np.ndarray
+    combination: np.ndarray
+
+
+def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameters:
+    """The base parameters of stacked regressors (..., rows, parameters), by QR with column pivoting (Gautier 1991).
+
+    Give regressors of many random states, (states, nv, 10 bodies); columns of one's own, of friction say, may stand beside. A
+    column counts as dependent where less than `tolerance` of its length is left by others, or its length is less than
+    `tolerance` times that of the longest.
+    """
+    Y = as_numbers(regressor)
+    if Y.ndim < 2:
+        raise ShapeError(f"base_parameters: regressors must be numbers of shape (..., rows, parameters), not {Y.shape}")
+    if not np.isfinite(Y).all():
+        raise LinkworkError("base_parameters: regressors must be finite")
+    R = np.linalg.qr(Y.reshape(-1, Y.shape[-1]), mode="r")  # the same dependences in fewer rows
+    length = np.linalg.norm(R, axis=0)
+    seen = length > tolerance * length.max(initial=0.0)
+    R = np.where(seen, R, 0.0) / np.where(seen, length, 1.0)
+    columns = _independent(R, tolerance)
+    combination = np.linalg.lstsq(R[:, columns], R, rcond=None)[0]
+    combination[np.abs(combination) < tolerance] = 0.0
+    combination[:, columns] = np.eye(len(columns))
+    return BaseParameters(columns, combination * length / length[columns, None])
+
+
+def _independent(R: np.ndarray, tolerance: float) -> np.ndarray:
+    """The places of independent columns among those of unit length, in order."""
+    left, found = R.copy(), list[int]()
+    for _ in range(min(R.shape)):
+        sizes = np.linalg.norm(left, axis=0)
+        best = int(np.argmax(sizes))
+        if sizes[best] <= tolerance:
+            break
+        found.append(best)
+        q = left[:, best] / sizes[best]
+        left = left - np.outer(q, q @ left)
+        left[:, best] = 0.0
+    return np.array(sorted(found), dtype=int)
