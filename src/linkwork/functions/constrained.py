@@ -203,7 +203,9 @@ def force_propagator(model: Model, q: Any, *, frame: str, to: str) -> Any:
     return family.force_propagator(tree(model, q, whole=True), model.frame(frame), model.frame(to))
 
 
-@model_function(q="nq", options=chosen_constraints, methods={"sweeps": lambda _: True, "factorisation": lambda _: True}, by_hand=True)
+@model_function(
+    q="nq", options=chosen_constraints, methods={"sweeps": lambda _: True, "factorisation": lambda _: True}, by_hand=True
+)
 def delassus(model: Model, q: Any, *, constraints: Sequence[Constraint], method: str = "auto", packed: bool = False) -> Any:
     """The Delassus matrix J M⁻¹ Jᵀ, (..., m, m): the accelerations of the rows that unit forces in the rows cause.
 

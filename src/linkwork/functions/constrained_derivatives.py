@@ -36,9 +36,7 @@ def constrained_dynamics_derivatives(
     """
     check_motions(model, constraints)
     return tuple(
-        at_solution.constrained_dynamics_derivatives(
-            model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along
-        )
+        at_solution.constrained_dynamics_derivatives(model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along)
     )
 
 
