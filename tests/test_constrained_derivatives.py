@@ -1,4 +1,4 @@
-"""Derivatives of constrained dynamics, against differences with 60 digits and Pinocchio; Jacobians and biases of constraints."""
+"""Derivatives of constrained dynamics, against differences with 60 digits and Pinocchio; Jacobians of constraints."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ KINDS: dict[str, list[Any]] = {
     "between bodies": [Connect("body2", "body4"), Hold("body4", "wx", "body1")],
     "weld with gains": [Weld("body4", gains=PULL, at=HERE)],
     "directions": [Hold("body2", "z wx"), Hold("body4", "y", "body1", axes="frame"), OnPlane("body4", normal=(1.0, 2.0, 3.0))],
-    "rolling and joints": [Rolling("body4", 0.2, normal=(0.1, 0.2, 1.0)), Locked("joint1"), Coupled({"joint2": 1.0, "joint3": -2.0})],
+    "rolling and joints": [
+        Rolling("body4", 0.2, normal=(0.1, 0.2, 1.0)), Locked("joint1"), Coupled({"joint2": 1.0, "joint3": -2.0})
+    ],
 }  # fmt: skip
 
 

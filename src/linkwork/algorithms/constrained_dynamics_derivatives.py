@@ -5,8 +5,8 @@ Accelerations and forces solve r = [T(θ̈) - τ - Jᵀ f, J θ̈ - k] = 0, T be
     [M  -Jᵀ] [∂θ̈]
     [J   0 ] [∂f]  = -∂r    at fixed θ̈ and f,
 
-the system that they solve themselves, by the same two factors: of M, and of the Delassus matrix J M⁻¹ Jᵀ. ∂T is analytic; only the
-constraints' own terms, Jᵀ f and J θ̈ - k, are differentiated as they are computed, by sweeps without J.
+the system that they solve themselves, by the same two factors: of M, and of the Delassus matrix J M⁻¹ Jᵀ. ∂T is analytic; only
+the constraints' own terms, Jᵀ f and J θ̈ - k, are differentiated as they are computed, by sweeps without J.
 """
 
 from __future__ import annotations

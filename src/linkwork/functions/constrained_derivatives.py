@@ -42,7 +42,7 @@ def constrained_dynamics_derivatives(
 
 @model_function(q="nq", options=chosen_constraints, by_hand=True)
 def constraint_jacobian(model: Model, q: Any, *, constraints: Sequence[Constraint]) -> Any:
-    """J of the constraints' rows, (..., m, nv): J v are the rows' velocities [rad/s or m/s], and Jᵀ forces act on the joints."""
+    """J of the constraints' rows, (..., m, nv): J v are their velocities [rad/s or m/s], and Jᵀ forces act on the joints."""
     return ConstraintRows(nodes_for(model, constraints, q), constraints).jacobian()
 
 

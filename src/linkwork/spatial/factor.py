@@ -17,8 +17,8 @@ class Factor:
     It works from the last row to the first, as Featherstone does: where the rows of a mass matrix are ordered with parents
     before children, there is no fill-in.
 
-    `dependent`: M may be singular. A row whose pivot is not above this fraction of its diagonal entry depends on those after it;
-    `solve` gives zero there, and a solution where b is one of M's images.
+    `dependent`: M may be singular. A row whose pivot is not above this fraction of its diagonal entry depends on those after
+    it: `solve` gives zero there, and x is a solution if there is one.
     """
 
     def __init__(self, M: np.ndarray, *, dependent: float | None = None) -> None:
