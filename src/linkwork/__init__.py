@@ -29,6 +29,12 @@ from linkwork.functions.constrained import (
     force_propagator,
     impact,
 )
+from linkwork.functions.constrained_derivatives import (
+    constrained_dynamics_derivatives,
+    constraint_bias,
+    constraint_jacobian,
+    operational_inertia,
+)
 from linkwork.functions.derivatives import (
     coriolis_matrix,
     difference_derivatives,
@@ -151,6 +157,9 @@ __all__ = [
     "compare_approximations",
     "compile",
     "constrained_dynamics",
+    "constrained_dynamics_derivatives",
+    "constraint_bias",
+    "constraint_jacobian",
     "coriolis_matrix",
     "cos",
     "count_operations",
@@ -208,6 +217,7 @@ __all__ = [
     "model_function",
     "momentum",
     "nodes",
+    "operational_inertia",
     "potential_energy",
     "rint",
     "robots",

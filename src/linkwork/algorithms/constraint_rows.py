@@ -82,6 +82,29 @@ class ConstraintRows:
                 total = total + self.K[k] @ beta[k]
         return total
 
+    def residual(self, ddtheta: np.ndarray) -> np.ndarray:
+        """J θ̈ + `at_rest`, (m,), by one sweep and without J."""
+        total, alpha = -self.k, accelerations(self.nodes, ddtheta)
+        for k in self.nodes.base_to_tips():
+            if k in self.K:
+                total = total + self.K[k] @ alpha[k]
+            if k in self.c:
+                total = total + self.c[k] @ ddtheta[k.dofs]
+        return total
+
+    def joint_forces(self, forces: np.ndarray) -> np.ndarray:
+        """Jᵀ times the rows' forces, (nv,), by one sweep and without J."""
+        T: Any = np.zeros(self.nodes.nv, dtype=object)
+        F: dict[HingeNode, Any] = {k: K.T @ forces for k, K in self.K.items()}
+        for k in self.nodes.tips_to_base():
+            if k in self.c:
+                T[k.dofs] = self.c[k].T @ forces
+            if k in F:
+                T[k.dofs] = T[k.dofs] + k.H @ F[k]
+                if k.parent is not self.nodes.ground:
+                    F[k.parent] = F.get(k.parent, 0.0) + k.A.gather(F[k])
+        return T
+
     def stiffened(self, mu: np.ndarray) -> tuple[set[int], dict[HingeNode, list[Any]]]:
         """Kᵀ μ K of the rows that constrain a single body, for each node, and which rows these are."""
         several = {r for r in range(self.m) if sum(filled(K[r]) for K in (*self.K.values(), *self.c.values())) > 1}

@@ -59,7 +59,7 @@ def shallow(model: Model, most: int = 60) -> bool:
 METHODS = dict.fromkeys(SOLVERS, lambda _: False) | {"caba": lambda _: True, "ltl": shallow}  # what "auto" counts
 
 
-def _constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
+def chosen_constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
     """The constraints as a tuple, each one known to fit the model, and the model's own loops that are not embedded."""
     chosen = (constraints,) if isinstance(constraints, Constraint) else constraints
     if not isinstance(chosen, Iterable) or isinstance(chosen, (str, bytes)):
@@ -79,7 +79,7 @@ def _constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
 
 def _damped(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[str, Any]:
     """The constraints, and a compliance for each row."""
-    chosen = _constraints(model, constraints)
+    chosen = chosen_constraints(model, constraints)
     m = total(model, chosen["constraints"])
     R = as_numbers(compliance)
     R = np.full(m, R) if R.ndim == 0 else R
@@ -203,7 +203,9 @@ def force_propagator(model: Model, q: Any, *, frame: str, to: str) -> Any:
     return family.force_propagator(tree(model, q, whole=True), model.frame(frame), model.frame(to))
 
 
-@model_function(q="nq", options=_constraints, methods={"sweeps": lambda _: True, "factorisation": lambda _: True}, by_hand=True)
+@model_function(
+    q="nq", options=chosen_constraints, methods={"sweeps": lambda _: True, "factorisation": lambda _: True}, by_hand=True
+)
 def delassus(model: Model, q: Any, *, constraints: Sequence[Constraint], method: str = "auto", packed: bool = False) -> Any:
     """The Delassus matrix J M⁻¹ Jᵀ, (..., m, m): the accelerations of the rows that unit forces in the rows cause.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.ir.functions import sqrt
+from linkwork.ir.functions import sqrt, where
 from linkwork.ir.symbol import Symbol
 from linkwork.lazy import cached_property
 
@@ -16,17 +16,25 @@ class Factor:
 
     It works from the last row to the first, as Featherstone does: where the rows of a mass matrix are ordered with parents
     before children, there is no fill-in.
+
+    `dependent`: M may be singular. A row whose pivot is not above this fraction of its diagonal entry depends on those after
+    it: `solve` gives zero there, and x is a solution if there is one.
     """
 
-    def __init__(self, M: np.ndarray) -> None:
+    def __init__(self, M: np.ndarray, *, dependent: float | None = None) -> None:
         n = len(M)
         A = np.array(M, dtype=object)
         self.rows: list[list[tuple[int, Any]]] = [[] for _ in range(n)]  # of L: column and entry, without zeros
         self.inverse = np.empty(n, dtype=object)  # of D
         for k in reversed(range(n)):
             if is_zero(A[k, k]):
-                raise ZeroDivisionError(f"row {k} of the matrix vanishes")
+                if dependent is None:
+                    raise ZeroDivisionError(f"row {k} of the matrix vanishes")
+                self.inverse[k] = 0.0
+                continue
             self.inverse[k] = 1.0 / A[k, k]
+            if dependent is not None:
+                self.inverse[k] = where(A[k, k] <= dependent * M[k, k], 0.0, self.inverse[k])
             filled = [i for i in range(k) if not is_zero(A[k, i])]
             for i in filled:
                 factor = A[k, i] * self.inverse[k]

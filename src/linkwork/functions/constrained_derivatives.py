@@ -1,0 +1,77 @@
+"""The public functions of derivatives of constrained dynamics, and of what control asks of constraints and tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms import constrained_dynamics_derivatives as at_solution
+from linkwork.algorithms import delassus as family
+from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.massless import check_motions
+from linkwork.constraints import Constraint, Weld
+from linkwork.errors import ModelError
+from linkwork.functions.constrained import chosen_constraints
+from linkwork.functions.model_function import model_function
+from linkwork.model import Frame, Model
+from linkwork.passes.differentiate import jacobian_along, jacobian_of
+
+
+@model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6", targets="rows", options=chosen_constraints)
+def constrained_dynamics_derivatives(
+    model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None, *, constraints: Sequence[Constraint]
+) -> tuple[Any, ...]:
+    """∂a/∂q, ∂a/∂v, ∂a/∂tau, each (..., nv, nv), and ∂f/∂q, ∂f/∂v, ∂f/∂tau, each (..., m, nv), of `constrained_dynamics`.
+
+    a are its accelerations and f the forces of its rows [N or N m], at the solution that its iterations approach: by the
+    system of M and the constraint Jacobian that both solve, with its factors used for all columns (Carpentier, Budhiraja and
+    Mansard 2021). ∂/∂q is on the tangent space: by δ in `integrate(q, δ)`, also where that leaves the constraints. `f_ext`
+    is held fast in the bodies' frames, and `targets` in their rows.
+
+    Redundant rows are ordinary input as long as they do not contradict each other. The derivatives of a are then the same for
+    any choice of forces; those of f are for rows that depend on rows before them (to 1e-10 of their entry of the Delassus
+    matrix) having no force, where `constrained_dynamics` shares it out. Where the rows' rank changes, there are none.
+    """
+    check_motions(model, constraints)
+    return tuple(
+        at_solution.constrained_dynamics_derivatives(model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along)
+    )
+
+
+@model_function(q="nq", options=chosen_constraints, by_hand=True)
+def constraint_jacobian(model: Model, q: Any, *, constraints: Sequence[Constraint]) -> Any:
+    """J of the constraints' rows, (..., m, nv): J v are their velocities [rad/s or m/s], and Jᵀ forces act on the joints."""
+    return ConstraintRows(nodes_for(model, constraints, q), constraints).jacobian()
+
+
+@model_function(q="nq", v="nv", options=chosen_constraints, by_hand=True)
+def constraint_bias(model: Model, q: Any, v: Any, *, constraints: Sequence[Constraint]) -> Any:
+    """b of the constraints' rows, (..., m) [rad/s² or m/s²]: constraints demand J a + b = 0, J being `constraint_jacobian`.
+
+    It is J̇ v, and what gains add: stiffness times the rows' errors and damping times their rates.
+    """
+    return ConstraintRows(nodes_for(model, constraints, q, v), constraints).at_rest()
+
+
+def _chosen_frames(model: Model, frames: Any) -> dict[str, Any]:
+    """The option `frames` as a tuple of names."""
+    several = [frames] if isinstance(frames, (str, Frame)) else frames
+    if not isinstance(several, Iterable):
+        raise ModelError(f"frames must be a frame's name, or several, not {frames!r}")
+    names = tuple(model.frame(each.name if isinstance(each, Frame) else each).name for each in several)
+    if not names or len(set(names)) < len(names):
+        raise ModelError(f"frames must be one frame's name or several different ones, not {frames!r}")
+    return {"frames": names}
+
+
+@model_function(q="nq", options=_chosen_frames)
+def operational_inertia(model: Model, q: Any, *, frames: Sequence[str]) -> Any:
+    """Task-space inertia (J M⁻¹ Jᵀ)⁻¹ of one frame or several, (..., 6 n, 6 n) [kg m², kg m, kg]; joints move freely.
+
+    J stacks `frame_jacobian` of the frames, in their order and with reference "body". Where they cannot move in 6 n directions,
+    there is none: entries are not finite, or of the size of rounding's inverse. Loops that forces hold are not in it.
+    """
+    rows = tuple(Weld(name) for name in frames)
+    return family.inverted(family.by_factorisation(ConstraintRows(nodes_for(model, rows, q), rows)), np.zeros(6 * len(rows)))
