@@ -54,7 +54,7 @@ def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameter
         raise ShapeError(f"base_parameters: regressors must be numbers of shape (..., rows, parameters), not {Y.shape}")
     if not np.isfinite(Y).all():
         raise LinkworkError("base_parameters: regressors must be finite")
-    R = np.linalg.qr(Y.reshape(-1, Y.shape[-1]), mode="r")  # the same dependences in fewer rows
+    R: Any = np.linalg.qr(Y.reshape(-1, Y.shape[-1]), mode="r")  # the same dependences in fewer rows
     length = np.linalg.norm(R, axis=0)
     seen = length > tolerance * length.max(initial=0.0)
     R = np.where(seen, R, 0.0) / np.where(seen, length, 1.0)
