@@ -79,7 +79,9 @@ def test_inverse_dynamics_where_all_joints_are_driven(name: str) -> None:
         compare(s, np.ones(s.model.nv_spanning, dtype=bool), least=least, weighed=least == "torque")
 
 
-@pytest.mark.parametrize(("seed", "name"), list(enumerate(CATALOGUE)))
+@pytest.mark.parametrize(
+    ("seed", "name"), [pytest.param(k, name, marks=pytest.mark.slow if k % 3 else ()) for k, name in enumerate(CATALOGUE)]
+)
 def test_some_joints_are_active(seed: int, name: str) -> None:
     """Too few, enough and too many, in one cluster or the other."""
     s = state(name)

@@ -29,6 +29,7 @@ MADE = {
 }
 
 
+@pytest.mark.slow
 def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(loops, "QUICK", TINY)
     assert main(["bench", "loops", "--quick", "--out", str(tmp_path / "new")]) == 0
