@@ -21,6 +21,7 @@ TINY = constrained.Sizes(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(constrained, "QUICK", TINY)
     monkeypatch.setattr(constrained, "SHIPPED", constrained_sets.SHIPPED._replace(redundant="arm H6"))

@@ -168,6 +168,9 @@ def test_every_public_function_has_derivatives(name: str) -> None:
     if name == "force_propagator":  # a frame that another carries
         model = lw.robots.chain(2)
         values = {"frame": model.bodies[1].name, "to": model.bodies[0].name}
+    if name == "operational_inertia":  # a frame that can move in all directions
+        model = lw.robots.chain(6)
+        values = {"frames": (model.bodies[-1].name,)}
     options = {word: values[word] for word, default in function.options.items() if default is inspect.Parameter.empty}
     arrays = {**point(model), "x": np.array([0.3, -0.2, 0.5])}
     now = model.parameters()
