@@ -10,14 +10,14 @@ import numpy as np
 
 from linkwork.errors import ClosureError, ModelError
 from linkwork.model.data import ModelData
-from linkwork.parts import Loop, LoopConstraint
+from linkwork.parts import LoopConstraint
 from linkwork.parts.names import shown, some
 from linkwork.topology.analysis import close_family, kept_loops
 from linkwork.topology.closing import CLOSED, RANK, close
+from linkwork.topology.closing_problem import Closing
 from linkwork.topology.clusters import Cluster, find_families
 from linkwork.topology.continuation import ClosureManifold, Waypoint, walk
 from linkwork.topology.motion import all_equations, cluster_posture
-from linkwork.topology.numeric import NumericPosture
 
 WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
 ATTEMPTS = 20  # starting points from which loops are closed before it is an error
@@ -178,9 +178,8 @@ class Family:
     def _gap(self, q: np.ndarray) -> str:
         """What is wrong where nothing closes: the loop that is open widest near q."""
         found, _ = self.near(q)
-        posture = NumericPosture(self.model, self.bodies)
-        posture.move(found)
-        name, metres, radians = max((_gap(c, posture) for c in self.constraints), key=lambda gap: max(gap[1:]))
+        gaps = Closing(self.model, self.bodies, self.constraints).gaps(found)
+        (metres, radians), name = max(zip(gaps, (c.name for c in self.constraints)), key=lambda gap: max(gap[0]))
         names = some([repr(c.name) for c in self.constraints])
         return (
             f"{shown(self.model.name)}: {names} cannot be closed from {ATTEMPTS} starting points: near the neutral state "
@@ -198,17 +197,6 @@ def _along(manifold: ClosureManifold, waypoints: Sequence[Waypoint], part: float
         share = (aim - last.part) / (following.part - last.part)
         found.append(manifold.retract(last.q, share * manifold.difference(last.q, following.q)))
     return found
-
-
-def _gap(constraint: LoopConstraint, posture: NumericPosture) -> tuple[str, float, float]:
-    """The name of a constraint, and by how much it is open [m] and [rad]; equations of users count as radians."""
-    phi = np.asarray(constraint.residual(posture), dtype=float)
-    if not isinstance(constraint, Loop):
-        return constraint.name, 0.0, float(np.abs(phi).max(initial=0.0))
-    metres = [x / row.length if row.length else x for x, row in zip(phi, constraint.every_row) if row.across is None]
-    turned = [x for x, row in zip(phi, constraint.every_row) if row.across is not None]
-    flipped = [np.pi for x in constraint.flipped_axes(posture) if x > 0.0]
-    return constraint.name, float(np.linalg.norm(metres)), max([float(np.linalg.norm(turned)), *flipped])
 
 
 @contextmanager

@@ -42,7 +42,7 @@ class Charts:
             return self.model
         known = self.model.memory.setdefault(Charts, {})  # kernels stay with the model
         if choice not in known:
-            known[choice] = self.model.with_clusters(rechosen(self.model, choice))
+            known[choice] = self.model.with_clusters(with_choice(self.model, choice))
         chart: Model = known[choice]
         return chart
 
@@ -82,7 +82,7 @@ class Charts:
         return tuple(found)
 
 
-def rechosen(model: Model, choice: Choice) -> tuple[Cluster, ...]:
+def with_choice(model: Model, choice: Choice) -> tuple[Cluster, ...]:
     """The clusters of a model with other independent velocities and kept equations in those with loops."""
     found: dict[tuple[int, ...], Cluster] = {}
     left = iter(choice)

@@ -9,10 +9,11 @@ import numpy as np
 
 from linkwork.parts import Mechanism
 from linkwork.topology.clusters import Cluster
+from linkwork.topology.independent import DETERMINED, conditioning
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture, residuals
+from linkwork.topology.scales import scales_of
 
-REGULAR = 1e-6  # smallest singular value of the dependent part, relative to the largest
-CLOSED = 1e-9  # [m or rad]
+CLOSED = 1e-9  # [lengths of the loop, or rad]
 
 
 def rechosen(model: Mechanism, clusters: Sequence[Cluster], q: np.ndarray) -> tuple[Cluster, ...] | None:
@@ -32,7 +33,7 @@ def rechosen(model: Mechanism, clusters: Sequence[Cluster], q: np.ndarray) -> tu
             chosen = _chosen(model, cluster)
             if chosen != cluster.independent:
                 same = replace(same, independent=chosen)
-                if len(chosen) != len(cluster.independent) or not _regular(postures[cluster.bodies], same):
+                if len(chosen) != len(cluster.independent) or not _regular(model, postures[cluster.bodies], same):
                     return None
         found[cluster.bodies] = same
     return tuple(found.values())
@@ -45,11 +46,9 @@ def _chosen(model: Mechanism, cluster: Cluster) -> tuple[int, ...]:
     return tuple(c for c, choice in enumerate(choices) if choice is not False)
 
 
-def _regular(posture: ClusterPosture, cluster: Cluster) -> bool:
-    rows = list(cluster.rows)
-    phi = residuals(posture, cluster.constraints).astype(float)[rows]
-    K = all_equations(posture, cluster.constraints)[0].astype(float)[np.ix_(rows, cluster.dependent)]
-    if not (np.abs(phi).max(initial=0.0) < CLOSED and np.isfinite(K).all() and np.abs(K).max(axis=1, initial=0.0).all()):
-        return False
-    s = np.linalg.svd(K / np.abs(K).max(axis=1, keepdims=True), compute_uv=False)
-    return not len(s) or bool(s[-1] > REGULAR * s[0])
+def _regular(model: Mechanism, posture: ClusterPosture, cluster: Cluster) -> bool:
+    rows, scales = list(cluster.rows), scales_of(model, cluster)
+    phi = scales.rows * residuals(posture, cluster.constraints).astype(float)
+    K = scales(all_equations(posture, cluster.constraints)[0].astype(float))[rows]
+    closed = bool(np.abs(phi[rows]).max(initial=0.0) < CLOSED)
+    return closed and bool(np.isfinite(K).all()) and conditioning(K, cluster.independent) >= DETERMINED
