@@ -34,7 +34,7 @@ test: lint
 test-all: lint pytest-all docs wheel-check
 
 pytest-all: $(ROBOTS_STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	LINKWORK_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -15,6 +15,7 @@ from loops import loop_equations
 from test_loops import Closed, close, places, precision, state, state_of
 
 every = pytest.mark.parametrize("name", list(CATALOGUE))
+some = pytest.mark.sweep(4)  # of laws that take long
 
 
 def names_of(m: Model) -> list[str]:
@@ -73,15 +74,15 @@ def test_forward_dynamics_with_forces_in_all_joints(name: str) -> None:
 
 
 @every
+@some
 def test_inverse_dynamics_where_all_joints_are_driven(name: str) -> None:
     s = state(name)
     for least in ("torque", "constraint_force"):
         compare(s, np.ones(s.model.nv_spanning, dtype=bool), least=least, weighed=least == "torque")
 
 
-@pytest.mark.parametrize(
-    ("seed", "name"), [pytest.param(k, name, marks=pytest.mark.slow if k % 3 else ()) for k, name in enumerate(CATALOGUE)]
-)
+@pytest.mark.parametrize(("seed", "name"), list(enumerate(CATALOGUE)))
+@pytest.mark.sweep(6)
 def test_some_joints_are_active(seed: int, name: str) -> None:
     """Too few, enough and too many, in one cluster or the other."""
     s = state(name)

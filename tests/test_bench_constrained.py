@@ -86,6 +86,7 @@ def test_what_is_always_timed() -> None:
 @pytest.mark.parametrize(
     ("name", "method"), [("iiwa14 H3", "ltl"), ("iiwa14 H6", "caba"), ("solo12 F3x4", "ltl"), ("talos F6x2", "caba")]
 )
+@pytest.mark.sweep(4)
 def test_what_is_compared_is_the_same(name: str, method: str) -> None:
     """Accelerations, forces and the damped inverse are those of dense matrices, which Pinocchio's solvers are compared with.
 

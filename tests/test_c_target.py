@@ -73,6 +73,7 @@ def test_all_operations_are_covered() -> None:
 
 @pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
+@pytest.mark.sweep(2)
 def test_same_bits(cc: str, flags: str, cases: list[Case], tmp_path: Path) -> None:
     path = compiler(cc)
     some = cases if flags in ("O0", "O3-native") else [c for c in cases if "_cut" not in c.export.name]
@@ -255,6 +256,7 @@ def test_every_part_of_fast_math_is_noticed(cc: str, flags: str, tmp_path: Path)
 
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 @pytest.mark.parametrize("flags", ["-O0", "-O2", "-O3 -march=native", "-O2 -fno-trapping-math", "-O2 -fno-math-errno"])
+@pytest.mark.sweep(3)
 def test_flags_that_change_nothing_pass(cc: str, flags: str, tmp_path: Path) -> None:
     path = compiler(cc)
     for dtype in ("float64", "float32"):

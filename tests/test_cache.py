@@ -693,6 +693,7 @@ BIG = b"0123456789abcdef" * (1 << 20)
 
 @posix
 @pytest.mark.parametrize("how", ["half", "whole", "any"])
+@pytest.mark.sweep(3)
 def test_killed_writer(tmp_path: Path, how: str) -> None:
     cache, key = Cache(tmp_path / "cache"), make_key("big")
     pause = random.Random(7)

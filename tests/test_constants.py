@@ -49,6 +49,7 @@ def here() -> str:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.sweep(2)
 def test_the_machine_decides_nothing(here: str, machine: str) -> None:
     if machine == "Haswell" and not features.get("AVX2"):
         pytest.skip("this processor has no AVX2")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from laws import law
 from linkwork.errors import DifferentiationError, ProgramError, ShapeError, TraceError
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
@@ -57,7 +58,7 @@ steps = st.lists(
 numbers = st.tuples(*[st.integers(-150, 150).map(lambda k, n=n: k / 97 + n / 193) for n in range(1, 5)])
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(steps, numbers)
 def test_random_programs(steps, numbers):
     program = program_of(steps)
@@ -69,7 +70,7 @@ def test_random_programs(steps, numbers):
     check_laws(program, point)
 
 
-@settings(max_examples=100, deadline=None)
+@law(100)
 @given(steps, numbers)
 def test_second_derivatives_of_random_programs(steps, numbers):
     program = program_of(steps)

@@ -69,6 +69,7 @@ def one_of(kind: str) -> lw.Model:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sweep(3)
 def test_inverse_dynamics_of_every_joint(kind: str) -> None:
     model = one_of(kind)
     q, v, a, _, f_ext = state_of(model, np.random.default_rng(1))

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import linkwork as lw
+from laws import law
 from linkwork.algorithms import inverse_dynamics as newton_euler
 from linkwork.joints import Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.joints.joint import AxisJoint, aligned
@@ -32,8 +33,8 @@ from mechanisms import (
     with_state,
 )
 
-common = settings(deadline=None, derandomize=True, max_examples=40)
-slower = settings(deadline=None, derandomize=True, max_examples=12)  # laws on derivatives, by the tracer
+common = law(60)
+slower = law(24)  # laws on derivatives, by the tracer
 REFERENCES = ("body", "world", "world_aligned")
 
 
@@ -854,6 +855,7 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
 
 
 @chosen
+@pytest.mark.sweep(3)
 def test_programs_mean_what_floats_give(name: str) -> None:
     """To 1e-13 of the largest entry, times how sensitive the solution is: a program may add up in another order."""
     m = MODELS[name]
@@ -886,6 +888,7 @@ def test_kernels_give_the_bits_of_the_interpreter(name: str) -> None:
 
 
 @chosen
+@pytest.mark.sweep(3)
 def test_laws_through_the_public_functions(name: str) -> None:
     m = MODELS[name]
     rng = np.random.default_rng(5)

@@ -20,6 +20,7 @@ from test_loop_robots import EVERY, robot
 from test_loops import state_of
 
 every = pytest.mark.parametrize("name", list(CATALOGUE))
+some = pytest.mark.sweep(4)  # of laws that take long
 
 
 def names(model: Model) -> list[str]:
@@ -40,6 +41,7 @@ def in_order(model: Model, x: np.ndarray) -> np.ndarray:
 
 
 @every
+@some
 def test_rows_of_held_loops(name: str) -> None:
     """At closed states they allow the velocities and accelerations that the loops' own equations do, and no others."""
     model = linkage(name)
@@ -87,6 +89,7 @@ def test_rows_are_rates_of_errors(kind: str) -> None:
 
 
 @every
+@some
 def test_random_states_are_closed(name: str) -> None:
     model = linkage(name)
     rng = np.random.default_rng(2)

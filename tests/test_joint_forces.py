@@ -17,6 +17,7 @@ from linkwork.spatial import Inertia, Pose
 from test_loops import along, close, state
 
 every = pytest.mark.parametrize("name", list(CATALOGUE))
+some = pytest.mark.sweep(4)  # of laws that take long
 
 
 def to_world(T: Pose, f: Any) -> np.ndarray:
@@ -79,6 +80,7 @@ def free_motions(kind: Joint, P: Pose, F: Pose) -> list[np.ndarray]:
 
 
 @every
+@some
 def test_every_body_moves_as_its_joints_push_it(name: str) -> None:
     m, q, v, a, _, f, V, A, G = state(name)
     F = floats(lw.joint_forces, m, q, v, a, f)

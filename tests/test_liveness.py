@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import linkwork as lw
+from laws import law
 from linkwork.errors import ProgramError
 from linkwork.ir.liveness import Liveness, live_counts, needed_values
 from linkwork.ir.operations import REAL
@@ -25,10 +26,6 @@ from linkwork.passes.schedule import Scheduling
 from linkwork.targets import c as c_target
 from linkwork.targets import cpu
 from programs import allowed_cuts, core_programs, seeded_program
-
-
-def law(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def operands(program: Program, position: int) -> set[int]:

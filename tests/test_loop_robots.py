@@ -190,6 +190,7 @@ def test_states_are_closed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.sweep(3)
 def test_laws_of_loops(name: str) -> None:
     errors = loop_laws(EVERY[name]())
     assert max(errors[law] for law in ("closed", "velocity", "acceleration")) < 1e-10, errors

@@ -74,6 +74,7 @@ def with_hinges(tree: Model) -> Model:
 
 @pytest.mark.parametrize("peer", [pinocchio_terms, mujoco_terms])
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.sweep(3)
 def test_motion_and_force(name: str, peer: Callable[[Model], Terms]) -> None:
     """From M and the bias of their tree: forward dynamics by a KKT system, inverse dynamics by virtual work."""
     model = EVERY[name]()

@@ -48,6 +48,7 @@ from linkwork.topology.embedding import tree_equations
 from mechanisms import make, random_model
 
 every = pytest.mark.parametrize("name", list(CATALOGUE))
+some = pytest.mark.sweep(4)  # of laws that take long
 REFERENCES = ("body", "world", "world_aligned")
 
 
@@ -104,6 +105,7 @@ def precision(m: Model, q: np.ndarray) -> float:
 
 
 @every
+@some
 def test_states_are_closed_to_the_second_derivative(name: str) -> None:
     m, q, v, _, _, _, V, A, G = state(name)
     error, K, k = equations(m, q, V)
@@ -289,6 +291,7 @@ def test_momentum_changes_by_what_pushes_from_outside() -> None:
 
 
 @every
+@some
 def test_frames_move_as_derivatives_say(name: str) -> None:
     m, q, v, a, _, _, V, A, G = state(name)
     assert close(floats(lw.forward_kinematics, m, q), floats(lw.forward_kinematics, tree(m), q))
@@ -676,6 +679,7 @@ def test_actuators_on_several_stages() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@some
 def test_random_stages(seed: int) -> None:
     """Loops that stand on random bodies of what is there already, each with joints to spare or none."""
     rng = np.random.default_rng(3000 + seed)
@@ -777,6 +781,7 @@ COMPILED = ("four-bar", "slider-crank", "rotors", "ring universal", "loaded four
 
 
 @pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.sweep(3)
 def test_compiled_kernels_give_the_same(name: str) -> None:
     m, q, v, a, tau, f, *_ = state(name)
     cases: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [

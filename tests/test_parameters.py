@@ -53,6 +53,7 @@ def arguments(model: Model, name: str, q: Any, v: Any, x: Any) -> tuple[Any, ...
     return takes.get(name, (q,))
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("robot", ["arm", "quadruped", *LOOPED])
 @pytest.mark.parametrize(
     "names",

@@ -10,9 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from laws import law
 from linkwork.errors import ProgramError
 from linkwork.ir import functions as lw
 from linkwork.ir.builder import Builder
@@ -46,10 +47,6 @@ from programs import (
 
 both = pytest.mark.parametrize("dtype", DTYPES)
 ordinary = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-6)
-
-
-def law(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def arithmetic(program: Program) -> int:

@@ -33,6 +33,7 @@ def test_the_same_robot_everywhere(robot: str) -> None:
 
 @pytest.mark.parametrize("size", [3, 6])
 @pytest.mark.parametrize("robot", ["iiwa14", "talos"])
+@pytest.mark.sweep(4)
 def test_constrained_results_in_our_conventions(robot: str, size: int) -> None:
     """Pinocchio's accelerations keep our model's frames together, and the forces on them are what is left of tau."""
     from constraint_sets import SETS

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import linkwork as lw
 from c_target_programs import Case, build, compiler, make_case
+from laws import law
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
 from linkwork.ir.interpret import interpret
@@ -52,10 +53,6 @@ SOME = 37  # whole tiles of up to 16 lanes, and a partial one
 ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
 both = pytest.mark.parametrize("dtype", DTYPES)
 seeds = st.integers(0, 2**32 - 1)
-
-
-def law(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def assert_kernel(kernel: Kernel, program: Program, inputs: list[np.ndarray], wanted: object, what: object) -> None:

@@ -653,6 +653,7 @@ NONSENSE = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("what", NONSENSE)
 def test_an_entry_with_the_right_digest_that_makes_no_sense(tmp_path: Path, what: str) -> None:
     """As another version might leave it. In a process of its own, which LLVM may end."""
