@@ -160,6 +160,13 @@ def test_late_terms_come_last() -> None:
     assert late in program.code[program.results[0][0]].args
 
 
+def test_the_sign_of_a_sum_goes_into_its_products() -> None:
+    counted = count_operations(trace(lambda x: -(x[0] * x[1] + x[2] * x[3] + x[4] * x[5]), {"x": 6}, name="f"))
+    assert counted["total"] == counted["mul"] + counted["fma"] == 3
+    counted = count_operations(trace(lambda x: -(x[0] + x[2] * x[3]), {"x": 4}, name="f"))
+    assert counted["total"] == counted["fma"] == 1
+
+
 def test_products_of_several_sums_are_fused_into_all() -> None:
     program = drop_dead(order_sums(trace(lambda x: (x[0] * x[1] + x[2], x[0] * x[1] - x[3]), {"x": 4})))
     assert ops(program) == {"fma": 2, "neg": 1}

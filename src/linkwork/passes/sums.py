@@ -41,7 +41,7 @@ class _Sums:
         for v, (op, args, attr) in enumerate(code):
             if self.part[v] or self.fused[v]:
                 self.new.append(-1)
-            elif op in ("add", "sub"):
+            elif op in ("add", "sub") or (op == "neg" and self.part[args[0]]):  # the terms take the sign
                 self.new.append(self._sum(v))
             else:
                 self.new.append(self._timed(self.builder.again(op, tuple([self._value(a) for a in args]), attr)))

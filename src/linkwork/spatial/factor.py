@@ -83,20 +83,24 @@ class Factor:
             rows.append({**found, i: 1.0})
         return rows
 
+    @cached_property
+    def scaled_rows(self) -> list[dict[int, Any]]:
+        """The rows of L⁻¹ D⁻¹ by column, without zeros."""
+        return [{s: x * self.inverse[s] for s, x in row.items()} for row in self.inverse_rows]
+
     def solve_sparse(self, B: np.ndarray) -> np.ndarray:
-        """X of M X = B, (n, m), by L⁻¹: entries are sums over what a row of L⁻¹ and a column of L⁻ᵀ B have in common."""
-        Y = self.scaled(self.half(B))
+        """X of M X = B, (n, m): entries are sums over what a row of L⁻¹ D⁻¹ and a column of L⁻ᵀ B have in common."""
+        Y = self.half(B)
         X = np.zeros(Y.shape, dtype=object)
         filled_rows = [[s for s in range(len(Y)) if not is_zero(Y[s, j])] for j in range(Y.shape[1])]
-        for i, row in enumerate(self.inverse_rows):
+        for i, row in enumerate(self.scaled_rows):
             for j, filled_row in enumerate(filled_rows):
                 X[i, j] = sum((row[s] * Y[s, j] for s in filled_row if s in row), 0.0)
         return X
 
     def inverted(self) -> np.ndarray:
         """M⁻¹, (n, n), which is symmetric to the last bit."""
-        rows = self.inverse_rows
-        scaled = [{s: x * self.inverse[s] for s, x in row.items()} for row in rows]
+        rows, scaled = self.inverse_rows, self.scaled_rows
         X = np.zeros((len(rows), len(rows)), dtype=object)
         for i, row in enumerate(rows):
             for j in range(i + 1):
