@@ -45,7 +45,7 @@ from linkwork.functions.derivatives import (
     inverse_dynamics_derivatives,
     linearize,
 )
-from linkwork.functions.differentiation import Derivative, jacobian, jvp, vjp
+from linkwork.functions.differentiation import Derivative, hvp, jacobian, jvp, vjp
 from linkwork.functions.dynamics import (
     actuator_force,
     bias_force,
@@ -71,6 +71,7 @@ from linkwork.functions.kinematics import (
 )
 from linkwork.functions.load import choose_loops, load
 from linkwork.functions.model_function import ModelFunction, model_function
+from linkwork.functions.second_derivatives import inverse_dynamics_second_derivatives
 from linkwork.functions.states import (
     close_loops,
     difference,
@@ -183,6 +184,7 @@ __all__ = [
     "frame_pose",
     "frame_velocity",
     "gravity_force",
+    "hvp",
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
     "impact",
@@ -194,6 +196,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_regressor",
+    "inverse_dynamics_second_derivatives",
     "jacobian",
     "jacobian_along",
     "jacobian_of",
