@@ -21,7 +21,7 @@ from linkwork.algorithms.closing import spanning_velocity
 from linkwork.algorithms.massless import check_motions
 from linkwork.errors import ModelError
 from linkwork.functions.dynamics import forward_dynamics, inverse_dynamics, prescribed_velocities
-from linkwork.functions.kinematics import chosen_frame, frame_jacobian
+from linkwork.functions.kinematics import Frames, chosen_frame, frame_jacobian
 from linkwork.functions.model_function import model_function
 from linkwork.functions.wrt import Changed, alone_or_all, by_columns, changes_by, wrt_option
 from linkwork.joints import Joint
@@ -205,8 +205,8 @@ def coriolis_matrix(model: Model, q: Any, v: Any) -> Any:
 
 
 @model_function(q="nq", v="nv", options=chosen_frame)
-def frame_jacobian_rate(model: Model, q: Any, v: Any, *, frame: str, reference: str = "body") -> Any:
-    """J̇, the rate of `frame_jacobian` in a motion, (..., 6, nv): J v̇ + J̇ v is the rate of `frame_velocity`."""
+def frame_jacobian_rate(model: Model, q: Any, v: Any, *, frame: Frames, reference: str = "body") -> Any:
+    """J̇, the rate of `frame_jacobian` in a motion, (..., 6, nv), or of several: J v̇ + J̇ v is the rate of `frame_velocity`."""
     dq = embedded.position_rates(model, q) @ spanning_velocity(tree(model, q, v))
     return jvp_of(lambda x: frame_jacobian.body(model, x, frame=frame, reference=reference), q, dq)[1]
 

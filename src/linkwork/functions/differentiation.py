@@ -382,9 +382,9 @@ def hvp(source: Any, *where: Any, **options: Any) -> Any:
     """Hessian-vector products, forward over reverse mode: how the gradient of Σ bar · output changes along a direction.
 
     Takes the source's inputs, a weight `bar_<output>` for each output and a direction `d_<input>` for each input in `wrt`, and
-    gives `d_bar_<input>` = Σ bar ∂²output d for each in `wrt`, for a few times the cost of the function itself. Arguments as for
-    `jvp`; where it cannot go, as for `vjp`. Of a function it is on the tangent space: the change of bar_q, which has nv numbers,
-    along `integrate(q, t d_q)`. `inverse_dynamics_second_derivatives` gives whole arrays.
+    gives `d_bar_<input>` = Σ bar ∂²output d for each in `wrt`, for a few times the cost of the source. Arguments as for `jvp`;
+    where it cannot go, as for `vjp`. Of a function it is on the tangent space: the change of bar_q, which has nv numbers, along
+    `integrate(q, t d_q)`. `inverse_dynamics_second_derivatives` gives whole arrays.
     """
     return _derived("hvp", _hvp_of_program, source, where, options)
 
