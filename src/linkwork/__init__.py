@@ -60,7 +60,7 @@ from linkwork.functions.dynamics import (
     mass_matrix_pattern,
     spanning_hybrid_dynamics,
 )
-from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, potential_energy
+from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, momentum_rate, potential_energy
 from linkwork.functions.identification import BaseParameters, base_parameters, energy_regressor, inverse_dynamics_regressor
 from linkwork.functions.kinematics import (
     forward_kinematics,
@@ -71,6 +71,15 @@ from linkwork.functions.kinematics import (
 )
 from linkwork.functions.load import choose_loops, load
 from linkwork.functions.model_function import ModelFunction, model_function
+from linkwork.functions.motion_derivatives import (
+    center_of_mass_jacobian,
+    frame_acceleration_derivatives,
+    frame_velocity_derivatives,
+    kinetic_energy_derivatives,
+    momentum_derivatives,
+    momentum_rate_derivatives,
+    potential_energy_derivatives,
+)
 from linkwork.functions.second_derivatives import inverse_dynamics_second_derivatives
 from linkwork.functions.states import (
     close_loops,
@@ -152,6 +161,7 @@ __all__ = [
     "base_parameters",
     "bias_force",
     "center_of_mass",
+    "center_of_mass_jacobian",
     "centroidal_map",
     "choose_loops",
     "close_loops",
@@ -179,10 +189,12 @@ __all__ = [
     "forward_dynamics_derivatives",
     "forward_kinematics",
     "frame_acceleration",
+    "frame_acceleration_derivatives",
     "frame_jacobian",
     "frame_jacobian_rate",
     "frame_pose",
     "frame_velocity",
+    "frame_velocity_derivatives",
     "gravity_force",
     "hvp",
     "hybrid_dynamics",
@@ -205,6 +217,7 @@ __all__ = [
     "jvp",
     "jvp_of",
     "kinetic_energy",
+    "kinetic_energy_derivatives",
     "linearize",
     "load",
     "log",
@@ -219,9 +232,13 @@ __all__ = [
     "minimum",
     "model_function",
     "momentum",
+    "momentum_derivatives",
+    "momentum_rate",
+    "momentum_rate_derivatives",
     "nodes",
     "operational_inertia",
     "potential_energy",
+    "potential_energy_derivatives",
     "rint",
     "robots",
     "rollout",
