@@ -35,6 +35,7 @@ from linkwork.functions.constrained_derivatives import (
     constraint_jacobian,
     operational_inertia,
 )
+from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
 from linkwork.functions.derivatives import (
     coriolis_matrix,
     difference_derivatives,
@@ -169,6 +170,7 @@ __all__ = [
     "compile",
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
+    "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_jacobian",
     "coriolis_matrix",
