@@ -55,7 +55,7 @@ def test_functions_are_pickled_by_name() -> None:
     ("call", "words"),
     [
         (lambda: lw.hybrid_dynamics(ARM, Q, V, V, V, prescribed=None), "prescribed must be names"),
-        (lambda: lw.frame_pose(ARM, Q, frame=["tool"]), "no frame named"),
+        (lambda: lw.frame_pose(ARM, Q, frame=[["tool"]]), "no frame named"),
         (lambda: lw.inverse_dynamics(ARM, Q, V, V, dtype="float16"), "dtype must be one of"),
         (lambda: lw.compile(lw.inverse_dynamics, ARM, optional="f_extra"), "no optional array 'f_extra'"),
         (lambda: lw.model_function(q="nqq")(lambda model, q: q), "'nqq'; known are nq, nv, nv_spanning, bodies"),

@@ -35,6 +35,7 @@ from linkwork.functions.constrained_derivatives import (
     constraint_jacobian,
     operational_inertia,
 )
+from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
 from linkwork.functions.derivatives import (
     coriolis_matrix,
     difference_derivatives,
@@ -45,7 +46,7 @@ from linkwork.functions.derivatives import (
     inverse_dynamics_derivatives,
     linearize,
 )
-from linkwork.functions.differentiation import Derivative, jacobian, jvp, vjp
+from linkwork.functions.differentiation import Derivative, hvp, jacobian, jvp, vjp
 from linkwork.functions.dynamics import (
     actuator_force,
     bias_force,
@@ -60,7 +61,7 @@ from linkwork.functions.dynamics import (
     mass_matrix_pattern,
     spanning_hybrid_dynamics,
 )
-from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, potential_energy
+from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, momentum_rate, potential_energy
 from linkwork.functions.identification import BaseParameters, base_parameters, energy_regressor, inverse_dynamics_regressor
 from linkwork.functions.kinematics import (
     forward_kinematics,
@@ -71,6 +72,16 @@ from linkwork.functions.kinematics import (
 )
 from linkwork.functions.load import choose_loops, load
 from linkwork.functions.model_function import ModelFunction, model_function
+from linkwork.functions.motion_derivatives import (
+    center_of_mass_jacobian,
+    frame_acceleration_derivatives,
+    frame_velocity_derivatives,
+    kinetic_energy_derivatives,
+    momentum_derivatives,
+    momentum_rate_derivatives,
+    potential_energy_derivatives,
+)
+from linkwork.functions.second_derivatives import inverse_dynamics_second_derivatives
 from linkwork.functions.states import (
     close_loops,
     difference,
@@ -151,6 +162,7 @@ __all__ = [
     "base_parameters",
     "bias_force",
     "center_of_mass",
+    "center_of_mass_jacobian",
     "centroidal_map",
     "choose_loops",
     "close_loops",
@@ -158,6 +170,7 @@ __all__ = [
     "compile",
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
+    "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_jacobian",
     "coriolis_matrix",
@@ -178,11 +191,14 @@ __all__ = [
     "forward_dynamics_derivatives",
     "forward_kinematics",
     "frame_acceleration",
+    "frame_acceleration_derivatives",
     "frame_jacobian",
     "frame_jacobian_rate",
     "frame_pose",
     "frame_velocity",
+    "frame_velocity_derivatives",
     "gravity_force",
+    "hvp",
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
     "impact",
@@ -194,6 +210,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_regressor",
+    "inverse_dynamics_second_derivatives",
     "jacobian",
     "jacobian_along",
     "jacobian_of",
@@ -202,6 +219,7 @@ __all__ = [
     "jvp",
     "jvp_of",
     "kinetic_energy",
+    "kinetic_energy_derivatives",
     "linearize",
     "load",
     "log",
@@ -216,9 +234,13 @@ __all__ = [
     "minimum",
     "model_function",
     "momentum",
+    "momentum_derivatives",
+    "momentum_rate",
+    "momentum_rate_derivatives",
     "nodes",
     "operational_inertia",
     "potential_energy",
+    "potential_energy_derivatives",
     "rint",
     "robots",
     "rollout",

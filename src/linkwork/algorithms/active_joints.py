@@ -119,7 +119,7 @@ def spanning_hybrid_dynamics(
     The clusters are described by other independent velocities, as many of u as can be, so that (Lie Eq. 70, 71) become the
     hybrid dynamics of a tree. With nothing prescribed this is forward dynamics (Lie Sec. 3.2).
     """
-    model = nodes.model.with_clusters(_with_active(nodes.model.structure, prescribed))
+    model = nodes.model.with_clusters(with_active(nodes.model.structure, prescribed))
     chosen = [places_of(model, cluster)[list(cluster.independent)] for cluster in model.clusters]
     nodes = tree(model, nodes.q, spanning_velocity(nodes)[np.concatenate([*chosen, []]).astype(int)], f_ext)
     every, known = [], np.zeros(nodes.nv, dtype=bool)
@@ -128,7 +128,7 @@ def spanning_hybrid_dynamics(
         own = places_of(model, cluster)
         u, s = own[prescribed[own]], np.flatnonzero(prescribed[dofs])
         known[node.dofs] = prescribed[dofs]
-        every.append(Active(cluster, node, u, s, _rows_of_G(nodes, node, u)[:, s]))
+        every.append(Active(cluster, node, u, s, rows_of_G(nodes, node, u)[:, s]))
 
     given: Any = np.where(prescribed, 0.0, tau)
     ddy, T = np.zeros(nodes.nv, dtype=object), independent_force(nodes, given)
@@ -153,7 +153,7 @@ def spanning_hybrid_dynamics(
     return ddq, tau_u
 
 
-def _with_active(model: Model, prescribed: np.ndarray) -> tuple[Cluster, ...]:
+def with_active(model: Model, prescribed: np.ndarray) -> tuple[Cluster, ...]:
     """The clusters with as many prescribed velocities as can be among their independent ones."""
     rng = np.random.default_rng(0)
     states = [model.random_state(rng)[0] for _ in range(STATES if model.embedded else 0)]
@@ -218,7 +218,7 @@ def _equations(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
     return all_equations(posture, cluster.constraints)[0][list(cluster.rows)]
 
 
-def _rows_of_G(nodes: ModelTree[Any], node: HingeNode, places: Sequence[int]) -> np.ndarray:
+def rows_of_G(nodes: ModelTree[Any], node: HingeNode, places: Sequence[int]) -> np.ndarray:
     """G of some velocities of the spanning tree, all of one node, (places, velocities of the node)."""
     rows: dict[int, np.ndarray] = {}
     for body in nodes.bodies.values():

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.algorithms.kinematics import body_frames, node_velocities
 from linkwork.sko.contracts import NodeState
 from linkwork.sko.tree import ModelTree, TreeState
@@ -58,6 +59,18 @@ def momentum(nodes: ModelTree[NodeState], v: np.ndarray) -> np.ndarray:
     for k in nodes.tips_to_base():
         L[k.parent] = L[k.parent] + k.A.gather(L[k])
     return about_center(nodes, L[nodes.ground])
+
+
+def momentum_rate(nodes: ModelTree[NodeState], ddtheta: np.ndarray) -> np.ndarray:
+    """The rate of `momentum`, (6,), of nodes without gravity: Σ M α + b of all nodes, about the centre of mass.
+
+    That point moves along the linear momentum, so its motion adds nothing.
+    """
+    alpha = accelerations(nodes, ddtheta)
+    f: dict[Any, np.ndarray] = {k: k.force(alpha[k]) for k in nodes.base_to_tips()} | {nodes.ground: np.zeros(6)}
+    for k in nodes.tips_to_base():
+        f[k.parent] = f[k.parent] + k.A.gather(f[k])
+    return about_center(nodes, f[nodes.ground])
 
 
 def centroidal_map(nodes: ModelTree[NodeState]) -> np.ndarray:

@@ -11,17 +11,34 @@ from linkwork.algorithms import constrained_dynamics_derivatives as at_solution
 from linkwork.algorithms import delassus as family
 from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
 from linkwork.algorithms.massless import check_motions
+from linkwork.algorithms.solution_derivatives import ConstrainedSolution
 from linkwork.constraints import Constraint, Weld
 from linkwork.errors import ModelError
 from linkwork.functions.constrained import chosen_constraints
 from linkwork.functions.model_function import model_function
+from linkwork.functions.wrt import by_columns, changes_by, wrt_option
 from linkwork.model import Frame, Model
 from linkwork.passes.differentiate import jacobian_along, jacobian_of
 
 
-@model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6", targets="rows", options=chosen_constraints)
+@model_function(
+    q="nq",
+    v="nv",
+    tau="nv",
+    f_ext="bodies 6",
+    targets="rows",
+    options=wrt_option("constrained_dynamics_derivatives", "q", "v", "tau", "f_ext", "targets", others=chosen_constraints),
+)
 def constrained_dynamics_derivatives(
-    model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None, *, constraints: Sequence[Constraint]
+    model: Model,
+    q: Any,
+    v: Any,
+    tau: Any,
+    f_ext: Any = None,
+    targets: Any = None,
+    *,
+    constraints: Sequence[Constraint],
+    wrt: str | Iterable[str] = ("q", "v", "tau"),
 ) -> tuple[Any, ...]:
     """∂a/∂q, ∂a/∂v, ∂a/∂tau, each (..., nv, nv), and ∂f/∂q, ∂f/∂v, ∂f/∂tau, each (..., m, nv), of `constrained_dynamics`.
 
@@ -30,14 +47,31 @@ def constrained_dynamics_derivatives(
     Mansard 2021). ∂/∂q is on the tangent space: by δ in `integrate(q, δ)`, also where that leaves the constraints. `f_ext`
     is held fast in the bodies' frames, and `targets` in their rows.
 
+    `wrt` names what derivatives are by, in their order, first those of a and then those of f: "q", "v", "tau", "f_ext",
+    "targets", and parameters of the model, as in `inverse_dynamics_derivatives`.
+
     Redundant rows are ordinary input as long as they do not contradict each other. The derivatives of a are then the same for
     any choice of forces; those of f are for rows that depend on rows before them (to 1e-10 of their entry of the Delassus
     matrix) having no force, where `constrained_dynamics` shares it out. Where the rows' rank changes, there are none.
     """
     check_motions(model, constraints)
-    return tuple(
-        at_solution.constrained_dynamics_derivatives(model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along)
-    )
+    names = tuple(wrt)
+    found: dict[str, tuple[Any, Any]] = {}
+    if {"q", "v", "tau"} & set(names):
+        parts = at_solution.constrained_dynamics_derivatives(
+            model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along
+        )
+        found = dict(zip(("q", "v", "tau"), zip(parts[:3], parts[3:])))
+    others = [name for name in names if name not in found]
+    if others:
+        at = ConstrainedSolution(model, constraints, q, v, tau, f_ext, targets)
+        arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}
+        empty = {"f_ext": np.zeros((len(model.bodies), 6)), "targets": np.zeros(at.m)}
+        for name in others:
+            given = arrays | {name: empty[name]} if name in empty and arrays[name] is None else arrays
+            change = by_columns(at.change, changes_by(model, name, given)(at.residual))
+            found[name] = change[: model.nv], change[model.nv :]
+    return (*(found[name][0] for name in names), *(found[name][1] for name in names))
 
 
 @model_function(q="nq", options=chosen_constraints, by_hand=True)

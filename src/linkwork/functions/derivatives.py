@@ -7,7 +7,7 @@ embedded move as their equations say: those are differentiated as they are solve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,14 @@ from linkwork.algorithms import embedded_derivatives as embedded
 from linkwork.algorithms import forward_dynamics_derivatives as solved
 from linkwork.algorithms import hybrid_dynamics as hybrid
 from linkwork.algorithms import retraction_derivatives as retraction
+from linkwork.algorithms import solution_derivatives as solution
 from linkwork.algorithms.closing import spanning_velocity
+from linkwork.algorithms.massless import check_motions
 from linkwork.errors import ModelError
-from linkwork.functions.dynamics import forward_dynamics, prescribed_velocities
-from linkwork.functions.kinematics import chosen_frame, frame_jacobian
+from linkwork.functions.dynamics import forward_dynamics, inverse_dynamics, prescribed_velocities
+from linkwork.functions.kinematics import Frames, chosen_frame, frame_jacobian
 from linkwork.functions.model_function import model_function
+from linkwork.functions.wrt import Changed, alone_or_all, by_columns, changes_by, wrt_option
 from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.parts.names import shown
@@ -28,27 +31,72 @@ from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.simplify.trees import hinge_tree, tree
 
 
-@model_function(q="nq", v="nv", a="nv", f_ext="bodies 6")
-def inverse_dynamics_derivatives(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) -> tuple[Any, ...]:
+@model_function(
+    q="nq", v="nv", a="nv", f_ext="bodies 6", options=wrt_option("inverse_dynamics_derivatives", "q", "v", "a", "f_ext")
+)
+def inverse_dynamics_derivatives(
+    model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, *, wrt: str | Iterable[str] = ("q", "v", "a")
+) -> Any:
     """∂/∂q, ∂/∂v and ∂/∂a of `inverse_dynamics`, each (..., nv, nv); the last is the mass matrix.
 
     By spatial recursions (Singh, Russell and Wensing 2022). ∂/∂q is on the tangent space: by δ in `integrate(q, δ)`. `f_ext` as
     in `inverse_dynamics`; it is held fast in the bodies' frames.
+
+    `wrt` names what derivatives are by, in their order: "q", "v", "a", "f_ext", and parameters of the model ("mass",
+    "mass@link3", see `Model.parameters`), by which they are (..., nv, *the parameter's shape), at fixed q, v and a. A parameter
+    has the value that `parameters=` gives it, else the model's own.
     """
-    return tuple(embedded.of_inverse_dynamics(model, q, v, a, f_ext, jacobian_of, jacobian_along))
+    return _by_names(
+        model,
+        wrt,
+        {"q": q, "v": v, "a": a, "f_ext": f_ext},
+        lambda: embedded.of_inverse_dynamics(model, q, v, a, f_ext, jacobian_of, jacobian_along),
+        lambda by: by(inverse_dynamics.body),
+    )
 
 
-@model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6")
-def forward_dynamics_derivatives(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None) -> tuple[Any, ...]:
+def _by_names(
+    model: Model,
+    names: Iterable[str],
+    arrays: dict[str, Any],
+    analytic: Callable[[], Sequence[Any]],
+    other: Callable[[Changed], Any],
+) -> Any:
+    """Derivatives by what is named: the first three of the arrays have `analytic` ones, all else those that `other` makes."""
+    own = list(arrays)[:3]
+    found = dict(zip(own, analytic())) if set(own) & set(names) else {}
+    if "f_ext" in names and arrays["f_ext"] is None:
+        arrays = arrays | {"f_ext": np.zeros((len(model.bodies), 6))}
+    return alone_or_all([found[name] if name in found else other(changes_by(model, name, arrays)) for name in names])
+
+
+@model_function(
+    q="nq", v="nv", tau="nv", f_ext="bodies 6", options=wrt_option("forward_dynamics_derivatives", "q", "v", "tau", "f_ext")
+)
+def forward_dynamics_derivatives(
+    model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, *, wrt: str | Iterable[str] = ("q", "v", "tau")
+) -> Any:
     """∂/∂q, ∂/∂v and ∂/∂tau of `forward_dynamics`, each (..., nv, nv); the last is the inverse of the mass matrix.
 
     From those of inverse dynamics at the solution, by the sparse factor of the mass matrix (Carpentier and Mansard 2018). ∂/∂q
     is on the tangent space, `f_ext` held fast in the bodies' frames. Where loops are held by forces, `forward_dynamics` is
-    differentiated as it is computed.
+    differentiated as it is computed. `wrt` as in `inverse_dynamics_derivatives`: "q", "v", "tau", "f_ext" and parameters.
     """
-    if model.force_held:
-        return _as_computed(model, q, v, tau, f_ext)
-    return tuple(embedded.of_forward_dynamics(model, q, v, tau, f_ext, jacobian_of, jacobian_along))
+
+    def analytic() -> Sequence[Any]:
+        if model.force_held:
+            return _as_computed(model, q, v, tau, f_ext)
+        return embedded.of_forward_dynamics(model, q, v, tau, f_ext, jacobian_of, jacobian_along)
+
+    def other(by: Changed) -> Any:
+        if model.force_held:
+            return by(forward_dynamics.body)
+        check_motions(model)
+        at = solution.forward_solution(model, q, v, tau, f_ext)
+        change = by(lambda m, q, v, tau, f_ext: inverse_dynamics.body(m, q, v, at.a, f_ext))
+        return by_columns(lambda columns: -at.M.solve(columns), change)
+
+    return _by_names(model, wrt, {"q": q, "v": v, "tau": tau, "f_ext": f_ext}, analytic, other)
 
 
 def _as_computed(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> tuple[Any, ...]:
@@ -59,19 +107,43 @@ def _as_computed(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> tuple[An
     return by_q, by_v, jacobian_of(lambda x: forward_dynamics(model, q, v, x, f_ext), tau)[1]
 
 
-@model_function(q="nq", v="nv", a="nv", tau="nv", f_ext="bodies 6", options=prescribed_velocities)
+@model_function(
+    q="nq",
+    v="nv",
+    a="nv",
+    tau="nv",
+    f_ext="bodies 6",
+    options=wrt_option("hybrid_dynamics_derivatives", "q", "v", "given", "f_ext", others=prescribed_velocities),
+)
 def hybrid_dynamics_derivatives(
-    model: Model, q: Any, v: Any, a: Any, tau: Any, f_ext: Any = None, *, prescribed: Iterable[Any]
-) -> tuple[Any, ...]:
+    model: Model,
+    q: Any,
+    v: Any,
+    a: Any,
+    tau: Any,
+    f_ext: Any = None,
+    *,
+    prescribed: Iterable[Any],
+    wrt: str | Iterable[str] = ("q", "v", "given"),
+) -> Any:
     """∂/∂q, ∂/∂v and ∂/∂given of what `hybrid_dynamics` finds, each (..., nv, nv).
 
     Rows are what is found: the force where a velocity is `prescribed`, the acceleration elsewhere. Columns of the last are what
-    is given: the acceleration where a velocity is prescribed, the force elsewhere. ∂/∂q is on the tangent space.
+    is given: the acceleration where a velocity is prescribed, the force elsewhere. ∂/∂q is on the tangent space. `wrt` as in
+    `inverse_dynamics_derivatives`: "q", "v", "given", "f_ext" and parameters.
     """
     mask = np.array(prescribed, dtype=bool)
     found, _ = hybrid.hybrid_dynamics(hinge_tree(model, q, v, f_ext), a, tau, mask)
-    at = embedded.of_inverse_dynamics(model, q, v, found, f_ext, jacobian_of, jacobian_along)
-    return tuple(solved.hybrid_dynamics_derivatives(at, mask))
+
+    def analytic() -> Sequence[Any]:
+        at = embedded.of_inverse_dynamics(model, q, v, found, f_ext, jacobian_of, jacobian_along)
+        return solved.hybrid_dynamics_derivatives(at, mask)
+
+    def other(by: Changed) -> Any:
+        change = by(lambda m, q, v, given, f_ext: inverse_dynamics.body(m, q, v, found, f_ext))
+        return by_columns(lambda columns: solution.hybrid_change(model, q, mask, columns), change)
+
+    return _by_names(model, wrt, {"q": q, "v": v, "given": None, "f_ext": f_ext}, analytic, other)
 
 
 @model_function(q="nq", v="nv")
@@ -133,8 +205,8 @@ def coriolis_matrix(model: Model, q: Any, v: Any) -> Any:
 
 
 @model_function(q="nq", v="nv", options=chosen_frame)
-def frame_jacobian_rate(model: Model, q: Any, v: Any, *, frame: str, reference: str = "body") -> Any:
-    """J̇, the rate of `frame_jacobian` in a motion, (..., 6, nv): J v̇ + J̇ v is the rate of `frame_velocity`."""
+def frame_jacobian_rate(model: Model, q: Any, v: Any, *, frame: Frames, reference: str = "body") -> Any:
+    """J̇, the rate of `frame_jacobian` in a motion, (..., 6, nv), or of several: J v̇ + J̇ v is the rate of `frame_velocity`."""
     dq = embedded.position_rates(model, q) @ spanning_velocity(tree(model, q, v))
     return jvp_of(lambda x: frame_jacobian.body(model, x, frame=frame, reference=reference), q, dq)[1]
 

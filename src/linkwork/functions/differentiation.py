@@ -1,4 +1,4 @@
-"""Derivatives of functions of a model, on the tangent space: `jvp`, `vjp` and `jacobian`, compiled on first use.
+"""Derivatives of functions of a model, on the tangent space: `jvp`, `vjp`, `jacobian` and `hvp`, compiled on first use.
 
 The program of a function is differentiated by its arrays and by parameters of the model. Where an array is a configuration,
 its derivative is by δ in integrate(q, δ) at δ = 0, and a change of an output that is one is as `difference` gives it.
@@ -93,7 +93,7 @@ class Derivative:
 
     @cached_property
     def _program(self) -> Program:
-        return {"jvp": self._jvp, "vjp": self._vjp, "jacobian": self._jacobian}[self.kind]()
+        return {"jvp": self._jvp, "vjp": self._vjp, "jacobian": self._jacobian, "hvp": self._hvp}[self.kind]()
 
     def program(self) -> Program:
         """The traced program, which `lw.jvp`, `lw.vjp` and `lw.jacobian` take again: there q counts by its entries."""
@@ -179,6 +179,26 @@ class Derivative:
             return {array.name: value for array, value in zip(made.outputs, found, strict=True)}
 
         return trace(body, shapes, name=made.name)
+
+    def _hvp(self) -> Program:
+        """The change of what reverse mode gives, along directions."""
+        words, back = [self._word[name] for name in self.wrt], self._vjp()
+        made = differentiate.jvp(back, words)
+        given = len(back.inputs)
+        shapes = {array.name: array.shape for array in made.inputs}
+        for array, name in zip(made.inputs[given:], self.wrt, strict=True):
+            shapes[array.name] = (self.model.nv,) if name in self._charts else array.shape
+
+        def body(*all_arrays: Any) -> dict[str, Any]:
+            arrays = dict(zip(shapes, all_arrays))
+            directions = [
+                self._push(arrays, arrays[self._word[name]], d) if name in self._charts else d
+                for name, d in zip(self.wrt, all_arrays[given:], strict=True)
+            ]
+            found = dict(zip((array.name for array in made.outputs), call_in_trace(made, *all_arrays[:given], *directions)))
+            return {f"d_bar_{word}": found[f"d_bar_{word}"] for word in words}
+
+        return trace(body, shapes, name=f"{self._base.name}_hvp")
 
     def _jacobian(self) -> Program:
         base = self._base
@@ -352,6 +372,37 @@ def jacobian(source: Any, *where: Any, **options: Any) -> Any:
     They are made in forward or in reverse mode, whichever needs fewer operations, or by the function's own rule.
     """
     return _derived("jacobian", differentiate.jacobian, source, where, options)
+
+
+@overload
+def hvp(source: Program, wrt: Wrt = None) -> Program: ...
+@overload
+def hvp(source: ModelFunction, model: Model | Tree, *, wrt: Wrt = None, **options: Any) -> Derivative: ...
+def hvp(source: Any, *where: Any, **options: Any) -> Any:
+    """Hessian-vector products, forward over reverse mode: how the gradient of Σ bar · output changes along a direction.
+
+    Takes the source's inputs, a weight `bar_<output>` for each output and a direction `d_<input>` for each input in `wrt`, and
+    gives `d_bar_<input>` = Σ bar ∂²output d for each in `wrt`, for a few times the cost of the source. Arguments as for `jvp`;
+    where it cannot go, as for `vjp`. Of a function it is on the tangent space: the change of bar_q, which has nv numbers, along
+    `integrate(q, t d_q)`. `inverse_dynamics_second_derivatives` gives whole arrays.
+    """
+    return _derived("hvp", _hvp_of_program, source, where, options)
+
+
+def _hvp_of_program(program: Program, wrt: Wrt = None) -> Program:
+    back = differentiate.vjp(program, wrt)
+    kept = [array.name for array in back.outputs[len(program.outputs) :]]
+    words = [array.name for array in program.inputs] if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
+    made = differentiate.jvp(back, words)
+    places = {array.name: k for k, array in enumerate(made.outputs)}
+    shapes = {array.name: array.shape for array in made.inputs}
+    new = dict(zip(kept, made.outputs[len(back.outputs) + len(program.outputs) :], strict=True))
+
+    def body(*arrays: Any) -> dict[str, Any]:
+        found = call_in_trace(made, *arrays)
+        return {array.name: found[places[array.name]] for array in new.values()}
+
+    return trace(body, shapes, name=f"{program.name}_hvp")
 
 
 def _derived(kind: str, of_program: Any, source: Any, where: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -112,7 +112,7 @@ def _active(model: Model, prescribed: Any, least: Any, weights: Any) -> dict[str
     counts = {"torque": (sum(mask), "prescribed velocity"), "constraint_force": (equations, "equation of loops that is kept")}
     if least not in counts:
         raise ModelError(f"least must be one of {', '.join(counts)}, not {least!r}")
-    return {"prescribed": mask, "weights": _weights(weights, *counts[least])}
+    return {"prescribed": mask, "weights": weights_of(weights, *counts[least])}
 
 
 @model_function(q="nq", v="nv", a_spanning="nv_spanning", tau_spanning="nv_spanning", f_ext="bodies 6", options=_active)
@@ -194,7 +194,7 @@ def gravity_force(model: Model, q: Any) -> Any:
     return inverse.inverse_dynamics(hinge_tree(model, q), np.zeros(model.nv), passive=False)
 
 
-def _weights(weights: Any, count: int, what: str) -> tuple[float, ...]:
+def weights_of(weights: Any, count: int, what: str) -> tuple[float, ...]:
     """Positive numbers, one for each of what is weighed; all 1 where none are given."""
     given = np.ones(count) if weights is None else as_numbers(weights)
     if given.shape != (count,) or not np.all((given > 0) & np.isfinite(given)):
@@ -202,15 +202,26 @@ def _weights(weights: Any, count: int, what: str) -> tuple[float, ...]:
     return tuple(given.tolist())
 
 
-def _actuators(model: Model, actuators: Any, weights: Any) -> dict[str, Any]:
-    """The places of actuated velocities among those of the spanning tree, from names of joints."""
+def actuated_places(model: Model, actuators: Any) -> tuple[int, ...]:
+    """The places of actuated velocities among those of the spanning tree, from names of joints or of velocities."""
+    names = [name for joint in model.joints for name in joint.v_names]
     found: list[int] = []
+    if not isinstance(actuators, Iterable):
+        raise ModelError(f"actuators must be names of joints or of their velocities, not {actuators!r}")
     for name in [actuators] if isinstance(actuators, str) else actuators:
-        where = model.joint(name).v_slice
-        found += range(where.start, where.stop)
+        if name in names:
+            found.append(names.index(name))
+        else:
+            where = model.joint(name).v_slice
+            found += range(where.start, where.stop)
     if len(set(found)) < len(found):
         raise ModelError("actuators must be different joints")
-    return {"actuators": tuple(found), "weights": _weights(weights, len(found), "actuated velocity")}
+    return tuple(found)
+
+
+def _actuators(model: Model, actuators: Any, weights: Any) -> dict[str, Any]:
+    found = actuated_places(model, actuators)
+    return {"actuators": found, "weights": weights_of(weights, len(found), "actuated velocity")}
 
 
 @model_function(q="nq", tau="nv", options=_actuators)

@@ -47,6 +47,7 @@ class ModelData:
     given_clusters: tuple[Cluster, ...] | None = field(default=None, init=False, repr=False)  # in place of those it would find
     original: ModelData | None = field(default=None, repr=False)
     inertia_inputs: Mapping[int, MassProperties] = field(default_factory=dict, repr=False)
+    parameter_inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)  # the parameters that are inputs, by name
     start: tuple[float, ...] | None = None  # coordinates, (nq,), at which closing loops begins; None: neutral ones
     tolerance: float | None = None  # of what redundant equations of loops miss, relative to the loop's length; None: the usual
 

@@ -268,8 +268,13 @@ class Model(ModelData):
         return self.with_parameters(inertial_parameters.as_parameters(self, values))
 
     def traced_with(self, values: Mapping[str, Any]) -> Model:
-        """The same model with symbols for some of its parameters: for functions, while they are traced."""
-        return replace(self, **parameters.substituted(self, values), kernels={}, original=self.structure)
+        """The same model with symbols for some of its parameters: for functions, while they are traced.
+
+        What is given later takes the place of what was given before, also where one name stands for all bodies and one for one.
+        """
+        every = {name: x for name, x in self.parameter_inputs.items() if name not in values} | dict(values)
+        own = parameters.substituted(self.structure, every)
+        return replace(self, **own, kernels={}, original=self.structure, parameter_inputs=every)
 
     # other models of the same mechanism
 

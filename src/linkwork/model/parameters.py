@@ -216,6 +216,17 @@ def _tables(model: ModelData, values: Mapping[str, Any]) -> dict[str, _Table]:
     return tables
 
 
+def value_of(model: ModelData, name: str) -> np.ndarray:
+    """A parameter's value, an array of numbers or symbols: the one that is an input, else the model's own."""
+    kind, who = parse(name)
+    own = model.structure
+    values = {given: x for given, x in model.parameter_inputs.items() if parse(given)[0] == kind}
+    table = _tables(own, values)[kind] if values else _Table(own, kind)
+    where = slice(0, len(table.entries)) if who is None else _entries(own, kind, who)
+    found = np.array([x for entry in table.entries[where] for x in entry.ravel()], dtype=object)
+    return found.reshape(shape_of(own, name))
+
+
 def substituted(model: ModelData, values: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of a model that change where parameters get other numbers, or symbols: fields of `ModelData`."""
     tables = _tables(model, values)
