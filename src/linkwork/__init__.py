@@ -71,6 +71,17 @@ from linkwork.functions.kinematics import (
 )
 from linkwork.functions.load import choose_loops, load
 from linkwork.functions.model_function import ModelFunction, model_function
+from linkwork.functions.operators import (
+    innovations_factors,
+    innovations_product,
+    mass_matrix_determinant,
+    mass_matrix_log_determinant,
+    mass_matrix_product,
+    mass_matrix_solve,
+    newton_euler_factors,
+    operational_compliance,
+    operators,
+)
 from linkwork.functions.states import (
     close_loops,
     difference,
@@ -187,6 +198,8 @@ __all__ = [
     "hybrid_dynamics_derivatives",
     "impact",
     "independent_force",
+    "innovations_factors",
+    "innovations_product",
     "integrate",
     "integrate_derivatives",
     "interop",
@@ -210,14 +223,21 @@ __all__ = [
     "loop_forces",
     "lower",
     "mass_matrix",
+    "mass_matrix_determinant",
     "mass_matrix_inverse",
+    "mass_matrix_log_determinant",
     "mass_matrix_pattern",
+    "mass_matrix_product",
+    "mass_matrix_solve",
     "maximum",
     "minimum",
     "model_function",
     "momentum",
+    "newton_euler_factors",
     "nodes",
+    "operational_compliance",
     "operational_inertia",
+    "operators",
     "potential_energy",
     "rint",
     "robots",
