@@ -18,7 +18,6 @@ from linkwork.functions.constrained import chosen_constraints, shallow
 from linkwork.functions.model_function import model_function
 from linkwork.model import Frame, Model
 from linkwork.passes.differentiate import jacobian_along, jacobian_of
-from linkwork.simplify.trees import tree
 
 
 @model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6", targets="rows", options=chosen_constraints)
@@ -76,7 +75,8 @@ def operational_inertia(model: Model, q: Any, *, frames: Sequence[str], method: 
     there is none: entries are not finite, or of the size of rounding's inverse. Loops that forces hold are not in it. By sweeps
     (SKO Eq. 60) and block elimination, or by the factor of the mass matrix, whichever is cheaper.
     """
-    if method == "sweeps":
-        return Operators(tree(model, q)).operational_inertia(*frames).dense()
     rows = tuple(Weld(name) for name in frames)
-    return family.inverted(family.by_factorisation(ConstraintRows(nodes_for(model, rows, q), rows)), np.zeros(6 * len(rows)))
+    nodes = nodes_for(model, rows, q)
+    if method == "sweeps":
+        return Operators(nodes).operational_inertia(*frames).dense()
+    return family.inverted(family.by_factorisation(ConstraintRows(nodes, rows)), np.zeros(6 * len(rows)))

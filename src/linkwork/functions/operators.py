@@ -9,15 +9,17 @@ import numpy as np
 
 from linkwork.algebra import Operators
 from linkwork.algorithms.articulated import Hinges
+from linkwork.algorithms.constraint_rows import nodes_for
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.mass_matrix import mass_matrix_product as composite_product
+from linkwork.constraints import Weld
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.constrained import shallow
 from linkwork.functions.constrained_derivatives import chosen_frames
 from linkwork.functions.model_function import model_function
 from linkwork.ir.functions import log
-from linkwork.model import Model
-from linkwork.simplify.trees import body_tree, hinge_tree, tree
+from linkwork.model import WORLD, Model
+from linkwork.simplify.trees import body_tree, hinge_tree
 from linkwork.sko import Tree
 from linkwork.sko.tree import TreeState
 
@@ -145,7 +147,7 @@ def operational_compliance(model: Model, q: Any, *, frames: Sequence[str], colum
     them; defined also where they cannot move in all directions. `columns`: only the blocks with forces on these frames,
     (..., 6 n, 6 m). `operational_inertia` is the inverse. Loops that forces hold are not in it.
     """
-    given = Operators(tree(model, q))
+    given = Operators(nodes_for(model, tuple(map(Weld, {*frames, *(columns or ())} - {WORLD})), q))
     if columns is None or columns == frames:
         return given.compliance(*frames).dense()
     return (given.B(*frames).T @ given.Omega @ given.B(*columns)).dense()
