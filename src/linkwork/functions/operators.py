@@ -82,17 +82,17 @@ def mass_matrix_log_determinant(model: Model, q: Any, *, method: str = "auto") -
     return total
 
 
-@model_function(q="nq", x="nv", by_hand=True)
-def mass_matrix_product(model: Model, q: Any, x: Any) -> Any:
-    """The mass matrix times x, (..., nv), without the matrix: H A M A* H* x, one scatter and one gather (SKO Eq. 3)."""
-    return composite_product(hinge_tree(model, q), x)
+@model_function(q="nq", v="nv", by_hand=True)
+def mass_matrix_product(model: Model, q: Any, v: Any) -> Any:
+    """The mass matrix times v, (..., nv), without the matrix: H A M A* H* v, one scatter and one gather (SKO Eq. 3)."""
+    return composite_product(hinge_tree(model, q), v)
 
 
-@model_function(q="nq", x="nv", methods=METHODS, by_hand=True)
-def mass_matrix_solve(model: Model, q: Any, x: Any, *, method: str = "auto") -> Any:
-    """The inverse of the mass matrix times x, (..., nv), without either: (1 - H ψ K)* D⁻¹ (1 - H ψ K) x (SKO Eq. 51)."""
+@model_function(q="nq", tau="nv", methods=METHODS, by_hand=True)
+def mass_matrix_solve(model: Model, q: Any, tau: Any, *, method: str = "auto") -> Any:
+    """The inverse of the mass matrix times tau, (..., nv), without either: (1 - H ψ K)* D⁻¹ (1 - H ψ K) tau (SKO Eq. 51)."""
     nodes = hinge_tree(model, q)
-    return factorised(nodes).solve(x) if method == "mass_matrix" else Operators(nodes).mass_matrix_inverse @ x
+    return factorised(nodes).solve(tau) if method == "mass_matrix" else Operators(nodes).mass_matrix_inverse @ tau
 
 
 @model_function(q="nq", by_hand=True)
@@ -123,15 +123,15 @@ def innovations_factors(model: Model, q: Any, *, inverse: bool = False) -> tuple
     return given.innovations_factor.dense(), given.D.dense()
 
 
-@model_function(q="nq", x="nv", by_hand=True)
-def innovations_product(model: Model, q: Any, x: Any, *, inverse: bool = False, transpose: bool = False) -> Any:
-    """L x, (..., nv), without L = 1 + H A K, the factor of the mass matrix L D L* (SKO Eq. 49); in linear time.
+@model_function(q="nq", tau="nv", by_hand=True)
+def innovations_product(model: Model, q: Any, tau: Any, *, inverse: bool = False, transpose: bool = False) -> Any:
+    """L times a vector, (..., nv), without L = 1 + H A K, the factor of the mass matrix L D L* (SKO Eq. 49); in linear time.
 
-    `inverse`: L⁻¹ x, with L⁻¹ = 1 - H ψ K (SKO Eq. 50); `transpose`: the same of the transposes.
+    `inverse`: L⁻¹ = 1 - H ψ K in its place (SKO Eq. 50); `transpose`: their transposes.
     """
     given = Operators(hinge_tree(model, q))
     L = given.innovations_inverse if inverse else given.innovations_factor
-    return (L.T if transpose else L) @ x
+    return (L.T if transpose else L) @ tau
 
 
 def _rows_and_columns(model: Model, frames: Any, columns: Any) -> dict[str, Any]:
