@@ -163,7 +163,7 @@ def test_every_public_function_has_derivatives(name: str) -> None:
     function, model = getattr(lw, name), lw.robots.four_bar()
     values = {
         "frame": "link3", "prescribed": ("joint1",), "actuators": ("joint2",),
-        "constraints": (lw.Connect(frame="link3"),),
+        "constraints": (lw.Connect(frame="link3"),), "frames": ("link3",),
     }  # fmt: skip
     if name == "force_propagator":  # a frame that another carries
         model = lw.robots.chain(2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algebra import Operators
 from linkwork.algorithms import constrained_dynamics_derivatives as at_solution
 from linkwork.algorithms import delassus as family
 from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
@@ -14,7 +15,7 @@ from linkwork.algorithms.massless import check_motions
 from linkwork.algorithms.solution_derivatives import ConstrainedSolution
 from linkwork.constraints import Constraint, Weld
 from linkwork.errors import ModelError
-from linkwork.functions.constrained import chosen_constraints
+from linkwork.functions.constrained import chosen_constraints, shallow
 from linkwork.functions.model_function import model_function
 from linkwork.functions.wrt import by_columns, changes_by, wrt_option
 from linkwork.model import Frame, Model
@@ -89,7 +90,7 @@ def constraint_bias(model: Model, q: Any, v: Any, *, constraints: Sequence[Const
     return ConstraintRows(nodes_for(model, constraints, q, v), constraints).at_rest()
 
 
-def _chosen_frames(model: Model, frames: Any) -> dict[str, Any]:
+def chosen_frames(model: Model, frames: Any, **_: Any) -> dict[str, Any]:
     """The option `frames` as a tuple of names."""
     several = [frames] if isinstance(frames, (str, Frame)) else frames
     if not isinstance(several, Iterable):
@@ -100,12 +101,16 @@ def _chosen_frames(model: Model, frames: Any) -> dict[str, Any]:
     return {"frames": names}
 
 
-@model_function(q="nq", options=_chosen_frames)
-def operational_inertia(model: Model, q: Any, *, frames: Sequence[str]) -> Any:
+@model_function(q="nq", options=chosen_frames, methods={"sweeps": lambda _: True, "factorisation": shallow}, by_hand=True)
+def operational_inertia(model: Model, q: Any, *, frames: Sequence[str], method: str = "auto") -> Any:
     """Task-space inertia (J M⁻¹ Jᵀ)⁻¹ of one frame or several, (..., 6 n, 6 n) [kg m², kg m, kg]; joints move freely.
 
     J stacks `frame_jacobian` of the frames, in their order and with reference "body". Where they cannot move in 6 n directions,
-    there is none: entries are not finite, or of the size of rounding's inverse. Loops that forces hold are not in it.
+    there is none: entries are not finite, or of the size of rounding's inverse. Loops that forces hold are not in it. By sweeps
+    (SKO Eq. 60) and block elimination, or by the factor of the mass matrix, whichever is cheaper.
     """
     rows = tuple(Weld(name) for name in frames)
-    return family.inverted(family.by_factorisation(ConstraintRows(nodes_for(model, rows, q), rows)), np.zeros(6 * len(rows)))
+    nodes = nodes_for(model, rows, q)
+    if method == "sweeps":
+        return Operators(nodes).operational_inertia(*frames).dense()
+    return family.inverted(family.by_factorisation(ConstraintRows(nodes, rows)), np.zeros(6 * len(rows)))

@@ -42,6 +42,16 @@ def in_own_frames(model: Model) -> tuple[BodyDescription, ...]:
 
 
 @derived
+def in_body_frames(model: Model) -> tuple[BodyDescription, ...]:
+    """All bodies exactly in their own frames, each with its own inertia: what a reader of stacked vectors expects."""
+    own = Pose.identity()
+    return tuple(
+        BodyDescription(JointFrame(joint.kind, joint.place, 0.0, own), body.inertia)
+        for joint, body in zip(model.joints, model.bodies)
+    )
+
+
+@derived
 def without_lumping(model: Model) -> tuple[BodyDescription, ...]:
     """All bodies in their own frames, each with its own inertia: nothing is lumped."""
     found: list[BodyDescription] = []

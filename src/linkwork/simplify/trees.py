@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwork.model import Model
 from linkwork.simplify.base_parameters import regrouped
-from linkwork.simplify.frames import in_node_frames, without_lumping
+from linkwork.simplify.frames import in_body_frames, in_node_frames, without_lumping
 from linkwork.sko.by_hand import Tree
 from linkwork.sko.contracts import HingeNode, NodeState
 from linkwork.sko.tree import ModelTree
@@ -35,6 +35,14 @@ def hinge_tree(
         made: Any = model.state(q, v, f_ext)
         return made
     return hinge_tree_of(model, regrouped(model), q, v, f_ext, whole=whole, unit=unit)
+
+
+def body_tree(model: Model, q: Any, v: Any = None, f_ext: Any = None) -> ModelTree[NodeState]:
+    """As `tree`, with every body in its own frame, and six rows for each: motions are [w, v] of that frame, in its axes."""
+    if isinstance(model, Tree):
+        made: Any = model.state(q, v, f_ext)
+        return made
+    return model_tree_of(model, in_body_frames(model), q, v, f_ext, whole=True)
 
 
 def tree_of_bodies(model: Model, q: Any, v: Any = None, f_ext: Any = None) -> ModelTree[HingeNode]:

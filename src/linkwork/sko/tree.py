@@ -59,6 +59,10 @@ class TreeState(Generic[N_co]):
         """The operator that takes a node's motion to that of a frame."""
         raise NotImplementedError(f"{self.name} has no frames")
 
+    def frame(self, name: str) -> Frame:
+        """The frame with this name."""
+        raise NotImplementedError(f"{self.name} has no frames by name")
+
 
 class ModelTree(TreeState[N_co]):
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
@@ -174,6 +178,9 @@ class ModelTree(TreeState[N_co]):
     def node_of(self, body: int) -> N_co:
         """The node that a body is in, by the body's index."""
         return self._node_of[body]
+
+    def frame(self, name: str) -> Frame:
+        return self.model.frame(name)
 
     def pick_off(self, frame: Frame) -> PickOff:
         carrier = self[frame.body]

@@ -25,6 +25,7 @@ class Factor:
         n = len(M)
         A = np.array(M, dtype=object)
         self.rows: list[list[tuple[int, Any]]] = [[] for _ in range(n)]  # of L: column and entry, without zeros
+        self.pivots = np.zeros(n, dtype=object)  # D
         self.inverse = np.empty(n, dtype=object)  # of D
         for k in reversed(range(n)):
             if is_zero(A[k, k]):
@@ -32,6 +33,7 @@ class Factor:
                     raise ZeroDivisionError(f"row {k} of the matrix vanishes")
                 self.inverse[k] = 0.0
                 continue
+            self.pivots[k] = A[k, k]
             self.inverse[k] = 1.0 / A[k, k]
             if dependent is not None:
                 self.inverse[k] = where(A[k, k] <= dependent * M[k, k], 0.0, self.inverse[k])
