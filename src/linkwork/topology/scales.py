@@ -56,11 +56,7 @@ def row_units(model: Mechanism, constraints: Sequence[LoopConstraint], length: f
 
 def velocity_units(model: Mechanism, bodies: Sequence[int], length: float) -> np.ndarray:
     """What steps of each velocity of these bodies' joints are compared with: a radian, or a length where it slides, (size,)."""
-    found = [np.zeros(0)]
-    for kind in (model.joints[k].kind for k in bodies):
-        S = np.asarray(kind.subspace(kind.neutral()), dtype=float)
-        found.append(1.0 / np.linalg.norm(np.concatenate([S[:3], S[3:] / length]), axis=0))
-    return np.concatenate(found)
+    return np.concatenate([np.zeros(0), *(model.joints[k].kind.units(length) for k in bodies)])
 
 
 def _gears(model: Mechanism, cluster: Cluster, across: np.ndarray) -> np.ndarray:

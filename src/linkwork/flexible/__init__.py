@@ -1,0 +1,18 @@
+"""Flexible bodies with small deformation in assumed modes: beams by finite elements, and modal data of others."""
+
+from linkwork.flexible.beam import beam, natural_frequencies
+from linkwork.flexible.body import FlexibleBody
+from linkwork.flexible.sections import ALUMINIUM, STEEL, Circle, General, Material, Rectangle, Tube
+
+__all__ = [
+    "ALUMINIUM",
+    "STEEL",
+    "Circle",
+    "FlexibleBody",
+    "General",
+    "Material",
+    "Rectangle",
+    "Tube",
+    "beam",
+    "natural_frequencies",
+]
