@@ -54,7 +54,7 @@ def position_rates(model: Model, q: np.ndarray) -> np.ndarray:
 def velocity_map(nodes: Any) -> np.ndarray:
     """G of all joints, (nv_spanning, nv)."""
     G = np.zeros((nodes.model.nv_spanning, nodes.nv), dtype=object)
-    for body in (body for body in nodes.bodies.values() if body.joint.nv):
+    for body in nodes.moving:
         G[body.joint.v_slice, body.dofs] = body.G
     return G
 

@@ -2,6 +2,8 @@
 
 from linkwork.flexible.beam import beam, natural_frequencies
 from linkwork.flexible.body import FlexibleBody
+from linkwork.flexible.nodal import from_nodes
+from linkwork.flexible.npz import load, save
 from linkwork.flexible.sections import ALUMINIUM, STEEL, Circle, General, Material, Rectangle, Tube
 
 __all__ = [
@@ -14,5 +16,8 @@ __all__ = [
     "Rectangle",
     "Tube",
     "beam",
+    "from_nodes",
+    "load",
     "natural_frequencies",
+    "save",
 ]

@@ -19,6 +19,7 @@ from linkwork.joints.deformation import ModeShape
 from linkwork.parts.checks import check_name
 from linkwork.parts.names import did_you_mean
 
+PLANES = {"bending_y": (2, 1.0), "bending_z": (1, -1.0)}  # about which axis sections turn where it bends up
 FAMILIES = ("bending_y", "bending_z", "torsion", "stretch")
 BASES = ("clamped", "craig_bampton", "free", "pinned")
 THEORIES = ("euler_bernoulli", "timoshenko")
@@ -27,11 +28,16 @@ BENT = 0.01  # of the length, or in rad: by how much random states bend it
 
 
 class Mode(NamedTuple):
-    """A mode of a family: its degrees of freedom, (n,), with the modal mass one, and ω² [rad²/s²]."""
+    """A mode of a family: its degrees of freedom, (n,), and ω² [rad²/s²].
+
+    A rigid motion was subtracted, so that its root does not move; `turned` is what all sections turned by in that. Before, its
+    modal mass was one.
+    """
 
     family: Family
     dofs: np.ndarray
     square: float
+    turned: float
 
 
 def beam(
@@ -56,8 +62,8 @@ def beam(
     "craig_bampton" (static modes of its tip and those with both ends held, combined so that they are orthogonal), or "free", or
     "pinned" at both ends; these are then taken relative to the section at the origin. `theory` is "euler_bernoulli", or
     "timoshenko" with shear and the rotary inertia of sections. `stiffening`: bending shortens the beam along its axis to second
-    order, which is what stiffens it when it spins (geometric stiffening). Damping is `rayleigh` = (α, β), α mass + β stiffness, and
-    `damping_ratio` of critical damping for every mode. Modal mass is one.
+    order, which is what stiffens it when it spins (geometric stiffening). Damping is `rayleigh` = (α, β), α mass + β stiffness,
+    and `damping_ratio` of critical damping for every mode. Modal mass is one.
     """
     check_name("beam", name)
     what = f"beam {name!r}"
@@ -79,8 +85,9 @@ def beam(
         counts[mode.family.name] += 1
         names.append(f"{mode.family.name}{counts[mode.family.name]}")
     return FlexibleBody(
-        name, *cloud.rigid(), tuple(names), integrals, np.diag(squares), damping, partial(body.place, what), body.sizes()
-    )
+        name, *cloud.rigid(), tuple(names), integrals, np.diag(squares), damping, partial(body.place, what), body.sizes(),
+        {"root": (0.0, 0.0, 0.0), "tip": (length, 0.0, 0.0)},
+    )  # fmt: skip
 
 
 def natural_frequencies(
@@ -195,7 +202,7 @@ def _modes(family: Family, basis: str, count: int) -> list[Mode]:
     for j in range(min(count, len(squares))):
         whole = np.zeros(n)
         whole[kept] = Y[:, j]
-        found.append(Mode(family, family.grounded(whole), float(squares[j])))
+        found.append(Mode(family, family.grounded(whole), float(squares[j]), family.field(whole, 0.0).turn))
     return found
 
 
@@ -243,24 +250,30 @@ class _Beam:
                 masses.append(0.25 * w * self.material.density * section.area)
                 points.append((x, a, b))
                 own = np.array(moved)
-                for j, mode in enumerate(self.modes):
-                    if mode.family.name == "torsion" or self.rotary:
-                        t = turned[:, j]
-                        own[:, j] += (t[1] * b - t[2] * a, -t[0] * b, t[0] * a)
+                for j, t in enumerate(self._turns(turned).T):
+                    own[:, j] += (t[1] * b - t[2] * a, -t[0] * b, t[0] * a)
                 shapes.append(own)
                 short.append(shorter)
         n = len(masses)
         return Cloud(np.array(masses), np.array(points), np.array(shapes).reshape(n, 3, m), np.array(short).reshape(n, m, m, 3))
 
+    def _turns(self, turned: np.ndarray) -> np.ndarray:
+        """How sections turn as masses do, (3, m): those of Euler and Bernoulli's beam have no rotary inertia in its bending."""
+        found = np.array(turned)
+        for j, mode in enumerate(self.modes):
+            if not self.rotary and mode.family.name in PLANES:
+                axis, sign = PLANES[mode.family.name]
+                found[axis, j] = -sign * mode.turned
+        return found
+
     def _at(self, x: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """How the axis moves at x, how the section turns, (3, m) each, and the slopes of the axis, (2, m)."""
         moved, turned, slope = np.zeros((3, len(self.modes))), np.zeros((3, len(self.modes))), np.zeros((2, len(self.modes)))
-        for j, (family, dofs, _) in enumerate(self.modes):
+        for j, (family, dofs, *_) in enumerate(self.modes):
             field = family.field(dofs, x)
-            if family.name == "bending_y":
-                moved[1, j], turned[2, j], slope[0, j] = field
-            elif family.name == "bending_z":
-                moved[2, j], turned[1, j], slope[1, j] = field.value, -field.turn, field.slope
+            if family.name in PLANES:
+                axis, sign = PLANES[family.name]
+                moved[3 - axis, j], turned[axis, j], slope[2 - axis, j] = field.value, sign * field.turn, field.slope
             elif family.name == "torsion":
                 turned[0, j] = field.turn
             else:
@@ -307,7 +320,7 @@ class _Beam:
         """Modal coordinates that deform it a little."""
         bent = {"torsion": BENT, "stretch": 0.01 * BENT * self.length}
         found = []
-        for family, dofs, _ in self.modes:
+        for family, dofs, *_ in self.modes:
             fields = [family.field(dofs, x) for x, _ in family.points()]
             largest = max(abs(field.turn if family.name == "torsion" else field.value) for field in fields)
             found.append(bent.get(family.name, BENT * self.length) / largest)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import pi
 from typing import Any
 
@@ -30,7 +30,8 @@ class FlexibleBody:
     `mass` [kg], `center` of mass [m] and moment of `inertia` about it [kg m²], (3, 3), are those of the body where it is not
     deformed, in its own frame. Its m modes have names, `integrals`, and `stiffness` and `damping`, (m, m), or (m,) if they are
     diagonal. `place` says how a point of it moves. Shapes are those relative to its frame, which a joint holds: they must
-    vanish at its origin. `size`, (m,), are modal coordinates that deform it by about a hundredth of its length.
+    vanish at its origin. `size`, (m,), are modal coordinates that deform it by about a hundredth of its length. `nodes`
+    names places on it [m].
     """
 
     name: str
@@ -43,6 +44,7 @@ class FlexibleBody:
     damping: np.ndarray
     place: Place
     size: np.ndarray
+    nodes: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         what, m = f"flexible body {self.name!r}", len(self.mode_names)
@@ -85,7 +87,7 @@ class FlexibleBody:
         names = tuple(self.mode_names[j] for j in chosen)
         return FlexibleBody(
             self.name, self.mass, self.center, self.inertia, names, integrals,
-            self.stiffness[pairs], self.damping[pairs], place, self.size[chosen],
+            self.stiffness[pairs], self.damping[pairs], place, self.size[chosen], self.nodes,
         )  # fmt: skip
 
 

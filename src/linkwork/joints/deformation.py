@@ -13,8 +13,6 @@ from linkwork.spatial.constants import frozen, product, put
 from linkwork.spatial.modal import ModalIntegrals
 from linkwork.spatial.pose import Turn
 
-HELD = 1e-6  # of its usual size: by how much a body deforms where joints move by a radian to close a loop
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,7 @@ class Deformation(Joint):
         return np.zeros((6, self.nv))
 
     def units(self, length: float) -> np.ndarray:
-        return HELD * self.size
+        return self.size
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return self.size * rng.uniform(-1.0, 1.0, self.nq)

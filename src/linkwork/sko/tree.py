@@ -193,6 +193,11 @@ class ModelTree(TreeState[N_co]):
         """A body, by its index."""
         return self.below if body == GROUND else self.bodies[body]
 
+    @property
+    def moving(self) -> list[RigidBody]:
+        """The bodies whose joints have velocities of their own: not those that follow a flexible body."""
+        return [body for body in self.bodies.values() if body.joint.nv]
+
     def node_of(self, body: int) -> N_co:
         """The node that a body is in, by the body's index."""
         return self._node_of[body]

@@ -14,6 +14,7 @@ from linkwork.parts import GROUND, LoopConstraint, Mechanism
 from linkwork.parts.limits import Budget
 from linkwork.topology.motion import ClusterPosture
 from linkwork.topology.numeric import NumericPosture
+from linkwork.topology.scales import HELD
 
 TOLERANCE = 1e-4  # of the loop's length, and in rad: what redundant equations may miss by, since files have few digits
 REMEMBERED = 40  # configurations whose errors are kept: the same ones are asked for again
@@ -54,7 +55,7 @@ class Closing:
         self.columns = np.ones(self.posture.size)
         for k, joint in zip(bodies, self.joints):
             if joint.kind.elastic or not joint.nv:
-                self.columns[self.posture.own[k]] = joint.kind.units(self.length)
+                self.columns[self.posture.own[k]] = HELD * joint.kind.units(self.length)
                 continue
             S = joint.kind.subspace(joint.kind.neutral()).astype(float)
             self.columns[self.posture.own[k]] = np.where(S[:3].any(axis=0), 1.0, self.length)
