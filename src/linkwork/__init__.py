@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import interop, joints, robots, sko, spatial
+from linkwork import flexible, interop, joints, robots, sko, spatial
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
     CacheError,
@@ -196,6 +196,7 @@ __all__ = [
     "energy_regressor",
     "exp",
     "export_c",
+    "flexible",
     "fma",
     "force_propagator",
     "forward_dynamics",

@@ -69,6 +69,8 @@ def actuator_force(nodes: ModelTree[Any], tau: np.ndarray, actuators: Sequence[i
                     W[-1, body.dofs] = body.G[row]
         if not of and [body.joint.nv for body in bodies] == [6] and bodies[0].joint.parent == GROUND:
             continue  # nothing drives a free base
+        if not of and all(body.joint.kind.elastic or not body.joint.nv for body in bodies):
+            continue  # nor the modes of a flexible body
         if len(of) < len(dofs):
             name = " + ".join(body.joint.name for body in bodies)
             raise ModelError(f"{name!r} has {len(dofs)} independent velocities but {len(of)} actuators: it is under-actuated")
@@ -221,7 +223,7 @@ def _equations(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
 def rows_of_G(nodes: ModelTree[Any], node: HingeNode, places: Sequence[int]) -> np.ndarray:
     """G of some velocities of the spanning tree, all of one node, (places, velocities of the node)."""
     rows: dict[int, np.ndarray] = {}
-    for body in nodes.bodies.values():
+    for body in nodes.moving:
         rows |= zip(range(body.joint.v_slice.start, body.joint.v_slice.stop), body.G)
     found: Any = [rows[c] for c in places]
     return np.array(found, dtype=object).reshape(len(places), node.dofs.stop - node.dofs.start)

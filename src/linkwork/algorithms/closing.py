@@ -180,13 +180,13 @@ def integrate_tree(model: Model, q: np.ndarray, motion: np.ndarray) -> np.ndarra
 def independent_force(nodes: ModelTree[Any], tau: np.ndarray) -> np.ndarray:
     """Gᵀ tau: forces in all joints, (nv_spanning,), as generalised forces of the independent velocities, (nv,)."""
     total: Any = np.zeros(nodes.nv, dtype=object)
-    for body in nodes.bodies.values():
+    for body in nodes.moving:
         total[body.dofs] = total[body.dofs] + body.G.T @ tau[body.joint.v_slice]
     return total
 
 
 def _spread(nodes: ModelTree[Any], of: Any) -> np.ndarray:
     out: Any = np.zeros(nodes.model.nv_spanning, dtype=object)
-    for body in nodes.bodies.values():
+    for body in nodes.moving:
         out[body.joint.v_slice] = of(body)
     return out

@@ -29,7 +29,9 @@ from linkwork.algorithms.inverse_dynamics_derivatives import (
     spans_all,
 )
 from linkwork.algorithms.mass_matrix import mass_matrix
+from linkwork.errors import ModelError
 from linkwork.model import Model
+from linkwork.parts.names import shown
 from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
 from linkwork.spatial import filled
 from linkwork.spatial.solve import solve
@@ -52,7 +54,7 @@ def position_rates(model: Model, q: np.ndarray) -> np.ndarray:
 def velocity_map(nodes: Any) -> np.ndarray:
     """G of all joints, (nv_spanning, nv)."""
     G = np.zeros((nodes.model.nv_spanning, nodes.nv), dtype=object)
-    for body in nodes.bodies.values():
+    for body in nodes.moving:
         G[body.joint.v_slice, body.dofs] = body.G
     return G
 
@@ -144,6 +146,8 @@ def of_inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Di
 
     `by` differentiates functions of an array by each of its entries, `along` in some directions only, which are columns.
     """
+    if model.is_flexible:
+        return _as_computed(model, q, v, a, f_ext, by, along)
     if not model.embedded:
         return inverse_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), a, by)
     return _through_loops(model, q, v, a, f_ext, by, along, None)
@@ -151,12 +155,25 @@ def of_inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Di
 
 def of_forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any, by: Differentiate, along: Along) -> Derivatives:
     """The derivatives of forward dynamics of any model whose loops are all embedded."""
-    if not model.embedded:
+    if not model.embedded and not model.is_flexible:
         return forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, by)
     nodes, free = hinge_tree(model, q, v, f_ext), dict[int, Changes]()
     M = factorised(nodes)
     a = M.solve(tau - inverse_dynamics(nodes, np.zeros(nodes.nv)))
+    if model.is_flexible:
+        return with_solution(M, _as_computed(model, q, v, a, f_ext, by, along), free)
     return with_solution(M, _through_loops(model, q, v, a, f_ext, by, along, free), free)
+
+
+def _as_computed(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along) -> Derivatives:
+    """The derivatives of inverse dynamics, instruction by instruction: for flexible bodies, whose inertia depends on q."""
+
+    def force(q: Any, v: Any) -> np.ndarray:
+        return inverse_dynamics(hinge_tree(model, q, v, f_ext), a)
+
+    moved = position_rates(model, q) @ velocity_map(tree(model, q))
+    by_q, by_v = along(lambda x: force(x, v), q, moved)[1], by(lambda x: force(q, x), v)[1]
+    return Derivatives(by_q, by_v, mass_matrix(hinge_tree(model, q)))
 
 
 def _through_loops(
@@ -189,6 +206,8 @@ def _through_loops(
 
 def of_motion(model: Model, q: Any, v: Any, by: Differentiate, along: Along) -> np.ndarray:
     """The Coriolis matrix of any model: GᵀCG + GᵀM Ġ."""
+    if model.is_flexible:
+        raise ModelError(f"{shown(model.name)} has flexible bodies, of which no Coriolis matrix is known: take bias_force")
     if not model.embedded:
         return coriolis_matrix(tree_of_bodies(model, q, v), by)[0]
     nodes = tree(model, q, v)

@@ -8,7 +8,8 @@ import numpy as np
 
 from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.algorithms.kinematics import body_frames, node_velocities
-from linkwork.sko.contracts import NodeState
+from linkwork.algorithms.mass_matrix import CompositeInertias
+from linkwork.sko.contracts import HingeNode, NodeState
 from linkwork.sko.tree import ModelTree, TreeState
 from linkwork.spatial import cross
 
@@ -73,8 +74,22 @@ def momentum_rate(nodes: ModelTree[NodeState], ddtheta: np.ndarray) -> np.ndarra
     return about_center(nodes, f[nodes.ground])
 
 
+def _momentum_map(nodes: ModelTree[NodeState]) -> np.ndarray:
+    """The same about the world's origin, from the composite inertias of nodes with any rows."""
+    R, L = CompositeInertias(nodes), np.zeros((6, nodes.nv), dtype=object)
+    for k in nodes.tips_to_base():
+        X: np.ndarray = R[k] @ k.H.T
+        j: HingeNode = k
+        while j is not nodes.ground:
+            X, j = j.A.gather(X), j.parent
+        L[:, k.dofs] = X
+    return L
+
+
 def centroidal_map(nodes: ModelTree[NodeState]) -> np.ndarray:
     """The centroidal momentum matrix, which takes v to `momentum`, (6, nv)."""
+    if nodes.model.is_flexible:
+        return about_center(nodes, _momentum_map(nodes))
     T = body_frames(nodes)
     R: dict[Any, Any] = {k: k.M for k in nodes.bodies.values()}
     L = np.zeros((6, nodes.nv), dtype=object)

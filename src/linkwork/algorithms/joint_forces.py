@@ -13,6 +13,7 @@ from linkwork.model import Model
 from linkwork.parts import GROUND, LoopConstraint
 from linkwork.simplify.frames import without_lumping
 from linkwork.sko.tree import ModelTree, model_tree
+from linkwork.sko.weights import in_block
 from linkwork.spatial import Pose
 
 
@@ -35,11 +36,11 @@ def joint_forces(nodes: ModelTree[Any], ddy: np.ndarray, lam: np.ndarray, f_ext:
         wrench = loop.wrench(row, P, F)
         for end, push in zip(loop.ends, (-x, x)):
             held = tree.node_of(end.body)
-            f[held] = f[held] - T[end.body].inverse().gather(wrench * push)
+            f[held] = f[held] - in_block(T[end.body].inverse().gather(wrench * push), slice(0, 6), held.rows)
     for node in tree.tips_to_base():
         f[node.parent] = f[node.parent] + node.A.gather(f[node])
     bodies = range(len(tree.bodies))
-    return np.array([tree[k].C.gather(f[tree.node_of(k)]) for k in bodies], dtype=object).reshape(-1, 6)
+    return np.array([tree[k].C.gather(f[tree.node_of(k)][:6]) for k in bodies], dtype=object).reshape(-1, 6)
 
 
 def _loop_rows(model: Model, lam: np.ndarray) -> Iterator[tuple[LoopConstraint, int, Any]]:

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms import regressor as linear
-from linkwork.errors import LinkworkError, ShapeError
+from linkwork.errors import LinkworkError, ModelError, ShapeError
 from linkwork.functions.model_function import as_numbers, model_function
 from linkwork.model import Model
+from linkwork.parts.names import shown
 from linkwork.simplify.trees import tree
 
 
@@ -20,6 +21,7 @@ def inverse_dynamics_regressor(model: Model, q: Any, v: Any, a: Any) -> Any:
     Gravity is that of the model; loops and gears that are embedded act. What `inverse_dynamics` takes for armature, damping
     and stiffness is not in Y: it is tau - Y π. The model's own masses and inertias do not matter.
     """
+    _check_rigid(model, "inverse_dynamics_regressor")
     return linear.inverse_dynamics_regressor(tree(model, q, v), a)
 
 
@@ -29,7 +31,15 @@ def energy_regressor(model: Model, q: Any, v: Any) -> Any:
 
     π as in `inverse_dynamics_regressor`. Without the energy of armatures and of springs.
     """
+    _check_rigid(model, "energy_regressor")
     return linear.energy_regressor(tree(model, q, v))
+
+
+def _check_rigid(model: Model, what: str) -> None:
+    if model.is_flexible:
+        raise ModelError(
+            f"{what}: {shown(model.name)} has flexible bodies, whose modal integrals are not among the parameters π"
+        )
 
 
 class BaseParameters(NamedTuple):

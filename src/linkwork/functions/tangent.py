@@ -36,7 +36,7 @@ def embedding(model: Model, q: np.ndarray) -> np.ndarray | None:
     if not model.embedded:
         return None
     G: Any = np.zeros((model.nv_spanning, model.nv), dtype=object)
-    for body in tree(model, q).bodies.values():
+    for body in tree(model, q).moving:
         G[body.joint.v_slice, body.dofs] = body.G
     return G
 

@@ -42,6 +42,8 @@ class Joint(ABC):
     nv: ClassVar[int]
     tree: ClassVar[bool] = True  # whether it can be a joint of the spanning tree; all but a few can
     springs: ClassVar[str] = "each"  # that have a potential: one for "each" velocity, "equal" ones around neutral, or "none"
+    followed: ClassVar[int] = 0  # coordinates of another joint that move it: see `PlacedJoint.follows`
+    elastic: ClassVar[bool] = False  # a deformation: loops are closed by other joints, whose velocities depend on its own
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_settled" in self.__dict__:
@@ -113,6 +115,11 @@ class Joint(ABC):
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         """The inverse of `integrate`, (nv,): the v that takes q0 to q1 in one unit of time, up to the same pose."""
         return q1 - q0
+
+    def units(self, length: float) -> np.ndarray:
+        """What steps of its velocities are compared with, (nv,): a radian, or a `length` [m] where it slides."""
+        S = np.asarray(self.subspace(self.neutral()), dtype=float)
+        return np.asarray(1.0 / np.linalg.norm(np.concatenate([S[:3], S[3:] / length]), axis=0))
 
     def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """R and p of `transform` and S of `subspace` as floats, for searches over many states; some joints know a quick way."""

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.flexible.body import FlexibleBody
 from linkwork.joints import Fixed, Joint
+from linkwork.model.flexible_links import FlexibleLinks, massless, modal_joint
 from linkwork.model.loop_builder import LoopBuilder
-from linkwork.model.loop_joints import checked_tolerance, start_coordinates
+from linkwork.model.loop_joints import LoopJoint, checked_tolerance, start_coordinates
 from linkwork.model.model import Model
 from linkwork.parts import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.parts.checks import check_name, numbers, placed
@@ -41,22 +43,30 @@ class ModelBuilder(LoopBuilder):
         self.gravity = numbers("gravity", gravity, 3)
         self.notes: list[str] = []  # what a reader found unusual: shown by the model's report
         self._frames: dict[str, tuple[str, Pose]] = {}  # with the link that each is on
+        self._flexible: dict[str, FlexibleBody] = {}
 
     def add_body(
         self,
-        name: str,
+        name: str | None = None,
         *,
         mass: float = 0.0,
         center: Sequence[float] = (0.0, 0.0, 0.0),
         inertia: Any = (0.0, 0.0, 0.0),
         check: bool | None = True,
+        flexible: FlexibleBody | None = None,
     ) -> ModelBuilder:
         """A link with `mass` [kg], centre of mass [m], and moment of inertia about that centre [kg m²], all in its own frame.
 
         `inertia` is a (3, 3) matrix, or the three numbers of its diagonal. What cannot exist (a negative mass, a moment that
         no mass has) is refused, unless `check` is False: then it is noted in the model's report. None: it was checked before.
+
+        Or a `flexible` one, of `linkwork.flexible`, which has mass and name already. What is attached to it, joints, loops and
+        frames, moves with its modes; its modal coordinates are those of a joint "name.modes".
         """
+        if flexible is not None:
+            return self._add_flexible(name, flexible, (mass, *center, *np.ravel(inertia)))
         check_name("body", name)
+        assert name is not None
         self._check_free(name)
         what = f"body {name!r}"
         (mass_,) = numbers(f"{what}: mass", [mass], 1)
@@ -73,6 +83,16 @@ class ModelBuilder(LoopBuilder):
             raise ModelError(f"{what}: {'; '.join(problems)}")
         self.notes += [f"{what}: {problem}" for problem in problems]
         self._links[name] = Inertia.rigid(mass_, center_, 0.5 * (moment + moment.T))
+        return self
+
+    def _add_flexible(self, name: str | None, flexible: FlexibleBody, rigid: Sequence[float]) -> ModelBuilder:
+        if not isinstance(flexible, FlexibleBody):
+            raise ModelError(f"flexible must be a body of linkwork.flexible, such as beam(...), not {flexible!r}")
+        name = flexible.name if name is None else name
+        if any(rigid):
+            raise ModelError(f"body {name!r}: a flexible body has its own mass: give none, and fix what it carries to it")
+        self.add_body(name, mass=flexible.mass, center=flexible.center.tolist(), inertia=flexible.inertia)
+        self._flexible[name] = flexible
         return self
 
     def add_joint(
@@ -197,12 +217,33 @@ class ModelBuilder(LoopBuilder):
         q = v = 0  # where the next joint's coordinates and velocities begin
         frames: list[Frame] = []
         found: dict[str, tuple[int, Pose]] = {WORLD: (GROUND, Pose.identity())}  # link -> its body, and its place there
+        flexible = self._flexible_links()
+
+        def add(link: str, inertia: Inertia, joint: PlacedJoint) -> None:
+            nonlocal q, v
+            found[link] = (len(parts), Pose.identity())
+            frames.append(Frame(link, len(parts)))
+            parts.append((inertia, [link]))
+            joints.append(joint)
+            q, v = q + joint.nq, v + joint.nv
+
+        def add_flexible(link: str, body: int, place: Pose) -> None:
+            index, of = len(parts), self._flexible[link]
+            add(link, self._links[link], modal_joint(link, of, body, index, place, q, v))
+            for node, at, shape in flexible.nodes(link):
+                there, (start, first) = Pose.translation(at), (joints[index].q_start, joints[index].v_start)
+                add(node, massless(), PlacedJoint(node, shape, index, len(parts), there, start, first, follows=index))
+
         waiting = list(reversed(below[WORLD]))  # a list, not recursion: chains may be long
         while waiting:
             joint, parent, child = self._joints[waiting.pop()]
+            parent, there = flexible.holder(parent, joint.place)
             body, place = found[parent]
-            place = place.then(joint.place)
-            if isinstance(joint.kind, Fixed):
+            place = place.then(there)
+            if isinstance(joint.kind, Fixed) and child in flexible.links:
+                add_flexible(child, body, place)
+                frames[found[child][0]] = Frame(child, found[child][0], Pose.identity(), joint.name)
+            elif isinstance(joint.kind, Fixed):
                 found[child] = (body, place)
                 frames.append(Frame(child, body, place, joint.name))
                 if body != GROUND:
@@ -210,12 +251,12 @@ class ModelBuilder(LoopBuilder):
                     parts[body] = (inertia + place.congruence(self._links[child]), links)
                     links.append(child)
             else:
-                index = len(parts)
-                found[child] = (index, Pose.identity())
-                frames.append(Frame(child, index))
-                parts.append((self._links[child], [child]))
-                joints.append(replace(joint, parent=body, child=index, place=place, q_start=q, v_start=v))
-                q, v = q + joint.nq, v + joint.nv
+                hinged = replace(joint, parent=body, child=len(parts), place=place, q_start=q, v_start=v)
+                if child in flexible.links:
+                    add(f"{child}.hinge", massless(), hinged)
+                    add_flexible(child, hinged.child, Pose.identity())
+                else:
+                    add(child, self._links[child], hinged)
             waiting += reversed(below[child])
         for name in self._links:
             if name not in found:
@@ -223,13 +264,15 @@ class ModelBuilder(LoopBuilder):
         for name, (on, place) in self._frames.items():
             if on not in found:
                 raise ModelError(f"frame {name!r} is on {on!r}{self._no_link(on)}")
+            on, place = flexible.holder(on, place)
             body, there = found[on]
             frames.append(Frame(name, body, there.then(place)))
         found |= {frame.name: (frame.body, frame.place) for frame in frames}  # loops may name frames, too
         bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
         places = {joint.name: k for k, joint in enumerate(joints)}
         tree = Ancestors([joint.parent for joint in joints])
-        made = [self._constraint(given, found, joints, places, tree, limits) for given in self._constraints.values()]
+        given_loops = [flexible.of_loop(c) if isinstance(c, LoopJoint) else c for c in self._constraints.values()]
+        made = [self._constraint(one, found, joints, places, tree, limits) for one in given_loops]
         embedded, force_held = (tuple(c for c in made if (c.name in self._force_held) is chosen) for chosen in (False, True))
         whole = tuple(bodies), tuple(joints), tuple(frames)
         given = None if start is None else start_coordinates(joints, start)
@@ -248,6 +291,27 @@ class ModelBuilder(LoopBuilder):
                 )
         put(model, "notes", (*model.notes, *closing_notes(model, model.clusters)))
         return model
+
+    def _flexible_links(self) -> FlexibleLinks:
+        """The flexible links that have modes, with all that is attached to them; rigid ones are checked only."""
+        every = FlexibleLinks(self._flexible)
+        for name, (joint, parent, _) in self._joints.items():
+            every.attach(f"joint {name!r}", parent, joint.place)
+        for name, (on, place) in self._frames.items():
+            every.attach(f"frame {name!r}", on, place)
+        for given in self._constraints.values():
+            if isinstance(given, LoopJoint):
+                every.attach(f"loop {given.name!r}", given.predecessor, given.place or Pose.identity())
+                every.attach(f"loop {given.name!r}", given.successor, given.successor_place or Pose.identity())
+        every.links = {name: body for name, body in self._flexible.items() if body.modes}
+        taken = {*self._links, *self._frames, *self._joints}
+        for link in every.links:
+            for name in (f"{link}.hinge", f"{link}.modes", *(node for node, _, _ in every.nodes(link))):
+                if name in taken:
+                    raise ModelError(
+                        f"{name!r} names a part of the flexible body {link!r}, and so nothing else can have that name"
+                    )
+        return every
 
     def _children(self) -> dict[str, list[str]]:
         """The joints that hang on each link."""

@@ -88,6 +88,11 @@ class ModelData:
         return sum(j.nq for j in self.joints), sum(len(c.independent) for c in self.clusters)
 
     @cached_property
+    def is_flexible(self) -> bool:
+        """Whether any of its bodies deforms."""
+        return any(joint.kind.elastic for joint in self.joints)
+
+    @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
         """Groups of bodies in common loops (loop-closure aggregation), parents before children; most bodies are alone."""
         if self.given_clusters is not None:

@@ -22,7 +22,7 @@ from linkwork.model.loop_joints import (
     start_coordinates,
 )
 from linkwork.model.report import report
-from linkwork.parts import LoopConstraint
+from linkwork.parts import GROUND, LoopConstraint
 from linkwork.parts.checks import check_name
 from linkwork.parts.names import shown
 from linkwork.spatial import Pose
@@ -158,7 +158,13 @@ class Model(ModelData):
         given = LoopJoint(name, kind, predecessor=predecessor, successor=successor, **more)
         changed: dict[str, Any] = {} if start is None else {"start": start_coordinates(self.joints, start)}
         changed |= {} if tolerance is None else {"tolerance": checked_tolerance(tolerance)}
-        return replace(self, **changed, kernels={})._with_constraint(given.on(self._place_of), embed)
+        loop = given.on(self._place_of)
+        for end, word in zip(loop.ends, (predecessor, successor)):
+            if end.body != GROUND and self.joints[end.body].kind.elastic and np.any(end.place.p):
+                raise ModelError(
+                    f"loop {name!r}: {word!r} is flexible: attach it to a frame that was added there when it was built"
+                )
+        return replace(self, **changed, kernels={})._with_constraint(loop, embed)
 
     def with_coupling(
         self,

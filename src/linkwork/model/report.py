@@ -80,7 +80,11 @@ def unusual_parts(model: ModelData) -> list[str]:
             behind[joint.parent] += behind[joint.child]
     families = find_families(model.joints, model.loops) if model.loops else []
     in_loops = {k for bodies, loops in families if loops for k in bodies}  # these determine joints that move no mass
+    parts_of_flexible = {joint.parent for joint in model.joints if joint.kind.elastic}
+    parts_of_flexible |= {joint.child for joint in model.joints if joint.follows is not None}
     for body, joint in zip(model.bodies, model.joints):
+        if body.index in parts_of_flexible and body.mass == 0:
+            continue
         if behind[body.index] == 0 and not any(joint.armature) and body.index not in in_loops:
             found.append(f"joint {joint.name!r} moves no mass: forward dynamics has no answer")
         elif body.mass == 0:

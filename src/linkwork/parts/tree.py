@@ -87,6 +87,7 @@ class PlacedJoint:
     rest: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
     independent: bool | None = None  # in a loop: whether its velocities are chosen as independent; None leaves the choice open
+    follows: int | None = None  # the flexible body whose modal coordinates move it; it has none of its own then
 
     def __post_init__(self) -> None:
         put(self, "kind", self.kind.settled())
@@ -114,6 +115,11 @@ class PlacedJoint:
     def q_slice(self) -> slice:
         """Where its coordinates are in q."""
         return slice(self.q_start, self.q_start + self.kind.nq)
+
+    @property
+    def pose_slice(self) -> slice:
+        """Where the coordinates that move it are in q: its own, or those of the flexible body that it follows."""
+        return slice(self.q_start, self.q_start + self.kind.nq + self.kind.followed)
 
     @property
     def v_slice(self) -> slice:

@@ -15,11 +15,12 @@ import numpy as np
 from linkwork.ir.functions import atan2
 from linkwork.joints.joint import Symmetry
 from linkwork.model import Model, derived
-from linkwork.parts import GROUND
+from linkwork.parts import GROUND, PlacedJoint
 from linkwork.simplify.rotors import lumped
 from linkwork.sko.bodies import BodyDescription
 from linkwork.spatial import Inertia, Pose, snapped
 from linkwork.spatial.constants import product
+from linkwork.spatial.modal import ModalIntegrals
 from linkwork.topology.kinematics import JointFrame, own_frame
 
 # Costs in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
@@ -31,13 +32,18 @@ POINT_LIKE = 1e-6  # relative size of a moment of inertia below which a body cou
 EXACT = 4e-15  # rounding of a few products of rotations
 
 
+def deformation(joint: PlacedJoint) -> ModalIntegrals | None:
+    """What deforming the body behind a joint adds, if that is its deformation."""
+    return getattr(joint.kind, "integrals", None)
+
+
 @derived
 def in_own_frames(model: Model) -> tuple[BodyDescription, ...]:
     """All bodies of a model in their own frames, but for what straightens their joints' axes."""
     found: list[BodyDescription] = []
     for joint, (inertia, rotor, _) in zip(model.joints, lumped(model)):
         frame = own_frame(joint, Pose.identity() if joint.parent == GROUND else found[joint.parent].C)
-        found.append(BodyDescription(frame, frame.C.inverse().congruence(inertia), None, rotor))
+        found.append(BodyDescription(frame, frame.C.inverse().congruence(inertia), None, rotor, deformation=deformation(joint)))
     return tuple(found)
 
 
@@ -57,7 +63,7 @@ def without_lumping(model: Model) -> tuple[BodyDescription, ...]:
     found: list[BodyDescription] = []
     for joint, body in zip(model.joints, model.bodies):
         frame = own_frame(joint, Pose.identity() if joint.parent == GROUND else found[joint.parent].C)
-        found.append(BodyDescription(frame, frame.C.inverse().congruence(body.inertia)))
+        found.append(BodyDescription(frame, frame.C.inverse().congruence(body.inertia), deformation=deformation(joint)))
     return tuple(found)
 
 
@@ -86,7 +92,8 @@ def in_node_frames(model: Model) -> tuple[BodyDescription, ...]:
         if joint.place is not model.structure.joints[k].place:
             below = Pose.identity() if joint.parent == GROUND else chosen[joint.parent].frame.C
             frame = frame._replace(place=below.inverse().then(joint.place).then(side))
-        found.append(BodyDescription(frame, _described(model, k, frame.C, inertia, added), None, rotor, point_like))
+        described = _described(model, k, frame.C, inertia, added)
+        found.append(BodyDescription(frame, described, None, rotor, point_like, deformation(joint)))
     return tuple(found)
 
 
@@ -155,6 +162,8 @@ class _Frames:
     def _is_point_like(self, k: int) -> bool:
         """Whether a body, without its rotors, is nearly a point mass or rod: a moment about its centre almost vanishes."""
         body, lengths = self.model.bodies[k], [self.joints[c].place.p for c in self.children[k]]
+        if any(self.joints[c].kind.elastic for c in self.children[k]):  # the hinge of a flexible body, which has the mass
+            return False
         size = np.trace(body.inertia.A) + body.mass * max((product(p, p) for p in lengths), default=0.0)
         return bool(np.linalg.eigvalsh(body.moment)[0] <= POINT_LIKE * size)
 

@@ -11,6 +11,7 @@ from linkwork.ir.functions import atan2, sincos
 from linkwork.lazy import cached_property
 from linkwork.spatial import Inertia, Pose, is_zero, skew
 from linkwork.spatial.constants import length, product
+from linkwork.spatial.modal import ModalIntegrals
 from linkwork.topology.kinematics import BodyMotion, Ground, JointFrame, JointState, Share
 
 
@@ -35,7 +36,8 @@ class BodyDescription(NamedTuple):
 
     `inertia` is constant and in this frame; `reduced` is the one after base parameters were regrouped, None where they were
     not; `rotor` says what the body is as a rotor. `point_like`: it is a point mass, or nearly (its moment of inertia
-    about its centre is singular), so that accuracy is preferred to fewer operations.
+    about its centre is singular), so that accuracy is preferred to fewer operations. `deformation` is what deforming it adds,
+    where it is flexible.
     """
 
     frame: JointFrame
@@ -43,6 +45,7 @@ class BodyDescription(NamedTuple):
     reduced: Inertia | None = None
     rotor: Rotor | None = None
     point_like: bool = False
+    deformation: ModalIntegrals | None = None
 
     @property
     def C(self) -> Pose:
@@ -51,7 +54,8 @@ class BodyDescription(NamedTuple):
     def times(self, factor: float) -> BodyDescription:
         """The same in another unit of mass."""
         reduced = None if self.reduced is None else self.reduced.times(factor)
-        return self._replace(inertia=self.inertia.times(factor), reduced=reduced, rotor=self.rotor and self.rotor.times(factor))
+        rotor, deformation = self.rotor and self.rotor.times(factor), self.deformation and self.deformation.times(factor)
+        return self._replace(inertia=self.inertia.times(factor), reduced=reduced, rotor=rotor, deformation=deformation)
 
 
 class RigidBody(BodyMotion):
@@ -74,6 +78,7 @@ class RigidBody(BodyMotion):
     ) -> None:
         super().__init__(on, state, v, share, dy)
         self._f_ext, self._carries, self.rigid, self.rotor = f_ext, carries, description.inertia, description.rotor
+        self.integrals: Any = description.deformation
         self._reduced = self.rigid if description.reduced is None else description.reduced
         self.armature = np.array(self.joint.armature)
         if self.rotor:
@@ -143,6 +148,8 @@ class RigidBody(BodyMotion):
 
         Springs, dampers, the moment of an asymmetric rotor about its axis and, `with_armature`, that of armature.
         """
+        if not self.joint.nv:  # a frame that follows a flexible body
+            return np.zeros(share.shape[1])
         taken: Any = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
         if self.rotor and self.rotor.geared and self.own_load is not None:
             taken = taken - self.joint_map.T @ self.own_load

@@ -12,7 +12,8 @@ from linkwork.lazy import cached_property
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.coaxial import coaxial_body
 from linkwork.sko.contracts import GroundNode, HingeNode, NodeState, Weight
-from linkwork.sko.inertias import BodiesInertia, RotorRow, plus
+from linkwork.sko.flexible import ModalInertia
+from linkwork.sko.inertias import BodiesInertia, ModalRows, RotorRow, plus
 from linkwork.sko.weights import ClusterWeight, SupportsWeight
 from linkwork.spatial import Inertia, Pose, filled, mirrored
 from linkwork.spatial.constants import product
@@ -49,11 +50,12 @@ class _ClusterNode(HingeNode):
         self._by_block: dict[Hashable, RigidBody] = {body.joint.child: body for body in self.bodies}
         self.supports, self._hangs_on_several = max(1, len(posture.supports)), bool(posture.supports)
         turning = [body for body in members if self._hangs_on_several and filled(body.armature)]
+        self._flexible = [body for body in members if body.integrals is not None]
 
         def further(x: np.ndarray) -> np.ndarray:
-            """The rows after those of bodies (rotor spins, joints with armature), of a quantity of all joints."""
+            """The rows after those of bodies (rotor spins, joints with armature, modes), of a quantity of all joints."""
             rows = [beside.relative_spin(rotor, lambda body: x[self._own[body]][0]) for rotor, beside in rotors.items()]
-            rows += [y for body in turning for y in x[self._own[body]]]
+            rows += [y for body in (*turning, *self._flexible) for y in x[self._own[body]]]
             return np.array(rows, dtype=object).reshape(len(rows), *x.shape[1:])
 
         self._N, self._n, self._Gamma = further(embedding.G), further(embedding.g), further(embedding.Gamma)
@@ -72,7 +74,7 @@ class _ClusterNode(HingeNode):
             self._A = ClusterWeight(self.bodies, len(self._n), block, parent.rows)
         self._spins = [RotorRow(self.blocks[one.body.joint.child], one.k, one.J) for one in rotors.values()]
         self._turning = [J for body in turning for J in body.armature]
-        self._with_armature = [] if self._hangs_on_several else members
+        self._with_armature = [] if self._hangs_on_several else [body for body in members if body.joint.nv]
         zero = np.zeros((self.dofs.stop - self.dofs.start,) * 2)
         self._armature = mirrored(
             sum((product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._with_armature), zero)
@@ -91,8 +93,13 @@ class _ClusterNode(HingeNode):
         return self._inertia([body.M for body in self.bodies])
 
     def _inertia(self, inertias: Sequence[Inertia]) -> BodiesInertia:
-        starts = [block.start for block in self.blocks.values()]
-        return BodiesInertia(dict(zip(starts, inertias)), self._spins, self._turning)
+        starts, modes = [block.start for block in self.blocks.values()], []
+        own: list[Any] = list(inertias)
+        for n, (start, inertia) in enumerate(zip(starts, own)):
+            if isinstance(inertia, ModalInertia):
+                own[n] = inertia.R
+                modes.append(ModalRows(start, inertia.C, inertia.E))
+        return BodiesInertia(dict(zip(starts, own)), self._spins, self._turning, modes=modes)
 
     @cached_property
     def H(self) -> np.ndarray:
@@ -150,16 +157,25 @@ class _ClusterNode(HingeNode):
 
     def _with_rotors(self, M: BodiesInertia, forces: dict[int, np.ndarray], alpha: np.ndarray) -> np.ndarray:
         """Forces on the bodies and on further rows, with the gyroscopic moments of rotors: w × the rotor's angular momentum."""
+        on_modes = [force[6:] for force in forces.values() if len(force) > 6]
+        forces = {at: force[:6] for at, force in forces.items()}
         w_of = {block.start: body.w for body, block in zip(self.bodies, self.blocks.values())}
         for speed, (block, k, J) in zip(self._speed, self._spins):
             at, w = block.start, w_of[block.start]
             L = J * (w[k] + speed)
             i, j = (k + 1) % 3, (k + 2) % 3
             forces[at] = plus(plus(forces[at], i, w[j] * L), j, -(w[i] * L))
-        return M.with_rotors(forces, alpha)
+        return M.with_rotors(forces, alpha, on_modes)
 
     def _shares(self, alpha: np.ndarray) -> list[tuple[RigidBody, int, np.ndarray]]:
-        return [(body, block.start, alpha[block]) for body, block in zip(self.bodies, self.blocks.values())]
+        found, row = [], self.rows - sum(len(body.q) for body in self._flexible)
+        for body, block in zip(self.bodies, self.blocks.values()):
+            own = alpha[block]
+            if body.integrals is not None:
+                own = np.concatenate([own, alpha[row : row + len(body.q)]])
+                row += len(body.q)
+            found.append((body, block.start, own))
+        return found
 
 
 class HingeClusterNode(_ClusterNode):

@@ -71,8 +71,16 @@ class RotorRow(NamedTuple):
     J: float
 
 
+class ModalRows(NamedTuple):
+    """The modes of a flexible body as rows: `C`, (6, m), couples them with the body in the block at `start`, `E` is (m, m)."""
+
+    start: int
+    C: np.ndarray
+    E: np.ndarray
+
+
 class BodiesInertia:
-    """The inertias of a node's bodies, of the rotors on them, whose rows follow, and last of joints with rows of their own.
+    """The inertias of a node's bodies, of rotors on them, whose rows follow, of joints with rows of their own, and of modes.
 
     `across` has, for the starts of two blocks, their (6, 6) coupling block: it comes from clusters that hang on both bodies.
     """
@@ -83,11 +91,12 @@ class BodiesInertia:
         spins: Sequence[RotorRow] = (),
         joints: Sequence[float] = (),
         across: Mapping[tuple[int, int], np.ndarray] | None = None,
+        modes: Sequence[ModalRows] = (),
     ) -> None:
         """`inertias` by the start of each body's block."""
-        self.inertias, self.spins, self.joints, self.across = dict(inertias), spins, joints, across or {}
+        self.inertias, self.spins, self.joints, self.across, self.modes = dict(inertias), spins, joints, across or {}, modes
         self.bodies = 6 * len(self.inertias)
-        self.rows = self.bodies + len(spins) + len(joints)
+        self.rows = self.bodies + len(spins) + len(joints) + sum(len(one.E) for one in modes)
 
     def __add__(self, other: BlockInertia | CouplingInertia | Inertia) -> BodiesInertia:
         changed, across = dict(self.inertias), dict(self.across)
@@ -101,23 +110,30 @@ class BodiesInertia:
         else:
             start, inertia = (other.block.start, other.inertia) if isinstance(other, BlockInertia) else (0, other)
             changed[start] = changed[start] + inertia
-        return BodiesInertia(changed, self.spins, self.joints, across)
+        return BodiesInertia(changed, self.spins, self.joints, across, self.modes)
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
         forces = {start: inertia @ x[start : start + 6] for start, inertia in self.inertias.items()}
         for (i, j), tie in self.across.items():
             forces[i], forces[j] = forces[i] + tie @ x[j : j + 6], forces[j] + tie.T @ x[i : i + 6]
-        return self.with_rotors(forces, x)
+        on_modes, row = [], self.rows - sum(len(one.E) for one in self.modes)
+        for start, C, E in self.modes:
+            own = x[row : row + len(E)]
+            row += len(E)
+            on_modes.append(C.T @ x[start : start + 6] + E @ own)
+            forces[start] = forces[start] + C @ own
+        return self.with_rotors(forces, x, on_modes)
 
-    def with_rotors(self, forces: dict[int, np.ndarray], x: np.ndarray) -> np.ndarray:
-        """Forces on the bodies with their rotors' moments for a motion x, and the rows of rotors and joints, all stacked."""
+    def with_rotors(self, forces: dict[int, np.ndarray], x: np.ndarray, on_modes: Sequence[np.ndarray] = ()) -> np.ndarray:
+        """Forces on bodies with their rotors' moments for a motion x, the rows of rotors and joints, and those `on_modes`."""
         rows = []
         for r, (block, k, J) in enumerate(self.spins, self.bodies):
             moment = J * (x[block.start + k] + x[r])
             forces[block.start] = plus(forces[block.start], k, moment)
             rows.append(moment)
         rows += [J * x[r] for r, J in enumerate(self.joints, self.bodies + len(self.spins))]
-        return np.concatenate([*forces.values(), np.reshape(np.array(rows, dtype=object), (len(rows), *x.shape[1:]))])
+        further = np.reshape(np.array(rows, dtype=object), (len(rows), *x.shape[1:]))
+        return np.concatenate([*forces.values(), further, *on_modes])
 
     def whole(self) -> dict[int, Inertia]:
         """The inertias of the bodies with their rotors locked to them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from linkwork.parts import GROUND, Frame
 from linkwork.sko.bodies import BodyDescription, RigidBody
 from linkwork.sko.cluster import ClusterNode, HingeClusterNode
 from linkwork.sko.contracts import GroundNode, HingeNode, NodeState
+from linkwork.sko.flexible import DeformedBody, FlexibleNode, HingeFlexibleNode, HingeModeShapeNode, ModeShapeNode
 from linkwork.sko.pick_offs import PickOff
 from linkwork.sko.rigid import HingeRigidNode, RigidNode
 from linkwork.topology.clusters import Cluster
@@ -64,6 +65,19 @@ class TreeState(Generic[N_co]):
         raise NotImplementedError(f"{self.name} has no frames by name")
 
 
+class NodeKinds(NamedTuple):
+    """What makes the nodes of a tree: of a rigid body, a cluster, a flexible body, and a frame that its modes move."""
+
+    rigid: Callable[..., Any]
+    cluster: Callable[..., Any]
+    flexible: Callable[..., Any]
+    mode_shape: Callable[..., Any]
+
+
+WHOLE = NodeKinds(RigidNode, ClusterNode, FlexibleNode, ModeShapeNode)
+FOR_HINGES = NodeKinds(HingeRigidNode, HingeClusterNode, HingeFlexibleNode, HingeModeShapeNode)
+
+
 class ModelTree(TreeState[N_co]):
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
 
@@ -83,10 +97,9 @@ class ModelTree(TreeState[N_co]):
         *,
         whole: bool = False,
         unit: float = 1.0,
-        rigid: Callable[..., N_co],
-        cluster: Callable[..., N_co],
+        kinds: NodeKinds,
     ) -> None:
-        self.model, self.q, self._rigid, self._cluster = model, q, rigid, cluster
+        self.model, self.q, self._kinds = model, q, kinds
         self._descriptions = descriptions if unit == 1.0 else [each.times(1.0 / unit) for each in descriptions]
         self._joints = model.joints if unit == 1.0 else [joint.times(1.0 / unit) for joint in model.joints]
         self._f_ext = f_ext if f_ext is None or unit == 1.0 else f_ext * (1.0 / unit)
@@ -118,7 +131,7 @@ class ModelTree(TreeState[N_co]):
 
     def _state(self, k: int) -> JointState:
         joint, each = self._joints[k], self._descriptions[k]
-        return JointState(joint, each.frame, self.q[joint.q_slice], spins=each.rotor is not None, precise=each.point_like)
+        return JointState(joint, each.frame, self.q[joint.pose_slice], spins=each.rotor is not None, precise=each.point_like)
 
     def _body(
         self,
@@ -130,7 +143,8 @@ class ModelTree(TreeState[N_co]):
         dy: np.ndarray | None,
     ) -> RigidBody:
         load = None if self._f_ext is None else self._f_ext[k]
-        body = RigidBody(on, state, v, share, dy, self._descriptions[k], load, partial(self._of, self._rotors.get(k, ())))
+        kind = RigidBody if self._descriptions[k].deformation is None else DeformedBody
+        body = kind(on, state, v, share, dy, self._descriptions[k], load, partial(self._of, self._rotors.get(k, ())))
         self.bodies[k] = body
         return body
 
@@ -144,7 +158,7 @@ class ModelTree(TreeState[N_co]):
         parent, base = self._node_of[carrier], self[carrier]
         if not cluster.constraints:
             ((k, state),) = states.items()
-            node = self._rigid(parent, self._body(k, base, state, dy, partial(Share.own, dofs), None))
+            node = self._alone(k, state, parent, base, dofs, dy)
         else:
             below = self._embeddings[cluster.below.bodies] if cluster.below else None
             seen_from = below.posture.base if below else base
@@ -154,10 +168,18 @@ class ModelTree(TreeState[N_co]):
             members = embedding.bodies.values()
             with_rows = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
             moved = partial(self._of, self._moved[cluster.bodies])
-            node = self._cluster(parent, embedding, with_rows, dy, self._rotor_rows, moved)
+            node = self._kinds.cluster(parent, embedding, with_rows, dy, self._rotor_rows, moved)
         for k in cluster.bodies:
             self._node_of[k] = node
         return node
+
+    def _alone(self, k: int, state: JointState, parent: Any, base: BodyOrGround, dofs: slice, dy: np.ndarray) -> N_co:
+        """The node of a body in no loop."""
+        if state.joint.follows is not None:
+            flexible = self.bodies[state.joint.follows]
+            return self._kinds.mode_shape(parent, self._body(k, base, state, flexible.v, lambda: flexible.shared, None), dofs)
+        body = self._body(k, base, state, dy, partial(Share.own, dofs), None)
+        return (self._kinds.rigid if body.integrals is None else self._kinds.flexible)(parent, body)
 
     def _sizes(self, cluster: Cluster) -> np.ndarray | None:
         """How large the entries of its loop equations become."""
@@ -174,6 +196,11 @@ class ModelTree(TreeState[N_co]):
     def __getitem__(self, body: int) -> BodyOrGround:
         """A body, by its index."""
         return self.below if body == GROUND else self.bodies[body]
+
+    @property
+    def moving(self) -> list[RigidBody]:
+        """The bodies whose joints have velocities of their own: not those that follow a flexible body."""
+        return [body for body in self.bodies.values() if body.joint.nv]
 
     def node_of(self, body: int) -> N_co:
         """The node that a body is in, by the body's index."""
@@ -197,7 +224,7 @@ def model_tree(
     whole: bool = False,
 ) -> ModelTree[NodeState]:
     """The nodes of a model in one state, with f = M α + b of every node."""
-    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, rigid=RigidNode, cluster=ClusterNode)
+    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, kinds=WHOLE)
 
 
 def hinge_tree(
@@ -211,5 +238,4 @@ def hinge_tree(
     unit: float = 1.0,
 ) -> ModelTree[HingeNode]:
     """The nodes of a model in one state for generalised forces: base parameters may have been regrouped in `descriptions`."""
-    kinds: Any = {"rigid": HingeRigidNode, "cluster": HingeClusterNode}
-    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, unit=unit, **kinds)
+    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, unit=unit, kinds=FOR_HINGES)

@@ -14,6 +14,7 @@ from linkwork.parts import GROUND, LoopConstraint, Mechanism
 from linkwork.parts.limits import Budget
 from linkwork.topology.motion import ClusterPosture
 from linkwork.topology.numeric import NumericPosture
+from linkwork.topology.scales import HELD
 
 TOLERANCE = 1e-4  # of the loop's length, and in rad: what redundant equations may miss by, since files have few digits
 REMEMBERED = 40  # configurations whose errors are kept: the same ones are asked for again
@@ -38,7 +39,7 @@ class Closing:
         self.model, self.bodies, self.constraints, self._budget = model, bodies, constraints, budget
         self.posture = NumericPosture(model, bodies, below, supports)
         self.joints = [model.joints[k] for k in bodies]
-        self._places = [(j.kind, j.q_slice, self.posture.columns[k]) for k, j in zip(bodies, self.joints)]
+        self._places = [(j.kind, j.q_slice, self.posture.own[k]) for k, j in zip(bodies, self.joints)]
         self.exact = True  # whether all equations can hold; otherwise redundant ones miss a little
         self._known: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}  # errors at the last configurations
         self.tolerance = TOLERANCE if model.tolerance is None else model.tolerance
@@ -53,8 +54,11 @@ class Closing:
         self.sizes = [size or self.length for size in self.sizes]
         self.columns = np.ones(self.posture.size)
         for k, joint in zip(bodies, self.joints):
+            if joint.kind.elastic or not joint.nv:
+                self.columns[self.posture.own[k]] = HELD * joint.kind.units(self.length)
+                continue
             S = joint.kind.subspace(joint.kind.neutral()).astype(float)
-            self.columns[self.posture.columns[k]] = np.where(S[:3].any(axis=0), 1.0, self.length)
+            self.columns[self.posture.own[k]] = np.where(S[:3].any(axis=0), 1.0, self.length)
         self.units = np.ones(self.count)
         for c, own, size in zip(constraints, self.rows, self.sizes):
             self.units[own] = np.where(c.lengths(model.joints), size, 1.0) if c.ends else self._own_units(c)
@@ -125,7 +129,7 @@ class Closing:
                 own, low, high = q[joint.q_slice], np.array(joint.lower), np.array(joint.upper)
                 margin = inset * np.minimum(high - low, 1.0)
                 low, high = low + margin, high - margin
-                off[self.posture.columns[k]] = np.maximum(own - high, 0.0) + np.minimum(own - low, 0.0)
+                off[self.posture.own[k]] = np.maximum(own - high, 0.0) + np.minimum(own - low, 0.0)
         off /= self.columns
         beyond = np.abs(off) > 1e-9
         return off[beyond], np.eye(len(off))[beyond]

@@ -63,9 +63,16 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
     acting = [c for c in constraints if c.acts]
     tree = Ancestors([joint.parent for joint in joints])
     groups = _Groups(tree.parent)
+    flexible = any(joint.follows is not None for joint in joints)
     for constraint in sorted(acting, key=partial(_reach, tree)):
         ends = constraint.bodies
-        groups.join(ends, reduce(tree.common, ends), named=not constraint.ends)
+        meeting = _meeting(joints, tree, ends)
+        for k in ends if flexible else ():
+            while k != meeting:
+                if joints[k].follows is not None:
+                    groups.unite(k, joints[k].parent)
+                k = tree.parent[k]
+        groups.join(ends, meeting, named=not constraint.ends)
     found: dict[int, Group] = {}
     depth = {GROUND: 0}
     for k in range(len(joints)):
@@ -77,6 +84,17 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
         outermost = max((groups.top(k) for k in constraint.bodies), key=depth.__getitem__)
         found[outermost][1].append(constraint)
     return sorted(found.values(), key=lambda pair: pair[0][0])
+
+
+def _meeting(joints: Sequence[PlacedJoint], tree: Ancestors, ends: Sequence[int]) -> int:
+    """The body where the paths from some bodies to the ground meet.
+
+    Frames that follow a flexible body are moved by its modal coordinates: paths that come by one meet below that body.
+    """
+    meeting = reduce(tree.common, ends)
+    while meeting != GROUND and joints[meeting].kind.elastic and any(end != meeting for end in ends):
+        meeting = tree.parent[meeting]
+    return meeting
 
 
 def _reach(tree: Ancestors, constraint: LoopConstraint) -> tuple[int, int, bool]:
@@ -135,6 +153,16 @@ class _Groups:
         while self._next[k] != k:
             self._next[k] = k = self._next[self._next[k]]
         return k
+
+    def unite(self, k: int, on: int) -> None:
+        """Unite the groups of a body and of the one that it hangs on."""
+        one, other = self.top(k), self.top(on)
+        if one != other:
+            below = self._below[other]
+            top, gone = (one, other) if self._size[one] > self._size[other] else (other, one)
+            self._next[gone] = top
+            self._size[top] += self._size[gone]
+            self._below[top] = below
 
     def join(self, ends: Sequence[int], meeting: int, *, named: bool) -> None:
         """Unite the groups on the paths from the ends down to the group where all meet, without that one.

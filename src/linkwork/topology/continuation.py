@@ -139,7 +139,7 @@ class ClosureManifold:
         self.blocks = blocks and [(list(rows), list(dependent)) for rows, dependent in blocks]
         self.dependent = sorted(c for _, dependent in self.blocks or () for c in dependent)
         self.independent = [c for c in range(self.posture.size) if c not in self.dependent]
-        places = [(model.joints[k].q_slice, self.posture.columns[k]) for k in bodies]
+        places = [(model.joints[k].q_slice, self.posture.own[k]) for k in bodies]
         simple = [(q, v) for k, (q, v) in zip(bodies, places) if model.joints[k].nq == model.joints[k].nv == 1]
         self._simple = np.array([q.start for q, _ in simple], dtype=int), np.array([v.start for _, v in simple], dtype=int)
         self._other = [k for k in bodies if not model.joints[k].nq == model.joints[k].nv == 1]
@@ -169,7 +169,7 @@ class ClosureManifold:
         places, columns = self._simple
         q[places] += step[columns]
         for joint in (self.model.joints[k] for k in self._other):
-            q[joint.q_slice] = joint.kind.numeric_integrate(q[joint.q_slice], step[self.posture.columns[joint.child]])
+            q[joint.q_slice] = joint.kind.numeric_integrate(q[joint.q_slice], step[self.posture.own[joint.child]])
         return q
 
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:

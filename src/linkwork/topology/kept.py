@@ -53,6 +53,8 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
 def _somewhere(kind: Joint, length: float, rng: np.random.Generator) -> np.ndarray:
     """Coordinates of a joint that may have turned by any angle, and moved about as far as the mechanism is large."""
     q = kind.neutral()
+    if kind.elastic or not kind.nv:
+        return kind.random(rng)
     turns = np.abs(kind.subspace(q)[:3].astype(float)).max(axis=0, initial=0.0) > 0.0
     return np.asarray(kind.integrate(q, rng.normal(size=kind.nv) * np.where(turns, 1.5, length)), dtype=float)
 

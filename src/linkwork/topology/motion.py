@@ -22,8 +22,10 @@ class Joints:
         self.columns: dict[int, slice] = {}
         self.size = 0
         for k, state in states.items():
-            self.columns[k] = slice(self.size, self.size + state.joint.nv)
-            self.size += state.joint.nv
+            follows = state.joint.follows
+            own = slice(self.size, self.size + state.joint.nv)
+            self.columns[k] = own if follows is None else self.columns[follows]  # what moves it
+            self.size = own.stop
         self.width = self.size
 
     def joint(self, k: int) -> PlacedJoint:
@@ -94,6 +96,8 @@ class ClusterPosture(Joints):
         for k in self.path(end):
             T, where = self.pose[k], self.columns[k]
             S = self.states[k].joint_map if k in self.states else np.eye(6)
+            if k in self.states and self.states[k].kind.elastic:  # its frame stays where it is
+                continue
             turning = product(T.R, S[:3])
             w[:, where] = turning
             v[:, where] = product(T.R, S[3:]) + cross(turning, np.reshape(at - T.p, (3, 1)) * np.ones((1, S.shape[1])))
@@ -164,7 +168,7 @@ def cluster_posture(
     for k in bodies:
         joint = model.joints[k]
         carrier = made[joint.parent].C if joint.parent in made else Pose.identity()
-        made[k] = JointState(joint, own_frame(joint, carrier), q[joint.q_slice])
+        made[k] = JointState(joint, own_frame(joint, carrier), q[joint.pose_slice])
     return ClusterPosture({k: made[k] for k in bodies}, Ground(), below, supports)
 
 

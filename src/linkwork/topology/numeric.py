@@ -74,11 +74,19 @@ class NumericPosture:
         self, model: Mechanism, bodies: Sequence[int], below: ClusterPosture | None = None, supports: Sequence[int] = ()
     ) -> None:
         self._joints = {k: model.joints[k] for k in bodies}
-        self.columns: dict[int, slice] = {}
+        self.own: dict[int, slice] = {}  # of each joint's velocities
         self.size = 0
         for k, joint in self._joints.items():
-            self.columns[k] = slice(self.size, self.size + joint.nv)
+            self.own[k] = slice(self.size, self.size + joint.nv)
             self.size += joint.nv
+        # frames that follow a flexible body are moved by its velocities, each in its own way: these are further columns
+        self.columns = dict(self.own)
+        self._folded = [*range(self.size)]
+        for k, joint in self._joints.items():
+            if joint.follows is not None:
+                self.columns[k] = slice(len(self._folded), len(self._folded) + joint.kind.followed)
+                of = self.own[joint.follows]
+                self._folded += range(of.start, of.stop)
         self.width = self.size  # supports stay
         self._R: dict[int, np.ndarray] = {}
         self._p: dict[int, np.ndarray] = {}
@@ -87,7 +95,7 @@ class NumericPosture:
             pose = below.pose[k].then(below.states[k].C.inverse())
             self._R[k], self._p[k] = pose.R.astype(float), pose.p.astype(float)
         self._steps = [
-            (k, joint.q_slice, joint.parent, joint.place.R, joint.place.p, _placing_of(joint.kind))
+            (k, joint.pose_slice, joint.parent, joint.place.R, joint.place.p, _placing_of(joint.kind))
             for k, joint in self._joints.items()
         ]
         screws = {k: placing.S for k, *_, placing in self._steps if isinstance(placing, _Screw)}
@@ -95,7 +103,7 @@ class NumericPosture:
         self._screw_axes = np.array([S.reshape(2, 3) for S in screws.values()]).reshape(-1, 2, 3)
         self._moving: dict[int, np.ndarray] = {}
         self._frames: dict[int, Pose] = {}  # by the end's identity
-        self._turning, self._sliding, self._origin = (np.zeros((3, self.size)) for _ in range(3))
+        self._turning, self._sliding, self._origin = (np.zeros((3, len(self._folded))) for _ in range(3))
         self._q: dict[int, np.ndarray] = {}
 
     def move(self, q: np.ndarray) -> None:
@@ -138,21 +146,30 @@ class NumericPosture:
         """Jacobians of the angular velocity of a loop's end, and of the velocity of its point that is `at`, (3, width)."""
         w, v = np.zeros((3, self.size)), np.zeros((3, self.size))
         own = self._columns_below(end.body)
-        w[:, own] = self._turning[:, own]
         x, y, z = at[:, None] - self._origin[:, own]
-        a, b, c = w[:, own]
-        v[:, own] = self._sliding[:, own] + np.stack([b * z - c * y, c * x - a * z, a * y - b * x])
+        a, b, c = turning = self._turning[:, own]
+        sliding = self._sliding[:, own] + np.stack([b * z - c * y, c * x - a * z, a * y - b * x])
+        there = np.asarray(self._folded, dtype=int)[own]
+        w[:, there], v[:, there] = turning, sliding
         return w, v
 
     def motion(self, signs: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same Jacobians for a sum of paths, given by the sign of each column, (size,): those of `moving`."""
+        """The same Jacobians for a sum of paths, given by the sign of each column: those of `moving`."""
         w = self._turning * signs
         (a, b, c), (x, y, z) = w, at[:, None] - self._origin
-        return w, self._sliding * signs + np.stack([b * z - c * y, c * x - a * z, a * y - b * x])
+        v = self._sliding * signs + np.stack([b * z - c * y, c * x - a * z, a * y - b * x])
+        return self._fold(w), self._fold(v)
+
+    def _fold(self, J: np.ndarray) -> np.ndarray:
+        """The columns of frames that follow flexible bodies added to those of these, (3, size)."""
+        found = J[:, : self.size]
+        for column in range(self.size, len(self._folded)):
+            found[:, self._folded[column]] += J[:, column]
+        return found
 
     def moving(self, body: int) -> np.ndarray:
-        """1 for the columns of all joints that move a body, 0 for the others, (size,)."""
-        found = np.zeros(self.size)
+        """1 for the columns of all joints that move a body, 0 for the others."""
+        found = np.zeros(len(self._folded))
         found[self._columns_below(body)] = 1.0
         return found
 
@@ -162,7 +179,8 @@ class NumericPosture:
             found: list[int] = []
             k = body
             while k in self._joints:
-                found += range(self.columns[k].start, self.columns[k].stop)
+                if not self._joints[k].kind.elastic:  # that does not move its frame
+                    found += range(self.columns[k].start, self.columns[k].stop)
                 k = self._joints[k].parent
             self._moving[body] = np.array(found, dtype=int)
         return self._moving[body]

@@ -12,6 +12,8 @@ from linkwork.topology.clusters import Cluster
 from linkwork.topology.motion import all_equations
 from linkwork.topology.numeric import NumericPosture
 
+HELD = 1e-6  # of its usual size: by how much a body deforms where joints move by a radian to close a loop
+
 
 class Scales(NamedTuple):
     """Of all equations of a cluster, (count,), and of its own joints' velocities, (size,): diag(rows) K diag(columns)."""
@@ -32,7 +34,7 @@ def scales_of(model: Mechanism, cluster: Cluster) -> Scales:
     coefficients where all joints are neutral.
     """
     length = length_of(model, cluster.bodies, cluster.constraints)
-    across = velocity_units(model, cluster.bodies, length)
+    across = velocity_units(model, cluster.bodies, length, HELD)
     across = across * _gears(model, cluster, across)
     rows = [np.zeros(0)]
     for constraint in cluster.constraints:
@@ -54,13 +56,13 @@ def row_units(model: Mechanism, constraints: Sequence[LoopConstraint], length: f
     return np.array(found)
 
 
-def velocity_units(model: Mechanism, bodies: Sequence[int], length: float) -> np.ndarray:
-    """What steps of each velocity of these bodies' joints are compared with: a radian, or a length where it slides, (size,)."""
-    found = [np.zeros(0)]
-    for kind in (model.joints[k].kind for k in bodies):
-        S = np.asarray(kind.subspace(kind.neutral()), dtype=float)
-        found.append(1.0 / np.linalg.norm(np.concatenate([S[:3], S[3:] / length]), axis=0))
-    return np.concatenate(found)
+def velocity_units(model: Mechanism, bodies: Sequence[int], length: float, held: float = 1.0) -> np.ndarray:
+    """What steps of each velocity of these bodies' joints are compared with: a radian, or a length where it slides, (size,).
+
+    Modal coordinates of flexible bodies are compared with their usual size, times `held`.
+    """
+    kinds = [model.joints[k].kind for k in bodies]
+    return np.concatenate([np.zeros(0), *(kind.units(length) * (held if kind.elastic else 1.0) for kind in kinds)])
 
 
 def _gears(model: Mechanism, cluster: Cluster, across: np.ndarray) -> np.ndarray:

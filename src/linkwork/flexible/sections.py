@@ -1,0 +1,195 @@
+"""Cross sections and materials of beams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from math import isfinite, pi
+from typing import Any, Protocol
+
+from linkwork.errors import ModelError
+
+
+class Section(Protocol):
+    """What a beam asks of its cross section, whose principal axes through its centre must be y and z.
+
+    `area` [m²]; `Iy` = ∫z² dA and `Iz` = ∫y² dA [m⁴]; `J`, the torsion constant [m⁴]; `ky` and `kz`, the shear correction
+    factors of bending along y and z.
+    """
+
+    @property
+    def area(self) -> float: ...
+    @property
+    def Iy(self) -> float: ...
+    @property
+    def Iz(self) -> float: ...
+    @property
+    def J(self) -> float: ...
+    @property
+    def ky(self) -> float: ...
+    @property
+    def kz(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class General:
+    """A cross section by its numbers: see `Section`."""
+
+    area: float
+    Iy: float
+    Iz: float
+    J: float
+    ky: float = 5.0 / 6.0
+    kz: float = 5.0 / 6.0
+
+    def __post_init__(self) -> None:
+        _positive(self)
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """A rectangle, `width` [m] along y and `height` [m] along z."""
+
+    width: float
+    height: float
+    ky = kz = 5.0 / 6.0
+
+    def __post_init__(self) -> None:
+        _positive(self)
+
+    @property
+    def area(self) -> float:
+        return self.width * self.height
+
+    @property
+    def Iy(self) -> float:
+        return self.width * cube(self.height) / 12.0
+
+    @property
+    def Iz(self) -> float:
+        return self.height * cube(self.width) / 12.0
+
+    @property
+    def J(self) -> float:
+        """By Roark's formula, right to 0.5 %."""
+        a, b = sorted((self.width, self.height))
+        x = a / b
+        return b * cube(a) * (1.0 / 3.0 - 0.21 * x * (1.0 - x * cube(x) / 12.0))
+
+
+@dataclass(frozen=True)
+class Circle:
+    """A disc of `radius` [m]."""
+
+    radius: float
+    ky = kz = 0.9
+
+    def __post_init__(self) -> None:
+        _positive(self)
+
+    @property
+    def area(self) -> float:
+        return pi * self.radius * self.radius
+
+    @property
+    def Iy(self) -> float:
+        return 0.25 * pi * self.radius * cube(self.radius)
+
+    @property
+    def Iz(self) -> float:
+        return self.Iy
+
+    @property
+    def J(self) -> float:
+        return 2.0 * self.Iy
+
+
+@dataclass(frozen=True)
+class Tube:
+    """A ring of outer `radius` and `wall` thickness [m]."""
+
+    radius: float
+    wall: float
+    ky = kz = 0.5
+
+    def __post_init__(self) -> None:
+        _positive(self)
+        if self.wall > self.radius:
+            raise ModelError(f"Tube: its wall, {self.wall:g} m, must not be thicker than its radius, {self.radius:g} m")
+
+    @property
+    def area(self) -> float:
+        return pi * self.wall * (2.0 * self.radius - self.wall)
+
+    @property
+    def Iy(self) -> float:
+        inner = self.radius - self.wall
+        return 0.25 * pi * (self.radius * cube(self.radius) - inner * cube(inner))
+
+    @property
+    def Iz(self) -> float:
+        return self.Iy
+
+    @property
+    def J(self) -> float:
+        return 2.0 * self.Iy
+
+
+@dataclass(frozen=True)
+class Material:
+    """`density` [kg/m³], Young's modulus `young` [Pa], and shear modulus [Pa], or Poisson's ratio from which it comes."""
+
+    density: float
+    young: float
+    poisson: float = 0.3
+    shear: float | None = None
+
+    def __post_init__(self) -> None:
+        for word in ("density", "young", *(() if self.shear is None else ("shear",))):
+            _check_positive("Material", word, getattr(self, word))
+        if not -1.0 < self.poisson <= 0.5:
+            raise ModelError(f"Material: poisson must be between -1 and 0.5, not {self.poisson!r}")
+
+    @property
+    def shear_modulus(self) -> float:
+        """[Pa]"""
+        return self.young / (2.0 * (1.0 + self.poisson)) if self.shear is None else self.shear
+
+
+def cube(x: float) -> float:
+    """x³ by products: powers may round otherwise on other machines."""
+    return x * x * x
+
+
+def along(section: Any) -> Callable[[float], Any]:
+    """The section at a part s of the length, from 0 to 1: of one section, of two that a taper leads between, or a function."""
+    if isinstance(section, Sequence):
+        if len(section) != 2 or type(section[0]) is not type(section[1]):
+            raise ModelError(f"a tapered beam has two sections of one kind, at its root and at its tip, not {section!r}")
+        root, tip = section
+        names = [field.name for field in fields(root)]
+
+        def between(s: float) -> Any:
+            return type(root)(*((1.0 - s) * getattr(root, name) + s * getattr(tip, name) for name in names))
+
+        return between
+    if not callable(section) and not all(hasattr(section, word) for word in ("area", "Iy", "Iz", "J", "ky", "kz")):
+        raise ModelError(
+            "a section is one of linkwork.flexible, such as Rectangle(width, height), two of them for a taper, or a function "
+            f"of the part of the length, not {section!r}"
+        )
+    return section if callable(section) else lambda s: section
+
+
+def _positive(section: Any) -> None:
+    for field in fields(section):
+        _check_positive(type(section).__name__, field.name, getattr(section, field.name))
+
+
+def _check_positive(what: str, word: str, value: Any) -> None:
+    if not isinstance(value, (int, float)) or not isfinite(value) or value <= 0.0:
+        raise ModelError(f"{what}: {word} must be a number above zero, not {value!r}")
+
+
+STEEL = Material(7850.0, 2.1e11)
+ALUMINIUM = Material(2700.0, 7.0e10, 0.33)

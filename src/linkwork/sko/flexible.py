@@ -1,0 +1,304 @@
+"""Nodes of flexible bodies: six rows of the body's frame and one for each mode, and massless or loaded frames that modes move.
+
+The hinge before a flexible body is a node of its own, of a body without mass (Partition Sec. 2 and 3): so hinge and deformation
+are eliminated one after the other, each with matrices of its own size. Deformation is small: r = x + φ_j η_j + ½ g_jk η_j η_k.
+The equations are those of Lagrange for the kinetic energy of this field, with what foreshortening g adds to first order in η.
+So they conserve energy exactly, and need no linear velocity of the body's frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.lazy import cached_property
+from linkwork.sko.bodies import RigidBody
+from linkwork.sko.contracts import HingeNode, NodeInertia, NodeState, Weight
+from linkwork.sko.inertias import BlockInertia, CouplingInertia
+from linkwork.sko.weights import in_block
+from linkwork.spatial import Inertia, Pose, cross, filled, is_zero, mirrored, skew
+from linkwork.spatial.constants import product
+from linkwork.spatial.modal import axial_moment
+
+
+class ModalInertia:
+    """[[R, C], [Cᵀ, E]]: `R` of the frame's six rows, `C`, (6, m), their coupling with the modes, and `E`, (m, m), of modes."""
+
+    def __init__(self, R: Inertia, C: np.ndarray, E: np.ndarray) -> None:
+        self.R, self.C, self.E = R, C, E
+
+    @property
+    def mass(self) -> Any:
+        """[kg]"""
+        return self.R.mass
+
+    @property
+    def h(self) -> np.ndarray:
+        """mass * centre in the deformed state [kg m], (3,)."""
+        return self.R.h
+
+    def __matmul__(self, X: np.ndarray) -> np.ndarray:
+        return np.concatenate([self.R @ X[:6] + self.C @ X[6:], self.C.T @ X[:6] + self.E @ X[6:]])
+
+    def __add__(self, other: Any) -> ModalInertia:
+        if isinstance(other, ModalInertia):
+            return ModalInertia(self.R + other.R, self.C + other.C, self.E + other.E)
+        if isinstance(other, BlockInertia):
+            assert other.block == slice(0, 6)
+            return ModalInertia(self.R + other.inertia, self.C, self.E)
+        assert isinstance(other, CouplingInertia)
+        M = other.dense()
+        return ModalInertia(self.R + Inertia.of(M[:6, :6]), self.C + M[:6, 6:], self.E + M[6:, 6:])
+
+    def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> ModalInertia:
+        C, E = np.array(self.C - G[:6] @ U[6:].T, dtype=object), np.array(mirrored(self.E - G[6:] @ U[6:].T), dtype=object)
+        modes = [i - 6 for i in gone if i >= 6]
+        C[:, modes] = 0.0
+        E[modes] = 0.0
+        E[:, modes] = 0.0
+        return ModalInertia(self.R.without(G[:6], U[:6], D, [i for i in gone if i < 6]), C, E)
+
+    def dense(self) -> np.ndarray:
+        return np.block([[self.R.dense(), self.C], [self.C.T, self.E]])
+
+
+class DeformedBody(RigidBody):
+    """A flexible body in motion: its inertia where it is deformed, and the forces on its frame and on its modes.
+
+    Its joint is its deformation: q are its modal coordinates η and v their rates.
+    """
+
+    @cached_property
+    def deformation(self) -> Any:
+        """Z_j = ∫ r (∂r/∂η_j)ᵀ dm, (m, 3, 3), and ∂h/∂η_j, (m, 3), at η."""
+        of, eta = self.integrals, self.q
+        Z, h = np.array(of.mixed, dtype=object), np.array(of.first, dtype=object)
+        rate = of.second.transpose(1, 0, 2, 3) + of.short_mixed  # ∂Z_j/∂η_k
+        for j in range(len(eta)):
+            for k in range(len(eta)):
+                Z[j] = Z[j] + rate[j, k] * eta[k]
+                h[j] = h[j] + of.short_first[j, k] * eta[k]
+        return Z, h
+
+    def _deformed(self, rigid: Inertia) -> Inertia:
+        """The inertia of the frame's rows where the body is deformed."""
+        of, eta, (Z, rates) = self.integrals, self.q, self.deformation
+        h, J = np.array(rigid.h, dtype=object), np.array(rigid.second_moments(), dtype=object)
+        for j, x in enumerate(eta):
+            h = h + 0.5 * (of.first[j] + rates[j]) * x
+            half = 0.5 * (of.mixed[j] + Z[j]) * x
+            J = J + half + half.T
+        return Inertia.of_moments(rigid.mass, h, mirrored(J))
+
+    def _modal(self, rigid: Inertia) -> ModalInertia:
+        Z, rates = self.deformation
+        C = np.concatenate([np.array([axial_moment(z) for z in Z]), rates], axis=1).T
+        return ModalInertia(self._deformed(rigid), C, self.integrals.mass.astype(object))
+
+    @cached_property
+    def M(self) -> Any:
+        return self._modal(self.rigid)
+
+    @cached_property
+    def hinge_inertia(self) -> Any:
+        return self._modal(self._reduced)
+
+    def _force(self, inertia: Inertia, alpha: np.ndarray) -> np.ndarray:
+        of, deta, ddeta = self.integrals, self.v, alpha[6:]
+        Z, rates = self.deformation
+        W, a, w = skew(alpha[:3]) + self.spin, alpha[3:6], self.w
+        rigid = self._deformed(inertia).point_force(a, W)
+        dh, dZ = deta @ rates, np.tensordot(deta, Z, 1)  # ∫ ṙ dm and ∫ r ṙᵀ dm
+        moment = 2.0 * (w * (dZ[0, 0] + dZ[1, 1] + dZ[2, 2]) - dZ.T @ w)  # 2 ∫ r × (w × ṙ) dm
+        push = 2.0 * cross(w, dh)
+        for j, x in enumerate(ddeta):
+            moment, push = moment + axial_moment(Z[j]) * x, push + rates[j] * x
+        for j, x in enumerate(deta):
+            for k, y in enumerate(deta):
+                moment = moment + axial_moment(of.short_mixed[j, k]) * (x * y)
+                push = push + of.short_first[j, k] * (x * y)
+        on_modes = np.array([product(rates[j], a) + _trace(W, Z[j]) for j in range(len(deta))], dtype=object)
+        on_modes = on_modes + of.mass @ ddeta
+        for j in range(len(deta)):
+            for k, y in enumerate(deta):
+                on_modes[j] = on_modes[j] + product(2.0 * axial_moment(of.second[k, j]), w) * y
+        f = np.concatenate([rigid[:3] + moment, rigid[3:] + push])
+        f = f if self.load is None else f - self.load
+        return np.concatenate([f, on_modes])
+
+    def passive_force(self, share: np.ndarray, *, with_armature: bool = True) -> np.ndarray:
+        kind: Any = self.joint.kind
+        more = product(kind.stiffness, self.q) + product(kind.damping, self.v) if self._couples else np.zeros(len(self.q))
+        return super().passive_force(share, with_armature=with_armature) + product(share.T, more)
+
+    @property
+    def _couples(self) -> bool:
+        kind: Any = self.joint.kind
+        return filled(kind.stiffness) or filled(kind.damping)
+
+    @property
+    def spring_energy(self) -> Any:
+        kind: Any = self.joint.kind
+        return super().spring_energy + 0.5 * product(self.q, product(kind.stiffness, self.q))
+
+
+def _trace(W: np.ndarray, Z: np.ndarray) -> Any:
+    """tr(W Z) = ∫ ∂r/∂η_j · W r dm."""
+    return sum((W[b, a] * Z[a, b] for a in range(3) for b in range(3) if not is_zero(Z[a, b])), 0.0)
+
+
+class DeformationWeight:
+    """The weight of a flexible body at a constant place `X` on a block of its parent: its modes feel nothing of the parent."""
+
+    def __init__(self, X: Pose, block: slice, parents: int, modes: int) -> None:
+        self.X, self.block, self.parents, self.modes = X, block, parents, modes
+
+    def scatter(self, V: np.ndarray) -> np.ndarray:
+        return np.concatenate([self.X.scatter(V[self.block]), np.zeros((self.modes, *V.shape[1:]))])
+
+    def gather(self, F: np.ndarray) -> np.ndarray:
+        return in_block(self.X.gather(F[:6]), self.block, self.parents)
+
+    def congruence(self, inertia: ModalInertia) -> Inertia | BlockInertia:
+        carried = self.X.congruence(inertia.R)
+        return carried if self.parents == 6 else BlockInertia(self.block, carried, self.parents)
+
+
+class ModeShapeWeight:
+    """The weight of a frame that modes move: at pose `X` in the flexible body's, moved by modal velocities by S, (6, m)."""
+
+    def __init__(self, X: Pose, S: np.ndarray) -> None:
+        self.X, self.S = X, S
+
+    def scatter(self, V: np.ndarray) -> np.ndarray:
+        return self.X.scatter(V[:6]) + self.S @ V[6:]
+
+    def gather(self, F: np.ndarray) -> np.ndarray:
+        return np.concatenate([self.X.gather(F), self.S.T @ F])
+
+    def congruence(self, inertia: Inertia) -> ModalInertia:
+        U = inertia @ self.S
+        return ModalInertia(self.X.congruence(inertia), self.X.gather(U), mirrored(self.S.T @ U))
+
+
+class _FlexibleNode(HingeNode):
+    """A flexible body, whose hinge is a node before it: rows of its frame, then of its modes. Its velocities are its modes'."""
+
+    body: DeformedBody
+
+    def __init__(self, parent: HingeNode, body: DeformedBody) -> None:
+        self.name, self.parent, self.body, self.dofs = body.joint.name, parent, body, body.dofs
+        modes = len(body.q)
+        self.rows = 6 + modes
+        self.blocks = {body.joint.child: slice(0, 6), (body.joint.child, "modes"): slice(6, self.rows)}
+        self._on = slice(0, 6) if parent.rows == 6 else parent.blocks[body.joint.parent]
+        self._A = DeformationWeight(body.X, self._on, parent.rows, modes)
+        self._H = np.hstack([np.zeros((modes, 6)), np.eye(modes)]).astype(object)
+        self._armature = np.diag(body.armature)
+
+    @property
+    def A(self) -> Weight:
+        return self._A
+
+    @property
+    def H(self) -> np.ndarray:
+        return self._H
+
+    @property
+    def M(self) -> NodeInertia:
+        return self.body.M
+
+    @property
+    def armature(self) -> np.ndarray:
+        return self._armature
+
+    @property
+    def passive_force(self) -> np.ndarray:
+        return self.body.passive_force(self.body.G)
+
+    def generalised(self, F: np.ndarray, maps: bool = False) -> np.ndarray:
+        return F[6:]
+
+    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
+        return np.concatenate([self.body.X.scatter(V[self._on]), dtheta])
+
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        return np.concatenate([self.body.accelerate(alpha[self._on], ddtheta), ddtheta])
+
+    def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose]:
+        return self.body.joint.parent, self.body.X.then(place)
+
+
+class HingeFlexibleNode(_FlexibleNode):
+    """A flexible body, for generalised forces only: base parameters were regrouped."""
+
+    def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
+        return self.body.hinge_force(alpha)
+
+    @property
+    def hinge_inertia(self) -> NodeInertia:
+        return self.body.hinge_inertia
+
+
+class FlexibleNode(_FlexibleNode, NodeState):
+    """A flexible body behind a hinge that is a node of its own."""
+
+    def force(self, alpha: np.ndarray) -> np.ndarray:
+        return self.body.force(alpha)
+
+
+class _ModeShapeNode(HingeNode):
+    """A frame that the modes of a flexible body move, and what is fixed to it. It has no velocities of its own."""
+
+    rows, supports = 6, 2  # it hangs on the body's frame, and on its modes
+
+    def __init__(self, parent: HingeNode, body: RigidBody, dofs: slice) -> None:
+        self.name, self.parent, self.body, self.dofs = body.joint.name, parent, body, dofs
+        self.blocks = {body.joint.child: slice(0, 6)}
+        self._A = ModeShapeWeight(body.X, body.joint_map)
+
+    @property
+    def A(self) -> Weight:
+        return self._A
+
+    @property
+    def H(self) -> np.ndarray:
+        return np.zeros((0, 6), dtype=object)
+
+    @property
+    def M(self) -> Inertia:
+        return self.body.M
+
+    @property
+    def armature(self) -> np.ndarray:
+        return np.zeros((0, 0))
+
+    @property
+    def passive_force(self) -> np.ndarray:
+        return np.zeros(0)
+
+    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
+        return self.body.velocity(V[:6], V[6:])
+
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        return self.body.accelerate(alpha[:6], alpha[6:])
+
+
+class HingeModeShapeNode(_ModeShapeNode):
+    """A frame that modes move, for generalised forces only: base parameters were regrouped."""
+
+    def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
+        return self.body.hinge_force(alpha)
+
+    @property
+    def hinge_inertia(self) -> NodeInertia:
+        return self.body.hinge_inertia
+
+
+class ModeShapeNode(_ModeShapeNode, NodeState):
+    """A frame that the modes of a flexible body move, and what is fixed to it."""
+
+    def force(self, alpha: np.ndarray) -> np.ndarray:
+        return self.body.force(alpha)
