@@ -238,7 +238,7 @@ def test_models_that_do_not_match() -> None:
     States(here(Free()), there("<freejoint/>"))  # the only free joint of both
     inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
     nameless = f"<body><freejoint/>{inertial}</body><body><joint/>{inertial}</body>"
-    with pytest.raises(ModelError, match="joint 'number 1, without a name' of the MuJoCo model is not in one"):
+    with pytest.raises(ModelError, match="joint 'body2_joint' of the MuJoCo model is not in one"):
         States(here(Free()), mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{nameless}</worldbody></mujoco>"))
     b = ModelBuilder("two").add_body("a", mass=1.0).add_body("b", mass=1.0)
     b.add_joint("i", Revolute(), parent="world", child="a").add_joint("j", Free(), parent="a", child="b")

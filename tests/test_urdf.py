@@ -243,10 +243,9 @@ def test_the_suffix_or_the_root_decides(tmp_path: Path) -> None:
         (tmp_path / name).write_text(GOOD)
         assert load(tmp_path / name, base="free", gravity=(0, 0, -1)) == urdf.read(GOOD, base="free", gravity=(0, 0, -1))
     for name, text, words in [
-        ("m.xml", "<mujoco/>", "m.xml:1: <mujoco>: this is not a URDF, whose root is <robot>; linkwork reads"),
-        ("m.sdf", "<sdf/>", "m.sdf: files named .sdf are not read"),
-        ("m.urdf", "\n<sdf/>", "m.urdf:2: <sdf>: this is not a URDF"), ("m", GOOD, "files named without a suffix are not read"),
-        ("m.stl", GOOD, "files named .stl are not read; linkwork reads URDF today"),
+        ("m.xml", "<svg/>", "m.xml:1: <svg>: this is no robot; linkwork reads"),
+        ("m.urdf", "\n<svg/>", "m.urdf:2: <svg>: this is no robot"), ("m", GOOD, "files named without a suffix are not read"),
+        ("m.stl", GOOD, "files named .stl are not read; linkwork reads URDF"),
     ]:  # fmt: skip
         (tmp_path / name).write_text(text)
         with pytest.raises(ModelError, match=re.escape(words)):

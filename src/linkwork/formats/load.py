@@ -1,31 +1,53 @@
-"""From a file to a model."""
+"""From a file, or from a text, to a model."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from linkwork.errors import ModelError
-from linkwork.formats import urdf, xml
+from linkwork.formats import mjcf, urdf, xml
+from linkwork.formats.xml import Element
 from linkwork.model import Model
 from linkwork.model.builder import GRAVITY
 from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
 from linkwork.parts.limits import Limits, checked_limits
 from linkwork.parts.names import shown
 
-READ = "linkwork reads URDF today: files with root <robot>, named .urdf or .xml"
+READ = "linkwork reads URDF (root <robot>) and MJCF (<mujoco>), in files named .urdf or .xml"
+SUFFIXES = (".urdf", ".xml", ".mjcf")
+BASES = (None, "fixed", "free")
 
 
 def load(
     path: str | os.PathLike[str],
     *,
-    base: str = "fixed",
-    gravity: Sequence[float] = GRAVITY,
+    base: str | None = None,
+    gravity: Sequence[float] | None = None,
     strict: bool = False,
     limits: Limits | None = None,
     loops: LoopOptions = AS_THE_FILE_SAYS,
+    folders: Iterable[Any] = (),
 ) -> Model:
-    """The model that a file describes; see `linkwork.load`."""
+    """The model that a file or an XML text describes; see `linkwork.load`."""
+    limits = checked_limits(limits)
+    if base not in BASES:
+        raise ModelError(f'base must be "fixed" or "free", not {base!r}')
+    root, file = _root(path, limits)
+    if root.tag == "mujoco":
+        more: dict[str, Any] = {"file": file, "folders": folders, "limits": limits, "loops": loops}
+        return mjcf.model(root, base=base, gravity=gravity, strict=strict, **more)
+    if root.tag != "robot":
+        raise root.error(f"this is no robot; {READ}")
+    pull = GRAVITY if gravity is None else gravity
+    return urdf.model(root, base=base or "fixed", gravity=pull, strict=strict, limits=limits, loops=loops)
+
+
+def _root(path: Any, limits: Limits) -> tuple[Element, str | None]:
+    """The root element, and the file that it is from; None where it is from a text."""
+    if is_xml(path):
+        return xml.parse(path, "<text>", limits), None
     try:
         name = os.fspath(path)
     except TypeError:
@@ -33,10 +55,13 @@ def load(
     if not isinstance(name, str):  # a path can also be bytes
         raise ModelError(f"path must be a text or a path, not {path!r}")
     suffix = os.path.splitext(name)[1].lower()
-    if suffix not in (".urdf", ".xml"):
+    if suffix not in SUFFIXES:
         raise ModelError(f"{shown(name, xml.PATH)}: files named {shown(suffix) or 'without a suffix'} are not read; {READ}")
-    limits = checked_limits(limits)
-    root = xml.parse(xml.content(name, limits), name, limits)
-    if root.tag != "robot":
-        raise root.error(f"this is not a URDF, whose root is <robot>; {READ}")
-    return urdf.model(root, base=base, gravity=gravity, strict=strict, limits=limits, loops=loops)
+    return xml.parse(xml.content(name, limits), name, limits), name
+
+
+def is_xml(path: Any) -> bool:
+    """Whether this is an XML text, and no path: it begins with <, after space or a byte-order mark."""
+    if isinstance(path, str):
+        return path[:1000].lstrip("\ufeff \t\r\n").startswith("<")
+    return isinstance(path, (bytes, bytearray)) and bytes(path[:1000]).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")

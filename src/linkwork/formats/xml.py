@@ -18,6 +18,7 @@ from linkwork.parts.limits import Limits
 from linkwork.parts.names import shown
 
 MAX_DEPTH = 100  # of elements within elements
+DEEP = {"mujoco": 450, "mujocoinclude": 450}  # of files whose elements are nested as their bodies are
 MAX_ATTRIBUTE = 2**16  # characters of one value
 MAX_TAG = 2**20  # bytes of one tag or comment: a parser holds it whole
 CHUNK = 2**16
@@ -156,6 +157,7 @@ class _Parser:
         self.root: Element | None = None
         self.open: list[Element] = []
         self.count = 0
+        self.depth, self.longest = MAX_DEPTH, MAX_ATTRIBUTE
         self.expat = expat.ParserCreate(encoding)
         self.expat.StartElementHandler = self.start
         self.expat.EndElementHandler = lambda tag: self.open.pop()
@@ -189,12 +191,14 @@ class _Parser:
         if self.count > self.limits.elements:
             most = f"there are more than {self.limits.elements} elements and attributes, the most that are read"
             raise LimitError(f"{self.where()}: {most}: {self.limits.raised('elements')}")
-        if len(self.open) >= MAX_DEPTH:
-            raise self.error(f"elements are nested deeper than {MAX_DEPTH}, the most that is read")
+        if not self.open and tag in DEEP:  # its arrays are attributes
+            self.depth, self.longest = DEEP[tag], MAX_TAG
+        if len(self.open) >= self.depth:
+            raise self.error(f"elements are nested deeper than {self.depth}, the most that is read")
         for key, value in attributes.items():
-            if len(key) + len(value) > MAX_ATTRIBUTE:
+            if len(key) + len(value) > self.longest:
                 raise self.error(
-                    f"<{shown(tag)}>: its attribute {shown(key)} is longer than {MAX_ATTRIBUTE} characters, the most"
+                    f"<{shown(tag)}>: its attribute {shown(key)} is longer than {self.longest} characters, the most"
                 )
         parent = self.open[-1] if self.open else None
         element = Element(tag, attributes, self.expat.CurrentLineNumber, self.source, parent)

@@ -11,7 +11,6 @@ from linkwork.errors import ModelError
 from linkwork.functions.constrained import constrained_dynamics
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
-from linkwork.model.builder import GRAVITY
 from linkwork.model.loop_joints import LoopJoint, LoopOptions
 from linkwork.parts.limits import Limits
 from linkwork.passes.count import count_operations
@@ -23,25 +22,28 @@ ITERATIONS = 2  # proximal iterations that are counted: more change nothing that
 def load(
     path: str | os.PathLike[str],
     *,
-    base: str = "fixed",
-    gravity: Sequence[float] = GRAVITY,
+    base: str | None = None,
+    gravity: Sequence[float] | None = None,
     strict: bool = False,
     loops: str | Iterable[LoopJoint | Mapping[str, Any]] = "embed",
     start: Any = None,
     tolerance: float | None = None,
     limits: Limits | None = None,
+    folders: Iterable[str | os.PathLike[str]] = (),
 ) -> Model:
-    """The model that a file describes.
+    """The model that a file describes, or an XML text (it begins with "<").
 
-    `base` says how the root link stands in the world: "fixed", or "free" to move, by a `Free` joint that comes first. `gravity`
-    [m/s²] is in the axes of the world, (3,). Files of real robots often give inertias that are not physically consistent: they
-    are taken as they are and the model's notes name them; with `strict` they are errors. What is wrong in a file is a
-    `ModelError` that says where. Meshes and other files that it names are never opened. A file that is larger than its
-    `limits` is refused, unless larger ones are given.
+    URDF is read by its root <robot>, MJCF by <mujoco>. `base` says how the root link stands in the world: "fixed", or "free" to
+    move, by a `Free` joint that comes first; None is as the file says, and fixed for URDF, which cannot say. `gravity` [m/s²] is
+    in the axes of the world, (3,); None is as the file says, or (0, 0, -9.81). Files of real robots often give inertias that are
+    not physically consistent: they are taken as they are and the model's notes name them; with `strict` they are errors. What is
+    wrong in a file is a `ModelError` that says where. A file that is larger than its `limits` is refused, unless larger ones are
+    given. Other files that it names are opened only where they must be (what MJCF includes, meshes that give an inertia), and
+    only inside its own folder and `folders`.
 
     `loops` says how the file's loops are closed, as in `choose_loops`; or it is a sequence of loops to add to those of the
     file, each a `LoopJoint` or a mapping with its words. `start` and `tolerance` are for closing them, as in
-    `ModelBuilder.build`.
+    `ModelBuilder.build`; `start` may name a keyframe of the file.
     """
     if isinstance(loops, str):
         if loops not in CHOICES:
@@ -51,7 +53,7 @@ def load(
         raise ModelError(f"loops must be one of {', '.join(CHOICES)}, or a sequence of loops to add, not {loops!r}")
     else:
         options = LoopOptions(tuple(LoopJoint.of(loop) for loop in loops), True, start, tolerance)
-    model = formats.load(path, base=base, gravity=gravity, strict=strict, limits=limits, loops=options)
+    model = formats.load(path, base=base, gravity=gravity, strict=strict, limits=limits, loops=options, folders=folders)
     return choose_loops(model, loops) if loops == "auto" else model
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.formats.mjcf_names import body_names, joint_names
 from linkwork.interop.matching import PeerJoint, matched, rows
 from linkwork.joints import Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model import GROUND, Model, PlacedJoint
@@ -29,15 +30,18 @@ _KINDS: dict[str, type[Joint]] = {"free": Free, "ball": Spherical, "slide": Pris
 class States:
     """Takes states of `model` to those of MuJoCo's model of the same robot (`..._to`), and back (`..._from`).
 
-    Joints are matched by name; the only free joint of both models is the same whatever it is called. All methods take arrays
+    Joints are matched by name (one without a name is called as `linkwork.load` calls it); the only
+    free joint of both models is the same whatever it is called. All methods take arrays
     with any leading batch dimensions. ModelError where the joints do not match.
     """
 
     def __init__(self, model: Model, mj_model: Any) -> None:
         try:
+            bodies = body_names([mj_model.body(k).name for k in range(mj_model.nbody)])
+            names = joint_names([mj_model.joint(k).name for k in range(mj_model.njnt)], bodies, mj_model.jnt_bodyid)
             theirs = [
-                PeerJoint(mj_model.joint(k).name or f"number {k}, without a name", list(_KINDS)[int(kind)], int(q), int(v))
-                for k, (kind, q, v) in enumerate(zip(mj_model.jnt_type, mj_model.jnt_qposadr, mj_model.jnt_dofadr))
+                PeerJoint(name, list(_KINDS)[int(kind)], int(q), int(v))
+                for name, kind, q, v in zip(names, mj_model.jnt_type, mj_model.jnt_qposadr, mj_model.jnt_dofadr)
             ]
             self.nq, self.nv = int(mj_model.nq), int(mj_model.nv)  # there
         except AttributeError:

@@ -12,6 +12,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.flexible.body import FlexibleBody
 from linkwork.joints import Fixed, Joint
+from linkwork.model.attached_builder import AttachedBuilder
 from linkwork.model.flexible_links import FlexibleLinks, massless, modal_joint
 from linkwork.model.loop_builder import LoopBuilder
 from linkwork.model.loop_joints import LoopJoint, checked_tolerance, start_coordinates
@@ -29,7 +30,7 @@ from linkwork.topology.clusters import Ancestors
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]
 
 
-class ModelBuilder(LoopBuilder):
+class ModelBuilder(LoopBuilder, AttachedBuilder):
     """Collects links, joints and frames, in any order, and builds a frozen `Model` of them.
 
     Links that hang on others by fixed joints are merged into them, and stay as frames. Bodies are numbered depth first, in
@@ -38,7 +39,8 @@ class ModelBuilder(LoopBuilder):
 
     def __init__(self, name: str = "mechanism", *, gravity: Sequence[float] = GRAVITY) -> None:
         """`gravity` [m/s²] in the axes of the world."""
-        super().__init__()
+        LoopBuilder.__init__(self)
+        AttachedBuilder.__init__(self)
         self.name = name
         self.gravity = numbers("gravity", gravity, 3)
         self.notes: list[str] = []  # what a reader found unusual: shown by the model's report
@@ -199,16 +201,16 @@ class ModelBuilder(LoopBuilder):
         self,
         *,
         limits: Limits | None = None,
-        start: Mapping[str, Any] | Sequence[float] | np.ndarray | None = None,
+        start: Mapping[str, Any] | Sequence[float] | np.ndarray | str | None = None,
         tolerance: float | None = None,
         embed: bool = True,
     ) -> Model:
         """The frozen model of what was added; with `limits`, an error where the analysis of loops would take too long.
 
         Loops are closed from neutral coordinates, or from `start`: coordinates by joint, such as {"knee": 0.8}, the others
-        neutral; or all of them, (nq,). Numbers with few digits close over-determined loops only nearly: what redundant
-        equations miss is accepted up to `tolerance`, relative to the loop's length, and in rad; it is 1e-4 unless given.
-        Unless `embed`, all loops are force-held; what could not be embedded is no error then.
+        neutral; all of them, (nq,); or the name of a keyframe. Numbers with few digits close over-determined loops only nearly:
+        what redundant equations miss is accepted up to `tolerance`, relative to the loop's length, and in rad; it is 1e-4
+        unless given. Unless `embed`, all loops are force-held; what could not be embedded is no error then.
         """
         tolerance = None if tolerance is None else checked_tolerance(tolerance)
         below = self._children()
@@ -275,9 +277,18 @@ class ModelBuilder(LoopBuilder):
         made = [self._constraint(one, found, joints, places, tree, limits) for one in given_loops]
         embedded, force_held = (tuple(c for c in made if (c.name in self._force_held) is chosen) for chosen in (False, True))
         whole = tuple(bodies), tuple(joints), tuple(frames)
-        given = None if start is None else start_coordinates(joints, start)
+        attached = self._attached(joints, found)
+        given = None if start is None else start_coordinates(joints, start, attached["keyframes"])
         model = Model(
-            self.name, *whole, self.gravity, tuple(self.notes), embedded, force_held, start=given, tolerance=tolerance
+            self.name,
+            *whole,
+            self.gravity,
+            tuple(self.notes),
+            embedded,
+            force_held,
+            start=given,
+            tolerance=tolerance,
+            **attached,
         )
         if embedded and not embed:
             return _force_held(model, limits)

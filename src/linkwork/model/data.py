@@ -12,7 +12,19 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.lazy import cached_property
 from linkwork.model.content import canonical
-from linkwork.parts import GROUND, WORLD, Body, Frame, LoopConstraint, PlacedJoint
+from linkwork.parts import (
+    GROUND,
+    WORLD,
+    Actuator,
+    Body,
+    ContactPair,
+    Frame,
+    Geometry,
+    Keyframe,
+    LoopConstraint,
+    Named,
+    PlacedJoint,
+)
 from linkwork.parts.names import did_you_mean, shown
 from linkwork.parts.tree import MassProperties
 from linkwork.spatial.constants import put
@@ -50,10 +62,16 @@ class ModelData:
     parameter_inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)  # the parameters that are inputs, by name
     start: tuple[float, ...] | None = None  # coordinates, (nq,), at which closing loops begins; None: neutral ones
     tolerance: float | None = None  # of what redundant equations of loops miss, relative to the loop's length; None: the usual
+    keyframes: Mapping[str, Keyframe] = field(default_factory=Named, repr=False)  # states that the file names
+    actuators: tuple[Actuator, ...] = field(default=(), repr=False)  # motors of the file, shapes, and pairs of these: only data
+    geometries: tuple[Geometry, ...] = field(default=(), repr=False)
+    contact_pairs: tuple[ContactPair, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        for word in ("bodies", "joints", "frames", "gravity", "notes", "embedded", "force_held"):
+        mechanics = ("bodies", "joints", "frames", "gravity", "notes", "embedded", "force_held")
+        for word in (*mechanics, "actuators", "geometries", "contact_pairs"):
             put(self, word, tuple(getattr(self, word)))
+        put(self, "keyframes", Named(self.keyframes))
         put(self, "analyses", dict(self.analyses))  # a variant knows what this model knew, and not the reverse
 
     @property
@@ -166,7 +184,7 @@ class ModelData:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """All data that decides what is computed; notes on how the model was read are not among it."""
+        """All data that decides what is computed; notes, keyframes, actuators and shapes are not among it."""
         loops = (self.embedded, self.force_held, self.given_clusters)
         closing = () if self.start is None and self.tolerance is None else (self.start, self.tolerance)
         return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops, *closing)

@@ -10,10 +10,10 @@ import numpy as np
 
 from linkwork.errors import LimitError, ModelError
 from linkwork.joints import Joint
-from linkwork.parts import Coupling, End, Loop, PlacedJoint
+from linkwork.parts import Coupling, End, Keyframe, Loop, PlacedJoint
 from linkwork.parts.checks import check_name, numbers, placed
 from linkwork.parts.limits import Limits
-from linkwork.parts.names import did_you_mean, shown
+from linkwork.parts.names import did_you_mean, shown, some
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import put
 from linkwork.topology.clusters import Ancestors
@@ -197,9 +197,14 @@ def checked_tolerance(tolerance: Any) -> float:
     return found
 
 
-def start_coordinates(joints: Sequence[PlacedJoint], start: Any) -> tuple[float, ...]:
-    """Coordinates of all joints, (nq,), from what was given."""
+def start_coordinates(joints: Sequence[PlacedJoint], start: Any, keyframes: Mapping[str, Keyframe]) -> tuple[float, ...]:
+    """Coordinates of all joints, (nq,), from what was given: by joint, all of them, or a keyframe's name."""
     nq = sum(joint.nq for joint in joints)
+    if isinstance(start, str):
+        if start not in keyframes:
+            there = f"there are {some([repr(x) for x in keyframes])}" if keyframes else "the model has none"
+            raise ModelError(f"start: there is no keyframe named {start!r}{did_you_mean(start, keyframes)}; {there}")
+        return tuple(keyframes[start].q.tolist())
     if not isinstance(start, Mapping):
         return numbers("start", start, nq)
     named = {joint.name: joint for joint in joints}

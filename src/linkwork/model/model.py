@@ -156,7 +156,7 @@ class Model(ModelData):
         more: dict[str, Any] = {"xyz": xyz, "rpy": rpy, "place": place, "embed": embed}
         more |= {"successor_xyz": successor_xyz, "successor_rpy": successor_rpy, "successor_place": successor_place}
         given = LoopJoint(name, kind, predecessor=predecessor, successor=successor, **more)
-        changed: dict[str, Any] = {} if start is None else {"start": start_coordinates(self.joints, start)}
+        changed: dict[str, Any] = {} if start is None else {"start": start_coordinates(self.joints, start, self.keyframes)}
         changed |= {} if tolerance is None else {"tolerance": checked_tolerance(tolerance)}
         loop = given.on(self._place_of)
         for end, word in zip(loop.ends, (predecessor, successor)):

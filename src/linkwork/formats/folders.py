@@ -1,0 +1,60 @@
+"""Other files that a file names: they are opened only inside the folders that the user named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from linkwork.errors import ModelError
+from linkwork.parts.limits import Limits
+from linkwork.parts.names import shown
+
+PATH = 1000  # characters of a path in a message
+
+
+class Found(NamedTuple):
+    """A file that may be opened, or why it may not."""
+
+    path: str
+    why: str = ""
+
+
+class Folders:
+    """The folders whose files may be opened: that of the file itself, and those named by the user."""
+
+    def __init__(self, file: str | None, named: Iterable[str | os.PathLike[str]] = (), limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        own = [os.path.dirname(os.path.abspath(file))] if file is not None else []
+        if isinstance(named, (str, bytes, os.PathLike)):
+            named = [named]  # type: ignore[list-item]
+        try:
+            given = [os.path.abspath(os.fspath(folder)) for folder in named]
+        except TypeError:
+            raise ModelError(f"folders must be a sequence of paths, not {named!r}") from None
+        for folder in given:
+            if not isinstance(folder, str) or not os.path.isdir(folder):
+                raise ModelError(f"folders: {shown(folder, PATH)} is no folder")
+        self.all = [*own, *(folder for folder in given if folder not in own)]
+        self._real = [os.path.realpath(folder) for folder in self.all]
+
+    def find(self, name: str, *below: str) -> Found:
+        """The file of this name, in a folder below one of these (`below`, tried in turn), or as a path of its own."""
+        if not self.all:
+            return Found("", "a text is in no folder: name one with folders=")
+        outside = False
+        try:
+            for folder in self.all:
+                for inner in (*below, ""):
+                    real = os.path.realpath(os.path.join(folder, inner, name))
+                    if not any(real == allowed or real.startswith(allowed.rstrip(os.sep) + os.sep) for allowed in self._real):
+                        outside = True
+                    elif os.path.isfile(real):
+                        if os.path.getsize(real) > self.limits.size:
+                            return Found("", f"it is larger than {self.limits.size} bytes: {self.limits.raised('size')}")
+                        return Found(real)
+        except (OSError, ValueError) as error:
+            return Found("", f"it cannot be opened: {error}")
+        if outside:
+            return Found("", f"it is not in the folder {shown(self.all[0], PATH)}: name others with folders=")
+        return Found("", "there is no such file")

@@ -1,0 +1,82 @@
+"""Keyframes, actuators and shapes for a builder: data that goes along with a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.parts import Actuator, ContactPair, Geometry, Keyframe, Named, PlacedJoint
+from linkwork.parts.checks import check_name, numbers
+from linkwork.parts.names import did_you_mean
+from linkwork.spatial import Pose
+from linkwork.spatial.constants import frozen
+
+
+class AttachedBuilder:
+    """The part of `ModelBuilder` that collects what is only kept as data."""
+
+    def __init__(self) -> None:
+        self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self._actuators: list[Actuator] = []
+        self._geometries: list[Geometry] = []
+        self._contact_pairs: list[ContactPair] = []
+
+    def add_keyframe(self, name: str, q: Mapping[str, Any], v: Mapping[str, Any] | None = None) -> Self:
+        """A state by name: coordinates by joint, and velocities; joints that are not named are neutral, and at rest.
+
+        `build(start=name)` closes loops from there.
+        """
+        check_name("keyframe", name)
+        if name in self._keyframes:
+            raise ModelError(f"there is already a keyframe named {name!r}")
+        self._keyframes[name] = (dict(q), dict(v or {}))
+        return self
+
+    def add_actuator(self, actuator: Actuator) -> Self:
+        """A motor, as data."""
+        self._actuators.append(actuator)
+        return self
+
+    def add_geometry(self, geometry: Geometry) -> Self:
+        """A shape on the link `geometry.link`, placed in its frame; its `body` is found by `build`."""
+        self._geometries.append(geometry)
+        return self
+
+    def add_contact_pair(self, pair: ContactPair) -> Self:
+        """Two shapes that may touch, or bodies that may not."""
+        self._contact_pairs.append(pair)
+        return self
+
+    def _attached(self, joints: Sequence[PlacedJoint], found: Mapping[str, tuple[int, Pose]]) -> dict[str, Any]:
+        """All of it on the bodies and joints of a model."""
+        shapes = []
+        for shape in self._geometries:
+            if shape.link not in found:
+                told = f"shape {shape.name!r} is on link {shape.link!r}, and there is none of that name"
+                raise ModelError(f"{told}{did_you_mean(shape.link, found)}")
+            body, place = found[shape.link]
+            shapes.append(replace(shape, body=body, place=place.then(shape.place)))
+        return {
+            "keyframes": Named({name: _keyframe(name, joints, *given) for name, given in self._keyframes.items()}),
+            "actuators": tuple(self._actuators),
+            "geometries": tuple(shapes),
+            "contact_pairs": tuple(self._contact_pairs),
+        }
+
+
+def _keyframe(name: str, joints: Sequence[PlacedJoint], q: Mapping[str, Any], v: Mapping[str, Any]) -> Keyframe:
+    named = {joint.name: joint for joint in joints}
+    at = np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in joints)])
+    speed = np.zeros(sum(joint.nv for joint in joints))
+    for given, whole, word in ((q, at, "q_slice"), (v, speed, "v_slice")):
+        for joint, values in given.items():
+            what = f"keyframe {name!r}: joint {joint!r}"
+            if joint not in named:
+                raise ModelError(f"{what} is no moving joint{did_you_mean(joint, named)}")
+            own = getattr(named[joint], word)
+            whole[own] = numbers(what, [values] if np.ndim(values) == 0 else values, own.stop - own.start)
+    return Keyframe(frozen(at), frozen(speed))

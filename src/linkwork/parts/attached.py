@@ -1,0 +1,115 @@
+"""What a file attaches to a mechanism besides its mechanics: keyframes, actuators and geometry. Frozen values, kept as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from linkwork.spatial import Pose
+from linkwork.spatial.constants import put
+
+T = TypeVar("T")
+
+
+class Named(Mapping[str, T], Generic[T]):
+    """Values by name, in the order of a file; they cannot be changed."""
+
+    __slots__ = ("_items",)
+    _items: dict[str, T]
+
+    def __init__(self, items: Mapping[str, T] | Iterator[tuple[str, T]] | tuple[tuple[str, T], ...] = ()) -> None:
+        put(self, "_items", dict(items))
+
+    def __getitem__(self, name: str) -> T:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot change {name!r}: these are the values of a model")
+
+    def __reduce__(self) -> Any:
+        return Named, (tuple(self._items.items()),)
+
+    def __repr__(self) -> str:
+        return f"Named({self._items!r})"
+
+
+class Keyframe(NamedTuple):
+    """A state that a file names: q, (nq,), and the velocities v of all joints of the tree, (nv_spanning,).
+
+    It is as the file gives it: loops may be open by what its digits leave.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """A motor as a file describes it; it is kept as data, and does not act.
+
+    Where it drives joints, by itself or by a fixed tendon, `joints` has their names with the ratio of each: a force f of the
+    actuator makes ratio · f in the joint. `target` names what it drives otherwise: a site, a body or a spatial tendon. Gain,
+    bias and dynamics are in MuJoCo's words: force = gain(length, velocity) · activation + bias(length, velocity).
+    """
+
+    name: str
+    transmission: str  # "joint", "tendon", "site", "body", ...
+    target: str
+    joints: tuple[tuple[str, float], ...] = ()
+    gear: tuple[float, ...] = (1.0,)
+    control_range: tuple[float, float] = (-np.inf, np.inf)
+    force_range: tuple[float, float] = (-np.inf, np.inf)
+    gain: tuple[str, tuple[float, ...]] = ("fixed", (1.0,))
+    bias: tuple[str, tuple[float, ...]] = ("none", ())
+    dynamics: tuple[str, tuple[float, ...]] = ("none", ())
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A shape on a body, for pictures and for contact: kept as data, and never opened where it is a file.
+
+    `size` [m]: of a box, its three edges; of a sphere, its radius; of a cylinder or capsule, radius and length (of the straight
+    part) along z; of an ellipsoid, three radii; of a plane, half its edges, 0 for infinite. A mesh is the file `mesh`, as the
+    model's file writes it, times `scale`. `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction.
+    """
+
+    name: str
+    body: int  # index of a body, or GROUND
+    place: Pose
+    shape: str  # "box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh", "heightfield"
+    size: tuple[float, ...] = ()
+    mesh: str = ""
+    scale: tuple[float, ...] = (1.0, 1.0, 1.0)
+    visual: bool = True
+    collision: bool = True
+    friction: tuple[float, ...] = ()
+    rgba: tuple[float, ...] | None = None
+    contype: int = 1  # shapes collide where one's contype and the other's conaffinity have a bit in common
+    conaffinity: int = 1
+    condim: int = 3
+    margin: float = 0.0  # [m]
+    link: str = field(default="", compare=False)  # of the file
+
+    def __post_init__(self) -> None:
+        put(self, "place", self.place.frozen())
+
+
+@dataclass(frozen=True)
+class ContactPair:
+    """Two shapes, by name, that may touch, with friction of their own; or two bodies that may not."""
+
+    first: str
+    second: str
+    excluded: bool = False  # then both are bodies, whose shapes never touch one another
+    friction: tuple[float, ...] = ()
+    condim: int = 3
+    margin: float = 0.0

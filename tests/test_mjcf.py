@@ -1,0 +1,275 @@
+"""MJCF through MuJoCo's compiler: the same dynamics as MuJoCo's own, equalities as loops, and the rest as data or notes."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.errors import ModelError
+from linkwork.interop.mujoco import States
+from linkwork.model import Model
+
+mujoco = pytest.importorskip("mujoco")
+
+ROBOT = """<mujoco model="every joint">
+  <compiler angle="degree" boundmass="0.01"/>
+  <option gravity="0.5 -1 -9"/>
+  <default>
+    <joint damping="0.3" armature="0.02"/>
+    <default class="stiff"><joint stiffness="7" springref="12"/></default>
+    <geom density="700"/>
+  </default>
+  <asset><material name="red" rgba="1 0 0 1"/></asset>
+  <worldbody>
+    <geom name="floor" type="plane" size="2 3 .1" friction="0.8 0.01 0.002"/>
+    <site name="marker" pos="1 2 3"/>
+    <body name="torso" pos="0.1 0.2 1.5" euler="10 20 30">
+      <freejoint name="root"/>
+      <geom name="trunk" type="capsule" size=".1 .2" material="red"/>
+      <geom name="lump" type="box" size=".1 .05 .02" pos=".1 .2 .05" euler="20 0 10" contype="0" conaffinity="0"/>
+      <site name="imu" pos="0 0 .1" euler="0 90 0"/>
+      <body name="arm" pos="0 .2 0" euler="0 0 40">
+        <joint name="swing" axis="1 .5 0" pos="0 .01 .03" ref="20" range="-30 60" frictionloss="0.4"/>
+        <joint name="slide" type="slide" axis="0 1 1" pos=".3 .1 0" ref="0.1" range="-0.2 0.4"/>
+        <joint name="twist" axis="0 1 0" pos=".02 0 .01" class="stiff"/>
+        <geom type="capsule" fromto="0 0 0 0 .3 0" size=".04"/>
+        <body pos="0 .3 0">
+          <joint type="ball" pos="0 .02 .03" stiffness="3" armature="0.1"/>
+          <geom size=".05"/>
+          <body name="plate" pos=".1 0 0" euler="5 6 7"><geom type="ellipsoid" size=".1 .05 .02"/></body>
+        </body>
+      </body>
+      <body name="leg" pos="0 -.2 -.1"><joint axis="0 1 0" pos="0 0 .04"/><geom type="cylinder" size=".03 .2"/></body>
+    </body>
+    <body name="cart" pos="2 0 0"><joint type="slide" axis="1 0 0"/><geom type="box" size=".2 .1 .1"/></body>
+  </worldbody>
+  <contact><pair geom1="trunk" geom2="floor" friction="1 1 .1 .1 .1"/><exclude body1="arm" body2="torso"/></contact>
+  <tendon><fixed name="strap"><joint joint="swing" coef="2"/><joint joint="twist" coef="-1"/></fixed></tendon>
+  <actuator>
+    <motor name="push" joint="swing" gear="20" ctrlrange="-1 1" forcerange="-5 5"/>
+    <position name="pull" tendon="strap" kp="30"/>
+  </actuator>
+  <keyframe><key name="home" qpos="0 0 2 0 1 0 0 .4 .2 .3 1 0 0 0 .5 .6" qvel="1 2 3 4 5 6 7 8 9 10 11 12 13 14"/></keyframe>
+</mujoco>"""
+
+
+def peer_of(xml: str) -> Any:
+    """MuJoCo's own model, with constraints and actuation off."""
+    peer = mujoco.MjModel.from_xml_string(xml)
+    off = mujoco.mjtDisableBit
+    peer.opt.disableflags |= int(off.mjDSBL_CONSTRAINT) | int(off.mjDSBL_ACTUATION)
+    return peer
+
+
+def difference(model: Model, peer: Any, states: int = 5) -> float:
+    """How much mass matrices, and joint forces for MuJoCo's own accelerations, differ, relative to the largest."""
+    convert, data, rng = States(model, peer), mujoco.MjData(peer), np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(states):
+        q, v = model.random_state(rng)
+        tau = rng.normal(size=model.nv)
+        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = convert.q_to(q), convert.v_to(q, v), convert.tau_to(q, tau)
+        mujoco.mj_forward(peer, data)
+        M = np.zeros((peer.nv, peer.nv))
+        try:
+            mujoco.mj_fullM(peer, data, M)
+        except TypeError:  # before 4.0
+            mujoco.mj_fullM(peer, M, data.qM)
+        ours = convert.matrix_to(q, lw.mass_matrix(model, q))
+        a = lw.forward_dynamics(model, q, v, tau)
+        there = convert.a_from(q, v, data.qacc)
+        worst = max(worst, np.abs(ours - M).max() / np.abs(M).max(), np.abs(a - there).max() / np.abs(there).max())
+    return worst
+
+
+@pytest.fixture(scope="module")
+def robot() -> Model:
+    return lw.load(ROBOT)
+
+
+def test_dynamics_are_those_of_mujoco(robot: Model) -> None:
+    assert [j.name for j in robot.joints] == ["root", "swing", "slide", "twist", "body3_joint", "leg_joint", "cart_joint"]
+    assert difference(robot, peer_of(ROBOT)) < 1e-12
+
+
+def test_poses_are_those_of_mujoco(robot: Model) -> None:
+    peer = peer_of(ROBOT)
+    convert, data = States(robot, peer), mujoco.MjData(peer)
+    q, _ = robot.random_state(3)
+    data.qpos[:] = convert.q_to(q)
+    mujoco.mj_kinematics(peer, data)
+    for name in ("torso", "arm", "body3", "plate", "leg", "cart"):
+        T = lw.frame_pose(robot, q, frame=name)
+        there = data.body(name) if name != "body3" else data.body(3)
+        assert np.allclose(T[:3, :3], there.xmat.reshape(3, 3), atol=1e-13) and np.allclose(T[:3, 3], there.xpos, atol=1e-13)
+    for name in ("imu", "marker"):
+        T, there = lw.frame_pose(robot, q, frame=name), data.site(name)
+        assert np.allclose(T[:3, :3], there.xmat.reshape(3, 3), atol=1e-13) and np.allclose(T[:3, 3], there.xpos, atol=1e-13)
+    for k, shape in enumerate(robot.geometries):
+        T = lw.frame_pose(robot, q, frame=robot.joints[shape.body].name if shape.body >= 0 else "world")
+        assert np.allclose(T[:3, 3] + T[:3, :3] @ shape.place.p, data.geom_xpos[k], atol=1e-13), shape.name
+
+
+def test_neutral_is_the_reference_configuration(robot: Model) -> None:
+    peer = peer_of(ROBOT)
+    assert np.allclose(States(robot, peer).q_to(robot.neutral()), peer.qpos0, atol=1e-15)
+    assert np.allclose(robot.gravity, (0.5, -1, -9))
+
+
+def test_joints_have_their_parts(robot: Model) -> None:
+    swing, twist = robot.joint("swing"), robot.joint("twist")
+    assert swing.friction == (0.4,) and swing.damping == (0.3,) and swing.armature == (0.02,)
+    assert np.allclose([swing.lower[0], swing.upper[0]], np.radians([-50.0, 40.0]))
+    assert twist.stiffness == (7.0,) and np.isclose(twist.rest[0], np.radians(12.0))
+
+
+def test_a_keyframe_is_a_state(robot: Model) -> None:
+    peer = peer_of(ROBOT)
+    convert = States(robot, peer)
+    q, v = robot.keyframes["home"]
+    assert np.allclose(convert.q_to(q), peer.key_qpos[0]) and np.allclose(convert.v_to(q, v), peer.key_qvel[0])
+    home = lw.load(ROBOT, start="home")
+    assert np.allclose(home.neutral(), q)
+    with pytest.raises(ModelError, match="no keyframe named 'hom'.*did you mean 'home'"):
+        lw.load(ROBOT, start="hom")
+    again = pickle.loads(pickle.dumps(robot))
+    assert again == robot and np.array_equal(again.keyframes["home"].q, q)
+    assert [shape.size for shape in again.geometries] == [shape.size for shape in robot.geometries]
+
+
+def test_actuators_and_shapes_are_kept_as_data(robot: Model) -> None:
+    push, pull = robot.actuators
+    assert push.joints == (("swing", 20.0),) and push.control_range == (-1.0, 1.0) and push.force_range == (-5.0, 5.0)
+    assert pull.joints == (("swing", 2.0), ("twist", -1.0)) and pull.gain[1][0] == 30.0 and pull.bias[1][1] == -30.0
+    by_name = {shape.name: shape for shape in robot.geometries}
+    assert by_name["trunk"].shape == "capsule" and by_name["trunk"].size == (0.1, 0.4)
+    assert by_name["trunk"].rgba == (1.0, 0.0, 0.0, 1.0)
+    assert by_name["lump"].size == (0.2, 0.1, 0.04) and not by_name["lump"].collision
+    assert by_name["floor"].friction == (0.8, 0.01, 0.002) and by_name["floor"].body == -1
+    touching, apart = robot.contact_pairs
+    assert {touching.first, touching.second} == {"trunk", "floor"} and touching.friction[2] == 0.1
+    assert apart.excluded and {apart.first, apart.second} == {"arm", "torso"}
+
+
+def test_the_base_can_be_held_or_freed() -> None:
+    fixed = lw.load(ROBOT, base="fixed")
+    assert fixed.nv == 8
+    assert np.allclose(fixed.frame("torso").place.p, (0.1, 0.2, 1.5))
+    arm = '<mujoco><worldbody><body name="a" pos="1 2 3"><geom size=".1"/></body></worldbody></mujoco>'
+    free = lw.load(arm, base="free")
+    assert free.nv == 6 and np.allclose(free.neutral(), [1, 2, 3, 0, 0, 0, 1])
+    with pytest.raises(ModelError, match="freejoint"):
+        lw.load('<mujoco><worldbody><body><joint/><geom size=".1"/></body></worldbody></mujoco>', base="free")
+
+
+# equalities
+
+
+BARS = """<mujoco>
+  <worldbody>
+    <body name="crank"><joint name="crank" axis="0 1 0" ref="10"/><geom type="capsule" fromto="0 0 0 0 0 .2" size=".02"/>
+      <body name="rod" pos="0 0 .2"><joint name="rod" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .6 0 .3" size=".02"/>
+        <site name="tip" pos=".6 0 .3" euler="0 0 20"/>
+      </body>
+    </body>
+    <body name="rocker" pos=".6 0 0"><joint name="rocker" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .5" size=".02"/>
+      <site name="pin" pos="0 0 .5"/>
+    </body>
+    <body name="motor" pos="0 1 0"><joint name="motor" axis="0 1 0" ref="5"/><geom size=".05"/></body>
+    <body name="wheel" pos="0 2 0"><joint name="wheel" axis="0 1 0"/><geom size=".05"/></body>
+  </worldbody>
+  <tendon><fixed name="belt"><joint joint="motor" coef="2"/><joint joint="wheel" coef="-3"/></fixed></tendon>
+  <equality>{}</equality>
+</mujoco>"""
+
+
+def settled(xml: str, model: Model, q: np.ndarray) -> float:
+    """How much MuJoCo's equalities are violated in a state of ours."""
+    peer = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(peer)
+    data.qpos[:] = States(model, peer).q_to(q)
+    mujoco.mj_forward(peer, data)
+    rows = data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+    assert rows.any()
+    return float(np.abs(data.efc_pos[rows]).max())
+
+
+@pytest.mark.parametrize(
+    ("equality", "nv"),
+    [
+        ('<connect body1="rod" body2="rocker" anchor=".6 0 .3"/>', 3),
+        ('<connect site1="tip" site2="pin"/>', 3),
+        ('<weld body1="rod" body2="rocker" relpose=".6 0 -.2 1 0 0 0" anchor="0 0 .5" torquescale="0"/>', 3),
+        ('<weld body1="motor" body2="wheel" relpose="0 1 0 1 0 0 0"/>', 4),
+        ('<joint joint1="motor" joint2="wheel" polycoef="0.1 -2 0 0 0"/>', 4),
+        ('<joint joint1="motor" polycoef="0.3 0 0 0 0"/>', 4),
+        ('<joint joint1="motor" joint2="wheel" polycoef="0.1 0.5 0.2 -0.1 0.05"/>', 4),
+        ('<tendon tendon1="belt"/>', 4),
+        ('<joint joint1="motor" joint2="wheel"/><connect body1="rod" body2="rocker" anchor=".6 0 .3"/>', 2),
+    ],
+)
+def test_equalities_hold_in_mujoco(equality: str, nv: int) -> None:
+    """States that are closed here satisfy MuJoCo's own equalities; the tree's dynamics agree."""
+    xml = BARS.format(equality)
+    model = lw.load(xml)
+    assert model.nv == nv
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        q, _ = model.random_state(rng)
+        assert settled(xml, model, q) < 1e-12
+
+
+def test_what_is_inactive_or_unknown_is_told() -> None:
+    xml = BARS.format('<connect name="later" active="false" body1="rod" body2="rocker" anchor="0 0 0"/>')
+    model = lw.load(xml.replace("<tendon>", '<sensor><jointpos joint="motor"/></sensor><tendon>'))
+    assert model.nv == 5 and any("not active" in note and "later" in note for note in model.notes)
+    assert any("sensors are not read" in note for note in model.notes)
+
+
+# files
+
+
+def test_includes_and_meshes_stay_inside_the_folder(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "robot", tmp_path / "secret.xml"
+    (inside / "parts").mkdir(parents=True)
+    outside.write_text("<mujocoinclude/>")
+    (inside / "parts" / "arm.xml").write_text(
+        '<mujocoinclude><body name="arm"><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+        '<geom type="mesh" mesh="hull"/></body></mujocoinclude>'
+    )
+    main = '<mujoco><asset><mesh name="hull" file="absent.stl"/></asset><worldbody><include file="{}"/></worldbody></mujoco>'
+    (inside / "robot.xml").write_text(main.format("parts/arm.xml"))
+    model = lw.load(inside / "robot.xml")  # its mesh is not needed, and not there
+    assert model.nv == 1 and model.geometries[0].mesh == "absent.stl"
+    for name in ("../secret.xml", str(outside)):
+        (inside / "robot.xml").write_text(main.format(name))
+        with pytest.raises(ModelError, match=r"robot.xml:1: <include> in <worldbody>: its file .* is not opened: .*folders="):
+            lw.load(inside / "robot.xml")
+        assert lw.load(inside / "robot.xml", folders=[tmp_path]).nv == 0
+
+
+def test_a_mesh_that_gives_the_inertia_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "box.obj").write_text(
+        "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
+        + "f 1 2 4 3\nf 5 7 8 6\nf 1 5 6 2\nf 3 4 8 7\nf 1 3 7 5\nf 2 6 8 4\n"
+    )
+    xml = """<mujoco><asset><mesh name="cube" file="box.obj"/></asset><worldbody>
+      <body name="a"><joint axis="0 0 1"/><geom type="mesh" mesh="cube" density="12"/></body></worldbody></mujoco>"""
+    (tmp_path / "robot.xml").write_text(xml)
+    (body,) = lw.load(tmp_path / "robot.xml").bodies
+    assert np.isclose(body.mass, 12.0) and np.allclose(body.center, 0.5)
+    (tmp_path / "box.obj").unlink()
+    with pytest.raises(ModelError, match=r"mesh 'cube' is needed, since the inertia of body 'a' is inferred from it.*box.obj"):
+        lw.load(tmp_path / "robot.xml")
+
+
+def test_an_error_of_the_compiler_names_the_element(tmp_path: Path) -> None:
+    (tmp_path / "part.xml").write_text('<mujocoinclude>\n\n<body><joint name="j" axis="0 0 0"/></body></mujocoinclude>')
+    (tmp_path / "robot.xml").write_text('<mujoco>\n<worldbody>\n<include file="part.xml"/></worldbody></mujoco>')
+    with pytest.raises(ModelError, match=r'part.xml:3: <joint name="j">: MuJoCo\'s compiler says'):
+        lw.load(tmp_path / "robot.xml")
