@@ -5,7 +5,7 @@ rule): in a slot of shared memory, stored once, when its register is first taken
 read and written in chunks of neighbouring elements, which a warp moves together: a chunk is read where its first element is
 used, and written when its last one is known.
 
-A loop's body is planned as a program of its own. A short loop has its state in registers. A long one has it in slots, and so has
+A loop's body is a program of its own. A short loop has its state in registers. A long one has it in slots, and so has
 everything else that is live around it, since its body wants all registers; so has what crosses from one function of a program
 that is cut to the next. Where shared memory is full, slots are in local memory; values of uncut code are then left to the
 assembler, which spills them better than we do.
