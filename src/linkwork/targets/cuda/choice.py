@@ -1,0 +1,157 @@
+"""How many threads share a multiprocessor, and so how many registers and slots each has: chosen for a program, from numbers.
+
+More threads hide more of the latency of operations, and leave fewer registers and less shared memory to each of them. A plan
+for each number of warps says what that costs in loads and stores; a simple model of a multiprocessor says which is the fastest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwork.errors import TargetError
+from linkwork.ir.liveness import Liveness
+from linkwork.ir.program import BoundedLoop, Program
+from linkwork.passes.cut import Cutting, cut
+from linkwork.passes.schedule import Scheduling, schedule
+from linkwork.targets.cuda.plan import Plan, plan
+from linkwork.targets.cuda.prelude import REALS, ROW, WARP
+
+CUTTING = Cutting(whole=12_000, part=3000)
+SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
+SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
+AHEAD = 2  # chunks of inputs that are read ahead
+# The model: instructions that a multiprocessor starts in a cycle at most, and one warp by itself; what local memory costs
+ISSUE = {"float32": 3.6, "float64": 1.9}
+ALONE = 0.25
+LOCAL = 8
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a kind of GPU has: its architecture, multiprocessors, registers (32 bits) and bytes of shared memory in each.
+
+    `block` is how much of that memory one block may have, `clock` in Hz.
+    """
+
+    arch: str = "sm_90"
+    multiprocessors: int = 132
+    registers: int = 65536
+    shared: int = 228 * 1024
+    block: int = 227 * 1024
+    warps: int = 64
+    clock: float = 1.98e9
+
+
+DEVICES = {
+    "sm_80": Device("sm_80", 108, shared=164 * 1024, block=163 * 1024, clock=1.41e9),
+    "sm_90": Device(),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """With what a program is run.
+
+    Attributes:
+        program: in the order that was chosen, and cut
+        plan: what waits where
+        threads: in a block
+        blocks: on a multiprocessor at once
+        registers: of a thread
+        shared: slots of a thread in shared memory
+        local: slots of a thread in local memory
+        ahead: chunks of inputs that are read ahead
+        buffers: of a warp, in shared memory
+        rate: states a second that the model predicts
+        share: of the most instructions that the device can start
+    """
+
+    program: Program
+    plan: Plan
+    threads: int
+    blocks: int
+    registers: int
+    shared: int
+    local: int
+    ahead: int
+    buffers: int
+    rate: float
+    share: float
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block."""
+        size = REALS[self.program.dtype].size
+        return self.threads * (self.shared + self.buffers * ROW) * size
+
+
+def choose(program: Program, device: Device, *, warps: int | None = None) -> Choice:
+    """The fastest way to run a lowered program by the model; with so many warps on a multiprocessor, if given."""
+    orders = [cut(each, CUTTING) for each in (program, schedule(program, SCHEDULING))]
+    found = []
+    for order in orders:
+        live = Liveness.of(order).largest
+        for count in [warps] if warps else _candidates(order, live, device):
+            found.append(_choice(order, device, count))
+    return max(found, key=lambda choice: choice.rate)
+
+
+def _candidates(program: Program, live: int, device: Device) -> list[int]:
+    """Numbers of warps that may be the best: the most with which nothing waits, or nothing in local memory, and those next."""
+    every = {
+        w: _sizes(program.dtype, device, w) for w in (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48) if w <= device.warps
+    }
+    sizes = {w: size for w, size in every.items() if size[2] >= 8 and size[3] >= 0}
+    steps = list(sizes)
+    fits = [w for w in steps if sizes[w][2] >= live]
+    waits = [w for w in steps if sizes[w][2] + sizes[w][3] >= live]
+    found = {4, 8}
+    for some in (fits, waits):
+        if some:
+            k = steps.index(some[-1])
+            found |= set(steps[max(0, k - 1) : k + 2])
+    return sorted(found)
+
+
+def _blocks(warps: int) -> tuple[int, int]:
+    """Threads of a block and blocks on a multiprocessor."""
+    return (warps * WARP, 1) if warps <= 8 else (4 * WARP, warps // 4)
+
+
+def _sizes(dtype: str, device: Device, warps: int) -> tuple[int, int, int, int]:
+    """Threads of a block, registers, values in registers and slots of a thread."""
+    size = REALS[dtype].size
+    threads, blocks = _blocks(warps)
+    registers = min(255, device.registers // (threads * blocks) // 8 * 8)
+    values = (registers - SPARE[dtype]) // (size // 4)
+    room = min(device.block, device.shared // blocks - 1024) // threads // size
+    return threads, registers, values, room - (AHEAD + 1) * ROW
+
+
+def _choice(program: Program, device: Device, warps: int) -> Choice:
+    threads, registers, values, slots = _sizes(program.dtype, device, warps)
+    if values < 8 or slots < 0:
+        raise TargetError(f"{warps} warps leave a thread {registers} registers and too little shared memory")
+    return planned(program, device, threads, _blocks(warps)[1], registers, values, slots)
+
+
+def planned(program: Program, device: Device, threads: int, blocks: int, registers: int, values: int, slots: int) -> Choice:
+    """The choice of so many threads in a block, blocks on a multiprocessor, values in registers and slots in shared memory."""
+    made = plan(program, values, slots, ahead=AHEAD)
+    shared = min(slots, made.slots)
+    work = _operations(program) + made.loads + made.stores + LOCAL * (made.left + made.slots - shared)
+    issued = 1.0 / (1.0 / ISSUE[program.dtype] + WARP / (ALONE * threads * blocks))
+    rate = issued * WARP * device.multiprocessors * device.clock / max(work, 1)
+    buffers = AHEAD if made.writes_late else AHEAD + 1
+    return Choice(program, made, threads, blocks, registers, shared, made.slots - shared, AHEAD, buffers, rate, issued / 4.0)
+
+
+def _operations(program: Program) -> int:
+    """Instructions, those of a loop's body as often as it may run, up to a hundred times."""
+    total = 0
+    for op, _, attr in program.code:
+        if isinstance(attr, BoundedLoop):
+            total += min(attr.limit, 100) * _operations(attr.body)
+        elif op not in ("const", "input", "neg", "result"):
+            total += 1
+    return total

@@ -1,0 +1,332 @@
+"""From a lowered program to the text of a CUDA kernel: one thread a state, rows in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from linkwork.ir.check import check
+from linkwork.ir.operations import BOOL
+from linkwork.ir.program import BoundedLoop, Program
+from linkwork.targets.cuda.choice import Choice, Device, choose
+from linkwork.targets.cuda.plan import Action, Chunk, LoopPlan, Plan
+from linkwork.targets.cuda.prelude import REALS, ROW, WARP, expressions, prelude
+
+BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
+NAME = "linkwork"  # of the kernel: programs' own names may be anything
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """The text of a kernel, and with what it is launched.
+
+    It takes the number of states (int), and for each input, then each output, a pointer and the distance of rows in numbers
+    (long long; 0 repeats one row of an input). There are at least 32 states.
+    """
+
+    source: str
+    choice: Choice
+    name: str = NAME
+
+
+def emit_cuda(program: Program, device: Device, choice: Choice | None = None) -> Emitted:
+    """The CUDA text of a program of core operations for a device."""
+    check(program, core_only=True)
+    choice = choice or choose(program, device)
+    writer = _Unit(choice.program, choice)
+    return Emitted(writer.text(), choice)
+
+
+class _Unit:
+    """One CUDA file under way."""
+
+    def __init__(self, program: Program, choice: Choice) -> None:
+        self.program, self.choice = program, choice
+        self.real = REALS[program.dtype]
+        self.expressions = expressions(self.real)
+        self.functions: list[str] = []
+        self.bodies = 0
+        arrays = [f"in{k}" for k in range(len(program.inputs))] + [f"out{k}" for k in range(len(program.outputs))]
+        self.context = [
+            *(f"{'const ' if n.startswith('in') else ''}real *{n}, long long {n}_step" for n in arrays),
+            "int rows",
+            "int lane",
+            "lw_slot lw_s",
+            "real *lw_b",
+            *(["real *lw_l"] if choice.local else []),
+        ]
+        self.arguments = [
+            *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b", *(["lw_l"] if choice.local else []),
+        ]  # fmt: skip
+        self.arrays = arrays
+
+    def text(self) -> str:
+        choice, real = self.choice, self.real
+        plan = choice.plan
+        main = _Code(self, self.program, plan, "x", {})
+        lines = main.write()
+        arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
+        shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
+        local = [f"    real lw_l[{choice.local}];"] if choice.local else []
+        head = [
+            f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
+            f"{NAME}(int rows, {', '.join(arrays)}) {{",
+            "    LW_SHARED(shared);",
+            f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
+            f"    int row = (int)blockIdx.x * {choice.threads} + warp * {WARP};",
+            "    if (row >= rows) {",
+            "        return;",
+            "    }",
+            f"    if (row > rows - {WARP}) {{ /* the last warp computes some rows again rather than none */",
+            f"        row = rows - {WARP};",
+            "    }",
+            *shift,
+            "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
+            f"    real *lw_b = shared + {choice.shared * choice.threads} + warp * {choice.buffers * WARP * ROW};",
+            *local,
+        ]
+        kernel = "\n".join([*head, *lines, "}", ""])
+        return "\n".join([prelude(real), *self.functions, kernel])
+
+    def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
+        """Add a function that is not inlined, with everything that a part of the program may need."""
+        self.functions.append("\n".join([f"LW_PART {kind} {name}({', '.join(self.context)}) {{", *lines, "}", ""]))
+
+    def call(self, name: str) -> str:
+        return f"{name}({', '.join(self.arguments)})"
+
+    def slot(self, slot: int) -> int | None:
+        """The distance of a slot in shared memory from the thread's first; None where it is local."""
+        return slot * self.choice.threads * self.real.size if slot < self.choice.shared else None
+
+
+class _Code:
+    """The statements of one program or body."""
+
+    def __init__(self, unit: _Unit, program: Program, plan: Plan, prefix: str, where: dict[int, int]) -> None:
+        self.unit, self.program, self.plan, self.prefix = unit, program, plan, prefix
+        self.names: dict[int, str] = {}
+        self.where = where  # value -> the slot that it is in
+        self.lines: list[str] = []
+        self.count = 0
+        self.block = 0  # line where the basic block began
+        self.constants: dict[int, str] = {}  # inputs that are constants outside of a body
+
+    def write(self, end: LoopPlan | None = None) -> list[str]:
+        """The lines that run it; those of a cut program call its parts. `end`: of the loop that this is the body of."""
+        parts: list[list[str]] = []
+        for action in self.plan.actions:
+            if action.kind == "cut":
+                parts.append(self.lines)
+                self.lines, self.names, self.block = [], {}, 0
+            else:
+                getattr(self, f"_{action.kind}")(action)
+                if len(self.lines) - self.block > BLOCK and action.kind == "op":
+                    self.lines.append("    LW_BLOCK();")
+                    self.block = len(self.lines)
+        if end is not None:
+            self._end(end)
+        if not parts:
+            return self.lines
+        parts.append(self.lines)
+        calls = []
+        for k, lines in enumerate(parts):
+            name = f"lw_{self.prefix}_part{k}"
+            is_end = end is not None and k == len(parts) - 1
+            self.unit.function(name, "bool" if is_end else "void", lines)
+            calls.append(f"    return {self.unit.call(name)};" if is_end else f"    {self.unit.call(name)};")
+        return calls
+
+    # values
+
+    def use(self, v: int) -> str:
+        """How a value is written where it is used."""
+        op, args, attr = self.program.code[v]
+        if op == "const":
+            return self.unit.real.literal(attr)  # type: ignore[arg-type]
+        if op == "neg" and v not in self.names:
+            text = self.use(args[0])
+            return f"(-{text})"
+        if v in self.constants:
+            return self.constants[v]
+        if v not in self.names:
+            self._get(v, self.where[v])
+        return self.names[v]
+
+    def _fresh(self, v: int) -> str:
+        self.count += 1
+        return f"{self.prefix}{v}" if v not in self.names else f"{self.prefix}{v}_{self.count}"
+
+    def _get(self, v: int, slot: int) -> None:
+        self.count += 1
+        name = f"{self.prefix}{v}_{self.count}"
+        place = self.unit.slot(slot)
+        if place is None:
+            self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.choice.shared}];")
+        else:
+            self.lines.append(f"    real {name}; LW_GET({place}, {name});")
+        self.names[v] = name
+
+    def _put_slot(self, slot: int, text: str) -> None:
+        place = self.unit.slot(slot)
+        if place is None:
+            self.lines.append(f"    lw_l[{slot - self.unit.choice.shared}] = {text};")
+        else:
+            self.lines.append(f"    LW_PUT({place}, {text});")
+
+    # actions
+
+    def _load(self, action: Action) -> None:
+        self._get(action.value, action.place)
+
+    def _store(self, action: Action) -> None:
+        self.where[action.value] = action.place
+        self._put_slot(action.place, self.names[action.value])
+
+    def _hold(self, action: Action) -> None:
+        real = self.unit.real
+        self._put_slot(action.place, f"({self.use(action.value)} ? {real.literal(1.0)} : {real.literal(0.0)})")
+
+    def _op(self, action: Action) -> None:
+        v = action.value
+        op, args, _ = self.program.code[v]
+        kind = "bool" if self.program.kinds[v] == BOOL else "real"
+        text = self.unit.expressions[op].format(*(self.use(a) for a in args))
+        self.lines.append(f"    const {kind} {self.prefix}{v} = {text};")
+        self.names[v] = f"{self.prefix}{v}"
+
+    def _buffer(self, fetch: int) -> str:
+        number = fetch % self.unit.choice.ahead
+        return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
+
+    def _issue(self, action: Action) -> None:
+        array, start, count = self.plan.fetches[action.value]
+        if action.value >= self.unit.choice.ahead:
+            self.lines.append("    __syncwarp();")
+        from_ = f"in{array}" + (f" + {start}" if start else "")
+        self.lines.append(
+            f"    lw_fetch<{_width(count)}, {count}>({from_}, in{array}_step, lane, {self._buffer(action.value)});"
+        )
+
+    def _arrive(self, action: Action) -> None:
+        after = min(self.unit.choice.ahead - 1, len(self.plan.fetches) - 1 - action.value)
+        self.lines.append(f"    LW_ARRIVE({after});")
+        self.lines.append("    __syncwarp();")
+        self.fetch = action.value
+
+    def _take(self, action: Action) -> None:
+        v = action.value
+        name = self._fresh(v)
+        self.lines.append(f"    const real {name} = ({self._buffer(self.fetch)})[lane * {ROW} + {action.place}];")
+        self.names[v] = name
+
+    def _begin(self, action: Action) -> None:
+        self.lines.append("    __syncwarp();")
+
+    def _out(self) -> str:
+        choice = self.unit.choice
+        number = 0 if choice.buffers == choice.ahead else choice.ahead
+        return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
+
+    def _put(self, action: Action) -> None:
+        self.lines.append(f"    ({self._out()})[lane * {ROW} + {action.place}] = {self.use(action.value)};")
+
+    def _flush(self, action: Action) -> None:
+        chunk: Chunk = action.value
+        to = f"out{chunk.array}" + (f" + {chunk.start}" if chunk.start else "")
+        self.lines.append(
+            f"    lw_flush<{_width(chunk.length)}, {chunk.length}>({to}, out{chunk.array}_step, lane, {self._out()});"
+        )
+
+    # loops
+
+    def _loop(self, action: Action) -> None:
+        loop: BoundedLoop = self.program.code[action.value].attr  # type: ignore[assignment]
+        if action.place.long:
+            self._long_loop(action.value, loop, action.place)
+        else:
+            self._short_loop(action.value, loop)
+
+    def _short_loop(self, v: int, loop: BoundedLoop) -> None:
+        """A loop with its state in variables."""
+        args = self.program.code[v].args
+        values = [self.use(a) for a in args]
+        states = [f"{self.prefix}{v}s{k}" for k in range(loop.states)]
+        for name, value in zip(states, values):
+            self.lines.append(f"    real {name} = {value};")
+        inner = _Code(self.unit, loop.body, Plan(), f"{self.prefix}{v}_", {})
+        for u, (op, _, attr) in enumerate(loop.body.code):
+            if op == "input":
+                inner.names[u] = states[attr[1]] if attr[0] == 0 else values[loop.states + attr[1]]
+        inner.lines = self._loop_head(v, loop)
+        for u, (op, _, attr) in enumerate(loop.body.code):
+            if isinstance(attr, BoundedLoop):
+                inner._short_loop(u, attr)
+            elif op not in ("const", "input", "neg", "result"):
+                inner._op(Action("op", u))
+        results = [inner.use(u) for u in loop.body.results[0]]
+        again = inner.use(loop.body.results[1][0])
+        fresh = []
+        for k, text in enumerate(results):
+            inner.lines.append(f"    const real {states[k]}n = {text};")
+            fresh.append(f"    {states[k]} = {states[k]}n;")
+        inner.lines += [*fresh, f"    if (!{again}) {{", "        break;", "    }", "    }"]
+        self.lines += inner.lines
+        self._name_results(v, states)
+
+    def _name_results(self, v: int, states: list[str]) -> None:
+        for r in range(v + 1, len(self.program.code)):
+            op, args, attr = self.program.code[r]
+            if op == "result" and args == (v,):
+                self.names[r] = states[attr]  # type: ignore[index]
+
+    def _loop_head(self, v: int, loop: BoundedLoop) -> list[str]:
+        counter = f"{self.prefix}{v}n"
+        limit = min(loop.limit, 2**63 - 1)
+        return ["#pragma unroll 1", f"    for (long long {counter} = 0; {counter} < {limit}LL; {counter}++) {{"]
+
+    def _long_loop(self, v: int, loop: BoundedLoop, plan: LoopPlan) -> None:
+        """A loop with its state in slots."""
+        for value, slot in [*plan.first, *plan.given]:
+            self._put_slot(slot, self.use(value))
+        where: dict[int, int] = {}
+        unit = self.unit
+        unit.bodies += 1
+        inner = _Code(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
+        args = self.program.code[v].args
+        for u, (op, _, attr) in enumerate(loop.body.code):
+            if op == "input":
+                array, element = attr  # type: ignore[misc]
+                slot = plan.states[element] if array == 0 else plan.outer[element]
+                if slot is None:  # a constant
+                    inner.constants[u] = self.use(args[loop.states + element])
+                else:
+                    where[u] = slot
+        lines = inner.write(plan)
+        if lines and lines[-1].startswith("    return "):
+            last = lines[-1].removeprefix("    return ").removesuffix(";")
+            lines = [*lines[:-1], f"    if (!{last}) {{", "        break;", "    }"]
+        self.lines += [*self._loop_head(v, loop), *lines, "    }"]
+        for r in range(v + 1, len(self.program.code)):
+            op, inner_args, attr = self.program.code[r]
+            if op == "result" and inner_args == (v,):
+                self.where[r] = plan.states[attr]  # type: ignore[index]
+
+    def _end(self, plan: LoopPlan) -> None:
+        """Store the states that could not be stored before, and say whether to go on."""
+        texts = [(slot, self.use(value)) for value, slot in plan.last]
+        cut = any(action.kind == "cut" for action in self.plan.actions)
+        condition = self.program.results[1][0]
+        if plan.again is None:
+            again = self.use(condition)
+        else:
+            self._get(condition, plan.again)
+            again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
+        for slot, text in texts:
+            self._put_slot(slot, text)
+        self.lines += [f"    return {again};"] if cut else [f"    if (!{again}) {{", "        break;", "    }"]
+
+
+def _width(count: int) -> int:
+    """The least power of two that is at least so large."""
+    return 1 << (count - 1).bit_length()

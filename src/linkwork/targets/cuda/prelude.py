@@ -1,0 +1,160 @@
+"""The small CUDA texts under every kernel: number literals, operations, and the moves between memories.
+
+Operations are CUDA's intrinsics that round once and that no compiler fuses. A chunk of a row is moved by a whole warp:
+neighbouring threads move neighbouring elements, through a buffer of the warp in shared memory whose rows have an odd length, so
+that no two threads ask one bank. Where LW_SHIM is defined, what only a GPU has is defined already (see tests/cuda_shim.h).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from string import Template
+
+from linkwork.ir.meaning import round_to_float32
+
+WARP = 32
+ROW = 9  # numbers in a row of a warp's buffer: those of a chunk and one more
+
+
+@dataclass(frozen=True)
+class Real:
+    """What CUDA needs to know about a dtype."""
+
+    dtype: str
+    c: str
+    size: int  # bytes
+    letter: str  # of intrinsics
+    suffix: str  # of literals and of mathematical functions
+    constraint: str  # of registers in assembly
+    integer: str  # of the same size
+    name: str  # of the integer in intrinsics that reinterpret bits
+    own: str  # of the type there
+    fraction: int
+    bias: int
+
+    def literal(self, number: float | bool) -> str:
+        """A constant as text, exact."""
+        if isinstance(number, bool):
+            return "true" if number else "false"
+        x = round_to_float32(number) if self.size == 4 else float(number)
+        if not math.isfinite(x):
+            bits = ((2 * self.bias + 1) << self.fraction) | (int(math.isnan(x)) << (self.fraction - 1))
+            sign = "-" if x < 0 else ""
+            return f"({sign}__{self.name}_as_{self.own}({bits:#x}{'LL' if self.size == 8 else ''}))"
+        text = re.sub(r"\.?0+p", "p", x.hex()) + self.suffix
+        return f"({text})" if text.startswith("-") else text
+
+
+REALS = {
+    "float64": Real("float64", "double", 8, "d", "", "d", "long long", "longlong", "double", 52, 1023),
+    "float32": Real("float32", "float", 4, "f", "f", "f", "int", "int", "float", 23, 127),
+}
+
+
+def expressions(real: Real) -> dict[str, str]:
+    """Operation -> text over its arguments {0}, {1}, {2}."""
+    d, f = real.letter, real.suffix
+    return {
+        "add": f"__{d}add_rn({{0}}, {{1}})",
+        "sub": f"__{d}sub_rn({{0}}, {{1}})",
+        "mul": f"__{d}mul_rn({{0}}, {{1}})",
+        "div": f"__{d}div_rn({{0}}, {{1}})",
+        "neg": "(-{0})",
+        "fma": f"__fma{f}_rn({{0}}, {{1}}, {{2}})",
+        "sqrt": f"__{d}sqrt_rn({{0}})",
+        "abs": f"fabs{f}({{0}})",
+        "min": "({0} < {1} ? {0} : {1})",
+        "max": "({0} > {1} ? {0} : {1})",
+        "rint": f"rint{f}({{0}})",
+        "pow2": "lw_pow2({0})",
+        "exponent": "lw_exponent({0})",
+        "lt": "({0} < {1})",
+        "le": "({0} <= {1})",
+        "eq": "({0} == {1})",
+        "and": "({0} & {1})",
+        "or": "({0} | {1})",
+        "not": "(!{0})",
+        "select": "({0} ? {1} : {2})",
+    }
+
+
+_TEXT = Template("""\
+typedef $c real;
+
+#ifndef LW_SHIM
+#define LW_FN static __device__ __forceinline__
+#define LW_PART static __device__ __noinline__
+#define LW_SHARED(name) extern __shared__ __align__(16) real name[]
+#define LW_ADDRESS(p) (unsigned)__cvta_generic_to_shared(p)
+typedef unsigned lw_slot; /* the address of a thread's first slot in shared memory; slots are so many bytes from there */
+#define LW_PUT(o, x) asm volatile("st.shared.$kind [%0+" #o "], %1;" :: "r"(lw_s), "$constraint"(x))
+#define LW_GET(o, x) asm volatile("ld.shared.$kind %0, [%1+" #o "];" : "=$constraint"(x) : "r"(lw_s))
+#define LW_COPY(to, from) \\
+    asm volatile("cp.async.ca.shared.global [%0], [%1], $size;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
+#define LW_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define LW_ARRIVE(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
+/* The end of a basic block: a branch that is never taken, and that the assembler drops. */
+#define LW_BLOCK() if (rows == -1) asm volatile("")
+#endif
+
+/* 2^a for a whole number a, clamped to the exponents of normal numbers; NaN counts as the lowest */
+LW_FN real lw_pow2(real a) {
+    const real low = a > $lowest ? a : $lowest;
+    const real k = low < $highest ? low : $highest;
+    return __${name}_as_$own((($integer)rint$suffix(k) + $bias) << $fraction);
+}
+
+/* the unbiased field of the exponent */
+LW_FN real lw_exponent(real x) {
+    return (real)(((__${own}_as_$name(x) >> $fraction) & $field) - $bias);
+}
+
+/* Begin to read `count` elements of the 32 rows of a warp into its buffer; W is a power of two, of at least `count`. */
+template <int W, int count> LW_FN void lw_fetch(const real *from, long long step, int lane, real *buffer) {
+    const int c = lane & (W - 1), r = lane / W;
+    from += r * step + c;
+#pragma unroll
+    for (int i = 0; i < W; i++) {
+        if (count == W || c < count) {
+            LW_COPY(buffer + (r + i * ($warp / W)) * $row + c, from + i * ($warp / W) * step);
+        }
+    }
+    LW_COMMIT();
+}
+
+/* Write such elements from the buffer to the rows of an output. */
+template <int W, int count> LW_FN void lw_flush(real *to, long long step, int lane, const real *buffer) {
+    const int c = lane & (W - 1), r = lane / W;
+    to += r * step + c;
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < W; i++) {
+        if (count == W || c < count) {
+            to[i * ($warp / W) * step] = buffer[(r + i * ($warp / W)) * $row + c];
+        }
+    }
+}
+""")
+
+
+def prelude(real: Real) -> str:
+    """What every kernel's text begins with."""
+    return _TEXT.substitute(
+        c=real.c,
+        kind="f32" if real.size == 4 else "f64",
+        constraint=real.constraint,
+        size=real.size,
+        lowest=real.literal(1.0 - real.bias),
+        highest=real.literal(float(real.bias)),
+        name=real.name,
+        own=real.own,
+        integer=real.integer,
+        suffix=real.suffix,
+        bias=real.bias,
+        fraction=real.fraction,
+        field=2 * real.bias + 1,
+        warp=WARP,
+        row=ROW,
+    )

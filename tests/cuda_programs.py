@@ -1,0 +1,70 @@
+"""For tests of the CUDA target: kernels' texts compiled by the host compiler through `cuda_shim.h`, and run."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linkwork.ir.program import Program
+from linkwork.targets.cuda import DEVICES, Emitted, emit_cuda
+from linkwork.targets.cuda.choice import planned
+
+SHIM = Path(__file__).parent / "cuda_shim.h"
+FLAGS = ["-std=c++17", "-O0", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
+
+
+def tight(program: Program, values: int, slots: int, threads: int = 64) -> Emitted:
+    """The kernel with so few values in registers and slots in shared memory that many wait, and some in local memory."""
+    device = DEVICES["sm_90"]
+    return emit_cuda(program, device, planned(program, device, threads, 1, 255, values, slots))
+
+
+def host_compiler() -> str:
+    """A C++ compiler; skips the test where there is none."""
+    found = shutil.which("g++") or shutil.which("c++")
+    if found is None:
+        pytest.skip("no C++ compiler: g++, c++")
+    return found
+
+
+class HostKernels:
+    """Kernels compiled into one library of this machine; each is called with arrays of rows."""
+
+    def __init__(self, kernels: list[tuple[Program, Emitted]], folder: Path) -> None:
+        self.kernels = kernels
+        parts = []
+        for k, (program, emitted) in enumerate(kernels):
+            count = len(program.inputs) + len(program.outputs)
+            arguments = "".join(f", p[{n}], s[{n}]" for n in range(count))
+            choice = emitted.choice
+            parts.append(
+                f"namespace k{k} {{\n{emitted.source.replace(chr(34) + 'C' + chr(34), chr(34) + 'C++' + chr(34))}\n}}\n"
+                f'extern "C" void run{k}(int rows, k{k}::real **p, long long *s) {{\n'
+                f"lw_run_grid((rows + {choice.threads} - 1) / {choice.threads}, {choice.threads}, {choice.shared_bytes},"
+                f" [=] {{ k{k}::{emitted.name}(rows{arguments}); }});\n}}\n"
+            )
+        source = folder / "kernels.cpp"
+        source.write_text("".join(parts))
+        library = folder / "kernels.so"
+        command = [host_compiler(), *FLAGS, "-include", str(SHIM), "-o", str(library), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr[:4000]
+        self.library = ctypes.CDLL(str(library))
+
+    def run(self, k: int, inputs: list[np.ndarray], rows: int) -> list[np.ndarray]:
+        """The outputs of the k-th kernel for rows of inputs; an input without rows is the same for all."""
+        program, _ = self.kernels[k]
+        outputs = [np.full((rows, a.size), 7.0, program.dtype) for a in program.outputs]
+        given = [
+            np.ascontiguousarray(x, program.dtype).reshape(-1, a.size) for x, a in zip(inputs, program.inputs, strict=True)
+        ]
+        arrays = given + outputs
+        pointers = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
+        steps = (ctypes.c_longlong * len(arrays))(*(x.shape[1] if len(x) == rows else 0 for x in arrays))
+        getattr(self.library, f"run{k}")(rows, pointers, steps)
+        return [o.reshape(rows, *a.shape) for o, a in zip(outputs, program.outputs, strict=True)]

@@ -1,0 +1,110 @@
+/* CUDA's words for a host compiler: one block after the other, a warp as 32 coroutines that change places at __syncwarp.
+
+Put in front of a kernel's text (-include). Shared memory is poisoned before each block, and an asynchronous copy is done no sooner
+than it is waited for, so that a read of what is not there yet is seen. */
+#define LW_SHIM
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __launch_bounds__(...)
+#define LW_FN static inline
+#define LW_PART static __attribute__((noinline))
+#define LW_SHARED(name) real *name = (real *)lw_memory
+#define LW_ADDRESS(p) ((char *)(p))
+#define LW_PUT(o, x) (*(real *)(lw_s + (o)) = (x))
+#define LW_GET(o, x) ((x) = *(real *)(lw_s + (o)))
+#define LW_COPY(to, from) lw_warp.copies[lw_warp.lane].back().push_back({(to), (from), sizeof *(to)})
+#define LW_COMMIT() lw_warp.copies[lw_warp.lane].push_back({})
+#define LW_ARRIVE(n) lw_arrive(n)
+#define LW_BLOCK()
+
+typedef char *lw_slot;
+static char *lw_memory;
+static struct { unsigned x; } threadIdx, blockIdx;
+
+struct lw_copy { void *to; const void *from; size_t size; };
+static struct {
+    ucontext_t main, lanes[32];
+    bool done[32];
+    int lane;
+    std::deque<std::vector<lw_copy>> copies[32];
+    std::function<void()> kernel;
+} lw_warp;
+
+static void __syncwarp() { swapcontext(&lw_warp.lanes[lw_warp.lane], &lw_warp.main); }
+
+static void lw_arrive(size_t left) {
+    auto &groups = lw_warp.copies[lw_warp.lane]; /* the last one is open */
+    while (groups.size() > left + 1) {
+        for (auto &c : groups.front()) memcpy(c.to, c.from, c.size);
+        groups.pop_front();
+    }
+}
+
+static void lw_lane_main() {
+    lw_warp.kernel();
+    lw_warp.done[lw_warp.lane] = true;
+    swapcontext(&lw_warp.lanes[lw_warp.lane], &lw_warp.main);
+}
+
+static void lw_run_warp(unsigned first) {
+    static std::vector<std::vector<char>> stacks(32, std::vector<char>(1 << 20));
+    for (int k = 0; k < 32; k++) {
+        lw_warp.done[k] = false;
+        lw_warp.copies[k].assign(1, {});
+        getcontext(&lw_warp.lanes[k]);
+        lw_warp.lanes[k].uc_stack = {stacks[k].data(), 0, stacks[k].size()};
+        lw_warp.lanes[k].uc_link = nullptr;
+        makecontext(&lw_warp.lanes[k], lw_lane_main, 0);
+    }
+    for (bool going = true; going;) {
+        going = false;
+        for (int k = 0; k < 32; k++) {
+            if (lw_warp.done[k]) continue;
+            lw_warp.lane = k;
+            threadIdx.x = first + k;
+            swapcontext(&lw_warp.main, &lw_warp.lanes[k]);
+            going = going || !lw_warp.done[k];
+        }
+    }
+}
+
+static void lw_run_grid(unsigned blocks, unsigned threads, size_t shared, std::function<void()> kernel) {
+    lw_memory = (char *)aligned_alloc(16, (shared + 31) / 16 * 16);
+    lw_warp.kernel = std::move(kernel);
+    for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++) {
+        memset(lw_memory, 0xff, shared); /* NaN */
+        for (unsigned first = 0; first < threads; first += 32) lw_run_warp(first);
+    }
+    free(lw_memory);
+}
+
+template <class T> static T lw_fused(T a, T b, T c) { /* GCC turns -fma(a, b, c) into fma(-a, b, -c): the sign of zero */
+    T sum = std::fma(a, b, c);
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fdiv_rn(float a, float b) { return a / b; }
+static inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+static inline float __fmaf_rn(float a, float b, float c) { return lw_fused(a, b, c); }
+static inline double __dadd_rn(double a, double b) { return a + b; }
+static inline double __dsub_rn(double a, double b) { return a - b; }
+static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline double __ddiv_rn(double a, double b) { return a / b; }
+static inline double __dsqrt_rn(double a) { return std::sqrt(a); }
+static inline double __fma_rn(double a, double b, double c) { return lw_fused(a, b, c); }
+static inline float __int_as_float(int32_t x) { float y; memcpy(&y, &x, 4); return y; }
+static inline int32_t __float_as_int(float x) { int32_t y; memcpy(&y, &x, 4); return y; }
+static inline double __longlong_as_double(long long x) { double y; memcpy(&y, &x, 8); return y; }
+static inline long long __double_as_longlong(double x) { long long y; memcpy(&y, &x, 8); return y; }
