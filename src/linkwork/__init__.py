@@ -46,6 +46,7 @@ from linkwork.functions.derivatives import (
     inverse_dynamics_derivatives,
     linearize,
 )
+from linkwork.functions.diagnosis import ClusterCost, Diagnosis, Remedy, diagnose
 from linkwork.functions.differentiation import Derivative, hvp, jacobian, jvp, vjp
 from linkwork.functions.dynamics import (
     actuator_force,
@@ -134,10 +135,12 @@ __all__ = [
     "BaseParameters",
     "CacheError",
     "ClosureError",
+    "ClusterCost",
     "Connect",
     "Constraint",
     "Coupled",
     "Derivative",
+    "Diagnosis",
     "DifferentiationError",
     "DtypeError",
     "Gains",
@@ -157,6 +160,7 @@ __all__ = [
     "OverlapError",
     "Program",
     "ProgramError",
+    "Remedy",
     "Rolling",
     "Rollout",
     "ShapeError",
@@ -191,6 +195,7 @@ __all__ = [
     "damped_delassus_inverse_at_base",
     "damped_delassus_product",
     "delassus",
+    "diagnose",
     "difference",
     "difference_derivatives",
     "energy_regressor",

@@ -10,31 +10,69 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
+from linkwork.commands.robot import add_robot, as_json
+from linkwork.commands.terminal import Paint
 from linkwork.errors import LinkworkError
 from linkwork.parts.names import did_you_mean, plain
-
-if TYPE_CHECKING:
-    from linkwork.runtime.cache import Cache, Listed
+from linkwork.version import __version__
 
 Run = Callable[[argparse.Namespace], int]
 
 
-def bench(parser: argparse.ArgumentParser) -> Run:
-    """Measure: repeat the benchmarks of papers, on `loops` or on `constrained` dynamics, as tables, CSV files and pictures."""
-    parser.add_argument("what", choices=("constrained", "loops"), help="what to measure")
-    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
-    parser.add_argument("--quick", action="store_true", help="small mechanisms only, in seconds")
+class Parser(argparse.ArgumentParser):
+    """A parser that says what may have been meant where a word is not one of its choices."""
+
+    def error(self, message: str) -> NoReturn:
+        found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if found:
+            message += did_you_mean(found[1], [word.strip(" '") for word in found[2].split(",")])
+        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        if unknown:
+            message += did_you_mean(unknown[1], sorted(self._options()))
+        super().error(plain(message))
+
+    def _options(self) -> set[str]:
+        """All options, also those of sub-commands."""
+        found = set(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found |= {option for sub in action.choices.values() for option in sub._option_string_actions}
+        return found
+
+
+def _later(module: str) -> Run:
+    """What runs the function `run` of a module of this room."""
 
     def run(args: argparse.Namespace) -> int:
-        chosen = importlib.import_module(f"linkwork.commands.bench.{args.what}")
-        status: int = chosen.run(Path(args.out), quick=args.quick)
+        status: int = importlib.import_module(f"linkwork.commands.{module}").run(args)
+        return status
+
+    return run
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
+
+
+def bench(parser: argparse.ArgumentParser) -> Run:
+    """Measure: repeat the benchmarks of papers, on `loops` or on `constrained` dynamics, or time the functions of a `robot`."""
+    parser.add_argument("what", choices=("constrained", "loops", "robot"), help="what to measure")
+    parser.add_argument("name", nargs="?", default="humanoid", metavar="ROBOT", help="a file or a shipped robot (humanoid)")
+    parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the root link of a file stands (fixed)")
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
+    parser.add_argument("--quick", action="store_true", help="small mechanisms only, in seconds")
+    _add_json(parser)
+
+    def run(args: argparse.Namespace) -> int:
+        if args.what == "robot":
+            return _later("bench.robot")(args)
+        status: int = importlib.import_module(f"linkwork.commands.bench.{args.what}").run(Path(args.out), quick=args.quick)
         return status
 
     return run
@@ -42,17 +80,39 @@ def bench(parser: argparse.ArgumentParser) -> Run:
 
 def cache(parser: argparse.ArgumentParser) -> Run:
     """Show, check or clear the cache of compiled kernels."""
-    actions = {"show": _cache_show, "verify": _cache_verify, "clear": _cache_clear, "path": _cache_path}
-    parser.add_argument("action", nargs="?", choices=tuple(actions), default="show", help="what to do (show)")
+    actions = ("show", "verify", "clear", "path")
+    parser.add_argument("action", nargs="?", choices=actions, default="show", help="what to do (show)")
+    _add_json(parser)
     parser.epilog = (
         "LINKWORK_CACHE chooses the cache: a folder, ro: and a folder for read-only, or off. "
         "LINKWORK_CACHE_TRUSTED names users whose folder may be read beside your own and root's."
     )
 
     def run(args: argparse.Namespace) -> int:
-        from linkwork.runtime.cache import Cache
+        from linkwork.commands.cache import run as run_cache
 
-        return actions[args.action](Cache.default())
+        return run_cache(args.action, json=args.json)
+
+    return run
+
+
+def compare(parser: argparse.ArgumentParser) -> Run:
+    """Compare a robot's dynamics with Pinocchio and MuJoCo, where they are installed."""
+    add_robot(parser)
+    parser.add_argument("--states", type=_count, default=64, metavar="N", help="random states to compare in (64)")
+    _add_json(parser)
+    return _later("compare")
+
+
+def completion(parser: argparse.ArgumentParser) -> Run:
+    """Print the completion script of a shell: eval "$(linkwork completion bash)"."""
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
+
+    def run(args: argparse.Namespace) -> int:
+        from linkwork.commands.completion import script
+
+        print(script(make_parser(), args.shell), end="")
+        return 0
 
     return run
 
@@ -69,56 +129,85 @@ def demo(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
+def export(parser: argparse.ArgumentParser) -> Run:
+    """Write a function of a robot as C99: header, source, a test with recorded results, and a CMake file."""
+    add_robot(parser)
+    parser.add_argument("--function", default="forward_dynamics", metavar="NAME", help="which function (forward_dynamics)")
+    parser.add_argument("--frame", metavar="NAME", help="the frame, for functions of one")
+    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="the type of numbers (float64)")
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
+    _add_json(parser)
+    return _later("export")
+
+
 def info(parser: argparse.ArgumentParser) -> Run:
-    """Say what a model file, or a robot that ships with linkwork, holds: bodies, joints, frames, everything unusual."""
-    parser.add_argument("robot", help="a file, or one of: " + ", ".join(_robots().names()))
-    parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the root link of a file stands (fixed)")
-    parser.add_argument("--strict", action="store_true", help="refuse inertias that are not physically consistent")
-    parser.add_argument("--operations", action="store_true", help="count the operations of its dynamics too")
+    """Draw the tree of a robot with its loops and clusters, and say what is wrong or unusual in it and what costs most."""
+    add_robot(parser)
+    parser.add_argument("--operations", action="store_true", help="count the operations of its dynamics by kind, too")
+    parser.add_argument("--quick", action="store_true", help="count no operations at all")
     parser.add_argument("--graph", metavar="FILE", help="draw bodies, joints, loops and clusters into an SVG file")
-
-    def run(args: argparse.Namespace) -> int:
-        import linkwork as lw
-
-        shipped = args.robot in lw.robots.names()
-        if not shipped and not os.path.splitext(args.robot)[1] and not os.path.exists(args.robot):
-            hint = did_you_mean(args.robot, lw.robots.names())
-            raise LinkworkError(f"there is no file {args.robot!r}, nor does a robot of that name ship with linkwork{hint}")
-        model = getattr(lw.robots, args.robot)() if shipped else lw.load(args.robot, base=args.base, strict=args.strict)
-        print(model.report())
-        if args.graph:
-            from linkwork.view import draw_graph
-
-            draw_graph(model, args.graph)
-            print(f"\nThe graph is in {plain(args.graph)}.")
-        if args.operations and model.nv:
-            print("\noperations")
-            for function in (lw.inverse_dynamics, lw.mass_matrix, lw.forward_dynamics):
-                counts = lw.count_operations(function, model)
-                print(f"  {function.__name__:18}", "  ".join(f"{name} {n}" for name, n in counts.items() if n))
-        return 0
-
-    return run
+    _add_json(parser)
+    parser.epilog = "The exit status is 0 where the robot is sound, and 1 where it is not or cannot be read."
+    return _later("info")
 
 
-def _robots() -> ModuleType:
-    from linkwork import robots
+def simulate(parser: argparse.ArgumentParser) -> Run:
+    """Simulate a robot, from its neutral state or another, alone or many at once; write the motion for `linkwork view`."""
+    add_robot(parser)
+    parser.add_argument("--duration", type=_seconds, default=2.0, metavar="S", help="how long [s] (2)")
+    parser.add_argument("--dt", type=_seconds, default=1e-3, metavar="S", help="the time step [s] (0.001)")
+    parser.add_argument("--integrator", choices=("semi_implicit_euler", "rk4"), default="rk4", help="(rk4)")
+    parser.add_argument(
+        "--rows", type=_count, default=1, metavar="N", help="robots at once, with random starts but the first (1)"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="JOINT=VALUE", help="an independent coordinate at the start"
+    )
+    parser.add_argument("--speed", action="append", default=[], metavar="JOINT=VALUE", help="a velocity at the start")
+    parser.add_argument(
+        "--force", action="append", default=[], metavar="JOINT=VALUE", help="a joint force that acts all the time"
+    )
+    parser.add_argument("--every", type=_seconds, default=0.02, metavar="S", help="how often the state is kept [s] (0.02)")
+    parser.add_argument("--out", metavar="FILE", help="write time, states and forces of all rows into an .npz file")
+    parser.add_argument("--film", metavar="FILE", help="write a film of the first row: a .gif, or an .svg of some moments")
+    _add_json(parser)
+    return _later("simulate")
 
-    return robots
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"it must be at least 1, not {number}")
+    return number
 
 
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (bench, cache, demo, info)
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"it must be a positive number of seconds, not {text}")
+    return number
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status: 0 good, 1 a problem (told in one sentence), 2 wrong usage."""
-    parser = argparse.ArgumentParser(prog="linkwork", description="The dynamics of mechanisms, compiled.")
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (
+    bench, cache, compare, completion, demo, export, info, simulate,
+)  # fmt: skip
+
+
+def make_parser() -> Parser:
+    """The parser of the whole command line."""
+    parser = Parser(prog="linkwork", description="The dynamics of mechanisms, compiled.")
+    parser.add_argument("--version", action="version", version=f"linkwork {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         text = (command.__doc__ or "").strip()
         sub = commands.add_parser(command.__name__, help=text.splitlines()[0], description=text)
         sub.set_defaults(run=command(sub))
-    args = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status: 0 good, 1 a problem (told in one sentence), 2 wrong usage."""
+    args = make_parser().parse_args(argv)
     run: Run = args.run
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
@@ -132,87 +221,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (LinkworkError, OSError) as error:
-        print("\n".join(map(plain, f"linkwork: {error}".split("\n"))), file=sys.stderr)
+        _tell(error, args)
         return 1
 
 
-def _cache_show(cache: Cache) -> int:
-    entries = cache.entries()
-    print(f"folder   {plain(cache.folder) if cache.folder is not None else 'none'}")
-    print(f"state    {_cache_state(cache)}")
-    print(f"entries  {len(entries)}")
-    print(f"size     {_bytes(cache.size())} of at most {_bytes(cache.limit_bytes)}")
-    if entries:
-        print()
-        _table(("name", "dtype", "cpu", "size", "age"), [_cache_row(entry) for entry in entries])
-    _print_notes(cache)
-    return 0
-
-
-def _cache_verify(cache: Cache) -> int:
-    problems = cache.verify()
-    for problem in problems:
-        print(plain(problem))
-    _print_notes(cache, known=problems)
-    if not problems and cache.disabled_reason is not None:
-        print(f"The cache is off: {plain(cache.disabled_reason)}.")
-    elif not problems:
-        print("All entries are good.")
-    return 1 if problems else 0
-
-
-def _cache_clear(cache: Cache) -> int:
-    count = cache.clear()
-    print(f"Removed {count} {'file' if count == 1 else 'files'}.")
-    _print_notes(cache)
-    return 1 if cache.notes else 0  # a note means that some file is still there
-
-
-def _cache_path(cache: Cache) -> int:
-    if cache.folder is None:
-        print(f"linkwork: The cache is off: {plain(cache.disabled_reason)}.", file=sys.stderr)
-        return 1
-    print(cache.folder)
-    return 0
-
-
-def _cache_state(cache: Cache) -> str:
-    if cache.disabled_reason is not None:
-        return f"off: {plain(cache.disabled_reason)}"
-    if not cache.read_only:
-        return "on" if cache.folder is not None and cache.folder.exists() else "on (the folder is made when needed)"
-    asked = os.environ.get("LINKWORK_CACHE", "").startswith("ro:")
-    return f"read-only: {'LINKWORK_CACHE asks for it' if asked else 'the folder is not writable'}"
-
-
-def _cache_row(entry: Listed) -> tuple[str, ...]:
-    header = entry.header or {}
-    named = [plain(header.get(field, "-")) for field in ("name", "dtype", "cpu")]
-    return (*named, _bytes(entry.size), _age(time.time() - entry.used))
-
-
-def _print_notes(cache: Cache, known: Sequence[str] = ()) -> None:
-    notes = [note for note in cache.notes if note not in known]
-    if notes:
-        print("\nnotes")
-    for note in notes:
-        print(f"  {plain(note)}")
-
-
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(row[column]) for row in (titles, *rows)) for column in range(len(titles))]
-    for row in (titles, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-
-
-def _bytes(count: int) -> str:
-    if count < 1024:
-        return f"{count} B"
-    return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
-
-
-def _age(seconds: float) -> str:
-    for name, unit in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= unit:
-            return f"{seconds / unit:.0f} {name}"
-    return f"{max(seconds, 0):.0f} s"
+def _tell(error: Exception, args: argparse.Namespace) -> None:
+    """One sentence on stderr; with --json also an object on stdout."""
+    if getattr(args, "json", False):
+        print(as_json({"sound": False, "error": str(error)} if args.run.__name__ == "info" else {"error": str(error)}))
+    first, *rest = map(plain, f"linkwork: {error}".split("\n"))
+    print("\n".join([Paint(sys.stderr)(first, "red"), *rest]), file=sys.stderr)

@@ -2,42 +2,56 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 import numpy as np
 
 from linkwork.model.data import ModelData
 from linkwork.parts import GROUND, WORLD, LoopConstraint, PlacedJoint
-from linkwork.parts.names import plain
+from linkwork.parts.names import plain, some
 from linkwork.topology.clusters import find_families
 from linkwork.topology.rotors import find_rotors
+
+NO_MASS = ("moves no mass", "move no mass", ": forward dynamics has no answer")
+OF_INERTIAS = ("the principal moment", "moment of inertia is not symmetric", "kg is negative")
 
 
 def report(model: ModelData) -> str:
     """A summary of a model: sizes, a table of joints and bodies, clusters, frames, and everything unusual."""
-    names = [body.name for body in model.bodies]
-    lines = [
-        f"{model.name}: {count(len(model.bodies), 'body', 'bodies')}, {count(len(model.joints), 'joint')}, "
-        f"nq {model.nq}, nv {model.nv}, {model.mass:.6g} kg, gravity {' '.join(f'{g:g}' for g in model.gravity)} m/s²",
-        "",
-        *_table(model, names),
-    ]
-    lines += _clusters(model)
-    held = [f for f in model.frames if f.body == GROUND or f.name != model.bodies[f.body].name]
-    if held:
-        lines += ["", f"{count(len(held), 'frame')} besides those of the bodies:"]
-        for at in sorted({f.body for f in held}):
-            on = WORLD if at == GROUND else names[at]
-            lines += _wrapped(f"  on {on}: ", [f.name for f in held if f.body == at])
-    unusual = [*unusual_parts(model), *model.notes]
+    lines = [headline(model), "", *_table(model, [body.name for body in model.bodies])]
+    lines += [*cluster_lines(model), *frame_lines(model)]
+    unusual = [*unusual_parts(model), *gathered(model.notes)]
     lines += ["", "unusual:" if unusual else "nothing unusual", *(f"  {line}" for line in unusual)]
     return "\n".join(map(plain, lines))
 
 
-def _clusters(model: ModelData) -> list[str]:
+def headline(model: ModelData) -> str:
+    """Name, sizes, mass and gravity in one line."""
+    return (
+        f"{model.name}: {count(len(model.bodies), 'body', 'bodies')}, {count(len(model.joints), 'joint')}, "
+        f"nq {model.nq}, nv {model.nv}, {model.mass:.6g} kg, gravity {' '.join(f'{g:g}' for g in model.gravity)} m/s²"
+    )
+
+
+def frame_lines(model: ModelData) -> list[str]:
+    """The frames besides those of the bodies, with an empty line before them."""
+    held = [f for f in model.frames if f.body == GROUND or f.name != model.bodies[f.body].name]
+    if not held:
+        return []
+    lines = ["", f"{count(len(held), 'frame')} besides those of the bodies:"]
+    for at in sorted({f.body for f in held}):
+        on = WORLD if at == GROUND else model.bodies[at].name
+        lines += _wrapped(f"  on {on}: ", [f.name for f in held if f.body == at])
+    return lines
+
+
+def cluster_lines(model: ModelData) -> list[str]:
     """Force-held loops, and the clusters that embedded loops and couplings make."""
     looped = [cluster for cluster in model.clusters if cluster.constraints]
     lines = []
     if model.force_held:
-        names = [f"{c.name} ({_kind(c)})" for c in model.force_held]
+        names = [f"{c.name} ({loop_kind(c)})" for c in model.force_held]
         lines += [
             "",
             *_wrapped(f"{count(len(names), 'force-held loop or coupling', 'force-held loops and couplings')}: ", names),
@@ -45,15 +59,17 @@ def _clusters(model: ModelData) -> list[str]:
     if not looped:
         return lines
     lines += ["", f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:"]
-    for cluster in looped:
+    for number, cluster in enumerate(looped, 1):
         joints = [model.joints[k] for k in cluster.bodies]
         names = [name for joint in joints for name in joint.v_names]
-        lines += _wrapped("  bodies ", [model.bodies[k].name for k in cluster.bodies])
-        lines += _wrapped("    constrained by ", [f"{c.name} ({_kind(c)})" for c in cluster.constraints])
+        lines += _wrapped(f"  [{number}] bodies ", [model.bodies[k].name for k in cluster.bodies])
+        lines += _wrapped("    constrained by ", [f"{c.name} ({loop_kind(c)})" for c in cluster.constraints])
         if cluster.supports:
             lines += _wrapped("    hanging on ", [model.bodies[k].name for k in cluster.supports])
         redundant = cluster.count - len(cluster.rows)
-        told = f", of which {redundant} are redundant and dropped" if redundant else ""
+        told = (
+            f", of rank {len(cluster.rows)}: {redundant} redundant, dropped" if redundant else f", of rank {len(cluster.rows)}"
+        )
         lines.append(
             f"    {count(cluster.count, 'equation')}{told}; {len(names)} velocities, {len(cluster.independent)} independent"
         )
@@ -67,35 +83,94 @@ def _clusters(model: ModelData) -> list[str]:
     return lines
 
 
-def _kind(constraint: LoopConstraint) -> str:
+def loop_kind(constraint: LoopConstraint) -> str:
+    """What closes a loop, in words: "revolute loop", "coupling", "implicit constraint"."""
+    kind = getattr(constraint, "kind", None)
+    if kind is not None and constraint.ends:
+        return f"{type(kind).__name__.lower()} loop"
     return {"ImplicitConstraint": "implicit constraint"}.get(type(constraint).__name__, type(constraint).__name__.lower())
 
 
-def unusual_parts(model: ModelData) -> list[str]:
-    """What deserves a second look, one sentence each."""
-    found = []
+def unsound_parts(model: ModelData) -> list[str]:
+    """What makes a model unsound, one sentence for each kind: inertias that no body can have, joints that move no mass."""
+    found = gathered(note for note in model.notes if is_of_inertias(note))
+    idle = [joint.name for joint in model.joints if joint.child in _massless(model)]
+    if idle:
+        found.append(_of_all("joint", idle, *NO_MASS))
+    return [plain(line) for line in found]
+
+
+def is_of_inertias(note: str) -> bool:
+    """Whether a note tells of an inertia that no body can have; a moment without mass is that of an idealised rotor."""
+    return any(words in note for words in OF_INERTIAS)
+
+
+def impossible_bodies(model: ModelData) -> set[int]:
+    """The bodies of whose inertias, or of whose links' inertias, the notes tell that no body can have them."""
+    told = " ".join(note for note in model.notes if is_of_inertias(note))
+    return {body.index for body in model.bodies if any(repr(name) in told for name in (body.name, *body.links))}
+
+
+def _massless(model: ModelData) -> set[int]:
+    """The bodies behind joints that move no mass, unless loops determine their motion."""
     behind = [body.mass for body in model.bodies]  # mass of a body and all behind it
     for joint in reversed(model.joints):
         if joint.parent != GROUND:
             behind[joint.parent] += behind[joint.child]
     families = find_families(model.joints, model.loops) if model.loops else []
     in_loops = {k for bodies, loops in families if loops for k in bodies}  # these determine joints that move no mass
-    parts_of_flexible = {joint.parent for joint in model.joints if joint.kind.elastic}
-    parts_of_flexible |= {joint.child for joint in model.joints if joint.follows is not None}
-    for body, joint in zip(model.bodies, model.joints):
-        if body.index in parts_of_flexible and body.mass == 0:
-            continue
-        if behind[body.index] == 0 and not any(joint.armature) and body.index not in in_loops:
-            found.append(f"joint {joint.name!r} moves no mass: forward dynamics has no answer")
-        elif body.mass == 0:
-            found.append(f"body {body.name!r} can move and has no mass")
-        elif not np.any(body.moment) and body.mass > 0:
-            found.append(f"body {body.name!r} is a point mass: its moment of inertia is zero")
-        if joint.lower == joint.upper and joint.nq and np.isfinite(joint.lower).all():
-            found.append(f"joint {joint.name!r} has equal lower and upper limits")
-        if any(joint.friction):
-            found.append(f"joint {joint.name!r} has dry friction, which is recorded but does not act")
-    return found
+    idle = {j.child for j in model.joints if behind[j.child] == 0 and not any(j.armature) and j.child not in in_loops}
+    return idle - _parts_of_flexible(model)
+
+
+def _parts_of_flexible(model: ModelData) -> set[int]:
+    """Bodies without mass of their own that stand for places on flexible ones."""
+    found = {joint.parent for joint in model.joints if joint.kind.elastic}
+    found |= {joint.child for joint in model.joints if joint.follows is not None}
+    return {k for k in found if k != GROUND and model.bodies[k].mass == 0}
+
+
+def unusual_parts(model: ModelData) -> list[str]:
+    """What deserves a second look, one sentence for each kind."""
+    idle = _massless(model)
+    skipped = idle | _parts_of_flexible(model)
+    bodies = [body for body in model.bodies if body.index not in skipped]
+    empty = [body.name for body in bodies if body.mass == 0]
+    points = [body.name for body in bodies if body.mass > 0 and not np.any(body.moment)]
+    stiff = [j.name for j in model.joints if j.lower == j.upper and j.nq and np.isfinite(j.lower).all()]
+    rubbing = [j.name for j in model.joints if any(j.friction)]
+    kinds = [
+        ("joint", [model.joints[k].name for k in sorted(idle)], *NO_MASS),
+        ("body", empty, "can move and has no mass", "can move and have no mass", ""),
+        ("body", points, "is a point mass: its", "are point masses: their", " moment of inertia is zero"),
+        ("joint", stiff, "has equal lower and upper limits", "have equal lower and upper limits", ""),
+        ("joint", rubbing, "has dry friction", "have dry friction", ", which is recorded but does not act"),
+    ]  # fmt: skip
+    return [_of_all(*kind) for kind in kinds if kind[1]]
+
+
+def _of_all(what: str, names: list[str], one: str, many: str, rest: str) -> str:
+    """One sentence on all that something is to be said of."""
+    if len(names) == 1:
+        return f"{what} {names[0]!r} {one}{rest}"
+    whats = {"body": "bodies"}.get(what, f"{what}s")
+    return f"{len(names)} {whats} {many}{rest}: {some([repr(name) for name in names])}"
+
+
+_NAMES_AND_NUMBERS = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])-?\d[\d.]*(?:e[-+]?\d+)?""")
+
+
+def gathered(notes: Iterable[str]) -> list[str]:
+    """The same notes with those of one kind, which differ in names and numbers only, in one line."""
+    kinds: dict[str, list[str]] = {}
+    for note in notes:
+        kinds.setdefault(_NAMES_AND_NUMBERS.sub("*", note), []).append(note)
+    lines = []
+    for alike in kinds.values():
+        subjects = [found[0] for note in alike if (found := _NAMES_AND_NUMBERS.search(note))]
+        rest = f" (and {len(alike) - 1} more of this kind: {some(subjects[1:])})" if len(alike) > 1 else ""
+        lines.append(alike[0] + rest)
+    return lines
 
 
 def _table(model: ModelData, names: list[str]) -> list[str]:

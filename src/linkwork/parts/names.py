@@ -33,6 +33,6 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     """A hint at the names closest to one that is not known; empty where none is close."""
     close: list[str] = []
     if isinstance(name, str) and len(name) < LONG:
-        names = [word for word, _ in zip(known, range(COMPARED)) if len(word) < LONG]
+        names = [word for word, _ in zip(dict.fromkeys(known), range(COMPARED)) if len(word) < LONG]
         close = difflib.get_close_matches(name, names, n=3)
     return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""

@@ -1,0 +1,95 @@
+"""`linkwork cache`: show, check or clear the cache of compiled kernels."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from linkwork.commands.robot import as_json
+from linkwork.commands.terminal import age, size_in_bytes, table
+from linkwork.parts.names import plain
+from linkwork.runtime.cache import Cache, Listed
+
+
+def run(action: str, *, json: bool = False) -> int:
+    """Do one of ACTIONS with the cache that the environment chooses; with `json`, what it is and what is in it."""
+    cache = Cache.default()
+    if json and action == "show":
+        print(as_json(_as_dict(cache)))
+        return 0
+    return ACTIONS[action](cache)
+
+
+def _as_dict(cache: Cache) -> dict[str, object]:
+    entries = [{**(e.header or {}), "size": e.size, "seconds": time.time() - e.used} for e in cache.entries()]
+    folder = None if cache.folder is None else str(cache.folder)
+    state = {"folder": folder, "state": _state(cache), "size": cache.size(), "limit": cache.limit_bytes}
+    return {**state, "entries": entries, "notes": list(cache.notes)}
+
+
+def show(cache: Cache) -> int:
+    entries = cache.entries()
+    print(f"folder   {plain(cache.folder) if cache.folder is not None else 'none'}")
+    print(f"state    {_state(cache)}")
+    print(f"entries  {len(entries)}")
+    print(f"size     {size_in_bytes(cache.size())} of at most {size_in_bytes(cache.limit_bytes)}")
+    if entries:
+        print()
+        print("\n".join(table([("name", "dtype", "cpu", "size", "age"), *map(_row, entries)])))
+    _print_notes(cache)
+    return 0
+
+
+def verify(cache: Cache) -> int:
+    problems = cache.verify()
+    for problem in problems:
+        print(plain(problem))
+    _print_notes(cache, known=problems)
+    if not problems and cache.disabled_reason is not None:
+        print(f"The cache is off: {plain(cache.disabled_reason)}.")
+    elif not problems:
+        print("All entries are good.")
+    return 1 if problems else 0
+
+
+def clear(cache: Cache) -> int:
+    count = cache.clear()
+    print(f"Removed {count} {'file' if count == 1 else 'files'}.")
+    _print_notes(cache)
+    return 1 if cache.notes else 0  # a note means that some file is still there
+
+
+def path(cache: Cache) -> int:
+    if cache.folder is None:
+        print(f"linkwork: The cache is off: {plain(cache.disabled_reason)}.", file=sys.stderr)
+        return 1
+    print(cache.folder)
+    return 0
+
+
+def _state(cache: Cache) -> str:
+    if cache.disabled_reason is not None:
+        return f"off: {plain(cache.disabled_reason)}"
+    if not cache.read_only:
+        return "on" if cache.folder is not None and cache.folder.exists() else "on (the folder is made when needed)"
+    asked = os.environ.get("LINKWORK_CACHE", "").startswith("ro:")
+    return f"read-only: {'LINKWORK_CACHE asks for it' if asked else 'the folder is not writable'}"
+
+
+def _row(entry: Listed) -> tuple[str, ...]:
+    header = entry.header or {}
+    named = [plain(header.get(field, "-")) for field in ("name", "dtype", "cpu")]
+    return (*named, size_in_bytes(entry.size), age(time.time() - entry.used))
+
+
+def _print_notes(cache: Cache, known: Sequence[str] = ()) -> None:
+    notes = [note for note in cache.notes if note not in known]
+    if notes:
+        print("\nnotes")
+    for note in notes:
+        print(f"  {plain(note)}")
+
+
+ACTIONS = {"show": show, "verify": verify, "clear": clear, "path": path}

@@ -1,0 +1,181 @@
+"""`linkwork compare`: the dynamics of a robot here, in Pinocchio and in MuJoCo, and how far they differ.
+
+The peers read the same file where there is one, and get the spanning tree of a robot that ships with linkwork. Loops are not
+part of a URDF to them: a robot with loops is compared as its spanning tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import linkwork as lw
+from linkwork.commands.bench.peers import pinocchio_tree
+from linkwork.commands.robot import as_json, load_robot
+from linkwork.commands.terminal import Paint, table, working
+from linkwork.interop import mujoco as from_mujoco
+from linkwork.interop import pinocchio as from_pinocchio
+from linkwork.parts.names import plain, shown
+
+SAME = 1e-9  # largest difference that counts as rounding, relative to the largest number
+
+
+class Peer(NamedTuple):
+    """Functions of another program, over all states, in our conventions; each returns one row for a state."""
+
+    name: str
+    inverse_dynamics: Callable[..., np.ndarray]
+    mass_matrix: Callable[..., np.ndarray]
+    forward_dynamics: Callable[..., np.ndarray]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a table of differences; 1 where a peer differs, or where there is none to compare with."""
+    whole = load_robot(args)
+    model = whole.spanning_tree().with_loops() if whole.embedded and not whole.force_held else whole
+    if model.force_held:
+        raise lw.ModelError("compare takes the spanning tree of a robot with loops: leave --loops at embed")
+    rng = np.random.default_rng(0)
+    q, v = map(np.array, zip(*(model.random_state(rng) for _ in range(args.states))))
+    a, tau = rng.normal(size=(2, *v.shape))
+    calls = {"inverse_dynamics": (q, v, a), "mass_matrix": (q,), "forward_dynamics": (q, v, tau)}
+    with working(f"compiling the dynamics of {shown(model.name)}"):
+        ours = {name: getattr(lw, name)(model, *given) for name, given in calls.items()}
+    rows, missing = [], []
+    for make in (_pinocchio, _mujoco):
+        try:
+            peer = make(model, args)
+        except (ImportError, ValueError, RuntimeError, lw.LinkworkError) as error:
+            missing.append(f"{make.__name__[1:]}: {plain(str(error).splitlines()[0] if str(error) else type(error).__name__)}")
+            continue
+        for name, given in calls.items():
+            theirs, found = getattr(peer, name)(*given), ours[name]
+            off = float(np.abs(theirs - found).max() / max(np.abs(found).max(), 1e-300))
+            rows.append({"peer": peer.name, "function": name, "difference": off, "same": off <= SAME})
+    same = bool(rows) and all(row["same"] for row in rows)
+    if args.json:
+        told = {"name": whole.name, "states": args.states, "same": same, "spanning_tree": model is not whole}
+        print(as_json({**told, "compared": rows, "missing": missing}))
+    else:
+        _print(whole, model, args.states, rows, missing)
+    return 0 if same else 1
+
+
+def _print(whole: lw.Model, model: lw.Model, states: int, rows: list[dict[str, Any]], missing: list[str]) -> None:
+    paint = Paint()
+    loops = ", its loops open: a URDF has none for others" if model is not whole else ""
+    print(f"{paint(plain(whole.name), 'bold')} in {states} random states{loops}\n")
+    if rows:
+        lines = [("", "function", "largest difference, relative", "")]
+        for row in rows:
+            lines.append((row["peer"], row["function"], f"{row['difference']:.1e}", "same" if row["same"] else "DIFFERS"))
+        print("\n".join(table(lines, right=(2,))))
+    for line in missing:
+        print(paint(f"not compared with {line}", "yellow"))
+
+
+def _pinocchio(model: lw.Model, args: argparse.Namespace) -> Peer:
+    import pinocchio as pin
+
+    if args.robot.lower().endswith(".urdf") and os.path.exists(args.robot):
+        root = [pin.JointModelFreeFlyer()] if args.base == "free" else []
+        there = pin.buildModelFromUrdf(args.robot, *root)
+        there.gravity.linear = np.array(model.gravity)
+    else:
+        there = pinocchio_tree(pin, model)
+    same, data = from_pinocchio.States(model, there), there.createData()
+    damping = np.concatenate([np.zeros(0), *(joint.damping for joint in model.joints)])
+    passive = _springs(model)
+
+    def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        rows = zip(same.q_to(q), same.v_to(v), same.v_to(a))
+        found = same.tau_from(np.array([pin.rnea(there, data, *row).copy() for row in rows]))
+        return found + damping * v + passive(q)
+
+    def mass(q: np.ndarray) -> np.ndarray:
+        found = []
+        for row in same.q_to(q):
+            upper = np.triu(np.array(pin.crba(there, data, row)))
+            found.append(same.matrix_from(upper + np.triu(upper, 1).T))
+        return np.array(found)
+
+    def forward(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        acting = tau - damping * v - passive(q)
+        rows = zip(same.q_to(q), same.v_to(v), same.tau_to(acting))
+        return same.v_from(np.array([pin.aba(there, data, *row).copy() for row in rows]))
+
+    return Peer("Pinocchio", inverse, mass, forward)
+
+
+def _springs(model: lw.Model) -> Callable[[np.ndarray], np.ndarray]:
+    """The forces of springs in joints, which Pinocchio does not know, (rows, nv)."""
+    if not any(any(joint.stiffness) for joint in model.joints):
+        return lambda q: np.zeros((len(q), model.nv))
+    still = np.zeros(model.nv)
+    bare = model.weightless()
+    return lambda q: lw.bias_force(model, q, still) - lw.gravity_force(model, q) - lw.bias_force(bare, q, still)
+
+
+def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
+    import mujoco
+
+    if not (args.robot.lower().endswith((".urdf", ".xml")) and os.path.exists(args.robot)):
+        raise ValueError("it reads files, and this robot is none")
+    spec = mujoco.MjSpec.from_file(args.robot)
+    spec.compiler.balanceinertia, spec.compiler.boundmass, spec.compiler.boundinertia = False, 0.0, 0.0
+    spec.compiler.discardvisual, spec.compiler.fusestatic = True, False
+    for mesh in list(spec.meshes):
+        for geom in [g for g in spec.geoms if g.meshname == mesh.name]:
+            _delete(spec, geom)
+        _delete(spec, mesh)
+    if args.base == "free" and spec.worldbody.first_body() is not None:
+        spec.worldbody.first_body().add_freejoint()
+    there = spec.compile()
+    there.opt.gravity[:] = model.gravity
+    there.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_CONTACT
+    same, data = from_mujoco.States(model, there), mujoco.MjData(there)
+
+    def at(q: np.ndarray, v: np.ndarray) -> None:
+        data.qpos[:], data.qvel[:] = same.q_to(q), same.v_to(q, v)
+
+    def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        found = []
+        for row in zip(q, v, a):
+            at(*row[:2])
+            data.qacc[:] = same.a_to(*row)
+            mujoco.mj_inverse(there, data)
+            found.append(same.tau_from(row[0], data.qfrc_inverse.copy()))
+        return np.array(found)
+
+    def mass(q: np.ndarray) -> np.ndarray:
+        found, full = [], np.zeros((there.nv, there.nv))
+        for row in q:
+            at(row, np.zeros(model.nv))
+            mujoco.mj_forward(there, data)
+            for k, unit in enumerate(np.eye(there.nv)):
+                mujoco.mj_mulM(there, data, full[k], unit)
+            found.append(same.matrix_from(row, full))
+        return np.array(found)
+
+    def forward(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        found = []
+        for row in zip(q, v, tau):
+            at(*row[:2])
+            data.qfrc_applied[:] = same.tau_to(row[0], row[2])
+            mujoco.mj_forward(there, data)
+            found.append(same.a_from(*row[:2], data.qacc.copy()))
+        return np.array(found)
+
+    return Peer("MuJoCo", inverse, mass, forward)
+
+
+def _delete(spec: Any, element: Any) -> None:
+    """Take an element out of a specification, in the words of this and of older versions."""
+    if hasattr(spec, "delete"):
+        spec.delete(element)
+    else:
+        element.delete()

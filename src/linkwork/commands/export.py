@@ -1,0 +1,40 @@
+"""`linkwork export`: a function of a robot as C99."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import linkwork as lw
+from linkwork.commands.robot import as_json, load_robot
+from linkwork.commands.terminal import size_in_bytes, working
+from linkwork.errors import ModelError
+from linkwork.parts.names import did_you_mean, plain, shown
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the files, and print which they are."""
+    function = _function(args.function)
+    options = {"frame": args.frame} if args.frame else {}
+    model = load_robot(args)
+    with working(f"writing {args.function} of {shown(model.name)} as C"):
+        try:
+            made = lw.export_c(function, model, args.out, dtype=args.dtype, **options)
+        except TypeError as error:
+            raise ModelError(f"{args.function}: {error}") from None
+    files = sorted(path for path in Path(args.out).iterdir() if path.is_file())
+    if args.json:
+        print(as_json({"function": args.function, "header": str(made.header), "files": [str(path) for path in files]}))
+        return 0
+    for path in files:
+        print(f"{plain(path)}  {size_in_bytes(path.stat().st_size)}")
+    return 0
+
+
+def _function(name: str) -> lw.ModelFunction:
+    known = {key: each for key in lw.__all__ if isinstance(each := getattr(lw, key), lw.ModelFunction)}
+    if name not in known:
+        raise ModelError(
+            f"there is no function {name!r} of a model{did_you_mean(name, known) or '; one of: ' + ', '.join(known)}"
+        )
+    return known[name]

@@ -1,0 +1,158 @@
+"""`linkwork info`: the tree of a robot, its loops and clusters, what is wrong or unusual in it, and what costs most and why."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import linkwork as lw
+from linkwork.commands.robot import as_json, load_robot, written
+from linkwork.commands.terminal import Paint, table, working
+from linkwork.functions.diagnosis import Diagnosis, diagnose
+from linkwork.model import GROUND, WORLD, Model
+from linkwork.model.report import cluster_lines, count, frame_lines, headline, loop_kind
+from linkwork.parts.names import plain, shown
+from linkwork.view import draw_graph, draw_tree
+
+SHOWN = 8  # clusters of which it is told what they cost
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the diagnosis of a robot; 0 if it is sound, 1 if it is not."""
+    model = load_robot(args)
+    with working(f"counting the operations of {shown(model.name)}"):
+        found = diagnose(model, costs=False if args.quick else None)
+    if args.graph:
+        draw_graph(model, written(args.graph))
+    if args.json:
+        print(as_json(as_dict(found)))
+        return 0 if found.sound else 1
+    _print(found, Paint())
+    if args.graph:
+        print(f"\nThe graph is in {plain(args.graph)}.")
+    if args.operations and model.nv and found.sound:
+        print("\noperations")
+        for function in (lw.inverse_dynamics, lw.mass_matrix, lw.forward_dynamics):
+            counts = lw.count_operations(function, model)
+            print(f"  {function.__name__:18}", "  ".join(f"{name} {n}" for name, n in counts.items() if n))
+    return 0 if found.sound else 1
+
+
+def _print(found: Diagnosis, paint: Paint) -> None:
+    model = found.model
+    name, _, rest = headline(model).partition(": ")
+    print(f"{paint(plain(name), 'bold')}: {plain(rest)}\n")
+    print(draw_tree(model, paint=paint, unicode=_has_lines()))
+    for line in (*cluster_lines(model), *frame_lines(model)):
+        print(plain(line))
+    if found.costs:
+        print()
+        _print_costs(found, paint)
+    for title, colour, lines in (("unsound", "red", found.problems), ("unusual", "yellow", found.notes)):
+        if lines:
+            print(f"\n{paint(title, 'bold', colour)}:")
+            print("\n".join(f"  {line}" for line in lines))
+    if found.sound:
+        print(f"\n{paint('sound', 'bold', 'green')}{'' if found.notes else ', and nothing unusual'}")
+
+
+def _print_costs(found: Diagnosis, paint: Paint) -> None:
+    most = found.costliest(SHOWN)
+    print(f"what costs most, of {found.operations} operations of forward dynamics (articulated bodies):")
+    rows = [("", "", "operations", "share", "why")]
+    for cost in most:
+        more = f" and {len(cost.bodies) - 3} more" if len(cost.bodies) > 3 else ""
+        rows.append(("", plain(", ".join(cost.bodies[:3])) + more, str(cost.operations), f"{cost.share:.0%}", cost.why))
+    for line in table(rows, right=(2, 3)):
+        print(line)
+    if len(found.costs) > len(most):
+        print(f"  and {count(len(found.costs) - len(most), 'cluster')} that cost less")
+    for remedy in found.remedies:
+        print(paint(plain(f"  cheaper: {remedy}"), "yellow"))
+
+
+def _has_lines() -> bool:
+    """Whether the output can show the lines of a tree."""
+    try:
+        "├⟲".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def as_dict(found: Diagnosis) -> dict[str, Any]:
+    """The diagnosis as plain values, for JSON; SI units, angles in rad."""
+    model = found.model
+    return {
+        "name": model.name,
+        "sound": found.sound,
+        "problems": list(found.problems),
+        "notes": list(found.notes),
+        "nq": model.nq,
+        "nv": model.nv,
+        "mass": model.mass,
+        "gravity": list(model.gravity),
+        "v_names": list(model.v_names),
+        "joints": [_joint(model, k) for k in range(len(model.joints))],
+        "frames": [{"name": f.name, "body": _body(model, f.body)} for f in model.frames],
+        "loops": [
+            {
+                "name": loop.name,
+                "kind": loop_kind(loop),
+                "bodies": [_body(model, k) for k in loop.bodies],
+                "equations": loop.count(model.joints),
+                "embedded": loop not in model.force_held,
+            }
+            for loop in model.loops
+        ],
+        "clusters": _clusters(found),
+        "operations": found.operations,
+        "remedies": [
+            {"loops": list(r.loops), "embedded": r.embedded, "force_held": r.force_held, "remedy": 'loops="constrain"'}
+            for r in found.remedies
+        ],
+    }
+
+
+def _body(model: Model, k: int) -> str:
+    return WORLD if k == GROUND else model.bodies[k].name
+
+
+def _joint(model: Model, k: int) -> dict[str, Any]:
+    joint, body = model.joints[k], model.bodies[k]
+    return {
+        "name": joint.name,
+        "kind": type(joint.kind).__name__.lower(),
+        "parent": _body(model, joint.parent),
+        "body": body.name,
+        "links": list(body.links),
+        "mass": body.mass,
+        "center": body.center.tolist(),
+        "inertia": body.moment.tolist(),
+        "q": [joint.q_slice.start, joint.q_slice.stop],
+        "v": [joint.v_slice.start, joint.v_slice.stop],
+        "independent": [name in model.v_names for name in joint.v_names],
+        **{word: list(getattr(joint, word)) for word in ("lower", "upper", "max_velocity", "max_effort")},
+        **{word: list(getattr(joint, word)) for word in ("damping", "friction", "stiffness", "armature")},
+    }
+
+
+def _clusters(found: Diagnosis) -> list[dict[str, Any]]:
+    model, rows = found.model, []
+    for n, cluster in enumerate(model.clusters):
+        names = [name for k in cluster.bodies for name in model.joints[k].v_names]
+        row: dict[str, Any] = {
+            "bodies": [model.bodies[k].name for k in cluster.bodies],
+            "constraints": [c.name for c in cluster.constraints],
+            "equations": cluster.count,
+            "rank": len(cluster.rows),
+            "redundant": cluster.count - len(cluster.rows),
+            "velocities": len(names),
+            "independent": [names[c] for c in cluster.independent],
+            "supports": [_body(model, k) for k in cluster.supports],
+        }
+        if n < len(found.costs):
+            row |= {"operations": found.costs[n].operations, "share": found.costs[n].share, "why": found.costs[n].why}
+        rows.append(row)
+    return rows

@@ -1,0 +1,239 @@
+"""Diagnosis of a model: whether it is sound, what deserves a second look, and which clusters cost most and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.forward_dynamics import articulated_body
+from linkwork.algorithms.mass_matrix import mass_matrix
+from linkwork.errors import LinkworkError, ModelError
+from linkwork.functions.load import operations
+from linkwork.ir.context import builder_around
+from linkwork.ir.operations import OPERATIONS
+from linkwork.ir.trace import trace
+from linkwork.model import Model
+from linkwork.model.report import count, gathered, is_of_inertias, unsound_parts, unusual_parts
+from linkwork.parts.names import plain, shown, some
+from linkwork.passes.count import count_operations
+from linkwork.simplify.trees import hinge_tree
+from linkwork.topology.clusters import Cluster
+
+DENSE, TRIED = 5, 3  # clusters of so many bodies, whose equations depend on q, and so many kinds of them, are tried with forces
+LARGEST = 400  # bodies of a model whose operations are counted without being asked: tracing takes a second for about 60
+SINGULAR = 1e-9  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as positive
+
+
+@dataclass(frozen=True)
+class ClusterCost:
+    """What one of `model.clusters` costs in forward dynamics by articulated bodies [operations], its share, and why."""
+
+    bodies: tuple[str, ...]
+    operations: int
+    share: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Loops of one cluster that are cheaper force-held: operations of forward dynamics as it is, and with these held."""
+
+    loops: tuple[str, ...]
+    embedded: int
+    force_held: int
+
+    def __str__(self) -> str:
+        return (
+            f"{some([repr(name) for name in self.loops])} make a dense cluster: forward dynamics takes {self.embedded} "
+            f"operations with these loops embedded and {self.force_held} with forces that hold them; "
+            f'load(..., loops="constrain") or choose_loops(model, "constrain") holds them'
+        )
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What `diagnose` found: `problems` make a model unsound, `notes` deserve a second look; one sentence each.
+
+    `costs` has an entry for each of `model.clusters`, in their order, and `operations` is their sum; both are empty where they
+    were not asked for. `remedies` are loops that are cheaper force-held.
+    """
+
+    model: Model = field(repr=False)
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    operations: int = 0
+    costs: tuple[ClusterCost, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether dynamics can be computed and mean something."""
+        return not self.problems
+
+    def costliest(self, most: int = 8) -> list[ClusterCost]:
+        """The clusters that cost most, in falling order."""
+        return sorted(self.costs, key=lambda cost: -cost.operations)[:most]
+
+
+def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
+    """Whether a model is sound, what is unusual in it, and what its clusters cost in forward dynamics, and why.
+
+    Unsound are: inertias that no body can have, joints that move no mass, and a mass matrix that is not positive definite in
+    the neutral state or in a random one. `costs`: count operations, which means tracing; None: unless the model is large.
+    """
+    if not isinstance(model, Model):
+        raise ModelError(f"diagnose takes a model, not {type(model).__name__}")
+    rest = gathered(note for note in model.notes if not is_of_inertias(note))
+    unsolvable = _indefinite(model)
+    problems = [*unsound_parts(model), *unsolvable]
+    notes = tuple(line for line in map(plain, (*unusual_parts(model), *rest)) if line not in problems)
+    counted = len(model.bodies) <= LARGEST if costs is None else costs
+    if not counted or unsolvable or not model.nv:
+        return Diagnosis(model, tuple(problems), notes)
+    found = tuple(cluster_costs(model))
+    return Diagnosis(model, tuple(problems), notes, sum(c.operations for c in found), found, tuple(_remedies(model, found)))
+
+
+def _indefinite(model: Model) -> list[str]:
+    """The sentence that says where the mass matrix is not positive definite, if it is not in one of two states."""
+    if not model.nv:
+        return []
+    for where, q in (("neutral", model.neutral()), ("random", model.random_state(0)[0])):
+        try:
+            M = mass_matrix(hinge_tree(model, q)).astype(float)
+        except (LinkworkError, ZeroDivisionError) as error:
+            return [f"the mass matrix cannot be computed in the {where} state: {error}"]
+        diagonal = M.diagonal()
+        if not np.all(np.isfinite(M)):
+            continue  # independent coordinates are singular there: the conditioning of loops tells
+        if np.any(diagonal <= 0.0):
+            worst = model.v_names[int(np.argmin(diagonal))]
+            least = f"{shown(worst)!r} has {diagonal.min():.3g} on its diagonal"
+            return [f"the mass matrix is not positive definite in the {where} state: {least}"]
+        scale = 1.0 / np.sqrt(diagonal)
+        values, vectors = np.linalg.eigh(scale[:, None] * M * scale)
+        if values[0] < -SINGULAR:
+            worst = model.v_names[int(np.argmax(np.abs(vectors[:, 0])))]
+            return [f"the mass matrix is not positive definite in the {where} state: mostly that of {shown(worst)!r}"]
+    return []
+
+
+def cluster_costs(model: Model) -> list[ClusterCost]:
+    """What each cluster costs in forward dynamics by articulated bodies.
+
+    The program is traced with a mark wherever a sweep comes to another node. An instruction belongs to the node at which it
+    was made first, or to the outermost joint that it depends on where no sweep has begun. Sums are fused across nodes, so
+    shares are those of instructions before fusing, and operations are these shares of the count.
+    """
+    tree = model.spanning_tree() if model.force_held else model
+    marks: list[tuple[int, int]] = []
+    columns = [(k, c) for k, c in enumerate(tree.clusters) for _ in c.independent]
+    owner_q = {q: k for k, c in enumerate(tree.clusters) for b in c.bodies for q in range(tree.nq)[tree.joints[b].q_slice]}
+
+    def marked(q: Any, v: Any, tau: Any) -> Any:
+        nodes = hinge_tree(tree, q, v)
+        number = {node: k for k, node in enumerate(nodes.nodes)}
+        builder = builder_around([])
+        assert builder is not None
+
+        def walk(visit: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
+            def each() -> Iterator[Any]:
+                for node in visit():
+                    marks.append((len(builder.code), number[node]))
+                    yield node
+
+            return each
+
+        nodes.base_to_tips, nodes.tips_to_base = walk(nodes.base_to_tips), walk(nodes.tips_to_base)  # type: ignore[method-assign]
+        return articulated_body(nodes, tau)
+
+    program = trace(marked, {"q": tree.nq, "v": tree.nv, "tau": tree.nv})
+    owners = _owners(program, marks, [owner_q, {i: k for i, (k, _) in enumerate(columns)}, {}])
+    raw = np.zeros(len(tree.clusters))
+    for value, owner in zip(_live(program), owners):
+        raw[owner] += value
+    total = count_operations(program)["total"]
+    counts = np.floor(total * raw / max(raw.sum(), 1.0)).astype(int)
+    rest = np.argsort(-(total * raw / max(raw.sum(), 1.0) - counts))[: total - counts.sum()]
+    counts[rest] += 1
+    return [
+        ClusterCost(tuple(tree.bodies[k].name for k in cluster.bodies), int(n), float(n) / max(total, 1), _why(tree, cluster))
+        for cluster, n in zip(tree.clusters, counts)
+    ]
+
+
+def _owners(program: Any, marks: list[tuple[int, int]], inputs: list[dict[int, int]]) -> list[int]:
+    """The cluster of each instruction."""
+    found: list[int] = []
+    first = marks[0][0] if marks else len(program.code)
+    for op, args, attr in program.code[:first]:
+        known = [found[a] for a in args]
+        found.append(inputs[attr[0]].get(attr[1], 0) if op == "input" else max(known, default=0))
+    for (start, owner), (stop, _) in pairwise([*marks, (len(program.code), 0)]):
+        found += [owner] * (stop - start)
+    return found
+
+
+def _live(program: Any) -> list[bool]:
+    """For each instruction whether it is an operation that results need."""
+    needed = [False] * len(program.code)
+    for value in program.result_values():
+        needed[value] = True
+    for value in range(len(program.code) - 1, -1, -1):
+        if needed[value]:
+            for a in program.code[value][1]:
+                needed[a] = True
+    return [live and op in OPERATIONS and op != "neg" for live, (op, _, _) in zip(needed, program.code)]
+
+
+def _why(model: Model, cluster: Cluster) -> str:
+    """What a cluster's cost comes from, in a few words."""
+    joints = [model.joints[k] for k in cluster.bodies]
+    reasons = []
+    if cluster.constraints:
+        velocities = sum(joint.nv for joint in joints)
+        equations = count(len(cluster.rows), "loop equation")
+        reasons.append(f"{count(len(joints), 'body', 'bodies')} in one node, {equations} of {velocities} velocities")
+        if all(c.linear for c in cluster.constraints):
+            reasons.append("with constant ratios")
+    elif joints[0].nv != 1:
+        reasons.append(f"{joints[0].nv} velocities of a {type(joints[0].kind).__name__.lower()} joint")
+    carried = sum(other.parent in cluster.bodies and other.child not in cluster.bodies for other in model.joints)
+    if carried > 1:
+        reasons.append(f"{carried} joints on it")
+    if cluster.supports:
+        reasons.append(f"stands on {len(cluster.supports)} bodies of another cluster")
+    turned = sum(not _along_axes(joint.place.R) for joint in joints)
+    if turned:
+        reasons.append(
+            "its placement is turned off the axes" if len(joints) == 1 else f"{turned} placements turned off the axes"
+        )
+    return ", ".join(reasons) or "one body behind one joint"
+
+
+def _along_axes(R: Any) -> bool:
+    """Whether a rotation takes one coordinate axis to another, which makes most of its products vanish."""
+    return bool(np.any(np.isclose(np.abs(np.asarray(R, dtype=float)), 1.0, atol=1e-12)))
+
+
+def _remedies(model: Model, costs: list[ClusterCost] | tuple[ClusterCost, ...]) -> Iterator[Remedy]:
+    """Clusters whose loops are cheaper force-held, of the costliest ones with loops that depend on q."""
+    if not model.embedded:
+        return
+    dense: dict[tuple[int, ...], tuple[int, tuple[str, ...]]] = {}  # one of each kind: mirror images need not be tried twice
+    for cluster, cost in zip(model.clusters, costs):
+        if len(cluster.bodies) >= DENSE and any(not c.linear for c in cluster.constraints):
+            kind = len(cluster.bodies), len(cluster.rows), len(cluster.independent), len(cluster.constraints)
+            dense.setdefault(kind, (cost.operations, tuple(c.name for c in cluster.constraints)))
+    now = operations(model) if dense else 0
+    for _, loops in sorted(dense.values(), reverse=True)[:TRIED]:
+        try:
+            other = operations(model.with_loops(constrain=loops))
+        except (LinkworkError, ZeroDivisionError):  # forces need what the spanning tree alone can move
+            continue
+        if other < now:
+            yield Remedy(loops, now, other)

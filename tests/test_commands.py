@@ -1,0 +1,172 @@
+"""The command line: every command runs, mistakes name what may have been meant, and output suits who reads it."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.commands import terminal
+from linkwork.commands.cli import COMMANDS, main, make_parser
+from linkwork.commands.completion import script
+
+DOOR = """<robot name="door"><link name="frame"/>
+<link name="leaf"><inertial><origin xyz="0.4 0 1"/><mass value="20"/>
+  <inertia ixx="6.7" iyy="7.8" izz="1.3" ixy="0.1" ixz="0" iyz="0"/></inertial></link>
+<link name="knob"><inertial><mass value="1"/>
+  <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="hinge" type="revolute"><parent link="frame"/><child link="leaf"/><axis xyz="0 0 1"/>
+  <limit lower="0" upper="1.6" effort="50" velocity="2"/><dynamics damping="0.3"/></joint>
+<joint name="turn" type="continuous"><parent link="leaf"/><child link="knob"/><origin xyz="0.8 0 1" rpy="0.3 0.2 0.1"/>
+  <axis xyz="1 0 0"/></joint></robot>"""
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> str:
+    (tmp_path / "door.urdf").write_text(DOOR, encoding="utf-8")
+    return str(tmp_path / "door.urdf")
+
+
+def refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said where a command fails, on one line."""
+    try:
+        status = main(argv)
+    except SystemExit as stop:
+        status = int(str(stop.code))
+    assert status in (1, 2)
+    return capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv, words in ((["--version"], lw.__version__), (["--help"], "simulate"), (["simulate", "--help"], "--film")):
+        with pytest.raises(SystemExit) as stop:
+            main(argv)
+        assert stop.value.code == 0 and words in capsys.readouterr().out
+    names = {command.__name__ for command in COMMANDS}
+    assert {"bench", "cache", "compare", "completion", "demo", "export", "info", "simulate"} <= names
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["inof"], "did you mean 'info'"),
+        (["info", "humaniod"], "did you mean 'humanoid'"),
+        (["info", "arm", "--jsn"], "did you mean '--json'"),
+        (["cache", "verfy"], "did you mean 'verify'"),
+        (["bench", "lops"], "did you mean 'loops'"),
+        (["export", "arm", "--function", "invers_dynamics"], "did you mean 'inverse_dynamics'"),
+        (["export", "arm", "--function", "frame_pose", "--frame", "hnad"], "did you mean 'hand'"),
+        (["simulate", "arm", "--set", "elbow_ptich=1"], "did you mean 'elbow_pitch'"),
+        (["simulate", "arm", "--force", "elbow_pitch"], "takes JOINT=NUMBER"),
+        (["simulate", "arm", "--speed", "elbow_pitch=fast"], "'fast' is not a number"),
+        (["simulate", "four_bar", "--force", "joint2=1"], "no entry of v"),
+        (["simulate", "arm", "--integrator", "rk5"], "did you mean 'rk4'"),
+        (["simulate", "arm", "--dt", "0"], "positive number of seconds"),
+    ],
+)
+def test_mistakes_are_told_with_what_may_have_been_meant(
+    argv: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert words in refused(argv, capsys)
+
+
+def test_a_file_that_is_misspelt(door: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean 'door.urdf'" in refused(["info", door.replace("door.urdf", "doro.urdf")], capsys)
+
+
+def test_simulate_writes_what_rollout_finds(door: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "new" / "log.npz"
+    argv = ["simulate", door, "--duration", "0.2", "--set", "hinge=0.5", "--speed", "turn=2", "--force", "hinge=3"]
+    assert main([*argv, "--integrator", "semi_implicit_euler", "--every", "0.01", "--out", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    model = lw.load(door)
+    asked = lw.rollout(model, [0.5, 0.0], [0.0, 2.0], [3.0, 0.0], dt=1e-3, steps=200, every=10)
+    with np.load(out) as log:
+        assert np.array_equal(log["q"][0], asked.q) and np.array_equal(log["v"][0], asked.v) and np.allclose(log["t"][-1], 0.2)
+        assert tuple(log["v_names"]) == model.v_names
+    assert told["finished"] == told["rows"] == 1 and "drift" not in told["energy"]
+
+
+def test_simulate_keeps_loops_closed_and_says_how_rows_end(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "slider_crank", "--duration", "0.05", "--rows", "3", "--json"]) in (0, 1)
+    told = json.loads(capsys.readouterr().out)
+    assert sum(told["ended"].values()) == 3 and told.get("open", 0.0) < 1e-9
+
+
+def test_export_and_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["export", "arm", "--function", "frame_pose", "--frame", "hand", "--out", str(tmp_path / "c"), "--json"]
+    assert main(argv) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert Path(told["header"]).read_text(encoding="utf-8") and len(told["files"]) >= 3
+    assert main(["cache", "--json"]) == 0
+    assert "entries" in json.loads(capsys.readouterr().out)
+
+
+def test_compare(door: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pinocchio")
+    pytest.importorskip("mujoco")
+    assert main(["compare", door, "--states", "5", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {(row["peer"], row["function"]) for row in told["compared"]} == {
+        (peer, name) for peer in ("Pinocchio", "MuJoCo") for name in ("inverse_dynamics", "mass_matrix", "forward_dynamics")
+    }
+    assert told["same"] and max(row["difference"] for row in told["compared"]) < 1e-12
+
+
+def test_compare_sees_a_difference(door: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pinocchio")
+    right = lw.mass_matrix
+    monkeypatch.setattr(lw, "mass_matrix", lambda model, q: right(model, q) * (1 + 1e-6))
+    assert main(["compare", door, "--states", "5"]) == 1
+    assert "DIFFERS" in capsys.readouterr().out
+
+
+def test_completion_knows_commands_options_and_robots() -> None:
+    for shell in ("bash", "zsh", "fish"):
+        text = script(make_parser(), shell)
+        assert all(word in text for word in ("simulate", "duration", "humanoid", "semi_implicit_euler"))
+    bash = script(make_parser(), "bash")
+    for line, wanted in (("linkwork si", "simulate"), ("linkwork info hum", "humanoid"), ("linkwork info arm --j", "--json"),
+                         ("linkwork simulate arm --integrator r", "rk4")):  # fmt: skip
+        words = line.split(" ")
+        array = " ".join(f'"{word}"' for word in words)
+        command = f'{bash}\nCOMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _linkwork; echo "${{COMPREPLY[@]}}"'
+        found = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, check=True)
+        assert found.stdout.split() == [wanted]
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert terminal.Paint(Screen())("x", "red") == "\x1b[31mx\x1b[0m" and terminal.Paint(io.StringIO())("x", "red") == "x"
+    monkeypatch.setenv("TERM", "dumb")
+    assert terminal.Paint(Screen())("x", "red") == "x"
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert terminal.Paint(Screen())("x", "red") == "x"
+
+
+def test_progress_is_told_where_it_takes_long() -> None:
+    wait = terminal.threading.Event()
+    for screen in (Screen(), io.StringIO()):
+        with terminal.working("compiling", screen, patience=60.0):
+            pass
+        assert screen.getvalue() == ""
+        with terminal.working("compiling", screen, patience=0.0) as progress:
+            progress.part = 0.25
+            while "compiling" not in screen.getvalue():
+                wait.wait(0.01)
+        said = screen.getvalue()
+        assert ("25%" in said and said.endswith("\r\x1b[K")) if screen.isatty() else said == "linkwork: compiling ...\n"

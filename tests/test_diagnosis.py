@@ -1,0 +1,154 @@
+"""Diagnosis: what is unsound is found and named, counts add up, and a dense cluster is known."""
+
+from __future__ import annotations
+
+import json
+import xml.dom.minidom
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.commands.cli import main
+from linkwork.functions.load import operations
+from linkwork.model.report import gathered
+from linkwork.view import draw_graph, draw_tree
+
+LINK = (
+    '<link name="{}"><inertial><mass value="{}"/><inertia ixx="{}" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+)
+JOINT = '<joint name="{}" type="continuous"><parent link="{}"/><child link="{}"/></joint>'
+
+
+def file(folder: Path, *bodies: tuple[float, float]) -> Path:
+    """A chain of links, each with a mass and a moment ixx beside 1 and 1."""
+    links = ['<link name="base"/>', *(LINK.format(f"b{k}", *each) for k, each in enumerate(bodies))]
+    joints = [JOINT.format(f"j{k}", f"b{k - 1}" if k else "base", f"b{k}") for k in range(len(bodies))]
+    path = folder / "chain.urdf"
+    path.write_text(f'<robot name="chain">{"".join(links + joints)}</robot>', encoding="utf-8")
+    return path
+
+
+def branches(count: int, change: Callable[[int], dict[str, float]]) -> lw.Model:
+    builder = lw.ModelBuilder("branches")
+    for k in range(count):
+        words = {"mass": 1.0, "inertia": (1.0, 1.0, 1.0), **change(k)}
+        builder.add_body(f"b{k}", **{w: x for w, x in words.items() if w in ("mass", "inertia")})
+        builder.add_joint(f"j{k}", lw.joints.Revolute(), parent="world", child=f"b{k}", friction=words.get("friction", 0.0))
+    return builder.build()
+
+
+def test_sound_and_unsound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(file(tmp_path, (1.0, 1.0), (2.0, 1.0)))]) == 0
+    assert "sound, and nothing unusual" in capsys.readouterr().out.replace("no <limit>", "")
+    assert main(["info", str(file(tmp_path, (1.0, 1.0), (2.0, 7.0)))]) == 1  # 7 > 1 + 1
+    said = capsys.readouterr().out
+    assert "unsound:" in said and "larger than the sum of the others" in said and "'b1'" in said
+    assert main(["info", str(file(tmp_path, (1.0, 1.0), (0.0, 0.0))).replace("chain", "chain")]) == 1
+    assert main(["info", str(tmp_path / "nowhere.urdf")]) == 1
+
+
+def test_every_kind_of_impossible_inertia_is_found() -> None:
+    for mass, inertia in ((-1.0, (1, 1, 1)), (1.0, (1, 1, 3)), (1.0, (-1, 1, 1))):
+        builder = lw.ModelBuilder("odd").add_body("good", mass=1.0, inertia=(1, 1, 1))
+        builder.add_body("odd", mass=mass, inertia=inertia, check=False)
+        builder.add_joint("a", lw.joints.Revolute(), parent="world", child="good")
+        builder.add_joint("b", lw.joints.Revolute(), parent="good", child="odd")
+        found = lw.diagnose(builder.build())
+        assert not found.sound and "'odd'" in found.problems[0] and not any("'odd'" in note for note in found.notes)
+    changed = lw.robots.arm().with_parameters({"inertia@hand": [1.0, 1.0, 9.0, 0.0, 0.0, 0.0]})
+    assert any("'hand'" in problem for problem in lw.diagnose(changed).problems)
+    assert lw.diagnose(lw.robots.mit_humanoid_leg()).sound  # rotors without mass, whose moment counts
+
+
+def test_shipped_robots_are_sound() -> None:
+    """Also where rotors are idealised, without mass; but not where published inertias break the triangle inequality."""
+    found = {name: lw.diagnose(getattr(lw.robots, name)(), costs=False) for name in lw.robots.names()}
+    assert {name for name, each in found.items() if not each.sound} == {"mini_cheetah", "jvrc1", "planar_leg_linkage"}
+
+
+def test_a_mass_matrix_that_is_not_definite_is_found() -> None:
+    """Of inertias that nobody checked."""
+    builder = lw.ModelBuilder("light").add_body("a", mass=1.0, inertia=(1, 1, 1))
+    builder.add_joint("slide", lw.joints.Prismatic(), parent="world", child="a")
+    builder.add_body("b", mass=-3.0, inertia=(1, 1, 1), check=None)
+    found = lw.diagnose(builder.add_joint("turn", lw.joints.Revolute(), parent="a", child="b").build())
+    assert not found.sound and "not positive definite" in found.problems[0] and "'slide'" in found.problems[0]
+    assert found.costs == ()
+
+
+def test_costs_add_up_and_follow_the_tree() -> None:
+    for model in (lw.robots.humanoid(), lw.robots.four_bar(), lw.robots.mini_cheetah()):
+        found = lw.diagnose(model)
+        total = lw.count_operations(lw.forward_dynamics, model, method="articulated_body")["total"]
+        assert found.operations == total == sum(cost.operations for cost in found.costs)
+        assert [cost.bodies for cost in found.costs] == [tuple(model.bodies[k].name for k in c.bodies) for c in model.clusters]
+        assert abs(sum(cost.share for cost in found.costs) - 1.0) < 1e-9
+    humanoid = lw.diagnose(lw.robots.humanoid())
+    cost = {c.bodies[0]: c.operations for c in humanoid.costs}
+    assert humanoid.costliest(1)[0].bodies == ("pelvis",) and cost["left_thigh"] == pytest.approx(cost["right_thigh"], rel=0.1)
+
+
+def test_a_dense_cluster_is_told_with_both_counts() -> None:
+    model = lw.robots.stewart()
+    (remedy,) = lw.diagnose(model).remedies
+    assert remedy.embedded == operations(model) > remedy.force_held == operations(lw.choose_loops(model, "constrain"))
+    assert set(remedy.loops) == {loop.name for loop in model.loops}
+    assert str(remedy.embedded) in str(remedy) and str(remedy.force_held) in str(remedy) and 'loops="constrain"' in str(remedy)
+    assert lw.diagnose(lw.robots.four_bar()).remedies == ()
+
+
+def test_notes_of_one_kind_are_one_line() -> None:
+    model = branches(12, lambda k: {"friction": 0.5})
+    (line,) = [line for line in model.report().splitlines() if "dry friction" in line]
+    assert line.strip().startswith("12 joints have dry friction") and "'j0', 'j1'" in line and "and 4 more" in line
+    lines = gathered(["loop 'a' closes to 1e-05 m only", "loop 'b' closes to 3e-06 m only", "something else"])
+    assert len(lines) == 2 and "'b'" in lines[0] and "1 more of this kind" in lines[0]
+    assert gathered(["joint 'a' is odd", "body 'a' is odd"]) == ["joint 'a' is odd", "body 'a' is odd"]
+
+
+def test_the_tree_shows_every_joint_loop_and_cluster() -> None:
+    for name in ("four_bar", "stewart", "tello", "humanoid"):
+        model = getattr(lw.robots, name)()
+        for unicode in (True, False):
+            text = draw_tree(model, unicode=unicode)
+            lines = text.splitlines()
+            assert len(lines) == len(model.bodies) + 1 and lines[0] == "world" and (unicode or text.isascii())
+            for body, joint in zip(model.bodies, model.joints):
+                (line,) = [
+                    x for x in lines if f" {body.name} " in x.replace("─", " ").replace("-  ", "   ") and joint.name in x
+                ]
+                looped = any(c.constraints and body.index in c.bodies for c in model.clusters)
+                assert ("[" in line) == looped
+            assert all(loop.name in text for loop in model.loops)
+    held = draw_tree(lw.choose_loops(lw.robots.four_bar(), "constrain"))
+    assert "held by forces" in held
+
+
+def test_the_graph_has_names_of_joints_and_a_legend() -> None:
+    model = lw.robots.four_bar()
+    tree = xml.dom.minidom.parseString(draw_graph(model))
+    words = [node.firstChild.data for node in tree.getElementsByTagName("text")]
+    assert {"revolute joint1*", "revolute joint2", "loop1"} <= set(words)
+    assert "a loop joint, embedded in the coordinates" in words and "hangs on, by a joint of the spanning tree" in words
+    assert any("5 equations, rank 2, 3 redundant; independent: joint1" in word for word in words)
+    assert not any("forces hold" in word for word in words) and not any("inertia" in word for word in words)
+    bad = lw.robots.arm().with_parameters({"inertia@hand": [1.0, 1.0, 9.0, 0.0, 0.0, 0.0]})
+    assert "an inertia that no body can have" in draw_graph(bad)
+
+
+def test_json_says_the_same(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["info", "four_bar", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    model = lw.robots.four_bar()
+    (cluster,) = told["clusters"]
+    assert told["sound"] and cluster["rank"] == 2 and cluster["redundant"] == 3 and cluster["independent"] == ["joint1"]
+    assert [joint["name"] for joint in told["joints"]] == [joint.name for joint in model.joints]
+    assert np.allclose([joint["mass"] for joint in told["joints"]], [body.mass for body in model.bodies])
+    assert main(["info", str(file(tmp_path, (1.0, 9.0))), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["sound"] is False and "'b0'" in told["problems"][0]
+    assert main(["info", str(tmp_path / "gone.urdf"), "--json"]) == 1
+    assert "gone.urdf" in json.loads(capsys.readouterr().out)["error"]
