@@ -1,6 +1,6 @@
 """How joints follow actuators through loops: q̇_j = G_j ẏ and q̇_a = G_a ẏ, so q̇_j = G_j G_a⁺ q̇_a (Loops footnotes 3 and 5).
 
-Joints of one family of clusters follow actuators of that family only. Power is the same on both sides, so τ_a = (G_j G_a⁺)ᵀ τ_j.
+Joints of one family of clusters follow actuators of that family only. Power is the same on both sides: τ_a = (G_j G_a⁺)ᵀ τ_j.
 """
 
 from __future__ import annotations
