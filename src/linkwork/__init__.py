@@ -17,6 +17,7 @@ from linkwork.errors import (
     TargetError,
     TraceError,
 )
+from linkwork.functions.actuators import actuator_map, actuator_map_inverse
 from linkwork.functions.approximations import compare_approximations
 from linkwork.functions.compile import compile, count_operations, export_c
 from linkwork.functions.conditioning import loop_conditioning
@@ -172,6 +173,8 @@ __all__ = [
     "absolute",
     "acos",
     "actuator_force",
+    "actuator_map",
+    "actuator_map_inverse",
     "asin",
     "atan2",
     "base_parameters",

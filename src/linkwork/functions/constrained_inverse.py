@@ -20,7 +20,7 @@ from linkwork.model import GROUND, Model
 def _chosen(model: Model, constraints: Any, actuators: Any, least: Any, weights: Any) -> dict[str, Any]:
     """The constraints, the places of actuated velocities, and a weight for each of what shall be least."""
     held = chosen_constraints(model, constraints)
-    places = actuated_places(model, _all_but_a_free_base(model) if actuators is None else actuators)
+    places = actuated_places(model, all_but_a_free_base(model) if actuators is None else actuators)
     if not places:
         raise ModelError("actuators names no joint: with none there is nothing to find but forces")
     m = total(model, held["constraints"])
@@ -30,7 +30,7 @@ def _chosen(model: Model, constraints: Any, actuators: Any, least: Any, weights:
     return held | {"actuators": places, "weights": weights_of(weights, *counts[least])}
 
 
-def _all_but_a_free_base(model: Model) -> list[str]:
+def all_but_a_free_base(model: Model) -> list[str]:
     """The independent velocities of all joints but those on which bodies float."""
     free = {name for j in model.joints if isinstance(j.kind, Free) and j.parent == GROUND for name in j.v_names}
     return [name for name in model.v_names if name not in free]

@@ -202,12 +202,12 @@ def weights_of(weights: Any, count: int, what: str) -> tuple[float, ...]:
     return tuple(given.tolist())
 
 
-def actuated_places(model: Model, actuators: Any) -> tuple[int, ...]:
-    """The places of actuated velocities among those of the spanning tree, from names of joints or of velocities."""
+def actuated_places(model: Model, actuators: Any, what: str = "actuators") -> tuple[int, ...]:
+    """The places of some velocities among those of the spanning tree, from names of joints or of velocities."""
     names = [name for joint in model.joints for name in joint.v_names]
     found: list[int] = []
     if not isinstance(actuators, Iterable):
-        raise ModelError(f"actuators must be names of joints or of their velocities, not {actuators!r}")
+        raise ModelError(f"{what} must be names of joints or of their velocities, not {actuators!r}")
     for name in [actuators] if isinstance(actuators, str) else actuators:
         if name in names:
             found.append(names.index(name))
@@ -215,7 +215,7 @@ def actuated_places(model: Model, actuators: Any) -> tuple[int, ...]:
             where = model.joint(name).v_slice
             found += range(where.start, where.stop)
     if len(set(found)) < len(found):
-        raise ModelError("actuators must be different joints")
+        raise ModelError(f"{what} must be different joints")
     return tuple(found)
 
 
