@@ -48,6 +48,7 @@ class ModelData:
     original: ModelData | None = field(default=None, repr=False)
     inertia_inputs: Mapping[int, MassProperties] = field(default_factory=dict, repr=False)
     start: tuple[float, ...] | None = None  # coordinates, (nq,), at which closing loops begins; None: neutral ones
+    partition: tuple[tuple[int, Any], ...] = ()  # bodies whose hinges are partitioned, and how: see `model.partition`
     tolerance: float | None = None  # of what redundant equations of loops miss, relative to the loop's length; None: the usual
 
     def __post_init__(self) -> None:
@@ -163,7 +164,8 @@ class ModelData:
         """All data that decides what is computed; notes on how the model was read are not among it."""
         loops = (self.embedded, self.force_held, self.given_clusters)
         closing = () if self.start is None and self.tolerance is None else (self.start, self.tolerance)
-        return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops, *closing)
+        stages = (self.partition,) if self.partition else ()
+        return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops, *closing, *stages)
 
     @cached_property
     def digest(self) -> str:
