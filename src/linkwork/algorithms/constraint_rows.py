@@ -135,11 +135,11 @@ def stiffness(k: HingeNode, block: slice, K: np.ndarray, WK: np.ndarray) -> Iner
 
 
 def nodes_for(
-    model: Model | Tree, constraints: Sequence[Constraint], q: Any, v: Any = None, f_ext: Any = None
+    model: Model | Tree, constraints: Sequence[Constraint], q: Any, v: Any = None, f_ext: Any = None, *, partition: bool = False
 ) -> TreeState[Any]:
     """The nodes of a model in one state; rotors that are constrained are bodies there, not single rows."""
     if isinstance(model, Tree):
         return model.state(q, v, f_ext)
     rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}
     whole = any(k in rotors for constraint in constraints for k in constraint.bodies(model))
-    return hinge_tree(model, q, v, f_ext, whole=whole)
+    return hinge_tree(model, q, v, f_ext, whole=whole, partition=partition)

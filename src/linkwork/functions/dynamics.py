@@ -23,6 +23,7 @@ from linkwork.errors import ModelError
 from linkwork.functions.constrained import constrained_dynamics, shallow
 from linkwork.functions.model_function import as_numbers, model_function
 from linkwork.model import GROUND, Model, PlacedJoint
+from linkwork.model.partition import may_pay
 from linkwork.simplify.rotors import unit_of_mass
 from linkwork.simplify.trees import hinge_tree, tree
 from linkwork.sko import Tree
@@ -35,7 +36,7 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) ->
     `f_ext` (..., bodies, 6): moment [N m] and force [N] that act on each body from outside, at the origin and in the axes
     of its frame. Gravity, armature, damping and stiffness act.
     """
-    return inverse.inverse_dynamics(hinge_tree(model, q, v, f_ext), a)
+    return inverse.inverse_dynamics(hinge_tree(model, q, v, f_ext, partition=True), a)
 
 
 @model_function(
@@ -43,24 +44,27 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) ->
     v="nv",
     tau="nv",
     f_ext="bodies 6",
-    methods={"articulated_body": lambda _: True, "mass_matrix": shallow},
+    methods={"articulated_body": lambda _: True, "mass_matrix": shallow, "partitioned": may_pay},
     by_hand=True,
 )
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, *, method: str = "auto") -> Any:
     """The acceleration under joint forces tau, (..., nv), by articulated bodies (SKO Alg. 6.1) or by the mass matrix.
 
-    `f_ext` as in `inverse_dynamics`. `method` "auto" counts the operations of both for this model and takes the cheaper.
+    `f_ext` as in `inverse_dynamics`. `method` "auto" counts the operations of both for this model and takes the cheaper; where
+    joints or deformations have several velocities, also those of articulated bodies with partitioned hinges ("partitioned").
     Force-held loops of the model are constraints, as in `constrained_dynamics`.
     """
     if model.force_held:
-        by = "caba" if method == "articulated_body" else "ltl"
+        by = "ltl" if method == "mass_matrix" else "caba"
         return constrained_dynamics(model, q, v, tau, f_ext, constraints=(), method=by)[0]
     check_motions(model)
     unit = 1.0 if isinstance(model, Tree) else unit_of_mass(model)  # accelerations do not depend on it
-    nodes = hinge_tree(model, q, v, f_ext, unit=unit)
+    if method == "partitioned" and not model.partition:
+        model = model.partitioned()
+    nodes = hinge_tree(model, q, v, f_ext, unit=unit, partition=True)
     if unit != 1.0:
         tau = tau * (1.0 / unit)
-    return forward.articulated_body(nodes, tau) if method == "articulated_body" else forward.by_mass_matrix(nodes, tau)
+    return forward.by_mass_matrix(nodes, tau) if method == "mass_matrix" else forward.articulated_body(nodes, tau)
 
 
 def _mask(prescribed: Any, names: Sequence[str], what: str, joint: Callable[[str], PlacedJoint]) -> tuple[bool, ...]:
@@ -102,7 +106,8 @@ def hybrid_dynamics(
     `prescribed` names the joints (or entries of `model.v_names`; or is a boolean array (nv,)) whose acceleration is taken
     from `a`; the forces of all others are taken from `tau`. What stands in `a` and `tau` elsewhere does not matter.
     """
-    return hybrid.hybrid_dynamics(hinge_tree(model, q, v, f_ext), a, tau, np.array(prescribed, dtype=bool))
+    nodes = hinge_tree(model, q, v, f_ext, partition=True)
+    return hybrid.hybrid_dynamics(nodes, a, tau, np.array(prescribed, dtype=bool))
 
 
 def _active(model: Model, prescribed: Any, least: Any, weights: Any) -> dict[str, Any]:
@@ -149,7 +154,7 @@ def mass_matrix(model: Model, q: Any, *, packed: bool = False) -> Any:
 
     `packed`: only the entries of its upper triangle that a tree can fill, row by row, as `mass_matrix_pattern` lists them.
     """
-    M = composite.mass_matrix(hinge_tree(model, q))
+    M = composite.mass_matrix(hinge_tree(model, q, partition=True))
     return M[mass_matrix_pattern(model)] if packed else M
 
 
@@ -178,20 +183,20 @@ def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
 )
 def mass_matrix_inverse(model: Model, q: Any, *, method: str = "auto") -> Any:
     """The inverse of the mass matrix, (..., nv, nv), by sweeps (SKO Eq. 57) or by factorisation, whichever is cheaper."""
-    nodes = tree(model, q)
+    nodes = tree(model, q, partition=True)
     return inverted.by_sweeps(nodes) if method == "sweeps" else inverted.by_factorisation(nodes)
 
 
 @model_function(q="nq", v="nv", f_ext="bodies 6", by_hand=True)
 def bias_force(model: Model, q: Any, v: Any, f_ext: Any = None) -> Any:
     """The joint forces at zero acceleration, (..., nv): M a + bias_force = tau."""
-    return inverse.inverse_dynamics(hinge_tree(model, q, v, f_ext), np.zeros(model.nv))
+    return inverse.inverse_dynamics(hinge_tree(model, q, v, f_ext, partition=True), np.zeros(model.nv))
 
 
 @model_function(q="nq")
 def gravity_force(model: Model, q: Any) -> Any:
     """The joint forces that hold the mechanism still against gravity alone, (..., nv)."""
-    return inverse.inverse_dynamics(hinge_tree(model, q), np.zeros(model.nv), passive=False)
+    return inverse.inverse_dynamics(hinge_tree(model, q, partition=True), np.zeros(model.nv), passive=False)
 
 
 def weights_of(weights: Any, count: int, what: str) -> tuple[float, ...]:

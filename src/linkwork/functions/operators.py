@@ -54,7 +54,7 @@ def _vector(name: str, x: Any, n: int) -> np.ndarray:
 
 def _pivots(model: Model, q: Any, method: str) -> list[Any]:
     """The pivots of all D(k), or of the mass matrix: their product is its determinant, either way."""
-    nodes = hinge_tree(model, q)
+    nodes = hinge_tree(model, q, partition=True)
     if method == "mass_matrix":
         return list(factorised(nodes).pivots)
     hinges = Hinges(nodes)
@@ -85,13 +85,13 @@ def mass_matrix_log_determinant(model: Model, q: Any, *, method: str = "auto") -
 @model_function(q="nq", v="nv", by_hand=True)
 def mass_matrix_product(model: Model, q: Any, v: Any) -> Any:
     """The mass matrix times v, (..., nv), without the matrix: H A M A* H* v, one scatter and one gather (SKO Eq. 3)."""
-    return composite_product(hinge_tree(model, q), v)
+    return composite_product(hinge_tree(model, q, partition=True), v)
 
 
 @model_function(q="nq", tau="nv", methods=METHODS, by_hand=True)
 def mass_matrix_solve(model: Model, q: Any, tau: Any, *, method: str = "auto") -> Any:
     """The inverse of the mass matrix times tau, (..., nv), without either: (1 - H ψ K)* D⁻¹ (1 - H ψ K) tau (SKO Eq. 51)."""
-    nodes = hinge_tree(model, q)
+    nodes = hinge_tree(model, q, partition=True)
     return factorised(nodes).solve(tau) if method == "mass_matrix" else Operators(nodes).mass_matrix_inverse @ tau
 
 
@@ -117,7 +117,7 @@ def innovations_factors(model: Model, q: Any, *, inverse: bool = False) -> tuple
 
     `inverse`: L⁻¹ = 1 - H ψ K and D⁻¹, with inverse mass matrix = (L⁻¹)* D⁻¹ L⁻¹ (SKO Eq. 50 and 51).
     """
-    given = Operators(hinge_tree(model, q))
+    given = Operators(hinge_tree(model, q, partition=True))
     if inverse:
         return given.innovations_inverse.dense(), given.D.inverse.dense()
     return given.innovations_factor.dense(), given.D.dense()
@@ -129,7 +129,7 @@ def innovations_product(model: Model, q: Any, tau: Any, *, inverse: bool = False
 
     `inverse`: L⁻¹ = 1 - H ψ K in its place (SKO Eq. 50); `transpose`: their transposes.
     """
-    given = Operators(hinge_tree(model, q))
+    given = Operators(hinge_tree(model, q, partition=True))
     L = given.innovations_inverse if inverse else given.innovations_factor
     return (L.T if transpose else L) @ tau
 
@@ -147,7 +147,7 @@ def operational_compliance(model: Model, q: Any, *, frames: Sequence[str], colum
     them; defined also where they cannot move in all directions. `columns`: only the blocks with forces on these frames,
     (..., 6 n, 6 m). `operational_inertia` is the inverse. Loops that forces hold are not in it.
     """
-    given = Operators(nodes_for(model, tuple(map(Weld, {*frames, *(columns or ())} - {WORLD})), q))
+    given = Operators(nodes_for(model, tuple(map(Weld, {*frames, *(columns or ())} - {WORLD})), q, partition=True))
     if columns is None or columns == frames:
         return given.compliance(*frames).dense()
     return (given.B(*frames).T @ given.Omega @ given.B(*columns)).dense()

@@ -8,7 +8,9 @@ from typing import final
 import numpy as np
 
 from linkwork.joints.closure import Row, no_translation, parallel_axes
-from linkwork.joints.joint import AxisJoint, Symmetry, columns, turned_about
+from linkwork.joints.joint import AxisJoint, Joint, Symmetry, columns, turned_about
+from linkwork.joints.prismatic import Prismatic
+from linkwork.joints.revolute import Revolute
 from linkwork.spatial import Pose
 
 
@@ -22,6 +24,9 @@ class Cylindrical(AxisJoint):
 
     def symmetry(self) -> Symmetry:
         return Symmetry((self.coordinate,), self.coordinate, self.axis[self.coordinate])
+
+    def partition(self) -> tuple[Joint, ...]:
+        return Revolute(self.axis), Prismatic(self.axis)
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.translation(self.unit * q[1]).then(turned_about(self.unit, q[0]))

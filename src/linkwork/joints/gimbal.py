@@ -10,6 +10,7 @@ import numpy as np
 from linkwork.ir.functions import sincos
 from linkwork.joints.closure import Row, no_translation
 from linkwork.joints.joint import Joint, columns
+from linkwork.joints.revolute import Revolute
 from linkwork.spatial import Pose
 
 
@@ -19,6 +20,9 @@ class Gimbal(Joint):
     """Rotation about z by q[0], then about the new y by q[1], then about the new x by q[2] [rad]; singular at q[1] = ±π/2."""
 
     nq = nv = 3
+
+    def partition(self) -> tuple[Joint, ...]:
+        return Revolute((0.0, 0.0, 1.0)), Revolute((0.0, 1.0, 0.0)), Revolute((1.0, 0.0, 0.0))
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.turned(2, q[0]).then(Pose.turned(1, q[1])).then(Pose.turned(0, q[2]))

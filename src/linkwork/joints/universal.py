@@ -11,6 +11,7 @@ import numpy as np
 from linkwork.ir.functions import sincos
 from linkwork.joints.closure import Row, no_translation, perpendicular
 from linkwork.joints.joint import Joint, columns
+from linkwork.joints.revolute import Revolute
 from linkwork.spatial import Pose
 
 
@@ -20,6 +21,9 @@ class Universal(Joint):
     """Rotation about the parent's x by q[0], then about the new y by q[1] [rad]."""
 
     nq = nv = 2
+
+    def partition(self) -> tuple[Joint, ...]:
+        return Revolute((1.0, 0.0, 0.0)), Revolute((0.0, 1.0, 0.0))
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.turned(0, q[0]).then(Pose.turned(1, q[1]))

@@ -61,6 +61,7 @@ class ModelData:
     inertia_inputs: Mapping[int, MassProperties] = field(default_factory=dict, repr=False)
     parameter_inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)  # the parameters that are inputs, by name
     start: tuple[float, ...] | None = None  # coordinates, (nq,), at which closing loops begins; None: neutral ones
+    partition: tuple[tuple[int, Any], ...] = ()  # bodies whose hinges are partitioned, and how: see `model.partition`
     tolerance: float | None = None  # of what redundant equations of loops miss, relative to the loop's length; None: the usual
     keyframes: Mapping[str, Keyframe] = field(default_factory=Named, repr=False)  # states that the file names
     actuators: tuple[Actuator, ...] = field(default=(), repr=False)  # motors of the file, shapes, and pairs of these: only data
@@ -187,7 +188,8 @@ class ModelData:
         """All data that decides what is computed; notes, keyframes, actuators and shapes are not among it."""
         loops = (self.embedded, self.force_held, self.given_clusters)
         closing = () if self.start is None and self.tolerance is None else (self.start, self.tolerance)
-        return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops, *closing)
+        stages = (self.partition,) if self.partition else ()
+        return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops, *closing, *stages)
 
     @cached_property
     def digest(self) -> str:

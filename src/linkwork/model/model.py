@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwork.errors import LimitError, ModelError, ShapeError
 from linkwork.joints import Joint
-from linkwork.model import inertial_parameters, parameters, states
+from linkwork.model import inertial_parameters, parameters, partition, states
 from linkwork.model.data import ModelData
 from linkwork.model.loop_joints import (
     GivenCoupling,
@@ -296,6 +296,29 @@ class Model(ModelData):
         """The same mechanism with other independent velocities in its clusters: for algorithms, not for users."""
         model = replace(self, kernels={})
         put(model, "given_clusters", tuple(clusters))
+        return model
+
+    def partitioned(self, *joints: str, splits: Mapping[str, Any] | None = None) -> Model:
+        """The same mechanism with hinges of several velocities as one velocity after the other (Partition Sec. 2).
+
+        Between them are massless bodies; q, v, their names and all results stay what they are, only programs change. `joints`
+        are named, or all joints of several velocities that are in no loop. A universal, gimbal or cylindrical joint becomes the
+        joints that it is made of; of others each velocity stands for itself. `splits` has choices of your own by joint: joints
+        one after the other, from the parent out, which are checked to be the same (Partition Eq. 5), or groups of velocities,
+        as numbers or names. `forward_dynamics` takes the partition if that is cheaper, also where none is asked for.
+        """
+        model = replace(self, partition=partition.partitioned(self, joints, splits), kernels={})
+        put(model, "given_clusters", self.given_clusters)
+        put(model, "clusters", self.clusters)  # they are the same, and take time to find
+        return model
+
+    def unpartitioned(self) -> Model:
+        """The same mechanism with one node for each hinge."""
+        if not self.partition:
+            return self
+        model = replace(self, partition=(), kernels={})
+        put(model, "given_clusters", self.given_clusters)
+        put(model, "clusters", self.clusters)
         return model
 
     def report(self) -> str:

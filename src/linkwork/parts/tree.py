@@ -111,6 +111,12 @@ class PlacedJoint:
         )
         return replace(self, damping=damping, stiffness=stiffness, armature=armature)
 
+    def part(self, kind: Joint, name: str, at_q: int, at_v: int) -> PlacedJoint:
+        """A joint of a kind that is part of it, from these of its coordinates and velocities on, with their numbers."""
+        q, v = slice(at_q, at_q + kind.nq), slice(at_v, at_v + kind.nv)
+        numbers = {word: getattr(self, word)[q if word in ("lower", "upper") else v] for word in _NUMBERS}
+        return replace(self, name=name, kind=kind, q_start=self.q_start + at_q, v_start=self.v_start + at_v, **numbers)
+
     @property
     def q_slice(self) -> slice:
         """Where its coordinates are in q."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.simplify.base_parameters import regrouped
 from linkwork.simplify.frames import in_body_frames, in_node_frames, without_lumping
@@ -16,25 +18,44 @@ from linkwork.sko.tree import hinge_tree as hinge_tree_of
 from linkwork.sko.tree import model_tree as model_tree_of
 
 
-def tree(model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False) -> ModelTree[NodeState]:
+def tree(
+    model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False, partition: bool = False
+) -> ModelTree[NodeState]:
     """The nodes of a model in one state: q (nq,), v (nv,) or zero, forces [m, f] on bodies in their own frames (bodies, 6).
 
-    `whole`: every body has six rows in its node, rotors too. SKO models made by hand are taken too.
+    `whole`: every body has six rows in its node, rotors too. `partition`: hinges are partitioned where the model says so.
+    SKO models made by hand are taken too.
     """
     if isinstance(model, Tree):
         made: Any = model.state(q, v, f_ext)
         return made
-    return model_tree_of(model, in_node_frames(model), q, v, f_ext, whole=whole)
+    described, splits = _described(model, in_node_frames, partition)
+    return model_tree_of(model, described, q, v, f_ext, whole=whole, partition=splits)
 
 
 def hinge_tree(
-    model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False, unit: float = 1.0
+    model: Model,
+    q: Any,
+    v: Any = None,
+    f_ext: Any = None,
+    *,
+    whole: bool = False,
+    unit: float = 1.0,
+    partition: bool = False,
 ) -> ModelTree[HingeNode]:
     """The same for generalised forces and accelerations only, with base parameters regrouped; `unit` of mass in kg."""
     if isinstance(model, Tree):
         made: Any = model.state(q, v, f_ext)
         return made
-    return hinge_tree_of(model, regrouped(model), q, v, f_ext, whole=whole, unit=unit)
+    described, splits = _described(model, regrouped, partition)
+    return hinge_tree_of(model, described, q, v, f_ext, whole=whole, unit=unit, partition=splits)
+
+
+def _described(model: Model, describe: Callable[[Model], Any], partition: bool) -> tuple[Any, dict[int, Any]]:
+    """Descriptions of all bodies, and the splits of hinges; joints that users chose are in the axes of the bodies."""
+    splits = dict(model.partition) if partition else {}
+    chosen = any(isinstance(parts[0], Joint) and parts != model.joints[k].kind.partition() for k, parts in splits.items())
+    return (in_body_frames(model) if chosen else describe(model)), splits
 
 
 def body_tree(model: Model, q: Any, v: Any = None, f_ext: Any = None) -> ModelTree[NodeState]:
@@ -42,7 +63,7 @@ def body_tree(model: Model, q: Any, v: Any = None, f_ext: Any = None) -> ModelTr
     if isinstance(model, Tree):
         made: Any = model.state(q, v, f_ext)
         return made
-    return model_tree_of(model, in_body_frames(model), q, v, f_ext, whole=True)
+    return model_tree_of(model, in_body_frames(model), q, v, f_ext, whole=True, partition=dict(model.partition))
 
 
 def tree_of_bodies(model: Model, q: Any, v: Any = None, f_ext: Any = None) -> ModelTree[HingeNode]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +12,13 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.parts import GROUND, WORLD, Frame
 from linkwork.parts.names import did_you_mean, shown
-from linkwork.sko.contracts import GroundNode, HingeNode, NodeState
-from linkwork.sko.inertias import DenseInertia
+from linkwork.sko.contracts import GroundNode, HingeNode
+from linkwork.sko.hand_made_nodes import Entry, NodeByHand, Stage, array_of, check_same, evaluated, stages_of
+from linkwork.sko.hand_made_nodes import stages as stages_of_node
 from linkwork.sko.pick_offs import MatrixPickOff
 from linkwork.sko.tree import TreeState
-from linkwork.sko.weights import DenseWeight
-from linkwork.spatial import mirrored
 
 MANY = 1000  # coordinates to ask H with, before it is known how many there are
-
-Entry = Any
-"""An array, or a function (q, v) -> array over numbers or symbols."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,63 +46,30 @@ class Node:
     shape: tuple[int, int] | None = None
 
 
-class _NodeState(NodeState):
-    """A node made by hand in one state."""
-
-    def __init__(self, name: str, parent: HingeNode, dofs: slice, given: Mapping[str, np.ndarray]) -> None:
-        self.name, self.parent, self.dofs = name, parent, dofs
-        self._A, self._M, self._H = DenseWeight(given["A"]), DenseInertia(mirrored(given["M"])), given["H"]
-        self._a, self._b = given["a"], given["b"]
-        self._armature, self._passive_force = given["armature"], given["passive_force"]
-        self.rows = self._H.shape[1]
-        self.blocks = {name: slice(0, self.rows)}
-
-    @property
-    def A(self) -> DenseWeight:
-        return self._A
-
-    @property
-    def H(self) -> np.ndarray:
-        return self._H
-
-    @property
-    def M(self) -> DenseInertia:
-        return self._M
-
-    @property
-    def armature(self) -> np.ndarray:
-        return self._armature
-
-    @property
-    def passive_force(self) -> np.ndarray:
-        return self._passive_force
-
-    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
-        return self._A.scatter(V) + self._H.T @ dtheta
-
-    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
-        return self._A.scatter(alpha) + self._H.T @ ddtheta + self._a
-
-    def force(self, alpha: np.ndarray) -> np.ndarray:
-        return self._M @ alpha + self._b
-
-
-class HandMadeTreeState(TreeState[_NodeState]):
+class HandMadeTreeState(TreeState[NodeByHand]):
     """The nodes of an SKO model made by hand in one state, and the frames that its pick-offs name."""
 
-    def __init__(self, tree: Tree, nodes: Sequence[_NodeState], ground: GroundNode, q: np.ndarray, v: np.ndarray) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        nodes: Sequence[NodeByHand],
+        named: Mapping[str, NodeByHand],
+        ground: GroundNode,
+        q: np.ndarray,
+        v: np.ndarray,
+    ) -> None:
         super().__init__(tree.name, nodes, ground, tree.nv)
-        self._tree, self._q, self._v = tree, q, v
+        self._tree, self.named, self._q, self._v = tree, named, q, v
 
     def pick_off(self, frame: Frame) -> Any:
         given = self._tree.frames_by_name[frame.name][1]
-        node = self.nodes[frame.body]
+        node = self.named[self._tree.nodes[frame.body].name]
         B, bias = given if isinstance(given, tuple) else (given, None)
         name = f"node {node.name!r}: the pick-off {frame.name!r}"
-        matrix = _array(name, B, self._q, self._v, 2)
+        matrix = array_of(name, B, self._q, self._v, 2)
         if matrix.shape[1] != node.rows:
             raise ModelError(f"{name} must have {node.rows} columns, one for each row of its node, not shape {matrix.shape}")
-        rest = np.zeros(len(matrix)) if bias is None else _array(f"{name}, bias", bias, self._q, self._v, 1)
+        rest = np.zeros(len(matrix)) if bias is None else array_of(f"{name}, bias", bias, self._q, self._v, 1)
         if len(rest) != len(matrix):
             raise ModelError(f"{name}: its bias must have {len(matrix)} numbers, not {len(rest)}")
         return MatrixPickOff(node, matrix, rest)
@@ -131,6 +95,7 @@ class Tree:
         self.kernels: dict[Any, Any] = {}
         self.memory: dict[Any, Any] = {}
         self.bodies: tuple[Any, ...] = ()
+        self.partition: dict[str, tuple[Stage, ...]] = {}
         places: dict[str, int] = {}
         for k, node in enumerate(self.nodes):
             if not isinstance(node, Node):
@@ -204,7 +169,8 @@ class Tree:
         q = np.asarray(q)
         v = np.zeros(self.nv) if v is None else np.asarray(v)
         ground = GroundNode(self.base_acceleration)
-        made: dict[str, _NodeState] = {}
+        made: dict[str, NodeByHand] = {}
+        every: list[NodeByHand] = []
         start = 0
         for node, (m, rows) in zip(self.nodes, self._shapes):
             parent: HingeNode = ground if node.parent is None else made[node.parent]
@@ -216,15 +182,43 @@ class Tree:
                 if entry is None and word == "A" and 0 not in shape:
                     raise ModelError(f"node {node.name!r} needs A, (rows of its parent, rows): {shape}")
                 what = f"node {node.name!r}: {word}"
-                given[word] = np.zeros(shape, dtype=object) if entry is None else _array(what, entry, q, v, len(shape))
+                given[word] = np.zeros(shape, dtype=object) if entry is None else array_of(what, entry, q, v, len(shape))
                 if given[word].shape != shape:
                     raise ModelError(f"{what} must have shape {shape}, not {given[word].shape}")
             M = given["M"]
             if all(isinstance(x, (int, float)) for x in M.ravel()) and not np.allclose(*(M.astype(float), M.T.astype(float))):
                 raise ModelError(f"node {node.name!r}: M must be symmetric")
-            made[node.name] = _NodeState(node.name, parent, slice(start, start + m), given)
+            stages = stages_of_node(self.partition.get(node.name), node.name, parent, slice(start, start + m), given, q, v)
+            made[node.name] = stages[-1]
+            every += stages
             start += m
-        return HandMadeTreeState(self, list(made.values()), ground, q, v)
+        return HandMadeTreeState(self, every, made, ground, q, v)
+
+    def partitioned(self, *nodes: str, splits: Mapping[str, Sequence[Any]] | None = None) -> Tree:
+        """The same SKO model with nodes of several velocities as one after the other, massless ones first (Partition Sec. 2).
+
+        `nodes` are named, or all with several velocities: each velocity then stands for itself. `splits` has choices by node: a
+        sequence of `Stage`, or of places of velocities, from the parent out. That these make the same node (Partition Eq. 5) is
+        checked at a few states. v and its names stay what they are.
+        """
+        sizes = {node.name: m for node, (m, _) in zip(self.nodes, self._shapes)}
+        given = dict(splits or {})
+        for name in (*nodes, *given):
+            if name not in sizes:
+                raise ModelError(f"{shown(self.name)} has no node named {name!r}{did_you_mean(name, sizes)}")
+            if sizes[name] < 2:
+                raise ModelError(f"node {name!r} has one velocity: only nodes of several can be partitioned")
+        wanted = {*nodes, *given} or {name for name, m in sizes.items() if m > 1}
+        model = copy.copy(self)
+        model.kernels, model.memory = {}, {}
+        model.partition = {
+            name: stages_of(name, given.get(name, [(i,) for i in range(m)]), m) for name, m in sizes.items() if name in wanted
+        }
+        rng = np.random.default_rng(0)
+        for _ in range(3):
+            q, v = rng.uniform(-1.0, 1.0, self.nq), rng.normal(size=self.nv)
+            check_same(self.state(q, v).nodes, model.state(q, v).named)
+        return model
 
 
 def _shape(node: Node, nq: int) -> tuple[int, int]:
@@ -234,31 +228,10 @@ def _shape(node: Node, nq: int) -> tuple[int, int]:
         H = np.empty(node.shape)
     elif callable(H):
         try:
-            H = _evaluated(f"node {node.name!r}: H", H, np.full(max(nq, MANY), 0.1))
+            H = evaluated(f"node {node.name!r}: H", H, np.full(max(nq, MANY), 0.1))
         except ModelError as error:
             raise ModelError(f"{error}; or say its shape=(velocities, rows)") from error
     found = np.shape(H)
     if len(found) != 2 or 0 in found:
         raise ModelError(f"node {node.name!r}: H must have shape (velocities, rows), not {found}")
     return found[0], found[1]
-
-
-def _evaluated(what: str, function: Callable[..., Any], q: np.ndarray, v: np.ndarray | None = None) -> Any:
-    try:
-        return function(q, q if v is None else v)
-    except Exception as error:
-        if type(error).__name__ == "TraceError":
-            raise
-        raise ModelError(f"{what}: its function of (q, v) fails: {type(error).__name__}: {error}") from error
-
-
-def _array(what: str, entry: Entry, q: np.ndarray, v: np.ndarray, ndim: int) -> np.ndarray:
-    """An entry in one state, as an array of objects: its arithmetic is then our own, in a defined order."""
-    value = _evaluated(what, entry, q, v) if callable(entry) else entry
-    try:
-        array = np.array(value, dtype=object)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be an array of {ndim} dimensions, not {value!r}") from None
-    if array.ndim != ndim:
-        raise ModelError(f"{what} must have {ndim} dimensions, not shape {array.shape}")
-    return array

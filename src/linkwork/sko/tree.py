@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.parts import GROUND, Frame
 from linkwork.sko.bodies import BodyDescription, RigidBody
 from linkwork.sko.cluster import ClusterNode, HingeClusterNode
 from linkwork.sko.contracts import GroundNode, HingeNode, NodeState
 from linkwork.sko.flexible import DeformedBody, FlexibleNode, HingeFlexibleNode, HingeModeShapeNode, ModeShapeNode
+from linkwork.sko.partition import split
 from linkwork.sko.pick_offs import PickOff
 from linkwork.sko.rigid import HingeRigidNode, RigidNode
+from linkwork.spatial import Inertia, Pose
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.embedding import Embedding
 from linkwork.topology.kept import entry_sizes
-from linkwork.topology.kinematics import BodyMotion, Ground, JointState, Share
+from linkwork.topology.kinematics import BodyMotion, Ground, JointFrame, JointState, Share
 from linkwork.topology.motion import ClusterPosture
 
 N_co = TypeVar("N_co", bound=HingeNode, covariant=True)
@@ -83,8 +86,8 @@ class ModelTree(TreeState[N_co]):
 
     `descriptions` say how bodies are described (see `simplify`). `whole`: every body has six rows in its node, rotors too;
     otherwise rotors in clusters may be single rows, or none. `unit` [kg]: the unit of mass in all that nodes give, of forces
-    too, but not in `f_ext`. A body in no loop is a node of six rows; bodies in kinematic loops are
-    one of 6 n rows (Loops Sec. III).
+    too, but not in `f_ext`. `partition` has splits of hinges by body, as `Model.partition`. A body in no loop is a node of six
+    rows; bodies in kinematic loops are one of 6 n rows (Loops Sec. III).
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class ModelTree(TreeState[N_co]):
         *,
         whole: bool = False,
         unit: float = 1.0,
+        partition: Mapping[int, Any] | None = None,
         kinds: NodeKinds,
     ) -> None:
         self.model, self.q, self._kinds = model, q, kinds
@@ -119,6 +123,7 @@ class ModelTree(TreeState[N_co]):
         self.bodies: dict[int, RigidBody] = {}
         self._node_of: dict[Any, Any] = {}
         self._embeddings: dict[tuple[int, ...], Embedding[RigidBody]] = {}
+        self._partition, self._before = partition or {}, dict[int, list[Any]]()
         ground = GroundNode(np.array([0.0, 0.0, 0.0, *(-g for g in model.gravity)], dtype=object))
         self._node_of[GROUND] = ground
         nodes: list[N_co] = []
@@ -126,7 +131,8 @@ class ModelTree(TreeState[N_co]):
         for one in model.clusters:
             dofs = slice(start, start + len(one.independent))
             start = dofs.stop
-            nodes.append(self._node(one, dofs, v[dofs]))
+            node = self._node(one, dofs, v[dofs])
+            nodes += [*self._before.get(one.bodies[0], ()), node]
         super().__init__(model.name, nodes, ground, model.nv)
 
     def _state(self, k: int) -> JointState:
@@ -158,7 +164,8 @@ class ModelTree(TreeState[N_co]):
         parent, base = self._node_of[carrier], self[carrier]
         if not cluster.constraints:
             ((k, state),) = states.items()
-            node = self._alone(k, state, parent, base, dofs, dy)
+            parent, base, state, dofs, dy = self._behind_stages(k, state, parent, base, dofs, dy)
+            node = self._split(k, self._alone(k, state, parent, base, dofs, dy))
         else:
             below = self._embeddings[cluster.below.bodies] if cluster.below else None
             seen_from = below.posture.base if below else base
@@ -180,6 +187,45 @@ class ModelTree(TreeState[N_co]):
             return self._kinds.mode_shape(parent, self._body(k, base, state, flexible.v, lambda: flexible.shared, None), dofs)
         body = self._body(k, base, state, dy, partial(Share.own, dofs), None)
         return (self._kinds.rigid if body.integrals is None else self._kinds.flexible)(parent, body)
+
+    def _behind_stages(
+        self, k: int, state: JointState, parent: Any, base: BodyOrGround, dofs: slice, dy: np.ndarray
+    ) -> tuple[Any, BodyOrGround, JointState, slice, np.ndarray]:
+        """Nodes of massless bodies for the joints that a partitioned one is made of, and what the last of them hangs on."""
+        parts = self._partition.get(k, ())
+        if not parts or not isinstance(parts[0], Joint):
+            return parent, base, state, dofs, dy
+        each = self._descriptions[k]
+        kind, place, phase, C = each.frame
+        if tuple(parts) == state.joint.kind.partition():
+            parts = kind.partition()  # along the axes of the description
+        at_q = at_v = 0
+        for i, part in enumerate(parts):
+            last = i == len(parts) - 1
+            name = state.joint.name if last else f"{state.joint.name}'{i}"
+            joint = state.joint.part(part, name, at_q, at_v)
+            own_place, own_phase = (Pose.identity(), 0.0) if i else (place, phase)
+            frame = JointFrame(part, own_place, own_phase, C if last else Pose.identity())
+            own = JointState(joint, frame, self.q[joint.q_slice], precise=each.point_like)
+            own_dofs, own_dy = slice(dofs.start + at_v, dofs.start + at_v + part.nv), dy[at_v : at_v + part.nv]
+            at_q, at_v = at_q + part.nq, at_v + part.nv
+            if last:
+                break
+            massless = BodyDescription(frame, Inertia.massless(np.zeros((3, 3))))
+            base = RigidBody(base, own, own_dy, partial(Share.own, own_dofs), None, massless, None, lambda: ())
+            parent = self._kinds.rigid(parent, base)
+            parent.blocks = {}  # its rows are those of no body
+            self._before.setdefault(k, []).append(parent)
+        return parent, base, own, own_dofs, own_dy
+
+    def _split(self, k: int, node: Any) -> Any:
+        """The last of the nodes that stand for groups of a node's velocities, where its hinge is partitioned so."""
+        groups = self._partition.get(k, ())
+        if not groups or isinstance(groups[0], Joint):
+            return node
+        *before, node = split(node, [slice(group[0], group[-1] + 1) for group in groups])
+        self._before.setdefault(k, []).extend(before)
+        return node
 
     def _sizes(self, cluster: Cluster) -> np.ndarray | None:
         """How large the entries of its loop equations become."""
@@ -222,9 +268,10 @@ def model_tree(
     f_ext: np.ndarray | None = None,
     *,
     whole: bool = False,
+    partition: Mapping[int, Any] | None = None,
 ) -> ModelTree[NodeState]:
     """The nodes of a model in one state, with f = M α + b of every node."""
-    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, kinds=WHOLE)
+    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, partition=partition, kinds=WHOLE)
 
 
 def hinge_tree(
@@ -236,6 +283,7 @@ def hinge_tree(
     *,
     whole: bool = False,
     unit: float = 1.0,
+    partition: Mapping[int, Any] | None = None,
 ) -> ModelTree[HingeNode]:
     """The nodes of a model in one state for generalised forces: base parameters may have been regrouped in `descriptions`."""
-    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, unit=unit, kinds=FOR_HINGES)
+    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, unit=unit, partition=partition, kinds=FOR_HINGES)

@@ -1,0 +1,129 @@
+"""Partitioned hinges: one node as several, the inner ones without mass (Partition Sec. 2).
+
+A hinge of several velocities may be taken one velocity after the other, with massless bodies between them. If, from the parent
+out, k' has the weight Φ(k+1, k') and k the weight Φ(k', k), nothing else changes where (Partition Eq. 5)
+
+    Φ(k+1, k) = Φ(k+1, k') Φ(k', k),   H(k) = [H(k''); H(k') Φ(k', k)],   a(k) = a(k'') + Φ*(k', k) a(k'),
+    M(k') = 0,   b(k') = 0.
+
+Here Φ(k', k) = 1: any split of the rows of H keeps these conditions, for nodes with any rows. Articulated inertias are then
+reduced by one hinge after the other, and D is never factorised as a whole. Rows that a hinge has freed vanish from P⁺, so that
+inner hinges see only what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.sko.contracts import HingeNode, NodeInertia, NodeState, Weight
+from linkwork.spatial import filled
+
+
+class UnitWeight:
+    """Φ = 1."""
+
+    def scatter(self, V: np.ndarray) -> np.ndarray:
+        return V
+
+    def gather(self, F: np.ndarray) -> np.ndarray:
+        return F
+
+    def congruence(self, inertia: Any) -> Any:
+        return inertia
+
+
+class ZeroInertia:
+    """The inertia of a massless body."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def __matmul__(self, X: np.ndarray) -> np.ndarray:
+        return np.zeros((self.rows, *X.shape[1:]), dtype=object)
+
+    def __add__(self, other: Any) -> Any:
+        return other
+
+    def without(self, G: np.ndarray, U: np.ndarray, D: Any, gone: Sequence[int] = ()) -> Any:
+        return self
+
+    def dense(self) -> np.ndarray:
+        return np.zeros((self.rows, self.rows), dtype=object)
+
+
+class HingeStage(HingeNode):
+    """Some velocities of a node, as a node of their own: `first` from the parent, `last` with the node's inertia."""
+
+    def __init__(self, whole: Any, name: str, parent: HingeNode, group: slice, *, first: bool, last: bool) -> None:
+        self.name, self.parent, self.rows, self.blocks = name, parent, whole.rows, whole.blocks
+        self.supports = whole.supports if first else 1
+        self.dofs = slice(whole.dofs.start + group.start, whole.dofs.start + group.stop)
+        self._whole, self._group, self._first, self._last = whole, group, first, last
+
+    @property
+    def A(self) -> Weight:
+        return self._whole.A if self._first else UnitWeight()
+
+    @property
+    def H(self) -> np.ndarray:
+        return self._whole.H[self._group]
+
+    @property
+    def M(self) -> NodeInertia:
+        return self._whole.M if self._last else ZeroInertia(self.rows)
+
+    @property
+    def armature(self) -> np.ndarray:
+        return self._whole.armature[self._group, self._group]
+
+    @property
+    def passive_force(self) -> np.ndarray:
+        return self._whole.passive_force[self._group]
+
+    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
+        carried = self._whole.velocity(V, np.zeros(len(self._whole.H))) if self._first else V
+        return carried + self.H.T @ dtheta
+
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        carried = self._whole.accelerate(alpha, np.zeros(len(self._whole.H))) if self._first else alpha
+        return carried + self.H.T @ ddtheta
+
+    def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:
+        return self._whole.carried(block, place) if self._first else (block, place)
+
+    def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
+        return self._whole.hinge_force(alpha) if self._last else np.zeros(self.rows)
+
+    @property
+    def hinge_inertia(self) -> NodeInertia:
+        return self._whole.hinge_inertia if self._last else ZeroInertia(self.rows)
+
+
+class Stage(HingeStage, NodeState):
+    """The same of a node with f = M α + b."""
+
+    def force(self, alpha: np.ndarray) -> np.ndarray:
+        return self._whole.force(alpha) if self._last else np.zeros(self.rows)
+
+    def armature_energy(self, dtheta: np.ndarray) -> Any:
+        return dtheta @ (self.armature @ dtheta)
+
+
+def split(node: Any, groups: Sequence[slice]) -> list[Any]:
+    """A node as several, one for each group of its velocities, from the parent out; the last stands for it."""
+    armature = np.array(node.armature, dtype=object)
+    for group in groups:
+        armature[group, group] = 0.0
+    if filled(armature):
+        raise ModelError(f"{node.name!r} cannot be partitioned: its armature couples velocities of different groups")
+    kind = Stage if isinstance(node, NodeState) else HingeStage
+    stages: list[Any] = []
+    for i, group in enumerate(groups):
+        last = i == len(groups) - 1
+        parent = stages[-1] if stages else node.parent
+        stages.append(kind(node, node.name if last else f"{node.name}'{i}", parent, group, first=not stages, last=last))
+    return stages
