@@ -66,13 +66,14 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
     flexible = any(joint.follows is not None for joint in joints)
     for constraint in sorted(acting, key=partial(_reach, tree)):
         ends = constraint.bodies
-        meeting = _meeting(joints, tree, ends)
-        for k in ends if flexible else ():
+        meeting = reduce(tree.common, ends)
+        for k in ends if flexible else ():  # frames that modes move are in one group with the modes
             while k != meeting:
                 if joints[k].follows is not None:
                     groups.unite(k, joints[k].parent)
                 k = tree.parent[k]
-        groups.join(ends, meeting, named=not constraint.ends)
+        bent = flexible and meeting != GROUND and joints[meeting].kind.elastic and any(end != meeting for end in ends)
+        groups.join(ends, meeting, named=not constraint.ends, bent=bent)
     found: dict[int, Group] = {}
     depth = {GROUND: 0}
     for k in range(len(joints)):
@@ -84,17 +85,6 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
         outermost = max((groups.top(k) for k in constraint.bodies), key=depth.__getitem__)
         found[outermost][1].append(constraint)
     return sorted(found.values(), key=lambda pair: pair[0][0])
-
-
-def _meeting(joints: Sequence[PlacedJoint], tree: Ancestors, ends: Sequence[int]) -> int:
-    """The body where the paths from some bodies to the ground meet.
-
-    Frames that follow a flexible body are moved by its modal coordinates: paths that come by one meet below that body.
-    """
-    meeting = reduce(tree.common, ends)
-    while meeting != GROUND and joints[meeting].kind.elastic and any(end != meeting for end in ends):
-        meeting = tree.parent[meeting]
-    return meeting
 
 
 def _reach(tree: Ancestors, constraint: LoopConstraint) -> tuple[int, int, bool]:
@@ -164,10 +154,11 @@ class _Groups:
             self._size[top] += self._size[gone]
             self._below[top] = below
 
-    def join(self, ends: Sequence[int], meeting: int, *, named: bool) -> None:
+    def join(self, ends: Sequence[int], meeting: int, *, named: bool, bent: bool = False) -> None:
         """Unite the groups on the paths from the ends down to the group where all meet, without that one.
 
-        `meeting` is the body where the paths meet. Where joints are `named`, the group of an end is always among them.
+        `meeting` is the body where the paths meet. Where joints are `named`, the group of an end is always among them; and, if
+        that body is `bent` by what happens at places on it, its own group.
         """
         path = [self.top(ends[0])]
         while path[-1] != self.top(meeting):
@@ -182,7 +173,7 @@ class _Groups:
             met = max(met, place.get(group, 0))
         below = path[met]
         ring.update(path[:met])
-        if named and any(self.top(end) == below for end in ends):
+        if (named and any(self.top(end) == below for end in ends)) or (bent and below == self.top(meeting)):
             ring.add(below)
             below = self.top(self._below[below])
         if ring:
