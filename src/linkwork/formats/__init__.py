@@ -1,5 +1,6 @@
 """Readers of model files. The only rooms that see XML, and they trust none of it."""
 
 from linkwork.formats.load import load
+from linkwork.formats.loop_files import loop_file
 
-__all__ = ["load"]
+__all__ = ["load", "loop_file"]

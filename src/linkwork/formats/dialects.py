@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.formats.urdf_parts import LARGEST, LONGEST, Notes, at, joint_kind, note_strange, origin, unknown
+from linkwork.formats.urdf_parts import LARGEST, LONGEST, ONE, Notes, at, joint_kind, note_strange, origin, unknown
 from linkwork.formats.xml import Element
 from linkwork.joints import Fixed, Joint, Prismatic, Revolute, Spherical, Universal
 from linkwork.lazy import cached_property
@@ -31,7 +31,6 @@ from linkwork.spatial.constants import length as length_of
 from linkwork.spatial.constants import product
 
 CONSTRAINING = re.compile("constraint|loop|closure|coupling|gear|equality")  # tags that seem to be constraints
-ONE = ("revolute", "continuous", "prismatic")  # types of joints of one coordinate
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def _mimic(file: File, name: str, joint: Element) -> str:
     if other == name:
         raise mimic.error("it follows itself")
     for element in (joint, joints[other]):
-        if element.word("type") not in ("revolute", "continuous", "prismatic"):
+        if element.word("type") not in ONE:
             raise mimic.error(f"{element.label} has no one coordinate to follow or be followed by")
     if name in file.cycles:
         path = [other]
@@ -132,7 +131,9 @@ def _mimic(file: File, name: str, joint: Element) -> str:
 
 
 def _loop(file: File, loop: Element) -> str:
-    """A <loop> or <coupling> of URDF+."""
+    """A <loop> or <coupling> of URDF+, or a coupling of any joints: <term joint="a" coefficient="2"/>."""
+    if loop.tag == "coupling" and loop.all("term"):
+        return _terms(file, loop)
     ends = [loop.needed(role) for role in ("predecessor", "successor")]
     for end in ends:
         note_strange(end, file.notes)
@@ -143,6 +144,25 @@ def _loop(file: File, loop: Element) -> str:
     name, ratio = _name(loop), loop.needed("ratio").number("value", largest=LARGEST)
     with _told_at(loop):
         file.builder.add_coupling(name, predecessor=file.called[links[0]], successor=file.called[links[1]], ratio=ratio)
+    return name
+
+
+def _terms(file: File, coupling: Element) -> str:
+    """Σ coefficient * coordinate = offset."""
+    name, terms = _name(coupling), {}
+    for term in coupling.all("term"):
+        note_strange(term, file.notes)
+        joint = term.word("joint")
+        if joint not in file.joints:
+            raise unknown(term, "joint", joint, file.joints)
+        if file.joints[joint].word("type") not in ONE:
+            raise term.error(f"{file.joints[joint].label} has no one coordinate to be coupled by")
+        if joint in terms:
+            raise term.error(f"the joint {shown(joint)!r} is in it already")
+        terms[joint] = term.number("coefficient", largest=LARGEST)
+    offset = coupling.one("offset")
+    with _told_at(coupling):
+        file.builder.add_coupling(name, terms, offset=0.0 if offset is None else offset.number("value", largest=LARGEST))
     return name
 
 
@@ -157,7 +177,7 @@ def _loop_joint(file: File, loop: Element) -> str:
         links.append(_link(file, end, "link"))
         none = (0.0, 0.0, 0.0)
         places.append(Pose.placed(*(end.numbers(key, 3, none, largest=LARGEST) for key in ("xyz", "rpy"))))
-    kind = joint_kind(loop, loop.word("type"), file.notes, spherical=Spherical)
+    kind = joint_kind(loop, loop.word("type"), file.notes)
     return _add_loop(file, loop, _name(loop), kind, links, places)
 
 
@@ -214,10 +234,10 @@ def _sdf_joint(file: File, joint: Element) -> str | None:
         kind, J = Universal(), J.then(Pose(np.column_stack([x, y, np.cross(x, y)]), np.zeros(3)))
     elif type_ in ("ball", "fixed"):
         kind = Spherical() if type_ == "ball" else Fixed()
-    elif type_ in ONE:
+    elif type_ in ONE[:3]:
         kind = (Prismatic if type_ == "prismatic" else Revolute)(product(J.R.T, _axis(joint, "axis", zero, J)))
     else:
-        known = ", ".join((*ONE, "ball", "universal", "fixed", "gearbox"))
+        known = ", ".join((*ONE[:3], "ball", "universal", "fixed", "gearbox"))
         raise joint.error(f"there is no type {shown(type_)!r} of joints that close a loop; there are {known}")
     return _add_loop(file, joint, name, kind, links, [zero[link].inverse().then(J) for link in links])
 

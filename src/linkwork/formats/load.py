@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from linkwork.errors import ModelError
-from linkwork.formats import mjcf, urdf, xml
+from linkwork.formats import mjcf, sdf, urdf, xml
 from linkwork.formats.xml import Element
 from linkwork.model import Model
 from linkwork.model.builder import GRAVITY
@@ -15,8 +15,8 @@ from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
 from linkwork.parts.limits import Limits, checked_limits
 from linkwork.parts.names import shown
 
-READ = "linkwork reads URDF (root <robot>) and MJCF (<mujoco>), in files named .urdf or .xml"
-SUFFIXES = (".urdf", ".xml", ".mjcf")
+READ = "linkwork reads URDF (root <robot>), MJCF (<mujoco>) and SDF (<sdf>), in files named .urdf, .xml or .sdf"
+SUFFIXES = (".urdf", ".xml", ".mjcf", ".sdf", ".world")
 BASES = (None, "fixed", "free")
 
 
@@ -35,9 +35,11 @@ def load(
     if base not in BASES:
         raise ModelError(f'base must be "fixed" or "free", not {base!r}')
     root, file = _root(path, limits)
+    more: dict[str, Any] = {"file": file, "folders": folders, "limits": limits, "loops": loops}
     if root.tag == "mujoco":
-        more: dict[str, Any] = {"file": file, "folders": folders, "limits": limits, "loops": loops}
         return mjcf.model(root, base=base, gravity=gravity, strict=strict, **more)
+    if root.tag == "sdf":
+        return sdf.model(root, base=base, gravity=gravity, strict=strict, **more)
     if root.tag != "robot":
         raise root.error(f"this is no robot; {READ}")
     pull = GRAVITY if gravity is None else gravity

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from linkwork.errors import ModelError
+from linkwork.formats.digits import tolerance_of
 from linkwork.formats.folders import Folders
 from linkwork.formats.mjcf_equalities import add_equalities
 from linkwork.formats.mjcf_reader import REFERENCE, Reader
@@ -43,6 +44,7 @@ def model(
     reader.note_rest()
     builder.notes += notes.lines()
     more = builder.add(loops)
+    more["tolerance"] = tolerance_of(root) if loops.tolerance is None else loops.tolerance
     if more["start"] is None and reader.moved:
         more["start"] = REFERENCE
     try:

@@ -12,8 +12,10 @@ from typing import Any
 
 from linkwork.errors import LimitError, ModelError
 from linkwork.formats.dialects import File, close_loops
+from linkwork.formats.digits import tolerance_of
 from linkwork.formats.urdf_parts import (
     LONGEST,
+    ONE,
     Notes,
     at,
     dynamics,
@@ -25,13 +27,16 @@ from linkwork.formats.urdf_parts import (
     unknown,
 )
 from linkwork.formats.xml import Element, parse
-from linkwork.joints import Fixed, Free
+from linkwork.joints import Fixed, Free, Revolute, Spherical
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.model.builder import GRAVITY
 from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
+from linkwork.parts import Actuator
 from linkwork.parts.limits import Limits, checked_limits
-from linkwork.parts.names import shown, some
+from linkwork.parts.names import did_you_mean, shown, some
 from linkwork.spatial import physical_problems
+
+UNITS = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
 
 def read(
@@ -84,13 +89,23 @@ def model(
                 f"with base='free' the massless root link {root!r} would float as well, and has no inertia: "
                 "load this file with base='fixed'"
             )
-        _add_joint(builder, name, joint, called[parent], called[child], notes, _independent(joint, said=said))
+        ends_here = called[parent], called[child]
+        free = _independent(joint, said=said)
+        _add_joint(builder, name, joint, *ends_here, notes, free, loops.retyped.get(name, ""))
+    for name in (*loops.retyped, *loops.motors):
+        if name not in joints:
+            raise ModelError(
+                f"the loop file names the joint {shown(name)!r}{did_you_mean(name, joints)}, which is not in the file"
+            )
+    for name in loops.motors:
+        builder.add_actuator(Actuator(name, "joint", name, ((name, 1.0),)))
     closing: dict[str, Element] = {}
     close_loops(File(robot, links, joints, ends, root, base, builder, called, notes, closing))
     closing |= {name: joint for name, joint in joints.items() if "independent" in joint.attributes}
     _note_rest(robot, notes)
     builder.notes += notes.lines()
     more = builder.add(loops)
+    more["tolerance"] = tolerance_of(robot) if loops.tolerance is None else loops.tolerance
     try:
         return builder.build(limits=limits, **more)
     except ModelError as error:  # loop constraints are checked as a whole: say where they are in the file
@@ -212,18 +227,49 @@ def _massive(link: Element) -> bool:
 
 
 def _add_joint(
-    builder: ModelBuilder, name: str, joint: Element, parent: str, child: str, notes: Notes, independent: bool | None
+    builder: ModelBuilder,
+    name: str,
+    joint: Element,
+    parent: str,
+    child: str,
+    notes: Notes,
+    independent: bool | None,
+    retyped: str = "",
 ) -> None:
+    """A joint as the file gives it, or one of another type that a loop file knows better."""
     note_strange(joint, notes)
     type_ = joint.word("type")
     kind = joint_kind(joint, type_, notes)
     more: dict[str, Any] = {}
-    if type_ in ("revolute", "continuous", "prismatic"):
+    if type_ in ONE:
         more = limits(joint, type_, notes) | dynamics(joint, notes)
-    elif type_ != "fixed" and any(joint.all(tag) for tag in ("limit", "dynamics")):
-        notes.add(f"<limit> and <dynamics> have no meaning in a {type_} joint, and were passed over", at(joint))
+    elif type_ != "fixed":
+        more = _plural(joint, type_, kind.nv, notes)
+    if not kind.tree:
+        raise joint.error(f"a {type_} joint can only close a loop: write it as <loop>")
     xyz, rpy = place(joint, notes)
+    if retyped.startswith("UJOINT"):  # two hinges, along axes of the joint's frame
+        first, kind = (Revolute(UNITS[axis]) for axis in retyped[-2:])
+        between = f"{child} at {name}_{retyped[-2]}"
+        builder.add_body(between)
+        builder.add_joint(f"{name}_{retyped[-2]}", first, parent=parent, child=between, xyz=xyz, rpy=rpy)
+        builder.add_joint(f"{name}_{retyped[-1]}", kind, parent=between, child=child)
+        return
+    if retyped:
+        kind, more, independent = (Spherical() if retyped == "SPHERICAL" else Fixed()), {}, None
     builder.add_joint(name, kind, parent=parent, child=child, xyz=xyz, rpy=rpy, independent=independent, **more)
+
+
+def _plural(joint: Element, type_: str, count: int, notes: Notes) -> dict[str, Any]:
+    """What acts in a joint of several velocities, if the file gives a number for each of them."""
+    given = joint.one("dynamics")
+    if given is not None and all(len(value.split()) == count for value in given.attributes.values()):
+        passed, found = joint.all("limit"), dynamics(joint, notes, count)
+    else:
+        passed, found = [*joint.all("limit"), *joint.all("dynamics")], {}
+    if passed:
+        notes.add(f"<limit> and <dynamics> have no meaning in a {type_} joint, and were passed over", at(joint))
+    return found
 
 
 def _independent(joint: Element, *, said: bool) -> bool | None:

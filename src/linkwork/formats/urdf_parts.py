@@ -10,7 +10,21 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.formats.xml import Element
-from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
+from linkwork.joints import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Gimbal,
+    Helical,
+    Joint,
+    Planar,
+    PointOnLine,
+    Prismatic,
+    Revolute,
+    Rod,
+    Spherical,
+    Universal,
+)
 from linkwork.parts.names import did_you_mean, shown, some
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
@@ -20,8 +34,19 @@ AXIAL: dict[str, Callable[[Any], Joint]] = {
     "continuous": Revolute,
     "prismatic": Prismatic,
     "planar": Planar,
+    "cylindrical": Cylindrical,
+    "helical": Helical,  # with an attribute pitch
+    "point_on_line": PointOnLine,
 }
-AXISLESS: dict[str, Callable[[], Joint]] = {"fixed": Fixed, "floating": Free}
+AXISLESS: dict[str, Callable[[], Joint]] = {
+    "fixed": Fixed,
+    "floating": Free,
+    "spherical": Spherical,
+    "universal": Universal,
+    "gimbal": Gimbal,
+}
+NUMBERED = {"helical": "pitch", "rod": "length"}  # kinds that have a number as well, in an attribute
+ONE = ("revolute", "continuous", "prismatic", "helical")  # of one coordinate
 LIMITED = ("revolute", "prismatic")  # those whose coordinate has limits
 LARGEST = 1e30  # of a length, mass or moment: products of some of them stay finite
 LONGEST = 1000  # characters of a name
@@ -35,7 +60,7 @@ CHILDREN = {
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller", "calibration"},
     "inertial": {"origin", "mass", "inertia"},
     "loop": {"predecessor", "successor", "axis"},
-    "coupling": {"predecessor", "successor", "ratio"},
+    "coupling": {"predecessor", "successor", "ratio", "term", "offset"},
     "loop_joint": {"link1", "link2", "axis"},
     "drake:ball_constraint": {f"drake:ball_constraint_{x}" for x in ("body_A", "body_B", "p_AP", "p_BQ")},
     "predecessor": {"origin"},
@@ -43,17 +68,19 @@ CHILDREN = {
 }
 ATTRIBUTES = {
     "link": {"name", "type"},
-    "joint": {"name", "type", "independent"},
+    "joint": {"name", "type", "independent", "pitch"},
     "origin": {"xyz", "rpy"},
     "mass": {"value"},
     "inertia": {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"},
     "axis": {"xyz"},
     "limit": {"lower", "upper", "effort", "velocity"},
-    "dynamics": {"damping", "friction"},
+    "dynamics": {"damping", "friction", "stiffness", "rest", "armature"},
     "parent": {"link"},
     "child": {"link"},
-    "loop": {"name", "type"},
+    "loop": {"name", "type", "pitch", "length"},
     "coupling": {"name"},
+    "term": {"joint", "coefficient"},
+    "offset": {"value"},
     "loop_joint": {"name", "type"},
     "link1": {"link", "xyz", "rpy"},
     "link2": {"link", "xyz", "rpy"},
@@ -104,14 +131,23 @@ def place(element: Element, notes: Notes) -> tuple[tuple[float, ...], tuple[floa
     return origin.numbers("xyz", 3, none, largest=LARGEST), origin.numbers("rpy", 3, none, largest=LARGEST)
 
 
-def joint_kind(joint: Element, type_: str, notes: Notes, **more: Callable[[], Joint]) -> Joint:
-    """The kind of joint that a type names, with its axis; `more` are types of other dialects."""
-    axisless = AXISLESS | more
-    if type_ in axisless:
-        return axisless[type_]()
+def joint_kind(joint: Element, type_: str, notes: Notes) -> Joint:
+    """The kind of joint that a type names, with its axis."""
+    if type_ in AXISLESS:
+        return AXISLESS[type_]()
+    if type_ == "rod":
+        length = joint.number("length", largest=LARGEST)
+        if length <= 0.0:
+            raise joint.error(f"its length {length:g} must be positive")
+        return Rod(length)
     if type_ not in AXIAL:
-        raise joint.error(f"there is no joint type {shown(type_)!r}; there are {', '.join([*AXIAL, *axisless])}")
+        raise joint.error(f"there is no joint type {shown(type_)!r}; there are {', '.join([*AXIAL, *AXISLESS, 'rod'])}")
     axis = joint.one("axis")
+    if type_ == "helical":
+        along = (1.0, 0.0, 0.0) if axis is None else axis.numbers("xyz", 3, largest=LARGEST)
+        if not any(along):
+            raise (axis or joint).error("the axis has no length: it must be a direction, such as 0 0 1")
+        return Helical(joint.number("pitch", largest=LARGEST), (along[0], along[1], along[2]))
     if axis is None:
         return _axial(type_, (1.0, 0.0, 0.0))
     note_strange(axis, notes)
@@ -153,12 +189,24 @@ def limits(joint: Element, type_: str, notes: Notes) -> dict[str, Any]:
     return found
 
 
-def dynamics(joint: Element, notes: Notes) -> dict[str, Any]:
+def dynamics(joint: Element, notes: Notes, count: int = 1) -> dict[str, Any]:
+    """Damping and friction; and stiffness, rest and armature, which URDF has no words for. One number for each velocity."""
     dynamics = joint.one("dynamics")
     if dynamics is None:
         return {}
     note_strange(dynamics, notes)
-    return {key: _not_negative(dynamics, key, 0.0, largest=LARGEST) for key in ("damping", "friction")}
+    found: dict[str, Any] = {}
+    for key in ("damping", "friction", "stiffness", "armature"):
+        if count == 1 or key in dynamics.attributes:
+            values = dynamics.numbers(key, count, (0.0,), largest=LARGEST)
+            for value in values:
+                if value < 0:
+                    raise dynamics.error(f"its {key} {value:g} is negative")
+            if key in ("damping", "friction") or any(values):
+                found[key] = values
+    if "rest" in dynamics.attributes:
+        found["rest"] = dynamics.numbers("rest", count, largest=LARGEST)
+    return found
 
 
 def _not_negative(element: Element, key: str, default: float | None = None, largest: float = np.inf) -> float:

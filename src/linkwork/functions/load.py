@@ -12,7 +12,7 @@ from linkwork.functions.constrained import constrained_dynamics
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
 from linkwork.model.loop_joints import LoopJoint, LoopOptions
-from linkwork.parts.limits import Limits
+from linkwork.parts.limits import Limits, checked_limits
 from linkwork.passes.count import count_operations
 
 CHOICES = ("embed", "constrain", "auto")
@@ -25,7 +25,7 @@ def load(
     base: str | None = None,
     gravity: Sequence[float] | None = None,
     strict: bool = False,
-    loops: str | Iterable[LoopJoint | Mapping[str, Any]] = "embed",
+    loops: str | os.PathLike[str] | Iterable[LoopJoint | Mapping[str, Any]] = "embed",
     start: Any = None,
     tolerance: float | None = None,
     limits: Limits | None = None,
@@ -33,19 +33,22 @@ def load(
 ) -> Model:
     """The model that a file describes, or an XML text (it begins with "<").
 
-    URDF is read by its root <robot>, MJCF by <mujoco>. `base` says how the root link stands in the world: "fixed", or "free" to
-    move, by a `Free` joint that comes first; None is as the file says, and fixed for URDF, which cannot say. `gravity` [m/s²] is
-    in the axes of the world, (3,); None is as the file says, or (0, 0, -9.81). Files of real robots often give inertias that are
-    not physically consistent: they are taken as they are and the model's notes name them; with `strict` they are errors. What is
-    wrong in a file is a `ModelError` that says where. A file that is larger than its `limits` is refused, unless larger ones are
-    given. Other files that it names are opened only where they must be (what MJCF includes, meshes that give an inertia), and
-    only inside its own folder and `folders`.
+    URDF is read by its root <robot>, MJCF by <mujoco>, SDF by <sdf>. `base` says how root links stand in the world: "fixed",
+    or "free" to move, by a `Free` joint; None is as the file says, and fixed for URDF, which cannot say. `gravity` [m/s²] is in
+    the axes of the world, (3,); None is as the file says, or (0, 0, -9.81). Files of real robots often give inertias that are
+    not physically consistent: they are taken as they are and the model's notes name them; with `strict` they are errors.
+    What is wrong in a file is a `ModelError` that says where. A file that is larger than its `limits` is refused, unless larger
+    ones are given. Other files that it names are opened only where they must be (what is included, meshes that give an inertia
+    in MJCF), and only inside its own folder and `folders`.
 
     `loops` says how the file's loops are closed, as in `choose_loops`; or it is a sequence of loops to add to those of the
-    file, each a `LoopJoint` or a mapping with its words. `start` and `tolerance` are for closing them, as in
-    `ModelBuilder.build`; `start` may name a keyframe of the file.
+    file, each a `LoopJoint` or a mapping with its words; or a YAML file of pairs of frames, as collections of parallel robots
+    have beside their URDF. `start` and `tolerance` are for closing them, as in `ModelBuilder.build`; `start` may name a
+    keyframe of the file, and the tolerance is larger than usual where the file's numbers have few digits.
     """
-    if isinstance(loops, str):
+    if isinstance(loops, os.PathLike) or (isinstance(loops, str) and loops.lower().endswith((".yaml", ".yml"))):
+        options = formats.loop_file(os.fspath(loops), checked_limits(limits))._replace(start=start, tolerance=tolerance)
+    elif isinstance(loops, str):
         if loops not in CHOICES:
             raise ModelError(f"loops must be one of {', '.join(CHOICES)}, or loops to add, not {loops!r}")
         options = LoopOptions((), loops != "constrain", start, tolerance)

@@ -269,7 +269,10 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
             on, place = flexible.holder(on, place)
             body, there = found[on]
             frames.append(Frame(name, body, there.then(place)))
-        found |= {frame.name: (frame.body, frame.place) for frame in frames}  # loops may name frames, too
+        held = {frame.joint: (frame.body, frame.place) for frame in frames if frame.joint}
+        held |= {joint.name: (joint.child, Pose.identity()) for joint in joints}
+        found |= {frame.name: (frame.body, frame.place) for frame in frames}
+        found = {**held, **found}  # loops may name frames, too, and what a joint holds
         bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
         places = {joint.name: k for k, joint in enumerate(joints)}
         tree = Ancestors([joint.parent for joint in joints])

@@ -100,6 +100,8 @@ class LoopOptions(NamedTuple):
     embed: bool = True  # otherwise all are force-held
     start: Any = None
     tolerance: float | None = None
+    motors: tuple[str, ...] = ()  # joints that have one
+    retyped: Mapping[str, str] = {}  # joints of the file that are others in truth: SPHERICAL, FIXED, UJOINT_XY
 
 
 AS_THE_FILE_SAYS = LoopOptions()
