@@ -12,7 +12,7 @@ import pytest
 
 from linkwork.ir.program import Program
 from linkwork.targets.cuda import DEVICES, Emitted, emit_cuda
-from linkwork.targets.cuda.choice import planned
+from linkwork.targets.cuda.choice import Sizes, planned
 
 SHIM = Path(__file__).parent / "cuda_shim.h"
 FLAGS = ["-std=c++17", "-O0", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
@@ -21,7 +21,7 @@ FLAGS = ["-std=c++17", "-O0", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
 def tight(program: Program, values: int, slots: int, threads: int = 64) -> Emitted:
     """The kernel with so few values in registers and slots in shared memory that many wait, and some in local memory."""
     device = DEVICES["sm_90"]
-    return emit_cuda(program, device, planned(program, device, threads, 1, 255, values, slots))
+    return emit_cuda(program, device, planned(program, device, Sizes(threads, 1, 255, values, slots, 2, 3)))
 
 
 def host_compiler() -> str:

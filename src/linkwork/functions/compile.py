@@ -12,7 +12,7 @@ from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.trace import Shape, trace
 from linkwork.model import Model
 from linkwork.passes import count, lower
-from linkwork.runtime.kernel import build_kernel
+from linkwork.runtime.build import TARGETS, build_on
 from linkwork.sko import Tree
 from linkwork.targets import c as c_target
 
@@ -36,20 +36,21 @@ def compile(
     `optional=("f_ext",)` asks for inputs that may be left out, `parameters=("mass", "gravity")` for numbers of the model as
     inputs (see `Model.parameters`), behind the others. On the "cpu" the kernel is a NumPy generalised ufunc (see
     `Kernel`): it answers at once, and its optimised code takes over when it is ready, with the same bits. `wait=True` waits
-    for that. A target may also be any function from a lowered program to something callable (docs/extending.md).
+    for that. On "cuda" it takes and gives arrays on an NVIDIA GPU (see `CudaKernel`). A target may also be any function from a
+    lowered program to something callable (docs/extending.md).
     """
     _check_dtype(dtype)
-    if not callable(target) and target != "cpu":
-        raise TargetError(f"target must be 'cpu' or a function that takes a program, not {target!r}")
+    if not callable(target) and target not in TARGETS:
+        raise TargetError(f"target must be one of {', '.join(TARGETS)}, or a function that takes a program, not {target!r}")
     if isinstance(source, ModelFunction) and not callable(target):
-        return source.kernel(_model(source, inputs), dtype=dtype, wait=wait, **options)
+        return source.kernel(_model(source, inputs), target=target, dtype=dtype, wait=wait, **options)
     if isinstance(source, Derivative) and not callable(target):
         _refuse(inputs, options)
-        return source.kernel(dtype=dtype, wait=wait)
+        return source.kernel(target=target, dtype=dtype, wait=wait)
     program = _program(source, inputs, options)
     if callable(target):
         return target(lower(program, dtype))
-    return build_kernel(program, dtype, wait=wait)
+    return build_on(target, None, lambda: program, dtype, wait=wait)
 
 
 def export_c(source: Source, *where: Any, dtype: str = "float64", name: str | None = None, **options: Any) -> c_target.Export:

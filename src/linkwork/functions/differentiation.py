@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.errors import DifferentiationError, LinkworkError
 from linkwork.functions import tangent
-from linkwork.functions.model_function import Inputs, KernelKey, ModelFunction, has_symbols
+from linkwork.functions.model_function import Inputs, KernelKey, ModelFunction, has_symbols, place_of
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.trace import trace
 from linkwork.lazy import cached_property
@@ -21,8 +21,8 @@ from linkwork.model import Model, parameters
 from linkwork.parts.names import did_you_mean
 from linkwork.passes import differentiate
 from linkwork.passes.inline import call_in_trace
+from linkwork.runtime.build import build_on
 from linkwork.runtime.constant import ConstantKernel
-from linkwork.runtime.kernel import build_kernel, build_named_kernel
 from linkwork.sko import Tree
 
 Wrt = str | Iterable[str] | None
@@ -279,22 +279,21 @@ class Derivative:
 
     # kernels
 
-    def kernel(self, *, dtype: str = "float64", wait: bool = False) -> Any:
+    def kernel(self, *, target: str = "cpu", dtype: str = "float64", wait: bool = False) -> Any:
         """The kernel; the same one whenever the same derivative of the same model is asked for."""
         if dtype not in DTYPES:
             raise LinkworkError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
         which = (self.function, self.kind, self.wrt, self.output)
-        key = KernelKey(which, "cpu", dtype, self.given, tuple(self.settings.items()))
+        key = KernelKey(which, target, dtype, self.given, tuple(self.settings.items()))
         kernel = self.model.kernels.get(key)
         if kernel is None:
-            kernel = self.model.kernels[key] = self._build(dtype)
+            kernel = self.model.kernels[key] = self._build(target, dtype)
         return kernel.wait() if wait else kernel
 
-    def _build(self, dtype: str) -> Any:
+    def _build(self, target: str, dtype: str) -> Any:
         if self.model.nq == 0 and not self.given.parameters:
             return ConstantKernel(self._program, dtype)
-        identity = self.identity()
-        return build_kernel(self._program, dtype) if identity is None else build_named_kernel(identity, self.program, dtype)
+        return build_on(target, self.identity(), self.program, dtype)
 
     def identity(self) -> str | None:
         """What decides the program, given this package's source; None where others' code has a say."""
@@ -303,7 +302,7 @@ class Derivative:
         return None if base is None else repr((self.kind, self.wrt, self.output, base))
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        dtype = named.pop("dtype", "float64")
+        device, dtype = place_of(self.function.__name__, named, (*args, *named.values()))
         how = {word: named.pop(word) for word in ("out", "threads") if word in named}
         values = named.pop("parameters", None)
         if values:
@@ -313,7 +312,7 @@ class Derivative:
             arrays = dict(zip((array.name for array in program.inputs), args)) | named
             found = call_in_trace(program, *(arrays[array.name] for array in program.inputs))
             return found[0] if len(found) == 1 else tuple(found)
-        return self.kernel(dtype=dtype)(*args, **named, **how)
+        return self.kernel(target=device, dtype=dtype)(*args, **named, **how)
 
     def _placed(self, args: tuple[Any, ...], named: dict[str, Any], values: Mapping[str, Any]) -> tuple[tuple[Any, ...], Any]:
         """The arrays of a call whose parameters are given by name, in their places."""

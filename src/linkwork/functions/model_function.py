@@ -22,8 +22,9 @@ from linkwork.model import Model, parameters
 from linkwork.model.content import is_own
 from linkwork.parts.names import shown
 from linkwork.passes.count import count_operations
+from linkwork.runtime.arguments import on_gpu
+from linkwork.runtime.build import TARGETS, build_on
 from linkwork.runtime.constant import ConstantKernel
-from linkwork.runtime.kernel import build_kernel, build_named_kernel
 from linkwork.sko import Tree
 
 Sizes = Callable[[Model], tuple[int, ...]]
@@ -129,15 +130,16 @@ class ModelFunction:
             try:
                 return direct(*args)
             except TypeError:
-                if not any(map(has_symbols, args)):
+                if not any(map(has_symbols, args)) and not any(map(on_gpu, args)):
                     raise
         return self._call(model, args, named)
 
     def _call(self, model: Model, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         _check_model(self, model)
-        how = {word: named.pop(word) for word in ("out", "threads") if word in named}
-        dtype = named.pop("dtype", "float64")
         values = named.pop("parameters", None) or {}
+        numbers_given = values.values() if isinstance(values, Mapping) else ()
+        device, dtype = place_of(self.__name__, named, (*args, *named.values(), *numbers_given))
+        how = {word: named.pop(word) for word in ("out", "threads") if word in named}
         options = {word: named.pop(word) for word in self.options if word in named}
         arrays = self._arrays(args, named)
         if not isinstance(values, Mapping):
@@ -147,7 +149,7 @@ class ModelFunction:
         if any(map(has_symbols, (*arrays.values(), *numbers))):  # inside of a trace
             settings = self._one_method(model, inputs.optional, self.chosen(model, options))
             return self.body(model.traced_with(values) if values else model, **arrays, **settings)
-        asked: Any = (self, dtype, inputs, *options.items())
+        asked: Any = (self, device, dtype, inputs, *options.items())
         if any(isinstance(value, Iterator) for value in options.values()):
             asked = None  # it says something else every time
         try:
@@ -155,12 +157,12 @@ class ModelFunction:
         except TypeError:  # an option that cannot be hashed, such as a list of names
             asked, kernel = None, None
         if kernel is None:
-            kernel = self.kernel(model, dtype=dtype, **inputs._asdict(), **options)
+            kernel = self.kernel(model, target=device, dtype=dtype, **inputs._asdict(), **options)
             if asked is not None:
                 model.memory[asked] = kernel
         result = kernel(*arrays.values(), *numbers, **how)
         check = self._check_of(model)
-        if check:
+        if check and device == "cpu":  # on a GPU nobody waits for results: where a loop cannot be closed, they are NaN
             check(model, result, (*arrays.values(), *numbers))
         return result
 
@@ -219,8 +221,8 @@ class ModelFunction:
         except TypeError as error:
             raise LinkworkError(f"{self.__name__}: options must be hashable: {error}") from None
         if kernel is None:
-            kernel = model.kernels[key] = self._build(model, dtype, inputs, chosen)
-            if dtype == "float64" and inputs == Inputs() and chosen == self._defaults(model):
+            kernel = model.kernels[key] = self._build(model, target, dtype, inputs, chosen)
+            if target == "cpu" and dtype == "float64" and inputs == Inputs() and chosen == self._defaults(model):
                 model.memory[self] = self._direct(model, kernel)
         return kernel.wait() if wait else kernel
 
@@ -238,15 +240,14 @@ class ModelFunction:
         chosen = parameters.known(_with_bodies(model), names) if names else ()
         return Inputs(tuple(name for name in self.optional if name in given), chosen)
 
-    def _build(self, model: Model, dtype: str, inputs: Inputs, chosen: dict[str, Any]) -> Any:
+    def _build(self, model: Model, target: str, dtype: str, inputs: Inputs, chosen: dict[str, Any]) -> Any:
         if model.nq == 0 and not inputs.parameters:
             return ConstantKernel(self._program(model, inputs, chosen), dtype)
 
         def make() -> Program:
             return self._program(model, inputs, chosen)
 
-        identity = self.identity(model, inputs, chosen)
-        return build_kernel(make(), dtype) if identity is None else build_named_kernel(identity, make, dtype)
+        return build_on(target, self.identity(model, inputs, chosen), make, dtype)
 
     def identity(self, model: Model, inputs: Inputs, chosen: Mapping[str, Any], *code: Any) -> str | None:
         """What decides the program, given this package's source; None where joints, functions or code of others have a say."""
@@ -314,6 +315,21 @@ class ModelFunction:
 
     def _defaults(self, model: Model) -> dict[str, Any] | None:
         return None if inspect.Parameter.empty in self.options.values() else self.chosen(model, {})
+
+
+def place_of(name: str, named: dict[str, Any], values: Iterable[Any]) -> tuple[str, str]:
+    """Where a call runs, and in which dtype; takes `with_device` and `dtype` out of its named arguments.
+
+    Arrays on a GPU are computed there, in their own dtype.
+    """
+    there = [x for x in values if on_gpu(x)]
+    device = named.pop("with_device", None)
+    if device is None:
+        device = "cuda" if there else "cpu"
+    if device not in TARGETS:
+        raise LinkworkError(f"{name}: with_device must be one of {', '.join(TARGETS)}, not {device!r}")
+    own = str(getattr(there[0], "dtype", "float64")).removeprefix("torch.") if there else "float64"
+    return device, named.pop("dtype", own if own in DTYPES else "float64")
 
 
 def model_function(

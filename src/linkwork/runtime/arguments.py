@@ -118,8 +118,18 @@ def refuse_masks(kernel: Kernel, args: tuple[Any, ...], out: Any = None) -> None
         refuse_missing(kernel, f"output {spec.name}", value)
 
 
+def on_gpu(value: Any) -> bool:
+    """Whether something is an array on a GPU."""
+    try:
+        return type(value) not in _PLAIN and hasattr(value, "__cuda_array_interface__")
+    except Exception:  # a property of someone else's may raise anything
+        return True
+
+
 def refuse_missing(kernel: Kernel, name: str, value: Any) -> None:
-    """An error where a value has a mask, or numbers that are missing: rows cannot be computed from what lies behind."""
+    """An error where a value has a mask, numbers that are missing, or lies on a GPU: rows cannot be computed from that."""
+    if on_gpu(value):
+        raise DtypeError(f"{kernel.name}: {name} is on a GPU, and this kernel on the CPU: compile it with target='cuda'")
     problem = _missing(value, _DEEPEST)
     if problem is not None:
         raise DtypeError(f"{kernel.name}: {name} {problem} (np.nan in a row gives NaN in that row only)")

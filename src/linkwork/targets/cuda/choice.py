@@ -6,7 +6,9 @@ for each number of warps says what that costs in loads and stores; a simple mode
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from linkwork.errors import TargetError
 from linkwork.ir.liveness import Liveness
@@ -19,6 +21,7 @@ from linkwork.targets.cuda.prelude import REALS, ROW, WARP
 CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
+WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # on a multiprocessor
 AHEAD = 2  # chunks of inputs that are read ahead
 # The model: instructions that a multiprocessor starts in a cycle at most, and one warp by itself; what local memory costs
 ISSUE = {"float32": 3.6, "float64": 1.9}
@@ -62,6 +65,7 @@ class Choice:
         local: slots of a thread in local memory
         ahead: chunks of inputs that are read ahead
         buffers: of a warp, in shared memory
+        work: instructions of a state, by the model
         rate: states a second that the model predicts
         share: of the most instructions that the device can start
     """
@@ -75,6 +79,7 @@ class Choice:
     local: int
     ahead: int
     buffers: int
+    work: int
     rate: float
     share: float
 
@@ -87,26 +92,22 @@ class Choice:
 
 def choose(program: Program, device: Device, *, warps: int | None = None) -> Choice:
     """The fastest way to run a lowered program by the model; with so many warps on a multiprocessor, if given."""
-    orders = [cut(each, CUTTING) for each in (program, schedule(program, SCHEDULING))]
     found = []
-    for order in orders:
-        live = Liveness.of(order).largest
-        for count in [warps] if warps else _candidates(order, live, device):
-            found.append(_choice(order, device, count))
+    for order in (cut(each, CUTTING) for each in (program, schedule(program, SCHEDULING))):
+        late, live = writes_late(order), Liveness.of(order).largest
+        every = {w: sizes(order, device, w, late=late) for w in ([warps] if warps else WARPS) if w <= device.warps}
+        for count in _candidates({w: size for w, size in every.items() if size.fits}, live):
+            found.append(planned(order, device, every[count]))
+    if not found:
+        raise TargetError(f"{warps} warps leave too few registers or too little shared memory to a thread")
     return max(found, key=lambda choice: choice.rate)
 
 
-def _candidates(program: Program, live: int, device: Device) -> list[int]:
+def _candidates(every: Mapping[int, Sizes], live: int) -> list[int]:
     """Numbers of warps that may be the best: the most with which nothing waits, or nothing in local memory, and those next."""
-    every = {
-        w: _sizes(program.dtype, device, w) for w in (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48) if w <= device.warps
-    }
-    sizes = {w: size for w, size in every.items() if size[2] >= 8 and size[3] >= 0}
-    steps = list(sizes)
-    fits = [w for w in steps if sizes[w][2] >= live]
-    waits = [w for w in steps if sizes[w][2] + sizes[w][3] >= live]
-    found = {4, 8}
-    for some in (fits, waits):
+    steps = list(every)
+    found = {w for w in (4, 8) if w in every} or set(steps)
+    for some in ([w for w in steps if every[w].values >= live], [w for w in steps if every[w].values + every[w].slots >= live]):
         if some:
             k = steps.index(some[-1])
             found |= set(steps[max(0, k - 1) : k + 2])
@@ -118,32 +119,51 @@ def _blocks(warps: int) -> tuple[int, int]:
     return (warps * WARP, 1) if warps <= 8 else (4 * WARP, warps // 4)
 
 
-def _sizes(dtype: str, device: Device, warps: int) -> tuple[int, int, int, int]:
-    """Threads of a block, registers, values in registers and slots of a thread."""
-    size = REALS[dtype].size
+class Sizes(NamedTuple):
+    """What a thread has: registers, values in them, and slots, of which its warp's buffers are already taken off."""
+
+    threads: int
+    blocks: int
+    registers: int
+    values: int
+    slots: int
+    ahead: int
+    buffers: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether a program can be run so at all."""
+        return self.values >= 8 and self.slots >= 0
+
+
+def sizes(program: Program, device: Device, warps: int, *, late: bool, ahead: int = AHEAD, most: int | None = None) -> Sizes:
+    """What each thread has with so many warps on a multiprocessor, which give up at most so many bytes of shared memory."""
+    size = REALS[program.dtype].size
     threads, blocks = _blocks(warps)
     registers = min(255, device.registers // (threads * blocks) // 8 * 8)
-    values = (registers - SPARE[dtype]) // (size // 4)
-    room = min(device.block, device.shared // blocks - 1024) // threads // size
-    return threads, registers, values, room - (AHEAD + 1) * ROW
+    values = (registers - SPARE[program.dtype]) // (size // 4)
+    buffers = ahead if late else ahead + 1
+    room = min(device.block, (most or device.shared) // blocks - 1024) // threads // size
+    return Sizes(threads, blocks, registers, values, room - buffers * ROW, ahead, buffers)
 
 
-def _choice(program: Program, device: Device, warps: int) -> Choice:
-    threads, registers, values, slots = _sizes(program.dtype, device, warps)
-    if values < 8 or slots < 0:
-        raise TargetError(f"{warps} warps leave a thread {registers} registers and too little shared memory")
-    return planned(program, device, threads, _blocks(warps)[1], registers, values, slots)
+def writes_late(program: Program) -> bool:
+    """Whether no output is written before the last input is read, so that they can share a buffer."""
+    return plan(program, 1 << 30, 0).writes_late
 
 
-def planned(program: Program, device: Device, threads: int, blocks: int, registers: int, values: int, slots: int) -> Choice:
-    """The choice of so many threads in a block, blocks on a multiprocessor, values in registers and slots in shared memory."""
-    made = plan(program, values, slots, ahead=AHEAD)
-    shared = min(slots, made.slots)
+def planned(program: Program, device: Device, size: Sizes) -> Choice:
+    """The choice of so many threads with so much for each."""
+    made = plan(program, size.values, size.slots, ahead=size.ahead)
+    shared = min(size.slots, made.slots)
     work = _operations(program) + made.loads + made.stores + LOCAL * (made.left + made.slots - shared)
-    issued = 1.0 / (1.0 / ISSUE[program.dtype] + WARP / (ALONE * threads * blocks))
+    warps = size.threads * size.blocks // WARP
+    issued = 1.0 / (1.0 / ISSUE[program.dtype] + 1.0 / (ALONE * warps))
     rate = issued * WARP * device.multiprocessors * device.clock / max(work, 1)
-    buffers = AHEAD if made.writes_late else AHEAD + 1
-    return Choice(program, made, threads, blocks, registers, shared, made.slots - shared, AHEAD, buffers, rate, issued / 4.0)
+    return Choice(
+        program, made, size.threads, size.blocks, size.registers, shared, made.slots - shared, size.ahead, size.buffers,
+        work, rate, issued / 4.0,
+    )  # fmt: skip
 
 
 def _operations(program: Program) -> int:

@@ -1,0 +1,5 @@
+"""Kernels on NVIDIA GPUs. Nothing here is imported before the first one is asked for."""
+
+from linkwork.runtime.cuda.kernel import CudaKernel, build_cuda_kernel, build_named_cuda_kernel
+
+__all__ = ["CudaKernel", "build_cuda_kernel", "build_named_cuda_kernel"]

@@ -1,0 +1,170 @@
+"""The CUDA driver and NVRTC, through NVIDIA's own package `cuda-bindings` (the ground of `cuda-core`).
+
+That package, and not CuPy: it brings no array library, so that who has PyTorch or JAX needs nothing else, and it is the C
+interface itself, whose error codes can be told apart. It is imported when the first CUDA kernel is asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from linkwork.errors import MissingPackageError, TargetError
+from linkwork.targets.cuda import Device
+
+OPTIONS = ("--fmad=false", "--std=c++17", "-default-device")  # the program says what is fused
+
+
+@cache
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(f"cuda.bindings.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in ("cuda", "cuda.bindings", f"cuda.bindings.{name}"):
+            raise
+        raise MissingPackageError(
+            "kernels on GPUs need the package cuda-bindings, which is not installed: pip install 'linkwork[cuda]'"
+        ) from None
+
+
+def driver() -> Any:
+    """The driver's functions; an error where there is no driver, or no GPU."""
+    module = _module("driver")
+    _ready()
+    return module
+
+
+@cache
+def _ready() -> None:
+    module = _module("driver")
+    try:
+        (code,) = module.cuInit(0)
+    except RuntimeError as error:  # its library cannot be loaded
+        raise TargetError(f"no NVIDIA driver was found on this machine, so nothing can run on a GPU ({error})") from None
+    if code == module.CUresult.CUDA_ERROR_NO_DEVICE:
+        raise TargetError("no NVIDIA GPU was found on this machine (CUDA_VISIBLE_DEVICES may hide it)")
+    if code != module.CUresult.CUDA_SUCCESS:
+        raise TargetError(f"the NVIDIA driver could not be started: {_words(code)}")
+
+
+def _words(code: Any) -> str:
+    _, text = _module("driver").cuGetErrorString(code)
+    return f"{code.name}: {text.decode() if text else 'unknown'}"
+
+
+def call(name: str, *args: Any) -> Any:
+    """The results of a function of the driver; an error that says what went wrong."""
+    code, *results = getattr(driver(), name)(*args)
+    if int(code) != 0:
+        raise TargetError(f"{name} failed: {_words(code)}")
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU: its number, what it has, its name, and the context that all libraries share."""
+
+    number: int
+    device: Device
+    name: str
+    context: Any
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """In such a block, this is the GPU that is spoken to."""
+        call("cuCtxPushCurrent", self.context)
+        try:
+            yield
+        finally:
+            call("cuCtxPopCurrent")
+
+
+@cache
+def gpu(number: int) -> Gpu:
+    """The GPU with this number."""
+    cuda = driver()
+    count = call("cuDeviceGetCount")
+    if not 0 <= number < count:
+        raise TargetError(f"there is no GPU {number}: this machine has {count}, counted from 0")
+    handle = call("cuDeviceGet", number)
+    names = cuda.CUdevice_attribute
+
+    def ask(word: str) -> int:
+        return int(call("cuDeviceGetAttribute", getattr(names, f"CU_DEVICE_ATTRIBUTE_{word}"), handle))
+
+    major, minor = ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR")
+    if major < 8:
+        raise TargetError(f"GPU {number} has compute capability {major}.{minor}; kernels need 8.0 or newer")
+    device = Device(
+        arch=f"sm_{major}{minor}",
+        multiprocessors=ask("MULTIPROCESSOR_COUNT"),
+        registers=ask("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+        shared=ask("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        block=ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        warps=ask("MAX_THREADS_PER_MULTIPROCESSOR") // 32,
+        clock=1e3 * ask("CLOCK_RATE"),
+    )
+    name = call("cuDeviceGetName", 96, handle).split(b"\0")[0].decode()
+    return Gpu(number, device, name, call("cuDevicePrimaryCtxRetain", handle))
+
+
+def current_gpu() -> Gpu:
+    """The GPU of this thread's current context; the first one where there is none."""
+    driver()
+    context = call("cuCtxGetCurrent")
+    return gpu(int(call("cuCtxGetDevice")) if int(context) else 0)
+
+
+@cache
+def compiler_version() -> str:
+    """The version of NVRTC."""
+    code, major, minor = _nvrtc().nvrtcVersion()
+    return f"NVRTC {major}.{minor}" if int(code) == 0 else "NVRTC"
+
+
+def _nvrtc() -> Any:
+    return _module("nvrtc")
+
+
+def compile_text(source: str, arch: str) -> bytes:
+    """The machine code (a cubin) of CUDA text."""
+    nvrtc = _nvrtc()
+    try:
+        code, program = nvrtc.nvrtcCreateProgram(source.encode(), b"linkwork.cu", 0, [], [])
+    except RuntimeError as error:
+        raise TargetError(
+            f"NVRTC, CUDA's compiler as a library, was not found: pip install 'linkwork[cuda]' ({error})"
+        ) from None
+    _nvrtc_check(code)
+    try:
+        options = [option.encode() for option in (*OPTIONS, f"--gpu-architecture={arch}")]
+        (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        if int(code) != 0:
+            raise TargetError(f"NVRTC refused a kernel for {arch}: {_log(program)}")
+        code, size = nvrtc.nvrtcGetCUBINSize(program)
+        _nvrtc_check(code)
+        cubin = b" " * size
+        (code,) = nvrtc.nvrtcGetCUBIN(program, cubin)
+        _nvrtc_check(code)
+        return cubin
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _nvrtc_check(code: Any) -> None:
+    if int(code) != 0:
+        raise TargetError(f"NVRTC failed: {code.name}")
+
+
+def _log(program: Any) -> str:
+    nvrtc = _nvrtc()
+    code, size = nvrtc.nvrtcGetProgramLogSize(program)
+    if int(code) != 0 or size < 2:
+        return "it gave no reason"
+    text = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, text)
+    return text.decode(errors="replace").strip("\0 \n")[:2000]
