@@ -27,13 +27,15 @@ def commands() -> list[str]:
     return sorted({line[2:].partition(" #")[0].strip() for line in lines if line.startswith(("$ make", "$ linkwork"))})
 
 
-RUN = ("README.md", *(f"docs/{name}.md" for name in ("index", "kernels", "models", "control", "identification")))
+RUN = ("README.md", *(f"docs/{name}.md" for name in ("index", "kernels", "models", "control", "identification", "viewer")))
 
 
 @pytest.mark.parametrize("page", RUN)
 def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
+    if page == "docs/viewer.md":
+        pytest.importorskip("viser")
     found = blocks(page, "python")
     assert found
     for line, text in found:

@@ -174,6 +174,19 @@ def simulate(parser: argparse.ArgumentParser) -> Run:
     return _later("simulate")
 
 
+def view(parser: argparse.ArgumentParser) -> Run:
+    """Show a robot in the browser: sliders that keep loops closed, clusters, frames, forces; play a motion."""
+    add_robot(parser)
+    parser.add_argument("--log", metavar="FILE", help="a motion to play, as `linkwork simulate --out` writes it")
+    parser.add_argument("--row", type=int, default=0, metavar="N", help="which robot of a motion of many (0)")
+    parser.add_argument("--folder", action="append", default=[], help="where meshes may be read, beside the file's own folder")
+    parser.add_argument("--host", default="127.0.0.1", help="who can reach it (127.0.0.1: this machine only)")
+    parser.add_argument("--port", type=int, default=8080, help="the first port to try (8080)")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.add_argument("--seconds", type=_seconds, default=None, metavar="S", help="how long to serve (until Ctrl-C)")
+    return _later("view")
+
+
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -189,7 +202,7 @@ def _seconds(text: str) -> float:
 
 
 COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (
-    bench, cache, compare, completion, demo, export, info, simulate,
+    bench, cache, compare, completion, demo, export, info, simulate, view,
 )  # fmt: skip
 
 
