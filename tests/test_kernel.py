@@ -11,9 +11,11 @@ import pytest
 
 import linkwork as lw
 from linkwork.ir.program import Program
+from linkwork.passes import lower
 from linkwork.runtime import compiler
 from linkwork.runtime import kernel as module
 from linkwork.runtime.cache import Cache
+from linkwork.targets.cpu import host, module_texts
 from processes import run_python
 
 SOURCE = str(Path(lw.__file__).parents[1])
@@ -787,3 +789,30 @@ def test_import_takes_no_more_than_it_needs() -> None:
     modules = {name.partition(".")[0] for name in done.stdout.split()}
     assert {"numpy", "llvmlite", "linkwork"} <= modules
     assert not modules & {"mpmath", "hypothesis", "scipy", "matplotlib", "pinocchio", "mujoco", "numba", "pytest", "sympy"}
+
+
+def test_zeros_of_the_structure_are_written_once_for_all_rows() -> None:
+    """In lanes, zeros cost no store a row; a negative zero is none of them."""
+
+    def stores(size: int, zero: float) -> int:
+        def f(x: np.ndarray) -> np.ndarray:
+            return np.array([x[0] + 1.0, *([zero] * size)], dtype=object)
+
+        lowered = lower(lw.trace(f, {"x": 1}))
+        many = next(text for text in module_texts(lowered, 4, host()) if "define void @lw.many(" in text)
+        return many.count("store ")
+
+    assert stores(40, 0.0) == stores(1, 0.0)
+    assert stores(40, -0.0) == stores(1, -0.0) + 39
+
+
+def test_zeros_stand_in_every_row_of_every_tile() -> None:
+    def f(x: np.ndarray) -> np.ndarray:
+        return np.array([[x[0] * x[1], 0.0, -0.0], [0.0, 2.0, x[1] - x[0]]], dtype=object)
+
+    kernel, x = lw.compile(lw.trace(f, {"x": 2}), wait=True), np.random.default_rng(0).normal(size=(43, 2))
+    out = np.full((43, 2, 6), np.nan)
+    kernel(x, out=out[:, :, ::2])
+    right = np.array([[[a * b, 0.0, -0.0], [0.0, 2.0, b - a]] for a, b in x])
+    assert np.array_equal(out[:, :, ::2], right) and np.array_equal(kernel(x), right)
+    assert np.signbit(kernel(x)[:, 0, 2]).all() and not np.signbit(kernel(x)[:, 0, 1]).any()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from linkwork.runtime.unfinished import Unfinished
 
 _llvm = threading.Lock()  # held while LLVM works
-QUICK, OPTIMISED = 0, 2  # LLVM's levels of code generation
+QUICK, OPTIMISED = 0, 1  # LLVM's levels of code generation
 
 
 @cache

@@ -8,6 +8,8 @@ functions, and the values that are spilled, for a use far away or in another fun
 
 from __future__ import annotations
 
+import math
+
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.ir.spills import spill
 from linkwork.targets.cpu.operations import declarations, operation
@@ -26,6 +28,8 @@ class Body:
         self.name = name
         self.inputs = {attr: v for v, (op, _, attr) in enumerate(program.code) if op == "input"}
         self.stores = _output_addresses(program)
+        if lanes > 1:  # zeros of the structure are in the tile once for all rows
+            self.stores = {v: places for v, places in self.stores.items() if not is_plain_zero(program, v)}
         # in a program without cuts LLVM, which may change the order, allocates registers better
         self.spills = spill(program, registers - SPARE if program.cuts else None, block=lanes)
         self.prefetches = _prefetches(program, self.types)
@@ -234,6 +238,12 @@ def _prefetches(program: Program, t: Types) -> dict[int, list[tuple[str, int]]]:
             for line in range(count):
                 places.setdefault(line * len(program) // count, []).append((base, line))
     return places
+
+
+def is_plain_zero(program: Program, v: int) -> bool:
+    """Whether a value is the constant zero, with all bits zero."""
+    op, _, attr = program.code[v]
+    return op == "const" and math.copysign(1.0, attr) > 0.0 == attr
 
 
 def _output_addresses(program: Program) -> dict[int, list[tuple[int, int]]]:

@@ -61,7 +61,7 @@ def _initialize(native: bool) -> None:
 
 @cache
 def target_machine(machine: Machine, level: int) -> Any:
-    """LLVM's code generator for a machine, at an optimisation level of 0 or 2."""
+    """LLVM's code generator for a machine, at an optimisation level from 0 to 3."""
     _initialize(machine == host())
     try:
         target = llvm.Target.from_triple(machine.triple)

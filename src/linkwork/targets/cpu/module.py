@@ -15,7 +15,7 @@ of the words [result object, Py_IncRef, args, dims, steps, data]. `direct` is on
 from __future__ import annotations
 
 from linkwork.ir.program import Array, Program
-from linkwork.targets.cpu.body import Body
+from linkwork.targets.cpu.body import Body, is_plain_zero
 from linkwork.targets.cpu.direct import NDARRAY_DATA, direct_text
 from linkwork.targets.cpu.machine import Machine
 from linkwork.targets.cpu.rows import copy_text, row_declarations, tile_items, unpack_text
@@ -136,8 +136,8 @@ class _Run:
         setup = "\n".join(self._operand(k) for k in range(len(self.arrays)))
         tiles, start, come = "", "br label %singles", "[ 0, %start ]"
         if self.many:
-            tiles = self._tiles()
-            start = f"%few0 = icmp ult i64 %n, {self.fewest}\nbr i1 %few0, label %singles, label %tiles"
+            tiles = self._zeros() + self._tiles()
+            start = f"%few0 = icmp ult i64 %n, {self.fewest}\nbr i1 %few0, label %singles, label %zeros"
             come += ", [ %tnext, %tdone ]"
         if self.one:
             come += ", [ %snext, %sdone ]"
@@ -145,6 +145,7 @@ class _Run:
 declare i64 @llvm.umin.i64(i64, i64)
 declare ptr @malloc(i64)
 declare void @free(ptr)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define void @run(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
 entry:
 %n = load i64, ptr %dims
@@ -278,10 +279,19 @@ call void @{name}(ptr %{p}.r, ptr %strides{k}, ptr %{p}.t)
 br i1 %{p}.more, label %{p}.copy, label %{p}.next
 """
 
+    def _zeros(self) -> str:
+        """Zeros into the tiles of outputs that have some by structure: they stay there for all rows."""
+        text = "zeros:\n"
+        for k, values in zip(self.outputs, self.program.results):
+            if any(is_plain_zero(self.program, v) for v in values):
+                size = tile_items(self.arrays[k], self.lanes) * self.item
+                text += f"call void @llvm.memset.p0.i64(ptr align 64 %tile{k}, i8 0, i64 {size}, i1 false)\n"
+        return text + "br label %tiles\n"
+
     def _tiles(self) -> str:
         """The wide body on the user's rows; where these are strided or too few, on contiguous ones."""
         text = f"""tiles:
-%ti = phi i64 [ 0, %start ], [ %tnext, %tdone ]
+%ti = phi i64 [ 0, %zeros ], [ %tnext, %tdone ]
 %tleft = sub i64 %n, %ti
 %count = call i64 @llvm.umin.i64(i64 %tleft, i64 {self.lanes})
 %full = icmp eq i64 %count, {self.lanes}
