@@ -27,10 +27,11 @@ from linkwork.constraints import Constraint
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor, is_zero, mirrored
+from linkwork.spatial import Factor, filled, is_zero, mirrored
 
 DEPENDENT = 1e-10  # a row's own part of its entry in J Jᵀ, below which it depends on others
 RIDGE, STEPS = 1e-8, 3  # of the proximal steps to the least torques: the ridge relative to the trace of J Q Jᵀ
+TINY = 1e-200  # what is not felt in one state divides zero by it
 
 
 class Forces(NamedTuple):
@@ -161,11 +162,11 @@ def _with_least_torque(held: Held, lam: np.ndarray, J: np.ndarray, T: np.ndarray
     By proximal steps: where actuators do not feel z there is nothing to solve for, and it stays zero.
     """
     m = len(J)
-    if m == 0 or not len(T):
+    if not filled(J):  # no actuator feels these constraints
         return lam
     P = held.projected(np.eye(m))
     A, size = P.T @ J, np.sum(J * (J @ Q))  # the trace of J Q Jᵀ; P may be zero but for rounding
-    solved = Factor(mirrored(A @ Q @ A.T) + np.eye(m) * (RIDGE * size))
+    solved = Factor(mirrored(A @ Q @ A.T) + np.eye(m) * (RIDGE * size + TINY))
     for _ in range(STEPS):
         lam = lam + P @ solved.solve(A @ (Q @ (T - J.T @ lam)))
     return lam

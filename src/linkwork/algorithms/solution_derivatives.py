@@ -69,3 +69,8 @@ class ConstrainedSolution:
         """The changes of a and f, (nv + m, columns), for changes of the residual, (nv + m, columns)."""
         nv = len(self.a)
         return np.concatenate(self.kkt.solve(-change[:nv], -change[nv:]))
+
+    def weights(self, a: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """The weights of the residual, (nv + m,), whose gradient is minus that of given weights of a and f."""
+        x, y = self.kkt.solve(a, -f)
+        return np.concatenate([x, -y])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,16 @@ from linkwork.algorithms import delassus as family
 from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
 from linkwork.algorithms.massless import check_motions
 from linkwork.algorithms.solution_derivatives import ConstrainedSolution
-from linkwork.constraints import Constraint, Weld
+from linkwork.constraints import Constraint, Weld, total
 from linkwork.errors import ModelError
-from linkwork.functions.constrained import chosen_constraints, shallow
+from linkwork.functions.constrained import chosen_constraints, constrained_dynamics, shallow
+from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.model_function import model_function
+from linkwork.functions.tangent import rates
 from linkwork.functions.wrt import by_columns, changes_by, wrt_option
 from linkwork.model import Frame, Model
 from linkwork.passes.differentiate import jacobian_along, jacobian_of
+from linkwork.sko import Tree
 
 
 @model_function(
@@ -73,6 +76,47 @@ def constrained_dynamics_derivatives(
             change = by_columns(at.change, changes_by(model, name, given)(at.residual))
             found[name] = change[: model.nv], change[model.nv :]
     return (*(found[name][0] for name in names), *(found[name][1] for name in names))
+
+
+def _converges(model: Any, settings: Mapping[str, Any]) -> bool:
+    """Whether constrained dynamics iterate to their solution: otherwise they are what some iterations make of it."""
+    return settings["tolerance"] is not None and not settings["details"] and not isinstance(model, Tree)
+
+
+def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any, v: Any, tau: Any, **more: Any) -> list[Any]:
+    """Of weights of accelerations and forces: by the transposed system, and reverse mode through its residual alone."""
+    arrays = {"q": q, "v": v, "tau": tau, "f_ext": more.get("f_ext"), "targets": more.get("targets")}
+    at = ConstrainedSolution(model, more["constraints"], **arrays)
+    weights = at.weights(*bars)
+    found = []
+    for name in names:
+        by = changes_by(model, name, arrays)(lambda model, **x: weights @ at.residual(model, **x))
+        found.append(-(by @ rates(model, q) if name == "q" else by))
+    return found
+
+
+@constrained_dynamics.derivative("q", "v", "tau", "f_ext", "targets", when=_converges, pullback=_pullback)
+def _at_the_solution(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None, **more: Any) -> Any:
+    names = ["q", "v", "tau", *(["f_ext"] if f_ext is not None else []), *(["targets"] if targets is not None else [])]
+    found = constrained_dynamics_derivatives.body(model, q, v, tau, f_ext, targets, constraints=more["constraints"], wrt=names)
+    by = dict(zip(names, zip(found[: len(names)], found[len(names) :])))
+    return [by.get(name, (None, None)) for name in ("q", "v", "tau", "f_ext", "targets")]
+
+
+def _held_by_forces(model: Any, settings: Mapping[str, Any]) -> bool:
+    return not isinstance(model, Tree) and bool(model.force_held)
+
+
+def _pullback_with_held_loops(bars: Any, names: Any, model: Model, q: Any, v: Any, tau: Any, **more: Any) -> list[Any]:
+    every = chosen_constraints(model, ())["constraints"]
+    still = np.zeros(total(model, every))
+    return _pullback((bars[0], still), names, model, q, v, tau, f_ext=more.get("f_ext"), constraints=every)
+
+
+@forward_dynamics.derivative("q", "v", "tau", "f_ext", when=_held_by_forces, pullback=_pullback_with_held_loops)
+def _with_held_loops(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, **_: Any) -> Any:
+    every = chosen_constraints(model, ())["constraints"]
+    return [by[0] for by in _at_the_solution(model, q, v, tau, f_ext, constraints=every)[:4]]
 
 
 @model_function(q="nq", options=chosen_constraints, by_hand=True)

@@ -157,7 +157,8 @@ class Derivative:
         try:
             made = differentiate.vjp(base, words)
         except DifferentiationError:
-            if not self._ruled:
+            rule = self.function.rule
+            if rule is None or not rule.holds(self.model, self.settings, self.wrt, reverse=True):
                 raise
             return self._vjp_by_rule()
         given, bars = len(base.inputs), len(base.outputs)
@@ -233,7 +234,7 @@ class Derivative:
     @property
     def _ruled(self) -> bool:
         rule = self.function.rule
-        return rule is not None and set(self.wrt) <= set(rule.names)
+        return rule is not None and rule.holds(self.model, self.settings, self.wrt)
 
     def _by_rule(self, arrays: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
         """The Jacobians that the function's own rule gives, by output and array."""
@@ -266,8 +267,10 @@ class Derivative:
 
         def body(*all_arrays: Any) -> dict[str, Any]:
             arrays = dict(zip(shapes, all_arrays))
-            found = self._by_rule(arrays)
             out = {a.name: x for a, x in zip(base.outputs, call_in_trace(base, *all_arrays[: len(base.inputs)]), strict=True)}
+            if self.function.rule is not None and self.function.rule.pullback is not None:
+                return out | self._pulled_back(arrays)
+            found = self._by_rule(arrays)
             for name in self.wrt:
                 bars = [(np.ravel(arrays[f"bar_{of.name}"]), found[of.name, name]) for of in base.outputs]
                 shape = np.shape(bars[0][1])[np.ndim(arrays[f"bar_{base.outputs[0].name}"]) :]
@@ -276,6 +279,16 @@ class Derivative:
             return out
 
         return trace(body, shapes, name=f"{base.name}_vjp")
+
+    def _pulled_back(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Jᵀ bar for all of `wrt`, by the function's own pullback."""
+        rule = self.function.rule
+        assert rule is not None and rule.pullback is not None
+        own = {name: arrays[name] for name in (*self.function.required, *self.given.optional)}
+        settings = self.function._one_method(self.model, self.given.optional, self.settings)
+        bars = tuple(arrays[f"bar_{of.name}"] for of in self._base.outputs)
+        found = rule.pullback(bars, self.wrt, self._moving(arrays), **own, **settings)
+        return {f"bar_{self._word[name]}": bar for name, bar in zip(self.wrt, found, strict=True)}
 
     # kernels
 
@@ -298,7 +311,8 @@ class Derivative:
     def identity(self) -> str | None:
         """What decides the program, given this package's source; None where others' code has a say."""
         f = self.function
-        base = f.identity(self.model, self.given, self.settings, *([f.rule.jacobians] if f.rule else []))
+        rule = [code for code in f.rule[1:] if code is not None] if f.rule else []
+        base = f.identity(self.model, self.given, self.settings, *rule)
         return None if base is None else repr((self.kind, self.wrt, self.output, base))
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -324,6 +338,24 @@ class Derivative:
         if len(args) >= first:
             return (*args[:first], *behind, *args[first:]), named
         return args, named | {self._word[name]: values[name] for name in self.given.parameters}
+
+
+def entrywise_vjp(
+    function: ModelFunction, model: Any, names: list[str], optional: Any, parameters: Any, options: dict[str, Any]
+) -> Program:
+    """`vjp` of a function whose rule says how, with gradients of q by its entries: those of changes that are velocities."""
+    made = Derivative("vjp", function, model, names, None, optional, parameters, options)
+    program = made.program()
+    shapes = {array.name: array.shape for array in program.inputs}
+
+    def body(*all_arrays: Any) -> dict[str, Any]:
+        arrays = dict(zip(shapes, all_arrays))
+        found = {a.name: x for a, x in zip(program.outputs, call_in_trace(program, *all_arrays), strict=True)}
+        for name in made._charts:
+            found[f"bar_{name}"] = tangent.velocities(model, arrays[name]).T @ found[f"bar_{name}"]
+        return found
+
+    return trace(body, shapes, name=program.name)
 
 
 @overload

@@ -60,6 +60,13 @@ class DerivativeRule(NamedTuple):
 
     names: tuple[str, ...]
     jacobians: Callable[..., Any]
+    when: Callable[[Any, Mapping[str, Any]], bool] | None = None
+    pullback: Callable[..., Any] | None = None
+
+    def holds(self, model: Any, settings: Mapping[str, Any], names: Iterable[str], *, reverse: bool = False) -> bool:
+        """Whether it says how a function of this model with these options changes by these names; a pullback has all."""
+        known = (reverse and self.pullback is not None) or set(names) <= set(self.names)
+        return known and (self.when is None or self.when(model, settings))
 
 
 class ModelFunction:
@@ -99,18 +106,22 @@ class ModelFunction:
                 if word not in _SIZES and not word.isdigit():
                     raise LinkworkError(f"{self.__name__}: the shape of {name} has {word!r}; known are {', '.join(_SIZES)}")
 
-    def derivative(self, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def derivative(
+        self, *names: str, when: Callable[..., bool] | None = None, pullback: Callable[..., Any] | None = None
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorates a function that gives this one's Jacobians by the named arrays, on the tangent space.
 
         It takes what the body takes and returns the Jacobians in the order of the names, each a tuple over the outputs where
-        there are several. `lw.jacobian` then uses it, and `lw.vjp` does where reverse mode cannot go.
+        there are several. `lw.jacobian` then uses it, and `lw.vjp` does where reverse mode cannot go. `when`, of the model and
+        the options, says where the rule holds. `pullback` may give Jᵀ bar without J: it takes weights of the outputs, a tuple,
+        and the arrays and parameters that are asked for, by name, then what the body takes; it returns one array for each name.
         """
         unknown = [name for name in names if name not in self.shapes]
         if unknown or not names:
             raise LinkworkError(f"{self.__name__} has no array {unknown[0]!r}" if unknown else "name the arrays of the rule")
 
         def decorate(jacobians: Callable[..., Any]) -> Callable[..., Any]:
-            self.rule = DerivativeRule(names, jacobians)
+            self.rule = DerivativeRule(names, jacobians, when, pullback)
             return jacobians
 
         return decorate

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from linkwork.errors import LinkworkError, ModelError
-from linkwork.functions.differentiation import Derivative
+from linkwork.errors import DifferentiationError, LinkworkError, ModelError
+from linkwork.functions.differentiation import Derivative, entrywise_vjp
 from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import Array, Program
 from linkwork.lazy import cached_property
@@ -22,8 +22,11 @@ from linkwork.runtime.kernel import Kernel, build_kernel, build_named_kernel
 class Source:
     """Arrays in, arrays out. The program is traced when it is needed: kernels are found by `identity`, where there is one."""
 
-    def __init__(self, name: str, identity: str | None, make: Callable[[], Program]) -> None:
-        self.name, self.identity, self._make = name, identity, make
+    def __init__(
+        self, name: str, identity: str | None, make: Callable[[], Program], rule: Callable[[list[str]], Program] | None = None
+    ) -> None:
+        """`rule` gives the program of `vjp` by names of inputs where reverse mode cannot go."""
+        self.name, self.identity, self._make, self._rule = name, identity, make, rule
         self._derived: dict[tuple[str, tuple[int, ...]], Source] = {}
         self._kernels: dict[str, Kernel] = {}
 
@@ -60,7 +63,15 @@ class Source:
 
     def vjp(self, wrt: Iterable[int]) -> Source:
         """The gradients of inputs at the places `wrt`: takes the inputs, then a weight for each output."""
-        return self._derive("vjp", differentiate.vjp, tuple(wrt))
+        return self._derive("vjp", self._reverse, tuple(wrt))
+
+    def _reverse(self, program: Program, names: list[str]) -> Program:
+        try:
+            return differentiate.vjp(program, names)
+        except DifferentiationError:
+            if self._rule is None:
+                raise
+            return self._rule(names)
 
     def _derive(self, kind: str, of: Callable[..., Program], wrt: tuple[int, ...]) -> Source:
         def make() -> Program:
@@ -86,16 +97,20 @@ def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
     optional, parameters = options.pop("optional", ()), options.pop("parameters", ())
     chosen, inputs = function.chosen(model, options), function.inputs(model, optional, parameters)
     identity = function.identity(model, inputs, chosen)
-    return _remembered(model, identity, function.__name__, lambda: function._program(model, inputs, chosen))
+
+    def rule(names: list[str]) -> Program:
+        return entrywise_vjp(function, model, names, optional, parameters, options)
+
+    return _remembered(model, identity, function.__name__, lambda: function._program(model, inputs, chosen), rule)
 
 
-def _remembered(model: Any, identity: str | None, name: str, make: Callable[[], Program]) -> Source:
+def _remembered(model: Any, identity: str | None, name: str, make: Callable[[], Program], rule: Any = None) -> Source:
     if model.nq == 0:
         raise ModelError(f"{model.name} cannot move: there is nothing to compile")
     name = name.strip("<>")
     if identity is None:
-        return Source(name, None, make)
+        return Source(name, None, make, rule)
     key = ("source", identity)
     if key not in model.memory:
-        model.memory[key] = Source(name, identity, make)
+        model.memory[key] = Source(name, identity, make, rule)
     return model.memory[key]

@@ -33,6 +33,7 @@ from linkwork.runtime.compiler import (
 )
 from linkwork.runtime.direct import make_direct, plain_text
 from linkwork.runtime.native import Code, keep_with, make_gufunc
+from linkwork.runtime.progress import Progress
 from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, using_threads
 from linkwork.runtime.unfinished import Unfinished, quick_key
 from linkwork.targets.cpu import ARRANGEMENT, EXPORTS, QUICK_ARRANGEMENT, Machine, host
@@ -94,12 +95,18 @@ class Kernel:
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"kernel {self.name} is machine code of this process: copy or pickle what it was compiled from")
 
-    def wait(self) -> Kernel:
-        """Return when the optimised code is in place."""
+    def _wait(self) -> None:
         while not self._ready:
             if (job := self._job) is not None:
                 background.attend(job)
             background.pause(lambda: self._ready)
+
+    def wait(self) -> Kernel:
+        """Return when the optimised code is in place."""
+        if not self._ready:
+            with Progress(self.name) as progress:
+                progress.stage(f"optimising {self.size} instructions")
+                self._wait()
         if self._failure is not None:
             why = str(self._failure) or type(self._failure).__name__
             raise TargetError(f"{self.name}: the optimised kernel could not be made: {why}") from self._failure
@@ -238,8 +245,17 @@ def _make(key: str | None, program_of: Callable[[], Program], machine: Machine, 
             kernel._optimise_later(_optimiser(kernel, lambda: _lowered(program_of()), key, machine, cache))
         return kernel
 
+    with Progress("kernel") as progress:
+        return _compiled(key, program_of, machine, cache, progress)
+
+
+def _compiled(key: str, program_of: Callable[[], Program], machine: Machine, cache: Cache, progress: Progress) -> Kernel:
+    """The kernel of the program that `program_of` gives: with optimised code where it is short, with quick code else."""
     program = program_of()
+    progress.name = program.name
+    progress.stage(f"lowering {len(program)} instructions")
     lowered = _lowered(program)
+    progress.stage(f"compiling {len(lowered)} instructions")
     kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(lowered))
     optimise = _optimiser(kernel, lambda: lowered, key, machine, cache)
     if len(lowered) <= AT_ONCE:
