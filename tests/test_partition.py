@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -377,3 +379,42 @@ def test_stages_that_are_not_the_node_are_refused() -> None:
         tree.partitioned(splits={"body1": [(0,), (1,)]})
     with pytest.raises(ModelError, match="no node named"):
         tree.partitioned("elbow")
+
+
+# mechanisms that ship
+
+
+def test_leg_of_a_hexapod() -> None:
+    whole, apart = lw.robots.hexapod_leg(partitioned=False), lw.robots.hexapod_leg()
+    assert apart is lw.robots.hexapod_leg() and whole.nv == apart.nv == 7 and len(apart.bodies) == 3
+    same_results(whole, apart, np.random.default_rng(0))
+    o = lw.operators(apart, apart.neutral())
+    assert len(o.rows) == 7 and all(o.velocities.rows_of(k) == 1 for k in range(7))
+    assert operations(apart) < 0.85 * operations(whole)
+
+
+def test_chain_of_two_hundred_links() -> None:
+    """As linear as a short one: operators sweep over it, and determinants stay within the range of floats as logarithms."""
+    model = lw.robots.chain(200)
+    rng = np.random.default_rng(0)
+    q, x = rng.uniform(-0.3, 0.3, 200), rng.normal(size=200)
+    o = lw.operators(model, q)
+    y = o.mass_matrix @ x
+    assert off(o.mass_matrix_inverse @ y, x) < 1e-6  # its condition is about 1e8
+    assert off(o.innovations_inverse @ (o.innovations_factor @ x), x) < LAW
+    pivots = [float(o.D.block(k, k)[0, 0]) for k in range(200)]
+    assert np.isclose(
+        lw.mass_matrix_log_determinant.body(model, q, method="articulated_body"), np.log(pivots).sum(), rtol=1e-12
+    )
+    few, more, most = (lw.count_operations(lw.mass_matrix_solve, lw.robots.chain(n))["total"] for n in (40, 60, 80))
+    assert most - more <= 1.01 * (more - few)
+
+
+def test_the_table_of_the_page_is_what_its_command_gives() -> None:
+    root = Path(__file__).resolve().parents[1]
+    spec = importlib.util.spec_from_file_location("bench_partition", root / "bench/partition.py")
+    assert spec and spec.loader
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    page = (root / "docs/partition.md").read_text(encoding="utf-8")
+    assert "\n".join(bench.joints()) in page

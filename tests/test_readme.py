@@ -27,7 +27,13 @@ def commands() -> list[str]:
     return sorted({line[2:].partition(" #")[0].strip() for line in lines if line.startswith(("$ make", "$ linkwork"))})
 
 
-RUN = ("README.md", *(f"docs/{name}.md" for name in ("index", "kernels", "models", "control", "identification", "viewer")))
+RUN = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("index", "kernels", "models", "control", "identification", "viewer", "operators", "partition")
+    ),
+)
 
 
 @pytest.mark.parametrize("page", RUN)

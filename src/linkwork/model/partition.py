@@ -10,7 +10,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.joints import Joint
 from linkwork.model.data import ModelData
-from linkwork.parts import PlacedJoint
+from linkwork.parts import GROUND, PlacedJoint
 from linkwork.spatial import Pose
 from linkwork.spatial.vectors import ad
 
@@ -43,12 +43,15 @@ def partitioned(model: ModelData, names: Sequence[str], splits: Mapping[str, Any
 
 
 def may_pay(model: Any) -> bool:
-    """Whether partitioned hinges may take fewer operations: joints in no loop that are made of others, and deformations."""
+    """Whether partitioned hinges may take fewer operations: of joints of several velocities in no loop.
+
+    Behind a joint on the ground nothing is felt, so that there it must be one that is made of others.
+    """
     if not isinstance(model, ModelData) or model.partition or model.force_held:
         return False
     alone = [cluster.bodies[0] for cluster in model.clusters if not cluster.constraints]
-    kinds = [model.joints[k].kind for k in alone]
-    return any(kind.nv > 1 and (kind.partition() or getattr(kind, "elastic", False)) for kind in kinds)
+    several = [model.joints[k] for k in alone if model.joints[k].nv > 1]
+    return any(joint.parent != GROUND or joint.kind.partition() for joint in several)
 
 
 def default_split(kind: Joint) -> Split:

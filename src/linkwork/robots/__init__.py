@@ -3,7 +3,7 @@
 `arm`, `quadruped` and `humanoid` are robots with figures of linkwork's own: sensible ones, of no robot that can be bought.
 `mini_cheetah`, `mit_humanoid`, `mit_humanoid_leg`, `tello` and `jvrc1` are robots that exist, with the rotors of their motors:
 exact, or `approximate`. `four_bar`, `six_bar`, `planar_leg_linkage`, `five_bar`, `slider_crank`, `watt`, `bricard`, `delta` and
-`stewart` are mechanisms with loops. `flexible_arm`, `flexible_slider_crank`, `boom_satellite` and `flexible_stewart` have
+`stewart` are mechanisms with loops; `hexapod_leg` has joints of several velocities, partitioned. `flexible_arm`, `flexible_slider_crank`, `boom_satellite` and `flexible_stewart` have
 bodies that deform, as the links of `flexible_chain` do. `chain`, `binary_tree`, `link_rotor_chain`, `belt_chain`,
 `four_bar_chain`, `transmission_loop`, `connecting_rod_loop` and `scissor_lift` can be of any size. Each call with the same
 arguments gives the same model, so what was compiled for it is found again.
@@ -12,6 +12,7 @@ arguments gives the same model, so what was compiled for it is found again.
 from linkwork.robots.arm import arm
 from linkwork.robots.chains import binary_tree, chain
 from linkwork.robots.flexible import boom_satellite, flexible_arm, flexible_chain, flexible_slider_crank, flexible_stewart
+from linkwork.robots.hexapod import hexapod_leg
 from linkwork.robots.humanoid import humanoid
 from linkwork.robots.jvrc1 import jvrc1
 from linkwork.robots.linkages import bricard, five_bar, four_bar, planar_leg_linkage, scissor_lift, six_bar, slider_crank, watt
@@ -38,6 +39,7 @@ __all__ = [
     "flexible_stewart",
     "four_bar",
     "four_bar_chain",
+    "hexapod_leg",
     "humanoid",
     "jvrc1",
     "link_rotor_chain",
@@ -59,7 +61,7 @@ __all__ = [
 _NAMES = (
     "arm", "quadruped", "humanoid", "mini_cheetah", "mit_humanoid", "mit_humanoid_leg", "tello", "jvrc1", "four_bar", "six_bar",
     "planar_leg_linkage", "five_bar", "slider_crank", "watt", "bricard", "delta", "stewart",
-    "flexible_arm", "flexible_slider_crank", "boom_satellite", "flexible_stewart",
+    "flexible_arm", "flexible_slider_crank", "boom_satellite", "flexible_stewart", "hexapod_leg",
 )  # fmt: skip
 
 
