@@ -1,12 +1,13 @@
-"""Flexible bodies against Exudyn: the same modal data in its floating frame of reference, and its beams in absolute coordinates.
+"""Flexible bodies against Exudyn: the same modal data in its floating frame, and its beams in absolute coordinates.
 
-Exudyn (Gerstmayr) has redundant coordinates and constraints; its results are extrapolated from two step sizes of a method of second
-order. Its gravity as a mass-proportional load is not used: on a body that is turned and deformed it differs from the sum of the
-nodes' weights, which are loads at all nodes here.
+Exudyn (Gerstmayr) has redundant coordinates and constraints; its results are extrapolated from two step sizes of a method of
+second order. Its gravity as a mass-proportional load is not used: on a body that is turned and deformed it differs from the sum
+of the nodes' weights, which are loads at all nodes here.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -22,7 +23,7 @@ LENGTH, WIDTH = 1.0, 0.01
 
 
 def modal_data(EI=20.0, mass=0.6, stations=9, modes=2):
-    """A rod of lumped masses at four corners of some sections, which bends in powers of x; the last node is the middle of its tip."""
+    """A rod of masses at four corners of some sections, which bends in powers of x; the last node is the middle of its tip."""
     points, masses, shapes, slopes = [], [], [], []
     for i, x in enumerate(np.linspace(0.0, LENGTH, stations)):
         own = mass / (stations - 1) * (0.5 if i in (0, stations - 1) else 1.0)
@@ -102,12 +103,11 @@ def ours(model, frame, q, v, dt, duration=1.0, rows=10):
     return lw.frame_pose(model, log.q, frame=frame)[:, :3, 3]
 
 
-def tip_sensor(mbs, body, data):
+def sensor(mbs, body, node):
     from exudyn.itemInterface import SensorSuperElement
 
     kind = exu.OutputVariableType.Position
-    last = len(data["points"]) - 1
-    return mbs.AddSensor(SensorSuperElement(bodyNumber=body, meshNodeNumber=last, outputVariableType=kind, storeInternal=True))
+    return mbs.AddSensor(SensorSuperElement(bodyNumber=body, meshNodeNumber=node, outputVariableType=kind, storeInternal=True))
 
 
 def test_a_flexible_pendulum_moves_as_in_exudyn():
@@ -125,7 +125,7 @@ def test_a_flexible_pendulum_moves_as_in_exudyn():
         ground = mbs.AddMarker(MarkerBodyRigid(bodyNumber=mbs.AddObject(ObjectGround())))
         held = mbs.AddMarker(MarkerNodeRigid(nodeNumber=frame))
         mbs.AddObject(GenericJoint(markerNumbers=[ground, held], constrainedAxes=[1, 1, 1, 1, 1, 0]))
-        return tip_sensor(mbs, body, data)
+        return sensor(mbs, body, len(data["points"]) - 1)
 
     found = ours(model, "tip", model.neutral(), np.zeros(model.nv), 1e-4)
     assert np.abs(found[:, :2]).max() > 0.5  # it swings
@@ -136,7 +136,7 @@ def test_a_flexible_slider_crank_moves_as_in_exudyn():
     from exudyn.itemInterface import (
         Force,
         GenericJoint,
-        MarkerBodyMass,
+        MarkerBodyPosition,
         MarkerBodyRigid,
         MarkerNodeRigid,
         MarkerSuperElementPosition,
@@ -170,7 +170,7 @@ def test_a_flexible_slider_crank_moves_as_in_exudyn():
             inertia = RigidBodyInertia(mass=mass, inertiaTensor=np.diag(moment), com=[0, 0, 0])
             made = mbs.CreateRigidBody(referencePosition=[x, 0, 0], inertia=inertia, initialAngularVelocity=[0, 0, w])
             mbs.AddLoad(
-                Force(markerNumber=mbs.AddMarker(MarkerBodyMass(bodyNumber=made)), loadVector=[mass * g for g in GRAVITY])
+                Force(markerNumber=mbs.AddMarker(MarkerBodyPosition(bodyNumber=made)), loadVector=[mass * g for g in GRAVITY])
             )
             return made
 
@@ -197,23 +197,21 @@ def test_a_flexible_slider_crank_moves_as_in_exudyn():
 
 
 def test_a_soft_pendulum_is_that_of_beams_in_absolute_coordinates():
-    """Against 32 cubic elements in absolute nodal coordinates (ANCF), which know no floating frame and no modes."""
+    """Against cubic elements in absolute nodal coordinates (ANCF), which know no floating frame and no modes."""
     from exudyn.itemInterface import (
         Cable2D,
         CoordinateConstraint,
         LoadMassProportional,
         MarkerBodyMass,
         MarkerNodeCoordinate,
-        MarkerNodePosition,
         NodePoint2DSlope1,
         NodePointGround,
         SensorNode,
     )
 
-    section, material, elements = fx.Rectangle(0.02, 0.02), fx.Material(2000.0, 2.0e9), 32
+    section, material, elements = fx.Rectangle(0.02, 0.02), fx.Material(2000.0, 2.0e9), 24
     b = lw.ModelBuilder("pendulum", gravity=GRAVITY)
-    modes = {"bending_y": 5, "stretch": 1}
-    b.add_body(flexible=fx.beam("rod", length=LENGTH, section=section, material=material, modes=modes))
+    b.add_body(flexible=fx.beam("rod", length=LENGTH, section=section, material=material, modes={"bending_y": 4}))
     b.add_joint("hinge", lw.joints.Revolute((0, 0, 1)), parent="world", child="rod")
     b.add_frame("tip", body="rod", xyz=(LENGTH, 0, 0))
     model = b.build()
@@ -221,26 +219,22 @@ def test_a_soft_pendulum_is_that_of_beams_in_absolute_coordinates():
     def build(mbs):
         h = LENGTH / elements
         nodes = [mbs.AddNode(NodePoint2DSlope1(referenceCoordinates=[k * h, 0, 1, 0])) for k in range(elements + 1)]
-        for one, two in zip(nodes, nodes[1:]):
-            cable = mbs.AddObject(
-                Cable2D(
-                    physicsLength=h, physicsMassPerLength=2000.0 * section.area, physicsBendingStiffness=2.0e9 * section.Iz,
-                    physicsAxialStiffness=2.0e9 * section.area, nodeNumbers=[one, two],
-                )
-            )  # fmt: skip
-            mbs.AddLoad(
-                LoadMassProportional(markerNumber=mbs.AddMarker(MarkerBodyMass(bodyNumber=cable)), loadVector=list(GRAVITY))
-            )
+        physics = {
+            "physicsLength": h, "physicsMassPerLength": 2000.0 * section.area,
+            "physicsBendingStiffness": 2.0e9 * section.Iz, "physicsAxialStiffness": 2.0e9 * section.area,
+        }  # fmt: skip
+        for pair in pairwise(nodes):
+            cable = mbs.AddObject(Cable2D(nodeNumbers=list(pair), **physics))
+            middle = mbs.AddMarker(MarkerBodyMass(bodyNumber=cable))
+            mbs.AddLoad(LoadMassProportional(markerNumber=middle, loadVector=list(GRAVITY)))
         ground = mbs.AddMarker(MarkerNodeCoordinate(nodeNumber=mbs.AddNode(NodePointGround()), coordinate=0))
         for k in (0, 1):
             held = mbs.AddMarker(MarkerNodeCoordinate(nodeNumber=nodes[0], coordinate=k))
             mbs.AddObject(CoordinateConstraint(markerNumbers=[ground, held]))
-        _ = MarkerNodePosition
         kind = exu.OutputVariableType.Position
         return mbs.AddSensor(SensorNode(nodeNumber=nodes[-1], outputVariableType=kind, storeInternal=True))
 
-    found = ours(model, "tip", model.neutral(), np.zeros(model.nv), 2e-5, duration=0.5)
-    fine = simulated(build, 1e-4, duration=0.5)
-    sag = np.abs(found - [LENGTH * np.cos(0), 0, 0]).max()
-    assert sag > 0.3
+    found = ours(model, "tip", model.neutral(), np.zeros(model.nv), 5e-5, duration=0.5)
+    fine = simulated(build, 5e-4, duration=0.5)
+    assert np.abs(found - found[0]).max() > 0.3
     np.testing.assert_allclose(found, fine, atol=1e-3 * LENGTH)

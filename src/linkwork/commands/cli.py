@@ -27,8 +27,8 @@ Run = Callable[[argparse.Namespace], int]
 
 
 def bench(parser: argparse.ArgumentParser) -> Run:
-    """Measure: repeat the benchmarks of papers, on `loops` or on `constrained` dynamics, as tables, CSV files and pictures."""
-    parser.add_argument("what", choices=("constrained", "loops"), help="what to measure")
+    """Measure: the benchmarks of papers on `loops` or `constrained` dynamics, and `flexible` bodies: tables, CSV, pictures."""
+    parser.add_argument("what", choices=("constrained", "flexible", "loops"), help="what to measure")
     parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
     parser.add_argument("--quick", action="store_true", help="small mechanisms only, in seconds")
 

@@ -80,7 +80,7 @@ class ModalRows(NamedTuple):
 
 
 class ModalBlock(NamedTuple):
-    """An inertia of one body of a node and of its modes: `R` in its block, `E` in the rows of its modes, and `C` between them."""
+    """An inertia of one body of a node and of its modes: `R` in its block, `E` in the rows of modes, and `C` between them."""
 
     block: slice
     modes: slice
