@@ -56,6 +56,35 @@ def test_embedded_and_force_held_loops_move_alike():
         assert pytest.approx(U, rel=1e-12) == T
 
 
+def test_frames_in_no_loop_hang_on_a_flexible_body_in_one():
+    """What is fixed to a place on a rod that is in a loop is felt by the cluster; at the tip, by its loop's own body."""
+    rod = fx.beam("rod", length=0.6, section=fx.Rectangle(0.008, 0.02), material=fx.STEEL, modes={"bending_y": 2})
+    models = []
+    for embed in (True, False):
+        b = lw.ModelBuilder("slider crank")
+        b.add_body("crank", mass=0.3, center=(0.1, 0, 0), inertia=(1e-4, 1e-3, 1e-3)).add_body(flexible=rod)
+        b.add_body("slider", mass=0.5, inertia=(1e-3, 1e-3, 1e-3)).add_body("weight", mass=0.4, inertia=(1e-4, 1e-4, 1e-4))
+        b.add_joint("crank", R((0, 0, 1)), parent="world", child="crank", independent=True)
+        b.add_joint("pin", R((0, 0, 1)), parent="crank", child="rod", xyz=(0.2, 0, 0), independent=False)
+        b.add_joint("slide", lw.joints.Prismatic((1, 0, 0)), parent="world", child="slider", xyz=(0.8, 0, 0), independent=False)
+        b.add_joint("swing", R((0, 1, 0)), parent="rod", child="weight", xyz=(0.3, 0, 0))
+        b.add_loop("wrist", R((0, 0, 1)), predecessor="rod", successor="slider", xyz=(0.6, 0, 0), embed=embed)
+        models.append(b.add_frame("middle", body="rod", xyz=(0.3, 0, 0)).build())
+    model, held = models
+    names = [name for joint in model.joints for name in joint.v_names]
+    places = [names.index(name) for name in model.v_names]
+    for q, v, tau in zip(*states(model, 2)):
+        a = lw.forward_dynamics(model, q, v, tau)
+        np.testing.assert_allclose(lw.forward_dynamics(model, q, v, tau, method="mass_matrix"), a, rtol=1e-8, atol=1e-6)
+        wide = np.zeros(held.nv)
+        wide[places] = tau
+        all_of_it = lw.spanning_acceleration(model, q, v, a)
+        found = lw.forward_dynamics(held, q, lw.spanning_velocity(model, q, v), wide)
+        np.testing.assert_allclose(found, all_of_it, atol=1e-8 * np.abs(a).max())
+        J = lw.frame_jacobian(model, q, frame="middle")
+        np.testing.assert_allclose(J @ v, lw.frame_velocity(model, q, v, frame="middle"), atol=1e-11)
+
+
 def test_neutral_states_are_not_bent():
     for name in (*NAMES, "flexible_stewart"):
         model = robot(name)

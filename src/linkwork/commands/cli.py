@@ -61,8 +61,8 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def bench(parser: argparse.ArgumentParser) -> Run:
-    """Measure: repeat the benchmarks of papers, on `loops` or on `constrained` dynamics, or time the functions of a `robot`."""
-    parser.add_argument("what", choices=("constrained", "loops", "robot"), help="what to measure")
+    """Measure: the benchmarks of papers on `loops` or `constrained` dynamics, `flexible` bodies, or the functions of a `robot`."""
+    parser.add_argument("what", choices=("constrained", "flexible", "loops", "robot"), help="what to measure")
     parser.add_argument("name", nargs="?", default="humanoid", metavar="ROBOT", help="a file or a shipped robot (humanoid)")
     parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the root link of a file stands (fixed)")
     parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")

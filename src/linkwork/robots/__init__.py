@@ -3,10 +3,11 @@
 `arm`, `quadruped` and `humanoid` are robots with figures of linkwork's own: sensible ones, of no robot that can be bought.
 `mini_cheetah`, `mit_humanoid`, `mit_humanoid_leg`, `tello` and `jvrc1` are robots that exist, with the rotors of their motors:
 exact, or `approximate`. `four_bar`, `six_bar`, `planar_leg_linkage`, `five_bar`, `slider_crank`, `watt`, `bricard`, `delta` and
-`stewart` are mechanisms with loops; `hexapod_leg` has joints of several velocities, partitioned. `flexible_arm`, `flexible_slider_crank`, `boom_satellite` and `flexible_stewart` have
-bodies that deform, as the links of `flexible_chain` do. `chain`, `binary_tree`, `link_rotor_chain`, `belt_chain`,
-`four_bar_chain`, `transmission_loop`, `connecting_rod_loop` and `scissor_lift` can be of any size. Each call with the same
-arguments gives the same model, so what was compiled for it is found again.
+`stewart` are mechanisms with loops; `hexapod_leg` has joints of several velocities, partitioned. `flexible_arm`,
+`flexible_slider_crank`, `boom_satellite` and `flexible_stewart` have bodies that deform, as the links of `flexible_chain` do.
+`chain`, `binary_tree`, `link_rotor_chain`, `belt_chain`, `four_bar_chain`, `transmission_loop`, `connecting_rod_loop` and
+`scissor_lift` can be of any size. Each call with the same arguments gives the same model, so what was compiled for it is found
+again.
 """
 
 from linkwork.robots.arm import arm

@@ -46,7 +46,7 @@ class _ClusterNode(HingeNode):
         coaxial = {body: coaxial_body(body, with_rows) for body in with_rows if rotor_rows and body.rotor}
         rotors = {rotor: body for rotor, body in coaxial.items() if body}
         self.bodies = [body for body in with_rows if body not in rotors]
-        self.blocks = {body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)}
+        self.blocks: dict[Hashable, slice] = {body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)}
         self._by_block: dict[Hashable, RigidBody] = {body.joint.child: body for body in self.bodies}
         self.supports, self._hangs_on_several = max(1, len(posture.supports)), bool(posture.supports)
         turning = [body for body in members if self._hangs_on_several and filled(body.armature)]
@@ -60,6 +60,10 @@ class _ClusterNode(HingeNode):
 
         self._N, self._n, self._Gamma = further(embedding.G), further(embedding.g), further(embedding.Gamma)
         self.rows = 6 * len(self.bodies) + len(self._n)
+        row = self.rows
+        for body in reversed(self._flexible):
+            self.blocks[body.joint.child, "modes"] = slice(row - len(body.q), row)
+            row -= len(body.q)
         self._speed = self._N @ dy
         on_parent = [parent.blocks.get(body.joint.parent, slice(0, 6)) for body in self.bodies]
         self._carriers = [None if body.joint.parent in self.blocks else on for body, on in zip(self.bodies, on_parent)]
@@ -168,13 +172,10 @@ class _ClusterNode(HingeNode):
         return M.with_rotors(forces, alpha, on_modes)
 
     def _shares(self, alpha: np.ndarray) -> list[tuple[RigidBody, int, np.ndarray]]:
-        found, row = [], self.rows - sum(len(body.q) for body in self._flexible)
+        found = []
         for body, block in zip(self.bodies, self.blocks.values()):
-            own = alpha[block]
-            if body.integrals is not None:
-                own = np.concatenate([own, alpha[row : row + len(body.q)]])
-                row += len(body.q)
-            found.append((body, block.start, own))
+            modes = self.blocks.get((body.joint.child, "modes"))
+            found.append((body, block.start, alpha[block] if modes is None else np.concatenate([alpha[block], alpha[modes]])))
         return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from linkwork.lazy import cached_property
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode, NodeInertia, NodeState, Weight
-from linkwork.sko.inertias import BlockInertia, CouplingInertia
+from linkwork.sko.inertias import BlockInertia, CouplingInertia, ModalBlock
 from linkwork.sko.weights import in_block
 from linkwork.spatial import Inertia, Pose, cross, filled, is_zero, mirrored, skew
 from linkwork.spatial.constants import product
@@ -169,18 +169,21 @@ class DeformationWeight:
 class ModeShapeWeight:
     """The weight of a frame that modes move: at pose `X` in the flexible body's, moved by modal velocities by S, (6, m)."""
 
-    def __init__(self, X: Pose, S: np.ndarray) -> None:
-        self.X, self.S = X, S
+    def __init__(self, X: Pose, S: np.ndarray, block: slice, modes: slice, rows: int) -> None:
+        """`block` and `modes` are the body's rows and its modes' among the `rows` of the parent."""
+        self.X, self.S, self.block, self.modes, self.rows = X, S, block, modes, rows
 
     def scatter(self, V: np.ndarray) -> np.ndarray:
-        return self.X.scatter(V[:6]) + self.S @ V[6:]
+        return self.X.scatter(V[self.block]) + self.S @ V[self.modes]
 
     def gather(self, F: np.ndarray) -> np.ndarray:
-        return np.concatenate([self.X.gather(F), self.S.T @ F])
+        return in_block(self.X.gather(F), self.block, self.rows) + in_block(self.S.T @ F, self.modes, self.rows)
 
-    def congruence(self, inertia: Inertia) -> ModalInertia:
+    def congruence(self, inertia: Inertia) -> ModalInertia | ModalBlock:
         U = inertia @ self.S
-        return ModalInertia(self.X.congruence(inertia), self.X.gather(U), mirrored(self.S.T @ U))
+        found = ModalInertia(self.X.congruence(inertia), self.X.gather(U), mirrored(self.S.T @ U))
+        alone = self.rows == 6 + len(found.E)
+        return found if alone else ModalBlock(self.block, self.modes, found.R, found.C, found.E, self.rows)
 
 
 class _FlexibleNode(HingeNode):
@@ -257,7 +260,9 @@ class _ModeShapeNode(HingeNode):
     def __init__(self, parent: HingeNode, body: RigidBody, dofs: slice) -> None:
         self.name, self.parent, self.body, self.dofs = body.joint.name, parent, body, dofs
         self.blocks = {body.joint.child: slice(0, 6)}
-        self._A = ModeShapeWeight(body.X, body.joint_map)
+        flexible = body.joint.parent
+        self._on, self._modes = parent.blocks[flexible], parent.blocks[flexible, "modes"]
+        self._A = ModeShapeWeight(body.X, body.joint_map, self._on, self._modes, parent.rows)
 
     @property
     def A(self) -> Weight:
@@ -280,10 +285,10 @@ class _ModeShapeNode(HingeNode):
         return np.zeros(0)
 
     def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
-        return self.body.velocity(V[:6], V[6:])
+        return self.body.velocity(V[self._on], V[self._modes])
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
-        return self.body.accelerate(alpha[:6], alpha[6:])
+        return self.body.accelerate(alpha[self._on], alpha[self._modes])
 
 
 class HingeModeShapeNode(_ModeShapeNode):

@@ -79,6 +79,23 @@ class ModalRows(NamedTuple):
     E: np.ndarray
 
 
+class ModalBlock(NamedTuple):
+    """An inertia of one body of a node and of its modes: `R` in its block, `E` in the rows of modes, and `C` between them."""
+
+    block: slice
+    modes: slice
+    R: Inertia
+    C: np.ndarray
+    E: np.ndarray
+    rows: int
+
+    def dense(self) -> np.ndarray:
+        M = np.zeros((self.rows, self.rows), dtype=object)
+        M[self.block, self.block], M[self.modes, self.modes] = self.R.dense(), self.E
+        M[self.block, self.modes], M[self.modes, self.block] = self.C, self.C.T
+        return M
+
+
 class BodiesInertia:
     """The inertias of a node's bodies, of rotors on them, whose rows follow, of joints with rows of their own, and of modes.
 
@@ -98,9 +115,13 @@ class BodiesInertia:
         self.bodies = 6 * len(self.inertias)
         self.rows = self.bodies + len(spins) + len(joints) + sum(len(one.E) for one in modes)
 
-    def __add__(self, other: BlockInertia | CouplingInertia | Inertia) -> BodiesInertia:
-        changed, across = dict(self.inertias), dict(self.across)
-        if isinstance(other, CouplingInertia):
+    def __add__(self, other: BlockInertia | CouplingInertia | ModalBlock | Inertia) -> BodiesInertia:
+        changed, across, modes = dict(self.inertias), dict(self.across), self.modes
+        if isinstance(other, ModalBlock):
+            start, R, C, E = other.block.start, other.R, other.C, other.E
+            changed[start] = changed[start] + R
+            modes = [one._replace(C=one.C + C, E=one.E + E) if one.start == start else one for one in modes]
+        elif isinstance(other, CouplingInertia):
             for i, block in enumerate(other.blocks):
                 rows = other.matrix[6 * i : 6 * i + 6]
                 changed[block.start] = changed[block.start] + Inertia.of(rows[:, 6 * i : 6 * i + 6])
@@ -110,7 +131,7 @@ class BodiesInertia:
         else:
             start, inertia = (other.block.start, other.inertia) if isinstance(other, BlockInertia) else (0, other)
             changed[start] = changed[start] + inertia
-        return BodiesInertia(changed, self.spins, self.joints, across, self.modes)
+        return BodiesInertia(changed, self.spins, self.joints, across, modes)
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
         forces = {start: inertia @ x[start : start + 6] for start, inertia in self.inertias.items()}

@@ -1,0 +1,55 @@
+"""Chains of flexible bodies: operations, and times side by side with Exudyn: `linkwork bench flexible`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from linkwork.commands.bench.exudyn_chain import chain, exudyn_times
+from linkwork.commands.bench.figures import Figure, columns, show
+from linkwork.commands.bench.measure import cost
+from linkwork.commands.bench.picture import Line, Panel, page
+from linkwork.functions.dynamics import forward_dynamics
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bodies and modes of the chains, and how long is measured."""
+
+    chains: tuple[tuple[int, int], ...] = ((2, 6), (5, 6), (10, 2), (10, 4), (10, 6), (20, 6))
+    turns: int = 10
+    most: int = 60_000  # operations of what is timed
+
+
+QUICK = Sizes(((2, 2), (5, 2)), 1)
+
+
+def chains(sizes: Sizes, note: str) -> Figure:
+    """Forward dynamics of chains: ns of one state and in batches, and what Exudyn takes to evaluate the same system once."""
+    rows: list[tuple[Any, ...]] = []
+    for bodies, modes in sizes.chains:
+        model = chain(bodies, modes)
+        peer = exudyn_times(bodies, modes, sizes.turns)
+        ours = cost(forward_dynamics, model, turns=sizes.turns, most=sizes.most, method="articulated_body")
+        theirs = (None, None) if peer is None else (1e9 * peer.evaluate, 1e9 * peer.accelerations)
+        pairs = ((theirs[0], ours.one), (theirs[0], ours.batch), (theirs[1], ours.batch))
+        faster = [x / y if x and y else None for x, y in pairs]
+        of_ours = ours.operations, ours.operations / bodies, ours.one, ours.batch
+        rows.append((bodies, modes, model.nv, *of_ours, *theirs, *faster))
+    head = (
+        "bodies", "modes a body", "nv", "operations", "a body", "one state: ns", "in batches: ns", "Exudyn: evaluation, ns",
+        "accelerations, ns", "times faster: one state than its evaluation", "in batches than its evaluation",
+        "in batches than its accelerations",
+    )  # fmt: skip
+    line = Line("articulated bodies", *columns(rows, (0, 3), lambda row: row[1] == rows[0][1]), 0)
+    panel = Panel("operations of forward dynamics", "flexible bodies", "operations", [line])
+    remarks = () if any(row[7] for row in rows) else ("Exudyn is not installed (pip install exudyn): it is not measured.",)
+    title = "Chains of flexible bodies: forward dynamics"
+    return Figure("flexible", title, head, rows, page(title, [panel], note), remarks)
+
+
+def run(folder: Path, *, quick: bool) -> int:
+    """Print the table, and write it into a folder."""
+    return show(folder, [partial(chains, QUICK if quick else Sizes())])
