@@ -17,6 +17,7 @@ from linkwork.errors import (
     TargetError,
     TraceError,
 )
+from linkwork.formats import export_mjcf, export_urdf
 from linkwork.functions.approximations import compare_approximations
 from linkwork.functions.compile import compile, count_operations, export_c
 from linkwork.functions.conditioning import loop_conditioning
@@ -172,6 +173,8 @@ __all__ = [
     "energy_regressor",
     "exp",
     "export_c",
+    "export_mjcf",
+    "export_urdf",
     "fma",
     "force_propagator",
     "forward_dynamics",
