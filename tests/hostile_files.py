@@ -90,6 +90,7 @@ MJCF = {
         '<equality><connect site1="s" site2="t"/></equality>',
     ),
 }
+GEAR = "<gearbox_reference_body>a</gearbox_reference_body><gearbox_ratio>2</gearbox_ratio>"
 SDF = {
     "no element": "<sdf",
     "nothing": "<sdf/>",
