@@ -204,7 +204,10 @@ def test_what_draws_collides_and_controls_is_passed_over_and_meshes_are_only_nam
     rest = '<material name="m"/><transmission name="t"/><gazebo reference="a"><joint name="no"/></gazebo>'
     more = '<safety_controller k_velocity="1"/><calibration rising="0"/>'
     m = urdf.read(robot(a, link("b"), joint("j", "continuous", "a", "b", more), rest))
-    assert m.notes == ("2 mesh files named, none opened: file:///etc/passwd, package://p/a.stl",)
+    assert m.notes == (
+        "a shape <mesh> is passed over: link 'a' (line 2), link 'a' (line 2)",
+        "2 mesh files named, none opened: file:///etc/passwd, package://p/a.stl",
+    )
     odd = urdf.read(robot(link("a", "<inertail/>" + BODY.replace("<mass", '<mass unit="kg"')), "<jiont/>"))
     for words in ("<inertail> in <link>", "<jiont> in <robot>", "unit in <mass>"):
         assert noted(odd, words, "not URDF", "line")

@@ -17,6 +17,7 @@ from linkwork.errors import (
     TargetError,
     TraceError,
 )
+from linkwork.formats import export_mjcf, export_urdf
 from linkwork.functions.actuators import actuator_map, actuator_map_inverse
 from linkwork.functions.approximations import compare_approximations
 from linkwork.functions.compile import compile, count_operations, export_c
@@ -204,6 +205,8 @@ __all__ = [
     "energy_regressor",
     "exp",
     "export_c",
+    "export_mjcf",
+    "export_urdf",
     "flexible",
     "fma",
     "force_propagator",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from linkwork.errors import ModelError
 from linkwork.formats import mjcf, sdf, urdf, xml
+from linkwork.formats.installed import installed_robot
+from linkwork.formats.xacro_files import expanded
 from linkwork.formats.xml import Element
 from linkwork.model import Model
 from linkwork.model.builder import GRAVITY
@@ -17,6 +20,7 @@ from linkwork.parts.names import shown
 
 READ = "linkwork reads URDF (root <robot>), MJCF (<mujoco>) and SDF (<sdf>), in files named .urdf, .xml or .sdf"
 SUFFIXES = (".urdf", ".xml", ".mjcf", ".sdf", ".world")
+_NAME = re.compile(r"(?:[A-Za-z0-9_.-]+/)?[A-Za-z0-9_-]+")
 BASES = (None, "fixed", "free")
 
 
@@ -29,12 +33,13 @@ def load(
     limits: Limits | None = None,
     loops: LoopOptions = AS_THE_FILE_SAYS,
     folders: Iterable[Any] = (),
+    arguments: Mapping[str, Any] | None = None,
 ) -> Model:
     """The model that a file or an XML text describes; see `linkwork.load`."""
     limits = checked_limits(limits)
     if base not in BASES:
         raise ModelError(f'base must be "fixed" or "free", not {base!r}')
-    root, file = _root(path, limits)
+    root, file = _root(path, limits, arguments)
     more: dict[str, Any] = {"file": file, "folders": folders, "limits": limits, "loops": loops}
     if root.tag == "mujoco":
         return mjcf.model(root, base=base, gravity=gravity, strict=strict, **more)
@@ -46,7 +51,7 @@ def load(
     return urdf.model(root, base=base or "fixed", gravity=pull, strict=strict, limits=limits, loops=loops)
 
 
-def _root(path: Any, limits: Limits) -> tuple[Element, str | None]:
+def _root(path: Any, limits: Limits, arguments: Mapping[str, Any] | None = None) -> tuple[Element, str | None]:
     """The root element, and the file that it is from; None where it is from a text."""
     if is_xml(path):
         return xml.parse(path, "<text>", limits), None
@@ -57,6 +62,11 @@ def _root(path: Any, limits: Limits) -> tuple[Element, str | None]:
     if not isinstance(name, str):  # a path can also be bytes
         raise ModelError(f"path must be a text or a path, not {path!r}")
     suffix = os.path.splitext(name)[1].lower()
+    if suffix == ".xacro":
+        return xml.parse(expanded(name, arguments), name, limits), name
+    if not suffix and _NAME.fullmatch(name) and not os.path.exists(name):
+        name = installed_robot(name)
+        suffix = os.path.splitext(name)[1].lower()
     if suffix not in SUFFIXES:
         raise ModelError(f"{shown(name, xml.PATH)}: files named {shown(suffix) or 'without a suffix'} are not read; {READ}")
     return xml.parse(xml.content(name, limits), name, limits), name

@@ -70,8 +70,10 @@ class Reader:
         """All bodies with their joints, parents before children."""
         c = self.compiled
         for name, values in (("mass", c.body_mass), ("inertia", c.body_inertia), ("pos", c.body_pos), ("ipos", c.body_ipos)):
-            if not np.isfinite(values).all() or np.abs(values).max(initial=0.0) > LARGEST:
-                raise self.root.error(f"a body's {name} is not finite, or larger than {LARGEST:g}")
+            good = np.isfinite(values) & (np.abs(values) <= LARGEST)
+            for bad in np.flatnonzero(~good.reshape(len(self.links), -1).all(axis=1)):
+                told = f"body {shown(self.links[bad])!r}: its {name} is not finite, or larger than {LARGEST:g}"
+                raise self.root.error(told)
         free = [b for b in range(1, len(self.links)) if c.body_jntnum[b] and c.jnt_type[c.body_jntadr[b]] == FREE]
         roots = [b for b in range(1, len(self.links)) if c.body_parentid[b] == 0]
         if self.base == "free" and not free:

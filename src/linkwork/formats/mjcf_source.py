@@ -35,6 +35,7 @@ REFUSED = {
 DIRECTORIES = ("meshdir", "texturedir", "assetdir", "strippath")
 LARGEST_COUNT = 10**7
 _LINE = re.compile(r"\(?,?\s*\bline (\d+)\b\)?")
+_QUOTED = re.compile(r"\b([a-z]+) '([^']*)'")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
 
@@ -60,11 +61,16 @@ class Document:
     def _told(self, text: str) -> ModelError:
         found = _LINE.search(text)
         line = int(found[1]) if found else 0
-        element = self.elements[line - 1] if 0 < line <= len(self.elements) else self.elements[0]
+        element = self.elements[line - 1] if 0 < line <= len(self.elements) else self._named(text)
         said = "; ".join(part.strip() for part in _LINE.sub("", text).splitlines() if part.strip())
         for name, file in self.files.items():
             said = said.replace(name, file)
         return element.error(f"MuJoCo's compiler says: {shown(said, 500)}")
+
+    def _named(self, text: str) -> Element:
+        """The element that a text names, such as mesh 'hull'; otherwise the root."""
+        named = {(e.tag, e.attributes["name"]): e for e in self.elements if "name" in e.attributes}
+        return next((named[pair] for pair in _QUOTED.findall(text) if pair in named), self.elements[0])
 
 
 class Preparation:

@@ -26,6 +26,7 @@ from linkwork.formats.urdf_parts import (
     place,
     unknown,
 )
+from linkwork.formats.urdf_shapes import shapes
 from linkwork.formats.xml import Element, parse
 from linkwork.joints import Fixed, Free, Revolute, Spherical
 from linkwork.model import WORLD, Model, ModelBuilder
@@ -78,6 +79,8 @@ def model(
         notes.add(f"{at(links[WORLD])} is renamed {called[WORLD]!r}: the name 'world' is reserved for the fixed frame")
     for name, link in links.items():
         _add_link(builder, called[name], link, notes, strict=strict, ground=name == ground)
+        for shape in shapes(link, called[name], notes):
+            builder.add_geometry(shape)
     if ground is None:
         kind = Free() if base == "free" else Fixed()
         builder.add_joint(_free_name("root_joint", joints), kind, parent=WORLD, child=called[root])

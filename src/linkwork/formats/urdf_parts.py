@@ -47,7 +47,7 @@ AXISLESS: dict[str, Callable[[], Joint]] = {
 }
 NUMBERED = {"helical": "pitch", "rod": "length"}  # kinds that have a number as well, in an attribute
 ONE = ("revolute", "continuous", "prismatic", "helical")  # of one coordinate
-LIMITED = ("revolute", "prismatic")  # those whose coordinate has limits
+LIMITED = ("revolute", "prismatic", "helical")  # those whose coordinate has limits
 LARGEST = 1e30  # of a length, mass or moment: products of some of them stay finite
 LONGEST = 1000  # characters of a name
 MOST_NOTES = 200  # a note for each part of a very odd file helps nobody

@@ -30,8 +30,9 @@ def load(
     tolerance: float | None = None,
     limits: Limits | None = None,
     folders: Iterable[str | os.PathLike[str]] = (),
+    arguments: Mapping[str, Any] | None = None,
 ) -> Model:
-    """The model that a file describes, or an XML text (it begins with "<").
+    """The model that a file describes, an XML text (it begins with "<"), or a robot of an installed package by name ("g1").
 
     URDF is read by its root <robot>, MJCF by <mujoco>, SDF by <sdf>. `base` says how root links stand in the world: "fixed",
     or "free" to move, by a `Free` joint; None is as the file says, and fixed for URDF, which cannot say. `gravity` [m/s²] is in
@@ -39,7 +40,8 @@ def load(
     not physically consistent: they are taken as they are and the model's notes name them; with `strict` they are errors.
     What is wrong in a file is a `ModelError` that says where. A file that is larger than its `limits` is refused, unless larger
     ones are given. Other files that it names are opened only where they must be (what is included, meshes that give an inertia
-    in MJCF), and only inside its own folder and `folders`.
+    in MJCF), and only inside its own folder and `folders`. A file named .xacro is expanded by the package xacro, with
+    `arguments` for <xacro:arg>; that is a program, which may open any file.
 
     `loops` says how the file's loops are closed, as in `choose_loops`; or it is a sequence of loops to add to those of the
     file, each a `LoopJoint` or a mapping with its words; or a YAML file of pairs of frames, as collections of parallel robots
@@ -56,7 +58,8 @@ def load(
         raise ModelError(f"loops must be one of {', '.join(CHOICES)}, or a sequence of loops to add, not {loops!r}")
     else:
         options = LoopOptions(tuple(LoopJoint.of(loop) for loop in loops), True, start, tolerance)
-    model = formats.load(path, base=base, gravity=gravity, strict=strict, limits=limits, loops=options, folders=folders)
+    more: dict[str, Any] = {"limits": limits, "loops": options, "folders": folders, "arguments": arguments}
+    model = formats.load(path, base=base, gravity=gravity, strict=strict, **more)
     return choose_loops(model, loops) if loops == "auto" else model
 
 

@@ -1,0 +1,43 @@
+"""Models as files of other software."""
+
+from __future__ import annotations
+
+import os
+
+from linkwork.errors import ModelError
+from linkwork.formats.export_mjcf import mjcf_text
+from linkwork.formats.export_urdf import urdf_text
+from linkwork.model import Model
+
+
+def export_urdf(model: Model, path: str | os.PathLike[str] | None = None) -> str:
+    """The URDF of a model, as text, and written to `path` if one is given.
+
+    Loops are <loop>, couplings <mimic> or <coupling>; frames are links without mass. What URDF has no word for is written in
+    the words that `linkwork.load` reads: further types of joints, and springs and armature in <dynamics>. Gravity, keyframes
+    and actuators are left out. ModelError names what cannot be written: implicit constraints, and joints of your own.
+    """
+    return _written(urdf_text(_checked(model)), path)
+
+
+def export_mjcf(model: Model, path: str | os.PathLike[str] | None = None) -> str:
+    """The MJCF of a model's spanning tree, with loops and couplings as equalities: as text, and written to `path` if given.
+
+    A joint of several coordinates becomes several joints of one body, named `ankle_x` and so on; links without mass go into the
+    body that they move. Frames are sites. Keyframes and meshes are left out. ModelError names what MuJoCo has not: loop joints
+    other than fixed, spherical and revolute ones, planar joints, and bodies without mass that move more than one other.
+    """
+    return _written(mjcf_text(_checked(model)), path)
+
+
+def _checked(model: object) -> Model:
+    if not isinstance(model, Model):
+        raise ModelError(f"a linkwork model is needed, not {type(model).__name__}")
+    return model
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    if path is not None:
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    return text

@@ -1,0 +1,110 @@
+"""Every URDF, MJCF and SDF in the wheels of public packages loads, or says in one sentence why not: tables in out/files_*.csv.
+
+Installed packages are swept; LINKWORK_ROBOTS names folders of unpacked wheels besides, separated as paths are.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.metadata
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.interop.mujoco import States
+from linkwork.model import Model
+
+PACKAGES = ("example-robot-data", "mujoco", "mujoco-core", "mujoco-mjx", "dm_control", "robosuite", "mjlab", "genesis-world")
+TABLE = Path(__file__).parents[1] / "out" / "files.csv"
+LARGE = 50  # bodies: dynamics of larger models are not compared, since they take long to compile
+
+
+def files(package: str) -> list[Path]:
+    """The URDF, MJCF and SDF files of a package."""
+    found: list[Path] = []
+    try:
+        found = [Path(str(file.locate())) for file in importlib.metadata.files(package) or []]
+    except importlib.metadata.PackageNotFoundError:
+        for folder in filter(None, os.environ.get("LINKWORK_ROBOTS", "").split(os.pathsep)):
+            found += sorted((Path(folder) / package.replace("-", "_")).rglob("*"))
+    return sorted(path for path in found if path.suffix in (".urdf", ".sdf", ".xml") and path.is_file() and is_model(path))
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is one of the three formats, and no part of another."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return path.suffix != ".xml" or "<mujoco" in text.replace("<mujocoinclude", "") or "<robot" in text
+
+
+def difference(model: Model, path: Path) -> float:
+    """How much MuJoCo's own mass matrix and joint forces differ, relative to the largest; NaN where it has another model."""
+    mujoco = pytest.importorskip("mujoco")
+    try:
+        peer: Any = mujoco.MjModel.from_xml_path(str(path))
+    except ValueError:
+        return np.nan
+    off = mujoco.mjtDisableBit
+    peer.opt.disableflags |= int(off.mjDSBL_CONSTRAINT) | int(off.mjDSBL_ACTUATION)
+    peer.opt.density = peer.opt.viscosity = 0.0
+    for values in (peer.body_gravcomp, peer.tendon_stiffness, peer.tendon_damping, peer.tendon_armature):
+        values[:] = 0.0
+    tree = model.spanning_tree()
+    convert, data, rng = States(tree, peer), mujoco.MjData(peer), np.random.default_rng(0)
+    q, v = tree.random_state(rng)
+    tau = rng.normal(size=tree.nv)
+    data.qpos[:], data.qvel[:], data.qfrc_applied[:] = convert.q_to(q), convert.v_to(q, v), convert.tau_to(q, tau)
+    mujoco.mj_forward(peer, data)
+    ours = lw.inverse_dynamics(tree, q, v, convert.a_from(q, v, data.qacc))
+    scale = 1.0 + np.abs(data.qfrc_bias).max() + np.abs(tau).max() + np.abs(lw.mass_matrix(tree, q) @ data.qacc).max()
+    return float(np.abs(ours - tau).max() / scale)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_file_loads_or_says_why_not(package: str) -> None:
+    found = files(package)
+    if not found:
+        pytest.skip(f"{package} is not installed, and not in LINKWORK_ROBOTS")
+    rows = []
+    for path in found:
+        row: dict[str, Any] = {"package": package, "file": path.name, "bodies": "", "nv": "", "loops": "", "difference": ""}
+        try:
+            model = lw.load(path)
+        except lw.LinkworkError as error:
+            row["told"] = str(error).removeprefix(str(path))
+            assert ":" in row["told"], error  # a place in a file
+        else:
+            row |= {"bodies": len(model.bodies), "nv": model.nv, "loops": len(model.loops), "told": "; ".join(model.notes)}
+            if path.suffix == ".xml" and 0 < len(model.bodies) <= LARGE and model.bodies:
+                row["difference"] = difference(model, path)
+                massless = any("moves no mass" in line for line in model.report().splitlines())
+                assert massless or not row["difference"] > 1e-8, row
+        rows.append(row)
+    TABLE.parent.mkdir(exist_ok=True)
+    with open(TABLE.with_name(f"files_{package}.csv"), "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ["package", "file", "bodies", "nv", "loops", "difference", "told"])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+CASSIE = ("cassie_v2.sdf", "cassie.sdf", "cassie.xml")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASSIE)
+def test_cassie_closes_and_runs(name: str) -> None:
+    """Ten seconds of free flight; its leaf springs want steps of 0.2 ms."""
+    path = next((p for package in (*PACKAGES, "mujoco_menagerie") for p in files(package) if p.name == name), None)
+    if path is None:
+        pytest.skip(f"{name} is not installed, and not in LINKWORK_ROBOTS")
+    model = lw.load(path)
+    q = model.neutral()
+    gap = max((max(gaps) for cluster in model.clusters for gaps in cluster.gaps), default=0.0)
+    assert lw.close_loops(model, q)[1] < max(1e-12, gap)
+    path_ = lw.rollout(model, q, np.zeros(model.nv), dt=2e-4, steps=50_000, every=5000)
+    assert path_.status == lw.Status.OK
+    assert lw.close_loops(model, path_.q[-1])[1] < max(1e-12, gap)
