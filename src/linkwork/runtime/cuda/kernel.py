@@ -6,6 +6,7 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 from weakref import WeakValueDictionary
@@ -21,12 +22,15 @@ from linkwork.runtime.compiler import default_cache, source_digest
 from linkwork.runtime.cuda import binding
 from linkwork.runtime.cuda.arrays import Library, OnDevice, library_of, row_step
 from linkwork.runtime.cuda.binding import Gpu, call, compile_text, compiler_version, current_gpu, gpu
-from linkwork.targets.cuda import emit_cuda
+from linkwork.targets.cuda import Choice, candidates, emit_cuda
 
 COMPILER = ("ir", "passes", "targets/cuda")  # the rooms that decide what code a program becomes
 LAUNCH = ("threads", "blocks", "shared_bytes")
 FIGURES = ("registers", "slots", "local_slots", "loads", "stores", "left", "predicted_rate", "predicted_share")
 WARP = 32
+MEASURED = 1500  # instructions from which several ways are compiled and measured
+TRIED = 3  # so many
+ROWS, BYTES = 1 << 17, 1 << 28  # of a measurement, at most
 
 
 class CudaKernel:
@@ -343,12 +347,12 @@ class CudaKernel:
             memory = _Memory(self, 0, stack)
             inputs = []
             for spec in self.inputs:
-                some = rng.standard_normal((rows, spec.size)).astype(self.dtype)
-                inputs.append((memory.upload(some), spec.size))
+                some = rng.standard_normal((min(rows, 4096), spec.size)).astype(self.dtype)
+                inputs.append((memory.upload(np.resize(some, (rows, spec.size))), spec.size))
             outputs = [(memory.take((rows, *spec.shape)), spec.size) for spec in self.outputs]
             start, end = (call("cuEventCreate", int(driver_words.CU_EVENT_DEFAULT)) for _ in range(2))
             times = []
-            for _ in range(8):
+            for _ in range(6):
                 call("cuEventRecord", start, 0)
                 self._launch(here, rows, inputs, outputs, 0, memory)
                 call("cuEventRecord", end, 0)
@@ -426,40 +430,58 @@ def _make(content: str, source: str | None, program_of: Callable[[], Program], d
         if stored is not None and stored.blob.startswith(b"\x7fELF") and set(LAUNCH) <= stored.header.keys():
             return stored.header, stored.blob
         program = _fit(program_of())
-        emitted = emit_cuda(lower(program, dtype, arranged=None), device)
-        choice = emitted.choice
-        header = {
-            "name": program.name,
-            "dtype": dtype,
-            "cpu": device.arch,
-            "inputs": [[a.name, *a.shape] for a in program.inputs],
-            "outputs": [[a.name, *a.shape] for a in program.outputs],
-            "size": len(choice.program),
-            "threads": choice.threads,
-            "blocks": choice.blocks,
-            "shared_bytes": choice.shared_bytes,
-            "registers": choice.registers,
-            "slots": choice.shared,
-            "local_slots": choice.local,
-            "loads": choice.plan.loads,
-            "stores": choice.plan.stores,
-            "left": choice.plan.left,
-            "predicted_rate": choice.rate,
-            "predicted_share": choice.share,
-            "work": choice.work,
-        }
-        cubin = compile_text(emitted.source, device.arch)
+        header, cubin = fastest(program, lower(program, dtype, arranged=None), here)
         if key is not None and not cache.read_only:
             cache.store(key, header, cubin)
         return header, cubin
 
     here = current_gpu()
-    header, cubin = make(here)
-    inputs, outputs = (tuple(Array(name, tuple(shape)) for name, *shape in header[part]) for part in ("inputs", "outputs"))
-    kernel = CudaKernel(header["name"], dtype, inputs, outputs)
-    kernel._code[here.device.arch] = header, cubin
+    kernel = _kernel_of(*make(here), here)
     kernel._make = make
     return kernel
+
+
+def _kernel_of(header: dict[str, Any], cubin: bytes, here: Gpu) -> CudaKernel:
+    inputs, outputs = (tuple(Array(name, tuple(shape)) for name, *shape in header[part]) for part in ("inputs", "outputs"))
+    kernel = CudaKernel(header["name"], header["dtype"], inputs, outputs)
+    kernel._code[here.device.arch] = header, cubin
+    return kernel
+
+
+def fastest(program: Program, lowered: Program, here: Gpu) -> tuple[dict[str, Any], bytes]:
+    """Of the ways that are good by the model, the one that is the fastest on this GPU; short programs are not measured."""
+    choices = candidates(lowered, here.device)[: TRIED if len(lowered) >= MEASURED else 1]
+    with ThreadPoolExecutor(len(choices)) as pool:  # NVRTC works without the interpreter lock
+        cubins = list(pool.map(lambda c: compile_text(emit_cuda(c.program, here.device, c).source, here.device.arch), choices))
+    made = [(_header(program, choice, here), cubin) for choice, cubin in zip(choices, cubins, strict=True)]
+    if len(made) == 1:
+        return made[0]
+    numbers = sum(a.size for a in program.inputs + program.outputs)
+    rows = max(WARP, min(ROWS, BYTES // (numbers * np.dtype(lowered.dtype).itemsize)))
+    return max(made, key=lambda each: _kernel_of(*each, here)._measure(here, rows))
+
+
+def _header(program: Program, choice: Choice, here: Gpu) -> dict[str, Any]:
+    return {
+        "name": program.name,
+        "dtype": choice.program.dtype,
+        "cpu": here.device.arch,
+        "inputs": [[a.name, *a.shape] for a in program.inputs],
+        "outputs": [[a.name, *a.shape] for a in program.outputs],
+        "size": len(choice.program),
+        "threads": choice.threads,
+        "blocks": choice.blocks,
+        "shared_bytes": choice.shared_bytes,
+        "registers": choice.registers,
+        "slots": choice.shared,
+        "local_slots": choice.local,
+        "loads": choice.plan.loads,
+        "stores": choice.plan.stores,
+        "left": choice.plan.left,
+        "predicted_rate": choice.rate,
+        "predicted_share": choice.share,
+        "work": choice.work,
+    }
 
 
 def _fit(program: Program) -> Program:
