@@ -29,7 +29,7 @@ LAUNCH = ("threads", "blocks", "shared_bytes")
 FIGURES = ("registers", "slots", "local_slots", "loads", "stores", "left", "predicted_rate", "predicted_share")
 WARP = 32
 MEASURED = 1500  # instructions from which several ways are compiled and measured
-TRIED = 3  # so many
+TRIED = 4  # so many
 ROWS, BYTES = 1 << 17, 1 << 28  # of a measurement, at most
 
 
@@ -436,7 +436,8 @@ def _make(content: str, source: str | None, program_of: Callable[[], Program], d
         return header, cubin
 
     here = current_gpu()
-    kernel = _kernel_of(*make(here), here)
+    header, cubin = make(here)
+    kernel = _kernel_of(header, cubin, here)
     kernel._make = make
     return kernel
 
@@ -458,7 +459,7 @@ def fastest(program: Program, lowered: Program, here: Gpu) -> tuple[dict[str, An
         return made[0]
     numbers = sum(a.size for a in program.inputs + program.outputs)
     rows = max(WARP, min(ROWS, BYTES // (numbers * np.dtype(lowered.dtype).itemsize)))
-    return max(made, key=lambda each: _kernel_of(*each, here)._measure(here, rows))
+    return max(made, key=lambda each: _kernel_of(each[0], each[1], here)._measure(here, rows))
 
 
 def _header(program: Program, choice: Choice, here: Gpu) -> dict[str, Any]:
