@@ -97,7 +97,7 @@ class Choice:
 def candidates(program: Program, device: Device, *, warps: int | None = None) -> list[Choice]:
     """Ways to run a lowered program, the fastest by the model first; with so many warps on a multiprocessor, if given."""
     order, late = _order(program, device)
-    live = Liveness.of(order).largest
+    live = _live(order)
     found: list[Choice] = []
     for most in (device.shared, device.shared - STEP):
         every = {w: sizes(order, device, w, late=late, most=most) for w in ([warps] if warps else WARPS) if w <= device.warps}
@@ -112,10 +112,21 @@ def candidates(program: Program, device: Device, *, warps: int | None = None) ->
     return sorted(found, key=lambda choice: -choice.rate)
 
 
+def _cut(program: Program) -> Program:
+    """Cut where it is long, in bodies of loops too."""
+    return cut(program.map_bodies(_cut), CUTTING)
+
+
+def _live(program: Program) -> int:
+    """The most values that are live at once; those of a loop's body together with what it is given."""
+    bodies = ((len(args), attr.body) for _, args, attr in program.code if isinstance(attr, BoundedLoop))
+    return max([Liveness.of(program).largest, *(given + _live(body) for given, body in bodies)])
+
+
 def _order(program: Program, device: Device) -> tuple[Program, bool]:
     """The traced order or one of low pressure, whichever lets fewer values wait, cut; and whether it writes late."""
     best = None
-    for order in (cut(each, CUTTING) for each in (schedule(program, SCHEDULING), program)):
+    for order in (_cut(each) for each in (schedule(program, SCHEDULING), program)):
         late = writes_late(order)
         size = sizes(order, device, 8 if program.dtype == "float32" else 4, late=late, most=device.shared)
         made = plan(order, size.values, size.slots)
