@@ -14,7 +14,6 @@ than it is waited for, so that a read of what is not there yet is seen. */
 #include <vector>
 
 #define __global__
-#define __constant__ static
 #define __launch_bounds__(...)
 #define LW_FN static inline
 #define LW_PART static __attribute__((noinline))

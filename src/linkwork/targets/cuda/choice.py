@@ -22,7 +22,7 @@ CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
 WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # on a multiprocessor
-AHEAD = 2  # chunks of inputs that are read ahead
+AHEAD = {"float32": 3, "float64": 2}  # chunks of inputs that are read ahead
 # The model: instructions that a multiprocessor starts in a cycle at most, and one warp by itself
 ISSUE = {"float32": 3.6, "float64": 1.9}
 ALONE = 0.25
@@ -174,9 +174,9 @@ class Sizes(NamedTuple):
         return self.values >= 8 and self.slots >= 0
 
 
-def sizes(program: Program, device: Device, warps: int, *, late: bool, most: int, ahead: int = AHEAD) -> Sizes:
+def sizes(program: Program, device: Device, warps: int, *, late: bool, most: int) -> Sizes:
     """What each thread has with so many warps on a multiprocessor, which give up at most so many bytes of shared memory."""
-    size = REALS[program.dtype].size
+    size, ahead = REALS[program.dtype].size, AHEAD[program.dtype]
     threads, blocks = _blocks(warps)
     registers = min(255, device.registers // (threads * blocks) // 8 * 8)
     values = (registers - SPARE[program.dtype]) // (size // 4)

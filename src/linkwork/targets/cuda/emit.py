@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -47,7 +46,6 @@ class _Unit:
         self.expressions = expressions(self.real)
         self.functions: list[str] = []
         self.bodies = 0
-        self.constants: dict[str, int] = {}  # text -> place in constant memory
         arrays = [f"in{k}" for k in range(len(program.inputs))] + [f"out{k}" for k in range(len(program.outputs))]
         self.context = [
             *(f"{'const ' if n.startswith('in') else ''}real *{n}, long long {n}_step" for n in arrays),
@@ -88,19 +86,7 @@ class _Unit:
             *local,
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
-        table = [f"__constant__ real lw_c[] = {{{', '.join(self.constants)}}};\n"] if self.constants else []
-        return "\n".join([prelude(real), *table, *self.functions, kernel])
-
-    def constant(self, number: float | bool) -> str:
-        """A constant: as it is where instructions can hold it, else from constant memory, which costs no instruction."""
-        text = self.real.literal(number)
-        if (
-            isinstance(number, bool)
-            or self.real.size == 4
-            or struct.unpack("<Q", struct.pack("<d", number))[0] & 0xFFFFFFFF == 0
-        ):
-            return text
-        return f"lw_c[{self.constants.setdefault(text, len(self.constants))}]"
+        return "\n".join([prelude(real), *self.functions, kernel])
 
     def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
         """Add a function that is not inlined, with everything that a part of the program may need."""
@@ -157,7 +143,7 @@ class _Code:
         """How a value is written where it is used."""
         op, args, attr = self.program.code[v]
         if op == "const":
-            return self.unit.constant(attr)  # type: ignore[arg-type]
+            return self.unit.real.literal(attr)  # type: ignore[arg-type]
         if op == "neg" and v not in self.names:
             text = self.use(args[0])
             return f"(-{text})"
