@@ -13,13 +13,14 @@ ROBOTS_STAMP := $(VENV)/.ready-robots
 DOCS := docs/_build/html
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
-.PHONY: help demo test test-all pytest-all bench lint docs wheel wheel-check clean
+.PHONY: help demo test test-gpu test-all pytest-all bench bench-gpu lint docs wheel wheel-check clean
 
 help:
 	@echo "make demo      a humanoid: checked, timed, and 4096 somersaults simulated, in under a minute"
 	@echo "make test      lint, types, import direction, and the tests that are quick"
 	@echo "make test-all  that, the slow tests, the documentation and the wheel"
 	@echo "make bench     measure"
+	@echo "make test-gpu  what needs an NVIDIA GPU; make bench-gpu measures there"
 	@echo "make lint      style, types and import direction only"
 	@echo "make docs      build the documentation into $(DOCS)"
 	@echo "make wheel     build the wheel into dist"
@@ -44,6 +45,15 @@ lint: $(STAMP)
 
 bench: $(BENCH_STAMP)
 	$(BIN)/python bench/run.py
+
+# On a machine with a GPU, with the Python that has CuPy, PyTorch and JAX there: make test-gpu GPU_PYTHON=python3
+GPU_PYTHON ?= $(BIN)/python
+
+test-gpu:
+	PYTHONPATH=src:tests $(GPU_PYTHON) -m pytest tests/gpu tests/test_cuda_target.py
+
+bench-gpu:
+	PYTHONPATH=src:bench $(GPU_PYTHON) bench/gpu.py
 
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(DOCS)

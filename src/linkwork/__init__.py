@@ -130,10 +130,11 @@ from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
-from linkwork.simulate import Rollout, Status, rollout
+from linkwork.simulate import PD, Rollout, Status, rollout
 from linkwork.version import __version__
 
 __all__ = [
+    "PD",
     "BaseParameters",
     "CacheError",
     "ClosureError",

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from linkwork.errors import ProgramError, TargetError
-from linkwork.ir.program import Array, Program
+from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.passes import arrange, lower
 from linkwork.runtime.arguments import argument_names, explain, refuse_masks
 from linkwork.runtime.bound import Bound, bind_arrays, machine_call
@@ -41,6 +41,7 @@ from linkwork.targets.cpu import ARRANGEMENT, EXPORTS, QUICK_ARRANGEMENT, Machin
 QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
 AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
 SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
+LOOP_RUNS = 8  # of a loop's body, for that
 _NS_PER_INSTRUCTION = 0.04  # of one row, in lanes
 
 
@@ -256,7 +257,7 @@ def _compiled(key: str, program_of: Callable[[], Program], machine: Machine, cac
     progress.stage(f"lowering {len(program)} instructions")
     lowered = _lowered(program)
     progress.stage(f"compiling {len(lowered)} instructions")
-    kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(lowered))
+    kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, _work(lowered))
     optimise = _optimiser(kernel, lambda: lowered, key, machine, cache)
     if len(lowered) <= AT_ONCE:
         optimise()
@@ -271,6 +272,12 @@ def _compiled(key: str, program_of: Callable[[], Program], machine: Machine, cac
         _store(kernel, objects, quick_key(key), machine, cache)
     kernel._optimise_later(optimise)
     return kernel
+
+
+def _work(program: Program) -> int:
+    """Instructions, those of loops' bodies as often as they may run, up to so many times."""
+    bodies = ((attr.limit, attr.body) for _, _, attr in program.code if isinstance(attr, BoundedLoop))
+    return len(program) + sum(min(limit, LOOP_RUNS) * _work(body) for limit, body in bodies)
 
 
 def _lowered(program: Program) -> Program:

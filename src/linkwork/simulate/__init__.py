@@ -1,6 +1,7 @@
 """Motion over time: rollouts of many states at once, in coordinates that are changed where they turn bad."""
 
+from linkwork.simulate.control import PD
 from linkwork.simulate.rollout import Rollout, rollout
 from linkwork.simulate.status import Status
 
-__all__ = ["Rollout", "Status", "rollout"]
+__all__ = ["PD", "Rollout", "Status", "rollout"]

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.errors import ModelError, ShapeError
+from linkwork.functions.model_function import place_of
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
+from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
 from linkwork.simulate.integrators import INTEGRATORS
+from linkwork.simulate.one_kernel import kernel_for, roll_out
+from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
 
 
@@ -40,13 +44,19 @@ def rollout(
     integrator: str = "semi_implicit_euler",
     every: int = 1,
     parameters: Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    with_device: str | None = None,
 ) -> Rollout:
     """The motion from states q, (..., nq), and v, (..., nv), in so many `steps` of `dt` [s]: q, v and a status for each row.
 
     q has shape (..., n, nq) and v (..., n, nv), with n = steps // every + 1: row k is the state after k * every steps, row 0
     the start. `tau` are joint forces at the model's independent joints: None for zero, (..., nv), constant over each step as
     (..., steps, nv), which has one dimension more than the states, or a function tau(q, v, t) that takes all states, is called
-    at every stage of a step and returns (..., nv).
+    at every stage of a step and returns (..., nv). It may also be `lw.PD(kp, kd, q_target)`.
+
+    `policy(q, v, t, inputs)` gives the forces of one state and is traced, so that it becomes part of the kernel; `inputs` are
+    arrays by name that it gets, (..., anything), of each row or of all.
 
     "semi_implicit_euler" is v' = v + dt a(q, v, tau), q' = integrate(q, dt v'), of order 1. "rk4" is the classical method of
     Runge and Kutta, of order 4, on q̇ and v̇, in the coordinates q (quaternions are scaled to length 1 after each step); its
@@ -57,13 +67,34 @@ def rollout(
     mechanism itself is singular, or a row cannot go on, its `Status` says why, the result's attribute `steps` when, and later
     rows of its trajectory are NaN. A singular state between two steps is passed, on the same branch. Force-held loops are
     closed after every step.
+
+    Trees, unless tau is a function, are stepped inside of one kernel, with the same bits for any number of steps in a call. On
+    a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
+    a row stops where these turn singular. There a result has arrays of the library that the states came in.
     """
     _check(model, dt, steps, every, integrator)
+    control, driven = _control(model, tau, policy, inputs)
+    device, dtype = place_of("rollout", {} if with_device is None else {"with_device": with_device}, (q, v, tau))
+    if device == "cuda":
+        from linkwork.simulate.on_gpu import rollout_on_gpu
+
+        if control is None:
+            raise ModelError(
+                "rollout: on a GPU tau cannot be a function that is called in Python: give policy=, which is traced"
+            )
+        how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": integrator, "dtype": dtype}
+        found = rollout_on_gpu(model, q, v, tau, control, driven, dict(parameters or {}), **how)
+        result = Rollout(*found[:3])
+        result.steps = found[3]
+        return result
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
     numbers = dict(parameters or {})
     arrays |= {name: (numbers[name], shape_of(model, name)) for name in known(model, numbers)}
+    arrays |= driven
     batch, rows = _rows(arrays)
     q0, v0 = rows.pop("q"), rows.pop("v")
+    if control is not None and (not model.loops or driven):
+        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, integrator, tuple(numbers))
     forces = _Forces(model, tau, batch, steps, dt)
     step, largest = INTEGRATORS[integrator]
     stepping = Stepping(model, q0, v0, rows, largest)
@@ -79,6 +110,45 @@ def rollout(
             found_q[here, k // every], found_v[here, k // every] = stepping.q[here], stepping.v[here]
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, stepping.status)))
     result.steps = stepping.steps.reshape(batch)
+    return result
+
+
+def _control(
+    model: Model, tau: Any, policy: Policy | None, inputs: Mapping[str, Any] | None
+) -> tuple[Control | None, dict[str, tuple[Any, tuple[int, ...]]]]:
+    """What controls a rollout inside of a kernel, None if nothing can, and its arrays with the shapes of one state's."""
+    if policy is None and inputs is not None:
+        raise ModelError("rollout: inputs= are for policy=, which is not given")
+    if policy is not None:
+        if tau is not None or not callable(policy):
+            raise ModelError("rollout: give either tau or policy=, and policy= a function (q, v, t, inputs)")
+        given = dict(inputs or {})
+        shapes = {name: np.shape(x) if np.ndim(x) < 2 else np.shape(x)[-1:] for name, x in given.items()}
+        control = traced_policy(model, policy, shapes)
+        return control, {f"input_{name}": (x, shapes[name]) for name, x in given.items()}
+    if isinstance(tau, PD):
+        return pd_control(model), tau.arrays(model)
+    return (None if callable(tau) else given_forces(model)), {}
+
+
+def _in_one_kernel(
+    model: Model, control: Control, batch: tuple[int, ...], q: np.ndarray, v: np.ndarray, rows: dict[str, np.ndarray], tau: Any,
+    dt: float, steps: int, every: int, integrator: str, names: tuple[str, ...],
+) -> Rollout:  # fmt: skip
+    """The rollout by a kernel that takes the steps itself; see `one_kernel`."""
+    inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
+    each = None
+    if "tau" in control.inputs:
+        forces = _Forces(model, tau, batch, steps, dt)
+        each = forces._given if forces._each else None
+        inputs = {"tau": forces._given[:, 0] if forces._each and steps else forces._given, **inputs}
+    kernel, looped = kernel_for(model, control, integrator, names, target="cpu", dtype="float64", each=each is not None)
+    found = roll_out(kernel, looped, (q, v), inputs, each, dt=dt, steps=steps, every=every)
+    status = np.where(found[2] == steps, int(Status.OK), int(Status.NOT_FINITE))
+    bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
+    status = np.where(bad, int(Status.NOT_FINITE), status)
+    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found[0], found[1], status)))
+    result.steps = found[2].reshape(batch)
     return result
 
 

@@ -6,6 +6,7 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 from weakref import WeakValueDictionary
@@ -21,12 +22,15 @@ from linkwork.runtime.compiler import default_cache, source_digest
 from linkwork.runtime.cuda import binding
 from linkwork.runtime.cuda.arrays import Library, OnDevice, library_of, row_step
 from linkwork.runtime.cuda.binding import Gpu, call, compile_text, compiler_version, current_gpu, gpu
-from linkwork.targets.cuda import emit_cuda
+from linkwork.targets.cuda import Choice, candidates, emit_cuda
 
 COMPILER = ("ir", "passes", "targets/cuda")  # the rooms that decide what code a program becomes
 LAUNCH = ("threads", "blocks", "shared_bytes")
 FIGURES = ("registers", "slots", "local_slots", "loads", "stores", "left", "predicted_rate", "predicted_share")
 WARP = 32
+MEASURED = 1500  # instructions from which several ways are compiled and measured
+TRIED = 4  # so many
+ROWS, BYTES = 1 << 17, 1 << 28  # of a measurement, at most
 
 
 class CudaKernel:
@@ -109,7 +113,8 @@ class CudaKernel:
             raise ShapeError(f"{self.name}: {rows} states are too many for one call: take at most {2**31 - 1}")
         return rows
 
-    def _checked(self, name: str, view: OnDevice, number: int) -> None:
+    def checked(self, name: str, view: OnDevice, number: int) -> None:
+        """An error where an array has another dtype, or lies on another GPU."""
         if view.dtype != self.dtype:
             raise DtypeError(f"{self.name}: {name} has dtype {view.dtype}, the kernel {self.dtype}: convert it first")
         if view.gpu != number:
@@ -125,7 +130,7 @@ class CudaKernel:
         with ExitStack() as stack:
             stack.enter_context(here.current())
             stream = main.stream(number)
-            memory = _Memory(self, stream, stack)
+            memory = Memory(self, stream, stack)
             host = {
                 k: np.ascontiguousarray(numbers(self, self.inputs[k], x), dtype=self.dtype)  # type: ignore[arg-type]
                 for k, (x, lib) in enumerate(zip(values, libraries, strict=True))
@@ -134,7 +139,7 @@ class CudaKernel:
             views = [lib.view(x) if lib else None for x, lib in zip(values, libraries, strict=True)]
             for spec, view in zip(self.inputs, views, strict=True):
                 if view is not None:
-                    self._checked(spec.name, view, number)
+                    self.checked(spec.name, view, number)
             shapes = [view.shape if view else host[k].shape for k, view in enumerate(views)]
             batch = self._batch(shapes)
             rows = self._rows(batch)
@@ -160,7 +165,7 @@ class CudaKernel:
                     view, step = library.view(packed), spec.size
                 given.append((view.address, step))
             results, taken = self._outputs(outs, batch, number, main, [v for v in views if v is not None])
-            self._launch(here, rows, given, taken, stream, memory)
+            self.launch(here, rows, given, taken, stream, memory)
             if keep or not main.asynchronous:
                 call("cuStreamSynchronize", stream)
         return results[0] if len(results) == 1 else tuple(results)
@@ -172,14 +177,14 @@ class CudaKernel:
         for spec, given in zip(self.outputs, outs, strict=True):
             shape = (*batch, *spec.shape)
             if given is None:
-                made, library = self._empty(main, shape, number), main
+                made, library = self.empty(main, shape, number), main
             else:
                 made, library = given, library_of(given)  # type: ignore[assignment]
                 if library is None:
                     raise DtypeError(f"{self.name}: output {spec.name} must be an array on the GPU, not {type(given).__name__}")
             view = library.view(made)
             if given is not None:
-                self._checked(f"output {spec.name}", view, number)
+                self.checked(f"output {spec.name}", view, number)
                 if view.shape != shape or row_step(view, spec.shape, batch) not in (spec.size, 0):
                     raise ShapeError(f"{self.name}: output {spec.name} must have shape {shape} without gaps, not {view.shape}")
                 end = view.address + math.prod(shape) * self._size
@@ -191,7 +196,8 @@ class CudaKernel:
             taken.append((view.address, spec.size))
         return results, taken
 
-    def _empty(self, library: Library, shape: tuple[int, ...], number: int) -> Any:
+    def empty(self, library: Library, shape: tuple[int, ...], number: int) -> Any:
+        """A new array of a library; an error that says how much memory is left where it is too large."""
         try:
             return library.empty(shape, self.dtype, number)
         except (DtypeError, TargetError):
@@ -219,14 +225,14 @@ class CudaKernel:
         here = current_gpu()
         with ExitStack() as stack:
             stack.enter_context(here.current())
-            memory = _Memory(self, 0, stack)
+            memory = Memory(self, 0, stack)
             given = []
             for spec, a in zip(self.inputs, arrays, strict=True):
                 if a.size != spec.size:
                     a = np.ascontiguousarray(np.broadcast_to(a, (*batch, *spec.shape)))
                 given.append((memory.upload(a), 0 if a.size == spec.size else spec.size))
             taken = [(memory.take((*batch, *spec.shape)), spec.size) for spec in self.outputs]
-            self._launch(here, rows, given, taken, 0, memory)
+            self.launch(here, rows, given, taken, 0, memory)
             results = []
             for spec, (address, _), out in zip(self.outputs, taken, outs, strict=True):
                 made = np.empty((*batch, *spec.shape), self.dtype)
@@ -237,14 +243,14 @@ class CudaKernel:
                 results.append(made[()] if out is None else out)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _launch(
+    def launch(
         self,
         here: Gpu,
         rows: int,
         inputs: list[tuple[int, int]],
         outputs: list[tuple[int, int]],
         stream: int,
-        memory: _Memory,
+        memory: Memory,
     ) -> None:
         """Run the kernel; fewer states than a warp has threads are padded."""
         if rows == 0:
@@ -340,24 +346,24 @@ class CudaKernel:
         driver_words = binding.driver().CUevent_flags
         with ExitStack() as stack:
             stack.enter_context(here.current())
-            memory = _Memory(self, 0, stack)
+            memory = Memory(self, 0, stack)
             inputs = []
             for spec in self.inputs:
-                some = rng.standard_normal((rows, spec.size)).astype(self.dtype)
-                inputs.append((memory.upload(some), spec.size))
+                some = rng.standard_normal((min(rows, 4096), spec.size)).astype(self.dtype)
+                inputs.append((memory.upload(np.resize(some, (rows, spec.size))), spec.size))
             outputs = [(memory.take((rows, *spec.shape)), spec.size) for spec in self.outputs]
             start, end = (call("cuEventCreate", int(driver_words.CU_EVENT_DEFAULT)) for _ in range(2))
             times = []
-            for _ in range(8):
+            for _ in range(6):
                 call("cuEventRecord", start, 0)
-                self._launch(here, rows, inputs, outputs, 0, memory)
+                self.launch(here, rows, inputs, outputs, 0, memory)
                 call("cuEventRecord", end, 0)
                 call("cuEventSynchronize", end)
                 times.append(float(call("cuEventElapsedTime", start, end)))
         return rows / (1e-3 * sorted(times)[len(times) // 2])
 
 
-class _Memory:
+class Memory:
     """Memory on the GPU for one call, freed in the order of its stream."""
 
     def __init__(self, kernel: CudaKernel, stream: int, stack: ExitStack) -> None:
@@ -385,9 +391,20 @@ class _Memory:
 
     def copy_rows(self, to: int, to_step: int, source: int, source_step: int, count: int, rows: int) -> None:
         """Copy rows of so many numbers from one place on the GPU to another."""
+        if rows == 0 or count == 0:
+            return
         size = self.kernel._size
-        for row in range(rows):
-            call("cuMemcpyDtoDAsync", to + row * to_step * size, source + row * source_step * size, count * size, self.stream)
+        if source_step == 0 and rows > 1:  # one row for all
+            for row in range(rows):
+                call("cuMemcpyDtoDAsync", to + row * to_step * size, source, count * size, self.stream)
+            return
+        cuda = binding.driver()
+        how = cuda.CUDA_MEMCPY2D()
+        how.srcMemoryType = how.dstMemoryType = cuda.CUmemorytype.CU_MEMORYTYPE_DEVICE
+        how.srcDevice, how.srcPitch = source, max(source_step, count) * size
+        how.dstDevice, how.dstPitch = to, max(to_step, count) * size
+        how.WidthInBytes, how.Height = count * size, rows
+        call("cuMemcpy2DAsync", how, self.stream)
 
 
 # making of
@@ -426,40 +443,60 @@ def _make(content: str, source: str | None, program_of: Callable[[], Program], d
         if stored is not None and stored.blob.startswith(b"\x7fELF") and set(LAUNCH) <= stored.header.keys():
             return stored.header, stored.blob
         program = _fit(program_of())
-        emitted = emit_cuda(lower(program, dtype, arranged=None), device)
-        choice = emitted.choice
-        header = {
-            "name": program.name,
-            "dtype": dtype,
-            "cpu": device.arch,
-            "inputs": [[a.name, *a.shape] for a in program.inputs],
-            "outputs": [[a.name, *a.shape] for a in program.outputs],
-            "size": len(choice.program),
-            "threads": choice.threads,
-            "blocks": choice.blocks,
-            "shared_bytes": choice.shared_bytes,
-            "registers": choice.registers,
-            "slots": choice.shared,
-            "local_slots": choice.local,
-            "loads": choice.plan.loads,
-            "stores": choice.plan.stores,
-            "left": choice.plan.left,
-            "predicted_rate": choice.rate,
-            "predicted_share": choice.share,
-            "work": choice.work,
-        }
-        cubin = compile_text(emitted.source, device.arch)
+        header, cubin = fastest(program, lower(program, dtype, arranged=None), here)
         if key is not None and not cache.read_only:
             cache.store(key, header, cubin)
         return header, cubin
 
     here = current_gpu()
     header, cubin = make(here)
-    inputs, outputs = (tuple(Array(name, tuple(shape)) for name, *shape in header[part]) for part in ("inputs", "outputs"))
-    kernel = CudaKernel(header["name"], dtype, inputs, outputs)
-    kernel._code[here.device.arch] = header, cubin
+    kernel = _kernel_of(header, cubin, here)
     kernel._make = make
     return kernel
+
+
+def _kernel_of(header: dict[str, Any], cubin: bytes, here: Gpu) -> CudaKernel:
+    inputs, outputs = (tuple(Array(name, tuple(shape)) for name, *shape in header[part]) for part in ("inputs", "outputs"))
+    kernel = CudaKernel(header["name"], header["dtype"], inputs, outputs)
+    kernel._code[here.device.arch] = header, cubin
+    return kernel
+
+
+def fastest(program: Program, lowered: Program, here: Gpu) -> tuple[dict[str, Any], bytes]:
+    """Of the ways that are good by the model, the one that is the fastest on this GPU; short programs are not measured."""
+    choices = candidates(lowered, here.device)
+    choices = choices[: TRIED if choices[0].work >= MEASURED else 1]
+    with ThreadPoolExecutor(len(choices)) as pool:  # NVRTC works without the interpreter lock
+        cubins = list(pool.map(lambda c: compile_text(emit_cuda(c.program, here.device, c).source, here.device.arch), choices))
+    made = [(_header(program, choice, here), cubin) for choice, cubin in zip(choices, cubins, strict=True)]
+    if len(made) == 1:
+        return made[0]
+    numbers = sum(a.size for a in program.inputs + program.outputs)
+    rows = max(WARP, min(ROWS, BYTES // (numbers * np.dtype(lowered.dtype).itemsize)))
+    return max(made, key=lambda each: _kernel_of(each[0], each[1], here)._measure(here, rows))
+
+
+def _header(program: Program, choice: Choice, here: Gpu) -> dict[str, Any]:
+    return {
+        "name": program.name,
+        "dtype": choice.program.dtype,
+        "cpu": here.device.arch,
+        "inputs": [[a.name, *a.shape] for a in program.inputs],
+        "outputs": [[a.name, *a.shape] for a in program.outputs],
+        "size": len(choice.program),
+        "threads": choice.threads,
+        "blocks": choice.blocks,
+        "shared_bytes": choice.shared_bytes,
+        "registers": choice.registers,
+        "slots": choice.shared,
+        "local_slots": choice.local,
+        "loads": choice.plan.loads,
+        "stores": choice.plan.stores,
+        "left": choice.plan.left,
+        "predicted_rate": choice.rate,
+        "predicted_share": choice.share,
+        "work": choice.work,
+    }
 
 
 def _fit(program: Program) -> Program:

@@ -1,6 +1,6 @@
 """CUDA target: programs as kernels of a GPU, one thread a state. See README.md in this folder."""
 
-from linkwork.targets.cuda.choice import DEVICES, Choice, Device, choose
+from linkwork.targets.cuda.choice import DEVICES, Choice, Device, candidates, choose
 from linkwork.targets.cuda.emit import Emitted, emit_cuda
 
-__all__ = ["DEVICES", "Choice", "Device", "Emitted", "choose", "emit_cuda"]
+__all__ = ["DEVICES", "Choice", "Device", "Emitted", "candidates", "choose", "emit_cuda"]

@@ -22,18 +22,21 @@ CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
 WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # on a multiprocessor
-AHEAD = 2  # chunks of inputs that are read ahead
-# The model: instructions that a multiprocessor starts in a cycle at most, and one warp by itself; what local memory costs
+AHEAD = {"float32": 3, "float64": 2}  # chunks of inputs that are read ahead
+# The model: instructions that a multiprocessor starts in a cycle at most, and one warp by itself
 ISSUE = {"float32": 3.6, "float64": 1.9}
 ALONE = 0.25
-LOCAL = 8
+SQUEEZED = 0.18  # the same where the first cache is left less than CACHE
+CACHE = 60 * 1024  # bytes
+STEP = 32 * 1024  # bytes of shared memory that are given up for that
+NEAR, FAR = 6, 40  # what a value in local memory costs, where that fits the first cache and where it does not
 
 
 @dataclass(frozen=True)
 class Device:
     """What a kind of GPU has: its architecture, multiprocessors, registers (32 bits) and bytes of shared memory in each.
 
-    `block` is how much of that memory one block may have, `clock` in Hz.
+    `block` is how much of that memory one block may have, `l1` shared memory and first cache together, `clock` in Hz.
     """
 
     arch: str = "sm_90"
@@ -43,10 +46,11 @@ class Device:
     block: int = 227 * 1024
     warps: int = 64
     clock: float = 1.98e9
+    l1: int = 256 * 1024
 
 
 DEVICES = {
-    "sm_80": Device("sm_80", 108, shared=164 * 1024, block=163 * 1024, clock=1.41e9),
+    "sm_80": Device("sm_80", 108, shared=164 * 1024, block=163 * 1024, clock=1.41e9, l1=192 * 1024),
     "sm_90": Device(),
 }
 
@@ -90,27 +94,61 @@ class Choice:
         return self.threads * (self.shared + self.buffers * ROW) * size
 
 
-def choose(program: Program, device: Device, *, warps: int | None = None) -> Choice:
-    """The fastest way to run a lowered program by the model; with so many warps on a multiprocessor, if given."""
-    found = []
-    for order in (cut(each, CUTTING) for each in (program, schedule(program, SCHEDULING))):
-        late, live = writes_late(order), Liveness.of(order).largest
-        every = {w: sizes(order, device, w, late=late) for w in ([warps] if warps else WARPS) if w <= device.warps}
-        for count in _candidates({w: size for w, size in every.items() if size.fits}, live):
-            found.append(planned(order, device, every[count]))
+def candidates(program: Program, device: Device, *, warps: int | None = None) -> list[Choice]:
+    """Ways to run a lowered program, the fastest by the model first; with so many warps on a multiprocessor, if given."""
+    order, late = _order(program, device)
+    live = _live(order)
+    found: list[Choice] = []
+    for most in (device.shared, device.shared - STEP):
+        every = {w: sizes(order, device, w, late=late, most=most) for w in ([warps] if warps else WARPS) if w <= device.warps}
+        for count in _near({w: size for w, size in every.items() if size.fits}, live):
+            size = every[count]
+            if not any(
+                c.threads * c.blocks == count * WARP and c.plan.slots <= size.slots for c in found
+            ):  # else it is the same
+                found.append(planned(order, device, size))
     if not found:
         raise TargetError(f"{warps} warps leave too few registers or too little shared memory to a thread")
-    return max(found, key=lambda choice: choice.rate)
+    return sorted(found, key=lambda choice: -choice.rate)
 
 
-def _candidates(every: Mapping[int, Sizes], live: int) -> list[int]:
+def _cut(program: Program) -> Program:
+    """Cut where it is long, in bodies of loops too."""
+    return cut(program.map_bodies(_cut), CUTTING)
+
+
+def _live(program: Program) -> int:
+    """The most values that are live at once; those of a loop's body together with what it is given."""
+    bodies = ((len(args), attr.body) for _, args, attr in program.code if isinstance(attr, BoundedLoop))
+    return max([Liveness.of(program).largest, *(given + _live(body) for given, body in bodies)])
+
+
+def _order(program: Program, device: Device) -> tuple[Program, bool]:
+    """The traced order or one of low pressure, whichever lets fewer values wait, cut; and whether it writes late."""
+    best = None
+    for order in (_cut(each) for each in (schedule(program, SCHEDULING), program)):
+        late = writes_late(order)
+        size = sizes(order, device, 8 if program.dtype == "float32" else 4, late=late, most=device.shared)
+        made = plan(order, size.values, size.slots)
+        cost = made.loads + made.stores + NEAR * made.left
+        if best is None or cost < best[0]:
+            best = cost, order, late
+    assert best is not None
+    return best[1], best[2]
+
+
+def choose(program: Program, device: Device, *, warps: int | None = None) -> Choice:
+    """The fastest way by the model."""
+    return candidates(program, device, warps=warps)[0]
+
+
+def _near(every: Mapping[int, Sizes], live: int) -> list[int]:
     """Numbers of warps that may be the best: the most with which nothing waits, or nothing in local memory, and those next."""
     steps = list(every)
-    found = {w for w in (4, 8) if w in every} or set(steps)
-    for some in ([w for w in steps if every[w].values >= live], [w for w in steps if every[w].values + every[w].slots >= live]):
-        if some:
-            k = steps.index(some[-1])
-            found |= set(steps[max(0, k - 1) : k + 2])
+    found: set[int] = set()
+    for room in (lambda size: size.values, lambda size: size.values + size.slots):
+        k = max((n for n, w in enumerate(steps) if room(every[w]) >= live), default=0)
+        found |= set(steps[max(0, k - 1) : k + 3])
     return sorted(found)
 
 
@@ -136,14 +174,14 @@ class Sizes(NamedTuple):
         return self.values >= 8 and self.slots >= 0
 
 
-def sizes(program: Program, device: Device, warps: int, *, late: bool, ahead: int = AHEAD, most: int | None = None) -> Sizes:
+def sizes(program: Program, device: Device, warps: int, *, late: bool, most: int) -> Sizes:
     """What each thread has with so many warps on a multiprocessor, which give up at most so many bytes of shared memory."""
-    size = REALS[program.dtype].size
+    size, ahead = REALS[program.dtype].size, AHEAD[program.dtype]
     threads, blocks = _blocks(warps)
     registers = min(255, device.registers // (threads * blocks) // 8 * 8)
     values = (registers - SPARE[program.dtype]) // (size // 4)
     buffers = ahead if late else ahead + 1
-    room = min(device.block, (most or device.shared) // blocks - 1024) // threads // size
+    room = min(device.block, most // blocks - 1024) // threads // size
     return Sizes(threads, blocks, registers, values, room - buffers * ROW, ahead, buffers)
 
 
@@ -156,9 +194,14 @@ def planned(program: Program, device: Device, size: Sizes) -> Choice:
     """The choice of so many threads with so much for each."""
     made = plan(program, size.values, size.slots, ahead=size.ahead)
     shared = min(size.slots, made.slots)
-    work = _operations(program) + made.loads + made.stores + LOCAL * (made.left + made.slots - shared)
     warps = size.threads * size.blocks // WARP
-    issued = 1.0 / (1.0 / ISSUE[program.dtype] + 1.0 / (ALONE * warps))
+    item = REALS[program.dtype].size
+    cached = device.l1 - size.blocks * (size.threads * (shared + size.buffers * ROW) * item + 1024)
+    away = made.left + made.slots - shared  # about as many values are in local memory
+    near = away * item * size.threads * size.blocks <= cached
+    work = _operations(program) + made.loads + made.stores + (NEAR if near else FAR) * away
+    alone = ALONE if cached >= CACHE or item == 8 else SQUEEZED
+    issued = 1.0 / (1.0 / ISSUE[program.dtype] + 1.0 / (alone * warps))
     rate = issued * WARP * device.multiprocessors * device.clock / max(work, 1)
     return Choice(
         program, made, size.threads, size.blocks, size.registers, shared, made.slots - shared, size.ahead, size.buffers,

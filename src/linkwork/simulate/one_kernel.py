@@ -1,0 +1,68 @@
+"""Runs rollouts that are one kernel: on the CPU, or on a GPU with the states where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwork.model import Model
+from linkwork.runtime.build import build_on
+from linkwork.simulate.control import Control
+from linkwork.simulate.traced import rollout_program
+
+SHORT = 2500  # instructions of a traced step up to which a loop around it is good on a CPU
+CHUNK = 4096  # rows that are stepped together on a CPU: their states stay in its caches
+
+
+def kernel_for(
+    model: Model, control: Control, integrator: str, parameters: tuple[str, ...], *, target: str, dtype: str, each: bool
+) -> tuple[Any, bool]:
+    """The kernel, and whether it takes many steps in a call; `each`: one call for each step will do."""
+    key = ("rollout", control.key, tuple(control.inputs.items()), integrator, parameters, target, dtype, each)
+    known = model.memory.get(key)
+    if known is None:
+        program = rollout_program(model, control, integrator, parameters, looped=False)
+        looped = target != "cpu" or (len(program) <= SHORT and not each)
+        if looped:
+            program = rollout_program(model, control, integrator, parameters)
+        known = model.memory[key] = build_on(target, None, lambda: program, dtype), looped
+    return known
+
+
+def segments(steps: int, every: int, single: bool) -> Iterator[tuple[int, int, int | None]]:
+    """(steps over, steps to take, place in the trajectory or None) for each call."""
+    over = 0
+    while over < steps:
+        count = 1 if single else min(every - over % every, steps - over)
+        over += count
+        yield over - count, count, over // every if over % every == 0 else None
+
+
+def roll_out(
+    kernel: Any, looped: bool, states: tuple[np.ndarray, np.ndarray], inputs: Mapping[str, np.ndarray], each: np.ndarray | None,
+    *, dt: float, steps: int, every: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """q, (rows, n, nq), v, (rows, n, nv), and the steps that rows took, (rows,).
+
+    `inputs` are arrays of rows, in the order of the kernel's inputs; `each` are forces for each step, (rows, steps, nv).
+    """
+    rows, n = len(states[0]), steps // every + 1
+    q, v = (np.empty((rows, n, x.shape[1])) for x in states)
+    q[:, 0], v[:, 0] = states
+    done = np.zeros(rows)
+    for start in range(0, rows, CHUNK):
+        part = slice(start, min(rows, start + CHUNK))
+        given = {name: x[part] for name, x in inputs.items()}
+        forces = None if each is None else each[part]
+        now, spare = [(*(np.array(x[part]) for x in states), np.zeros(part.stop - part.start)) for _ in range(2)]
+        for over, count, place in segments(steps, every, not looped):
+            if forces is not None:
+                given["tau"] = forces[:, over]
+            kernel(*now, np.array([dt, count, 0.0, over]), *given.values(), out=spare)
+            now, spare = spare, now
+            if place is not None:
+                q[part, place], v[part, place] = now[0], now[1]
+        done[part] = now[2]
+    return q, v, done.astype(int)

@@ -1,0 +1,98 @@
+"""Rollouts as one kernel: a loop over steps with the state in registers.
+
+Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where it is too long to be good
+inside of a loop on a CPU, the step itself is the kernel, with the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.functions.dynamics import forward_dynamics
+from linkwork.functions.states import integrate
+from linkwork.ir.functions import fma, loop, where
+from linkwork.ir.program import Program
+from linkwork.ir.trace import trace
+from linkwork.model import Model
+from linkwork.model.parameters import input_names, shape_of
+from linkwork.simulate import kernels
+from linkwork.simulate.control import Control
+
+HOW = 4  # dt, the number of steps, zero, and how many steps are over
+MOST = 2**31  # steps of one call
+Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, float], Any]], tuple[Any, Any]]
+
+
+def _semi_implicit_euler(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
+    v = v + dt * forward_dynamics(model, q, v, force(q, v, 0.0))
+    return integrate(model, q, dt * v), v
+
+
+def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
+    def rates(q: Any, v: Any, part: float) -> tuple[Any, Any]:
+        return kernels.rates(model, q, v), forward_dynamics(model, q, v, force(q, v, part))
+
+    half, sixth = 0.5 * dt, dt / 6.0
+    k1, l1 = rates(q, v, 0.0)
+    k2, l2 = rates(q + half * k1, v + half * l1, 0.5)
+    k3, l3 = rates(q + half * k2, v + half * l2, 0.5)
+    k4, l4 = rates(q + dt * k3, v + dt * l3, 1.0)
+    q = q + sixth * (k1 + 2.0 * (k2 + k3) + k4)
+    v = v + sixth * (l1 + 2.0 * (l2 + l3) + l4)
+    return integrate(model, q, np.zeros(model.nv)), v
+
+
+STEPS: dict[str, Step] = {"semi_implicit_euler": _semi_implicit_euler, "rk4": _rk4}
+
+
+def rollout_program(
+    model: Model,
+    control: Control,
+    integrator: str = "semi_implicit_euler",
+    parameters: tuple[str, ...] = (),
+    *,
+    looped: bool = True,
+) -> Program:
+    """The program of a rollout: from q, v, done, how = (dt, count, 0, over) and what controls it to q, v and done.
+
+    So many steps are taken, at least one, without the loop just one, at times from `over` · dt on. `done` counts those that a
+    row took. Where one would leave the finite numbers, the row stops: its q and v are NaN from then on.
+    """
+    if model.nv == 0:
+        raise ModelError(f"rollout: {model.name} cannot move")
+    shapes: dict[str, Any] = {"q": (model.nq,), "v": (model.nv,), "done": (), "how": (HOW,), **control.inputs}
+    words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
+    shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
+    nq, nv = model.nq, model.nv
+
+    def body(*arrays: Any) -> dict[str, Any]:
+        given = dict(zip(shapes, arrays))
+        moving = model.traced_with({n: given[w] for n, w in zip(parameters, words)}) if parameters else model
+        dt, count, zero, before = given["how"]
+
+        def step(state: Any) -> tuple[Any, Any]:
+            q, v, k = state[:nq], state[nq : nq + nv], state[-1]
+
+            def force(q: Any, v: Any, part: float) -> Any:
+                return control.force(moving, q, v, (before + k + part) * dt, given)
+
+            q1, v1 = STEPS[integrator](moving, q, v, dt, force)
+            bad = zero
+            for x in [*q1, *v1]:
+                bad = fma(x, zero, bad)  # NaN where a number is not finite
+            fine = bad == zero
+            pairs = zip([*q1, *v1, k + 1.0], [*q, *v, k], strict=True)
+            after = np.array([where(fine, new, old) for new, old in pairs], dtype=object)
+            return after, fine & (k + 1.0 < count)
+
+        first = np.array([*given["q"], *given["v"], 0.0], dtype=object)
+        last = loop(step, first, limit=MOST) if looped else step(first)[0]
+        whole = last[-1] == (count if looped else 1.0)
+        ends = [where(whole, x, np.nan) for x in last[:-1]]
+        return {"q_end": np.array(ends[:nq]), "v_end": np.array(ends[nq:]), "done_end": given["done"] + last[-1]}
+
+    return trace(body, shapes, name=f"rollout_{integrator}")

@@ -1,0 +1,61 @@
+"""Rollouts on a GPU: the CPU's bits, also of loops, and trajectories in the library of the states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+
+pytest.importorskip("cuda.bindings", reason="no cuda-bindings")
+cupy = pytest.importorskip("cupy", reason="no CuPy")
+try:
+    cupy.cuda.runtime.getDeviceCount()
+except Exception:
+    pytest.skip("no GPU", allow_module_level=True)
+
+
+def states(model: lw.Model, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    found = [model.random_state(k) for k in range(8)]
+    q, v = (np.array([found[k % 8][n] for k in range(rows)]) for n in range(2))
+    return q, v + 0.01 * rng.standard_normal(v.shape)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_same_bits_as_the_cpu(integrator: str) -> None:
+    model = lw.robots.quadruped()
+    q, v = states(model, 70)
+    how: dict[str, Any] = {"dt": 1e-3, "steps": 50, "every": 20, "integrator": integrator}
+    tau = np.random.default_rng(1).standard_normal((70, 50, model.nv))
+    for forces in (None, tau[:, 0], tau, lw.PD(5.0, 0.1, q[0])):
+        wanted = lw.rollout(model, q, v, forces, **how)
+        found = lw.rollout(model, q, v, forces, with_device="cuda", **how)
+        assert np.array_equal(found.q, wanted.q) and np.array_equal(found.v, wanted.v)
+        assert np.array_equal(found.status, wanted.status) and np.array_equal(found.steps, wanted.steps)
+    there = lw.rollout(model, cupy.asarray(q), cupy.asarray(v), **how)
+    assert isinstance(there.q, cupy.ndarray) and np.array_equal(there.q.get(), lw.rollout(model, q, v, **how).q)
+
+
+def test_rows_stop_alone() -> None:
+    model = lw.robots.arm()
+    q, v = states(model, 40)
+    v[7, 0] = np.inf
+    tau = np.zeros((40, 6, model.nv))
+    tau[3, 4, 0] = np.nan
+    found = lw.rollout(model, q, v, tau, dt=1e-3, steps=6, with_device="cuda")
+    wanted = lw.rollout(model, q, v, tau, dt=1e-3, steps=6)
+    assert np.array_equal(found.q, wanted.q, equal_nan=True)
+    assert list(found.status) == list(wanted.status) and list(found.steps) == list(wanted.steps)
+
+
+def test_loops_stay_closed() -> None:
+    model = lw.robots.planar_leg_linkage()
+    q, v = states(model, 33)
+    found = lw.rollout(model, q, v, dt=1e-3, steps=20, with_device="cuda")
+    wanted = lw.rollout(model, q, v, dt=1e-3, steps=20)
+    good = (np.asarray(found.status) == 0) & (wanted.status == 0)
+    assert good.any()
+    assert np.allclose(found.q[good], wanted.q[good], rtol=0.0, atol=1e-9)

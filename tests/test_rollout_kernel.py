@@ -1,0 +1,93 @@
+"""Rollouts as one kernel: the same bits however many steps a call takes, every way to drive them, and rows that stop alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.simulate import one_kernel
+
+ARM = lw.robots.arm()
+
+
+def states(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    found = [ARM.random_state(seed + k) for k in range(rows)]
+    return np.array([q for q, _ in found]), np.array([v for _, v in found])
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_same_bits_as_stepping_in_python(integrator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    q, v = states(3)
+    tau = np.full(ARM.nv, 0.1)
+    how: dict[str, Any] = {"dt": 0.002, "integrator": integrator}
+    whole = lw.rollout(ARM, q, v, tau, steps=7, every=3, **how)
+    for k in range(7):
+        if k % 3 == 0:
+            assert np.array_equal(whole.q[:, k // 3], q) and np.array_equal(whole.v[:, k // 3], v)
+        one = lw.rollout(ARM, q, v, tau, steps=1, **how)
+        q, v = one.q[:, 1], one.v[:, 1]
+    monkeypatch.setattr(one_kernel, "SHORT", 0)  # no loop inside of the kernel
+    monkeypatch.setattr(one_kernel, "CHUNK", 2)
+    other = lw.rollout(lw.robots.arm(), whole.q[:, 0], whole.v[:, 0], tau, steps=7, every=3, **how)
+    assert np.array_equal(other.q, whole.q) and np.array_equal(other.v, whole.v)
+
+
+def test_pd_control_and_policies_are_what_a_function_gives() -> None:
+    q, v = states(2)
+    kp, target = np.linspace(1.0, 2.0, ARM.nv), q[::-1] + 0.1
+
+    def called(q: Any, v: Any, t: float) -> Any:
+        return kp * (target - q) - 0.5 * v + 0.3 * np.sin(t)
+
+    def policy(q: Any, v: Any, t: Any, inputs: Any) -> Any:
+        return kp * (inputs["target"] - q) - 0.5 * v + 0.3 * lw.sin(t)
+
+    how: dict[str, Any] = {"dt": 0.01, "steps": 9, "integrator": "rk4"}
+    wanted = lw.rollout(ARM, q, v, called, **how)
+    found = lw.rollout(ARM, q, v, policy=policy, inputs={"target": target}, **how)
+    assert np.allclose(found.q, wanted.q, rtol=0.0, atol=1e-12) and np.abs(wanted.q[:, -1] - q).max() > 1e-3
+    gains = lw.rollout(ARM, q, v, lw.PD(kp, 0.5, target, tau=0.2), **how)
+    wanted = lw.rollout(ARM, q, v, lambda q, v, t: kp * (target - q) - 0.5 * v + 0.2, **how)
+    assert np.allclose(gains.q, wanted.q, rtol=0.0, atol=1e-12)
+
+
+def test_rows_stop_alone_and_say_when() -> None:
+    q, v = states(4)
+    tau = np.zeros((4, 8, ARM.nv))
+    tau[1, 5, 0] = np.inf
+    v[3, 0] = np.nan
+    found = lw.rollout(ARM, q, v, tau, dt=1e-3, steps=8, every=2)
+    assert list(found.status) == [lw.Status.OK, lw.Status.NOT_FINITE, lw.Status.OK, lw.Status.NOT_FINITE]
+    assert list(found.steps) == [8, 5, 8, 0]
+    assert np.isfinite(found.q[1, :3]).all() and np.isnan(found.q[1, 3:]).all() and np.isnan(found.v[3, 1:]).all()
+    alone = lw.rollout(ARM, q[0], v[0], dt=1e-3, steps=8, every=2)
+    assert np.array_equal(alone.q, found.q[0])
+
+
+def test_parameters_of_each_row() -> None:
+    q, v = states(2)
+    mass = np.array([ARM.parameters()["mass"], 2.0 * ARM.parameters()["mass"]])
+    found = lw.rollout(ARM, q, v, dt=1e-3, steps=5, parameters={"mass": mass})
+    for k in range(2):
+        alone = lw.rollout(ARM, q[k], v[k], dt=1e-3, steps=5, parameters={"mass": mass[k]})
+        assert np.array_equal(alone.q, found.q[k])
+    assert not np.array_equal(found.q[1], lw.rollout(ARM, q[1], v[1], dt=1e-3, steps=5).q)
+
+
+def test_policies_that_cannot_be_traced() -> None:
+    q, v = states(1)
+
+    def decides(q: Any, v: Any, t: Any, inputs: Any) -> Any:
+        return np.ones(ARM.nv) if q[0] > 0.0 else np.zeros(ARM.nv)
+
+    with pytest.raises(lw.TraceError):
+        lw.rollout(ARM, q, v, policy=decides, dt=1e-3, steps=2)
+    with pytest.raises(lw.TraceError, match="policy cannot be traced"):
+        lw.rollout(ARM, q, v, policy=lambda q, v, t, inputs: inputs["unknown"], dt=1e-3, steps=2)
+    with pytest.raises(lw.ShapeError, match="policy must return"):
+        lw.rollout(ARM, q, v, policy=lambda q, v, t, inputs: q[:2], dt=1e-3, steps=2)
+    with pytest.raises(lw.ModelError, match="either tau or policy"):
+        lw.rollout(ARM, q, v, np.zeros(ARM.nv), policy=decides, dt=1e-3, steps=2)
