@@ -43,8 +43,8 @@ def inverse_dynamics_derivatives(
     in `inverse_dynamics`; it is held fast in the bodies' frames.
 
     `wrt` names what derivatives are by, in their order: "q", "v", "a", "f_ext", and parameters of the model ("mass",
-    "mass@link3", see `Model.parameters`), by which they are (..., nv) and the shape of the parameter, at fixed q, v and a. A parameter
-    has the value that `parameters=` gives it, else the model's own.
+    "mass@link3", see `Model.parameters`), by which they are (..., nv) and the shape of the parameter, at fixed q, v and a. A
+    parameter has the value that `parameters=` gives it, else the model's own.
     """
     return _by_names(
         model,
