@@ -118,13 +118,14 @@ def completion(parser: argparse.ArgumentParser) -> Run:
 
 
 def demo(parser: argparse.ArgumentParser) -> Run:
-    """Check and time the dynamics of a humanoid, and simulate 4096 somersaults."""
-    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the picture goes (out)")
+    """Diagnose a biped with parallel ankles, swing 1024 of them, compare torques, and film it; or 4096 somersaults."""
+    parser.add_argument("what", nargs="?", choices=("biped", "somersaults"), default="biped", help="which demo (biped)")
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where film, motion and picture go (out)")
 
     def run(args: argparse.Namespace) -> int:
-        from linkwork.commands.demo import run as run_demo
-
-        return run_demo(Path(args.out))
+        module = importlib.import_module(f"linkwork.commands.{'demo' if args.what == 'somersaults' else args.what}")
+        status: int = module.run(Path(args.out))
+        return status
 
     return run
 
