@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 .PHONY: help demo test test-all pytest-all bench lint docs wheel wheel-check clean
 
 help:
-	@echo "make demo      a humanoid: checked, timed, and 4096 somersaults simulated, in under a minute"
+	@echo "make demo      a biped with parallel ankles: diagnosed, 1024 of them simulated, timed and filmed, in a minute"
 	@echo "make test      lint, types, import direction, and the tests that are quick"
 	@echo "make test-all  that, the slow tests, the documentation and the wheel"
 	@echo "make bench     measure"

@@ -24,7 +24,7 @@ ELSEWHERE = {  # pages whose blocks other tests run, or compare with the source
     **{path.relative_to(ROOT).as_posix(): "test_docs.py" for path in (ROOT / "docs/algorithms").glob("*.md")},
 }
 ONLY_PYTHON = ("README.md", "docs/kernels.md", "docs/models.md")  # test_readme.py runs their commands, each alone
-NEEDS = {"docs/from_pinocchio.md": "pinocchio", "docs/from_mujoco.md": "mujoco"}
+NEEDS = {"docs/from_pinocchio.md": "pinocchio", "docs/from_mujoco.md": "mujoco", "docs/viewer.md": "viser"}
 SHOWN = ("text", "xml", "yaml", "c", "toctree", "eval-rst", "list-table", "image", "figure", "")  # fences that are not run
 
 

@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import flexible, interop, joints, robots, sko, spatial
+from linkwork import flexible, interop, joints, robots, sko, spatial, view
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.errors import (
     CacheError,
@@ -279,6 +279,7 @@ __all__ = [
     "spatial",
     "sqrt",
     "trace",
+    "view",
     "vjp",
     "where",
 ]

@@ -118,13 +118,14 @@ def completion(parser: argparse.ArgumentParser) -> Run:
 
 
 def demo(parser: argparse.ArgumentParser) -> Run:
-    """Check and time the dynamics of a humanoid, and simulate 4096 somersaults."""
-    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the picture goes (out)")
+    """Diagnose a biped with parallel ankles, swing 1024 of them, compare torques, and film it; or 4096 somersaults."""
+    parser.add_argument("what", nargs="?", choices=("biped", "somersaults"), default="biped", help="which demo (biped)")
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where film, motion and picture go (out)")
 
     def run(args: argparse.Namespace) -> int:
-        from linkwork.commands.demo import run as run_demo
-
-        return run_demo(Path(args.out))
+        module = importlib.import_module(f"linkwork.commands.{'demo' if args.what == 'somersaults' else args.what}")
+        status: int = module.run(Path(args.out))
+        return status
 
     return run
 
@@ -174,6 +175,19 @@ def simulate(parser: argparse.ArgumentParser) -> Run:
     return _later("simulate")
 
 
+def view(parser: argparse.ArgumentParser) -> Run:
+    """Show a robot in the browser: sliders that keep loops closed, clusters, frames, forces; play a motion."""
+    add_robot(parser)
+    parser.add_argument("--log", metavar="FILE", help="a motion to play, as `linkwork simulate --out` writes it")
+    parser.add_argument("--row", type=int, default=0, metavar="N", help="which robot of a motion of many (0)")
+    parser.add_argument("--folder", action="append", default=[], help="where meshes may be read, beside the file's own folder")
+    parser.add_argument("--host", default="127.0.0.1", help="who can reach it (127.0.0.1: this machine only)")
+    parser.add_argument("--port", type=int, default=8080, help="the first port to try (8080)")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.add_argument("--seconds", type=_seconds, default=None, metavar="S", help="how long to serve (until Ctrl-C)")
+    return _later("view")
+
+
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -189,7 +203,7 @@ def _seconds(text: str) -> float:
 
 
 COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (
-    bench, cache, compare, completion, demo, export, info, simulate,
+    bench, cache, compare, completion, demo, export, info, simulate, view,
 )  # fmt: skip
 
 

@@ -1,0 +1,34 @@
+"""`linkwork view`: a robot in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import webbrowser
+
+from linkwork.commands.robot import load_robot
+from linkwork.commands.terminal import working
+from linkwork.parts.names import plain, shown
+from linkwork.view.viewer import view
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until Ctrl-C, or for so many seconds."""
+    model = load_robot(args)
+    file = args.robot if os.path.exists(args.robot) else None
+    with working(f"compiling the kinematics of {shown(model.name)}"):
+        viewer = view(model, args.log, file=file, folders=args.folder, host=args.host, port=args.port, row=args.row)
+    for note in (viewer.sliders.note, *viewer.scene.notes):
+        if note:
+            print(f"  {plain(note)}")
+    print(f"{plain(model.name)} is at {viewer.url}; Ctrl-C ends it", flush=True)
+    if args.open:
+        webbrowser.open(viewer.url)
+    if args.seconds is None:
+        viewer.wait()
+    else:
+        import time
+
+        time.sleep(args.seconds)
+        viewer.close()
+    return 0

@@ -1,0 +1,153 @@
+"""Films (GIF) and pictures (SVG, PNG) of a model's motion, without a browser."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError, ShapeError
+from linkwork.functions.kinematics import forward_kinematics
+from linkwork.model import GROUND, Model
+from linkwork.parts.names import plain, shown
+from linkwork.view.gif import write_gif
+from linkwork.view.render import Camera, Triangles, as_pixels, as_svg, camera_for, visible
+from linkwork.view.scene import Scene, scene
+from linkwork.view.shapes import Mesh, box
+
+SIZE = (480, 400)  # [px]
+RATE = 20.0  # pictures in a second of film
+MOST = 600  # of them
+MOMENTS = 5  # in a picture of a motion
+
+
+def film(
+    model: Model,
+    q: Any,
+    t: Any = None,
+    path: str | os.PathLike[str] = "film.gif",
+    *,
+    size: tuple[int, int] = SIZE,
+    file: str | os.PathLike[str] | None = None,
+    folders: Iterable[str | os.PathLike[str]] = (),
+    told: Callable[[float], None] = lambda part: None,
+) -> Path:
+    """Write a film of configurations q, (n, nq), at times t [s], (n,), or a picture of one, (nq,); return its path.
+
+    By its suffix: .gif is a film at 20 pictures a second, .svg or .png a picture of one configuration, or of a few moments.
+    `file` and `folders` say where visuals are, as in `view`. `told` hears of the progress, from 0 to 1. States that are not
+    finite, as after a rollout had to stop, are left out.
+    """
+    where = Path(path)
+    if where.suffix.lower() not in (".gif", ".svg", ".png"):
+        raise ModelError(f"film: {shown(where.name)} must be a .gif, .svg or .png")
+    qs = np.atleast_2d(np.asarray(q, dtype=float))
+    if qs.ndim != 2 or qs.shape[1] != model.nq or not len(qs):
+        raise ShapeError(f"film: q has shape {np.shape(q)}, not ({model.nq},) or (n, {model.nq})")
+    times = np.arange(len(qs)) / RATE if t is None else np.asarray(t, dtype=float)
+    if times.shape != (len(qs),):
+        raise ShapeError(f"film: t has shape {times.shape}, not ({len(qs)},)")
+    fine = np.isfinite(qs).all(axis=1)
+    if not fine.any():
+        raise ModelError("film: no configuration is finite")
+    qs, times = qs[fine], times[fine]
+    seen = scene(model, file=file, folders=folders)
+    if where.suffix.lower() == ".gif":
+        _write_gif(seen, qs, times, where, size, told)
+    else:
+        chosen = np.unique(np.linspace(0, len(qs) - 1, MOMENTS).round().astype(int))
+        triangles, (width, height) = _moments(seen, qs[chosen], size)
+        if where.suffix.lower() == ".svg":
+            where.write_text(as_svg(triangles, width, height, title=escape(plain(model.name))), encoding="utf-8")
+        else:
+            where.write_bytes(as_png(as_pixels(triangles, width, height)))
+    return where
+
+
+def _write_gif(
+    seen: Scene, qs: np.ndarray, times: np.ndarray, path: Path, size: tuple[int, int], told: Callable[[float], None]
+) -> None:
+    count = int(np.clip(round((times[-1] - times[0]) * RATE) + 1, 1, MOST))
+    moments = np.linspace(times[0], times[-1], count)
+    chosen = np.clip(np.searchsorted(times, moments - 1e-9), 0, len(times) - 1)
+    poses = _poses(seen.model, qs[chosen])
+    camera = _camera(seen, poses, *size)
+    ground = as_pixels(visible(camera, [_floor(seen, poses)]), *size)
+    pictures = []
+    for k, pose in enumerate(poses):
+        pictures.append(as_pixels(visible(camera, _solids(seen, pose)), *size, ground))
+        told((k + 1) / len(poses))
+    write_gif(path, pictures, (moments[-1] - moments[0]) / max(count - 1, 1) if count > 1 else 1.0)
+
+
+def _moments(seen: Scene, qs: np.ndarray, size: tuple[int, int]) -> tuple[Triangles, tuple[int, int]]:
+    """A few configurations in one picture, the earlier ones pale."""
+    poses = _poses(seen.model, qs)
+    camera = _camera(seen, poses, *size)
+    solids = []
+    for k, pose in enumerate(poses):
+        share = (k + 1) / len(poses)
+        pale = [(mesh, _mixed(colour, share)) for mesh, colour in _solids(seen, pose)]
+        solids += pale
+    floor, above = visible(camera, [_floor(seen, poses)]), visible(camera, solids)
+    return Triangles(*(np.concatenate(pair) for pair in zip(floor, above))), size
+
+
+def _mixed(colour: tuple[int, int, int], share: float) -> tuple[int, int, int]:
+    r, g, b = (round(share * c + (1.0 - share) * 235) for c in colour)
+    return r, g, b
+
+
+def _poses(model: Model, qs: np.ndarray) -> np.ndarray:
+    """The poses of all bodies, (n, bodies, 4, 4)."""
+    if not model.bodies:
+        return np.zeros((len(qs), 0, 4, 4))
+    return np.asarray(forward_kinematics(model, qs), dtype=float)
+
+
+def _solids(seen: Scene, pose: np.ndarray) -> list[tuple[Mesh, tuple[int, int, int]]]:
+    placed = [(seen.meshes[k].moved(pose[k, :3, :3], pose[k, :3, 3]), seen.colours[k]) for k in range(len(pose))]
+    if GROUND in seen.meshes:
+        placed.append((seen.meshes[GROUND], seen.colours[GROUND]))
+    return placed
+
+
+def _bounds(seen: Scene, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    some = poses[:: max(1, len(poses) // 40)]
+    points = [np.zeros((1, 3))] if not seen.meshes else []
+    for pose in some:
+        points += [mesh.vertices for mesh, _ in _solids(seen, pose)]
+    every = np.concatenate(points)
+    return every.min(axis=0), every.max(axis=0)
+
+
+def _camera(seen: Scene, poses: np.ndarray, width: int, height: int) -> Camera:
+    low, high = _bounds(seen, poses)
+    return camera_for(low, high, width, height)
+
+
+def _floor(seen: Scene, poses: np.ndarray) -> tuple[Mesh, tuple[int, int, int]]:
+    """A plate below everything, across gravity where that points down."""
+    low, high = _bounds(seen, poses)
+    middle, reach = 0.5 * (low + high), 0.6 * max(float(np.max(high[:2] - low[:2])), 0.3 * seen.size)
+    thick = 0.002 * seen.size
+    plate = box(np.array([2 * reach, 2 * reach, thick]))
+    return plate.moved(np.eye(3), np.array([middle[0], middle[1], low[2] - 0.02 * seen.size - thick])), (214, 216, 208)
+
+
+def as_png(picture: np.ndarray) -> bytes:
+    """A picture, (height, width, 3) of bytes, as PNG."""
+    height, width, _ = picture.shape
+    rows = np.concatenate([np.zeros((height, 1), dtype=np.uint8), picture.reshape(height, -1)], axis=1)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)) + chunk(b"IEND", b"")

@@ -1,0 +1,98 @@
+"""Motions to be played: of a rollout, of arrays, or of a file that `linkwork simulate` wrote."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError, ShapeError
+from linkwork.model import Model
+from linkwork.parts.names import did_you_mean, shown
+
+WORDS = ("t", "q", "v", "tau", "points", "forces")
+LARGEST = 1 << 30  # bytes of one array of a file
+
+
+@dataclass(frozen=True)
+class Log:
+    """t [s], (n,), and q, (n, nq); where they are known, joint forces tau, (n, nv), and contact forces.
+
+    Forces [N], (n, k, 3), act at points [m], (n, k, 3), both in the world; NaN where there is none.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    tau: np.ndarray | None = None
+    points: np.ndarray | None = None
+    forces: np.ndarray | None = None
+
+    def at(self, time: float) -> int:
+        """The number of the state that is shown at a time [s]."""
+        return int(np.clip(np.searchsorted(self.t, time + 1e-9, side="right") - 1, 0, len(self.t) - 1))
+
+
+def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
+    """A log of a mapping with "q" and maybe "t", "tau", "points" and "forces", of a `Rollout`, or of an .npz file.
+
+    Of many rows one is taken. Times are 1/60 s apart where none are given. States that are not finite end it.
+    """
+    words = _words(given)
+    if "q" not in words:
+        raise ModelError(f"a log needs 'q'{did_you_mean('q', words)}: it has {', '.join(map(shown, words)) or 'nothing'}")
+    q = _row(words["q"], 2, row)
+    if q.ndim != 2 or q.shape[1] != model.nq or not len(q):
+        raise ShapeError(f"the log's q has shape {np.shape(words['q'])}, not (n, {model.nq})")
+    t = np.asarray(words["t"], dtype=float) if "t" in words else np.arange(len(q)) / 60.0
+    if t.shape != (len(q),) or not np.isfinite(t).all() or np.any(np.diff(t) < 0):
+        raise ShapeError(f"the log's t must have shape ({len(q)},), finite and in order, not {t.shape}")
+    more: dict[str, np.ndarray] = {}
+    for word, own in (("tau", (model.nv,)), ("points", (None, 3)), ("forces", (None, 3))):
+        if word in words:
+            x = _row(words[word], 1 + len(own), row)
+            fits = x.ndim == 1 + len(own) and all(n in (None, m) for n, m in zip(own, x.shape[1:]))
+            if not fits or len(x) != len(q):
+                raise ShapeError(f"the log's {word} has shape {np.shape(words[word])}, which does not go with its q")
+            more[word] = x
+    if ("points" in more) != ("forces" in more) or ("points" in more and more["points"].shape != more["forces"].shape):
+        raise ShapeError("a log needs both 'points' and 'forces', of the same shape")
+    fine = np.isfinite(q).all(axis=1)
+    n = len(q) if fine.all() else int(np.argmin(fine))
+    if not n:
+        raise ModelError("the log's first state is not finite")
+    return Log(t[:n], q[:n], **{word: x[:n] for word, x in more.items()})
+
+
+def _row(x: Any, dims: int, row: int) -> np.ndarray:
+    """One row of a batch, or what is no batch."""
+    array = np.asarray(x, dtype=float)
+    if array.ndim <= dims:
+        return array
+    flat = array.reshape(-1, *array.shape[array.ndim - dims :])
+    if not 0 <= row < len(flat):
+        raise ModelError(f"the log has {len(flat)} rows, and no row {row}")
+    return flat[row]
+
+
+def _words(given: Any) -> dict[str, Any]:
+    if isinstance(given, (str, os.PathLike)):
+        try:
+            with np.load(given, allow_pickle=False) as file:
+                return {word: _bounded(file, word) for word in file.files if word in WORDS}
+        except (OSError, ValueError, EOFError, KeyError) as error:
+            raise ModelError(f"{shown(os.fspath(given))} is no log: {shown(error)}") from None
+    if isinstance(given, Mapping):
+        return {str(word): x for word, x in given.items() if x is not None}
+    if hasattr(given, "_asdict"):
+        return {word: x for word, x in given._asdict().items() if word in WORDS}
+    raise ModelError(f"a log is a mapping, a Rollout or an .npz file, not {type(given).__name__}")
+
+
+def _bounded(file: Any, word: str) -> np.ndarray:
+    info = file.zip.getinfo(f"{word}.npy")
+    if info.file_size > LARGEST:
+        raise ValueError(f"{word} is larger than {LARGEST} bytes")
+    return np.asarray(file[word])

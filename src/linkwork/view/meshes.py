@@ -1,0 +1,119 @@
+"""Mesh files, read as hostile input: STL and OBJ, only from folders that the user named, bounded in size."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.parts.names import shown
+from linkwork.view.shapes import Mesh
+
+LARGEST = 64 << 20  # bytes of a mesh file
+MOST = 1_000_000  # triangles of one
+
+
+class Folders:
+    """The folders whose files may be opened: that of the robot's file, and those that the user named."""
+
+    def __init__(self, file: str | os.PathLike[str] | None, named: Iterable[str | os.PathLike[str]] = ()) -> None:
+        own = [] if file is None else [Path(file).absolute().parent]
+        given = [Path(folder).absolute() for folder in ([named] if isinstance(named, (str, os.PathLike)) else named)]
+        for folder in given:
+            if not folder.is_dir():
+                raise ModelError(f"folders: {shown(folder)} is no folder")
+        self.all = [folder.resolve() for folder in (*own, *given)]
+
+    def find(self, uri: str) -> Path:
+        """The file that a robot's file names, inside one of these folders; ModelError where there is none, or it is outside.
+
+        package://NAME/rest is looked for as NAME/rest and as rest, below each folder. Links are followed first: what they lead
+        to must be inside too.
+        """
+        rest = re.sub(r"^(package|model|file)://", "", uri)
+        tries = [rest]
+        if rest != uri and not uri.startswith("file://"):
+            tries.append(rest.partition("/")[2])
+        outside = False
+        for folder in self.all:
+            for name in filter(None, tries):
+                try:
+                    real = (folder / name).resolve()
+                    if not any(real.is_relative_to(allowed) for allowed in self.all):
+                        outside = True
+                    elif real.is_file():
+                        return real
+                except (OSError, ValueError, RuntimeError):
+                    continue
+        why = "is outside the folders that were named" if outside else "is not there"
+        raise ModelError(f"mesh {shown(uri)!r} {why}: name its folder with --folder, or folders=")
+
+
+def read_mesh(path: Path) -> Mesh:
+    """The triangles of an STL or OBJ file; ModelError where it is none, or too large."""
+    what = shown(path.name)
+    suffix = path.suffix.lower()
+    if suffix not in (".stl", ".obj"):
+        raise ModelError(f"mesh {what}: files named {shown(suffix) or 'without a suffix'} are not read: STL and OBJ are")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise ModelError(f"mesh {what}: cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise ModelError(f"mesh {what}: it is larger than {LARGEST} bytes")
+    try:
+        mesh = _stl(data) if suffix == ".stl" else _obj(data)
+    except (ValueError, IndexError, struct.error) as error:
+        raise ModelError(f"mesh {what}: {error}") from None
+    if not len(mesh.faces) or not np.isfinite(mesh.vertices).all() or np.abs(mesh.vertices).max() > 1e6:
+        raise ModelError(f"mesh {what}: it has no triangles, or points that are not finite")
+    return mesh
+
+
+def _stl(data: bytes) -> Mesh:
+    count = struct.unpack_from("<I", data, 80)[0] if len(data) >= 84 else -1
+    if count >= 0 and len(data) == 84 + 50 * count:
+        if count > MOST:
+            raise ValueError(f"it has more than {MOST} triangles")
+        rows = np.frombuffer(data, dtype=np.uint8, offset=84).reshape(count, 50)[:, 12:48]
+        points = np.ascontiguousarray(rows).view("<f4").reshape(-1, 3).astype(float)
+    else:
+        words = re.findall(rb"vertex\s+(\S+)\s+(\S+)\s+(\S+)", data)
+        if len(words) > 3 * MOST:
+            raise ValueError(f"it has more than {MOST} triangles")
+        points = np.array([[float(x) for x in row] for row in words]).reshape(-1, 3)
+    if len(points) % 3:
+        raise ValueError("its triangles are not whole")
+    return _merged(points)
+
+
+def _merged(points: np.ndarray) -> Mesh:
+    """Triangles whose corners are given one after the other, with equal corners as one vertex."""
+    if not len(points):
+        return Mesh(np.zeros((0, 3)), np.zeros((0, 3), dtype=int))
+    vertices, places = np.unique(points, axis=0, return_inverse=True)
+    return Mesh(vertices, places.reshape(-1, 3))
+
+
+def _obj(data: bytes) -> Mesh:
+    vertices: list[list[float]] = []
+    faces: list[list[int]] = []
+    for line in data.splitlines():
+        word, _, rest = line.strip().partition(b" ")
+        if word == b"v":
+            vertices.append([float(x) for x in rest.split()[:3]])
+        elif word == b"f":
+            corners = [int(corner.partition(b"/")[0]) for corner in rest.split()]
+            corners = [c - 1 if c > 0 else len(vertices) + c for c in corners]
+            if min(corners, default=0) < 0 or max(corners, default=0) >= len(vertices):
+                raise ValueError("a face names a vertex that is not there")
+            faces += [[corners[0], corners[k], corners[k + 1]] for k in range(1, len(corners) - 1)]
+        if len(faces) > MOST or len(vertices) > 3 * MOST:
+            raise ValueError(f"it has more than {MOST} triangles")
+    return Mesh(np.array(vertices, dtype=float).reshape(-1, 3), np.array(faces, dtype=int).reshape(-1, 3))

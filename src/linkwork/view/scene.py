@@ -1,0 +1,115 @@
+"""What there is to see of a model: meshes of its bodies, in their frames, with colours; inertia ellipsoids; its size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwork.model import GROUND, Model
+from linkwork.parts import Body
+from linkwork.view.shapes import Mesh, ellipsoid, rod, together
+from linkwork.view.tree import cluster_numbers
+from linkwork.view.visuals import urdf_visuals
+
+PLAIN = (150, 160, 172)  # bodies in no loop
+CLUSTERS = ((74, 134, 196), (232, 145, 58), (92, 168, 92), (205, 88, 110), (142, 110, 192), (196, 172, 60), (60, 172, 172))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Meshes by body, in its frame, None for the world's at GROUND; their colours; ellipsoids of inertia; what is not shown.
+
+    `size` is about the length of the model [m], by which arrows and frames are drawn.
+    """
+
+    model: Model
+    meshes: dict[int, Mesh]
+    colours: dict[int, tuple[int, int, int]]
+    inertias: dict[int, Mesh]
+    notes: tuple[str, ...]
+    size: float
+
+
+def scene(model: Model, *, file: str | os.PathLike[str] | None = None, folders: Iterable[str | os.PathLike[str]] = ()) -> Scene:
+    """What there is to see of a model. `file` is the URDF that it was read from: its visuals are shown where there are any.
+
+    Meshes are opened only inside the folder of the file and in `folders`. Bodies without any are drawn as bars from joint to
+    joint, or as the ellipsoid of their inertia.
+    """
+    visuals, notes = ({}, []) if file is None else urdf_visuals(file, folders)
+    size = model_size(model)
+    cluster = cluster_numbers(model)
+    meshes = _visual_meshes(model, visuals)
+    inertias = {body.index: inertia_ellipsoid(body, 0.02 * size) for body in model.bodies}
+    for body in model.bodies:
+        if body.index not in meshes:
+            meshes[body.index] = _bars(model, body, size) or inertias[body.index]
+    colours = {
+        body.index: CLUSTERS[(cluster[body.index] - 1) % len(CLUSTERS)] if body.index in cluster else PLAIN
+        for body in model.bodies
+    }
+    return Scene(model, meshes, {**colours, GROUND: (120, 120, 120)}, inertias, tuple(notes), size)
+
+
+def _visual_meshes(model: Model, visuals: Mapping[str, list[Mesh]]) -> dict[int, Mesh]:
+    """The visuals of all links on a body, in the body's frame."""
+    on: dict[int, list[Mesh]] = {}
+    for frame in model.frames:
+        place = frame.place
+        on.setdefault(frame.body, []).extend(mesh.moved(place.R, place.p) for mesh in visuals.get(frame.name, ()))
+    for body in model.bodies:
+        if not any(frame.name == body.name for frame in model.frames):
+            on.setdefault(body.index, []).extend(visuals.get(body.name, ()))
+    return {body: together(meshes) for body, meshes in on.items() if meshes}
+
+
+def model_size(model: Model) -> float:
+    """The largest distance of two joints in the neutral state of the tree, or what bodies reach to [m]; at least 1 cm."""
+    from linkwork.functions.kinematics import forward_kinematics
+
+    points = [np.zeros(3)]
+    if model.bodies:
+        poses = np.asarray(forward_kinematics.body(model, model.neutral()), dtype=float)
+        poses = poses[np.isfinite(poses).all(axis=(1, 2))]
+        points = [*poses[:, :3, 3]]
+        centers = [pose[:3, :3] @ body.center + pose[:3, 3] for pose, body in zip(poses, model.bodies)]
+        points += centers
+        for loop in model.loops:
+            points += [poses[e.body][:3, :3] @ np.asarray(e.place.p, dtype=float) + poses[e.body][:3, 3]
+                       for e in loop.ends if e.body != GROUND]  # fmt: skip
+    spread = np.ptp(np.array(points), axis=0) if len(points) > 1 else np.zeros(3)
+    return max(float(np.linalg.norm(spread)), 0.01)
+
+
+def inertia_ellipsoid(body: Body, least: float) -> Mesh:
+    """The solid ellipsoid with the mass and moment of inertia of a body, in its frame; a ball where no solid one has them."""
+    values, axes = np.linalg.eigh(np.asarray(body.moment, dtype=float))
+    if body.mass > 0:
+        squares = 2.5 * (values.sum() - 2.0 * values) / body.mass  # of the semi-axes: I = m (b² + c²) / 5
+        semi = np.sqrt(np.maximum(squares, 0.0))
+    else:
+        semi = np.zeros(3)
+    semi = np.clip(semi, least, None)
+    if np.linalg.det(axes) < 0:
+        axes[:, 0] = -axes[:, 0]
+    return ellipsoid(semi).moved(axes, body.center)
+
+
+def _bars(model: Model, body: Body, size: float) -> Mesh | None:
+    """Bars from a body's origin to the joints, loops and frames on it; None where it has none."""
+    ends = [np.asarray(j.place.p, dtype=float) for j in model.joints if j.parent == body.index]
+    ends += [np.asarray(e.place.p, dtype=float) for loop in model.loops for e in loop.ends if e.body == body.index]
+    ends += [np.asarray(f.place.p, dtype=float) for f in model.frames if f.body == body.index]
+    far = [end for end in ends if np.linalg.norm(end) > 1e-3 * size]
+    if not far and np.linalg.norm(body.center) > 1e-3 * size and body.mass > 0:
+        far = [2.0 * body.center]  # a bar whose middle is the centre of mass
+    if not far:
+        return None
+    length = sum(float(np.linalg.norm(end)) for end in far)
+    thick = float(np.clip(0.85 * np.sqrt(max(body.mass, 0.0) / (1000.0 * np.pi * length)), 0.008 * size, 0.03 * size))
+    unique = list({tuple(np.round(end / size, 4)): end for end in far}.values())[:12]
+    parts = [rod(np.zeros(3), end, thick) for end in unique]
+    return together([*parts, *(ellipsoid(1.25 * thick).moved(np.eye(3), end) for end in (np.zeros(3), *unique))])

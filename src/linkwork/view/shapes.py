@@ -1,0 +1,99 @@
+"""Triangle meshes of simple solids: boxes, cylinders, cones, ellipsoids; vertices (n, 3) [m] and faces (m, 3), outward."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+ROUND = 12  # sides of what is round
+
+
+class Mesh(NamedTuple):
+    """Vertices, (n, 3) [m], and faces, (m, 3): the numbers of three vertices each, counter-clockwise seen from outside."""
+
+    vertices: np.ndarray
+    faces: np.ndarray
+
+    def moved(self, R: np.ndarray, p: np.ndarray) -> Mesh:
+        """The same, turned and moved."""
+        return Mesh(self.vertices @ np.asarray(R, dtype=float).T + np.asarray(p, dtype=float), self.faces)
+
+    def scaled(self, scale: np.ndarray | float) -> Mesh:
+        """The same, longer along each axis; turned inside out where an odd number of factors is negative."""
+        factors = np.broadcast_to(np.asarray(scale, dtype=float), (3,))
+        return Mesh(self.vertices * factors, self.faces[:, ::-1] if np.prod(factors) < 0 else self.faces)
+
+
+def together(meshes: list[Mesh]) -> Mesh:
+    """Several meshes as one."""
+    starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [mesh.faces + start for mesh, start in zip(meshes, starts)]
+    empty = np.zeros((0, 3))
+    return Mesh(np.concatenate([empty, *(mesh.vertices for mesh in meshes)]), np.concatenate([empty, *faces]).astype(int))
+
+
+def box(size: np.ndarray) -> Mesh:
+    """A box around the origin, with edges of these lengths [m], (3,)."""
+    corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
+    sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    faces = np.array([face for a, b, c, d in sides for face in ((a, b, c), (a, c, d))])
+    return Mesh(corners * np.asarray(size, dtype=float), faces)
+
+
+def frustum(bottom: float, top: float, length: float, sides: int = ROUND) -> Mesh:
+    """A cylinder, or a cone, along z around the origin: radii [m] of both ends, and its length [m]."""
+    angle = 2.0 * np.pi * np.arange(sides) / sides
+    ring = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(sides)])
+    low, high = ring * bottom - [0, 0, length / 2], ring * top + [0, 0, length / 2]
+    vertices = np.concatenate([low, high, [[0, 0, -length / 2], [0, 0, length / 2]]])
+    faces = []
+    for k in range(sides):
+        n = (k + 1) % sides
+        faces += [(k, n, sides + n), (k, sides + n, sides + k), (2 * sides, n, k), (2 * sides + 1, sides + k, sides + n)]
+    return Mesh(vertices, np.array(faces))
+
+
+def cylinder(radius: float, length: float) -> Mesh:
+    """A cylinder along z around the origin."""
+    return frustum(radius, radius, length)
+
+
+@cache
+def _ball() -> Mesh:
+    rings, sides = 6, 10
+    vertices: list[tuple[float, float, float]] = [(0.0, 0.0, 1.0)]
+    for i in range(1, rings):
+        polar = np.pi * i / rings
+        vertices += [
+            (np.sin(polar) * np.cos(2 * np.pi * k / sides), np.sin(polar) * np.sin(2 * np.pi * k / sides), np.cos(polar))
+            for k in range(sides)
+        ]
+    vertices.append((0.0, 0.0, -1.0))
+    faces = []
+    for k in range(sides):
+        n = (k + 1) % sides
+        faces.append((0, 1 + k, 1 + n))
+        for i in range(rings - 2):
+            a, b = 1 + i * sides, 1 + (i + 1) * sides
+            faces += [(a + k, b + k, b + n), (a + k, b + n, a + n)]
+        last = 1 + (rings - 2) * sides
+        faces.append((last + k, len(vertices) - 1, last + n))
+    return Mesh(np.array(vertices), np.array(faces))
+
+
+def ellipsoid(semi_axes: np.ndarray | float) -> Mesh:
+    """An ellipsoid around the origin with these semi-axes [m] along x, y and z."""
+    return _ball().scaled(semi_axes)
+
+
+def rod(a: np.ndarray, b: np.ndarray, radius: float) -> Mesh:
+    """A round bar from one point to another [m], (3,) each."""
+    along = np.asarray(b, dtype=float) - np.asarray(a, dtype=float)
+    length = float(np.linalg.norm(along))
+    z = along / length
+    x = np.cross(z, np.eye(3)[int(np.argmin(np.abs(z)))])
+    x /= np.linalg.norm(x)
+    R = np.column_stack([x, np.cross(z, x), z])
+    return cylinder(radius, length).moved(R, 0.5 * (np.asarray(a) + np.asarray(b)))

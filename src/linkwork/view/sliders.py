@@ -1,0 +1,151 @@
+"""Moves of a model by its independent coordinates: every loop stays closed, and what cannot be reached is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ClosureError, LinkworkError, ModelError, ShapeError
+from linkwork.functions.conditioning import loop_conditioning
+from linkwork.functions.load import choose_loops
+from linkwork.functions.states import close_loops, integrate
+from linkwork.model import Model, PlacedJoint
+from linkwork.parts.names import did_you_mean, shown, some
+
+STEP = 0.05  # of a walk [rad or m]: loops are closed after each
+OPEN = 1e-9  # largest residual of a closed state [m or rad]
+SINGULAR = 1e-6  # conditioning of coordinates from which nothing can be moved
+REACH = {True: np.pi, False: 1.0}  # of a coordinate without limits: angles [rad], lengths [m]
+
+
+@dataclass(frozen=True)
+class Slider:
+    """An independent coordinate: its name as in `v_names`, where it is, and from where to where it goes [rad or m]."""
+
+    name: str
+    joint: PlacedJoint
+    component: int
+    lower: float
+    upper: float
+
+
+class Sliders:
+    """A configuration `q` of a model, moved by its independent coordinates; q is always closed.
+
+    Force-held loops are moved as embedded ones, where they can be embedded: then fewer coordinates are independent. A
+    coordinate of a joint with more coordinates than velocities (a free or a spherical one) is the component of the motion that
+    leads there from its neutral coordinates. Where the neutral state is singular, q begins near it, and `note` says so.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = _embedded(model)
+        self.note = ""
+        self.sliders = tuple(_slider(self.model, name) for name in self.model.v_names)
+        self._places = {slider.name: k for k, slider in enumerate(self.sliders)}
+        self.q = self._start()
+
+    def _start(self) -> np.ndarray:
+        q = self.model.neutral()
+        if not self.model.embedded or self._is_regular(q):
+            return q
+        for seed in range(8):
+            near = self.model.random_state(seed)[0]
+            if self._is_regular(near):
+                self.note = "the neutral state is singular: this is another one"
+                return near
+        self.note = "the neutral state is singular: some coordinates cannot be moved from here"
+        return q
+
+    def _is_regular(self, q: np.ndarray) -> bool:
+        return bool(np.all(loop_conditioning(self.model, q) > SINGULAR))
+
+    def value(self, name: str) -> float:
+        """A coordinate in the state of now [rad or m]."""
+        slider = self.sliders[self._place(name)]
+        own = self.q[slider.joint.q_slice]
+        kind = slider.joint.kind
+        return float(np.asarray(kind.difference(kind.neutral(), own), dtype=float)[slider.component])
+
+    def values(self) -> dict[str, float]:
+        """All of them, by name."""
+        return {slider.name: self.value(slider.name) for slider in self.sliders}
+
+    def move(self, name: str, value: float) -> str:
+        """Move one coordinate; what is said where that is refused, "" where it is done. A refused move leaves q as it was."""
+        place = self._place(name)
+        slider = self.sliders[place]
+        if not np.isfinite(value):
+            return f"{shown(name)!r} must be a finite number, not {value}"
+        if not slider.lower - 1e-9 <= value <= slider.upper + 1e-9:
+            return f"{shown(name)!r} goes from {slider.lower:.4g} to {slider.upper:.4g}, not to {value:.4g}"
+        before, way = self.q, value - self.value(name)
+        motion = np.zeros(self.model.nv)
+        motion[place] = way / max(1, int(np.ceil(abs(way) / STEP)))
+        try:
+            for _ in range(max(1, int(np.ceil(abs(way) / STEP)))):
+                self.q = self._closed(integrate(self.model, self.q, motion))
+        except ClosureError:
+            self.q = before
+            loops = some([repr(shown(loop.name)) for loop in self.model.loops])
+            return f"{shown(name)!r} cannot go to {value:.4g}: {loops} cannot be closed on the way"
+        return ""
+
+    def _closed(self, q: np.ndarray) -> np.ndarray:
+        if not self.model.loops:
+            return q
+        closed, left = close_loops(self.model, q)
+        if not left < OPEN:
+            raise ClosureError("open")
+        return closed
+
+    def place_at(self, q: Any) -> None:
+        """Go to a configuration, (nq,), as it is: that of a log, say."""
+        given = np.asarray(q, dtype=float)
+        if given.shape != (self.model.nq,):
+            raise ShapeError(f"q has shape {given.shape}, not ({self.model.nq},)")
+        self.q = given
+
+    def openness(self) -> float:
+        """The largest violation of any loop's equations [m or rad]."""
+        return float(close_loops(self.model, self.q)[1]) if self.model.loops else 0.0
+
+    def beyond_limits(self) -> list[str]:
+        """The joints that are beyond their limits now: dependent ones can be."""
+        return [
+            joint.name
+            for joint in self.model.joints
+            if np.any(self.q[joint.q_slice] < np.array(joint.lower) - 1e-6)
+            or np.any(self.q[joint.q_slice] > np.array(joint.upper) + 1e-6)
+        ]
+
+    def _place(self, name: str) -> int:
+        if name not in self._places:
+            raise ModelError(
+                f"{shown(self.model.name)} has no independent coordinate {name!r}{did_you_mean(name, self._places)}"
+            )
+        return self._places[name]
+
+
+def _embedded(model: Model) -> Model:
+    if not model.force_held:
+        return model
+    try:
+        return choose_loops(model, "embed")
+    except LinkworkError:
+        return model
+
+
+def _slider(model: Model, name: str) -> Slider:
+    joint = next(joint for joint in model.joints if name in joint.v_names)
+    c = joint.v_names.index(name)
+    S = np.asarray(joint.kind.subspace(joint.kind.neutral()), dtype=float)
+    reach = REACH[bool(np.any(S[:3, c]))]
+    lower, upper = -reach, reach
+    if joint.nq == joint.nv:
+        a, b = joint.lower[c], joint.upper[c]
+        lower, upper = (a if np.isfinite(a) and abs(a) < 1e3 else -reach), (b if np.isfinite(b) and abs(b) < 1e3 else reach)
+        if lower >= upper:
+            lower, upper = min(a, b, -reach), max(a, b, reach)
+    return Slider(name, joint, c, float(lower), float(upper))

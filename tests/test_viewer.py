@@ -1,0 +1,426 @@
+"""The viewer and films: sliders keep loops closed, logs play, meshes stay in their folders, and it works in a real browser."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from xml.dom import minidom
+
+import numpy as np
+import pytest
+
+import chromium
+import linkwork as lw
+from linkwork.commands.cli import main
+from linkwork.view.gif import write_gif
+from linkwork.view.log import as_log
+from linkwork.view.meshes import Folders, read_mesh
+from linkwork.view.scene import inertia_ellipsoid, scene
+from linkwork.view.shapes import box, cylinder, ellipsoid
+from linkwork.view.sliders import Sliders
+
+
+def four_bar(crank: float = 0.2, **more: float) -> lw.Model:
+    """A crank that turns all the way round, unless it is longer than 0.5."""
+    bar = lw.ModelBuilder("four bar")
+    for name, length in (("crank", crank), ("coupler", 0.6), ("rocker", 0.5)):
+        across = length**3 / 12 + 1e-3
+        bar.add_body(name, mass=length, center=(length / 2, 0, 0), inertia=(1e-3, across, across))
+    hinge = lw.joints.Revolute((0, 1, 0))
+    bar.add_joint("a", hinge, parent="world", child="crank", **more)
+    bar.add_joint("b", hinge, parent="crank", child="coupler", xyz=(crank, 0, 0))
+    bar.add_joint("d", hinge, parent="world", child="rocker", xyz=(0.6, 0, 0))
+    bar.add_loop("c", hinge, predecessor="coupler", successor="rocker", xyz=(0.6, 0, 0), successor_xyz=(0.5, 0, 0))
+    return bar.build().with_independent("a")
+
+
+def gap(model: lw.Model, q: np.ndarray) -> float:
+    """How far the ends of coupler and rocker are apart, from the poses of the bodies."""
+    poses = lw.forward_kinematics(model, q)
+    ends = [
+        (poses[model.body(name).index] @ [length, 0.0, 0.0, 1.0])[:3] for name, length in (("coupler", 0.6), ("rocker", 0.5))
+    ]
+    return float(np.linalg.norm(ends[0] - ends[1]))
+
+
+# sliders
+
+
+def test_a_slider_moves_all_and_keeps_loops_closed() -> None:
+    model = four_bar()
+    sliders = Sliders(model)
+    assert [slider.name for slider in sliders.sliders] == ["a"]
+    for value in (0.3, 2.0, -2.5, 3.1):
+        before = sliders.q
+        assert sliders.move("a", value) == "" and sliders.value("a") == pytest.approx(value, abs=1e-12)
+        assert gap(model, sliders.q) < 1e-9 and np.abs(sliders.q - before).min() > 1e-3  # b and d moved too
+
+
+def test_a_move_that_cannot_be_made_stays_put_and_says_so() -> None:
+    sliders = Sliders(four_bar(0.9))
+    sliders.move("a", 1.0)
+    before = sliders.q
+    said = sliders.move("a", 3.0)  # beyond the dead point at 1.61, where coupler and rocker are stretched
+    assert "'c'" in said and "cannot be closed" in said and np.array_equal(sliders.q, before)
+    for value in (np.nan, 99.0):
+        assert sliders.move("a", value) and np.array_equal(sliders.q, before)
+    with pytest.raises(lw.ModelError, match="did you mean"):
+        Sliders(lw.robots.arm()).move("elbow_ptich", 0.1)
+
+
+def test_force_held_loops_have_sliders_of_independent_coordinates() -> None:
+    model = lw.choose_loops(four_bar(), "constrain")
+    assert model.nv == 3
+    sliders = Sliders(model)
+    assert (
+        len(sliders.sliders) == 1 and sliders.move(sliders.sliders[0].name, sliders.value(sliders.sliders[0].name) + 0.4) == ""
+    )
+    assert gap(model, sliders.q) < 1e-9
+
+
+def test_every_shipped_robot_can_be_moved() -> None:
+    for name in ("arm", "four_bar", "slider_crank", "five_bar"):
+        sliders = Sliders(getattr(lw.robots, name)())
+        moved = 0
+        for slider in sliders.sliders:
+            here = sliders.value(slider.name)
+            step = 0.02 * (slider.upper - slider.lower)
+            goal = here + step if here + step <= slider.upper else here - step
+            before = sliders.q
+            if sliders.move(slider.name, goal) == "":
+                moved += 1
+                assert sliders.value(slider.name) == pytest.approx(goal, abs=1e-9) and not np.array_equal(sliders.q, before)
+            assert sliders.openness() < 1e-9
+        assert moved == len(sliders.sliders), name
+
+
+def test_a_free_base_has_six_sliders_within_limits_of_joints() -> None:
+    builder = lw.ModelBuilder("free").add_body("b", mass=1.0, inertia=(1, 1, 1)).add_body("c", mass=1.0, inertia=(1, 1, 1))
+    builder.add_joint("base", lw.joints.Free(), parent="world", child="b")
+    builder.add_joint("j", lw.joints.Prismatic(), parent="b", child="c", lower=-0.25, upper=0.5)
+    sliders = Sliders(builder.build())
+    assert len(sliders.sliders) == 7
+    last = sliders.sliders[-1]
+    assert (last.lower, last.upper) == (-0.25, 0.5) and "-0.25 to 0.5" in sliders.move("j", 0.6)
+    for slider in sliders.sliders[:6]:
+        assert sliders.move(slider.name, 0.1) == ""
+    assert np.isclose(np.linalg.norm(sliders.q[3:7]), 1.0)
+
+
+# logs
+
+
+def test_logs_of_every_origin(tmp_path: Path) -> None:
+    model = four_bar()
+    q, v = model.random_state(0)
+    made = lw.rollout(model, np.stack([q, q]), np.stack([v, 2 * v]), dt=1e-3, steps=20)
+    t = 1e-3 * np.arange(21)
+    np.savez(tmp_path / "log.npz", t=t, q=made.q, tau=np.zeros((2, 21, 1)))
+    for given, row in ((made, 1), ({"t": t, "q": made.q[1]}, 0), (tmp_path / "log.npz", 1)):
+        log = as_log(model, given, row=row)
+        assert np.array_equal(log.q, made.q[1]) and len(log.t) == 21
+    assert as_log(model, tmp_path / "log.npz").at(0.0105) == 10 and as_log(model, made).at(-1.0) == 0
+    stopped = made.q[0].copy()
+    stopped[7:] = np.nan
+    assert len(as_log(model, {"q": stopped}).q) == 7
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "needs 'q'"),
+        ({"q": np.zeros((3, 2))}, "not \\(n, 3\\)"),
+        ({"q": np.zeros((3, 3)), "t": [0.0, 2.0, 1.0]}, "in order"),
+        ({"q": np.zeros((3, 3)), "tau": np.zeros((2, 1))}, "tau"),
+        ({"q": np.zeros((3, 3)), "points": np.zeros((3, 1, 3))}, "both"),
+        ({"q": np.full((3, 3), np.nan)}, "not finite"),
+        (17, "a mapping"),
+    ],
+)
+def test_logs_that_are_none(given: object, words: str) -> None:
+    with pytest.raises(lw.LinkworkError, match=words):
+        as_log(four_bar(), given)
+
+
+def test_a_file_that_is_no_log(tmp_path: Path) -> None:
+    for content in (b"", b"no zip", zlib.compress(b"x" * 99)):
+        (tmp_path / "bad.npz").write_bytes(content)
+        with pytest.raises(lw.ModelError, match="is no log"):
+            as_log(four_bar(), tmp_path / "bad.npz")
+    np.savez(tmp_path / "evil.npz", q=np.array([object()]))  # pickles are never read
+    with pytest.raises(lw.ModelError, match="is no log"):
+        as_log(four_bar(), tmp_path / "evil.npz")
+
+
+# meshes
+
+
+def stl(folder: Path, name: str = "part.stl") -> Path:
+    mesh = box(np.array([1.0, 2.0, 3.0]))
+    rows = b"".join(struct.pack("<12fH", 0, 0, 0, *mesh.vertices[face].ravel(), 0) for face in mesh.faces)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(b"\0" * 80 + struct.pack("<I", len(mesh.faces)) + rows)
+    return folder / name
+
+
+def test_meshes_are_read(tmp_path: Path) -> None:
+    mesh = read_mesh(stl(tmp_path))
+    assert len(mesh.faces) == 12 and len(mesh.vertices) == 8 and np.ptp(mesh.vertices, axis=0).tolist() == [1.0, 2.0, 3.0]
+    text = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1/1/1 2/2/2 3/3/3 -1\n"
+    (tmp_path / "a.obj").write_text(text)
+    assert read_mesh(tmp_path / "a.obj").faces.tolist() == [[0, 1, 2], [0, 2, 3]]
+    (tmp_path / "b.stl").write_text(
+        "solid x\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\n"
+    )
+    assert len(read_mesh(tmp_path / "b.stl").faces) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.stl", b""), ("a.stl", b"\0" * 80 + struct.pack("<I", 1 << 31)), ("a.stl", b"vertex 0 0 nan vertex 1 0 0 vertex 0 1 0"),
+     ("a.stl", b"vertex 0 0"), ("a.obj", b"f 1 2 3"), ("a.obj", b"v 1 2 x\n"), ("a.dae", b"<x/>"), ("a", b""),
+     ("a.obj", b"v 1e99 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3")],
+)  # fmt: skip
+def test_broken_meshes_are_named(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(lw.ModelError, match="mesh a"):
+        read_mesh(tmp_path / name)
+
+
+def test_meshes_outside_the_named_folders_are_never_opened(tmp_path: Path) -> None:
+    own, other = tmp_path / "robot", tmp_path / "robots_of_others"
+    stl(own / "meshes")
+    secret = stl(other)
+    (own / "link.stl").symlink_to(secret)
+    (own / "up").symlink_to(tmp_path)
+    file = own / "r.urdf"
+    file.write_text("<robot/>")
+    folders = Folders(file)
+    assert folders.find("meshes/part.stl") == (own / "meshes/part.stl").resolve()
+    assert folders.find("package://robot/meshes/part.stl").name == "part.stl"
+    for uri in ("../robots_of_others/part.stl", str(secret), f"file://{secret}", "link.stl", "up/robots_of_others/part.stl",
+                "package://../robots_of_others/part.stl", "meshes/../../robots_of_others/part.stl"):  # fmt: skip
+        with pytest.raises(lw.ModelError, match="outside the folders"):
+            folders.find(uri)
+    for uri in ("nowhere.stl", "", "\0", "package://", "a" * 10000):
+        with pytest.raises(lw.ModelError, match="mesh"):
+            folders.find(uri)
+    assert Folders(file, [other]).find("link.stl") == secret.resolve()
+    with pytest.raises(lw.ModelError, match="is no folder"):
+        Folders(file, [tmp_path / "gone"])
+
+
+def test_visuals_of_a_urdf(tmp_path: Path) -> None:
+    stl(tmp_path)
+    visual = '<visual><origin xyz="{}"/><geometry>{}</geometry></visual>'
+    shapes = [("0 0 1", '<box size="0.1 0.2 0.3"/>'), ("0 0 0", '<mesh filename="part.stl" scale="0.1 0.1 0.1"/>'),
+              ("0 0 0", '<mesh filename="../gone.stl"/>'), ("0 0 0", "<capsule/>")]  # fmt: skip
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    (tmp_path / "r.urdf").write_text(
+        f'<robot name="r"><link name="w">{visual.format("0 0 0", shapes[0][1])}</link><link name="b">{inertial}'
+        f'{"".join(visual.format(*shape) for shape in shapes)}</link><link name="c">{inertial}</link>'
+        '<joint name="j" type="continuous"><parent link="w"/><child link="b"/></joint>'
+        '<joint name="k" type="continuous"><parent link="b"/><child link="c"/><origin xyz="1 0 0"/></joint></robot>'
+    )
+    model = lw.load(tmp_path / "r.urdf")
+    seen = scene(model, file=tmp_path / "r.urdf")
+    vertices = seen.meshes[0].vertices
+    assert len(vertices) == 16 and vertices[:, 2].max() == pytest.approx(1.15) and vertices[:, 2].min() == pytest.approx(-0.15)
+    assert len(seen.meshes[-1].vertices) == 8  # of the world
+    assert len(seen.notes) == 2 and "gone.stl" in seen.notes[0] and len(seen.meshes[1].faces)  # an ellipsoid
+
+
+# shapes and pictures
+
+
+def test_solids_are_closed_and_outward() -> None:
+    for mesh, volume in (
+        (box(np.array([1.0, 2.0, 3.0])), 6.0),
+        (cylinder(1.0, 2.0), 2 * np.pi),
+        (ellipsoid(np.array([1.0, 2.0, 3.0])), 8 * np.pi),
+    ):
+        a, b, c = (mesh.vertices[mesh.faces[:, k]] for k in range(3))
+        assert np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6.0 == pytest.approx(volume, rel=0.25)
+        edges = [tuple(sorted(edge)) for face in mesh.faces.tolist() for edge in zip(face, (*face[1:], face[0]))]
+        assert all(edges.count(edge) == 2 for edge in set(edges))
+        flipped = mesh.scaled(np.array([-1.0, 1.0, 1.0]))
+        a, b, c = (flipped.vertices[flipped.faces[:, k]] for k in range(3))
+        assert np.einsum("ij,ij->i", a, np.cross(b, c)).sum() > 0
+
+
+def test_the_ellipsoid_has_the_inertia_of_its_body() -> None:
+    rng = np.random.default_rng(0)
+    R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    semi, mass, center = np.array([0.3, 0.5, 0.9]), 2.0, rng.normal(size=3)
+    moment = R @ np.diag(mass / 5.0 * (np.sum(semi**2) - semi**2)) @ R.T
+    body = lw.ModelBuilder("m").add_body("b", mass=mass, center=center, inertia=moment)
+    model = body.add_joint("j", lw.joints.Free(), parent="world", child="b").build()
+    points = (inertia_ellipsoid(model.bodies[0], 1e-6).vertices - center) @ R
+    assert np.allclose(np.sum((points / semi) ** 2, axis=1), 1.0) and np.allclose(np.abs(points).max(axis=0), semi, rtol=0.1)
+
+
+def test_films_and_pictures(tmp_path: Path) -> None:
+    model = four_bar()
+    sliders, qs = Sliders(model), []
+    for angle in np.linspace(0.5, 1.5, 8):
+        sliders.move("a", float(angle))
+        qs.append(sliders.q)
+    made = lw.view.film(model, qs, np.arange(8) / 20.0, tmp_path / "a.gif", size=(120, 90))
+    frames = gif_frames(made.read_bytes())
+    assert len(frames) == 8 and frames[0].shape == (90, 120, 3)
+    assert all(np.any(one != other) for one, other in pairwise(frames))
+    svg = lw.view.film(model, np.array(qs), None, tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert len(minidom.parseString(svg).getElementsByTagName("polygon")) > 100 and "nan" not in svg
+    assert lw.view.film(model, qs[0], None, tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    for given, words in (((qs[0][:2],), "shape"), ((qs, [0.0]), "shape"), ((np.full(3, np.nan),), "finite")):
+        with pytest.raises(lw.LinkworkError, match=words):
+            lw.view.film(model, *given, **{"path": tmp_path / "b.gif"})
+    with pytest.raises(lw.ModelError, match=r"\.gif, \.svg or \.png"):
+        lw.view.film(model, qs[0], None, tmp_path / "b.mov")
+
+
+def test_gifs_are_what_was_drawn(tmp_path: Path) -> None:
+    """Read again by a decoder written from the standard: all pictures, through changed parts and full tables of codes."""
+    rng = np.random.default_rng(0)
+    colours = np.array([[4, 4, 4], [252, 12, 20], [100, 204, 52], [20, 60, 244]], dtype=np.uint8)
+    pictures = [colours[rng.integers(0, 4, (70, 90))] for _ in range(3)]
+    pictures += [pictures[-1].copy(), pictures[-1].copy()]
+    pictures[-1][10:20, 30:50] = colours[0]
+    write_gif(tmp_path / "x.gif", pictures, 0.05)
+    for read, drawn in zip(gif_frames((tmp_path / "x.gif").read_bytes()), pictures, strict=True):
+        assert np.array_equal(read, drawn)
+
+
+def gif_frames(data: bytes) -> list[np.ndarray]:
+    """The pictures of a GIF with one palette, after each frame, (height, width, 3)."""
+    stream = io.BytesIO(data)
+    assert stream.read(6) == b"GIF89a"
+    width, height, flags, _, _ = struct.unpack("<HHBBB", stream.read(7))
+    palette = np.frombuffer(stream.read(3 << ((flags & 7) + 1)), dtype=np.uint8).reshape(-1, 3)
+    canvas, frames, clear = np.zeros((height, width, 3), dtype=np.uint8), [], None
+
+    def blocks() -> bytes:
+        found = b""
+        while size := stream.read(1)[0]:
+            found += stream.read(size)
+        return found
+
+    while (kind := stream.read(1)) != b"\x3b":
+        if kind == b"\x21":
+            label, content = stream.read(1), blocks()
+            clear = content[3] if label == b"\xf9" and content[0] & 1 else clear
+            continue
+        x, y, w, h, _ = struct.unpack("<HHHHB", stream.read(9))
+        least = stream.read(1)[0]
+        numbers = np.frombuffer(lzw_decoded(blocks(), least)[: w * h], dtype=np.uint8).reshape(h, w)
+        seen = numbers != clear
+        canvas[y : y + h, x : x + w][seen] = palette[numbers[seen]]
+        frames.append(canvas.copy())
+    return frames
+
+
+def lzw_decoded(data: bytes, least: int) -> bytes:
+    clear, end = 1 << least, (1 << least) + 1
+    bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")
+    out, table, size, at = [], [], least + 1, 0
+    before: bytes | None = None
+    while at + size <= len(bits):
+        code = int((bits[at : at + size] << np.arange(size, dtype=np.int64)).sum())
+        at += size
+        if code == end:
+            break
+        if code == clear:
+            table, size, before = [bytes([k]) for k in range(clear)] + [b"", b""], least + 1, None
+            continue
+        word = table[code] if code < len(table) else (before or b"") + (before or b"")[:1]
+        out.append(word)
+        if before is not None and len(table) < 4096:
+            table.append(before + word[:1])
+        if len(table) == 1 << size and size < 12:
+            size += 1
+        before = word
+    return b"".join(out)
+
+
+def test_simulate_writes_a_film(tmp_path: Path) -> None:
+    assert main(["simulate", "arm", "--duration", "0.1", "--dt", "0.01", "--film", str(tmp_path / "new" / "a.gif")]) == 0
+    assert len(gif_frames((tmp_path / "new" / "a.gif").read_bytes())) == 3
+
+
+# the browser
+
+
+@pytest.fixture
+def viser() -> object:
+    return pytest.importorskip("viser")
+
+
+def test_the_handle(viser: object, tmp_path: Path) -> None:
+    model = four_bar()
+    q, n = model.random_state(0)[0], 5
+    log = {"q": np.tile(q, (n, 1)), "t": 0.1 * np.arange(n), "tau": np.ones((n, 1)), "points": np.zeros((n, 2, 3)),
+           "forces": np.ones((n, 2, 3))}  # fmt: skip
+    with lw.view(model, log, port=9300) as viewer:
+        assert np.array_equal(viewer.q, q) and viewer.url in viewer._repr_html_() and "four bar" in repr(viewer)
+        viewer.scrub(0.25)
+        viewer._shown = dict.fromkeys(viewer._shown, True)
+        assert viewer.move("a", viewer.sliders.value("a") + 0.2) == "" and gap(model, viewer.q) < 1e-9
+        assert set(viewer._arrows) == {"joint torques", "contact forces"}
+        assert "goes from" in viewer.move("a", 99.0) and "goes from" in viewer._status.content
+        viewer.show(q)
+        assert np.array_equal(viewer.q, q)
+        with pytest.raises(lw.ModelError, match="no independent coordinate"):
+            viewer.move("b", 0.1)
+    with lw.view(lw.robots.arm(), port=9310) as viewer, pytest.raises(lw.LinkworkError, match="no log"):
+        viewer.scrub(0.0)
+
+
+def test_without_viser_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "viser", None)
+    with pytest.raises(lw.MissingPackageError, match=r"linkwork\[view\]"):
+        lw.view(four_bar())
+    assert main(["view", "arm"]) == 1 and "linkwork[view]" in capsys.readouterr().err
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[chromium.Chromium]:
+    if chromium.path() is None:
+        pytest.skip("there is no Chromium")
+    pytest.importorskip("websockets")
+    made = chromium.Chromium(tmp_path / "profile")
+    yield made
+    made.close()
+
+
+@pytest.mark.slow
+def test_in_a_real_browser(viser: object, browser: chromium.Chromium) -> None:
+    """The page loads, a slider is moved by keys, the four-bar moves and stays closed, and the picture changes with it."""
+    model = four_bar()
+    with lw.view(model, port=9320) as viewer:
+        browser.go(viewer.url)
+        sliders = "document.querySelectorAll('[role=slider]')"
+        chromium.until(lambda: browser.ask(f"{sliders}.length") == 1 and browser.ask("!!document.querySelector('canvas')"))
+        before, first = viewer.q, chromium.until(lambda: _settled(browser))
+        browser.ask(f"{sliders}[0].focus()")
+        browser.press("ArrowRight", 60)
+        chromium.until(lambda: abs(viewer.q[0] - before[0]) > 0.2)
+        chromium.until(lambda: abs(float(browser.ask(f"{sliders}[0].getAttribute('aria-valuenow')")) - viewer.q[0]) < 1e-3)
+        assert gap(model, viewer.q) < 1e-9 and np.abs(viewer.q - before).min() > 1e-2
+        second = chromium.until(lambda: _settled(browser))
+        assert first != second
+        folder = os.environ.get("LINKWORK_SCREENSHOT")
+        if folder:
+            Path(folder, "viewer.png").write_bytes(second)
+
+
+def _settled(browser: chromium.Chromium) -> bytes | None:
+    """The picture, as soon as it does not change any more."""
+    one = browser.screenshot()
+    return one if browser.screenshot() == one else None
