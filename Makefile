@@ -13,7 +13,7 @@ ROBOTS_STAMP := $(VENV)/.ready-robots
 DOCS := docs/_build/html
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
-.PHONY: help demo test test-all pytest-all bench lint docs wheel wheel-check clean
+.PHONY: help demo test test-all pytest-all bench lint docs pictures wheel wheel-check clean
 
 help:
 	@echo "make demo      a biped with parallel ankles: diagnosed, 1024 of them simulated, timed and filmed, in a minute"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench     measure"
 	@echo "make lint      style, types and import direction only"
 	@echo "make docs      build the documentation into $(DOCS)"
+	@echo "make pictures  draw the gallery of mechanisms, docs/gallery.md"
 	@echo "make wheel     build the wheel into dist"
 	@echo "make clean     remove what the other targets made"
 
@@ -48,6 +49,9 @@ bench: $(BENCH_STAMP)
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(DOCS)
 	@echo "The documentation is in $(DOCS)/index.html"
+
+pictures: $(STAMP)
+	$(BIN)/python tools/gallery.py
 
 wheel: $(STAMP)
 	rm -rf dist build

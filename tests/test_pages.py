@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+import linkwork as lw
 from linkwork.commands.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -99,6 +100,14 @@ def check_printed(step: Step, printed: str, page: str) -> None:
     for told in filter(None, map(str.rstrip, step.text.splitlines())):
         pattern = ".*".join(map(re.escape, told.split("…")))
         assert any(re.fullmatch(pattern, line) for line in lines), f"{page}:{step.line}: not printed: {told!r}\n{printed}"
+
+
+def test_the_gallery_has_every_mechanism_that_ships() -> None:
+    """`make pictures` draws it; functions of `linkwork.robots` that are no mechanisms are `names` only."""
+    text = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+    for name in sorted(set(lw.robots.__all__) - {"names"}):
+        assert f"### {name}\n" in text, f"{name}: run make pictures"
+        assert (ROOT / f"docs/gallery/{name}.png").stat().st_size < 40_000
 
 
 def test_the_check_of_printed_lines_notices_what_is_not_there() -> None:
