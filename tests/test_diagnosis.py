@@ -79,6 +79,16 @@ def test_a_mass_matrix_that_is_not_definite_is_found() -> None:
     assert found.costs == ()
 
 
+def test_a_motion_that_moves_no_mass_is_found() -> None:
+    """A free base without mass, whose turns move two point masses at its origin only: forward dynamics has no answer."""
+    builder = lw.ModelBuilder("points").add_body("base").add_body("a", mass=1.0).add_body("b", mass=1.0)
+    builder.add_joint("floating", lw.joints.Free(), parent="world", child="base")
+    for name in "ab":
+        builder.add_joint(f"j{name}", lw.joints.Revolute(), parent="base", child=name, armature=1.0)
+    found = lw.diagnose(builder.add_coupling("gear", {"ja": 1.0, "jb": -2.0}).build())
+    assert not found.sound and "moves no mass" in found.problems[0] and "floating" in found.problems[0] and found.costs == ()
+
+
 def test_costs_add_up_and_follow_the_tree() -> None:
     for model in (lw.robots.humanoid(), lw.robots.four_bar(), lw.robots.mini_cheetah()):
         found = lw.diagnose(model)
