@@ -101,6 +101,28 @@ def test_costs_add_up_and_follow_the_tree() -> None:
     assert humanoid.costliest(1)[0].bodies == ("pelvis",) and cost["left_thigh"] == pytest.approx(cost["right_thigh"], rel=0.1)
 
 
+def test_costs_are_those_of_the_tree_that_they_belong_to() -> None:
+    """Two mechanisms that share nothing but the ground cost together what each costs alone."""
+
+    def chain(builder: lw.ModelBuilder, name: str, joints: int, first: lw.joints.Joint) -> lw.ModelBuilder:
+        for k in range(joints):
+            parent = "world" if k == 0 else f"{name}{k - 1}"
+            builder.add_body(f"{name}{k}", mass=1.0 + k, center=(0.1, 0.2, 0.3), inertia=(0.3, 0.4, 0.5))
+            kind = first if k == 0 else lw.joints.Revolute((0, 1, 0))
+            builder.add_joint(f"{name}{k}", kind, parent=parent, child=f"{name}{k}", xyz=(0.3, 0.1, 0.2), rpy=(0.1, 0.2, 0.3))
+        return builder
+
+    def total(model: lw.Model) -> int:
+        return lw.count_operations(lw.forward_dynamics, model, method="articulated_body")["total"]
+
+    long, short = (4, lw.joints.Free()), (2, lw.joints.Revolute((0, 0, 1)))
+    both = chain(chain(lw.ModelBuilder("both"), "a", *long), "b", *short).build()
+    costs = lw.diagnose(both).costs
+    for name, words in (("a", long), ("b", short)):
+        own = sum(cost.operations for cost in costs if cost.bodies[0].startswith(name))
+        assert own == pytest.approx(total(chain(lw.ModelBuilder(name), name, *words).build()), rel=0.05)
+
+
 def test_a_dense_cluster_is_told_with_both_counts() -> None:
     model = lw.robots.stewart()
     (remedy,) = lw.diagnose(model).remedies

@@ -105,6 +105,15 @@ def test_public_names_of_the_api_page_are_there() -> None:
     assert set(lw.__all__) - rooms - errors <= listed, sorted(set(lw.__all__) - rooms - errors - listed)
 
 
+@pytest.mark.parametrize("page", EVERY, ids=lambda page: page.stem)
+def test_every_name_that_a_page_says_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in sorted(set(re.findall(r"\blw\.([A-Za-z_]\w*)", text))):
+        assert hasattr(lw, name), f"lw.{name}"
+    for room, name in sorted(set(re.findall(r"\blw\.(view|joints|robots|spatial|sko)\.([A-Za-z_]\w*)", text))):
+        assert hasattr(getattr(lw, room), name), f"lw.{room}.{name}"
+
+
 RETIRED = ("lw.Nodes", "k.children", "resistance", "add_closure", "feet", "asked for ahead", "do not notice", "wait in memory")
 
 

@@ -27,7 +27,10 @@ def commands() -> list[str]:
     return sorted({line[2:].partition(" #")[0].strip() for line in lines if line.startswith(("$ make", "$ linkwork"))})
 
 
-RUN = ["README.md", *(f"docs/{name}.md" for name in ("index", "kernels", "models", "identification", "viewer"))]
+RUN = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("index", "tutorial", "coming_from", "kernels", "models", "identification", "viewer")),
+]
 
 
 @pytest.mark.parametrize("page", RUN)
