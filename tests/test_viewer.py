@@ -424,6 +424,29 @@ def test_the_handle(viser: object, tmp_path: Path) -> None:
         viewer.scrub(0.0)
 
 
+def test_the_command_serves_a_file_with_its_log(viser: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = str(tmp_path / "log.npz")
+    assert main(["simulate", "arm", "--duration", "0.05", "--dt", "0.01", "--out", log]) == 0
+    assert main(["view", "arm", "--log", log, "--seconds", "0.2", "--port", "9340"]) == 0
+    assert "http://localhost:93" in capsys.readouterr().out
+    assert main(["view", "four_bar", "--log", log, "--seconds", "0.2"]) == 1  # of another robot
+    assert "the log's q has shape" in capsys.readouterr().err
+
+
+def test_playing_goes_on_in_the_log_and_pauses(viser: object) -> None:
+    model = four_bar()
+    sliders, qs = Sliders(model), []
+    for angle in np.linspace(0.5, 1.5, 50):
+        sliders.move("a", float(angle))
+        qs.append(sliders.q)
+    with lw.view(model, {"t": 0.02 * np.arange(50), "q": qs}, port=9350) as viewer:
+        viewer._playing.value = True
+        chromium.until(lambda: viewer.q[0] > 0.7)
+        viewer._playing.value = False
+        viewer.scrub(0.4)
+        assert np.array_equal(viewer.q, qs[20])
+
+
 def test_without_viser_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import sys
 
