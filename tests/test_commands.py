@@ -75,6 +75,14 @@ def test_mistakes_are_told_with_what_may_have_been_meant(
     assert words in refused(argv, capsys)
 
 
+def test_names_of_robots_and_of_parts_that_are_misspelt() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'humanoid'"):
+        _ = lw.robots.humaniod  # type: ignore[attr-defined]
+    leg = lw.ModelBuilder("leg").add_body("thigh", mass=1.0, inertia=(1, 1, 1))
+    with pytest.raises(lw.ModelError, match="did you mean 'thigh'"):
+        leg.add_joint("hip", lw.joints.Revolute(), parent="world", child="tihgh").build()
+
+
 def test_a_file_that_is_misspelt(door: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'door.urdf'" in refused(["info", door.replace("door.urdf", "doro.urdf")], capsys)
 

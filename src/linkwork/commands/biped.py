@@ -102,9 +102,7 @@ def _show_swings(
     paint: Paint, model: lw.Model, rows: int, duration: float, held: list[bool]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Swing all; return t, q, v and tau of the first, (n, ...)."""
-    _title(
-        paint, f"{rows} of them swing for {duration:g} s under joint control: lw.rollout(model, q, v, control, dt={DT:g}, ...)"
-    )
+    _title(paint, f"{rows} of them swing for {duration:g} s under joint control: lw.rollout(model, q, v, control, dt={DT:g})")
     with working("compiling the dynamics"):
         control = swing(model, rows)
         start, still = np.tile(control.q0, (rows, 1)), np.zeros((rows, model.nv))

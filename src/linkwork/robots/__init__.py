@@ -8,6 +8,10 @@ exact, or `approximate`. `four_bar`, `six_bar`, `planar_leg_linkage`, `five_bar`
 same model, so what was compiled for it is found again.
 """
 
+import sys
+from typing import NoReturn
+
+from linkwork.parts.names import did_you_mean
 from linkwork.robots.arm import arm
 from linkwork.robots.chains import binary_tree, chain
 from linkwork.robots.humanoid import humanoid
@@ -53,6 +57,12 @@ _NAMES = (
     "arm", "quadruped", "humanoid", "mini_cheetah", "mit_humanoid", "mit_humanoid_leg", "tello", "jvrc1", "four_bar", "six_bar",
     "planar_leg_linkage", "five_bar", "slider_crank", "watt", "bricard", "delta", "stewart",
 )  # fmt: skip
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(
+        f"no robot named {name!r} ships with linkwork{did_you_mean(name, __all__)}", name=name, obj=sys.modules[__name__]
+    )
 
 
 def names() -> tuple[str, ...]:
