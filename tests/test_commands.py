@@ -51,6 +51,14 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"bench", "cache", "compare", "completion", "demo", "export", "info", "simulate"} <= names
 
 
+def test_a_file_that_says_how_its_base_stands_is_obeyed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("mujoco")
+    ball = '<mujoco><worldbody><body name="ball"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+    (tmp_path / "ball.xml").write_text(ball, encoding="utf-8")
+    assert main(["info", str(tmp_path / "ball.xml"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nv"] == 6
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
