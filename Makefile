@@ -13,16 +13,17 @@ ROBOTS_STAMP := $(VENV)/.ready-robots
 DOCS := docs/_build/html
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
-.PHONY: help demo test test-gpu test-all pytest-all bench bench-gpu lint docs wheel wheel-check clean
+.PHONY: help demo test test-gpu test-all pytest-all bench bench-gpu lint docs pictures wheel wheel-check clean
 
 help:
-	@echo "make demo      a humanoid: checked, timed, and 4096 somersaults simulated, in under a minute"
+	@echo "make demo      a biped with parallel ankles: diagnosed, 1024 of them simulated, timed and filmed, in a minute"
 	@echo "make test      lint, types, import direction, and the tests that are quick"
 	@echo "make test-all  that, the slow tests, the documentation and the wheel"
 	@echo "make bench     measure"
 	@echo "make test-gpu  what needs an NVIDIA GPU; make bench-gpu measures there"
 	@echo "make lint      style, types and import direction only"
 	@echo "make docs      build the documentation into $(DOCS)"
+	@echo "make pictures  draw the gallery of mechanisms, docs/gallery.md"
 	@echo "make wheel     build the wheel into dist"
 	@echo "make clean     remove what the other targets made"
 
@@ -58,6 +59,9 @@ bench-gpu:
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(DOCS)
 	@echo "The documentation is in $(DOCS)/index.html"
+
+pictures: $(STAMP)
+	$(BIN)/python tools/gallery.py
 
 wheel: $(STAMP)
 	rm -rf dist build

@@ -51,6 +51,14 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"bench", "cache", "compare", "completion", "demo", "export", "info", "simulate"} <= names
 
 
+def test_a_file_that_says_how_its_base_stands_is_obeyed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("mujoco")
+    ball = '<mujoco><worldbody><body name="ball"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+    (tmp_path / "ball.xml").write_text(ball, encoding="utf-8")
+    assert main(["info", str(tmp_path / "ball.xml"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nv"] == 6
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
@@ -73,6 +81,14 @@ def test_mistakes_are_told_with_what_may_have_been_meant(
     argv: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert words in refused(argv, capsys)
+
+
+def test_names_of_robots_and_of_parts_that_are_misspelt() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'humanoid'"):
+        _ = lw.robots.humaniod  # type: ignore[attr-defined]
+    leg = lw.ModelBuilder("leg").add_body("thigh", mass=1.0, inertia=(1, 1, 1))
+    with pytest.raises(lw.ModelError, match="did you mean 'thigh'"):
+        leg.add_joint("hip", lw.joints.Revolute(), parent="world", child="tihgh").build()
 
 
 def test_a_file_that_is_misspelt(door: str, capsys: pytest.CaptureFixture[str]) -> None:

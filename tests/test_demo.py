@@ -1,4 +1,4 @@
-"""The demo runs, says so when a law is broken, and draws a picture."""
+"""The demos run, say so when a law is broken, and draw pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import linkwork as lw
 from linkwork import robots
-from linkwork.commands import cli, demo, demo_picture
+from linkwork.commands import biped, cli, demo, demo_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL: dict[str, Any] = {"side": 4, "states": 64, "patience": 0.002, "wait": False}
@@ -49,7 +49,7 @@ def _check_picture(text: str) -> None:
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
     monkeypatch.setattr(demo, "run", lambda folder: asked.append(folder) or 3)
-    assert cli.main(["demo", "--out", str(tmp_path)]) == 3
+    assert cli.main(["demo", "somersaults", "--out", str(tmp_path)]) == 3
     assert asked == [tmp_path]
 
 
@@ -131,3 +131,30 @@ def test_colours() -> None:
     assert [demo_picture.blend(colours, x) for x in (-1, 0, 0.25, 0.5, 1, 2)] == [
         "#000000", "#000000", "#808080", "#ffffff", "#ff0000", "#ff0000",
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_biped(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert biped.run(tmp_path / "new", rows=3, duration=0.02, turns=1) == 0
+    said = capsys.readouterr().out
+    for words in ("left knee-ankle differential", "what costs most", "3 of 3 took all steps", "rotors ignored",
+                  "states/s on one core", "linkwork view tello --log", "Everything held."):  # fmt: skip
+        assert words in said
+    assert (tmp_path / "new" / "biped.gif").read_bytes().startswith(b"GIF89a")
+    model = robots.tello()
+    with np.load(tmp_path / "new" / "biped.npz") as log:
+        assert np.max(lw.close_loops(model, log["q"])[1]) < 1e-9 and log["tau"].shape == (len(log["t"]), model.nv)
+    right = lw.inverse_dynamics
+    monkeypatch.setattr(lw, "inverse_dynamics", lambda *args: right(*args) * (1 + 1e-6))
+    assert biped.run(tmp_path, rows=1, duration=0.02, turns=1) == 1
+    assert "DID NOT HOLD" in capsys.readouterr().out
+
+
+def test_the_biped_follows_what_it_is_told() -> None:
+    model = robots.tello()
+    control = biped.swing(model, 2)
+    motion = lw.rollout(model, np.tile(control.q0, (2, 1)), np.zeros((2, model.nv)), control.torque, dt=2e-3, steps=250)
+    where, _ = control.wanted(0.5)
+    moved = lw.difference(model, np.tile(control.q0, (2, 1)), motion.q[:, -1])
+    assert (motion.status == lw.Status.OK).all() and np.abs(moved[:, :6]).max() < 0.05  # the gantry holds the torso
+    assert np.abs(moved - where).max() < 0.25 * np.abs(where).max()

@@ -118,6 +118,15 @@ def test_every_public_name_of_a_room_is_on_the_api_page(room: str) -> None:
     assert names <= listed, sorted(names - listed)
 
 
+@pytest.mark.parametrize("page", EVERY, ids=lambda page: page.stem)
+def test_every_name_that_a_page_says_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in sorted(set(re.findall(r"\blw\.([A-Za-z_]\w*)", text))):
+        assert hasattr(lw, name), f"lw.{name}"
+    for room, name in sorted(set(re.findall(r"\blw\.(view|joints|robots|spatial|sko)\.([A-Za-z_]\w*)", text))):
+        assert hasattr(getattr(lw, room), name), f"lw.{room}.{name}"
+
+
 RETIRED = ("lw.Nodes", "k.children", "resistance", "add_closure", "feet", "asked for ahead", "do not notice", "wait in memory")
 
 

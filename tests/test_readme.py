@@ -1,4 +1,4 @@
-"""The README and the guide are true: their Python runs, and their commands exist."""
+"""The README and the guide are true: their commands exist, and links lead somewhere. `test_pages.py` runs their Python."""
 
 from __future__ import annotations
 
@@ -25,27 +25,6 @@ def blocks(page: str, language: str) -> list[tuple[int, str]]:
 def commands() -> list[str]:
     lines = [line for page in PAGES for _, text in blocks(page, "console") for line in text.splitlines()]
     return sorted({line[2:].partition(" #")[0].strip() for line in lines if line.startswith(("$ make", "$ linkwork"))})
-
-
-RUN = (
-    "README.md",
-    *(
-        f"docs/{name}.md"
-        for name in ("index", "kernels", "models", "control", "identification", "viewer", "operators", "partition")
-    ),
-)
-
-
-@pytest.mark.parametrize("page", RUN)
-def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "page"}
-    if page == "docs/viewer.md":
-        pytest.importorskip("viser")
-    found = blocks(page, "python")
-    assert found
-    for line, text in found:
-        exec(compile("\n" * line + text, str(ROOT / page), "exec"), names)
 
 
 @pytest.mark.parametrize("command", commands())

@@ -21,7 +21,7 @@ from linkwork.view.gif import write_gif
 from linkwork.view.log import as_log
 from linkwork.view.meshes import Folders, read_mesh
 from linkwork.view.scene import inertia_ellipsoid, scene
-from linkwork.view.shapes import box, cylinder, ellipsoid
+from linkwork.view.shapes import Mesh, box, cylinder, ellipsoid
 from linkwork.view.sliders import Sliders
 
 
@@ -180,6 +180,39 @@ def test_meshes_are_read(tmp_path: Path) -> None:
     assert len(read_mesh(tmp_path / "b.stl").faces) == 1
 
 
+DAE = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema"><asset><unit meter="0.01"/></asset>
+<library_geometries><geometry id="g"><mesh><source id="s"><float_array id="f" count="12">0 0 0 1 0 0 1 1 0 0 1 0</float_array>
+<technique_common><accessor source="#f" stride="3"/></technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#s"/></vertices>
+<triangles count="1"><input semantic="VERTEX" source="#v" offset="0"/><input semantic="NORMAL" source="#n" offset="1"/>
+<p>0 0 1 0 2 0</p></triangles>
+<polylist count="1"><input semantic="VERTEX" source="#v" offset="0"/><vcount>4</vcount><p>0 1 2 3</p></polylist>
+</mesh></geometry></library_geometries>
+<library_visual_scenes><visual_scene><node><translate>10 0 0</translate><node><scale>1 2 1</scale><rotate>0 0 1 90</rotate>
+<instance_geometry url="#g"/></node></node></visual_scene></library_visual_scenes></COLLADA>"""
+
+
+def test_collada_meshes_are_read_and_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.dae"
+    path.write_text(DAE)
+    mesh = read_mesh(path)
+    assert (
+        len(mesh.faces) == 3
+        and np.allclose(mesh.vertices[1], [0.1, 0.02, 0.0])
+        and np.allclose(mesh.vertices[3], [0.09, 0.0, 0.0])
+    )
+    wrong = [("0 1 2 3</p>", "0 1 2 9</p>"), ("<vcount>4", "<vcount>400"), ('source="#v"', 'source="#x"'), ("COLLADA", "OTHER"),
+             ("0 0 1 0 2 0", "0 0 1 0"), ("10 0 0", "ten"), ("<COLLADA", "<!DOCTYPE x [<!ENTITY a 'b'>]><COLLADA"),
+             ("</node></node>", ""), ('stride="3"', 'stride="x"'), ("0 1 0</float", "0 1 nan</float")]  # fmt: skip
+    for old, new in wrong:
+        path.write_text(DAE.replace(old, new))
+        with pytest.raises(lw.ModelError, match="mesh a.dae"):
+            read_mesh(path)
+    path.write_text(DAE.replace("<instance_geometry", "<node>" * 99 + "</node>" * 99 + "<instance_geometry"))
+    with pytest.raises(lw.ModelError, match="nested too deep"):
+        read_mesh(path)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [("a.stl", b""), ("a.stl", b"\0" * 80 + struct.pack("<I", 1 << 31)), ("a.stl", b"vertex 0 0 nan vertex 1 0 0 vertex 0 1 0"),
@@ -251,6 +284,17 @@ def test_solids_are_closed_and_outward() -> None:
         flipped = mesh.scaled(np.array([-1.0, 1.0, 1.0]))
         a, b, c = (flipped.vertices[flipped.faces[:, k]] for k in range(3))
         assert np.einsum("ij,ij->i", a, np.cross(b, c)).sum() > 0
+
+
+def test_meshes_with_many_faces_are_simplified() -> None:
+    angle = np.linspace(0.0, 2.0 * np.pi, 200)
+    grid = np.array([[np.cos(a) * np.sin(b), np.sin(a) * np.sin(b), np.cos(b)] for a in angle for b in angle / 2.0])
+    corner = (200 * np.arange(199)[:, None] + np.arange(199)).ravel()
+    halves = [(corner, corner + 1, corner + 200), (corner + 1, corner + 201, corner + 200)]
+    ball = Mesh(grid, np.concatenate([np.stack(half, axis=1) for half in halves]))
+    less = ball.simplified(3000)
+    assert 300 < len(less.faces) <= 3000 and np.allclose(np.ptp(less.vertices, axis=0), 2.0, atol=0.15)
+    assert ball.simplified(10**6) is ball
 
 
 def test_the_ellipsoid_has_the_inertia_of_its_body() -> None:
@@ -378,6 +422,29 @@ def test_the_handle(viser: object, tmp_path: Path) -> None:
             viewer.move("b", 0.1)
     with lw.view(lw.robots.arm(), port=9310) as viewer, pytest.raises(lw.LinkworkError, match="no log"):
         viewer.scrub(0.0)
+
+
+def test_the_command_serves_a_file_with_its_log(viser: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = str(tmp_path / "log.npz")
+    assert main(["simulate", "arm", "--duration", "0.05", "--dt", "0.01", "--out", log]) == 0
+    assert main(["view", "arm", "--log", log, "--seconds", "0.2", "--port", "9340"]) == 0
+    assert "http://localhost:93" in capsys.readouterr().out
+    assert main(["view", "four_bar", "--log", log, "--seconds", "0.2"]) == 1  # of another robot
+    assert "the log's q has shape" in capsys.readouterr().err
+
+
+def test_playing_goes_on_in_the_log_and_pauses(viser: object) -> None:
+    model = four_bar()
+    sliders, qs = Sliders(model), []
+    for angle in np.linspace(0.5, 1.5, 50):
+        sliders.move("a", float(angle))
+        qs.append(sliders.q)
+    with lw.view(model, {"t": 0.02 * np.arange(50), "q": qs}, port=9350) as viewer:
+        viewer._playing.value = True
+        chromium.until(lambda: viewer.q[0] > 0.7)
+        viewer._playing.value = False
+        viewer.scrub(0.4)
+        assert np.array_equal(viewer.q, qs[20])
 
 
 def test_without_viser_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

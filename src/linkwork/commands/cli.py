@@ -64,7 +64,7 @@ def bench(parser: argparse.ArgumentParser) -> Run:
     """Measure: the benchmarks of papers on `loops` or `constrained` dynamics, `flexible` bodies, or the functions of a `robot`."""
     parser.add_argument("what", choices=("constrained", "flexible", "loops", "robot"), help="what to measure")
     parser.add_argument("name", nargs="?", default="humanoid", metavar="ROBOT", help="a file or a shipped robot (humanoid)")
-    parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the root link of a file stands (fixed)")
+    parser.add_argument("--base", choices=("fixed", "free"), help="how the root link stands (as the file says; of a URDF: fixed)")
     parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
     parser.add_argument("--quick", action="store_true", help="small mechanisms only, in seconds")
     _add_json(parser)
@@ -118,13 +118,14 @@ def completion(parser: argparse.ArgumentParser) -> Run:
 
 
 def demo(parser: argparse.ArgumentParser) -> Run:
-    """Check and time the dynamics of a humanoid, and simulate 4096 somersaults."""
-    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the picture goes (out)")
+    """Diagnose a biped with parallel ankles, swing 1024 of them, compare torques, and film it; or 4096 somersaults."""
+    parser.add_argument("what", nargs="?", choices=("biped", "somersaults"), default="biped", help="which demo (biped)")
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where film, motion and picture go (out)")
 
     def run(args: argparse.Namespace) -> int:
-        from linkwork.commands.demo import run as run_demo
-
-        return run_demo(Path(args.out))
+        module = importlib.import_module(f"linkwork.commands.{'demo' if args.what == 'somersaults' else args.what}")
+        status: int = module.run(Path(args.out))
+        return status
 
     return run
 

@@ -1,4 +1,4 @@
-"""`linkwork demo`: a humanoid, its dynamics checked against laws and timed, and 4096 somersaults simulated at once.
+"""`linkwork demo somersaults`: a humanoid, its dynamics checked against laws and timed, and 4096 somersaults simulated at once.
 
 Everything that is computed here is ordinary use of the package. `rate` and `step` show how to make one kernel of a whole
 simulation step: written once over the algorithms, traced, and compiled for this robot.

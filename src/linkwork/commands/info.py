@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(as_json(as_dict(found)))
         return 0 if found.sound else 1
-    _print(found, Paint())
+    print_diagnosis(found, Paint())
     if args.graph:
         print(f"\nThe graph is in {plain(args.graph)}.")
     if args.operations and model.nv and found.sound:
@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.sound else 1
 
 
-def _print(found: Diagnosis, paint: Paint) -> None:
+def print_diagnosis(found: Diagnosis, paint: Paint) -> None:
+    """The tree, clusters, frames, costs, and what is unsound or unusual."""
     model = found.model
     name, _, rest = headline(model).partition(": ")
     print(f"{paint(plain(name), 'bold')}: {plain(rest)}\n")

@@ -11,13 +11,14 @@ import numpy as np
 
 from linkwork.algorithms.forward_dynamics import articulated_body
 from linkwork.algorithms.mass_matrix import mass_matrix
+from linkwork.algorithms.massless import check_motions
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.load import operations
 from linkwork.ir.context import builder_around
 from linkwork.ir.operations import OPERATIONS
 from linkwork.ir.trace import trace
 from linkwork.model import Model
-from linkwork.model.report import count, gathered, is_of_inertias, unsound_parts, unusual_parts
+from linkwork.model.report import count, gathered, is_of_inertias, massless_joints, unsound_parts, unusual_parts
 from linkwork.parts.names import plain, shown, some
 from linkwork.passes.count import count_operations
 from linkwork.simplify.trees import hinge_tree
@@ -88,20 +89,25 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
     if not isinstance(model, Model):
         raise ModelError(f"diagnose takes a model, not {type(model).__name__}")
     rest = gathered(note for note in model.notes if not is_of_inertias(note))
-    unsolvable = _indefinite(model)
-    problems = [*unsound_parts(model), *unsolvable]
+    unsound = unsound_parts(model)
+    unsolvable = [line for line in _unsolvable(model) if line not in unsound]
+    problems = [*unsound, *unsolvable]
     notes = tuple(line for line in map(plain, (*unusual_parts(model), *rest)) if line not in problems)
     counted = len(model.bodies) <= LARGEST if costs is None else costs
-    if not counted or unsolvable or not model.nv:
+    if not counted or unsolvable or massless_joints(model) or not model.nv:
         return Diagnosis(model, tuple(problems), notes)
     found = tuple(cluster_costs(model))
     return Diagnosis(model, tuple(problems), notes, sum(c.operations for c in found), found, tuple(_remedies(model, found)))
 
 
-def _indefinite(model: Model) -> list[str]:
-    """The sentence that says where the mass matrix is not positive definite, if it is not in one of two states."""
-    if not model.nv:
+def _unsolvable(model: Model) -> list[str]:
+    """The sentence that says why forward dynamics has no answer, or where the mass matrix is not positive definite, if so."""
+    if not model.nv or massless_joints(model):
         return []
+    try:
+        check_motions(model)
+    except ModelError as error:
+        return [plain(error)]
     for where, q in (("neutral", model.neutral()), ("random", model.random_state(0)[0])):
         try:
             M = mass_matrix(hinge_tree(model, q)).astype(float)

@@ -94,7 +94,7 @@ def loop_kind(constraint: LoopConstraint) -> str:
 def unsound_parts(model: ModelData) -> list[str]:
     """What makes a model unsound, one sentence for each kind: inertias that no body can have, joints that move no mass."""
     found = gathered(note for note in model.notes if is_of_inertias(note))
-    idle = [joint.name for joint in model.joints if joint.child in _massless(model)]
+    idle = [joint.name for joint in model.joints if joint.child in massless_joints(model)]
     if idle:
         found.append(_of_all("joint", idle, *NO_MASS))
     return [plain(line) for line in found]
@@ -111,8 +111,8 @@ def impossible_bodies(model: ModelData) -> set[int]:
     return {body.index for body in model.bodies if any(repr(name) in told for name in (body.name, *body.links))}
 
 
-def _massless(model: ModelData) -> set[int]:
-    """The bodies behind joints that move no mass, unless loops determine their motion."""
+def massless_joints(model: ModelData) -> set[int]:
+    """The joints, by index, that move no mass, and whose motion no loop determines."""
     behind = [body.mass for body in model.bodies]  # mass of a body and all behind it
     for joint in reversed(model.joints):
         if joint.parent != GROUND:
@@ -132,7 +132,7 @@ def _parts_of_flexible(model: ModelData) -> set[int]:
 
 def unusual_parts(model: ModelData) -> list[str]:
     """What deserves a second look, one sentence for each kind."""
-    idle = _massless(model)
+    idle = massless_joints(model)
     skipped = idle | _parts_of_flexible(model)
     bodies = [body for body in model.bodies if body.index not in skipped]
     empty = [body.name for body in bodies if body.mass == 0]

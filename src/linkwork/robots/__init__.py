@@ -10,6 +10,10 @@ exact, or `approximate`. `four_bar`, `six_bar`, `planar_leg_linkage`, `five_bar`
 again.
 """
 
+import sys
+from typing import NoReturn
+
+from linkwork.parts.names import did_you_mean
 from linkwork.robots.arm import arm
 from linkwork.robots.chains import binary_tree, chain
 from linkwork.robots.flexible import boom_satellite, flexible_arm, flexible_chain, flexible_slider_crank, flexible_stewart
@@ -64,6 +68,12 @@ _NAMES = (
     "planar_leg_linkage", "five_bar", "slider_crank", "watt", "bricard", "delta", "stewart",
     "flexible_arm", "flexible_slider_crank", "boom_satellite", "flexible_stewart", "hexapod_leg",
 )  # fmt: skip
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(
+        f"no robot named {name!r} ships with linkwork{did_you_mean(name, __all__)}", name=name, obj=sys.modules[__name__]
+    )
 
 
 def names() -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from linkwork.view.shapes import Mesh, box
 SIZE = (480, 400)  # [px]
 RATE = 20.0  # pictures in a second of film
 MOST = 600  # of them
+FACES = 2000  # of one body: more would take long, and not be seen
 MOMENTS = 5  # in a picture of a motion
 
 
@@ -58,6 +59,7 @@ def film(
         raise ModelError("film: no configuration is finite")
     qs, times = qs[fine], times[fine]
     seen = scene(model, file=file, folders=folders)
+    seen.meshes.update({k: mesh.simplified(FACES) for k, mesh in seen.meshes.items()})
     if where.suffix.lower() == ".gif":
         _write_gif(seen, qs, times, where, size, told)
     else:

@@ -1,17 +1,19 @@
-"""Mesh files, read as hostile input: STL and OBJ, only from folders that the user named, bounded in size."""
+"""Mesh files, read as hostile input: STL, OBJ and COLLADA, only from folders that the user named, bounded in size."""
 
 from __future__ import annotations
 
 import os
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.parts.names import shown
+from linkwork.view.collada import collada_mesh
 from linkwork.view.shapes import Mesh
 
 LARGEST = 64 << 20  # bytes of a mesh file
@@ -55,11 +57,13 @@ class Folders:
 
 
 def read_mesh(path: Path) -> Mesh:
-    """The triangles of an STL or OBJ file; ModelError where it is none, or too large."""
+    """The triangles of an STL, OBJ or COLLADA file; ModelError where it is none, or too large."""
     what = shown(path.name)
     suffix = path.suffix.lower()
-    if suffix not in (".stl", ".obj"):
-        raise ModelError(f"mesh {what}: files named {shown(suffix) or 'without a suffix'} are not read: STL and OBJ are")
+    if suffix not in READERS:
+        raise ModelError(
+            f"mesh {what}: files named {shown(suffix) or 'without a suffix'} are not read: {', '.join(READERS)} are"
+        )
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST + 1)
@@ -68,9 +72,9 @@ def read_mesh(path: Path) -> Mesh:
     if len(data) > LARGEST:
         raise ModelError(f"mesh {what}: it is larger than {LARGEST} bytes")
     try:
-        mesh = _stl(data) if suffix == ".stl" else _obj(data)
-    except (ValueError, IndexError, struct.error) as error:
-        raise ModelError(f"mesh {what}: {error}") from None
+        mesh = READERS[suffix](data)
+    except (ValueError, IndexError, KeyError, StopIteration, OverflowError, struct.error) as error:
+        raise ModelError(f"mesh {what}: it cannot be read: {shown(error)}") from None
     if not len(mesh.faces) or not np.isfinite(mesh.vertices).all() or np.abs(mesh.vertices).max() > 1e6:
         raise ModelError(f"mesh {what}: it has no triangles, or points that are not finite")
     return mesh
@@ -117,3 +121,6 @@ def _obj(data: bytes) -> Mesh:
         if len(faces) > MOST or len(vertices) > 3 * MOST:
             raise ValueError(f"it has more than {MOST} triangles")
     return Mesh(np.array(vertices, dtype=float).reshape(-1, 3), np.array(faces, dtype=int).reshape(-1, 3))
+
+
+READERS: dict[str, Callable[[bytes], Mesh]] = {".stl": _stl, ".obj": _obj, ".dae": partial(collada_mesh, most=MOST)}

@@ -25,6 +25,18 @@ class Mesh(NamedTuple):
         factors = np.broadcast_to(np.asarray(scale, dtype=float), (3,))
         return Mesh(self.vertices * factors, self.faces[:, ::-1] if np.prod(factors) < 0 else self.faces)
 
+    def simplified(self, most: int) -> Mesh:
+        """About the same with at most so many faces: vertices in one cell of a grid become one, and faces that vanish go."""
+        mesh, cells = self, 64
+        while len(mesh.faces) > most and cells > 1:
+            low, size = self.vertices.min(axis=0), max(float(np.ptp(self.vertices, axis=0).max()), 1e-12)
+            keys = np.floor((self.vertices - low) / size * cells).astype(int)
+            _, first, places = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+            faces = places.reshape(-1)[self.faces]
+            whole = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
+            mesh, cells = Mesh(self.vertices[first], np.unique(faces[whole], axis=0)), cells // 2
+        return mesh
+
 
 def together(meshes: list[Mesh]) -> Mesh:
     """Several meshes as one."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwork.commands.bench.measure import machine
 from linkwork.commands.bench.peers import pinocchio
+from linkwork.commands.terminal import working
 
 
 class Figure(NamedTuple):
@@ -32,8 +33,9 @@ def show(folder: Path, figures: Iterable[Callable[[str], Figure]]) -> int:
     if pinocchio() is None:
         print("Pinocchio is not installed: it is not measured.")
     folder.mkdir(parents=True, exist_ok=True)
-    for figure in figures:
-        found = figure(note)
+    for number, figure in enumerate(figures, 1):
+        with working(f"measuring figure {number}"):
+            found = figure(note)
         print(f"\n{found.title}\n\n{text_table(found.head, found.rows)}", flush=True)
         for remark in found.remarks:
             print(remark)
