@@ -136,11 +136,7 @@ def test_a_dense_cluster_is_told_with_both_counts() -> None:
 def test_forces_that_hold_loops_are_counted() -> None:
     held = lw.choose_loops(lw.robots.four_bar(), "constrain")
     found = lw.diagnose(held)
-    assert found.sound and found.holding + found.operations == operations(held) and found.holding > 0
-    assert (
-        found.operations
-        == lw.count_operations(lw.forward_dynamics, lw.robots.four_bar().spanning_tree(), method="articulated_body")["total"]
-    )
+    assert found.sound and found.holding + found.operations == operations(held) and found.holding > found.operations > 0
 
 
 def test_notes_of_one_kind_are_one_line() -> None:
