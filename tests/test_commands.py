@@ -108,6 +108,13 @@ def test_simulate_writes_what_rollout_finds(door: str, tmp_path: Path, capsys: p
     assert told["finished"] == told["rows"] == 1 and "drift" not in told["energy"]
 
 
+def test_what_cannot_move(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "one.urdf")
+    Path(path).write_text('<robot name="one"><link name="a"/></robot>', encoding="utf-8")
+    assert main(["info", path, "--graph", str(tmp_path / "one.svg")]) == 0 and "0 bodies" in capsys.readouterr().out
+    assert "cannot move" in refused(["simulate", path], capsys)
+
+
 def test_simulate_keeps_loops_closed_and_says_how_rows_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "slider_crank", "--duration", "0.05", "--rows", "3", "--json"]) in (0, 1)
     told = json.loads(capsys.readouterr().out)

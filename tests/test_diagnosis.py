@@ -133,6 +133,12 @@ def test_a_dense_cluster_is_told_with_both_counts() -> None:
     assert lw.diagnose(lw.robots.four_bar()).remedies == ()
 
 
+def test_forces_that_hold_loops_are_counted() -> None:
+    held = lw.choose_loops(lw.robots.four_bar(), "constrain")
+    found = lw.diagnose(held)
+    assert found.sound and found.holding + found.operations == operations(held) and found.holding > found.operations > 0
+
+
 def test_notes_of_one_kind_are_one_line() -> None:
     model = branches(12, lambda k: {"friction": 0.5})
     (line,) = [line for line in model.report().splitlines() if "dry friction" in line]

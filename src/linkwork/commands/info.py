@@ -61,6 +61,8 @@ def print_diagnosis(found: Diagnosis, paint: Paint) -> None:
 def _print_costs(found: Diagnosis, paint: Paint) -> None:
     most = found.costliest(SHOWN)
     print(f"what costs most, of {found.operations} operations of forward dynamics (articulated bodies):")
+    if found.holding:
+        print(f"  forces that hold loops take {found.holding} more, two proximal iterations counted")
     rows = [("", "", "operations", "share", "why")]
     for cost in most:
         more = f" and {len(cost.bodies) - 3} more" if len(cost.bodies) > 3 else ""
@@ -109,6 +111,7 @@ def as_dict(found: Diagnosis) -> dict[str, Any]:
         ],
         "clusters": _clusters(found),
         "operations": found.operations,
+        "holding": found.holding,
         "remedies": [
             {"loops": list(r.loops), "embedded": r.embedded, "force_held": r.force_held, "remedy": 'loops="constrain"'}
             for r in found.remedies

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +33,8 @@ class Motion(NamedTuple):
 def run(args: argparse.Namespace) -> int:
     """Simulate, print what became of it, write what is asked for; 0 if every row took all steps."""
     model = load_robot(args)
+    if not model.nv:
+        raise ModelError(f"{shown(model.name)} cannot move: it has no joint that does")
     tau = as_velocities(model, joint_values(model, args.force, "--force"), "--force")
     q, v = _start(model, args)
     motion = simulate(model, q, v, tau, duration=args.duration, dt=args.dt, every=args.every, integrator=args.integrator)
@@ -42,8 +46,10 @@ def run(args: argparse.Namespace) -> int:
     if args.film:
         from linkwork.view.film import film
 
-        with working("drawing the film"):
-            film(model, motion.q[0], motion.t, written(args.film))
+        file = args.robot if os.path.exists(args.robot) else None  # whose visuals are shown
+        with working("drawing the film") as progress:
+            told_part = partial(setattr, progress, "part")
+            film(model, motion.q[0], motion.t, written(args.film), file=file, told=told_part)
         told["film"] = args.film
     if args.json:
         print(as_json(told))

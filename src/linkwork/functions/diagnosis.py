@@ -21,6 +21,7 @@ from linkwork.model import Model
 from linkwork.model.report import count, gathered, is_of_inertias, massless_joints, unsound_parts, unusual_parts
 from linkwork.parts.names import plain, shown, some
 from linkwork.passes.count import count_operations
+from linkwork.simplify.rotors import unit_of_mass
 from linkwork.simplify.trees import hinge_tree
 from linkwork.topology.clusters import Cluster
 
@@ -60,7 +61,8 @@ class Diagnosis:
     """What `diagnose` found: `problems` make a model unsound, `notes` deserve a second look; one sentence each.
 
     `costs` has an entry for each of `model.clusters`, in their order, and `operations` is their sum; both are empty where they
-    were not asked for. `remedies` are loops that are cheaper force-held.
+    were not asked for. Where loops are force-held, these are of the tree, and `holding` is what forces cost beyond that.
+    `remedies` are loops that are cheaper force-held.
     """
 
     model: Model = field(repr=False)
@@ -69,6 +71,7 @@ class Diagnosis:
     operations: int = 0
     costs: tuple[ClusterCost, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    holding: int = 0
 
     @property
     def sound(self) -> bool:
@@ -97,7 +100,9 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
     if not counted or unsolvable or massless_joints(model) or not model.nv:
         return Diagnosis(model, tuple(problems), notes)
     found = tuple(cluster_costs(model))
-    return Diagnosis(model, tuple(problems), notes, sum(c.operations for c in found), found, tuple(_remedies(model, found)))
+    total = sum(c.operations for c in found)
+    holding = max(operations(model) - total, 0) if model.force_held else 0
+    return Diagnosis(model, tuple(problems), notes, total, found, tuple(_remedies(model, found)), holding)
 
 
 def _unsolvable(model: Model) -> list[str]:
@@ -129,19 +134,19 @@ def _unsolvable(model: Model) -> list[str]:
 
 
 def cluster_costs(model: Model) -> list[ClusterCost]:
-    """What each cluster costs in forward dynamics by articulated bodies.
+    """What each cluster costs in forward dynamics by articulated bodies, without forces that hold loops.
 
     The program is traced with a mark wherever a sweep comes to another node. An instruction belongs to the node at which it
     was made first, or to the outermost joint that it depends on where no sweep has begun. Sums are fused across nodes, so
     shares are those of instructions before fusing, and operations are these shares of the count.
     """
-    tree = model.spanning_tree() if model.force_held else model
+    unit = unit_of_mass(model)
     marks: list[tuple[int, int]] = []
-    columns = [(k, c) for k, c in enumerate(tree.clusters) for _ in c.independent]
-    owner_q = {q: k for k, c in enumerate(tree.clusters) for b in c.bodies for q in range(tree.nq)[tree.joints[b].q_slice]}
+    columns = [(k, c) for k, c in enumerate(model.clusters) for _ in c.independent]
+    owner_q = {q: k for k, c in enumerate(model.clusters) for b in c.bodies for q in range(model.nq)[model.joints[b].q_slice]}
 
     def marked(q: Any, v: Any, tau: Any) -> Any:
-        nodes = hinge_tree(tree, q, v)
+        nodes = hinge_tree(model, q, v, unit=unit)
         number = {node: k for k, node in enumerate(nodes.nodes)}
         builder = builder_around([])
         assert builder is not None
@@ -155,11 +160,11 @@ def cluster_costs(model: Model) -> list[ClusterCost]:
             return each
 
         nodes.base_to_tips, nodes.tips_to_base = walk(nodes.base_to_tips), walk(nodes.tips_to_base)  # type: ignore[method-assign]
-        return articulated_body(nodes, tau)
+        return articulated_body(nodes, tau * (1.0 / unit) if unit != 1.0 else tau)
 
-    program = trace(marked, {"q": tree.nq, "v": tree.nv, "tau": tree.nv})
+    program = trace(marked, {"q": model.nq, "v": model.nv, "tau": model.nv})
     owners = _owners(program, marks, [owner_q, {i: k for i, (k, _) in enumerate(columns)}, {}])
-    raw = np.zeros(len(tree.clusters))
+    raw = np.zeros(len(model.clusters))
     for value, owner in zip(_live(program), owners):
         raw[owner] += value
     total = count_operations(program)["total"]
@@ -167,8 +172,8 @@ def cluster_costs(model: Model) -> list[ClusterCost]:
     rest = np.argsort(-(total * raw / max(raw.sum(), 1.0) - counts))[: total - counts.sum()]
     counts[rest] += 1
     return [
-        ClusterCost(tuple(tree.bodies[k].name for k in cluster.bodies), int(n), float(n) / max(total, 1), _why(tree, cluster))
-        for cluster, n in zip(tree.clusters, counts)
+        ClusterCost(tuple(model.bodies[k].name for k in cluster.bodies), int(n), float(n) / max(total, 1), _why(model, cluster))
+        for cluster, n in zip(model.clusters, counts)
     ]
 
 
