@@ -61,10 +61,12 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def bench(parser: argparse.ArgumentParser) -> Run:
-    """Measure: the benchmarks of papers on `loops` or `constrained` dynamics, `flexible` bodies, or the functions of a `robot`."""
+    """Measure: benchmarks of papers on `loops` or `constrained` dynamics, `flexible` bodies, or the functions of a `robot`."""
     parser.add_argument("what", choices=("constrained", "flexible", "loops", "robot"), help="what to measure")
     parser.add_argument("name", nargs="?", default="humanoid", metavar="ROBOT", help="a file or a shipped robot (humanoid)")
-    parser.add_argument("--base", choices=("fixed", "free"), help="how the root link stands (as the file says; of a URDF: fixed)")
+    parser.add_argument(
+        "--base", choices=("fixed", "free"), help="how the root link stands (as the file says; of a URDF: fixed)"
+    )
     parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
     parser.add_argument("--quick", action="store_true", help="small mechanisms only, in seconds")
     _add_json(parser)

@@ -23,7 +23,9 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
     from linkwork import robots
 
     parser.add_argument("robot", help="a file, or one of: " + ", ".join(robots.names()))
-    parser.add_argument("--base", choices=("fixed", "free"), help="how the root link stands (as the file says; of a URDF: fixed)")
+    parser.add_argument(
+        "--base", choices=("fixed", "free"), help="how the root link stands (as the file says; of a URDF: fixed)"
+    )
     parser.add_argument("--strict", action="store_true", help="refuse inertias that are not physically consistent")
     parser.add_argument(
         "--loops",
