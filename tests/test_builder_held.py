@@ -30,7 +30,7 @@ def test_a_loop_held_by_forces_moves_as_the_embedded_one() -> None:
     force = np.array([0.3, -0.2, 0.5])
     A = lw.spanning_acceleration(embedded, q, v, lw.forward_dynamics(embedded, q, v, lw.independent_force(embedded, q, force)))
     assert np.allclose(lw.forward_dynamics(held, q, V, force), A, rtol=1e-8)
-    assert "1 force-held loop or coupling: c (loop)" in held.report()
+    assert "1 force-held loop or coupling: c (revolute loop)" in held.report()
 
 
 def test_a_state_of_a_held_loop_is_closed_and_stays_so() -> None:

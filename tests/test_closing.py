@@ -348,7 +348,7 @@ WRONG_STARTS: list[tuple[Any, str]] = [
     ({"to rocker": (1.0, 2.0)}, "start: joint 'to rocker' must be 1 numbers, not 2"),
     ({"to rocker": np.nan}, "start: joint 'to rocker' must be finite"),
     ([0.0, 1.0], "start must be 3 numbers, not 2"),
-    ("to rocker", "start must be 3 numbers"),
+    ("to rocker", "start: there is no keyframe named 'to rocker'; the model has none"),
 ]
 
 

@@ -703,7 +703,7 @@ def test_a_planar_four_bar_is_told_by_two_of_five_equations() -> None:
     m = four_bar().build()
     (cluster,) = m.clusters
     assert (cluster.count, len(cluster.rows), len(cluster.independent), m.nv) == (5, 2, 1, 1)
-    assert "5 equations, of which 3 are redundant" in m.report()
+    assert "5 equations, of rank 2: 3 redundant" in m.report()
     twice = four_bar()
     twice.add_loop("again", Revolute(), predecessor="coupler", successor="rocker", xyz=(0.8, 0, 0), successor_xyz=(0.6, 0, 0))
     (both,) = twice.build().clusters

@@ -942,7 +942,7 @@ def test_kernels_are_not_confused() -> None:
 
 def test_joints_of_others_are_not_known_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two joints of one name that say the same of themselves, but do not do the same."""
-    from linkwork.functions import model_function as per_model
+    from linkwork.runtime import build
 
     def lever(length: float) -> Any:
         class Lever(lw.joints.Joint):
@@ -970,8 +970,8 @@ def test_joints_of_others_are_not_known_by_content(monkeypatch: pytest.MonkeyPat
     short, long = model(1.0), model(2.0)
     assert short.digest == long.digest  # the content cannot tell
     asked: list[str] = []
-    real = per_model.build_named_kernel
-    monkeypatch.setattr(per_model, "build_named_kernel", lambda name, *more: (asked.append(name), real(name, *more))[1])
+    real = build.build_named_kernel
+    monkeypatch.setattr(build, "build_named_kernel", lambda name, *more: (asked.append(name), real(name, *more))[1])
     assert lw.mass_matrix(short, [0.0]) == 1.0 and lw.mass_matrix(long, [0.0]) == 4.0 and asked == []
     lw.mass_matrix(robot(armature=0.777), robot().neutral())
     assert len(asked) == 1 and robot(armature=0.777).digest in asked[0]
@@ -993,7 +993,7 @@ def test_joints_must_be_values() -> None:
 
 
 def test_functions_of_others_are_not_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    from linkwork.functions import model_function as per_model
+    from linkwork.runtime import build
 
     def made(factor: float) -> lw.ModelFunction:
         @lw.model_function(q="nq")
@@ -1002,7 +1002,7 @@ def test_functions_of_others_are_not_known_by_name(monkeypatch: pytest.MonkeyPat
 
         return scaled
 
-    monkeypatch.setattr(per_model, "build_named_kernel", None)
+    monkeypatch.setattr(build, "build_named_kernel", None)
     q, _ = ARM.random_state(0)
     assert np.allclose(made(2.0)(ARM, q), 2.0 * made(1.0)(ARM, q), rtol=1e-14)
     with pytest.raises(LinkworkError, match="shapes are given for"):
