@@ -153,6 +153,19 @@ def of_inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Di
     return _through_loops(model, q, v, a, f_ext, by, along, None)
 
 
+def of_inverse_dynamics_apart(
+    model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along
+) -> tuple[Derivatives, dict[int, Changes]]:
+    """The same without the parts M dA of free bodies that no loop holds, and these, by the place of their first velocity."""
+    if model.embedded:
+        free = dict[int, Changes]()
+        return _through_loops(model, q, v, a, f_ext, by, along, free), free
+    nodes: Any = tree_of_bodies(model, q, v, f_ext)
+    at = Sensitivity(nodes, a, by)
+    apart = free_parts(at, [k for k in nodes.children(nodes.ground) if spans_all(k)])
+    return pairs(at), {k.dofs.start: part for k, part in apart.items()}
+
+
 def of_forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any, by: Differentiate, along: Along) -> Derivatives:
     """The derivatives of forward dynamics of any model whose loops are all embedded."""
     if not model.embedded and not model.is_flexible:
