@@ -63,9 +63,12 @@ def export_c(source: Source, *where: Any, dtype: str = "float64", name: str | No
     if len(where) != (1 if isinstance(source, (Program, Derivative)) else 2):
         raise LinkworkError("export_c takes a program and a folder, or a function, its model or inputs, and a folder")
     inputs = where[0] if len(where) == 2 else None
-    return c_target.export_c(
-        lower(_program(source, inputs, options), dtype, arranged=c_target.ARRANGEMENT), where[-1], name=name
-    )
+    program = _program(source, inputs, options)
+    notes: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {}
+    if isinstance(source, ModelFunction):
+        others = {word: value for word, value in options.items() if word not in ("optional", "parameters")}
+        notes = {word: (x.name, x.axes) for word, x in source.entries(_model(source, inputs), program, others).items()}
+    return c_target.export_c(lower(program, dtype, arranged=c_target.ARRANGEMENT), where[-1], name=name, notes=notes)
 
 
 def count_operations(source: Source, inputs: Inputs | None = None, **options: Any) -> dict[str, int]:

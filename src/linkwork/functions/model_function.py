@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwork.constraints import Constraint, total
 from linkwork.errors import LinkworkError, ModelError
+from linkwork.functions.entries import Entries, entries_of
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
@@ -233,6 +234,8 @@ class ModelFunction:
             raise LinkworkError(f"{self.__name__}: options must be hashable: {error}") from None
         if kernel is None:
             kernel = model.kernels[key] = self._build(model, target, dtype, inputs, chosen)
+            named = entries_of(self.__name__, self.shapes, kernel.inputs, kernel.outputs, model, chosen)
+            kernel.entries = named if kernel.entries in (None, named) else {}  # models with one program share it
             if target == "cpu" and dtype == "float64" and inputs == Inputs() and chosen == self._defaults(model):
                 model.memory[self] = self._direct(model, kernel)
         return kernel.wait() if wait else kernel
@@ -240,6 +243,10 @@ class ModelFunction:
     def program(self, model: Model, *, optional: Sequence[str] = (), parameters: Iterable[str] = (), **options: Any) -> Program:
         """The traced program for a model."""
         return self._program(model, self.inputs(model, optional, parameters), self.chosen(model, options))
+
+    def entries(self, model: Model, program: Program, options: dict[str, Any]) -> dict[str, Entries]:
+        """What the entries of a program of this function are, by the names of its arrays."""
+        return entries_of(self.__name__, self.shapes, program.inputs, program.outputs, model, self.chosen(model, options))
 
     def inputs(self, model: Model, optional: Sequence[str], names: Iterable[str]) -> Inputs:
         """These optional arrays and parameters as inputs, each checked."""

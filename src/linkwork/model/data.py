@@ -130,6 +130,16 @@ class ModelData:
         return tuple(found)
 
     @property
+    def v_names_spanning(self) -> tuple[str, ...]:
+        """The joint (and component) behind each velocity of the spanning tree, (nv_spanning,)."""
+        return tuple(name for joint in self.joints for name in joint.v_names)
+
+    @property
+    def q_names(self) -> tuple[str, ...]:
+        """The joint behind each entry of q, with its place among the joint's coordinates where there are several."""
+        return tuple(j.name if j.nq == 1 else f"{j.name}[{k}]" for j in self.joints for k in range(j.nq))
+
+    @property
     def mass(self) -> float:
         """Of all bodies that can move [kg]."""
         return sum(body.mass for body in self.bodies)

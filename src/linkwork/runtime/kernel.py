@@ -53,6 +53,8 @@ class Kernel:
     the interpreter lock unless there is only one state.
     """
 
+    entries: Any = None  # of a function of a model: what its arrays are, and the names along their axes
+
     def __init__(self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...], size: int) -> None:
         self.name, self.dtype, self.inputs, self.outputs = name, dtype, inputs, outputs
         self.size = size  # instructions

@@ -9,7 +9,7 @@ Within every function all reads of inputs and scratch come before all writes to 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, count
 from string import Template
@@ -54,6 +54,9 @@ _LIBRARY = ("fma", "sqrt")  # of the C library, correctly rounded by its contrac
 _HELPED = ("fma", "abs", "min", "max", "rint", "pow2", "exponent")
 
 
+Notes = Mapping[str, tuple[str, Sequence[Sequence[str]]]]  # by an array's name: what it is, and the names along its axes
+
+
 @dataclass(frozen=True)
 class Emitted:
     """The C text of a program. `inputs` and `outputs` are the names of its arrays in C; `stack_bytes` is a bound."""
@@ -67,8 +70,8 @@ class Emitted:
     stack_bytes: int
 
 
-def emit_c(program: Program, *, name: str | None = None) -> Emitted:
-    """The C text of a program of core operations, as a function called `name` (its own name if None)."""
+def emit_c(program: Program, *, name: str | None = None, notes: Notes | None = None) -> Emitted:
+    """The C text of a program of core operations, as a function called `name` (its own if None), with `notes` on arrays."""
     check(program, core_only=True)
     name = function_name(program.name if name is None else name)
     arrays = array_names([a.name for a in program.inputs + program.outputs], name)
@@ -86,7 +89,10 @@ def emit_c(program: Program, *, name: str | None = None) -> Emitted:
         macro=name.upper(),
         program=program.name,
         dtype=program.dtype,
-        arrays="\n".join(_array_line(n, a, c) for n, a, c in zip(arrays, program.inputs + program.outputs, const)),
+        arrays="\n".join(
+            _array_line(n, a, c) + _note(a, (notes or {}).get(a.name))
+            for n, a, c in zip(arrays, program.inputs + program.outputs, const)
+        ),
         digest=program.digest,
         operations=_operations(program),
         stack=stack,
@@ -158,6 +164,26 @@ $outer
 def _array_line(name: str, array: Array, const: str) -> str:
     shape = f"({', '.join(map(str, array.shape))})" if array.shape else "scalar"
     return f" *   {'in ' if const else 'out'}  {name}: {shape}" + (f", {array.size} numbers" if array.shape else "")
+
+
+def _note(array: Array, note: tuple[str, Sequence[Sequence[str]]] | None) -> str:
+    """What an array is, and which entry is whose, as lines of the header's comment."""
+    if note is None:
+        return ""
+    name, axes = note
+    lines = [] if name == array.name else [f" *        {_ascii(name)}"]
+    for k, names in enumerate(axes):
+        if names:
+            which = "" if len(axes) == 1 else f"axis {k}: "
+            items = [f"{i} {_ascii(n)}" for i, n in enumerate(names)]
+            lines.append(wrap([which + items[0], *items[1:]], " *        "))
+    return "".join(f"\n{line}" for line in lines)
+
+
+def _ascii(text: str) -> str:
+    """A name of somebody else inside a comment: printable ASCII, and nothing that ends or begins a comment or a line."""
+    plain = text.encode("ascii", "backslashreplace").decode("ascii")
+    return "".join(c if c.isprintable() and c not in "*/\\?" else "_" for c in plain)
 
 
 def _operations(program: Program) -> str:

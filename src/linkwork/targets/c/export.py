@@ -14,7 +14,7 @@ from linkwork.errors import TargetError
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Array, Program
 from linkwork.targets.c.arithmetic import arithmetic_text
-from linkwork.targets.c.emit import Emitted, emit_c
+from linkwork.targets.c.emit import Emitted, Notes, emit_c
 from linkwork.targets.c.helpers import Real, guard_text, wrap
 
 SEED = 20240229  # of the recorded inputs: the same program always gives the same files
@@ -32,15 +32,18 @@ class Export:
     stack_bytes: int
 
 
-def export_c(program: Program, folder: str | Path, *, name: str | None = None, vectors: int = 8) -> Export:
+def export_c(
+    program: Program, folder: str | Path, *, name: str | None = None, vectors: int = 8, notes: Notes | None = None
+) -> Export:
     """Write `program` (core operations only) as C99 into `folder`, which is made if it is not there.
 
     The function is called `name`, or as the program if None; a name that C cannot have gets an underscore. The test
-    compares `vectors` recorded calls with the interpreter bit by bit.
+    compares `vectors` recorded calls with the interpreter bit by bit. `notes` say in the header, by the names of arrays, what
+    an array is and the names along its axes.
     """
     if vectors < 1:
         raise TargetError(f"an exported test needs at least one vector, not {vectors}")
-    emitted = emit_c(program, name=name)
+    emitted = emit_c(program, name=name, notes=notes)
     texts = {
         f"{emitted.name}.h": emitted.header,
         f"{emitted.name}.c": emitted.source,
