@@ -26,7 +26,7 @@ from linkwork.sko.tree import hinge_tree as hinge_tree_of
 from linkwork.sko.tree import model_tree
 from linkwork.spatial import Pose
 from mechanisms import KINDS, make, random_model, randoms, state_of
-from sko_systems import boom
+from sko_systems import FLEXIBLE, boom
 
 LAW = 1e-11
 SEVERAL = [name for name in KINDS if name not in ("revolute", "prismatic", "helical") and "skew" not in name]
@@ -460,6 +460,23 @@ def test_chain_of_two_hundred_links() -> None:
 def test_the_table_of_the_page_is_what_its_command_gives() -> None:
     page = (Path(__file__).resolve().parents[1] / "docs/partition.md").read_text(encoding="utf-8")
     assert "\n".join(bench().joints()) in page and "\n".join(bench().dense()) in page
+
+
+@pytest.mark.parametrize("name", FLEXIBLE)
+def test_flexible_bodies(name: str) -> None:
+    """As they are, all velocities apart, and with hinge and deformation in one node where they are in no loop."""
+    model, rng = getattr(lw.robots, name)(), np.random.default_rng(0)
+    alone = [model.joints[c.bodies[0]] for c in model.clusters if not c.constraints]
+    if any(joint.nv > 1 for joint in alone):
+        same_results(model, model.partitioned(), rng)
+    whole = model.unpartitioned()
+    assert (whole is not model) == (name == "flexible_arm")
+    if whole is not model:
+        same_results(model, whole, rng)
+        q, v, _, tau, _ = state_of(model, rng)
+        found = [lw.forward_dynamics.body(m, q, v, tau, method="articulated_body") for m in (model, whole)]
+        assert off(*found) < 1e-10
+        assert len(lw.operators(whole, q).rows) < len(lw.operators(model, q).rows)
 
 
 @pytest.mark.slow

@@ -205,6 +205,8 @@ class ModelTree(TreeState[N_co]):
         if not groups or isinstance(groups[0], Joint):
             return node
         if groups == JOINED:
+            if self._f_ext is not None:  # a force on the massless body has no row in the joined node
+                return node
             self._gone.append(node.parent)
             return joined(node.parent, node)
         *before, node = split(node, [slice(group[0], group[-1] + 1) for group in groups])
