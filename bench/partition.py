@@ -7,14 +7,18 @@ machine gives the same.
 from __future__ import annotations
 
 import argparse
+import importlib
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import linkwork as lw
-from linkwork.joints import Cylindrical, Free, Gimbal, Joint, Planar, Spherical, Universal
+from linkwork.joints import Cylindrical, Free, Gimbal, Joint, Planar, Revolute, Spherical, Universal
+from linkwork.sko import Node, Stage, Tree
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/partition.md"
+METHOD = "articulated_body"
 LONG, SHORT = 7, 5  # bodies in two chains: the difference is two bodies more
 KINDS: dict[str, list[Joint]] = {
     "universal": [Universal()],
@@ -56,7 +60,89 @@ def joints() -> list[str]:
     return lines
 
 
-TABLES = {"joints": joints}
+# nodes in which nothing is known to vanish
+
+
+def dense_chain(n: int, hinge: int, modes: int, *, apart: bool) -> Tree:
+    """A chain of SKO nodes of 6 + modes rows, all of whose entries are inputs; `apart`: a massless body of six rows takes the
+    velocities of the hinge, and the modes come one after the other."""
+    rows, m, size = 6 + modes, hinge + modes, 0
+
+    def entry(*shape: int) -> Any:
+        nonlocal size
+        own = slice(size, size + math.prod(shape))
+        size = own.stop
+        return lambda q, v: q[own].reshape(shape)
+
+    nodes, splits = [], {}
+    for k in range(n):
+        name, up = f"body{k}", rows if k else 0
+        H, M, A = entry(m, rows), entry(rows, rows), entry(up, rows)
+        nodes.append(Node(name, H=H, M=M, A=A, b=entry(rows), parent=f"body{k - 1}" if k else None, shape=(m, rows)))
+        own = [entry(1, rows) for _ in range(modes)]
+        first = Stage(range(hinge), A=entry(up, 6), H=entry(hinge, 6))
+        lift = entry(6, rows)
+        splits[name] = (first, *(Stage([hinge + i], A=None if i else lift, H=h) for i, h in enumerate(own)))
+    tree = Tree("dense chain", nodes, nq=size)
+    if apart:
+        tree.partition = splits  # only counted: as numbers, these are other nodes
+    return tree
+
+
+def dense_body(hinge: int, modes: int) -> tuple[int, int]:
+    """Operations for one body more in a dense chain, as one node and partitioned."""
+    whole, apart = ([operations(dense_chain(n, hinge, modes, apart=apart), METHOD) for n in (2, 3)] for apart in (False, True))
+    return whole[1] - whole[0], apart[1] - apart[0]
+
+
+def dense() -> list[str]:
+    """A table by number of modes: nodes without a zero."""
+    lines = ["| hinge | modes | one node | partitioned | saved |", "| --- | --- | --- | --- | --- |"]
+    for hinge in (1, 3):
+        for modes in (2, 4, 8, 12):
+            whole, apart = dense_body(hinge, modes)
+            lines.append(f"| {hinge} | {modes} | {whole} | {apart} | {1.0 - apart / whole:.0%} |")
+    return lines
+
+
+# beams
+
+
+def beam_chain(n: int, modes: int, turns: list[Joint]) -> lw.Model:
+    """Beams of half a metre, one on the tip of the other, each with so many modes."""
+    flexible: Any = importlib.import_module("linkwork.flexible")
+    builder, on = lw.ModelBuilder(f"{n} beams"), "world"
+    for k in range(n):
+        link = flexible.beam(
+            f"link{k}", length=0.5, section=flexible.Tube(0.012, 0.0015), material=flexible.ALUMINIUM, modes=modes
+        )
+        builder.add_body(flexible=link)  # type: ignore[call-arg]
+        place = (0.5, 0.0, 0.0) if k else (0.0, 0.0, 0.0)
+        builder.add_joint(f"joint{k}", turns[k % len(turns)], parent=on, child=f"link{k}", xyz=place)
+        on = f"link{k}"
+    return builder.build()
+
+
+HINGES: dict[str, list[Joint]] = {
+    "revolute": [Revolute((0.0, 0.0, 1.0)), Revolute((0.0, 1.0, 0.0))],
+    "universal": [Universal()],
+    "spherical": [Spherical()],
+}
+
+
+def beams() -> list[str]:
+    """A table by number of modes: beams, whose hinge and deformation are one node, two, or as many as velocities."""
+    lines = ["| hinge | modes | one node | hinge apart | all apart | saved |", "| --- | --- | --- | --- | --- | --- |"]
+    for name, turns in HINGES.items():
+        for modes in (2, 4, 8):
+            few, more = (beam_chain(n, modes, turns) for n in (3, 4))
+            variants = [[m.unpartitioned(), m, m.partitioned()] for m in (few, more)]
+            one, two, all_ = (operations(b, METHOD) - operations(a, METHOD) for a, b in zip(*variants))
+            lines.append(f"| {name} | {modes} | {one} | {two} | {all_} | {1.0 - min(two, all_) / one:.0%} |")
+    return lines
+
+
+TABLES = {"joints": joints, "dense": dense, **({"beams": beams} if hasattr(lw, "flexible") else {})}
 
 
 def main() -> None:

@@ -54,7 +54,7 @@ def forest(rng: np.random.Generator) -> lw.Model:
     return make(rng, [-1, 0, 1, 1, 0, -1, 5], [*list(KINDS)[:3], "universal", "spherical", "free", "planar"], name="forest")
 
 
-NAMES = (
+NAMES: tuple[str, ...] = (
     "random 1",
     "random 2",
     "random 3",
@@ -67,6 +67,8 @@ NAMES = (
     "boom",
     "elastic arm",
 )
+FLEXIBLE = ("flexible_arm", "flexible_slider_crank", "boom_satellite") if hasattr(lw, "flexible") else ()
+NAMES += FLEXIBLE
 
 
 def system(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,19 @@ from hypothesis import given, settings
 
 import linkwork as lw
 from linkwork.algebra import Operators
+from linkwork.algorithms.forward_dynamics import articulated_body
+from linkwork.algorithms.inverse_dynamics import inverse_dynamics
+from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.errors import ModelError
 from linkwork.joints import Cylindrical, Gimbal, Joint, Planar, Prismatic, Revolute, Universal
-from linkwork.model.partition import composed
+from linkwork.model.partition import JOINED, composed
+from linkwork.simplify.frames import in_body_frames, in_node_frames
 from linkwork.sko import Stage, Tree
+from linkwork.sko.tree import hinge_tree as hinge_tree_of
+from linkwork.sko.tree import model_tree
 from linkwork.spatial import Pose
 from mechanisms import KINDS, make, random_model, randoms, state_of
-from sko_systems import boom
+from sko_systems import FLEXIBLE, boom
 
 LAW = 1e-11
 SEVERAL = [name for name in KINDS if name not in ("revolute", "prismatic", "helical") and "skew" not in name]
@@ -306,7 +313,47 @@ def test_joints_are_what_they_are_made_of(kind: Joint) -> None:
         assert off((moved[1] - moved[0]) / (2 * h), bias, 1.0) < 1e-8
 
 
+def test_joining_is_the_reverse() -> None:
+    """A massless body between two hinges, and both as one node: what a flexible body's hinge and deformation can be."""
+    rng = np.random.default_rng(4)
+    model = make(rng, [-1, 0, 1, 1], ["revolute", "gimbal", "revolute", "universal"], [False, True, False, False], fixed=False)
+    inner = model.joint("before1")
+    outer = model.joint("joint1")
+    assert outer.parent == inner.child and not model.bodies[inner.child].mass
+    q, v, a, tau, f_ext = state_of(model, rng)
+    f_ext[inner.child] = 0.0
+    for make_tree, describe in ((model_tree, in_body_frames), (hinge_tree_of, in_node_frames)):
+        apart = make_tree(model, describe(model), q, v, f_ext)
+        whole = make_tree(model, describe(model), q, v, f_ext, partition={outer.child: JOINED})
+        assert len(whole.nodes) == len(apart.nodes) - 1
+        for algorithm, x in ((inverse_dynamics, a), (articulated_body, tau)):
+            assert off(algorithm(whole, x), algorithm(apart, x)) < 1e-10
+        assert off(mass_matrix(whole), mass_matrix(apart)) < LAW
+    one, two = lw.operators(whole), lw.operators(apart)
+    for name in one.rows.names:
+        for word in ("P", "Upsilon"):
+            assert off(getattr(one, word).block(name, name), getattr(two, word).block(name, name)) < 1e-10
+
+
 # what it saves
+
+
+@lru_cache(maxsize=1)
+def bench() -> Any:
+    root = Path(__file__).resolve().parents[1]
+    spec = importlib.util.spec_from_file_location("bench_partition", root / "bench/partition.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_modes_apart_save_a_third() -> None:
+    """Nodes of 6 + 8 rows in which nothing is known to vanish: hinge and modes one after the other."""
+    whole, apart = bench().dense_body(1, 8)
+    assert apart < 0.7 * whole
+    whole, apart = bench().dense_body(3, 8)
+    assert apart < 0.7 * whole
 
 
 def operations(model: Any, method: str = "articulated_body") -> int:
@@ -411,10 +458,29 @@ def test_chain_of_two_hundred_links() -> None:
 
 
 def test_the_table_of_the_page_is_what_its_command_gives() -> None:
-    root = Path(__file__).resolve().parents[1]
-    spec = importlib.util.spec_from_file_location("bench_partition", root / "bench/partition.py")
-    assert spec and spec.loader
-    bench = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bench)
-    page = (root / "docs/partition.md").read_text(encoding="utf-8")
-    assert "\n".join(bench.joints()) in page
+    page = (Path(__file__).resolve().parents[1] / "docs/partition.md").read_text(encoding="utf-8")
+    assert "\n".join(bench().joints()) in page and "\n".join(bench().dense()) in page
+
+
+@pytest.mark.parametrize("name", FLEXIBLE)
+def test_flexible_bodies(name: str) -> None:
+    """As they are, all velocities apart, and with hinge and deformation in one node where they are in no loop."""
+    model, rng = getattr(lw.robots, name)(), np.random.default_rng(0)
+    alone = [model.joints[c.bodies[0]] for c in model.clusters if not c.constraints]
+    if any(joint.nv > 1 for joint in alone):
+        same_results(model, model.partitioned(), rng)
+    whole = model.unpartitioned()
+    assert (whole is not model) == (name == "flexible_arm")
+    if whole is not model:
+        same_results(model, whole, rng)
+        q, v, _, tau, _ = state_of(model, rng)
+        found = [lw.forward_dynamics.body(m, q, v, tau, method="articulated_body") for m in (model, whole)]
+        assert off(*found) < 1e-10
+        assert len(lw.operators(whole, q).rows) < len(lw.operators(model, q).rows)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(lw, "flexible"), reason="no flexible bodies here")
+def test_the_table_of_beams_is_what_its_command_gives() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs/partition.md").read_text(encoding="utf-8")
+    assert "\n".join(bench().beams()) in page

@@ -313,10 +313,11 @@ class Model(ModelData):
         return model
 
     def unpartitioned(self) -> Model:
-        """The same mechanism with one node for each hinge."""
-        if not self.partition:
+        """The same mechanism with one node for each hinge; of a flexible body, for its hinge and its deformation together."""
+        whole = partition.joined_deformations(self)
+        if self.partition == whole:
             return self
-        model = replace(self, partition=(), kernels={})
+        model = replace(self, partition=whole, kernels={})
         put(model, "given_clusters", self.given_clusters)
         put(model, "clusters", self.clusters)
         return model

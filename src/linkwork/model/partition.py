@@ -17,8 +17,10 @@ from linkwork.spatial.vectors import ad
 CLOSE = 1e-9  # relative to sizes of about one
 TRIES = 5
 
-Split = tuple[Joint, ...] | tuple[tuple[int, ...], ...]
-"""Joints one after the other, or groups of a joint's velocities, both from the parent out."""
+Split = tuple[Joint, ...] | tuple[tuple[int, ...], ...] | tuple[str]
+"""Joints one after the other, or groups of a joint's velocities, both from the parent out; or JOINED."""
+
+JOINED = ("joined",)  # with the massless body before it, whose hinge is its own
 
 
 def partitioned(model: ModelData, names: Sequence[str], splits: Mapping[str, Any] | None) -> tuple[tuple[int, Split], ...]:
@@ -52,6 +54,14 @@ def may_pay(model: Any) -> bool:
     alone = [cluster.bodies[0] for cluster in model.clusters if not cluster.constraints]
     several = [model.joints[k] for k in alone if model.joints[k].nv > 1]
     return any(joint.parent != GROUND or joint.kind.partition() for joint in several)
+
+
+def joined_deformations(model: ModelData) -> tuple[tuple[int, Split], ...]:
+    """Hinge and deformation of every flexible body that is in no loop as one hinge: the reverse of a partition."""
+    alone = [cluster.bodies[0] for cluster in model.clusters if not cluster.constraints]
+    joints = [model.joints[k] for k in alone if getattr(model.joints[k].kind, "elastic", False)]
+    massless = [joint for joint in joints if joint.parent in alone and model.bodies[joint.parent].mass == 0.0]
+    return tuple((joint.child, JOINED) for joint in massless)
 
 
 def default_split(kind: Joint) -> Split:

@@ -127,3 +127,79 @@ def split(node: Any, groups: Sequence[slice]) -> list[Any]:
         parent = stages[-1] if stages else node.parent
         stages.append(kind(node, node.name if last else f"{node.name}'{i}", parent, group, first=not stages, last=last))
     return stages
+
+
+class JoinedWeight:
+    """Φ(k+1, k') Φ(k', k): two weights as one."""
+
+    def __init__(self, inner: Weight, outer: Weight) -> None:
+        self.inner, self.outer = inner, outer
+
+    def scatter(self, V: np.ndarray) -> np.ndarray:
+        return self.outer.scatter(self.inner.scatter(V))
+
+    def gather(self, F: np.ndarray) -> np.ndarray:
+        return self.inner.gather(self.outer.gather(F))
+
+    def congruence(self, inertia: Any) -> Any:
+        return self.inner.congruence(self.outer.congruence(inertia))
+
+
+class HingeJoined(HingeNode):
+    """A massless node and the only one that hangs on it, as one node: the reverse of a partition (Partition Eq. 5)."""
+
+    def __init__(self, inner: Any, outer: Any) -> None:
+        self._inner, self._outer, self._m = inner, outer, len(inner.H)
+        self.name, self.parent, self.rows, self.blocks = outer.name, inner.parent, outer.rows, outer.blocks
+        self.supports, self.dofs = inner.supports, slice(inner.dofs.start, outer.dofs.stop)
+
+    @property
+    def A(self) -> Weight:
+        return JoinedWeight(self._inner.A, self._outer.A)
+
+    @property
+    def H(self) -> np.ndarray:
+        return np.concatenate([self._outer.A.scatter(self._inner.H.T).T, self._outer.H])
+
+    @property
+    def M(self) -> NodeInertia:
+        return self._outer.M
+
+    @property
+    def armature(self) -> np.ndarray:
+        whole = np.zeros((self.dofs.stop - self.dofs.start,) * 2, dtype=object)
+        whole[: self._m, : self._m], whole[self._m :, self._m :] = self._inner.armature, self._outer.armature
+        return whole
+
+    @property
+    def passive_force(self) -> np.ndarray:
+        return np.concatenate([self._inner.passive_force, self._outer.passive_force])
+
+    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
+        return self._outer.velocity(self._inner.velocity(V, dtheta[: self._m]), dtheta[self._m :])
+
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        return self._outer.accelerate(self._inner.accelerate(alpha, ddtheta[: self._m]), ddtheta[self._m :])
+
+    def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:
+        passed = self._outer.carried(block, place)
+        return None if passed is None else self._inner.carried(*passed)
+
+    def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
+        return self._outer.hinge_force(alpha)
+
+    @property
+    def hinge_inertia(self) -> NodeInertia:
+        return self._outer.hinge_inertia
+
+
+class Joined(HingeJoined, NodeState):
+    """The same of nodes with f = M α + b."""
+
+    def force(self, alpha: np.ndarray) -> np.ndarray:
+        return self._outer.force(alpha)
+
+
+def joined(inner: Any, outer: Any) -> Any:
+    """A massless node, and the only one that hangs on it, as one."""
+    return (Joined if isinstance(outer, NodeState) else HingeJoined)(inner, outer)

@@ -11,12 +11,13 @@ import numpy as np
 
 from linkwork.joints import Joint
 from linkwork.model import Model
+from linkwork.model.partition import JOINED
 from linkwork.parts import GROUND, Frame
 from linkwork.sko.bodies import BodyDescription, RigidBody
 from linkwork.sko.cluster import ClusterNode, HingeClusterNode
 from linkwork.sko.contracts import GroundNode, HingeNode, NodeState
 from linkwork.sko.flexible import DeformedBody, FlexibleNode, HingeFlexibleNode, HingeModeShapeNode, ModeShapeNode
-from linkwork.sko.partition import split
+from linkwork.sko.partition import joined, split
 from linkwork.sko.pick_offs import PickOff
 from linkwork.sko.rigid import HingeRigidNode, RigidNode
 from linkwork.spatial import Inertia, Pose
@@ -123,7 +124,7 @@ class ModelTree(TreeState[N_co]):
         self.bodies: dict[int, RigidBody] = {}
         self._node_of: dict[Any, Any] = {}
         self._embeddings: dict[tuple[int, ...], Embedding[RigidBody]] = {}
-        self._partition, self._before = partition or {}, dict[int, list[Any]]()
+        self._partition, self._before, self._gone = partition or {}, dict[int, list[Any]](), list[Any]()
         ground = GroundNode(np.array([0.0, 0.0, 0.0, *(-g for g in model.gravity)], dtype=object))
         self._node_of[GROUND] = ground
         nodes: list[N_co] = []
@@ -133,6 +134,7 @@ class ModelTree(TreeState[N_co]):
             start = dofs.stop
             node = self._node(one, dofs, v[dofs])
             nodes += [*self._before.get(one.bodies[0], ()), node]
+        nodes = [node for node in nodes if node not in self._gone]
         super().__init__(model.name, nodes, ground, model.nv)
 
     def _state(self, k: int) -> JointState:
@@ -223,6 +225,11 @@ class ModelTree(TreeState[N_co]):
         groups = self._partition.get(k, ())
         if not groups or isinstance(groups[0], Joint):
             return node
+        if groups == JOINED:
+            if self._f_ext is not None:  # a force on the massless body has no row in the joined node
+                return node
+            self._gone.append(node.parent)
+            return joined(node.parent, node)
         *before, node = split(node, [slice(group[0], group[-1] + 1) for group in groups])
         self._before.setdefault(k, []).extend(before)
         return node

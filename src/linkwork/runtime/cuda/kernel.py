@@ -40,6 +40,8 @@ class CudaKernel:
     library. Everything else that NumPy takes for an array is copied there and back. All must have the kernel's dtype.
     """
 
+    entries: Any = None  # of a function of a model: what its arrays are, and the names along their axes
+
     def __init__(self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> None:
         self.name, self.dtype, self.inputs, self.outputs = name, dtype, inputs, outputs
         self._code: dict[str, tuple[dict[str, Any], bytes]] = {}  # architecture -> header, cubin
