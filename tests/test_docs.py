@@ -100,7 +100,7 @@ def test_public_names_of_the_api_page_are_there() -> None:
             known = hasattr(found, member) or member in getattr(found, "__dataclass_fields__", {})
             assert known, f"{name} has no {member}"
     listed = set(re.findall(r"^\.\. auto\w+:: linkwork\.(\w+)\W*$", text, flags=re.MULTILINE))
-    rooms = {"interop", "joints", "robots", "sko", "spatial", "__version__"}
+    rooms = {"flexible", "interop", "joints", "robots", "sko", "spatial", "__version__"}
     errors = {name for name in lw.__all__ if name.endswith("Error")}
     assert set(lw.__all__) - rooms - errors <= listed, sorted(set(lw.__all__) - rooms - errors - listed)
 
