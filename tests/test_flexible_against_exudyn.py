@@ -73,7 +73,7 @@ def add_flexible(mbs, data, **where):
     return body, made["nRigidBody"]
 
 
-def simulated(build, step, duration=1.0, rows=10):
+def simulated(build, step, duration=1.0, rows=10, exact=True):
     """Positions that a sensor saw, (rows + 1, 3), of a system that `build` makes."""
     container = exu.SystemContainer()
     mbs = container.AddSystem()
@@ -85,9 +85,10 @@ def simulated(build, step, duration=1.0, rows=10):
     settings.timeIntegration.verboseMode = 0
     settings.solutionSettings.writeSolutionToFile = False
     settings.solutionSettings.sensorsWritePeriod = duration / rows
-    settings.timeIntegration.generalizedAlpha.spectralRadius = 1.0
-    settings.timeIntegration.newton.relativeTolerance = 1e-10
-    settings.timeIntegration.newton.absoluteTolerance = 1e-12
+    settings.timeIntegration.generalizedAlpha.spectralRadius = 1.0 if exact else 0.8
+    if exact:
+        settings.timeIntegration.newton.relativeTolerance = 1e-10
+        settings.timeIntegration.newton.absoluteTolerance = 1e-12
     assert mbs.SolveDynamic(settings)
     return mbs.GetSensorStoredData(sensor)[:, 1:]
 
@@ -193,7 +194,7 @@ def test_a_flexible_slider_crank_moves_as_in_exudyn():
             SensorSuperElement(bodyNumber=body, meshNodeNumber=16, outputVariableType=kind, storeInternal=True)
         )
 
-    np.testing.assert_allclose(found, extrapolated(build, 1e-4), atol=1e-6 * LENGTH)
+    np.testing.assert_allclose(found, extrapolated(build, 2e-4), atol=1e-6 * LENGTH)
 
 
 def test_a_soft_pendulum_is_that_of_beams_in_absolute_coordinates():
@@ -235,6 +236,6 @@ def test_a_soft_pendulum_is_that_of_beams_in_absolute_coordinates():
         return mbs.AddSensor(SensorNode(nodeNumber=nodes[-1], outputVariableType=kind, storeInternal=True))
 
     found = ours(model, "tip", model.neutral(), np.zeros(model.nv), 5e-5, duration=0.5)
-    fine = simulated(build, 5e-4, duration=0.5)
+    fine = simulated(build, 5e-4, duration=0.5, exact=False)
     assert np.abs(found - found[0]).max() > 0.3
     np.testing.assert_allclose(found, fine, atol=1e-3 * LENGTH)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from linkwork.commands.bench.boom import spectrum, tip
 from linkwork.commands.bench.exudyn_chain import chain, exudyn_times
 from linkwork.commands.bench.figures import Figure, columns, show
 from linkwork.commands.bench.measure import cost
@@ -21,9 +22,10 @@ class Sizes:
     chains: tuple[tuple[int, int], ...] = ((2, 6), (5, 6), (10, 2), (10, 4), (10, 6), (20, 6))
     turns: int = 10
     most: int = 60_000  # operations of what is timed
+    duration: float = 60.0  # [s] of the boom's motion
 
 
-QUICK = Sizes(((2, 2), (5, 2)), 1)
+QUICK = Sizes(((2, 2), (5, 2)), 1, duration=2.0)
 
 
 def chains(sizes: Sizes, note: str) -> Figure:
@@ -52,4 +54,5 @@ def chains(sizes: Sizes, note: str) -> Figure:
 
 def run(folder: Path, *, quick: bool) -> int:
     """Print the table, and write it into a folder."""
-    return show(folder, [partial(chains, QUICK if quick else Sizes())])
+    sizes = QUICK if quick else Sizes()
+    return show(folder, [partial(chains, sizes), partial(tip, sizes.duration), partial(spectrum, sizes.duration)])
