@@ -27,7 +27,9 @@ def commands() -> list[str]:
     return sorted({line[2:].partition(" #")[0].strip() for line in lines if line.startswith(("$ make", "$ linkwork"))})
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/kernels.md", "docs/models.md", "docs/identification.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/index.md", "docs/kernels.md", "docs/models.md", "docs/formats.md", "docs/identification.md"]
+)
 def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
