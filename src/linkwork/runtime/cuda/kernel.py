@@ -312,7 +312,8 @@ class CudaKernel:
         Registers, threads of a block, blocks and warps on a multiprocessor and their share of the most (occupancy); bytes of
         shared memory of a block, and of local memory of a thread; how often values wait in shared memory (stores and loads of
         a state) and how often they are left to the assembler; states a second and the share of all instructions that could be
-        started, as the model predicts them. `measured` asks for a run of so many random states: then also the measured ones.
+        started, as the model predicts them, which takes loops to run a hundred times if they may. `measured` asks for a run of
+        so many random states: then also the measured rate, and the share of programs without loops.
         """
         here = current_gpu()
         header, function = self._function(here)
@@ -339,7 +340,8 @@ class CudaKernel:
         if measured:
             rate = self._measure(here, measured)
             found["measured_rate"] = rate
-            found["measured_share"] = rate * header["work"] / WARP / (4.0 * here.device.multiprocessors * here.device.clock)
+            if not header["loops"]:  # nobody knows how often these run
+                found["measured_share"] = rate * header["work"] / WARP / (4.0 * here.device.multiprocessors * here.device.clock)
         return found
 
     def _measure(self, here: Gpu, rows: int) -> float:
@@ -498,6 +500,7 @@ def _header(program: Program, choice: Choice, here: Gpu) -> dict[str, Any]:
         "predicted_rate": choice.rate,
         "predicted_share": choice.share,
         "work": choice.work,
+        "loops": any(op == "loop" for op, _, _ in choice.program.code),
     }
 
 
