@@ -64,7 +64,7 @@ def bench(parser: argparse.ArgumentParser) -> Run:
     """Measure: repeat the benchmarks of papers, on `loops` or on `constrained` dynamics, or time the functions of a `robot`."""
     parser.add_argument("what", choices=("constrained", "loops", "robot"), help="what to measure")
     parser.add_argument("name", nargs="?", default="humanoid", metavar="ROBOT", help="a file or a shipped robot (humanoid)")
-    parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the root link of a file stands (fixed)")
+    parser.add_argument("--base", choices=("fixed", "free"), help="how the root link stands (as the file says, or fixed)")
     parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
     parser.add_argument("--quick", action="store_true", help="small mechanisms only, in seconds")
     _add_json(parser)
