@@ -15,7 +15,7 @@ from typing import Any
 FLAGS = (
     "--headless=new --no-first-run --no-default-browser-check --disable-extensions --disable-background-networking "
     "--disable-dev-shm-usage --use-angle=swiftshader --enable-unsafe-swiftshader --remote-debugging-port=0 "
-    "--remote-allow-origins=* --window-size=1200,800 about:blank"
+    "--remote-allow-origins=* --window-size=960,540 about:blank"
 )
 
 
@@ -56,7 +56,7 @@ class Chromium:
         session = {"sessionId": self._session} if self._session else {}
         self._socket.send(json.dumps({"id": self._number, "method": method, "params": params, **session}))
         while True:
-            answer = json.loads(self._socket.recv(timeout=60.0))
+            answer = json.loads(self._socket.recv(timeout=180.0))
             if answer.get("id") == self._number:
                 assert "error" not in answer, answer
                 return dict(answer["result"])

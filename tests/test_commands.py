@@ -130,6 +130,22 @@ def test_export_and_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "entries" in json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("kind", ["urdf", "mjcf"])
+def test_a_robot_can_be_written_and_read_again(
+    kind: str, door: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not hasattr(lw, f"export_{kind}"):
+        assert "does not write" in refused(["export", door, "--format", kind], capsys)
+        return
+    assert main(["export", door, "--format", kind, "--out", str(tmp_path / "new"), "--json"]) == 0
+    (path,) = json.loads(capsys.readouterr().out)["files"]
+    assert "door" in path
+    if kind == "urdf":
+        one, other = lw.load(door), lw.load(path)
+        q, v = one.random_state(0)
+        assert np.allclose(lw.forward_dynamics(one, q, v, v), lw.forward_dynamics(other, q, v, v), rtol=1e-12)
+
+
 def test_compare(door: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pinocchio")
     pytest.importorskip("mujoco")

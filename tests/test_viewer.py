@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from xml.dom import minidom
 
 import numpy as np
@@ -23,6 +24,7 @@ from linkwork.view.meshes import Folders, read_mesh
 from linkwork.view.scene import inertia_ellipsoid, scene
 from linkwork.view.shapes import Mesh, box, cylinder, ellipsoid
 from linkwork.view.sliders import Sliders
+from linkwork.view.visuals import geometry_meshes
 
 
 def four_bar(crank: float = 0.2, **more: float) -> lw.Model:
@@ -268,6 +270,31 @@ def test_visuals_of_a_urdf(tmp_path: Path) -> None:
     assert len(seen.notes) == 2 and "gone.stl" in seen.notes[0] and len(seen.meshes[1].faces)  # an ellipsoid
 
 
+def test_geometries_of_a_model(tmp_path: Path) -> None:
+    """As readers of files give them: every shape with its size, where it is; what cannot be shown is said."""
+    stl(tmp_path)
+    place = lw.spatial.Pose.translation(np.array([0.0, 0.0, 1.0]))
+    sizes = {
+        "box": (1.0, 2.0, 3.0),
+        "sphere": (0.5,),
+        "ellipsoid": (0.5, 1.0, 1.5),
+        "cylinder": (0.5, 3.0),
+        "capsule": (0.5, 2.0),
+    }
+    words = {"place": place, "mesh": "", "scale": (1.0, 1.0, 1.0), "visual": True}
+    given = [SimpleNamespace(body=k, shape=shape, size=size, **words) for k, (shape, size) in enumerate(sizes.items())]
+    given.append(SimpleNamespace(body=5, shape="mesh", size=(), **{**words, "mesh": "part.stl", "scale": (2.0, 1.0, 1.0)}))
+    given.append(SimpleNamespace(body=6, shape="mesh", size=(), **{**words, "mesh": "../gone.stl"}))
+    given.append(SimpleNamespace(body=7, shape="plane", size=(0.0, 0.0), **words))
+    given.append(SimpleNamespace(body=8, shape="box", size=(1.0, 1.0, 1.0), **{**words, "visual": False}))
+    found, notes = geometry_meshes(given, Folders(tmp_path / "r.xml"))
+    assert sorted(found) == [0, 1, 2, 3, 4, 5] and len(notes) == 1 and "gone.stl" in notes[0]
+    for body, wide in enumerate([(1, 2, 3), (1, 1, 1), (1, 2, 3), (1, 1, 3), (1, 1, 3), (2, 2, 3)]):
+        (mesh,) = found[body]
+        assert np.allclose(np.ptp(mesh.vertices, axis=0), wide, rtol=0.1)
+        assert np.allclose(0.5 * (mesh.vertices.max(axis=0) + mesh.vertices.min(axis=0)), [0, 0, 1], atol=0.05)
+
+
 # shapes and pictures
 
 
@@ -471,16 +498,17 @@ def test_in_a_real_browser(viser: object, browser: chromium.Chromium) -> None:
     """The page loads, a slider is moved by keys, the four-bar moves and stays closed, and the picture changes with it."""
     model = four_bar()
     with lw.view(model, port=9320) as viewer:
+        browser.call("Emulation.setDeviceMetricsOverride", width=960, height=540, deviceScaleFactor=1, mobile=False)
         browser.go(viewer.url)
         sliders = "document.querySelectorAll('[role=slider]')"
         chromium.until(lambda: browser.ask(f"{sliders}.length") == 1 and browser.ask("!!document.querySelector('canvas')"))
-        before, first = viewer.q, chromium.until(lambda: _settled(browser))
+        before, first = viewer.q, chromium.until(lambda: _settled(browser), 180.0)
         browser.ask(f"{sliders}[0].focus()")
-        browser.press("ArrowRight", 60)
-        chromium.until(lambda: abs(viewer.q[0] - before[0]) > 0.2)
+        browser.press("ArrowRight", 40)
+        chromium.until(lambda: abs(viewer.q[0] - before[0]) > 0.1, 120.0)
         chromium.until(lambda: abs(float(browser.ask(f"{sliders}[0].getAttribute('aria-valuenow')")) - viewer.q[0]) < 1e-3)
-        assert gap(model, viewer.q) < 1e-9 and np.abs(viewer.q - before).min() > 1e-2
-        second = chromium.until(lambda: _settled(browser))
+        assert gap(model, viewer.q) < 1e-9 and np.abs(viewer.q - before).min() > 1e-3
+        second = chromium.until(lambda: _settled(browser), 180.0)
         assert first != second
         folder = os.environ.get("LINKWORK_SCREENSHOT")
         if folder:

@@ -64,9 +64,7 @@ def bench(parser: argparse.ArgumentParser) -> Run:
     """Measure: benchmarks of papers on `loops` or `constrained` dynamics, `flexible` bodies, or the functions of a `robot`."""
     parser.add_argument("what", choices=("constrained", "flexible", "loops", "robot"), help="what to measure")
     parser.add_argument("name", nargs="?", default="humanoid", metavar="ROBOT", help="a file or a shipped robot (humanoid)")
-    parser.add_argument(
-        "--base", choices=("fixed", "free"), help="how the root link stands (as the file says; of a URDF: fixed)"
-    )
+    parser.add_argument("--base", choices=("fixed", "free"), help="how the root link stands (as the file says, or fixed)")
     parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
     parser.add_argument("--quick", action="store_true", help="small mechanisms only, in seconds")
     _add_json(parser)
@@ -133,8 +131,9 @@ def demo(parser: argparse.ArgumentParser) -> Run:
 
 
 def export(parser: argparse.ArgumentParser) -> Run:
-    """Write a function of a robot as C99: header, source, a test with recorded results, and a CMake file."""
+    """Write a function of a robot as C99 with a test and a CMake file, or the robot itself as URDF or MJCF."""
     add_robot(parser)
+    parser.add_argument("--format", choices=("c", "urdf", "mjcf"), default="c", help="what to write (c)")
     parser.add_argument("--function", default="forward_dynamics", metavar="NAME", help="which function (forward_dynamics)")
     parser.add_argument("--frame", metavar="NAME", help="the frame, for functions of one")
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="the type of numbers (float64)")

@@ -1,4 +1,4 @@
-"""`linkwork export`: a function of a robot as C99."""
+"""`linkwork export`: a function of a robot as C99, or the robot itself as a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 import linkwork as lw
-from linkwork.commands.robot import as_json, load_robot
+from linkwork.commands.robot import as_json, load_robot, written
 from linkwork.commands.terminal import size_in_bytes, working
 from linkwork.errors import ModelError
 from linkwork.parts.names import did_you_mean, plain, shown
@@ -14,6 +14,8 @@ from linkwork.parts.names import did_you_mean, plain, shown
 
 def run(args: argparse.Namespace) -> int:
     """Write the files, and print which they are."""
+    if args.format != "c":
+        return _write_robot(args)
     function = _function(args.function)
     options = {"frame": args.frame} if args.frame else {}
     model = load_robot(args)
@@ -28,6 +30,19 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for path in files:
         print(f"{plain(path)}  {size_in_bytes(path.stat().st_size)}")
+    return 0
+
+
+def _write_robot(args: argparse.Namespace) -> int:
+    """Write the robot itself as URDF or MJCF."""
+    writer = getattr(lw, f"export_{args.format}", None)
+    if writer is None:
+        raise ModelError(f"this version of linkwork does not write {args.format}")
+    model = load_robot(args)
+    name = "".join(c if c.isalnum() or c in "-_" else "_" for c in model.name)
+    path = written(Path(args.out) / f"{name}{'.urdf' if args.format == 'urdf' else '.xml'}")
+    writer(model, path)
+    print(as_json({"files": [str(path)]}) if args.json else f"{plain(path)}  {size_in_bytes(path.stat().st_size)}")
     return 0
 
 

@@ -23,9 +23,7 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
     from linkwork import robots
 
     parser.add_argument("robot", help="a file, or one of: " + ", ".join(robots.names()))
-    parser.add_argument(
-        "--base", choices=("fixed", "free"), help="how the root link stands (as the file says; of a URDF: fixed)"
-    )
+    parser.add_argument("--base", choices=("fixed", "free"), help="how the root link stands (as the file says, or fixed)")
     parser.add_argument("--strict", action="store_true", help="refuse inertias that are not physically consistent")
     parser.add_argument(
         "--loops",
@@ -47,7 +45,8 @@ def load_robot(args: argparse.Namespace) -> Model:
         if not os.path.exists(name):
             _refuse_missing(name)
         try:
-            return lw.load(name, base=args.base, strict=args.strict, loops=args.loops)
+            said = {} if args.base is None else {"base": args.base}
+            return lw.load(name, strict=args.strict, loops=args.loops, **said)
         except LinkworkError:
             if os.path.exists(name) or os.path.basename(name) != name or os.path.splitext(name)[1]:
                 raise

@@ -10,9 +10,10 @@ import numpy as np
 
 from linkwork.model import GROUND, Model
 from linkwork.parts import Body
+from linkwork.view.meshes import Folders
 from linkwork.view.shapes import Mesh, ellipsoid, rod, together
 from linkwork.view.tree import cluster_numbers
-from linkwork.view.visuals import urdf_visuals
+from linkwork.view.visuals import geometry_meshes, urdf_visuals
 
 PLAIN = (150, 160, 172)  # bodies in no loop
 CLUSTERS = ((74, 134, 196), (232, 145, 58), (92, 168, 92), (205, 88, 110), (142, 110, 192), (196, 172, 60), (60, 172, 172))
@@ -39,10 +40,9 @@ def scene(model: Model, *, file: str | os.PathLike[str] | None = None, folders: 
     Meshes are opened only inside the folder of the file and in `folders`. Bodies without any are drawn as bars from joint to
     joint, or as the ellipsoid of their inertia.
     """
-    visuals, notes = ({}, []) if file is None else urdf_visuals(file, folders)
+    meshes, notes = _meshes(model, file, folders)
     size = model_size(model)
     cluster = cluster_numbers(model)
-    meshes = _visual_meshes(model, visuals)
     inertias = {body.index: inertia_ellipsoid(body, 0.02 * size) for body in model.bodies}
     for body in model.bodies:
         if body.index not in meshes:
@@ -52,6 +52,18 @@ def scene(model: Model, *, file: str | os.PathLike[str] | None = None, folders: 
         for body in model.bodies
     }
     return Scene(model, meshes, {**colours, GROUND: (120, 120, 120)}, inertias, tuple(notes), size)
+
+
+def _meshes(
+    model: Model, file: str | os.PathLike[str] | None, folders: Iterable[str | os.PathLike[str]]
+) -> tuple[dict[int, Mesh], list[str]]:
+    """What files say of how bodies look: the model's geometries where it has visual ones, or else the visuals of the file."""
+    geometries = getattr(model, "geometries", ())
+    if any(each.visual for each in geometries):
+        by_body, notes = geometry_meshes(geometries, Folders(file, folders))
+        return {body: together(meshes) for body, meshes in by_body.items()}, notes
+    visuals, notes = ({}, []) if file is None else urdf_visuals(file, folders)
+    return _visual_meshes(model, visuals), notes
 
 
 def _visual_meshes(model: Model, visuals: Mapping[str, list[Mesh]]) -> dict[int, Mesh]:

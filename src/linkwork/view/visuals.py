@@ -1,9 +1,10 @@
-"""What a URDF says of how links look: primitives, and meshes inside the folders that the user named."""
+"""How links look, as a URDF or the geometries of a model say: primitives, and meshes inside the folders that the user named."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from linkwork.formats import xml
 from linkwork.formats.urdf_parts import Notes, origin
 from linkwork.parts.limits import Limits
 from linkwork.view.meshes import Folders, read_mesh
-from linkwork.view.shapes import Mesh, box, cylinder, ellipsoid
+from linkwork.view.shapes import Mesh, box, cylinder, ellipsoid, together
 
 MOST = 2000  # visuals of a file
 
@@ -60,3 +61,44 @@ def _geometry(geometry: xml.Element, folders: Folders, read: dict[str, Mesh]) ->
                 read[name] = read_mesh(folders.find(name))
             return read[name].scaled(np.array(element.numbers("scale", 3, (1.0, 1.0, 1.0), largest=1e6)))
     raise geometry.error("there is no box, cylinder, sphere or mesh in it")
+
+
+def geometry_meshes(geometries: Iterable[Any], folders: Folders) -> tuple[dict[int, list[Mesh]], list[str]]:
+    """The meshes of a model's visual geometries by body, in its frame, and a sentence for each that cannot be shown.
+
+    A geometry has `body`, `place`, `shape`, `size` [m], `mesh`, `scale` and `visual`, as readers of files make them.
+    """
+    found: dict[int, list[Mesh]] = {}
+    notes: list[str] = []
+    read: dict[str, Mesh] = {}
+    for each in [one for one in geometries if one.visual][:MOST]:
+        try:
+            mesh = _shape(each, folders, read)
+        except (ModelError, ValueError, IndexError) as error:
+            notes.append(str(error))
+            continue
+        if mesh is not None:
+            found.setdefault(each.body, []).append(mesh.moved(each.place.R, each.place.p))
+    return found, list(dict.fromkeys(notes))
+
+
+def _shape(each: Any, folders: Folders, read: dict[str, Mesh]) -> Mesh | None:
+    """The mesh of one geometry; None of what would hide everything else, such as a plane."""
+    size = np.array(each.size, dtype=float)
+    if each.shape == "box":
+        return box(size)
+    if each.shape == "sphere":
+        return ellipsoid(float(size[0]))
+    if each.shape == "ellipsoid":
+        return ellipsoid(size)
+    if each.shape == "cylinder":
+        return cylinder(float(size[0]), float(size[1]))
+    if each.shape == "capsule":
+        radius, length = float(size[0]), float(size[1])
+        ends = [ellipsoid(radius).moved(np.eye(3), np.array([0.0, 0.0, z])) for z in (-length / 2, length / 2)]
+        return together([cylinder(radius, length), *ends])
+    if each.shape == "mesh":
+        if each.mesh not in read:
+            read[each.mesh] = read_mesh(folders.find(each.mesh))
+        return read[each.mesh].scaled(np.array(each.scale, dtype=float))
+    return None
