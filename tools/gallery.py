@@ -49,14 +49,15 @@ def main() -> None:
     """Draw and write."""
     (DOCS / "gallery").mkdir(exist_ok=True)
     rows = [HEAD]
-    for title, names in (("Robots and mechanisms", lw.robots.names()), ("Of any size", tuple(SIZED))):
+    sized = {name: SIZED.get(name, (3,)) for name in lw.robots.__all__ if name not in (*lw.robots.names(), "names")}
+    for title, names in (("Robots and mechanisms", lw.robots.names()), ("Of any size", tuple(sized))):
         rows.append(f"## {title}\n\n")
         for name in names:
             make = getattr(lw.robots, name)
-            model = make(*SIZED.get(name, ()))
+            model = make(*sized.get(name, ()))
             lw.view.film(model, posture(name, model), path=DOCS / f"gallery/{name}.png", size=SIZE)
             told, _, more = inspect.getdoc(make).partition("\n\n")
-            called = f"lw.robots.{name}({', '.join(map(str, SIZED.get(name, ())))})"
+            called = f"lw.robots.{name}({', '.join(map(str, sized.get(name, ())))})"
             loops = f", {len(model.loops)} loops and couplings" if model.loops else ""
             rows.append(
                 f"### {name}\n\n![{name}](gallery/{name}.png)\n\n`{called}`: {len(model.bodies)} bodies, nq {model.nq}, "
