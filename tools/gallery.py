@@ -17,6 +17,7 @@ SIZED = {  # mechanisms of any size, and the one that is drawn
 OPEN = {"four_bar": (1.2, -1.2, 1.2), "planar_leg_linkage": (0.6, 0.9, 1.0, -0.9)}  # coordinates to close loops from
 RANDOM = {  # seeds of random states, where the neutral one is folded flat or in one line
     "six_bar": 2, "slider_crank": 3, "arm": 3, "bricard": 1, "chain": 1, "binary_tree": 1,
+    "flexible_arm": 1, "flexible_slider_crank": 3, "flexible_chain": 1, "boom_satellite": 1,
     "link_rotor_chain": 1, "belt_chain": 1, "four_bar_chain": 1, "transmission_loop": 1, "connecting_rod_loop": 1,
 }  # fmt: skip
 SIZE = (360, 300)  # [px]
