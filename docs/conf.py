@@ -66,7 +66,7 @@ def inline_formula(page: HTML5Translator, node: nodes.math) -> None:
 
 def display_formula(page: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula that stands alone as MathML."""
-    page.body.append(f'<div class="math">{formula(node, as_block=True)}</div>')
+    page.body.append(f'<div class="formula">{formula(node, as_block=True)}</div>')
     raise nodes.SkipNode
 
 
