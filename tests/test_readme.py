@@ -30,7 +30,7 @@ def commands() -> list[str]:
 RUN = ("README.md", *(f"docs/{name}.md" for name in ("index", "kernels", "models", "control", "identification")))
 
 
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.parametrize("page", [*RUN, pytest.param("docs/ilqr.md", marks=pytest.mark.slow)])
 def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
