@@ -26,6 +26,7 @@ ELSEWHERE = {  # pages whose blocks other tests run, or compare with the source
 }
 ONLY_PYTHON = ("README.md", "docs/kernels.md", "docs/models.md")  # test_readme.py runs their commands, each alone
 NEEDS = {"docs/from_pinocchio.md": "pinocchio", "docs/from_mujoco.md": "mujoco", "docs/viewer.md": "viser"}
+SLOW = ("docs/ilqr.md",)
 SHOWN = ("text", "xml", "yaml", "c", "toctree", "eval-rst", "list-table", "image", "figure", "")  # fences that are not run
 
 
@@ -55,7 +56,7 @@ def test_every_block_is_run_or_is_no_code(page: str) -> None:
     assert [step for step in steps(page) if step.language not in (*SHOWN, "python", "console")] == []
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in PAGES])
 def test_a_page_can_be_followed(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names stay from block to block, and files in one folder. A block of text is what the block before it prints."""
     if page in NEEDS:
