@@ -186,7 +186,7 @@ def test_derivatives():
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-def test_exported_c_gives_the_same_bits(tmp_path):
+def test_exported_c_compiles(tmp_path):
     model = robot("flexible_slider_crank")
     lw.export_c(lw.forward_dynamics, model, tmp_path)
     source = next(tmp_path.glob("*.c"))
