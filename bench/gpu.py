@@ -47,9 +47,11 @@ def line(name: str, what: str, source: Any, model: Any, **options: Any) -> None:
         built = time.perf_counter() - start
         told = rate(kernel, ROWS)
         same = same_bits(source, model, kernel, options)
+        bits = "same bits" if same else "OTHER BITS"
+        share = f"{told['measured_share']:4.0%} of roof" if "measured_share" in told else "has loops"
         words.append(
-            f"{told['measured_rate'] / 1e6:9.1f} M/s {'same bits' if same else 'OTHER BITS'} "
-            f"{told.get('measured_share', 0):4.0%} of roof, {told['warps']} warps {told['registers']} regs {told['local_bytes']} B local, {built:.1f} s"
+            f"{told['measured_rate'] / 1e6:9.1f} M/s {bits} {share}, {told['warps']} warps {told['registers']} regs "
+            f"{told['local_bytes']} B local, {built:.1f} s"
         )
     print(f"{name:10s} {what:20s} f32 {words[0]} | f64 {words[1]}", flush=True)
 

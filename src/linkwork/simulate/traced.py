@@ -85,8 +85,7 @@ def rollout_program(
             for x in [*q1, *v1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
             fine = bad == zero
-            pairs = zip([*q1, *v1, k + 1.0], [*q, *v, k], strict=True)
-            after = np.array([where(fine, new, old) for new, old in pairs], dtype=object)
+            after = np.array([*q1, *v1, where(fine, k + 1.0, k)], dtype=object)
             return after, fine & (k + 1.0 < count)
 
         first = np.array([*given["q"], *given["v"], 0.0], dtype=object)
