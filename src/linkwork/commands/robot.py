@@ -47,11 +47,14 @@ def load_robot(args: argparse.Namespace) -> Model:
         try:
             said = {} if args.base is None else {"base": args.base}
             return lw.load(name, strict=args.strict, loops=args.loops, **said)
-        except LinkworkError:
+        except LinkworkError as error:
             if os.path.exists(name) or os.path.basename(name) != name or os.path.splitext(name)[1]:
                 raise
             hint = did_you_mean(name, lw.robots.names())
-            raise LinkworkError(f"there is no file {name!r}, nor does a robot of that name ship with linkwork{hint}") from None
+            more = f"; {error}" if "installed" in str(error) and not hint else ""  # of robots in other packages
+            raise LinkworkError(
+                f"there is no file {name!r}, nor does a robot of that name ship with linkwork{hint}{more}"
+            ) from None
 
 
 def _refuse_missing(name: str) -> None:
