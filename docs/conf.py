@@ -66,7 +66,8 @@ def inline_formula(page: HTML5Translator, node: nodes.math) -> None:
 
 def display_formula(page: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula that stands alone as MathML."""
-    page.body.append(f'<div class="formula">{formula(node, as_block=True)}</div>')
+    text = formula(node, as_block=True).replace("<math ", '<math style="overflow: visible" ', 1)  # without scroll bars
+    page.body.append(f'<div class="formula">{text}</div>')
     raise nodes.SkipNode
 
 
