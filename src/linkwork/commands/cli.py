@@ -72,7 +72,7 @@ def demo(parser: argparse.ArgumentParser) -> Run:
 def info(parser: argparse.ArgumentParser) -> Run:
     """Say what a model file, or a robot that ships with linkwork, holds: bodies, joints, frames, everything unusual."""
     parser.add_argument("robot", help="a file, or one of: " + ", ".join(_robots().names()))
-    parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the root link of a file stands (fixed)")
+    parser.add_argument("--base", choices=("fixed", "free"), help="how root links of a file stand (as it says; URDF: fixed)")
     parser.add_argument("--strict", action="store_true", help="refuse inertias that are not physically consistent")
     parser.add_argument("--operations", action="store_true", help="count the operations of its dynamics too")
     parser.add_argument("--graph", metavar="FILE", help="draw bodies, joints, loops and clusters into an SVG file")
