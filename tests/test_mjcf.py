@@ -273,3 +273,17 @@ def test_an_error_of_the_compiler_names_the_element(tmp_path: Path) -> None:
     (tmp_path / "robot.xml").write_text('<mujoco>\n<worldbody>\n<include file="part.xml"/></worldbody></mujoco>')
     with pytest.raises(ModelError, match=r'part.xml:3: <joint name="j">: MuJoCo\'s compiler says'):
         lw.load(tmp_path / "robot.xml")
+
+
+def test_a_model_is_attached(tmp_path: Path) -> None:
+    arm = '<body name="arm"><joint name="j" axis="0 0 1"/><geom size="0.1"/><geom type="mesh" mesh="m" mass="0"/></body>'
+    mesh = '<asset><mesh name="m" file="absent.stl"/></asset>'
+    (tmp_path / "arm.xml").write_text(f"<mujoco>{mesh}<worldbody>{arm}</worldbody></mujoco>")
+    (tmp_path / "robot.xml").write_text(
+        '<mujoco><asset><model name="s" file="arm.xml"/></asset><worldbody><body name="base"><freejoint/><geom size="0.1"/>'
+        '<frame pos="1 2 3"><attach model="s" body="arm" prefix="left_"/></frame></body></worldbody></mujoco>'
+    )
+    model = lw.load(tmp_path / "robot.xml")
+    assert [joint.name for joint in model.joints] == ["base_joint", "left_j"]
+    assert np.allclose(model.joint("left_j").place.p, (1, 2, 3))
+    assert [shape.mesh for shape in model.geometries] == ["", "", "absent.stl"]

@@ -45,6 +45,8 @@ def load(
         return mjcf.model(root, base=base, gravity=gravity, strict=strict, **more)
     if root.tag == "sdf":
         return sdf.model(root, base=base, gravity=gravity, strict=strict, **more)
+    if root.tag == "mujocoinclude":
+        raise root.error("this is a part of MJCF that other files include: load one of them")
     if root.tag != "robot":
         raise root.error(f"this is no robot; {READ}")
     pull = GRAVITY if gravity is None else gravity

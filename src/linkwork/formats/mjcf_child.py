@@ -116,7 +116,7 @@ def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
     restrict(request["memory"], request["seconds"])
     texts = {name: text.encode() for name, text in request["models"].items()}
-    spec = mujoco.MjSpec.from_string(request["xml"], assets=texts)
+    spec = mujoco.MjSpec.from_string(request["xml"], **({"include": texts} if texts else {}))
     assets, files, total = settle(spec, request["meshes"], mujoco)
     restrict(request["memory"] + 8 * total, request["seconds"])
     spec.assets = {**texts, **assets}

@@ -52,7 +52,7 @@ def in_body_frames(model: Model) -> tuple[BodyDescription, ...]:
     """All bodies exactly in their own frames, each with its own inertia: what a reader of stacked vectors expects."""
     own = Pose.identity()
     return tuple(
-        BodyDescription(JointFrame(joint.kind, joint.place, 0.0, own), body.inertia)
+        BodyDescription(JointFrame(joint.kind, joint.place, 0.0, own), body.inertia, deformation=deformation(joint))
         for joint, body in zip(model.joints, model.bodies)
     )
 
