@@ -18,9 +18,10 @@ import pytest
 import chromium
 import linkwork as lw
 from linkwork.commands.cli import main
+from linkwork.formats.folders import Folders
 from linkwork.view.gif import write_gif
 from linkwork.view.log import as_log
-from linkwork.view.meshes import Folders, read_mesh
+from linkwork.view.meshes import find_mesh, read_mesh
 from linkwork.view.scene import inertia_ellipsoid, scene
 from linkwork.view.shapes import Mesh, box, cylinder, ellipsoid
 from linkwork.view.sliders import Sliders
@@ -235,19 +236,19 @@ def test_meshes_outside_the_named_folders_are_never_opened(tmp_path: Path) -> No
     (own / "up").symlink_to(tmp_path)
     file = own / "r.urdf"
     file.write_text("<robot/>")
-    folders = Folders(file)
-    assert folders.find("meshes/part.stl") == (own / "meshes/part.stl").resolve()
-    assert folders.find("package://robot/meshes/part.stl").name == "part.stl"
+    folders = Folders(str(file))
+    assert find_mesh("meshes/part.stl", folders) == (own / "meshes/part.stl").resolve()
+    assert find_mesh("package://robot/meshes/part.stl", folders).name == "part.stl"
     for uri in ("../robots_of_others/part.stl", str(secret), f"file://{secret}", "link.stl", "up/robots_of_others/part.stl",
                 "package://../robots_of_others/part.stl", "meshes/../../robots_of_others/part.stl"):  # fmt: skip
-        with pytest.raises(lw.ModelError, match="outside the folders"):
-            folders.find(uri)
+        with pytest.raises(lw.ModelError, match="it is not in the folder"):
+            find_mesh(uri, folders)
     for uri in ("nowhere.stl", "", "\0", "package://", "a" * 10000):
         with pytest.raises(lw.ModelError, match="mesh"):
-            folders.find(uri)
-    assert Folders(file, [other]).find("link.stl") == secret.resolve()
+            find_mesh(uri, folders)
+    assert find_mesh("link.stl", Folders(str(file), [other])) == secret.resolve()
     with pytest.raises(lw.ModelError, match="is no folder"):
-        Folders(file, [tmp_path / "gone"])
+        Folders(str(file), [tmp_path / "gone"])
 
 
 def test_visuals_of_a_urdf(tmp_path: Path) -> None:
@@ -287,7 +288,7 @@ def test_geometries_of_a_model(tmp_path: Path) -> None:
     given.append(SimpleNamespace(body=6, shape="mesh", size=(), **{**words, "mesh": "../gone.stl"}))
     given.append(SimpleNamespace(body=7, shape="plane", size=(0.0, 0.0), **words))
     given.append(SimpleNamespace(body=8, shape="box", size=(1.0, 1.0, 1.0), **{**words, "visual": False}))
-    found, notes = geometry_meshes(given, Folders(tmp_path / "r.xml"))
+    found, notes = geometry_meshes(given, Folders(str(tmp_path / "r.xml")))
     assert sorted(found) == [0, 1, 2, 3, 4, 5] and len(notes) == 1 and "gone.stl" in notes[0]
     for body, wide in enumerate([(1, 2, 3), (1, 1, 1), (1, 2, 3), (1, 1, 3), (1, 1, 3), (2, 2, 3)]):
         (mesh,) = found[body]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.formats.folders import Folders
 from linkwork.parts.names import shown
 from linkwork.view.collada import collada_mesh
 from linkwork.view.shapes import Mesh
@@ -20,40 +20,18 @@ LARGEST = 64 << 20  # bytes of a mesh file
 MOST = 1_000_000  # triangles of one
 
 
-class Folders:
-    """The folders whose files may be opened: that of the robot's file, and those that the user named."""
+def find_mesh(uri: str, folders: Folders) -> Path:
+    """The mesh that a robot's file names, inside one of these folders; ModelError where there is none, or it is outside.
 
-    def __init__(self, file: str | os.PathLike[str] | None, named: Iterable[str | os.PathLike[str]] = ()) -> None:
-        own = [] if file is None else [Path(file).absolute().parent]
-        given = [Path(folder).absolute() for folder in ([named] if isinstance(named, (str, os.PathLike)) else named)]
-        for folder in given:
-            if not folder.is_dir():
-                raise ModelError(f"folders: {shown(folder)} is no folder")
-        self.all = [folder.resolve() for folder in (*own, *given)]
-
-    def find(self, uri: str) -> Path:
-        """The file that a robot's file names, inside one of these folders; ModelError where there is none, or it is outside.
-
-        package://NAME/rest is looked for as NAME/rest and as rest, below each folder. Links are followed first: what they lead
-        to must be inside too.
-        """
-        rest = re.sub(r"^(package|model|file)://", "", uri)
-        tries = [rest]
-        if rest != uri and not uri.startswith("file://"):
-            tries.append(rest.partition("/")[2])
-        outside = False
-        for folder in self.all:
-            for name in filter(None, tries):
-                try:
-                    real = (folder / name).resolve()
-                    if not any(real.is_relative_to(allowed) for allowed in self.all):
-                        outside = True
-                    elif real.is_file():
-                        return real
-                except (OSError, ValueError, RuntimeError):
-                    continue
-        why = "is outside the folders that were named" if outside else "is not there"
-        raise ModelError(f"mesh {shown(uri)!r} {why}: name its folder with --folder, or folders=")
+    package://NAME/rest is looked for as NAME/rest and as rest, below each folder.
+    """
+    rest = re.sub(r"^(package|model|file)://", "", uri)
+    tries = [rest] if rest == uri or uri.startswith("file://") else [rest, rest.partition("/")[2]]
+    found = [folders.find(name) for name in tries if name]
+    for each in found:
+        if each.path:
+            return Path(each.path)
+    raise ModelError(f"mesh {shown(uri)!r}: {found[0].why if found else 'this names no file'}")
 
 
 def read_mesh(path: Path) -> Mesh:

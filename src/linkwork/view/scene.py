@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from linkwork.formats.folders import Folders
 from linkwork.model import GROUND, Model
 from linkwork.parts import Body
-from linkwork.view.meshes import Folders
 from linkwork.view.shapes import Mesh, ellipsoid, rod, together
 from linkwork.view.tree import cluster_numbers
-from linkwork.view.visuals import geometry_meshes, urdf_visuals
+from linkwork.view.visuals import geometry_meshes
 
 PLAIN = (150, 160, 172)  # bodies in no loop
 CLUSTERS = ((74, 134, 196), (232, 145, 58), (92, 168, 92), (205, 88, 110), (142, 110, 192), (196, 172, 60), (60, 172, 172))
@@ -40,7 +40,9 @@ def scene(model: Model, *, file: str | os.PathLike[str] | None = None, folders: 
     Meshes are opened only inside the folder of the file and in `folders`. Bodies without any are drawn as bars from joint to
     joint, or as the ellipsoid of their inertia.
     """
-    meshes, notes = _meshes(model, file, folders)
+    folder = None if file is None else os.fspath(file)
+    by_body, notes = geometry_meshes(model.geometries, Folders(folder, folders))
+    meshes = {body: together(each) for body, each in by_body.items()}
     size = model_size(model)
     cluster = cluster_numbers(model)
     inertias = {body.index: inertia_ellipsoid(body, 0.02 * size) for body in model.bodies}
@@ -52,30 +54,6 @@ def scene(model: Model, *, file: str | os.PathLike[str] | None = None, folders: 
         for body in model.bodies
     }
     return Scene(model, meshes, {**colours, GROUND: (120, 120, 120)}, inertias, tuple(notes), size)
-
-
-def _meshes(
-    model: Model, file: str | os.PathLike[str] | None, folders: Iterable[str | os.PathLike[str]]
-) -> tuple[dict[int, Mesh], list[str]]:
-    """What files say of how bodies look: the model's geometries where it has visual ones, or else the visuals of the file."""
-    geometries = getattr(model, "geometries", ())
-    if any(each.visual for each in geometries):
-        by_body, notes = geometry_meshes(geometries, Folders(file, folders))
-        return {body: together(meshes) for body, meshes in by_body.items()}, notes
-    visuals, notes = ({}, []) if file is None else urdf_visuals(file, folders)
-    return _visual_meshes(model, visuals), notes
-
-
-def _visual_meshes(model: Model, visuals: Mapping[str, list[Mesh]]) -> dict[int, Mesh]:
-    """The visuals of all links on a body, in the body's frame."""
-    on: dict[int, list[Mesh]] = {}
-    for frame in model.frames:
-        place = frame.place
-        on.setdefault(frame.body, []).extend(mesh.moved(place.R, place.p) for mesh in visuals.get(frame.name, ()))
-    for body in model.bodies:
-        if not any(frame.name == body.name for frame in model.frames):
-            on.setdefault(body.index, []).extend(visuals.get(body.name, ()))
-    return {body: together(meshes) for body, meshes in on.items() if meshes}
 
 
 def model_size(model: Model) -> float:
