@@ -256,6 +256,7 @@ DEPENDENT: dict[str, Callable[[], tuple[Model, list[Any]]]] = {
 
 @methods
 @pytest.mark.parametrize("name", DEPENDENT)
+@pytest.mark.sweep(2)
 def test_redundant_rows(name: str, method: str) -> None:
     model, constraints = DEPENDENT[name]()
     q, v, tau = consistent(model, constraints, 3)
@@ -418,6 +419,7 @@ def test_a_thousand_redundant_humanoids(method: str) -> None:
 @pytest.mark.parametrize(
     "name", ["quadruped on four feet", "quadruped, wheels and joints", "humanoid, hand in hand", "loaded four-bar"]
 )
+@pytest.mark.sweep(3)
 def test_impacts(name: str, method: str) -> None:
     """J v⁺ = -e J v⁻ and M Δv = Jᵀ p; nothing that takes time has a part in it."""
     model, constraints, s, system, _ = of_set(name, 2)

@@ -81,6 +81,7 @@ def floats(fn: Any, *args: Any, **options: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("make", [lw.robots.arm, lw.robots.quadruped, lw.robots.humanoid], ids=lambda make: make.__name__)
+@pytest.mark.sweep(3)
 def test_programs_are_short_whatever_frames_a_robot_is_written_in(make: Any) -> None:
     tidy = make()
     rng = np.random.default_rng(3)

@@ -871,6 +871,7 @@ def test_programs_mean_what_floats_give(name: str) -> None:
 
 
 @chosen
+@pytest.mark.sweep(3)
 def test_kernels_give_the_bits_of_the_interpreter(name: str) -> None:
     """One state, a batch, and any number of threads: the same bits, which are those that the program means."""
     m = MODELS[name]

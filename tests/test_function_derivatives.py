@@ -155,6 +155,7 @@ def test_against_differences(name: str, function: lw.ModelFunction) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(n for n in lw.__all__ if isinstance(getattr(lw, n), lw.ModelFunction)))
+@pytest.mark.sweep(2)
 def test_every_public_function_has_derivatives(name: str) -> None:
     """By its required arrays, a mass and a placement, where a loop is embedded: the modes agree."""
     function, model = getattr(lw, name), lw.robots.four_bar()

@@ -130,6 +130,7 @@ def test_the_same_motion_on_several_feet() -> None:
 
 
 @every
+@pytest.mark.sweep(3)
 def test_the_same_motion(name: str) -> None:
     same_motion(linkage(name))
 

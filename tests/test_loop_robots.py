@@ -263,6 +263,7 @@ def test_a_simulated_tello_stays_closed() -> None:
 
 
 @pytest.mark.parametrize("name", GEARED)
+@pytest.mark.sweep(2)
 def test_approximations(name: str) -> None:
     exact = robot(name)
     models = {how: robot(name, approximate=how) for how in ("ignored", "diagonal", "block")}

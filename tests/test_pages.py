@@ -26,7 +26,7 @@ ELSEWHERE = {  # pages whose blocks other tests run, or compare with the source
 }
 ONLY_PYTHON = ("README.md", "docs/kernels.md", "docs/models.md")  # test_readme.py runs their commands, each alone
 NEEDS = {"docs/from_pinocchio.md": "pinocchio", "docs/from_mujoco.md": "mujoco", "docs/viewer.md": "viser"}
-SLOW = ("docs/ilqr.md",)
+SLOW = ("docs/ilqr.md", "docs/from_mujoco.md", "docs/from_pinocchio.md", "docs/how_to/gradients.md", "docs/partition.md")
 SHOWN = ("text", "xml", "yaml", "c", "toctree", "eval-rst", "list-table", "image", "figure", "")  # fences that are not run
 
 

@@ -347,6 +347,7 @@ def bench() -> Any:
     return module
 
 
+@pytest.mark.slow
 def test_modes_apart_save_a_third() -> None:
     """Nodes of 6 + 8 rows in which nothing is known to vanish: hinge and modes one after the other."""
     whole, apart = bench().dense_body(1, 8)
@@ -456,6 +457,7 @@ def test_chain_of_two_hundred_links() -> None:
     assert most - more <= 1.01 * (more - few)
 
 
+@pytest.mark.slow
 def test_the_table_of_the_page_is_what_its_command_gives() -> None:
     page = (Path(__file__).resolve().parents[1] / "docs/partition.md").read_text(encoding="utf-8")
     assert "\n".join(bench().joints()) in page and "\n".join(bench().dense()) in page

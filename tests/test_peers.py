@@ -19,6 +19,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "robot", ["iiwa14", "solo12", "g1", "talos", "tree21", pytest.param("talos_hands", marks=pytest.mark.slow)]
 )
+@pytest.mark.sweep(3)
 def test_the_same_robot_everywhere(robot: str) -> None:
     from peers import models
 

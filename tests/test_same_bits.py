@@ -335,6 +335,7 @@ def loop_case(name: str, dtype: str) -> tuple[Program, list[np.ndarray], tuple[n
 
 @both
 @some_loops
+@pytest.mark.sweep(3)
 def test_loop_robots(name: str, dtype: str) -> None:
     program, inputs, wanted = loop_case(name, dtype)
     assert np.isfinite(wanted[0]).all(axis=-1).mean() > 0.8  # else there is little to compare

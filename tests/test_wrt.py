@@ -87,6 +87,7 @@ CONSTRAINED = {
 
 
 @pytest.mark.parametrize("which", CONSTRAINED)
+@pytest.mark.sweep(3)
 def test_constrained_dynamics(which: str) -> None:
     model, constraints = CONSTRAINED[which][0](), CONSTRAINED[which][1]
     q, v, _, tau, _ = state_of(model, np.random.default_rng(4))
