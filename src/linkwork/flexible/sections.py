@@ -77,8 +77,24 @@ class Rectangle:
         return b * cube(a) * (1.0 / 3.0 - 0.21 * x * (1.0 - x * cube(x) / 12.0))
 
 
+class _Round:
+    """A section that is the same along y and z."""
+
+    @property
+    def Iy(self) -> float:
+        raise NotImplementedError
+
+    @property
+    def Iz(self) -> float:
+        return self.Iy
+
+    @property
+    def J(self) -> float:
+        return 2.0 * self.Iy
+
+
 @dataclass(frozen=True)
-class Circle:
+class Circle(_Round):
     """A disc of `radius` [m]."""
 
     radius: float
@@ -95,17 +111,9 @@ class Circle:
     def Iy(self) -> float:
         return 0.25 * pi * self.radius * cube(self.radius)
 
-    @property
-    def Iz(self) -> float:
-        return self.Iy
-
-    @property
-    def J(self) -> float:
-        return 2.0 * self.Iy
-
 
 @dataclass(frozen=True)
-class Tube:
+class Tube(_Round):
     """A ring of outer `radius` and `wall` thickness [m]."""
 
     radius: float
@@ -125,14 +133,6 @@ class Tube:
     def Iy(self) -> float:
         inner = self.radius - self.wall
         return 0.25 * pi * (self.radius * cube(self.radius) - inner * cube(inner))
-
-    @property
-    def Iz(self) -> float:
-        return self.Iy
-
-    @property
-    def J(self) -> float:
-        return 2.0 * self.Iy
 
 
 @dataclass(frozen=True)

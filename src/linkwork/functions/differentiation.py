@@ -6,7 +6,7 @@ its derivative is by δ in integrate(q, δ) at δ = 0, and a change of an output
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -130,20 +130,28 @@ class Derivative:
         G, back = tangent.embedding(model, q), tangent.joint_rates(model, q).T @ bar
         return back if G is None else G.T @ back
 
+    def _with_directions(self, made: Program, given: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the inputs of a jvp, whose first `given` are no directions; a direction of q is a tangent vector, (nv,)."""
+        shapes = {array.name: array.shape for array in made.inputs}
+        for array, name in zip(made.inputs[given:], self.wrt, strict=True):
+            shapes[array.name] = (self.model.nv,) if name in self._charts else array.shape
+        return shapes
+
+    def _pushed(self, arrays: dict[str, Any], directions: Sequence[Any]) -> list[Any]:
+        """Directions as changes of the arrays."""
+        return [
+            self._push(arrays, arrays[self._word[name]], d) if name in self._charts else d
+            for name, d in zip(self.wrt, directions, strict=True)
+        ]
+
     def _jvp(self) -> Program:
         words = [self._word[name] for name in self.wrt]
         made, base = differentiate.jvp(self._base, words), self._base
         given, tangents = len(base.inputs), len(base.outputs)
-        shapes = {array.name: array.shape for array in made.inputs}
-        for array, name in zip(made.inputs[given:], self.wrt, strict=True):
-            shapes[array.name] = (self.model.nv,) if name in self._charts else array.shape
+        shapes = self._with_directions(made, given)
 
         def body(*all_arrays: Any) -> dict[str, Any]:
-            arrays = dict(zip(shapes, all_arrays))
-            directions = [
-                self._push(arrays, arrays[self._word[name]], d) if name in self._charts else d
-                for name, d in zip(self.wrt, all_arrays[given:], strict=True)
-            ]
+            directions = self._pushed(dict(zip(shapes, all_arrays)), all_arrays[given:])
             found = call_in_trace(made, *all_arrays[:given], *directions)
             for k, array in enumerate(base.outputs):
                 if array.name in self._told:
@@ -186,16 +194,10 @@ class Derivative:
         words, back = [self._word[name] for name in self.wrt], self._vjp()
         made = differentiate.jvp(back, words)
         given = len(back.inputs)
-        shapes = {array.name: array.shape for array in made.inputs}
-        for array, name in zip(made.inputs[given:], self.wrt, strict=True):
-            shapes[array.name] = (self.model.nv,) if name in self._charts else array.shape
+        shapes = self._with_directions(made, given)
 
         def body(*all_arrays: Any) -> dict[str, Any]:
-            arrays = dict(zip(shapes, all_arrays))
-            directions = [
-                self._push(arrays, arrays[self._word[name]], d) if name in self._charts else d
-                for name, d in zip(self.wrt, all_arrays[given:], strict=True)
-            ]
+            directions = self._pushed(dict(zip(shapes, all_arrays)), all_arrays[given:])
             found = dict(zip((array.name for array in made.outputs), call_in_trace(made, *all_arrays[:given], *directions)))
             return {f"d_bar_{word}": found[f"d_bar_{word}"] for word in words}
 

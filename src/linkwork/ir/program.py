@@ -10,7 +10,7 @@ import hashlib
 import math
 import struct
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -33,6 +33,15 @@ class Array(NamedTuple):
     def size(self) -> int:
         """Number of scalars."""
         return math.prod(self.shape)
+
+
+def signature(inputs: Iterable[Array], outputs: Iterable[Array]) -> str:
+    """Core dimensions of arrays, as of NumPy's generalised ufuncs: "(7),(7)->(7,7)"."""
+
+    def dims(array: Array) -> str:
+        return f"({','.join(map(str, array.shape))})"
+
+    return f"{','.join(map(dims, inputs))}->{','.join(map(dims, outputs))}"
 
 
 class Instruction(NamedTuple):

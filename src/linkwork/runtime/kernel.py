@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from linkwork.errors import ProgramError, TargetError
-from linkwork.ir.program import Array, BoundedLoop, Program
+from linkwork.ir.program import Array, BoundedLoop, Program, signature
 from linkwork.passes import arrange, lower
 from linkwork.runtime.arguments import argument_names, explain, refuse_masks
 from linkwork.runtime.bound import Bound, bind_arrays, machine_call
@@ -72,11 +72,7 @@ class Kernel:
     @property
     def signature(self) -> str:
         """The ufunc's signature of core dimensions."""
-
-        def dims(array: Array) -> str:
-            return f"({','.join(map(str, array.shape))})"
-
-        return f"{','.join(map(dims, self.inputs))}->{','.join(map(dims, self.outputs))}"
+        return signature(self.inputs, self.outputs)
 
     def __repr__(self) -> str:
         return f"<linkwork kernel {self.name} {self.signature} {self.dtype}>"

@@ -8,7 +8,7 @@ So they conserve energy exactly, and need no linear velocity of the body's frame
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from linkwork.lazy import cached_property
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode, NodeInertia, NodeState, Weight
 from linkwork.sko.inertias import BlockInertia, CouplingInertia, ModalBlock
+from linkwork.sko.rigid import BodyNode
 from linkwork.sko.weights import in_block
 from linkwork.spatial import Inertia, Pose, cross, filled, is_zero, mirrored, skew
 from linkwork.spatial.constants import product
@@ -186,7 +187,7 @@ class ModeShapeWeight:
         return found if alone else ModalBlock(self.block, self.modes, found.R, found.C, found.E, self.rows)
 
 
-class _FlexibleNode(HingeNode):
+class _FlexibleNode(BodyNode):
     """A flexible body, whose hinge is a node before it: rows of its frame, then of its modes. Its velocities are its modes'."""
 
     body: DeformedBody
@@ -201,26 +202,6 @@ class _FlexibleNode(HingeNode):
         self._H = np.hstack([np.zeros((modes, 6)), np.eye(modes)]).astype(object)
         self._armature = np.diag(body.armature)
 
-    @property
-    def A(self) -> Weight:
-        return self._A
-
-    @property
-    def H(self) -> np.ndarray:
-        return self._H
-
-    @property
-    def M(self) -> NodeInertia:
-        return self.body.M
-
-    @property
-    def armature(self) -> np.ndarray:
-        return self._armature
-
-    @property
-    def passive_force(self) -> np.ndarray:
-        return self.body.passive_force(self.body.G)
-
     def generalised(self, F: np.ndarray, maps: bool = False) -> np.ndarray:
         return F[6:]
 
@@ -229,9 +210,6 @@ class _FlexibleNode(HingeNode):
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         return np.concatenate([self.body.accelerate(alpha[self._on], ddtheta), ddtheta])
-
-    def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose]:
-        return self.body.joint.parent, self.body.X.then(place)
 
 
 class HingeFlexibleNode(_FlexibleNode):

@@ -9,20 +9,16 @@ import numpy as np
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode, NodeInertia, NodeState, Weight
 from linkwork.sko.weights import BlockWeight
-from linkwork.spatial import Inertia, Pose
+from linkwork.spatial import Pose
 
 
-class _RigidNode(HingeNode):
-    """A rigid body behind a joint."""
+class BodyNode(HingeNode):
+    """One body behind a hinge: what it says of its operators, once A, H and the armature are made."""
 
-    rows = 6
-
-    def __init__(self, parent: HingeNode, body: RigidBody) -> None:
-        self.name, self.parent, self.body = body.joint.name, parent, body
-        self.dofs, self.blocks = body.dofs, {body.joint.child: slice(0, 6)}
-        self._on = slice(0, 6) if parent.rows == 6 else parent.blocks[body.joint.parent]
-        self._A: Weight = body.X if parent.rows == 6 else BlockWeight(body.X, self._on, parent.rows)
-        self._H, self._armature = body.S.T, np.diag(body.armature)
+    body: RigidBody
+    _A: Weight
+    _H: np.ndarray
+    _armature: np.ndarray
 
     @property
     def A(self) -> Weight:
@@ -33,7 +29,7 @@ class _RigidNode(HingeNode):
         return self._H
 
     @property
-    def M(self) -> Inertia:
+    def M(self) -> NodeInertia:
         return self.body.M
 
     @property
@@ -44,14 +40,27 @@ class _RigidNode(HingeNode):
     def passive_force(self) -> np.ndarray:
         return self.body.passive_force(self.body.G)
 
+    def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose]:
+        return self.body.joint.parent, self.body.X.then(place)
+
+
+class _RigidNode(BodyNode):
+    """A rigid body behind a joint."""
+
+    rows = 6
+
+    def __init__(self, parent: HingeNode, body: RigidBody) -> None:
+        self.name, self.parent, self.body = body.joint.name, parent, body
+        self.dofs, self.blocks = body.dofs, {body.joint.child: slice(0, 6)}
+        self._on = slice(0, 6) if parent.rows == 6 else parent.blocks[body.joint.parent]
+        self._A = body.X if parent.rows == 6 else BlockWeight(body.X, self._on, parent.rows)
+        self._H, self._armature = body.S.T, np.diag(body.armature)
+
     def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
         return self.body.velocity(V[self._on], dtheta)
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         return self.body.accelerate(alpha[self._on], ddtheta)
-
-    def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose]:
-        return self.body.joint.parent, self.body.X.then(place)
 
 
 class HingeRigidNode(_RigidNode):

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from linkwork.errors import DtypeError, OverlapError, ProgramError, ShapeError, TargetError
-from linkwork.ir.program import Array, Program
+from linkwork.ir.program import Array, Program, signature
 from linkwork.passes import lower
 from linkwork.runtime.arguments import numbers, shape_text
 from linkwork.runtime.cache import Cache, make_key
@@ -53,11 +53,7 @@ class CudaKernel:
     @property
     def signature(self) -> str:
         """Core dimensions, as of NumPy's generalised ufuncs."""
-
-        def dims(array: Array) -> str:
-            return f"({','.join(map(str, array.shape))})"
-
-        return f"{','.join(map(dims, self.inputs))}->{','.join(map(dims, self.outputs))}"
+        return signature(self.inputs, self.outputs)
 
     def __repr__(self) -> str:
         return f"<linkwork CUDA kernel {self.name} {self.signature} {self.dtype}>"
