@@ -1,0 +1,157 @@
+"""C libraries with several functions, with and without a C library under them, and rollouts in C."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from c_target_programs import STRICT, Case, compiler, loops, products, run
+from linkwork.errors import LinkworkError
+from linkwork.ir.interpret import interpret
+from linkwork.ir.program import Program
+from linkwork.ir.trace import trace
+from linkwork.targets.c import Export, Function, export_library
+from programs import SPECIAL, as_tuple, every_operation, random_bits
+
+FREE = [*STRICT, "-ffreestanding", "-nostdlib", "-Wl,--no-undefined", "-fno-stack-protector"]
+both = pytest.mark.parametrize("cc", ["gcc", "clang"])
+
+pytestmark = pytest.mark.skipif(not (shutil.which("cc") or shutil.which("gcc")), reason="no C compiler: cc, gcc")
+
+
+def fused(dtype: str) -> Program:
+    return trace(lambda a, b, c: lw.fma(a, b, c), {"a": (), "b": (), "c": ()}, name="fused").with_dtype(dtype)
+
+
+def root(dtype: str) -> Program:
+    return trace(lambda a: lw.sqrt(a), {"a": ()}, name="root").with_dtype(dtype)
+
+
+@np.errstate(all="ignore")
+def hard_numbers(dtype: str, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Rows a, b, c: any bits, special numbers, and sums that nearly cancel or have exponents close to one another."""
+    real = np.dtype(dtype).type
+    a, b, c = (random_bits(rng, (count,), dtype) for _ in range(3))
+    a[::3], b[::3], c[::3] = (rng.choice(np.array(SPECIAL, dtype), len(a[::3])) for _ in range(3))
+    near = slice(1, None, 3)
+    a[near], b[near] = (rng.normal(size=len(a[near])).astype(dtype) for _ in range(2))
+    c[near] = -(a[near] * b[near]) * (1 + rng.integers(-2, 3, len(a[near])) * np.finfo(dtype).eps).astype(dtype)
+    part = slice(2, None, 6)  # products around subnormal numbers and around the largest
+    scale = rng.choice([np.finfo(dtype).minexp, np.finfo(dtype).maxexp], len(a[part]))
+    a[part] = np.ldexp(rng.normal(size=len(a[part])), scale // 2 + rng.integers(-30, 30, len(scale))).astype(dtype)
+    b[part] = np.ldexp(rng.normal(size=len(a[part])), scale // 2 + rng.integers(-30, 30, len(scale))).astype(dtype)
+    c[part] = np.ldexp(rng.normal(size=len(a[part])), scale + rng.integers(-60, 2, len(scale))).astype(dtype)
+    assert isinstance(a[0], real)
+    return [a, b, c]
+
+
+def symbols(library: Path) -> set[str]:
+    """What a library asks others for."""
+    text = subprocess.run([compiler("nm"), "-u", str(library)], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1] for line in text.splitlines()} - {"_GLOBAL_OFFSET_TABLE_"}
+
+
+def link_alone(path: str, flags: list[str], export: Export, library: Path) -> ctypes.CDLL:
+    """The library linked with nothing at all."""
+    run(path, *FREE, *flags, "-shared", "-fPIC", export.source, "-o", library)
+    assert symbols(library) == set()
+    assert not re.search(r"#include <(?!float\.h|stdint\.h)", export.source.read_text())
+    return ctypes.CDLL(str(library))
+
+
+@both
+@pytest.mark.parametrize("flags", ["-O0 -DLW_SOFTWARE", "-O2 -DLW_SOFTWARE", "-O0", "-O3 -march=native"])
+def test_without_a_c_library(cc: str, flags: str, tmp_path: Path) -> None:
+    """Nothing is left for the linker, and fma and sqrt are exact: by instructions, and by integer arithmetic."""
+    path, rng = compiler(cc), np.random.default_rng(5)
+    programs = [p(dtype) for p in (fused, root) for dtype in ("float64", "float32")]
+    programs += [trace(products, {"q": 4, "v": 4, "k": ()}), trace(loops, {"x": 2, "n": ()}), every_operation()]
+    made = export_library([Function(p) for p in programs], tmp_path, name="alone", freestanding=True)
+    library = link_alone(path, flags.split(), made, tmp_path / "free.so")
+    for name, program in zip(made.functions, programs, strict=True):
+        inputs = [rng.normal(size=(300, *a.shape)).astype(program.dtype) for a in program.inputs]
+        if program.name in ("fused", "root"):
+            inputs = hard_numbers(program.dtype, 6000, rng)[: len(inputs)]
+        wanted = [np.array(w) for w in as_tuple(interpret(program, *inputs))]
+        Case(program, Export(name, made.header, made.source, made.test, made.cmake, {name: 0}), inputs, wanted).compare(library)
+
+
+@pytest.mark.parametrize(
+    "target, flags, some",
+    [
+        ("aarch64-none-elf", "", ("fmadd", "fsqrt")),
+        ("armv7em-none-eabihf", "-mcpu=cortex-m7 -mfpu=fpv5-d16", ("vfma.f64", "vfma.f32", "vsqrt.f64", "vsqrt.f32")),
+        ("riscv64-none-elf", "-march=rv64gc", ("fmadd.d", "fmadd.s", "fsqrt.d", "fsqrt.s")),
+    ],
+)
+def test_other_processors_use_their_instructions(target: str, flags: str, some: tuple[str, ...], tmp_path: Path) -> None:
+    path = compiler("clang")
+    command = [path, f"--target={target}", *flags.split(), "-ffreestanding", "-x", "c", "-c", "/dev/null", "-o", "/dev/null"]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip(f"this clang has no {target}")
+    functions = [Function(p(dtype)) for p in (fused, root) for dtype in ("float64", "float32")]
+    made = export_library(functions, tmp_path, name="alone", freestanding=True)
+    run(path, f"--target={target}", *flags.split(), *STRICT, "-ffreestanding", "-O1", "-c", made.source, "-o", tmp_path / "x.o")
+    run(path, f"--target={target}", *flags.split(), "-ffreestanding", "-O1", "-S", made.source, "-o", tmp_path / "x.s")
+    text = (tmp_path / "x.s").read_text()
+    assert all(re.search(rf"\s{re.escape(word)}\s", text) for word in some) and "lw_integer" not in text
+
+
+@both
+def test_several_functions_in_one_library(cc: str, tmp_path: Path) -> None:
+    """One header and source, both dtypes, each helper once, names that do not clash, and a test that covers all."""
+    path, model = compiler(cc), lw.robots.four_bar()
+    made = lw.export_c(
+        {
+            "fd": (lw.forward_dynamics, model),
+            "Fd": (lw.forward_dynamics, model, {"dtype": "float32"}),
+            "q": (lw.close_loops, model),
+        },
+        tmp_path,
+        name="robot",
+    )
+    assert list(made.functions) == ["fd", "Fd_2", "q"] and made.header.name == "robot.h"
+    source, header = made.source.read_text(), made.header.read_text()
+    defined = re.findall(r"^(?:LW_PART|static [\w ]+|void) \*?(\w+)\(", source, re.M)
+    assert len(defined) == len(set(defined)) and {"lw_fma", "lw_fmaf"} <= set(defined)
+    macros = re.findall(r"#define (\w+)", header)
+    assert len(macros) == len(set(macros)) == 4
+    assert header.count(f"0 {model.q_names[0]},") >= 3  # joints are named
+    run(path, *STRICT, "-O1", made.source, made.test, "-o", tmp_path / "check", "-lm")
+    assert run(tmp_path / "check") == "24 passed, 0 failed\n"
+    made.source.write_text(source.replace("    out0[0] = ", "    out0[0] = 1.0 + ", 1))
+    run(path, *STRICT, "-O1", made.source, made.test, "-o", tmp_path / "check", "-lm")
+    assert "16 passed, 8 failed" in run(tmp_path / "check", ok=False)
+
+
+def test_a_sequence_gets_numbers_where_names_clash(tmp_path: Path) -> None:
+    model = lw.robots.four_bar()
+    made = lw.export_c([(lw.gravity_force, model), (lw.gravity_force, model)], tmp_path, name="two")
+    assert list(made.functions) == ["gravity_force", "gravity_force_2"]
+    assert made.stack_bytes == max(made.functions.values())
+
+
+@pytest.mark.parametrize(
+    "sources, options, words",
+    [
+        ({}, {"name": "x"}, "at least one"),
+        ([(lw.gravity_force, "model")], {"name": "x"}, "function 0: gravity_force is a function of a model"),
+        ({"f": (lw.gravity_force, None, 3)}, {"name": "x"}, "'f' must be .function, model or inputs, dictionary of options."),
+        ({"f": 3}, {"name": "x"}, "'f' must be a function, or a program, not int"),
+        ({"f": (lw.gravity_force, lw.robots.four_bar(), {"dtype": "half"})}, {"name": "x"}, "'f': dtype must be one of"),
+        ({"f": (lw.gravity_force, lw.robots.four_bar())}, {}, "needs a name"),
+        ({"f": (lw.gravity_force, lw.robots.four_bar())}, {"name": "x", "frame": "tip"}, "options stand with each"),
+    ],
+)
+def test_refusals(sources: Any, options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(LinkworkError, match=words):
+        lw.export_c(sources, tmp_path, **options)
+    assert not list(tmp_path.iterdir())
