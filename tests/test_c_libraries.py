@@ -19,7 +19,7 @@ from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.targets.c import Export, Function, export_library
-from programs import SPECIAL, as_tuple, every_operation, random_bits
+from programs import SPECIAL, as_tuple, every_operation, random_bits, same_bits
 
 FREE = [*STRICT, "-ffreestanding", "-nostdlib", "-Wl,--no-undefined", "-fno-stack-protector"]
 both = pytest.mark.parametrize("cc", ["gcc", "clang"])
@@ -155,3 +155,87 @@ def test_refusals(sources: Any, options: dict[str, Any], words: str, tmp_path: P
     with pytest.raises(LinkworkError, match=words):
         lw.export_c(sources, tmp_path, **options)
     assert not list(tmp_path.iterdir())
+
+
+def chain() -> lw.Model:
+    """A floating body with a pendulum."""
+    b = lw.ModelBuilder("buoy")
+    b.add_body("hull", mass=2.0, inertia=(0.1, 0.2, 0.3))
+    b.add_joint("float", lw.joints.Free(), parent="world", child="hull")
+    b.add_body("rod", mass=1.0, center=(0.0, 0.0, -0.4), inertia=(0.1, 0.1, 0.1))
+    b.add_joint("hinge", lw.joints.Revolute((0, 1, 0)), parent="hull", child="rod")
+    return b.build()
+
+
+def call(function: Any, *arrays: Any, sizes: tuple[int, ...]) -> list[np.ndarray]:
+    """The results of a C function, arrays of double of so many numbers."""
+    given = [np.atleast_1d(np.array(a, dtype=float)) for a in arrays]
+    got = [np.full(size, 77.0) for size in sizes]
+    function(*[ctypes.c_void_p(a.ctypes.data) for a in given + got])
+    return got
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_rollouts_have_the_bits_of_python(integrator: str, tmp_path: Path) -> None:
+    """In one call, in two, and step by step, under forces, PD control and a policy of the time."""
+    model, linkage, dt, rng = chain(), lw.robots.four_bar(), 0.004, np.random.default_rng(3)
+
+    def wave(q: Any, v: Any, t: Any, inputs: Any) -> Any:
+        return inputs["gain"] * lw.sin(3.0 * t) - v
+
+    how = {"integrator": integrator}
+    made = lw.export_c(
+        {
+            "many": (lw.rollout, model, how),
+            "one": (lw.rollout, model, {**how, "looped": False}),
+            "held": (lw.rollout, linkage, {**how, "control": "pd"}),
+            "waved": (lw.rollout, model, {**how, "policy": wave, "inputs": {"gain": ()}}),
+        },
+        tmp_path,
+        name="motion",
+        freestanding=True,
+    )
+    library = link_alone(compiler("gcc"), ["-O1"], made, tmp_path / "motion.so")
+    sizes = (model.nq, model.nv, 1)
+    q, v = model.random_state(rng)
+    tau = rng.normal(size=model.nv)
+    wanted = lw.rollout(model, q, v, tau, dt=dt, steps=21, **how)
+
+    got = call(library.many, q, v, dt, 21, 0, tau, sizes=sizes)
+    assert same_bits(got[0], wanted.q[-1]).all() and same_bits(got[1], wanted.v[-1]).all() and got[2] == 21
+    half = call(library.many, q, v, dt, 8, 0, tau, sizes=sizes)
+    got = call(library.many, *half[:2], dt, 13, 8, tau, sizes=sizes)
+    assert same_bits(got[0], wanted.q[-1]).all() and same_bits(got[1], wanted.v[-1]).all()
+    got = [q, v]
+    for k in range(21):
+        got = call(library.one, *got[:2], dt, k, tau, sizes=sizes)
+        assert same_bits(got[0], wanted.q[k + 1]).all() and same_bits(got[1], wanted.v[k + 1]).all()
+    none = call(library.many, q, v, dt, 0, 0, tau, sizes=sizes)
+    assert same_bits(none[0], q).all() and none[2] == 0
+    bad = call(library.many, q, v, dt, 9, 0, tau * np.inf, sizes=sizes)
+    assert np.isnan(bad[0]).all() and bad[2] == 0
+
+    waved = lw.rollout(model, q, v, policy=wave, inputs={"gain": 0.7}, dt=dt, steps=15, **how)
+    half = call(library.waved, q, v, dt, 6, 0, 0.7, sizes=sizes)
+    got = call(library.waved, *half[:2], dt, 9, 6, 0.7, sizes=sizes)
+    assert same_bits(got[0], waved.q[-1]).all() and same_bits(got[1], waved.v[-1]).all()
+
+    q, v = linkage.random_state(rng)
+    target, _ = linkage.random_state(rng)
+    held = lw.rollout(linkage, q, v, lw.PD(5.0, 0.5, target), dt=dt, steps=12, **how)
+    nv = linkage.nv
+    gains = target, np.full(nv, 5.0), np.full(nv, 0.5), np.zeros(nv), np.zeros(nv)
+    got = call(library.held, q, v, dt, 12, 0, *gains, sizes=(linkage.nq, nv, 1))
+    assert np.isfinite(held.q).all() and same_bits(got[0], held.q[-1]).all() and same_bits(got[1], held.v[-1]).all()
+
+
+def test_recorded_rollouts_and_refusals(tmp_path: Path) -> None:
+    made = lw.export_c(lw.rollout, chain(), tmp_path / "one", parameters=("mass",))
+    assert made.name == "rollout" and " *        " in made.header.read_text() and "hinge" in made.header.read_text()
+    assert made.test.read_text().count("NAN") < 10  # in words of the flags' test only: recorded calls are finite
+    run(compiler("gcc"), *STRICT, "-O1", made.source, made.test, "-o", tmp_path / "check", "-lm")
+    assert run(tmp_path / "check") == "8 passed, 0 failed\n"
+    wrong = ({"control": "p"}, "'tau' or 'pd'"), ({"integrator": "x"}, "integrator must be"), ({"inputs": {}}, "policy")
+    for options, words in wrong:
+        with pytest.raises(LinkworkError, match=words):
+            lw.export_c(lw.rollout, chain(), tmp_path / "two", **options)
