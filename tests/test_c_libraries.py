@@ -14,6 +14,7 @@ import pytest
 
 import linkwork as lw
 from c_target_programs import STRICT, Case, compiler, loops, products, run
+from linkwork.commands.cli import main
 from linkwork.errors import LinkworkError
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
@@ -239,3 +240,11 @@ def test_recorded_rollouts_and_refusals(tmp_path: Path) -> None:
     for options, words in wrong:
         with pytest.raises(LinkworkError, match=words):
             lw.export_c(lw.rollout, chain(), tmp_path / "two", **options)
+
+
+def test_the_command_writes_several_functions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["export", "arm", "--function", "gravity_force,rollout", "--freestanding", "--out", str(tmp_path)]
+    assert main(argv) == 0
+    assert "arm.h" in capsys.readouterr().out
+    assert re.findall(r"^void (\w+)", (tmp_path / "arm.h").read_text(), re.M) == ["gravity_force", "rollout"]
+    assert "math.h" not in (tmp_path / "arm.c").read_text()

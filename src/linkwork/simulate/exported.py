@@ -47,7 +47,9 @@ def exported_rollout(
     axes = {a.name: words.get(a.name, "nv") for a in program.inputs + program.outputs}
     named = {"nq": model.q_names, "nv": model.v_names}
     ours = {"q", "v", "q_end", "v_end", "tau", "pd_q", "pd_kp", "pd_kd", "pd_v", "pd_tau"}
-    notes = {name: (name, (named[word],)) for name, word in axes.items() if name in ours}
+    notes: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
+        name: (name, (named[word],)) for name, word in axes.items() if name in ours
+    }
     about = {"dt": "dt [s]", "steps": "steps to take", "over": "steps over, which says the time", "steps_end": "steps taken"}
     notes |= {name: (text, ()) for name, text in about.items() if name in axes}
     return Exported(program, notes, _samples(model, program, names))
