@@ -20,7 +20,7 @@ from linkwork.errors import (
 from linkwork.formats import export_mjcf, export_urdf
 from linkwork.functions.actuators import actuator_map, actuator_map_inverse
 from linkwork.functions.approximations import compare_approximations
-from linkwork.functions.compile import compile, count_operations, export_c
+from linkwork.functions.compile import compile, count_operations
 from linkwork.functions.conditioning import loop_conditioning
 from linkwork.functions.constrained import (
     constrained_dynamics,
@@ -65,6 +65,7 @@ from linkwork.functions.dynamics import (
     spanning_hybrid_dynamics,
 )
 from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, momentum_rate, potential_energy
+from linkwork.functions.export import export_c
 from linkwork.functions.identification import BaseParameters, base_parameters, energy_regressor, inverse_dynamics_regressor
 from linkwork.functions.kinematics import (
     forward_kinematics,

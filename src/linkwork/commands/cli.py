@@ -134,7 +134,10 @@ def export(parser: argparse.ArgumentParser) -> Run:
     """Write a function of a robot as C99 with a test and a CMake file, or the robot itself as URDF or MJCF."""
     add_robot(parser)
     parser.add_argument("--format", choices=("c", "urdf", "mjcf"), default="c", help="what to write (c)")
-    parser.add_argument("--function", default="forward_dynamics", metavar="NAME", help="which function (forward_dynamics)")
+    parser.add_argument(
+        "--function", default="forward_dynamics", metavar="NAMES", help="which function (forward_dynamics), or several: a,b"
+    )
+    parser.add_argument("--freestanding", action="store_true", help="C that needs no C library")
     parser.add_argument("--frame", metavar="NAME", help="the frame, for functions of one")
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="the type of numbers (float64)")
     parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")

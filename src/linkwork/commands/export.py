@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
+from typing import Any
 
 import linkwork as lw
 from linkwork.commands.robot import as_json, load_robot, written
@@ -16,12 +18,12 @@ def run(args: argparse.Namespace) -> int:
     """Write the files, and print which they are."""
     if args.format != "c":
         return _write_robot(args)
-    function = _function(args.function)
+    functions = {name: _function(name) for name in args.function.split(",")}
     options = {"frame": args.frame} if args.frame else {}
     model = load_robot(args)
     with working(f"writing {args.function} of {shown(model.name)} as C"):
         try:
-            made = lw.export_c(function, model, args.out, dtype=args.dtype, **options)
+            made = _write(functions, model, args, options)
         except TypeError as error:
             raise ModelError(f"{args.function}: {error}") from None
     files = sorted(path for path in Path(args.out).iterdir() if path.is_file())
@@ -31,6 +33,16 @@ def run(args: argparse.Namespace) -> int:
     for path in files:
         print(f"{plain(path)}  {size_in_bytes(path.stat().st_size)}")
     return 0
+
+
+def _write(functions: dict[str, Any], model: lw.Model, args: argparse.Namespace, options: dict[str, Any]) -> Any:
+    """Write one function, or several as a library with the robot's name."""
+    how: dict[str, Any] = {"dtype": args.dtype, "freestanding": args.freestanding}
+    if len(functions) == 1:
+        return lw.export_c(next(iter(functions.values())), model, args.out, **how, **options)
+    name = re.sub(r"\W", "_", model.name, flags=re.ASCII)
+    name = name if name[:1].isalpha() else f"robot_{name}"
+    return lw.export_c({word: (fn, model, options) for word, fn in functions.items()}, args.out, name=name, **how)
 
 
 def _write_robot(args: argparse.Namespace) -> int:
@@ -46,7 +58,9 @@ def _write_robot(args: argparse.Namespace) -> int:
     return 0
 
 
-def _function(name: str) -> lw.ModelFunction:
+def _function(name: str) -> Any:
+    if name == "rollout":
+        return lw.rollout
     known = {key: each for key in lw.__all__ if isinstance(each := getattr(lw, key), lw.ModelFunction)}
     if name not in known:
         raise ModelError(

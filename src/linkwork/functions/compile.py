@@ -1,4 +1,4 @@
-"""Compile, export or count the operations of functions of a model, of traced programs, or of plain functions."""
+"""Compile or count the operations of functions of a model, of traced programs, or of plain functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from linkwork.model import Model
 from linkwork.passes import count, lower
 from linkwork.runtime.build import TARGETS, build_on
 from linkwork.sko import Tree
-from linkwork.targets import c as c_target
 
 Source = Program | ModelFunction | Derivative | Callable[..., Any]
 Inputs = Mapping[str, Shape] | Model | Tree
@@ -39,46 +38,29 @@ def compile(
     for that. On "cuda" it takes and gives arrays on an NVIDIA GPU (see `CudaKernel`). A target may also be any function from a
     lowered program to something callable (docs/extending.md).
     """
-    _check_dtype(dtype)
+    check_dtype(dtype)
     if not callable(target) and target not in TARGETS:
         raise TargetError(f"target must be one of {', '.join(TARGETS)}, or a function that takes a program, not {target!r}")
     if isinstance(source, ModelFunction) and not callable(target):
-        return source.kernel(_model(source, inputs), target=target, dtype=dtype, wait=wait, **options)
+        return source.kernel(model_of(source, inputs), target=target, dtype=dtype, wait=wait, **options)
     if isinstance(source, Derivative) and not callable(target):
         _refuse(inputs, options)
         return source.kernel(target=target, dtype=dtype, wait=wait)
-    program = _program(source, inputs, options)
+    program = program_of(source, inputs, options)
     if callable(target):
         return target(lower(program, dtype))
     return build_on(target, None, lambda: program, dtype, wait=wait)
 
 
-def export_c(source: Source, *where: Any, dtype: str = "float64", name: str | None = None, **options: Any) -> c_target.Export:
-    """Write something as C99 with header, test and CMake file into a folder.
-
-    `export_c(program, folder)`, `export_c(lw.forward_dynamics, model, folder)`, `export_c(fn, {"q": 7}, folder)`. The
-    options are those of `compile`.
-    """
-    _check_dtype(dtype)
-    if len(where) != (1 if isinstance(source, (Program, Derivative)) else 2):
-        raise LinkworkError("export_c takes a program and a folder, or a function, its model or inputs, and a folder")
-    inputs = where[0] if len(where) == 2 else None
-    program = _program(source, inputs, options)
-    notes: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {}
-    if isinstance(source, ModelFunction):
-        others = {word: value for word, value in options.items() if word not in ("optional", "parameters")}
-        notes = {word: (x.name, x.axes) for word, x in source.entries(_model(source, inputs), program, others).items()}
-    return c_target.export_c(lower(program, dtype, arranged=c_target.ARRANGEMENT), where[-1], name=name, notes=notes)
-
-
 def count_operations(source: Source, inputs: Inputs | None = None, **options: Any) -> dict[str, int]:
     """How many operations of each kind something needs, and their `total`; arguments as of `compile`."""
-    return count.count_operations(_program(source, inputs, options))
+    return count.count_operations(program_of(source, inputs, options))
 
 
-def _program(source: Source, inputs: Inputs | None, options: dict[str, Any]) -> Program:
+def program_of(source: Source, inputs: Inputs | None, options: dict[str, Any]) -> Program:
+    """The program of something that `compile` takes."""
     if isinstance(source, ModelFunction):
-        return source.program(_model(source, inputs), **options)
+        return source.program(model_of(source, inputs), **options)
     if isinstance(source, (Program, Derivative)):
         _refuse(inputs, options)
         return source if isinstance(source, Program) else source.program()
@@ -97,12 +79,14 @@ def _refuse(inputs: Inputs | None, options: dict[str, Any]) -> None:
         raise LinkworkError("a program knows its inputs: give inputs= only with a function")
 
 
-def _model(source: ModelFunction, inputs: Inputs | None) -> Any:
+def model_of(source: ModelFunction, inputs: Inputs | None) -> Any:
+    """The model that was given for a function of one."""
     if not isinstance(inputs, (Model, Tree)):
         raise LinkworkError(f"{source.__name__} is a function of a model: give the model as the second argument")
     return inputs
 
 
-def _check_dtype(dtype: str) -> None:
+def check_dtype(dtype: str) -> None:
+    """Refuse a dtype that programs do not have."""
     if dtype not in DTYPES:
         raise LinkworkError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")

@@ -62,6 +62,14 @@ def rollout_program(
     So many steps are taken, at least one, without the loop just one, at times from `over` · dt on. `done` counts those that a
     row took. Where one would leave the finite numbers, the row stops: its q and v are NaN from then on.
     """
+    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped)
+    return trace(body, shapes, name=f"rollout_{integrator}")
+
+
+def rollout_body(
+    model: Model, control: Control, integrator: str, parameters: tuple[str, ...], *, looped: bool
+) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
+    """The shapes of a rollout's inputs by name, and the function from them to results that is traced."""
     if model.nv == 0:
         raise ModelError(f"rollout: {model.name} cannot move")
     shapes: dict[str, Any] = {"q": (model.nq,), "v": (model.nv,), "done": (), "how": (HOW,), **control.inputs}
@@ -94,4 +102,4 @@ def rollout_program(
         ends = [where(whole, x, np.nan) for x in last[:-1]]
         return {"q_end": np.array(ends[:nq]), "v_end": np.array(ends[nq:]), "done_end": given["done"] + last[-1]}
 
-    return trace(body, shapes, name=f"rollout_{integrator}")
+    return shapes, body

@@ -1,7 +1,7 @@
 """The small C texts under every exported function: number literals, the operations that C lacks, and the guards.
 
-The helpers reach the bits of a number with memcpy, which every compiler turns into a register move. Each follows the
-function of the same name in `ir.meaning`.
+The helpers reach the bits of a number through a union, which every compiler turns into a register move. Each follows the
+function of the same name in `ir.meaning`. Those of float end in f, as in the C library, so that one file can hold both types.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from string import Template
 
 import numpy as np
+
+from linkwork.targets.c.freestanding import FREESTANDING
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Real:
             field = (2 * self.bias + 1) << self.fraction
             sign = int(x < 0) << (self.bits - 1)
             quiet = int(math.isnan(x)) << (self.fraction - 1)
-            return f"lw_from_bits({self.bits_literal(field | sign | quiet)})"
+            return f"lw_from_bits{self.suffix}({self.bits_literal(field | sign | quiet)})"
         text = self.hexadecimal(x)
         return f"({text})" if text.startswith("-") else text
 
@@ -65,20 +67,19 @@ _HELPERS: dict[str, tuple[tuple[str, ...], str]] = {
     "to_bits": (
         (),
         """
-static inline $uint lw_to_bits($real x) {
-    $uint bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
+static inline $uint lw_to_bits$f($real x) {
+    const union { $real real; $uint bits; } both = {x};
+    return both.bits;
 }
 """,
     ),
     "from_bits": (
         (),
         """
-static inline $real lw_from_bits($uint bits) {
-    $real x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+static inline $real lw_from_bits$f($uint bits) {
+    union { $real real; $uint bits; } both;
+    both.bits = bits;
+    return both.real;
 }
 """,
     ),
@@ -87,13 +88,13 @@ static inline $real lw_from_bits($uint bits) {
         """
 /* GCC turns -fma(a, b, c) into fma(-a, b, -c), which has the other sign where the sum is an exact zero. The barrier
    hides the one from the other; it costs nothing, but GCC loses it where it makes vectors (see the pragma above). */
-static inline $real lw_fma($real a, $real b, $real c) {
+static inline $real lw_fma$f($real a, $real b, $real c) {
 #if defined(__clang__) || !defined(__GNUC__)
-    return fma$suffix(a, b, c);
+    return fma$f(a, b, c);
 #elif __GNUC__ >= 12
-    return __builtin_assoc_barrier(fma$suffix(a, b, c));
+    return __builtin_assoc_barrier(fma$f(a, b, c));
 #else
-    $real sum = fma$suffix(a, b, c);
+    $real sum = fma$f(a, b, c);
 #if defined(__SSE2__)
     __asm__("" : "+x"(sum));
 #elif defined(__aarch64__)
@@ -109,15 +110,15 @@ static inline $real lw_fma($real a, $real b, $real c) {
     "abs": (
         ("to_bits", "from_bits"),
         """
-static inline $real lw_abs($real x) {
-    return lw_from_bits(lw_to_bits(x) & $magnitude);
+static inline $real lw_abs$f($real x) {
+    return lw_from_bits$f(lw_to_bits$f(x) & $magnitude);
 }
 """,
     ),
     "min": (
         (),
         """
-static inline $real lw_min($real a, $real b) {
+static inline $real lw_min$f($real a, $real b) {
     return a < b ? a : b;
 }
 """,
@@ -125,7 +126,7 @@ static inline $real lw_min($real a, $real b) {
     "max": (
         (),
         """
-static inline $real lw_max($real a, $real b) {
+static inline $real lw_max$f($real a, $real b) {
     return a > b ? a : b;
 }
 """,
@@ -134,50 +135,61 @@ static inline $real lw_max($real a, $real b) {
         ("to_bits", "from_bits"),
         """
 /* From 2^$fraction on, numbers are whole and adding rounds to whole ones; the sign is set by hand to keep -0. */
-static inline $real lw_rint($real x) {
-    const $uint bits = lw_to_bits(x);
-    const $real size = lw_from_bits(bits & $magnitude);
+static inline $real lw_rint$f($real x) {
+    const $uint bits = lw_to_bits$f(x);
+    const $real size = lw_from_bits$f(bits & $magnitude);
     const $real whole = (size + $whole) - $whole;
-    return size < $whole ? lw_from_bits(lw_to_bits(whole) | (bits & ~$magnitude)) : x;
+    return size < $whole ? lw_from_bits$f(lw_to_bits$f(whole) | (bits & ~$magnitude)) : x;
 }
 """,
     ),
     "pow2": (
         ("rint", "from_bits"),
         """
-static inline $real lw_pow2($real a) {
+static inline $real lw_pow2$f($real a) {
     const $real low = a > $lowest ? a : $lowest;
     const $real k = low < $highest ? low : $highest;
-    return lw_from_bits(($uint)(($int)lw_rint(k) + $bias) << $fraction);
+    return lw_from_bits$f(($uint)(($int)lw_rint$f(k) + $bias) << $fraction);
 }
 """,
     ),
     "exponent": (
         ("to_bits",),
         """
-static inline $real lw_exponent($real x) {
-    return ($real)(($int)((lw_to_bits(x) >> $fraction) & $field) - $bias);
+static inline $real lw_exponent$f($real x) {
+    return ($real)(($int)((lw_to_bits$f(x) >> $fraction) & $field) - $bias);
 }
 """,
     ),
 }
 
 
-def helper_text(real: Real, wanted: Iterable[str]) -> str:
-    """The wanted helpers and those they call."""
+_MAYBE_UNUSED = """
+#if defined(__GNUC__)
+__attribute__((unused))
+#endif
+"""
+
+
+def helper_text(real: Real, wanted: Iterable[str], *, freestanding: bool = False) -> str:
+    """The wanted helpers and those they call; where there is no C library, with fma and sqrt among them."""
+    known = {**_HELPERS, **FREESTANDING[real.dtype]} if freestanding else _HELPERS
     needed: set[str] = set()
     todo = list(wanted)
     while todo:
         name = todo.pop()
         if name not in needed:
             needed.add(name)
-            todo.extend(_HELPERS[name][0])
+            todo.extend(known[name][0])
     words = {
         "real": real.c,
-        "suffix": real.suffix,
+        "f": real.suffix,
         "uint": f"uint{real.bits}_t",
         "int": f"int{real.bits}_t",
         "magnitude": real.bits_literal((1 << (real.bits - 1)) - 1),
+        "infinite": real.bits_literal((2 * real.bias + 1) << real.fraction),
+        "quiet": real.bits_literal((4 * real.bias + 3) << (real.fraction - 1)),
+        "hidden": real.bits_literal(1 << real.fraction),
         "whole": real.literal(2.0**real.fraction),
         "fraction": real.fraction,
         "field": real.bits_literal(2 * real.bias + 1),
@@ -185,7 +197,10 @@ def helper_text(real: Real, wanted: Iterable[str]) -> str:
         "lowest": real.literal(1.0 - real.bias),
         "highest": real.literal(float(real.bias)),
     }
-    return "".join(Template(text).substitute(words) for name, (_, text) in _HELPERS.items() if name in needed)
+    texts = {name: text for name, (_, text) in known.items() if name in needed}
+    for name in {"to_bits", "from_bits"} & set(texts) if freestanding else ():  # where an instruction does, nothing calls them
+        texts[name] = _MAYBE_UNUSED + texts[name].lstrip()
+    return "".join(Template(text).substitute(words) for text in texts.values())
 
 
 _GUARDS = Template("""\
@@ -194,10 +209,7 @@ _GUARDS = Template("""\
     defined(__NO_SIGNED_ZEROS__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "$name.c: compile this file without -ffast-math and its parts: they change the results"
 #endif
-#if $excess
-#error "$name.c: this compiler computes $real with extra precision (FLT_EVAL_METHOD); on x86 use -msse2 -mfpmath=sse"
-#endif
-
+$excess
 /* No a * b + c may become one operation where the program rounds twice. GCC knows only its own pragma, and may make
    no vectors because it forgets a barrier in them: the sign of a negated fma that is zero would be wrong. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -218,10 +230,20 @@ PART_TEXT = """
 """
 
 
-def guard_text(real: Real, name: str) -> str:
+_EXCESS = Template("""\
+#if $excess
+#error "$name.c: this compiler computes $real with extra precision (FLT_EVAL_METHOD); on x86 use -msse2 -mfpmath=sse"
+#endif
+""")
+
+
+def guard_text(reals: Iterable[Real], name: str) -> str:
     """The preprocessor lines that keep a compiler from changing results."""
-    excess = " && ".join(f"FLT_EVAL_METHOD != {k}" for k in real.eval_methods)
-    return _GUARDS.substitute(name=name, excess=excess, real=real.c)
+    found = ""
+    for real in reals:
+        excess = " && ".join(f"FLT_EVAL_METHOD != {k}" for k in real.eval_methods)
+        found += _EXCESS.substitute(name=name, excess=excess, real=real.c)
+    return _GUARDS.substitute(name=name, excess=found)
 
 
 def wrap(items: Iterable[str], indent: str, width: int = 110) -> str:

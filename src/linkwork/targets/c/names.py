@@ -69,13 +69,28 @@ HEADERS = _words(
 _OWN = re.compile(r"[A-Z][A-Z0-9_]*[A-Z0-9]|s|n|sqrtf?|fmaf?|t\d+|state\d*|outer\d*|lw_.*[^_]|.*_(part|loop)\d+")
 
 
-def array_names(names: Iterable[str], function: str) -> list[str]:
-    """The names of a function's arrays as C parameters: all different, none a keyword or the function's own name."""
-    taken = {function}
+def array_names(names: Iterable[str], functions: Iterable[str]) -> list[str]:
+    """The names of a function's arrays as C parameters: all different, none a keyword or the name of a function."""
+    taken = set(functions)
     out = []
     for name in names:
         safe = _suffix(name, taken | KEYWORDS)
         taken.add(safe)
+        out.append(safe)
+    return out
+
+
+def function_names(names: Iterable[str]) -> list[str]:
+    """The names of a library's functions: all different, also as macros, which have capitals only."""
+    taken: set[str] = set()
+    out = []
+    for name in names:
+        safe = own = function_name(name)
+        number = 1
+        while safe.upper() in taken:
+            number += 1
+            safe = f"{own}_{number}"
+        taken.add(safe.upper())
         out.append(safe)
     return out
 

@@ -1,0 +1,125 @@
+"""Write functions of a model, traced programs, plain functions and rollouts as C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import LinkworkError
+from linkwork.functions.compile import Source, check_dtype, model_of, program_of
+from linkwork.functions.differentiation import Derivative
+from linkwork.functions.model_function import ModelFunction
+from linkwork.ir.program import Program
+from linkwork.passes import lower
+from linkwork.targets import c as c_target
+
+Sources = Mapping[str, Any] | Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What is written of something: a program, what its arrays are (see `c_target.Notes`), and arrays for recorded calls."""
+
+    program: Program
+    notes: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = field(default_factory=dict)
+    samples: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+# functions of a model that are no single kernel, such as rollouts: what they are in C, from the model and options
+EXPORTED: dict[Any, Callable[..., Exported]] = {}
+
+
+def export_c(
+    source: Source | Sources,
+    *where: Any,
+    dtype: str = "float64",
+    name: str | None = None,
+    freestanding: bool = False,
+    **options: Any,
+) -> c_target.Export:
+    """Write something as C99 with header, test and CMake file into a folder.
+
+    `export_c(program, folder)`, `export_c(lw.forward_dynamics, model, folder)`, `export_c(fn, {"q": 7}, folder)`. The
+    options are those of `compile`; `name` is that of the C function and of the files.
+
+    Several functions become one library, called `name`: `export_c({"leg": (lw.inverse_dynamics, leg, {"dtype": "float32"}),
+    "arm": (lw.forward_dynamics, arm)}, folder, name="robot")`, by their names in C, or as a sequence of such tuples (function,
+    model or inputs, options), where names that would clash get numbers. What they share is written once. A `dtype` among the
+    options of one goes before that of all.
+
+    `export_c(lw.rollout, model, folder)` writes steps through time: q, v, dt, steps, over (how many are over, for the time) and
+    tau to q_end, v_end and how many steps were taken, with the bits of `rollout` (see `docs/how_to/microcontroller.md`).
+
+    `freestanding=True` needs no C library: only the headers float.h and stdint.h.
+    """
+    check_dtype(dtype)
+    if isinstance(source, (Mapping, Sequence)) and not isinstance(source, str):
+        if len(where) != 1 or options:
+            raise LinkworkError(
+                "export_c takes several functions as {'name': (function, model, options)} and a folder; options stand with each"
+            )
+        functions = _functions(source, dtype)
+        return c_target.export_library(functions, where[0], name=_library(name), freestanding=freestanding)
+    if len(where) != (1 if isinstance(source, (Program, Derivative)) else 2):
+        raise LinkworkError("export_c takes a program and a folder, or a function, its model or inputs, and a folder")
+    function = _function(source, where[0] if len(where) == 2 else None, {"dtype": dtype, **options}, name)
+    folder: str | Path = where[-1]
+    return c_target.export_library([function], folder, name=name or function.program.name, freestanding=freestanding)
+
+
+def _library(name: str | None) -> str:
+    if name is None:
+        raise LinkworkError("export_c: a library of several functions needs a name: name='robot' gives robot.h and robot.c")
+    return name
+
+
+def _functions(sources: Sources, dtype: str) -> list[c_target.Function]:
+    """What was given as several functions."""
+    named = list(sources.items()) if isinstance(sources, Mapping) else [(None, each) for each in sources]
+    if not named:
+        raise LinkworkError("export_c: there is no function to write: give at least one")
+    found = []
+    for k, (name, each) in enumerate(named):
+        what = f"function {k}" if name is None else repr(name)
+        parts = each if isinstance(each, tuple) else (each,)
+        if not 1 <= len(parts) <= 3 or (len(parts) == 3 and not isinstance(parts[2], Mapping)):
+            raise LinkworkError(
+                f"export_c: {what} must be (function, model or inputs, dictionary of options), not {_shown(parts)}"
+            )
+        source, inputs, options = (*parts, None, None)[:3]
+        if not callable(source) and not isinstance(source, Program):
+            raise LinkworkError(f"export_c: {what} must be a function, or a program, not {type(source).__name__}")
+        chosen = {"dtype": dtype, **(options or {})}
+        try:
+            check_dtype(chosen["dtype"])
+            found.append(_function(source, inputs, chosen, name))
+        except LinkworkError as error:
+            raise type(error)(f"export_c: {what}: {error}") from error
+    return found
+
+
+def _shown(parts: tuple[Any, ...]) -> str:
+    return f"({', '.join(type(x).__name__ for x in parts)})"
+
+
+def _function(source: Any, inputs: Any, options: dict[str, Any], name: str | None) -> c_target.Function:
+    """One function of a C file: its lowered program, and what the header says of its arrays."""
+    dtype = options.pop("dtype")
+    made = _exported(source, inputs, options)
+    program = lower(made.program, dtype, arranged=c_target.ARRANGEMENT)
+    return c_target.Function(program, name, made.notes, made.samples)
+
+
+def _exported(source: Any, inputs: Any, options: dict[str, Any]) -> Exported:
+    if not isinstance(source, Program) and source in EXPORTED:
+        return EXPORTED[source](inputs, **options)
+    program = program_of(source, inputs, options)
+    if not isinstance(source, ModelFunction):
+        return Exported(program)
+    others = {word: value for word, value in options.items() if word not in ("optional", "parameters")}
+    entries = source.entries(model_of(source, inputs), program, others)
+    return Exported(program, {word: (x.name, x.axes) for word, x in entries.items()})
