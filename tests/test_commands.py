@@ -75,6 +75,8 @@ def test_a_file_that_says_how_its_base_stands_is_obeyed(tmp_path: Path, capsys: 
         (["simulate", "four_bar", "--force", "joint2=1"], "no entry of v"),
         (["simulate", "arm", "--integrator", "rk5"], "did you mean 'rk4'"),
         (["simulate", "arm", "--dt", "0"], "positive number of seconds"),
+        (["info", "arm", "--xacro", "gripper=true"], "'arm' is none"),
+        (["info", "arm.xacro", "--xacro", "gripper"], "takes NAME=VALUE"),
     ],
 )
 def test_mistakes_are_told_with_what_may_have_been_meant(
@@ -89,6 +91,37 @@ def test_names_of_robots_and_of_parts_that_are_misspelt() -> None:
     leg = lw.ModelBuilder("leg").add_body("thigh", mass=1.0, inertia=(1, 1, 1))
     with pytest.raises(lw.ModelError, match="did you mean 'thigh'"):
         leg.add_joint("hip", lw.joints.Revolute(), parent="world", child="tihgh").build()
+
+
+def test_robots_of_installed_packages(
+    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Path(door).read_text(encoding="utf-8")
+    for name, content in {
+        "frax/gatehouse.urdf": text,
+        "frax-9.9.dist-info/METADATA": "Metadata-Version: 2.1\nName: frax\nVersion: 9.9\n",
+        "frax-9.9.dist-info/RECORD": "frax/gatehouse.urdf,,\n",
+    }.items():
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / name).write_text(content, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    for name in ("gatehouse", "frax/gatehouse"):
+        assert main(["info", name, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["nv"] == lw.load(door).nv
+    for name in ("gatehuose", "frax/gatehuose"):
+        assert "did you mean 'gatehouse'" in refused(["info", name], capsys)
+
+
+def test_arguments_of_xacro_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("xacro")
+    text = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"> <xacro:arg name="kind" default="fixed"/>
+      <link name="a"/> <link name="b"> <inertial> <mass value="1"/>
+      <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/> </inertial> </link>
+      <joint name="j" type="$(arg kind)"> <parent link="a"/> <child link="b"/> <axis xyz="0 0 1"/> </joint> </robot>"""
+    (tmp_path / "r.xacro").write_text(text, encoding="utf-8")
+    for word, nv in ((), 0), (("--xacro", "kind=continuous"), 1), (("--xacro", "kind:=continuous"), 1):
+        main(["info", str(tmp_path / "r.xacro"), "--json", *word])
+        assert json.loads(capsys.readouterr().out)["nv"] == nv
 
 
 def test_a_file_that_is_misspelt(door: str, capsys: pytest.CaptureFixture[str]) -> None:

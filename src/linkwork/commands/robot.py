@@ -22,7 +22,10 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
     """The robot, and how its file is read."""
     from linkwork import robots
 
-    parser.add_argument("robot", help="a file, or one of: " + ", ".join(robots.names()))
+    parser.add_argument("robot", help=f"a file, one of an installed package (g1, mjlab/g1), or {', '.join(robots.names())}")
+    parser.add_argument(
+        "--xacro", action="append", default=[], metavar="NAME=VALUE", help="an argument of a xacro file, which is a program"
+    )
     parser.add_argument("--base", choices=("fixed", "free"), help="how the root link stands (as the file says, or fixed)")
     parser.add_argument("--strict", action="store_true", help="refuse inertias that are not physically consistent")
     parser.add_argument(
@@ -38,6 +41,7 @@ def load_robot(args: argparse.Namespace) -> Model:
     import linkwork as lw
 
     name: str = args.robot
+    arguments = _xacro_arguments(name, args.xacro)
     with working(f"reading {shown(name)}"):
         if name in lw.robots.names():
             model: Model = getattr(lw.robots, name)()
@@ -45,16 +49,30 @@ def load_robot(args: argparse.Namespace) -> Model:
         if not os.path.exists(name):
             _refuse_missing(name)
         try:
-            said = {} if args.base is None else {"base": args.base}
+            said: dict[str, Any] = {} if args.base is None else {"base": args.base}
+            said |= {"arguments": arguments} if arguments else {}
             return lw.load(name, strict=args.strict, loops=args.loops, **said)
         except LinkworkError as error:
             if os.path.exists(name) or os.path.basename(name) != name or os.path.splitext(name)[1]:
                 raise
             hint = did_you_mean(name, lw.robots.names())
-            more = f"; {error}" if "installed" in str(error) and not hint else ""  # of robots in other packages
+            more = "" if hint else f"; {error}"  # of robots in installed packages
             raise LinkworkError(
                 f"there is no file {name!r}, nor does a robot of that name ship with linkwork{hint}{more}"
             ) from None
+
+
+def _xacro_arguments(file: str, given: list[str]) -> dict[str, str]:
+    """Values by name, from words such as arm=true; ModelError for other words, and for files that are no xacro."""
+    if given and os.path.splitext(file)[1].lower() != ".xacro":
+        raise ModelError(f"--xacro is for files named .xacro, and {shown(file)!r} is none")
+    found: dict[str, str] = {}
+    for word in given:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise ModelError(f"--xacro takes NAME=VALUE, not {shown(word)!r}")
+        found[name.removesuffix(":")] = value  # ROS writes name:=value
+    return found
 
 
 def _refuse_missing(name: str) -> None:

@@ -93,6 +93,12 @@ def _entries(model: ModelData, kind: str, who: str) -> slice:
     return slice(sum(sizes[:k]), sum(sizes[: k + 1]))
 
 
+def entries_of(model: ModelData, name: str) -> slice:
+    """The places of a parameter's entries, all of them or those of one that is named, among all of its kind."""
+    kind, who = parse(name)
+    return slice(None) if who is None else _entries(model, kind, who)
+
+
 def _count(model: ModelData, of: str) -> int:
     """How many bodies, joints, velocities, terms of couplings, frames or loop joints a model has."""
     if of == "velocity":

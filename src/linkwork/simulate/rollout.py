@@ -16,6 +16,9 @@ from linkwork.simulate.integrators import INTEGRATORS
 from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
+from linkwork.simulate.stiffness import implicit_parameters, stiff_at
+
+IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
 
 
 class _Arrays(NamedTuple):
@@ -62,17 +65,22 @@ def rollout(
     Runge and Kutta, of order 4, on q̇ and v̇, in the coordinates q (quaternions are scaled to length 1 after each step); its
     stages need not be closed, each step's end is.
 
+    "linearly_implicit_euler" is that with springs and dampers of joints at the step's end, linearised: stable for steps of any
+    length where these are stiff, and it takes energy out of fast modes.
+
     Where the model's independent velocities turn bad coordinates in a row, as at a turning point of their joint, others are
     chosen for that row, from its state alone; v is always that of the model's own, and tau acts at their joints. Where the
     mechanism itself is singular, or a row cannot go on, its `Status` says why, the result's attribute `steps` when, and later
     rows of its trajectory are NaN. A singular state between two steps is passed, on the same branch. Force-held loops are
-    closed after every step.
+    closed after every step. A row that stops where its joints' springs and dampers make such a step unstable is `Status.STIFF`.
 
     Trees, unless tau is a function, are stepped inside of one kernel, with the same bits for any number of steps in a call. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
     a row stops where these turn singular. There a result has arrays of the library that the states came in.
     """
     _check(model, dt, steps, every, integrator)
+    if integrator == IMPLICIT:
+        parameters, integrator = implicit_parameters(model, parameters or {}, dt), "semi_implicit_euler"
     control, driven = _control(model, tau, policy, inputs)
     device, dtype = place_of("rollout", {} if with_device is None else {"with_device": with_device}, (q, v, tau))
     if device == "cuda":
@@ -98,6 +106,7 @@ def rollout(
     forces = _Forces(model, tau, batch, steps, dt)
     step, largest = INTEGRATORS[integrator]
     stepping = Stepping(model, q0, v0, rows, largest)
+    began = stepping.active
     n = steps // every + 1
     found_q, found_v = (np.full((len(q0), n, size), np.nan) for size in (model.nq, model.nv))
     found_q[:, 0], found_v[:, 0] = q0, v0
@@ -108,7 +117,8 @@ def rollout(
         if k % every == 0:
             here = stepping.steps == k
             found_q[here, k // every], found_v[here, k // every] = stepping.q[here], stepping.v[here]
-    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, stepping.status)))
+    status = _told_stiff(model, stepping.status, began, (q0, stepping.q), rows, dt, integrator)
+    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, status)))
     result.steps = stepping.steps.reshape(batch)
     return result
 
@@ -147,16 +157,31 @@ def _in_one_kernel(
     status = np.where(found[2] == steps, int(Status.OK), int(Status.NOT_FINITE))
     bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
     status = np.where(bad, int(Status.NOT_FINITE), status)
+    status = _told_stiff(model, status, ~bad, (q,), {name: rows[name] for name in names}, dt, integrator)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found[0], found[1], status)))
     result.steps = found[2].reshape(batch)
     return result
 
 
+def _told_stiff(
+    model: Model, status: np.ndarray, began: np.ndarray, postures: tuple[np.ndarray, ...], parameters: dict[str, np.ndarray],
+    dt: float, integrator: str,
+) -> np.ndarray:  # fmt: skip
+    """The status of rows, STIFF for those that began and stopped where a step is unstable, in one of these postures."""
+    found, ended = status.copy(), (Status.DEAD_POINT, Status.NOT_CLOSED, Status.NOT_FINITE)
+    for q in postures:
+        rows = np.flatnonzero(np.isin(found, ended) & began & np.isfinite(q).all(axis=1))
+        if len(rows):
+            stiff = stiff_at(model, q[rows], dt, integrator, {name: x[rows] for name, x in parameters.items()})
+            found[rows[stiff]] = int(Status.STIFF)
+    return found
+
+
 def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None:
     if not isinstance(model, Model):
         raise ModelError(f"rollout takes a model, not {type(model).__name__}")
-    if integrator not in INTEGRATORS:
-        raise ModelError(f"rollout: integrator must be one of {', '.join(INTEGRATORS)}, not {integrator!r}")
+    if integrator not in (*INTEGRATORS, IMPLICIT):
+        raise ModelError(f"rollout: integrator must be one of {', '.join((*INTEGRATORS, IMPLICIT))}, not {integrator!r}")
     for name, value, least in (("steps", steps, 0), ("every", every, 1)):
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
             raise ModelError(f"rollout: {name} must be a whole number, at least {least}, not {value!r}")

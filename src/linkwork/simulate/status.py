@@ -18,3 +18,5 @@ class Status(IntEnum):
     """An acceleration or a state is infinite, or no number."""
     SINGULAR_COORDINATES = 4
     """At the start v does not determine how the mechanism moves: `Model.independent_at` names joints that do."""
+    STIFF = 5
+    """The step is too long for the springs and dampers of its joints: take a smaller dt, or "linearly_implicit_euler"."""

@@ -20,7 +20,7 @@ LONGEST = 200_000  # operations of what is timed
 
 def run(args: argparse.Namespace) -> int:
     """Print a table of operations and times."""
-    args.robot, args.strict, args.loops = args.name, False, "embed"
+    args.robot, args.strict, args.loops, args.xacro = args.name, False, "embed", []
     model = load_robot(args)
     found = measured(model, turns=2 if args.quick else 8)
     if args.json:
