@@ -9,9 +9,10 @@ import numpy as np
 
 from linkwork.formats.sdf_frames import Scope, direction, pose_of
 from linkwork.formats.urdf_parts import LARGEST, Notes, at
+from linkwork.formats.urdf_shapes import geometry_of
 from linkwork.formats.xml import Element
 from linkwork.joints import Fixed, Helical, Joint, Prismatic, Revolute, Spherical, Universal
-from linkwork.parts import GROUND, Geometry
+from linkwork.parts import Geometry
 from linkwork.parts.names import shown
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
@@ -172,22 +173,8 @@ def shapes(link: Element, name: str, notes: Notes) -> list[Geometry]:
         if size is None:
             notes.add(f"a shape <{shown(shape.tag)}> is passed over", at(link))
             continue
-        called = element.attributes.get("name") or f"{element.tag}{k}"
-        found.append(
-            Geometry(
-                f"{name}::{called}",
-                GROUND,
-                pose_of(element.one("pose")),
-                shape.tag,
-                size,
-                mesh,
-                scale,
-                visual=element.tag == "visual",
-                collision=element.tag == "collision",
-                friction=_friction(element),
-                link=name,
-            )
-        )
+        place, sized = pose_of(element.one("pose")), (size, mesh, scale)
+        found.append(geometry_of(element, k, name, place, shape.tag, sized, friction=_friction(element)))
     return found
 
 

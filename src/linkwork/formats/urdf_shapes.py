@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from linkwork.formats.urdf_parts import LARGEST, Notes, at, origin
 from linkwork.formats.xml import Element
 from linkwork.parts import GROUND, Geometry
 from linkwork.parts.names import shown
+from linkwork.spatial import Pose
 
 ONE = (1.0, 1.0, 1.0)
 
@@ -26,24 +29,18 @@ def shapes(link: Element, name: str, notes: Notes) -> list[Geometry]:
         if sized is None:
             notes.add(f"a shape <{shown(shape.tag)}> is passed over", at(link))
             continue
-        size, mesh, scale = sized
-        called = element.attributes.get("name") or f"{element.tag}{k}"
-        found.append(
-            Geometry(
-                f"{name}::{called}",
-                GROUND,
-                place,
-                shape.tag,
-                size,
-                mesh,
-                scale,
-                visual=element.tag == "visual",
-                collision=element.tag == "collision",
-                rgba=_colour(element),
-                link=name,
-            )
-        )
+        found.append(geometry_of(element, k, name, place, shape.tag, sized, rgba=_colour(element)))
     return found
+
+
+def geometry_of(
+    element: Element, k: int, link: str, place: Pose, shape: str, sized: tuple[Any, str, tuple[float, ...]], **more: Any
+) -> Geometry:
+    """The k-th <visual> or <collision> of a link, of a shape that is `sized`: its size, file and scale."""
+    size, mesh, scale = sized
+    called = element.attributes.get("name") or f"{element.tag}{k}"
+    more |= {"visual": element.tag == "visual", "collision": element.tag == "collision", "link": link}
+    return Geometry(f"{link}::{called}", GROUND, place, shape, size, mesh, scale, **more)
 
 
 def _size(shape: Element) -> tuple[tuple[float, ...], str, tuple[float, ...]] | None:
