@@ -2,6 +2,7 @@
 
 from linkwork import flexible, interop, joints, robots, sko, spatial, view
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
+from linkwork.contact import Candidate, Contacts
 from linkwork.errors import (
     CacheError,
     ClosureError,
@@ -127,6 +128,7 @@ from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.model import Limits, LoopJoint, Model, ModelBuilder
+from linkwork.parts import ContactPair, Geometry
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
@@ -138,16 +140,20 @@ __all__ = [
     "PD",
     "BaseParameters",
     "CacheError",
+    "Candidate",
     "ClosureError",
     "ClusterCost",
     "Connect",
     "Constraint",
+    "ContactPair",
+    "Contacts",
     "Coupled",
     "Derivative",
     "Diagnosis",
     "DifferentiationError",
     "DtypeError",
     "Gains",
+    "Geometry",
     "Hold",
     "Kernel",
     "LimitError",
