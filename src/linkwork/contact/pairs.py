@@ -124,11 +124,15 @@ PAIRS: dict[tuple[str, str], Callable[[Geometry, Geometry], list[Contact]]] = {
 }
 
 
-def contacts_of(one: Geometry, other: Geometry) -> list[Contact] | None:
-    """The points of one shape that may touch another, or None where there is no law for the pair."""
+def has_law(one: Geometry, other: Geometry) -> bool:
+    """Whether there is a law for two shapes; none for heights that are not known."""
+    known = (one.shape, other.shape) in PAIRS or (other.shape, one.shape) in PAIRS
+    return known and all(each.heights for each in (one, other) if each.shape == "heightfield")
+
+
+def contacts_of(one: Geometry, other: Geometry) -> list[Contact]:
+    """The points of one shape that may touch another, where there is a law for the pair."""
     if (one.shape, other.shape) in PAIRS:
         return PAIRS[one.shape, other.shape](one, other)
-    if (other.shape, one.shape) in PAIRS:
-        found = PAIRS[other.shape, one.shape](other, one)
-        return [Contact(each.label, Reversed(each.law), each.other_at, each.at) for each in found]
-    return None
+    found = PAIRS[other.shape, one.shape](other, one)
+    return [Contact(each.label, Reversed(each.law), each.other_at, each.at) for each in found]

@@ -40,7 +40,7 @@ def model(
     builder = reader.builder
     reader.add_bodies()
     add_equalities(reader)
-    add_scene(reader, prepared.files)
+    add_scene(reader, prepared.files, prepared.unread)
     reader.note_rest()
     builder.notes += notes.lines()
     more = builder.add(loops)

@@ -35,9 +35,10 @@ actuator_gainprm actuator_biasprm actuator_ctrllimited actuator_ctrlrange actuat
 actuator_armature actuator_damping
 geom_type geom_bodyid geom_pos geom_quat geom_size geom_dataid geom_friction geom_rgba geom_contype geom_conaffinity
 geom_condim geom_margin geom_matid geom_fluid mat_rgba mesh_pos mesh_quat mesh_scale
+hfield_size hfield_nrow hfield_ncol hfield_adr hfield_data
 pair_geom1 pair_geom2 pair_friction pair_dim pair_margin exclude_signature
 """.split()  # noqa: SIM905
-NAMED = ("body", "joint", "equality", "site", "key", "tendon", "actuator", "geom", "mesh")
+NAMED = ("body", "joint", "equality", "site", "key", "tendon", "actuator", "geom", "mesh", "hfield")
 COUNTS = ("nflex", "nplugin", "nq", "nv")
 
 
@@ -127,7 +128,7 @@ def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         object_ = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         count = {"body": model.nbody, "joint": model.njnt, "equality": model.neq, "site": model.nsite, "key": model.nkey,
                  "tendon": model.ntendon, "actuator": len(arrays["actuator_trntype"]), "geom": model.ngeom,
-                 "mesh": model.nmesh}[kind]  # fmt: skip
+                 "mesh": model.nmesh, "hfield": model.nhfield}[kind]  # fmt: skip
         names[kind] = [mujoco.mj_id2name(model, object_, k) or "" for k in range(count)]
     told = {
         "name": spec.modelname,
