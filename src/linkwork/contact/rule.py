@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 from linkwork.contact.candidates import Candidate, Place
@@ -80,12 +80,22 @@ class Rule:
         if not isinstance(pairs, str):
             yield from self._named()
             return
-        for one, other in combinations([each for each in self.own if each.body != GROUND], 2):
-            if not self._apart(one, other) or not self.may_touch(one, other):
-                continue
-            own = self._mechanism[one.body] == self._mechanism[other.body] or self.contacts.shapes is not None
-            if pairs == "all" or not own or self.listed(one, other):
+        own = [each for each in self.own if each.body != GROUND]
+        for one, other in combinations(own, 2) if pairs == "all" else self._of_different_mechanisms(own):
+            if self._apart(one, other) and self.may_touch(one, other) and not (pairs == "auto" and self.listed(one, other)):
                 yield Pair(one, other, False)
+        named = {each.name: each for each in own}
+        for pair in self._listed.values() if pairs == "auto" else ():
+            if pair.first in named and pair.second in named and self._apart(named[pair.first], named[pair.second]):
+                yield Pair(named[pair.first], named[pair.second], False)
+
+    def _of_different_mechanisms(self, own: list[Geometry]) -> Iterator[tuple[Geometry, Geometry]]:
+        """Pairs of shapes of different mechanisms; none where shapes are named."""
+        groups: dict[int, list[Geometry]] = {}
+        for each in own if self.contacts.shapes is None else ():
+            groups.setdefault(self._mechanism[each.body], []).append(each)
+        for one, other in combinations(groups.values(), 2):
+            yield from product(one, other)
 
     def _named(self) -> Iterator[Pair]:
         for names in self.contacts.pairs:
