@@ -147,7 +147,8 @@ def test_a_mesh_of_mjcf_has_its_scale(tmp_path: Path) -> None:
 def test_sdf_gives_shapes_and_friction() -> None:
     surface = "<surface><friction><ode><mu>0.3</mu></ode></friction></surface>"
     text = f"""<sdf version="1.9"><world name="w"><model name="floor"><static>true</static><link name="l">
-    <collision name="f">{surface}<geometry><plane><normal>0 3 4</normal><size>9 9</size></plane></geometry></collision></link></model>
+    <collision name="f">{surface}<geometry><plane><normal>0 3 4</normal><size>9 9</size></plane></geometry></collision>
+    </link></model>
     <model name="m"><pose>0 0 1 0 0 0</pose><link name="l"><inertial><mass>1</mass></inertial><collision name="c">
     <geometry><ellipsoid><radii>0.1 0.2 0.3</radii></ellipsoid></geometry></collision></link></model></world></sdf>"""
     model = lw.load(text)
