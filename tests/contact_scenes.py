@@ -30,7 +30,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 ON_SURFACE = ("point", "sphere", "capsule", "box", "ellipsoid", "cylinder", "hull")
 PAIRS = [(shape, surface) for surface in ("plane", "heightfield", "box") for shape in ON_SURFACE]
 PAIRS += [(a, b) for a in ("sphere", "capsule") for b in ("sphere", "capsule")]
-PAIRS += [("box", "sphere"), ("box", "capsule")]
+PAIRS += [("box", "sphere"), ("box", "capsule"), ("point", "capsule")]
 
 
 def random_pose(rng: np.random.Generator, spread: float) -> Pose:

@@ -109,6 +109,25 @@ def test_what_hangs_on_a_fixed_link_does_not_touch_it() -> None:
     assert [each.kind for each in lw.contact_candidates(builder.build())] == ["sphere on plane"]
 
 
+def test_what_moves_only_along_a_plane_does_not_touch_it() -> None:
+    """A turntable and a slide on the floor; the arm on them does."""
+    builder, parent = lw.ModelBuilder("arm"), "world"
+    kinds = {
+        "table": Revolute((0.0, 0.0, -1.0)),
+        "slide": lw.joints.Prismatic((1.0, 0.0, 0.0)),
+        "arm": Revolute((0.0, 1.0, 0.0)),
+    }
+    for name, kind in kinds.items():
+        builder.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1)).add_joint(f"to {name}", kind, parent=parent, child=name)
+        builder.add_geometry(f"on {name}", "sphere", 0.1, link=name)
+        parent = name
+    model = builder.build()
+    assert names(model) == ["on arm"]
+    tilted = Geometry("slope", shape="plane", place=Pose.placed(rpy=(0.2, 0.0, 0.0)))
+    assert names(model, ground=tilted) == ["on table", "on slide", "on arm"]
+    assert names(model, shapes=["table"]) == ["on table"]
+
+
 def test_friction_is_the_larger_of_both_or_what_is_asked() -> None:
     model = leg(friction=(0.2, 0.01, 0.001), condim=4).build()
     rough = Contacts(ground=Geometry("rough", shape="plane", friction=(0.9,)), shapes="shank")

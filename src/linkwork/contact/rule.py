@@ -8,13 +8,16 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from linkwork.contact.candidates import Candidate, Place
 from linkwork.contact.checks import checked_shape
 from linkwork.contact.names import named_shapes
 from linkwork.contact.pairs import Contact, contacts_of, has_law
 from linkwork.errors import LimitError, ModelError
+from linkwork.joints import Prismatic, Revolute
 from linkwork.model import Model
-from linkwork.parts import GROUND, WORLD, ContactPair, Geometry, Loop
+from linkwork.parts import GROUND, WORLD, ContactPair, Geometry, Loop, path_to_ground
 from linkwork.parts.names import shown, some
 
 FLOOR = Geometry("ground", shape="plane", condim=1)
@@ -49,8 +52,9 @@ class Rule:
 
     A shape takes part if it can collide (`Geometry.collision`), or is named. Two shapes may touch where the contype of one and
     the conaffinity of the other have a bit in common, or the model lists the pair; never where the model excludes their links,
-    where they are on one body or cannot move against each other, or where one body hangs on the other by a joint. Of two
-    bodies of one mechanism only listed pairs count, unless all are asked for: "auto" leaves out what self-collision would add.
+    where they are on one body or cannot move against each other, where one body hangs on the other by a joint, or where joints
+    move it only along a plane of the world. Of two bodies of one mechanism only listed pairs count, unless all are asked for:
+    "auto" leaves out what self-collision would add.
     """
 
     def __init__(self, model: Model, contacts: Any) -> None:
@@ -105,6 +109,19 @@ class Rule:
                 raise ModelError(f"Contacts: the pair {names[0]!r}, {names[1]!r} cannot move against each other")
             yield from (Pair(one, other, True) for one, other in both)
 
+    def _keeps_distance(self, body: int, plane: Geometry) -> bool:
+        """Whether joints move a body only along a plane that is fixed to the world: a turntable on the floor, say."""
+        R, n = np.eye(3), plane.place.R[:, 2]
+        for k in reversed(path_to_ground(body, self.model.joints)):
+            joint = self.model.joints[k]
+            R = R @ np.asarray(joint.place.R, dtype=float)
+            if not isinstance(joint.kind, (Revolute, Prismatic)):
+                return False
+            along = abs(float(n @ (R @ joint.kind.unit)))
+            if abs(along - (1.0 if isinstance(joint.kind, Revolute) else 0.0)) > 1e-9:
+                return False
+        return True
+
     def _apart(self, one: Geometry, other: Geometry) -> bool:
         """Whether they can move against each other."""
         return self._rigid[one.body] != self._rigid[other.body]
@@ -123,9 +140,11 @@ class Rule:
 
     def _adjacent(self, one: Geometry, other: Geometry) -> bool:
         """Whether a joint holds one body on the other. The world holds what hangs on a link that is fixed to it."""
+        moving, fixed = (one, other) if other.body == GROUND else (other, one)
+        if fixed.body == GROUND and fixed.shape == "plane":
+            return self._keeps_distance(moving.body, fixed)
         if frozenset((one.body, other.body)) not in self._joined:
             return False
-        moving, fixed = (one, other) if other.body == GROUND else (other, one)
         if fixed.body != GROUND:
             return True
         return fixed.link not in ("", WORLD) and fixed.shape not in TERRAIN and self.model.joints[moving.body].nv < 6
