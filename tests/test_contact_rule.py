@@ -102,7 +102,7 @@ def test_what_hangs_on_a_fixed_link_does_not_touch_it() -> None:
     builder = lw.ModelBuilder("arm").add_body("base", mass=1.0)
     builder.add_joint("held", lw.joints.Fixed(), parent="world", child="base")
     builder.add_body("arm", mass=1.0, inertia=(0.1, 0.1, 0.1)).add_joint(
-        "turns", Revolute((0.0, 0.0, 1.0)), parent="base", child="arm"
+        "turns", Revolute((0.0, 1.0, 0.0)), parent="base", child="arm"
     )
     builder.add_geometry(Geometry("foot", shape="box", size=(1.0, 1.0, 0.1), link="base"))
     builder.add_geometry(Geometry("tip", shape="sphere", size=(0.1,), link="arm"))
