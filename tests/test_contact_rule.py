@@ -109,6 +109,24 @@ def test_what_hangs_on_a_fixed_link_does_not_touch_it() -> None:
     assert [each.kind for each in lw.contact_candidates(builder.build())] == ["sphere on plane"]
 
 
+def test_what_one_fixed_link_holds_is_one_mechanism() -> None:
+    """Two legs of a trunk that is fixed to the world are as those of one that floats; two pendulums on the world are not."""
+
+    def hanging(on: str) -> lw.Model:
+        builder = lw.ModelBuilder("two").add_body("trunk", mass=1.0).add_body("bracket", mass=1.0)
+        builder.add_joint("held", lw.joints.Fixed(), parent="world", child="trunk")
+        builder.add_joint("screwed", lw.joints.Fixed(), parent="trunk", child="bracket")
+        builder.add_geometry("table", "box", (1.0, 1.0, 1.0), link="trunk")
+        for name, parent in (("a", on), ("b", "bracket" if on == "trunk" else on)):
+            builder.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+            builder.add_joint(f"hinge {name}", Revolute((0.0, 1.0, 0.0)), parent=parent, child=name)
+            builder.add_geometry(f"ball {name}", "sphere", 0.1, link=name)
+        return builder.build()
+
+    assert names(hanging("trunk")) == ["ball a", "ball b"]
+    assert names(hanging("world")) == ["ball a", "ball a-table", "ball b", "ball b-table", "ball a-ball b"]
+
+
 def test_what_moves_only_along_a_plane_does_not_touch_it() -> None:
     """A turntable and a slide on the floor; the arm on them does."""
     builder, parent = lw.ModelBuilder("arm"), "world"

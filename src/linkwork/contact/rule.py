@@ -147,7 +147,7 @@ class Rule:
             return False
         if fixed.body != GROUND:
             return True
-        return fixed.link not in ("", WORLD) and fixed.shape not in TERRAIN and self.model.joints[moving.body].nv < 6
+        return fixed.link not in ("", WORLD) and self.model.joints[moving.body].base not in ("", WORLD)
 
     def law(self, one: Geometry, other: Geometry) -> Law:
         """The larger coefficients of both, of a shape without any those of the other; the larger dimension and margin.
@@ -265,10 +265,14 @@ def _rigid(model: Model) -> dict[int, int]:
 
 
 def _mechanisms(model: Model) -> dict[int, int]:
-    """For each body one that stands for its mechanism: all that joints and loops connect without the world."""
+    """For each body one that stands for its mechanism: all that joints, loops and one link fixed to the world connect."""
     root: dict[int, int] = {}
+    held: dict[str, int] = {}  # by links fixed to the world
     for joint in model.joints:
-        root[joint.child] = joint.child if joint.parent == GROUND else root[joint.parent]
+        if joint.parent != GROUND:
+            root[joint.child] = root[joint.parent]
+        else:
+            root[joint.child] = joint.child if joint.base in ("", WORLD) else held.setdefault(joint.base, joint.child)
     for loop in model.loops:
         roots = {root[body] for body in loop.bodies if body != GROUND}
         root = {body: min(roots) if of in roots else of for body, of in root.items()}
@@ -277,7 +281,8 @@ def _mechanisms(model: Model) -> dict[int, int]:
 
 def _candidate(contacts: Any, law: Law, one: Geometry, other: Geometry, each: Contact) -> Candidate:
     place, other_place = (Place.of(shape.place.then(at)) for shape, at in ((one, each.at), (other, each.other_at)))
-    name = f"{one.name}{each.label}" if other.body == GROUND else f"{one.name}{each.label}-{other.name}"
+    terrain = other.body == GROUND and other.shape in TERRAIN
+    name = f"{one.name}{each.label}" if terrain else f"{one.name}{each.label}-{other.name}"
     own = (law.friction, contacts.restitution, law.dimension, law.margin)
     return Candidate(name, one.body, each.law, place, other.body, other_place, *own, f"{one.shape} on {other.shape}")
 
