@@ -116,7 +116,7 @@ def on_world(shape: str, **more: Any) -> lw.Geometry:
 
 
 DEGENERATE = [
-    ("cylinder", "plane", 0.2, [0.0] * 8),  # upright
+    ("cylinder", "plane", 0.2, [0.4, *[0.0] * 4]),  # upright
     ("sphere", "sphere", 0.0, [-0.4]),  # one in the other
     ("capsule", "capsule", 0.0, [-0.2]),
     ("sphere", "capsule", 0.0, [-0.3]),
@@ -132,8 +132,6 @@ def test_no_number_is_lost_where_directions_vanish(shape: str, other: str, heigh
         gap, point, normal = lw.contact_points(model, at(z=height).astype(dtype), contacts=contacts, dtype=dtype)
         assert np.isfinite(point).all()
         np.testing.assert_allclose(np.linalg.norm(normal, axis=-1), 1.0, atol=1e-6)
-        if shape == "cylinder":  # the rim above is as high as the cylinder
-            expected = [0.4] * 4 + [0.0] * 4
         np.testing.assert_allclose(gap, expected, atol=1e-6)
 
 
@@ -232,6 +230,23 @@ def test_rows_are_velocities_of_one_point_on_both_bodies(pair: tuple[str, str]) 
         turning = spins[0] - spins[1]
         w = np.array([turning[2, 1], turning[0, 2], turning[1, 0]])
         np.testing.assert_allclose(rows, [*(axes[0] @ (speeds[0] - speeds[1])), *(axes[0] @ w)], atol=1e-7)
+
+
+def test_a_box_touches_a_plane_with_the_face_that_looks_down() -> None:
+    size, rng = np.array([0.3, 0.4, 0.2]), np.random.default_rng(4)
+    model = still(shape="box", size=size)
+    corners = 0.5 * size * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    for _ in range(20):
+        q, _ = model.random_state(rng)
+        T = lw.forward_kinematics(model, q)[0]
+        heights = (corners @ T[:3, :3].T + T[:3, 3])[:, 2]
+        down = int(np.argmax(np.abs(T[2, :3])))  # the face across this axis, on the side that looks down
+        face = np.sign(corners[:, down]) == -np.sign(T[2, down])
+        gap, point, _ = lw.contact_points.body(model, q, contacts=Contacts().on(model))
+        np.testing.assert_allclose(np.sort(gap.astype(float)), np.sort(heights[face]), atol=1e-12)
+        assert np.min(heights) == pytest.approx(float(gap.min()), abs=1e-12)
+        own = (point.astype(float) - T[:3, 3]) @ T[:3, :3]
+        np.testing.assert_allclose(np.abs(own), np.tile(0.5 * size, (4, 1)), atol=1e-12)
 
 
 def test_a_margin_makes_shapes_larger() -> None:

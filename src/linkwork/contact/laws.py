@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from linkwork.contact.surfaces import PLANE, Box, Plane, Surface, axes_along
-from linkwork.ir.functions import maximum, minimum, sqrt, where
+from linkwork.ir.functions import absolute, maximum, minimum, sqrt, where
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
@@ -49,6 +49,51 @@ class Ball(Law):
     def nearest(self, T: Pose) -> Nearest:
         distance, axes = self.surface.at(T.p)
         return Nearest(distance - self.radius, np.zeros(3), self.radius, axes)
+
+
+class OnPlane(Law):
+    """A point of a shape that is chosen by how the shape lies on the half space z < 0; between choices it is fixed to it."""
+
+    @abstractmethod
+    def point(self, n: np.ndarray) -> np.ndarray:
+        """The point, (3,), n being the normal of the plane in the shape's own frame."""
+
+    def nearest(self, T: Pose) -> Nearest:
+        x = self.point(T.R[2])
+        return Nearest(product(T.R[2], x) + T.p[2], x, 0.0, PLANE.at(T.p)[1])
+
+
+@final
+@dataclass(frozen=True)
+class LowerCorner(OnPlane):
+    """A corner of that face of a box which looks down most; `half` [m] is half its edges, and `signs` say which corner."""
+
+    half: tuple[float, float, float]
+    signs: tuple[float, float]
+
+    def point(self, n: np.ndarray) -> np.ndarray:
+        tilt = [absolute(each) for each in n]
+        faces = [(tilt[0] > tilt[1]) & (tilt[0] > tilt[2]), tilt[1] > tilt[2]]  # along x; or else along y; or else along z
+        a, b = self.signs
+        found = []
+        for i, h in enumerate(self.half):
+            down = where(n[i] < 0.0, h, -h)
+            along = [(down, a * h, b * h)[(i - face) % 3] for face in range(3)]
+            found.append(where(faces[0], along[0], where(faces[1], along[1], along[2])))
+        return np.array(found, dtype=object)
+
+
+@final
+@dataclass(frozen=True)
+class LowerRim(OnPlane):
+    """A fixed point of that rim of a cylinder which is lower: at x and y in the rim's plane, `half` [m] from the middle."""
+
+    x: float
+    y: float
+    half: float
+
+    def point(self, n: np.ndarray) -> np.ndarray:
+        return np.array([self.x, self.y, where(n[2] < 0.0, self.half, -self.half)], dtype=object)
 
 
 class Round(Law):

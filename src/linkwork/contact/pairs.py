@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.contact.laws import Ball, Ellipsoid, Law, Reversed, Rim, SegmentOnBox, Segments
-from linkwork.contact.surfaces import PLANE, Box, HeightField, Surface
+from linkwork.contact.laws import Ball, Ellipsoid, Law, LowerCorner, LowerRim, Reversed, Rim, SegmentOnBox, Segments
+from linkwork.contact.surfaces import PLANE, Box, HeightField, Plane, Surface
 from linkwork.ir.functions import sincos
 from linkwork.parts import Geometry
 from linkwork.spatial import Pose
@@ -61,6 +61,10 @@ def _capsule(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _corners(shape: Geometry, surface: Surface) -> list[Contact]:
+    """All of a box; on a plane those of the face that looks down most."""
+    if isinstance(surface, Plane):
+        sides = [(a, b) for a in (1.0, -1.0) for b in (1.0, -1.0)]
+        return [Contact(f"[{k}]", LowerCorner(_half_edges(shape), signs)) for k, signs in enumerate(sides)]
     half, signs = _half_edges(shape), product((1.0, -1.0), repeat=3)
     labels = product("+-", repeat=3)
     return [
@@ -79,15 +83,18 @@ def _ellipsoid(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _cylinder(shape: Geometry, surface: Surface) -> list[Contact]:
-    """Of each rim the lowest point, on which it rolls, and fixed ones, on which it stands."""
+    """Of each rim the lowest point, on which it rolls, and fixed ones, on which it stands: on a plane of the lower rim only."""
     radius, half = shape.size[0], 0.5 * shape.size[1]
-    found = []
-    for label, z in (("+z", half), ("-z", -half)):
-        found.append(Contact(label, Rim(radius, z, surface)))
-        turns = [sincos(2.0 * pi * k / RIM) for k in range(RIM)]
-        points = [_at(radius * float(cosine), radius * float(sine), z) for sine, cosine in turns]
-        found += [Contact(f"{label}{k}", Ball(0.0, surface), at) for k, at in enumerate(points)]
-    return found
+    ends = (("+z", half), ("-z", -half))
+    found = [Contact(label, Rim(radius, z, surface)) for label, z in ends]
+    turns = [sincos(2.0 * pi * k / RIM) for k in range(RIM)]
+    ring = [(radius * float(cosine), radius * float(sine)) for sine, cosine in turns]
+    if isinstance(surface, Plane):
+        return [*found, *(Contact(f"[{k}]", LowerRim(x, y, half)) for k, (x, y) in enumerate(ring))]
+    return [
+        *found,
+        *(Contact(f"{label}{k}", Ball(0.0, surface), _at(x, y, z)) for label, z in ends for k, (x, y) in enumerate(ring)),
+    ]
 
 
 ON_SURFACES: dict[str, Callable[[Geometry, Surface], list[Contact]]] = {
