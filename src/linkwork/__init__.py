@@ -39,6 +39,7 @@ from linkwork.functions.constrained_derivatives import (
     operational_inertia,
 )
 from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
+from linkwork.functions.contact import impulse_names, step
 from linkwork.functions.derivatives import (
     coriolis_matrix,
     difference_derivatives,
@@ -233,6 +234,7 @@ __all__ = [
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
     "impact",
+    "impulse_names",
     "independent_force",
     "innovations_factors",
     "innovations_product",
@@ -292,6 +294,7 @@ __all__ = [
     "spanning_velocity",
     "spatial",
     "sqrt",
+    "step",
     "trace",
     "view",
     "vjp",
