@@ -40,6 +40,7 @@ from linkwork.functions.constrained_derivatives import (
 )
 from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
 from linkwork.functions.contact import impulse_names, step
+from linkwork.functions.contact_points import contact_candidates, contact_points
 from linkwork.functions.derivatives import (
     coriolis_matrix,
     difference_derivatives,
@@ -201,6 +202,8 @@ __all__ = [
     "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_jacobian",
+    "contact_candidates",
+    "contact_points",
     "coriolis_matrix",
     "cos",
     "count_operations",

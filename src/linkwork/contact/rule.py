@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from linkwork.contact.candidates import Candidate, Place
-from linkwork.contact.pairs import PAIRS, Contact
+from linkwork.contact.pairs import Contact, contacts_of
 from linkwork.errors import LimitError, ModelError
 from linkwork.model import Model
 from linkwork.parts import GROUND, WORLD, ContactPair, Geometry
@@ -138,11 +138,8 @@ def _of_pair(model: Model, contacts: Any, one: Geometry, other: Geometry, *, nam
     """The candidates of two shapes; `named` ones touch whatever their masks say."""
     if one.body == other.body or not (named or _may_touch(model, one, other)):
         return []
-    for first, second in ((one, other), (other, one)):
-        if (first.shape, second.shape) in PAIRS and (first.body != GROUND or second.body != GROUND):
-            law = _law(contacts, first, second, _listed(model, first, second))
-            return [_candidate(contacts, law, first, second, each) for each in PAIRS[first.shape, second.shape](first, second)]
-    return []
+    law, points = _law(contacts, one, other, _listed(model, one, other)), contacts_of(one, other)
+    return [_candidate(contacts, law, one, other, each) for each in points or ()]
 
 
 def _law(contacts: Any, one: Geometry, other: Geometry, listed: ContactPair | None) -> Law:
