@@ -39,6 +39,7 @@ from linkwork.functions.constrained_derivatives import (
     operational_inertia,
 )
 from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
+from linkwork.functions.contact import impulse_names, step
 from linkwork.functions.contact_points import contact_candidates, contact_points
 from linkwork.functions.derivatives import (
     coriolis_matrix,
@@ -236,6 +237,7 @@ __all__ = [
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
     "impact",
+    "impulse_names",
     "independent_force",
     "innovations_factors",
     "innovations_product",
@@ -295,6 +297,7 @@ __all__ = [
     "spanning_velocity",
     "spatial",
     "sqrt",
+    "step",
     "trace",
     "view",
     "vjp",

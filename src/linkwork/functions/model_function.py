@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms import contact_rows
 from linkwork.constraints import Constraint, total
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.entries import Entries, entries_of
@@ -36,6 +37,7 @@ _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model a
     "nv_spanning": lambda model, _: model.nv_spanning,
     "bodies": lambda model, _: len(model.bodies),
     "rows": lambda model, options: total(model, options["constraints"]),
+    "impulses": lambda model, options: contact_rows.count(model, options["contacts"]),
 }
 
 
