@@ -55,8 +55,8 @@ class Log:
     Row k is the state at t[k]; v are its velocities, `a` the mean acceleration of the last step before it, and tau the
     controller's joint forces in that step, (..., n, nv) each; both are zero before the first step. Contact forces [N] of that
     step, (..., n, k, 3), act at `points` [m], both in the world, at the candidates that `contacts` names. `sensors` has what
-    each sensor said, (..., n, columns). Rows of a batch that stopped are NaN from then on; `status`, (...), says how they ended, and
-    `steps` when.
+    each sensor said, (..., n, columns). Rows of a batch that stopped are NaN from then on; `status`, (...), says how they
+    ended, and `steps` when.
     """
 
     t: np.ndarray
