@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import flexible, interop, joints, robots, sko, spatial, view
+from linkwork import flexible, interop, joints, robots, simulate, sko, spatial, view
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.contact import Candidate, Contacts
 from linkwork.errors import (
@@ -135,7 +135,7 @@ from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
-from linkwork.simulate import PD, Rollout, Status, rollout
+from linkwork.simulate import PD, Log, Rollout, Status, rollout
 from linkwork.version import __version__
 
 __all__ = [
@@ -162,6 +162,7 @@ __all__ = [
     "Limits",
     "LinkworkError",
     "Locked",
+    "Log",
     "LoopJoint",
     "MissingPackageError",
     "Model",
@@ -289,6 +290,7 @@ __all__ = [
     "rint",
     "robots",
     "rollout",
+    "simulate",
     "sin",
     "sincos",
     "sko",
