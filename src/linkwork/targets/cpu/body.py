@@ -50,8 +50,11 @@ class Body:
         return [*pairs, ("ptr", "%scratch")]
 
     def declaration(self, name: str | None = None) -> str:
-        """The declaration of a function of this body, for other modules."""
-        return f"declare void @{name or self.name}({', '.join(kind for kind, _ in self.parameters)})\n"
+        """The declaration of a function of this body, for other modules.
+
+        It is called by its whole address, from a table: modules may lie more than 2 GB apart, where no short call reaches.
+        """
+        return f"declare void @{name or self.name}({', '.join(kind for kind, _ in self.parameters)}) nonlazybind\n"
 
     def functions(self) -> list[str]:
         """The text of every function with what it needs declared, to be compiled one by one."""
