@@ -24,7 +24,9 @@ class Code:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         empty = llvm.parse_assembly("")
-        engine = llvm.create_mcjit_compiler(empty, _host_machine())
+        # llvmlite's own memory: one piece for all sections of an object. LLVM's takes a piece for each, and ends the process
+        # where they lie more than 2 GB apart, as beside a GPU's driver, which leaves few gaps of address space.
+        engine = llvm.create_mcjit_compiler(empty, _host_machine(), use_lmm=True)
         for data in objects:
             engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()

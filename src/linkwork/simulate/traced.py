@@ -1,7 +1,7 @@
 """Rollouts as one kernel: a loop over steps with the state in registers.
 
-Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where it is too long to be good
-inside of a loop on a CPU, the step itself is the kernel, with the same bits.
+Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where every step has forces
+of its own, on a CPU, the step itself is the kernel, with the same bits.
 """
 
 from __future__ import annotations

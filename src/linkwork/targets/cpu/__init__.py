@@ -11,6 +11,6 @@ __all__ = [
     "module_texts",
 ]  # fmt: skip
 
-ARRANGEMENT = Arrangement(Scheduling(short=2500, window=240), Cutting(whole=6000, part=1000))
+ARRANGEMENT = Arrangement(Scheduling(short=2500, window=240), Cutting(whole=6000, part=1000, bodies=True))
 # For code without optimisation: no order pays, and longer functions are compiled sooner than cut ones.
-QUICK_ARRANGEMENT = Arrangement(scheduling=None, cutting=Cutting(whole=20_000, part=1000))
+QUICK_ARRANGEMENT = Arrangement(scheduling=None, cutting=Cutting(whole=20_000, part=1000, bodies=True))

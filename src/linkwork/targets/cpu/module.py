@@ -179,7 +179,7 @@ ret void
             if self.many and k in self.outputs:
                 places.append((f"%tile{k}", tile_items(array, self.lanes) * self.item))
             places.append((f"%rows{k}", max(array.size, 1) * self.lanes * self.item))
-        scratch = max(body.spills.slots.size * body.types.lanes for body in (self.one, self.many) if body)
+        scratch = max(body.scratch * body.types.lanes for body in (self.one, self.many) if body)
         places.append(("%scratch", max(scratch, 1) * self.item))
         return places
 
