@@ -27,27 +27,16 @@ class Body:
         self.types = Types(program.dtype, lanes)
         self.name = name
         self.inputs = {attr: v for v, (op, _, attr) in enumerate(program.code) if op == "input"}
-        self.stores = _output_addresses(program)
-        if lanes > 1:  # zeros of the structure are in the tile once for all rows
-            self.stores = {v: places for v, places in self.stores.items() if not is_plain_zero(program, v)}
+        self.stores = stores_of(program, lanes)
         # in a program without cuts LLVM, which may change the order, allocates registers better
         self.spills = spill(program, registers - SPARE if program.cuts else None, block=lanes)
         self.prefetches = _prefetches(program, self.types)
+        self.parameters = body_parameters(program, lanes)
 
     @property
-    def parameters(self) -> list[tuple[str, str]]:
-        """Type and name of each: a pointer per array and, with several lanes, the distance of an input's rows and the place
-        of an output's."""
-        pairs = []
-        for k in range(len(self.program.inputs)):
-            pairs.append(("ptr", f"%in{k}"))
-            if self.types.lanes > 1:
-                pairs.append(("i64", f"%in{k}.step"))
-        for k in range(len(self.program.outputs)):
-            pairs.append(("ptr", f"%out{k}"))
-            if self.types.lanes > 1:
-                pairs.append(("ptr", f"%out{k}.rows"))
-        return [*pairs, ("ptr", "%scratch")]
+    def slots(self) -> int:
+        """How many values of all lanes the scratch array holds."""
+        return self.spills.slots.size
 
     def declaration(self, name: str | None = None) -> str:
         """The declaration of a function of this body, for other modules."""
@@ -246,10 +235,28 @@ def is_plain_zero(program: Program, v: int) -> bool:
     return op == "const" and math.copysign(1.0, attr) > 0.0 == attr
 
 
-def _output_addresses(program: Program) -> dict[int, list[tuple[int, int]]]:
-    """Which output elements each value is; written as soon as the value is known."""
+def stores_of(program: Program, lanes: int) -> dict[int, list[tuple[int, int]]]:
+    """Which output elements each value is: (array, element); written as soon as the value is known.
+
+    With several lanes zeros of the structure are left out: they are in the tile once for all rows.
+    """
     addresses: dict[int, list[tuple[int, int]]] = {}
     for array, values in enumerate(program.results):
         for element, v in enumerate(values):
             addresses.setdefault(v, []).append((array, element))
-    return addresses
+    return {v: places for v, places in addresses.items() if lanes == 1 or not is_plain_zero(program, v)}
+
+
+def body_parameters(program: Program, lanes: int) -> list[tuple[str, str]]:
+    """Type and name of each parameter of a body: a pointer per array and, with several lanes, the distance of an input's rows
+    and the place of an output's; then the scratch array."""
+    pairs = []
+    for k in range(len(program.inputs)):
+        pairs.append(("ptr", f"%in{k}"))
+        if lanes > 1:
+            pairs.append(("i64", f"%in{k}.step"))
+    for k in range(len(program.outputs)):
+        pairs.append(("ptr", f"%out{k}"))
+        if lanes > 1:
+            pairs.append(("ptr", f"%out{k}.rows"))
+    return [*pairs, ("ptr", "%scratch")]
