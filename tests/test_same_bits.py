@@ -33,7 +33,7 @@ from linkwork.passes.schedule import schedule
 from linkwork.runtime.compiler import OPTIMISED, QUICK
 from linkwork.runtime.kernel import Kernel
 from linkwork.targets.c import export_c
-from linkwork.targets.cpu import Machine, compile_assembly, compile_object, host, module_texts
+from linkwork.targets.cpu import Machine, bytecode_texts, compile_assembly, compile_object, host, module_texts
 from programs import (
     DTYPES,
     allowed_cuts,
@@ -134,7 +134,10 @@ def test_interpreter_and_other_levels_and_lanes(dtype: str) -> None:
     def holds(program: Program, seed: int) -> None:
         inputs = states(program, 2 * lanes + 3, np.random.default_rng(seed))
         kernels = [kernel_of(program, QUICK, 1), kernel_of(program, OPTIMISED, 1), kernel_of(program, QUICK, lanes)]
-        assert_kernels(program, inputs, *kernels, kernel_of(program, OPTIMISED, 2 * lanes, single=False))
+        kernels += [
+            kernel_of(program, level, n, bytecode=True) for level, n in ((QUICK, 1), (OPTIMISED, 2), (QUICK, 2 * lanes))
+        ]
+        assert_kernels(program, inputs, *kernels, kernel_of(program, OPTIMISED, 2 * lanes))
 
     holds()
 
@@ -168,8 +171,8 @@ def test_interpreter_and_older_machines(machine: Machine, dtype: str, lanes: int
     holds()
     program = every_operation(dtype)
     inputs = states(program, 4000, np.random.default_rng(8))
-    kernels = [kernel_of(program, level, lanes, machine, single=level == OPTIMISED) for level in (QUICK, OPTIMISED)]
-    assert_kernels(program, inputs, *kernels)
+    kernels = [kernel_of(program, level, lanes, machine) for level in (QUICK, OPTIMISED)]
+    assert_kernels(program, inputs, *kernels, kernel_of(program, QUICK, lanes, machine, bytecode=True))
 
 
 # batches, threads, neighbours
@@ -509,19 +512,21 @@ def test_arm_code_can_be_made(triple: str, dtype: str, lanes: int) -> None:
     assembly = assemble(machine, with_everything(dtype)[:2], lanes)
     assert ("fmadd" in assembly) and (lanes == 1 or "fmla" in assembly)
     assert "bl\tfma" not in assembly and "bl\t_fma" not in assembly  # one instruction, no call
+    assert "br\tx" in assembly  # bytecode: each operation jumps to the next
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_windows_code_can_be_made(dtype: str) -> None:
     machine = Machine("x86_64-pc-windows-msvc", "x86-64-v3", AVX2.features)
-    assert "vfmadd" in assemble(machine, with_everything(dtype)[:2], machine.lanes(dtype))
+    assembly = assemble(machine, with_everything(dtype)[:2], machine.lanes(dtype))
+    assert "vfmadd" in assembly and "jmpq\t*" in assembly
 
 
 def assemble(machine: Machine, programs: list[Program], lanes: int) -> str:
     """Assembly of all modules; their objects are made too, and are not empty."""
     text = ""
     for program in programs:
-        for module in module_texts(program, lanes, machine):
+        for module in module_texts(program, lanes, machine) + bytecode_texts(program, lanes, machine):
             text += compile_assembly(module, machine, level=OPTIMISED)
             assert len(compile_object(module, machine, level=QUICK)) > 100
     return text

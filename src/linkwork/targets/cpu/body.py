@@ -29,11 +29,10 @@ class Body:
         self.types = Types(program.dtype, lanes)
         self.name = name
         self.inputs = {attr: v for v, (op, _, attr) in enumerate(program.code) if op == "input"}
-        self.stores = _output_addresses(program)
-        if not self.columns:  # zeros of the structure are in the tile once for all rows
-            self.stores = {v: places for v, places in self.stores.items() if not is_plain_zero(program, v)}
+        spread = 1 if self.columns else lanes  # rows of the user's that a body reads at once
+        self.stores, self.parameters = stores_of(program, spread), body_parameters(program, spread)
         # in a program without cuts LLVM, which may change the order, allocates registers better
-        self.spills = spill(program, registers - SPARE if program.cuts else None, block=1 if self.columns else lanes)
+        self.spills = spill(program, registers - SPARE if program.cuts else None, block=spread)
         self.prefetches = {} if self.columns else _prefetches(program, self.types)
         self.loops: dict[int, CutLoop] = {}
         self.scratch = self.spills.slots.size  # columns of the scratch array
@@ -42,21 +41,6 @@ class Body:
                 body = Body(attr.body, lanes, f"{name}.v{v}", registers, columns=True)
                 self.loops[v] = CutLoop(body, attr, self.scratch)
                 self.scratch = self.loops[v].end
-
-    @property
-    def parameters(self) -> list[tuple[str, str]]:
-        """Type and name of each: a pointer per array and, with several lanes, the distance of an input's rows and the place
-        of an output's."""
-        pairs = []
-        for k in range(len(self.program.inputs)):
-            pairs.append(("ptr", f"%in{k}"))
-            if not self.columns:
-                pairs.append(("i64", f"%in{k}.step"))
-        for k in range(len(self.program.outputs)):
-            pairs.append(("ptr", f"%out{k}"))
-            if not self.columns:
-                pairs.append(("ptr", f"%out{k}.rows"))
-        return [*pairs, ("ptr", "%scratch")]
 
     def declaration(self, name: str | None = None) -> str:
         """The declaration of a function of this body, for other modules.
@@ -329,10 +313,28 @@ def is_plain_zero(program: Program, v: int) -> bool:
     return op == "const" and math.copysign(1.0, attr) > 0.0 == attr
 
 
-def _output_addresses(program: Program) -> dict[int, list[tuple[int, int]]]:
-    """Which output elements each value is; written as soon as the value is known."""
+def stores_of(program: Program, lanes: int) -> dict[int, list[tuple[int, int]]]:
+    """Which output elements each value is: (array, element); written as soon as the value is known.
+
+    With several lanes zeros of the structure are left out: they are in the tile once for all rows.
+    """
     addresses: dict[int, list[tuple[int, int]]] = {}
     for array, values in enumerate(program.results):
         for element, v in enumerate(values):
             addresses.setdefault(v, []).append((array, element))
-    return addresses
+    return {v: places for v, places in addresses.items() if lanes == 1 or not is_plain_zero(program, v)}
+
+
+def body_parameters(program: Program, lanes: int) -> list[tuple[str, str]]:
+    """Type and name of each parameter of a body: a pointer per array and, with several lanes, the distance of an input's rows
+    and the place of an output's; then the scratch array."""
+    pairs = []
+    for k in range(len(program.inputs)):
+        pairs.append(("ptr", f"%in{k}"))
+        if lanes > 1:
+            pairs.append(("i64", f"%in{k}.step"))
+    for k in range(len(program.outputs)):
+        pairs.append(("ptr", f"%out{k}"))
+        if lanes > 1:
+            pairs.append(("ptr", f"%out{k}.rows"))
+    return [*pairs, ("ptr", "%scratch")]
