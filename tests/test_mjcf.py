@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.errors import ModelError
+from linkwork.errors import LimitError, ModelError
+from linkwork.formats import mjcf_process
 from linkwork.interop.mujoco import States
 from linkwork.model import Model
 
@@ -287,3 +288,18 @@ def test_a_model_is_attached(tmp_path: Path) -> None:
     assert [joint.name for joint in model.joints] == ["base_joint", "left_j"]
     assert np.allclose(model.joint("left_j").place.p, (1, 2, 3))
     assert [shape.mesh for shape in model.geometries] == ["", "", "absent.stl"]
+
+
+def test_what_takes_too_much_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mjcf_process, "MEMORY", 0)
+    bodies = '<body><freejoint/><geom size="0.1"/></body>' * 300
+    with pytest.raises(LimitError, match="<mujoco>: MuJoCo's compiler takes more memory for it than it may: 0 MB"):
+        lw.load(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>")
+
+
+def test_a_loop_that_cannot_close_is_told_with_its_element() -> None:
+    arm = '<body name="a"><joint axis="0 0 1"/><geom size="0.1"/></body>'
+    far = '<equality>\n<connect name="far" site1="s" site2="t"/></equality>'
+    sites = '<site name="t" pos="3 0 0"/>' + arm.replace("</body>", '<site name="s" pos="1 0 0"/></body>')
+    with pytest.raises(ModelError, match=r'<text>:2: <connect name="far">: .*far'):
+        lw.load(f"<mujoco><worldbody>{sites}</worldbody>{far}</mujoco>")
