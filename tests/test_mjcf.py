@@ -254,11 +254,30 @@ def test_includes_and_meshes_stay_inside_the_folder(tmp_path: Path) -> None:
         assert lw.load(inside / "robot.xml", folders=[tmp_path]).nv == 0
 
 
-def test_a_mesh_that_gives_the_inertia_is_opened(tmp_path: Path) -> None:
-    (tmp_path / "box.obj").write_text(
-        "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
-        + "f 1 2 4 3\nf 5 7 8 6\nf 1 5 6 2\nf 3 4 8 7\nf 1 3 7 5\nf 2 6 8 4\n"
+CUBE = (
+    "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
+    + "f 1 2 4 3\nf 5 7 8 6\nf 1 5 6 2\nf 3 4 8 7\nf 1 3 7 5\nf 2 6 8 4\n"
+)
+
+
+@pytest.mark.parametrize("where", ["parts", "."])
+def test_meshes_of_an_included_file_are_found_from_there(where: str, tmp_path: Path) -> None:
+    """As MuJoCo does: relative to the main file, or else to the one that names them."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "shapes").mkdir()
+    (tmp_path / "shapes/box.obj").write_text(CUBE)
+    file = "../shapes/box.obj" if where == "parts" else "shapes/box.obj"
+    (tmp_path / "parts/assets.xml").write_text(f'<mujoco><asset><mesh name="cube" file="{file}"/></asset></mujoco>')
+    (tmp_path / "robot.xml").write_text(
+        '<mujoco><include file="parts/assets.xml"/><worldbody><body name="a"><freejoint/><geom type="mesh" mesh="cube"/></body>'
+        "</worldbody></mujoco>"
     )
+    (body,) = lw.load(tmp_path / "robot.xml").bodies
+    assert np.isclose(body.mass, mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml")).body_mass[1])
+
+
+def test_a_mesh_that_gives_the_inertia_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "box.obj").write_text(CUBE)
     xml = """<mujoco><asset><mesh name="cube" file="box.obj"/></asset><worldbody>
       <body name="a"><joint axis="0 0 1"/><geom type="mesh" mesh="cube" density="12"/></body></worldbody></mujoco>"""
     (tmp_path / "robot.xml").write_text(xml)
