@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from linkwork.errors import ModelError
 from linkwork.parts.limits import Limits
@@ -20,22 +20,26 @@ class Found(NamedTuple):
     why: str = ""
 
 
+def checked_folders(named: Any) -> list[str]:
+    """The folders that a user named, in a sequence or as one path."""
+    try:
+        several = [named] if isinstance(named, (str, bytes, os.PathLike)) else named
+        given: list[Any] = [os.path.abspath(os.fspath(folder)) for folder in several]
+    except TypeError:
+        raise ModelError(f"folders must be a sequence of paths, not {named!r}") from None
+    for folder in given:
+        if not isinstance(folder, str) or not os.path.isdir(folder):
+            raise ModelError(f"folders: {shown(folder, PATH)} is no folder")
+    return given
+
+
 class Folders:
     """The folders whose files may be opened: that of the file itself, and those named by the user."""
 
     def __init__(self, file: str | None, named: Iterable[str | os.PathLike[str]] = (), limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         own = [os.path.dirname(os.path.abspath(file))] if file is not None else []
-        if isinstance(named, (str, bytes, os.PathLike)):
-            named = [named]  # type: ignore[list-item]
-        try:
-            given = [os.path.abspath(os.fspath(folder)) for folder in named]
-        except TypeError:
-            raise ModelError(f"folders must be a sequence of paths, not {named!r}") from None
-        for folder in given:
-            if not isinstance(folder, str) or not os.path.isdir(folder):
-                raise ModelError(f"folders: {shown(folder, PATH)} is no folder")
-        self.all = [*own, *(folder for folder in given if folder not in own)]
+        self.all = [*own, *(folder for folder in checked_folders(named) if folder not in own)]
         self._real = [os.path.realpath(folder) for folder in self.all]
 
     def find(self, name: str, *below: str) -> Found:
