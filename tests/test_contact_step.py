@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import linkwork as lw
 from linkwork.spatial import Pose
