@@ -152,8 +152,8 @@ class _Run:
             come += ", [ %snext, %sdone ]"
         return f"""
 declare i64 @llvm.umin.i64(i64, i64)
-declare ptr @malloc(i64)
-declare void @free(ptr)
+declare ptr @malloc(i64) nonlazybind
+declare void @free(ptr) nonlazybind
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define void @run(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
 entry:

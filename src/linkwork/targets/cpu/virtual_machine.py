@@ -58,7 +58,7 @@ define void @{self.name}({given}) #0 {{
 def _chunk(name: str, records: bytes) -> str:
     data = "\\" + records.hex("\\")
     return f"""@code = private constant [{len(records)} x i8] c"{data}", align 8
-declare void @lw.start(ptr, ptr, ptr)
+declare void @lw.start(ptr, ptr, ptr) nonlazybind
 define void @{name}(ptr %registers, ptr %arrays) #0 {{
 call void @lw.start(ptr @code, ptr %registers, ptr %arrays)
 ret void
