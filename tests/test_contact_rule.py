@@ -102,11 +102,48 @@ def test_what_hangs_on_a_fixed_link_does_not_touch_it() -> None:
     builder = lw.ModelBuilder("arm").add_body("base", mass=1.0)
     builder.add_joint("held", lw.joints.Fixed(), parent="world", child="base")
     builder.add_body("arm", mass=1.0, inertia=(0.1, 0.1, 0.1)).add_joint(
-        "turns", Revolute((0.0, 0.0, 1.0)), parent="base", child="arm"
+        "turns", Revolute((0.0, 1.0, 0.0)), parent="base", child="arm"
     )
     builder.add_geometry(Geometry("foot", shape="box", size=(1.0, 1.0, 0.1), link="base"))
     builder.add_geometry(Geometry("tip", shape="sphere", size=(0.1,), link="arm"))
     assert [each.kind for each in lw.contact_candidates(builder.build())] == ["sphere on plane"]
+
+
+def test_what_one_fixed_link_holds_is_one_mechanism() -> None:
+    """Two legs of a trunk that is fixed to the world are as those of one that floats; two pendulums on the world are not."""
+
+    def hanging(on: str) -> lw.Model:
+        builder = lw.ModelBuilder("two").add_body("trunk", mass=1.0).add_body("bracket", mass=1.0)
+        builder.add_joint("held", lw.joints.Fixed(), parent="world", child="trunk")
+        builder.add_joint("screwed", lw.joints.Fixed(), parent="trunk", child="bracket")
+        builder.add_geometry("table", "box", (1.0, 1.0, 1.0), link="trunk")
+        for name, parent in (("a", on), ("b", "bracket" if on == "trunk" else on)):
+            builder.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+            builder.add_joint(f"hinge {name}", Revolute((0.0, 1.0, 0.0)), parent=parent, child=name)
+            builder.add_geometry(f"ball {name}", "sphere", 0.1, link=name)
+        return builder.build()
+
+    assert names(hanging("trunk")) == ["ball a", "ball b"]
+    assert names(hanging("world")) == ["ball a", "ball a-table", "ball b", "ball b-table", "ball a-ball b"]
+
+
+def test_what_moves_only_along_a_plane_does_not_touch_it() -> None:
+    """A turntable and a slide on the floor; the arm on them does."""
+    builder, parent = lw.ModelBuilder("arm"), "world"
+    kinds = {
+        "table": Revolute((0.0, 0.0, -1.0)),
+        "slide": lw.joints.Prismatic((1.0, 0.0, 0.0)),
+        "arm": Revolute((0.0, 1.0, 0.0)),
+    }
+    for name, kind in kinds.items():
+        builder.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1)).add_joint(f"to {name}", kind, parent=parent, child=name)
+        builder.add_geometry(f"on {name}", "sphere", 0.1, link=name)
+        parent = name
+    model = builder.build()
+    assert names(model) == ["on arm"]
+    tilted = Geometry("slope", shape="plane", place=Pose.placed(rpy=(0.2, 0.0, 0.0)))
+    assert names(model, ground=tilted) == ["on table", "on slide", "on arm"]
+    assert names(model, shapes=["table"]) == ["on table"]
 
 
 def test_friction_is_the_larger_of_both_or_what_is_asked() -> None:

@@ -69,6 +69,7 @@ from linkwork.functions.dynamics import (
 )
 from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, momentum_rate, potential_energy
 from linkwork.functions.export import export_c
+from linkwork.functions.hulls import hull_corners, with_hulls
 from linkwork.functions.identification import BaseParameters, base_parameters, energy_regressor, inverse_dynamics_regressor
 from linkwork.functions.kinematics import (
     forward_kinematics,
@@ -234,6 +235,7 @@ __all__ = [
     "frame_velocity",
     "frame_velocity_derivatives",
     "gravity_force",
+    "hull_corners",
     "hvp",
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
@@ -304,4 +306,5 @@ __all__ = [
     "view",
     "vjp",
     "where",
+    "with_hulls",
 ]

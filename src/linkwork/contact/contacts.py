@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf, isfinite
 from typing import Any, final
 
@@ -71,6 +71,14 @@ class Contacts:
                 raise ModelError(f"Contacts: {word} must be a whole number of at least 1, not {x!r}")
         if self.stiffness == 0.0:
             raise ModelError("Contacts: stiffness must be above zero [N/m], or infinite for rigid contact")
+
+    def __hash__(self) -> int:  # asked at every call, and a height field has many numbers
+        if "hash" not in self.__dict__:
+            put(self, "hash", hash(tuple(getattr(self, each.name) for each in fields(self))))
+        return int(self.__dict__["hash"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {word: value for word, value in self.__dict__.items() if word != "hash"}  # another one in every process
 
     def candidates(self, model: Model) -> tuple[Candidate, ...]:
         """All points of a model that may touch something, by the rule (docs/how_to/contact.md)."""

@@ -113,14 +113,15 @@ def _boxes(one: Geometry, other: Geometry) -> list[Contact]:
 
 
 def _segments(one: Geometry, other: Geometry) -> list[Contact]:
-    sizes = [(each.size[0], 0.5 * each.size[1] if each.shape == "capsule" else 0.0) for each in (one, other)]
-    return [Contact("", Segments(*sizes[0], *sizes[1]))]
+    radii = [each.size[0] if each.size else 0.0 for each in (one, other)]  # a point has none
+    halves = [0.5 * each.size[1] if each.shape == "capsule" else 0.0 for each in (one, other)]
+    return [Contact("", Segments(radii[0], halves[0], radii[1], halves[1]))]
 
 
 PAIRS: dict[tuple[str, str], Callable[[Geometry, Geometry], list[Contact]]] = {
     **{(shape, surface): _on_surface for shape in ON_SURFACES for surface in SURFACES},
     ("box", "box"): _boxes,
-    **{(one, other): _segments for one in ("sphere", "capsule") for other in ("sphere", "capsule")},
+    **{(one, other): _segments for one in ("point", "sphere", "capsule") for other in ("sphere", "capsule")},
 }
 
 

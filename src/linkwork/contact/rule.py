@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from linkwork.contact.candidates import Candidate, Place
 from linkwork.contact.checks import checked_shape
 from linkwork.contact.names import named_shapes
 from linkwork.contact.pairs import Contact, contacts_of, has_law
 from linkwork.errors import LimitError, ModelError
+from linkwork.joints import Prismatic, Revolute
 from linkwork.model import Model
-from linkwork.parts import GROUND, WORLD, ContactPair, Geometry, Loop
+from linkwork.parts import GROUND, WORLD, ContactPair, Geometry, Loop, path_to_ground
 from linkwork.parts.names import shown, some
 
 FLOOR = Geometry("ground", shape="plane", condim=1)
@@ -49,8 +52,9 @@ class Rule:
 
     A shape takes part if it can collide (`Geometry.collision`), or is named. Two shapes may touch where the contype of one and
     the conaffinity of the other have a bit in common, or the model lists the pair; never where the model excludes their links,
-    where they are on one body or cannot move against each other, or where one body hangs on the other by a joint. Of two
-    bodies of one mechanism only listed pairs count, unless all are asked for: "auto" leaves out what self-collision would add.
+    where they are on one body or cannot move against each other, where one body hangs on the other by a joint, or where joints
+    move it only along a plane of the world. Of two bodies of one mechanism only listed pairs count, unless all are asked for:
+    "auto" leaves out what self-collision would add.
     """
 
     def __init__(self, model: Model, contacts: Any) -> None:
@@ -80,12 +84,22 @@ class Rule:
         if not isinstance(pairs, str):
             yield from self._named()
             return
-        for one, other in combinations([each for each in self.own if each.body != GROUND], 2):
-            if not self._apart(one, other) or not self.may_touch(one, other):
-                continue
-            own = self._mechanism[one.body] == self._mechanism[other.body] or self.contacts.shapes is not None
-            if pairs == "all" or not own or self.listed(one, other):
+        own = [each for each in self.own if each.body != GROUND]
+        for one, other in combinations(own, 2) if pairs == "all" else self._of_different_mechanisms(own):
+            if self._apart(one, other) and self.may_touch(one, other) and not (pairs == "auto" and self.listed(one, other)):
                 yield Pair(one, other, False)
+        named = {each.name: each for each in own}
+        for pair in self._listed.values() if pairs == "auto" else ():
+            if pair.first in named and pair.second in named and self._apart(named[pair.first], named[pair.second]):
+                yield Pair(named[pair.first], named[pair.second], False)
+
+    def _of_different_mechanisms(self, own: list[Geometry]) -> Iterator[tuple[Geometry, Geometry]]:
+        """Pairs of shapes of different mechanisms; none where shapes are named."""
+        groups: dict[int, list[Geometry]] = {}
+        for each in own if self.contacts.shapes is None else ():
+            groups.setdefault(self._mechanism[each.body], []).append(each)
+        for one, other in combinations(groups.values(), 2):
+            yield from product(one, other)
 
     def _named(self) -> Iterator[Pair]:
         for names in self.contacts.pairs:
@@ -94,6 +108,19 @@ class Rule:
             if not both:
                 raise ModelError(f"Contacts: the pair {names[0]!r}, {names[1]!r} cannot move against each other")
             yield from (Pair(one, other, True) for one, other in both)
+
+    def _keeps_distance(self, body: int, plane: Geometry) -> bool:
+        """Whether joints move a body only along a plane that is fixed to the world: a turntable on the floor, say."""
+        R, n = np.eye(3), plane.place.R[:, 2]
+        for k in reversed(path_to_ground(body, self.model.joints)):
+            joint = self.model.joints[k]
+            R = R @ np.asarray(joint.place.R, dtype=float)
+            if not isinstance(joint.kind, (Revolute, Prismatic)):
+                return False
+            along = abs(float(n @ (R @ joint.kind.unit)))
+            if abs(along - (1.0 if isinstance(joint.kind, Revolute) else 0.0)) > 1e-9:
+                return False
+        return True
 
     def _apart(self, one: Geometry, other: Geometry) -> bool:
         """Whether they can move against each other."""
@@ -113,12 +140,14 @@ class Rule:
 
     def _adjacent(self, one: Geometry, other: Geometry) -> bool:
         """Whether a joint holds one body on the other. The world holds what hangs on a link that is fixed to it."""
+        moving, fixed = (one, other) if other.body == GROUND else (other, one)
+        if fixed.body == GROUND and fixed.shape == "plane":
+            return self._keeps_distance(moving.body, fixed)
         if frozenset((one.body, other.body)) not in self._joined:
             return False
-        moving, fixed = (one, other) if other.body == GROUND else (other, one)
         if fixed.body != GROUND:
             return True
-        return fixed.link not in ("", WORLD) and fixed.shape not in TERRAIN and self.model.joints[moving.body].nv < 6
+        return fixed.link not in ("", WORLD) and self.model.joints[moving.body].base not in ("", WORLD)
 
     def law(self, one: Geometry, other: Geometry) -> Law:
         """The larger coefficients of both, of a shape without any those of the other; the larger dimension and margin.
@@ -236,10 +265,14 @@ def _rigid(model: Model) -> dict[int, int]:
 
 
 def _mechanisms(model: Model) -> dict[int, int]:
-    """For each body one that stands for its mechanism: all that joints and loops connect without the world."""
+    """For each body one that stands for its mechanism: all that joints, loops and one link fixed to the world connect."""
     root: dict[int, int] = {}
+    held: dict[str, int] = {}  # by links fixed to the world
     for joint in model.joints:
-        root[joint.child] = joint.child if joint.parent == GROUND else root[joint.parent]
+        if joint.parent != GROUND:
+            root[joint.child] = root[joint.parent]
+        else:
+            root[joint.child] = joint.child if joint.base in ("", WORLD) else held.setdefault(joint.base, joint.child)
     for loop in model.loops:
         roots = {root[body] for body in loop.bodies if body != GROUND}
         root = {body: min(roots) if of in roots else of for body, of in root.items()}
@@ -248,7 +281,8 @@ def _mechanisms(model: Model) -> dict[int, int]:
 
 def _candidate(contacts: Any, law: Law, one: Geometry, other: Geometry, each: Contact) -> Candidate:
     place, other_place = (Place.of(shape.place.then(at)) for shape, at in ((one, each.at), (other, each.other_at)))
-    name = f"{one.name}{each.label}" if other.body == GROUND else f"{one.name}{each.label}-{other.name}"
+    terrain = other.body == GROUND and other.shape in TERRAIN
+    name = f"{one.name}{each.label}" if terrain else f"{one.name}{each.label}-{other.name}"
     own = (law.friction, contacts.restitution, law.dimension, law.margin)
     return Candidate(name, one.body, each.law, place, other.body, other_place, *own, f"{one.shape} on {other.shape}")
 

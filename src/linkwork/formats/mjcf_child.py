@@ -88,15 +88,17 @@ def needed(spec: Any, mujoco: Any) -> dict[str, str]:
     return found
 
 
-def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[str, bytes], list[str], int]:
-    """Gives each mesh its file, if it is needed, or else a stand-in; the names that stand for files, mesh by mesh."""
+def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[str, bytes], list[str], list[list[float]], int]:
+    """Gives each mesh its file, if it is needed, or else a stand-in; names that stand for files, and scales, mesh by mesh."""
     wanted = needed(spec, mujoco)
     assets: dict[str, bytes] = {}
     files: list[str] = []
+    scales: list[list[float]] = []
     total = 0
     for mesh in spec.meshes:
         key = mesh.file
         files.append(key)
+        scales.append([float(x) for x in mesh.scale])
         if not key:
             continue
         path, why = meshes.get(key, ["", "there is no such file"])
@@ -109,7 +111,7 @@ def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[s
         else:
             mesh.file, mesh.uservert, mesh.userface = "", TETRAHEDRON, FACES
             mesh.scale = [1.0, 1.0, 1.0]
-    return assets, files, total
+    return assets, files, scales, total
 
 
 def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -120,7 +122,7 @@ def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     restrict(request["memory"], request["seconds"])
     texts = {name: text.encode() for name, text in request["models"].items()}
     spec = mujoco.MjSpec.from_string(request["xml"], **({"include": texts} if texts else {}))
-    assets, files, total = settle(spec, request["meshes"], mujoco)
+    assets, files, scales, total = settle(spec, request["meshes"], mujoco)
     restrict(request["memory"] + MESHES * total, request["seconds"])
     spec.assets = {**texts, **assets}
     model = spec.compile()
@@ -136,6 +138,7 @@ def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         "name": spec.modelname,
         "names": names,
         "mesh_files": files,
+        "mesh_scales": scales,
         "gravity": [float(x) for x in model.opt.gravity],
         "weightless": bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)),
         "fluid": bool(model.opt.density or model.opt.viscosity),

@@ -110,10 +110,11 @@ def _shapes(reader: Reader, files: Mapping[str, str], unread: Collection[str]) -
     for k, name in enumerate(names):
         type_, mesh = int(c.geom_type[k]), int(c.geom_dataid[k])
         shape = SHAPES[type_] if 0 <= type_ < len(SHAPES) else str(type_)
-        place, file = place_of(c.geom_pos[k], c.geom_quat[k]), ""
+        place, file, scale = place_of(c.geom_pos[k], c.geom_quat[k]), "", (1.0, 1.0, 1.0)
         if shape == "mesh" and mesh >= 0:  # the compiler moves them to their centres and principal axes
             place = place.then(place_of(c.mesh_pos[mesh], c.mesh_quat[mesh]).inverse())
-            file = files.get(mesh_files[mesh], mesh_files[mesh]) if mesh < len(mesh_files) else ""
+            if mesh < len(mesh_files):
+                file, scale = files.get(mesh_files[mesh], mesh_files[mesh]), tuple(c.told["mesh_scales"][mesh])
         size, heights = _size(shape, c.geom_size[k].tolist()), np.zeros((0, 0))
         if shape == "heightfield":
             size = tuple((2.0 * c.hfield_size[mesh][:2]).tolist())
@@ -130,6 +131,7 @@ def _shapes(reader: Reader, files: Mapping[str, str], unread: Collection[str]) -
                 shape,
                 size,
                 file,
+                scale,
                 collision=touching,
                 friction=tuple(c.geom_friction[k].tolist()),
                 rgba=tuple(float(x) for x in rgba),

@@ -13,6 +13,7 @@ from linkwork.spatial import Pose
 from linkwork.spatial.constants import put
 
 T = TypeVar("T")
+SHAPES = ("point", "sphere", "capsule", "box", "ellipsoid", "cylinder", "hull", "plane", "heightfield", "mesh")
 HERE = Pose.identity().frozen()
 
 
@@ -90,7 +91,7 @@ class Geometry:
     name: str
     body: int = GROUND  # index of a body, or GROUND
     place: Pose = HERE
-    shape: str = "point"  # or "box", "sphere", "cylinder", "capsule", "ellipsoid", "hull", "plane", "mesh", "heightfield"
+    shape: str = "point"  # one of SHAPES
     size: tuple[float, ...] = ()
     mesh: str = ""
     scale: tuple[float, ...] = (1.0, 1.0, 1.0)

@@ -88,6 +88,7 @@ class PlacedJoint:
     armature: tuple[float, ...] = ()
     independent: bool | None = None  # in a loop: whether its velocities are chosen as independent; None leaves the choice open
     follows: int | None = None  # the flexible body whose modal coordinates move it; it has none of its own then
+    base: str = field(default="", compare=False)  # on the ground: the link fixed to the world that holds it, or the world
 
     def __post_init__(self) -> None:
         put(self, "kind", self.kind.settled())
