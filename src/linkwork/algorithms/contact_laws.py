@@ -224,8 +224,8 @@ class Coulomb(Block):
         for _ in range(SLIP_STEPS):
             n = maximum(alone - self.c @ t, 0.0)
             _, size, u = self.disc.ahead(w[1:] + self.across * n + self.disc.T @ t, t)
-            most = maximum(self.n + self.mu * (self.across @ u), 0.1 * self.n)  # where w_n = 0 with friction along u
-            radius = minimum(size, -self.mu * w[0] / maximum(most, IMMOBILE))
+            felt = self.n + self.mu * (self.across @ u)  # w_n by a normal impulse with friction along u
+            radius = minimum(size, self.mu * where(felt > 0.1 * self.n, -w[0] / maximum(felt, IMMOBILE), n))
             t = radius * u
         n = maximum(alone - self.c @ t, 0.0)
         new = [where(touches, where(sticks, a, b), 0.0) for a, b in zip((stuck_n, *stuck), (n, *t))]
