@@ -17,7 +17,7 @@ from linkwork.ir.functions import absolute, maximum, minimum, sqrt, where
 
 TINY = 1e-30  # below any impulse that counts
 IMMOBILE = 1e-20  # [1/kg] a row that impulses move by less is taken to be fixed: it carries none
-SINGULAR = 1e-10  # added to a block of G, relative to its size, where directions of it cannot move
+SINGULAR = 1e-8  # added to a block of G that is inverted, relative to its size, in case some direction of it cannot move
 PROXIMAL = 1e-8  # of Newton's steps, relative to the diagonal of G: redundant contacts share what they carry
 SLIP_STEPS = 2  # projections of a sliding contact in one update
 STEEPEST = 1e8  # the largest ratio of sliding velocity to friction impulse, relative to G
@@ -210,20 +210,22 @@ class Coulomb(Block):
         self.inverse_n = _reciprocal(self.n)
         self.c = self.across * self.inverse_n
         self.disc = _Disc(T)
-        self.inverse_stuck = _inverse(T - np.outer(self.c, self.across))
+        self.stuck = T - np.outer(self.c, self.across)  # what tangents feel while the normal velocity stays
+        self.inverse_stuck = _inverse(self.stuck)
 
     def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         alone = -w[0] * self.inverse_n  # the normal impulse without friction
-        stuck = -(self.inverse_stuck @ (w[1:] + self.across * alone))
+        stuck = own[1:] - self.inverse_stuck @ (w[1:] + self.across * alone + self.stuck @ own[1:])
         stuck_n = alone - self.c @ stuck
-        touches = (w[0] < 0.0) & (self.n > IMMOBILE)
         sticks = (stuck_n > 0.0) & (stuck @ stuck <= (self.mu * stuck_n) * (self.mu * stuck_n))
+        # where friction jams, both an open and a sticking contact satisfy the law: then it stays what it is
+        touches = ((w[0] < 0.0) | (sticks & (own[0] > 0.0))) & (self.n > IMMOBILE)
         t = own[1:]
         for _ in range(SLIP_STEPS):
             n = maximum(alone - self.c @ t, 0.0)
             _, size, u = self.disc.ahead(w[1:] + self.across * n + self.disc.T @ t, t)
-            most = maximum(self.n + self.mu * (self.across @ u), 0.1 * self.n)  # where w_n = 0 with friction along u
-            radius = minimum(size, -self.mu * w[0] / maximum(most, IMMOBILE))
+            felt = self.n + self.mu * (self.across @ u)  # w_n by a normal impulse with friction along u
+            radius = minimum(size, self.mu * where(felt > 0.1 * self.n, -w[0] / maximum(felt, IMMOBILE), n))
             t = radius * u
         n = maximum(alone - self.c @ t, 0.0)
         new = [where(touches, where(sticks, a, b), 0.0) for a, b in zip((stuck_n, *stuck), (n, *t))]
@@ -264,7 +266,7 @@ class Rolling(Block):
 
     def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         radius = self.coefficient * lam[self.normal]
-        stuck = -(self.inverse_stuck @ w)
+        stuck = own - self.inverse_stuck @ (w + self.disc.T @ own)
         sticks = stuck @ stuck <= radius * radius
         t = own
         for _ in range(SLIP_STEPS):

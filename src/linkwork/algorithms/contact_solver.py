@@ -2,7 +2,8 @@
 
 Block Gauss-Seidel solves one block's law after the other; it is robust, and slow where contacts are coupled. So each sweep is
 followed by a Newton step on the branches of the laws (open, sticking, sliding) that the sweep has found. It is taken if the
-next sweep has less to change then; otherwise sweeps go on from where they were. Near a solution that is quadratic convergence.
+next sweep has less to change then; otherwise sweeps go on from where they were, more of them after each such failure. Near a
+solution that is quadratic convergence.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.ir.functions import absolute, loop, maximum, where
 from linkwork.spatial import is_zero
 
+LESS = 0.9  # by what factor a Newton step must make the change of the next sweep smaller
 ROUNDED = 1e-15  # of the velocities: what is left by rounding
 MOST_NEWTON_ROWS = 24  # beyond, the factorisation of a Newton step costs more than the sweeps that it saves
 MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints among them
@@ -51,19 +53,21 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -
     solved = _solved_by_newton(problem)
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
-        lam, kept, best, plain, count = x[:m], x[m : 2 * m], x[-3], x[-2], x[-1]
+        lam, kept = x[:m], x[m : 2 * m]
+        best, guessed, wait, pause, count = x[2 * m :]
         swept, change, branches = _sweep(problem, lam)
-        better = (change < best) | (plain > 0.5)
+        better = (change < LESS * best) | (guessed < 0.5)
         kept, best = where(better, swept, kept), where(better, change, best)
         ahead = kept
         if solved:
             lines = [blocks[k].linearised(swept[list(blocks[k].rows)], branches[k]) for k in solved]
             tried = _newton(problem, swept, [blocks[k] for k in solved], lines)
-            take = better & (one_norm(tried) < np.inf)
-            ahead, plain = where(take, tried, kept), where(take, 0.0, 1.0)
-        return np.array([*ahead, *kept, best, plain, count + 1.0], dtype=object), best > 0.1 * least
+            take = better & (wait < 0.5) & (one_norm(tried) < np.inf)
+            ahead, guessed = where(take, tried, kept), where(take, 1.0, 0.0)
+            wait, pause = where(better, wait - 1.0, pause), where(better, pause, 2.0 * pause)
+        return np.array([*ahead, *kept, best, guessed, wait, pause, count + 1.0], dtype=object), best > 0.1 * least
 
-    first = np.array([*start, *start, np.inf, 1.0, 0.0], dtype=object)
+    first = np.array([*start, *start, np.inf, 0.0, 0.0, 1.0, 0.0], dtype=object)
     last = loop(step, first, limit=iterations)
     lam = last[m : 2 * m]
     residual = violation(problem, lam)

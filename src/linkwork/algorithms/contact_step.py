@@ -19,6 +19,7 @@ from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.constraints import BodyKinematics, force_held_loops
 from linkwork.contact import Contacts
 from linkwork.model import Model
+from linkwork.parts import PlacedJoint
 from linkwork.simplify.rotors import lumped
 from linkwork.simplify.trees import hinge_tree
 from linkwork.sko.tree import ModelTree
@@ -28,7 +29,7 @@ REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to the
 
 
 class Stepped(NamedTuple):
-    """v' (nv,), and the solution of the contact problem."""
+    """v' (nv,), in axes before the step (see `moved_straight`), and the solution of the contact problem."""
 
     v: np.ndarray
     solution: Solution
@@ -54,18 +55,48 @@ def velocity_after(
     m = sum(len(each.k) for each in rows)
     J = held.jacobian()
     before = J @ v
+    turning = dt * turning_axes(model, v)
     if method == "mass_matrix":
         response: Any = _ByMassMatrix(nodes, held, J, tau, dt)
     else:
         response = _BySweeps(nodes, held, J, tau, dt)
-    free = before + response.gained
+    free = before + response.gained + J @ turning
     G, g, released = _without_loops(response.G, free, m)
     found = laws_of(laws, [len(each.k) for each in rows], dt, before[:m], g)
     target = [x for law in found for x in law.target]
     soft = [x for law in found for x in law.compliance]
     problem = Problem(G + np.diag(soft) if m else G, g + np.array(target, dtype=object), [law.block for law in found])
     solution = solve(problem, start, contacts.iterations, contacts.tolerance)
-    return Stepped(v + response.moved(released(solution.impulses)), solution)
+    return Stepped(v + turning + response.moved(released(solution.impulses)), solution)
+
+
+def with_turning_axes(model: Model) -> list[tuple[PlacedJoint, slice]]:
+    """Joints whose velocities are in axes that turn with the child, and the places of these; not those in loops."""
+    found, start = [], 0
+    for cluster in model.clusters:
+        stop = start + len(cluster.independent)
+        joint = model.joints[cluster.bodies[0]]
+        if not cluster.constraints and joint.kind.turning(np.zeros(joint.nv)) is not None:
+            found.append((joint, slice(start, stop)))
+        start = stop
+    return found
+
+
+def turning_axes(model: Model, v: np.ndarray) -> np.ndarray:
+    """What v̇ lacks to be rates in axes at rest, (nv,): a step in these keeps the momentum of a free body."""
+    found: Any = np.zeros(model.nv, dtype=object)
+    for joint, own in with_turning_axes(model):
+        found[own] = joint.kind.turning(v[own])
+    return found
+
+
+def moved_straight(model: Model, step: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The motion for `integrate` of a `step` in axes before it, (nv,); and v, in the same, in the axes after it, (nv,)."""
+    motion, turned = np.array(step, dtype=object), np.array(v, dtype=object)
+    for joint, own in with_turning_axes(model):
+        motion[own] = joint.kind.straight(step[own])
+        turned[own] = joint.kind.turned(step[own], v[own])
+    return motion, turned
 
 
 class _ByMassMatrix:

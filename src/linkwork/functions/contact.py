@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms import contact_rows
-from linkwork.algorithms.contact_step import velocity_after
+from linkwork.algorithms.contact_step import moved_straight, velocity_after
 from linkwork.algorithms.massless import check_motions
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError
@@ -54,8 +54,10 @@ def step(
     """The state after one step of time dt [s] with contact: q (..., nq) and v (..., nv).
 
     v' = v + dt a + M⁻¹ Jᵀ λ and q' = integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at
-    v' (docs/algorithms/contact.md). `contacts` says what may touch what. `warm_start` (..., impulses) are impulses to begin
-    with, such as those of the last step; they change how long it takes, and where several solutions exist which one is found.
+    v' (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum.
+
+    `contacts` says what may touch what. `warm_start` (..., impulses) are impulses to begin with, such as those of the last
+    step; they change how long it takes, and where several solutions exist which one is found.
 
     `details` gives four more results: the impulses [N s or N m s], (..., impulses), named by `lw.impulse_names`; the largest
     violation of any law [m/s or rad/s], (...); the number of iterations, (...); and whether that violation is within the
@@ -65,5 +67,6 @@ def step(
     check_motions(model)
     start = np.zeros(contact_rows.count(model, chosen)) if warm_start is None else warm_start
     v, solution = velocity_after(model, chosen, q, v, tau, dt, f_ext, start, method)
-    q = integrate(model, q, dt * v)
+    motion, v = moved_straight(model, dt * v, v)
+    q = integrate(model, q, motion)
     return (q, v, *solution) if details else (q, v)

@@ -110,10 +110,11 @@ def rollout(
                 "rollout: on a GPU tau cannot be a function that is called in Python: give policy=, which is traced"
             )
         how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": integrator, "dtype": dtype}
+        how |= {"contacts": contacts, "warm_start": warm_start}
         found = rollout_on_gpu(model, q, v, tau, control, driven, dict(parameters or {}), **how)
         result = Rollout(*found[:3])
         result.steps = found[3]
-        return result
+        return _with_contact(result, found[4])
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
     numbers = dict(parameters or {})
     arrays |= {name: (numbers[name], shape_of(model, name)) for name in known(model, numbers)}
@@ -189,10 +190,14 @@ def _in_one_kernel(
     status = _told_stiff(model, status, ~bad, (q,), {name: rows[name] for name in names}, dt, integrator)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found[0], found[1], status)))
     result.steps = found[2].reshape(batch)
-    if found[3] is not None:
-        ends = found[3].reshape((*batch, -1))
-        result.impulses, result.residual = ends[..., : -len(CARRIED)], ends[..., -len(CARRIED)]
-        result.iterations = ends[..., 1 - len(CARRIED)].astype(int)
+    return _with_contact(result, None if found[3] is None else found[3].reshape((*batch, -1)))
+
+
+def _with_contact(result: Rollout, carried: Any) -> Rollout:
+    """The result with what steps with contact carried, (..., impulses and `CARRIED`)."""
+    if carried is not None:
+        result.impulses, result.residual = carried[..., : -len(CARRIED)], carried[..., -len(CARRIED)]
+        result.iterations = carried[..., 1 - len(CARRIED)]
     return result
 
 
