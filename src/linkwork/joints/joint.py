@@ -123,6 +123,20 @@ class Joint(ABC):
         """The inverse of `integrate`, (nv,): the v that takes q0 to q1 in one unit of time, up to the same pose."""
         return q1 - q0
 
+    # curves that a step of a variational integrator follows: those of `integrate`, unless a joint knows straighter ones
+
+    def straight(self, q: np.ndarray, move: np.ndarray) -> np.ndarray:
+        """The end of the curve from q by a move, (nq,)."""
+        return self.integrate(q, move)
+
+    def chord(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        """The move that leads from q0 to q1, (nv,): the inverse of `straight`."""
+        return self.difference(q0, q1)
+
+    def middle_velocity(self, move: np.ndarray) -> np.ndarray:
+        """v in the middle of the curve, of one unit of time, (nv,)."""
+        return move
+
     def units(self, length: float) -> np.ndarray:
         """What steps of its velocities are compared with, (nv,): a radian, or a `length` [m] where it slides."""
         S = np.asarray(self.subspace(self.neutral()), dtype=float)

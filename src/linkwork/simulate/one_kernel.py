@@ -10,14 +10,14 @@ import numpy as np
 from linkwork.model import Model
 from linkwork.runtime.build import build_on
 from linkwork.simulate.control import Control
-from linkwork.simulate.traced import rollout_program
+from linkwork.simulate.traced import Integrator, rollout_program
 
 SHORT = 2500  # instructions of a traced step up to which a loop around it is good on a CPU
 CHUNK = 4096  # rows that are stepped together on a CPU: their states stay in its caches
 
 
 def kernel_for(
-    model: Model, control: Control, integrator: str, parameters: tuple[str, ...], *, target: str, dtype: str, each: bool
+    model: Model, control: Control, integrator: Integrator, parameters: tuple[str, ...], *, target: str, dtype: str, each: bool
 ) -> tuple[Any, bool]:
     """The kernel, and whether it takes many steps in a call; `each`: one call for each step will do."""
     key = ("rollout", control.key, tuple(control.inputs.items()), integrator, parameters, target, dtype, each)

@@ -20,11 +20,14 @@ from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.model.parameters import input_names, shape_of
 from linkwork.simulate import kernels
+from linkwork.simulate.adaptive import Adaptive, adaptive_step
 from linkwork.simulate.control import Control
+from linkwork.simulate.midpoint import midpoint
 
 HOW = 4  # dt, the number of steps, zero, and how many steps are over
 MOST = 2**31  # steps of one call
-Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, float], Any]], tuple[Any, Any]]
+Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any]]
+Integrator = str | Adaptive
 
 
 def _semi_implicit_euler(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
@@ -46,13 +49,43 @@ def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float
     return integrate(model, q, np.zeros(model.nv)), v
 
 
-STEPS: dict[str, Step] = {"semi_implicit_euler": _semi_implicit_euler, "rk4": _rk4}
+def _implicit_midpoint(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+    found = midpoint(model, q, v, dt, force)
+    return found.q, found.v
+
+
+STEPS: dict[str, Step] = {
+    "semi_implicit_euler": _semi_implicit_euler,
+    "rk4": _rk4,
+    "implicit_midpoint": _implicit_midpoint,
+}
+
+
+def step_of(integrator: Integrator) -> Step:
+    """One step by an integrator, given by name or, for adaptive steps, by their tolerances."""
+    if not isinstance(integrator, Adaptive):
+        return STEPS[integrator]
+
+    def step(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+        nq = model.nq
+
+        def rates(y: Any, part: Any) -> Any:
+            q, v = y[:nq], y[nq:]
+            return np.concatenate([kernels.rates(model, q, v), forward_dynamics(model, q, v, force(q, v, part))])
+
+        def settle(y: Any) -> Any:
+            return np.concatenate([integrate(model, y[:nq], np.zeros(model.nv)), y[nq:]])
+
+        end = adaptive_step(rates, settle, np.concatenate([q, v]), dt, integrator)
+        return end[:nq], end[nq:]
+
+    return step
 
 
 def rollout_program(
     model: Model,
     control: Control,
-    integrator: str = "semi_implicit_euler",
+    integrator: Integrator = "semi_implicit_euler",
     parameters: tuple[str, ...] = (),
     *,
     looped: bool = True,
@@ -67,7 +100,7 @@ def rollout_program(
 
 
 def rollout_body(
-    model: Model, control: Control, integrator: str, parameters: tuple[str, ...], *, looped: bool
+    model: Model, control: Control, integrator: Integrator, parameters: tuple[str, ...], *, looped: bool
 ) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
     """The shapes of a rollout's inputs by name, and the function from them to results that is traced."""
     if model.nv == 0:
@@ -81,14 +114,15 @@ def rollout_body(
         given = dict(zip(shapes, arrays))
         moving = model.traced_with({n: given[w] for n, w in zip(parameters, words)}) if parameters else model
         dt, count, zero, before = given["how"]
+        one_step = step_of(integrator)
 
         def step(state: Any) -> tuple[Any, Any]:
             q, v, k = state[:nq], state[nq : nq + nv], state[-1]
 
-            def force(q: Any, v: Any, part: float) -> Any:
+            def force(q: Any, v: Any, part: Any) -> Any:
                 return control.force(moving, q, v, (before + k + part) * dt, given)
 
-            q1, v1 = STEPS[integrator](moving, q, v, dt, force)
+            q1, v1 = one_step(moving, q, v, dt, force)
             bad = zero
             for x in [*q1, *v1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
