@@ -2,6 +2,7 @@
 
 from linkwork import flexible, interop, joints, robots, sko, spatial, view
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
+from linkwork.contact import Candidate, Contacts
 from linkwork.errors import (
     CacheError,
     ClosureError,
@@ -38,6 +39,8 @@ from linkwork.functions.constrained_derivatives import (
     operational_inertia,
 )
 from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
+from linkwork.functions.contact import impulse_names, step
+from linkwork.functions.contact_points import contact_candidates, contact_points
 from linkwork.functions.derivatives import (
     coriolis_matrix,
     difference_derivatives,
@@ -127,6 +130,7 @@ from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.model import Limits, LoopJoint, Model, ModelBuilder
+from linkwork.parts import ContactPair, Geometry
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
@@ -138,16 +142,20 @@ __all__ = [
     "PD",
     "BaseParameters",
     "CacheError",
+    "Candidate",
     "ClosureError",
     "ClusterCost",
     "Connect",
     "Constraint",
+    "ContactPair",
+    "Contacts",
     "Coupled",
     "Derivative",
     "Diagnosis",
     "DifferentiationError",
     "DtypeError",
     "Gains",
+    "Geometry",
     "Hold",
     "Kernel",
     "LimitError",
@@ -194,6 +202,8 @@ __all__ = [
     "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_jacobian",
+    "contact_candidates",
+    "contact_points",
     "coriolis_matrix",
     "cos",
     "count_operations",
@@ -227,6 +237,7 @@ __all__ = [
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
     "impact",
+    "impulse_names",
     "independent_force",
     "innovations_factors",
     "innovations_product",
@@ -286,6 +297,7 @@ __all__ = [
     "spanning_velocity",
     "spatial",
     "sqrt",
+    "step",
     "trace",
     "view",
     "vjp",

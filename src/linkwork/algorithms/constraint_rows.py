@@ -32,7 +32,16 @@ class ConstraintRows:
     def __init__(
         self, nodes: TreeState[HingeNode], constraints: Sequence[Constraint], targets: Any = None, active: Any = None
     ) -> None:
-        found = rows_of(nodes, constraints)
+        self._take(nodes, rows_of(nodes, constraints), targets, active)
+
+    @classmethod
+    def of(cls, nodes: TreeState[HingeNode], rows: Sequence[Rows]) -> ConstraintRows:
+        """Rows that are made already."""
+        held = cls.__new__(cls)
+        held._take(nodes, rows)
+        return held
+
+    def _take(self, nodes: TreeState[HingeNode], found: Sequence[Rows], targets: Any = None, active: Any = None) -> None:
         starts = np.cumsum([0, *(len(rows.k) for rows in found)])
         self.nodes, self.m = nodes, int(starts[-1])
         self.groups = [range(a, b) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist())]

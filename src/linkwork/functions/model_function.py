@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms import contact_rows
 from linkwork.constraints import Constraint, given_constraints, total
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.entries import Entries, entries_of
@@ -37,6 +38,7 @@ _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model a
     "bodies": lambda model, _: len(model.bodies),
     "rows": lambda model, options: total(model, options["constraints"]),
     "constraints": lambda model, options: len(given_constraints(model, options["constraints"])),
+    "impulses": lambda model, options: contact_rows.count(model, options["contacts"]),
 }
 
 

@@ -1,6 +1,6 @@
 """The implicit midpoint rule on configuration manifolds, as a variational integrator: symplectic, and of order 2.
 
-A step of length h goes from q₀ by a move ξ to q₁, along a curve (`Joint.straight`) with q_m and v_m in its middle. Its action
+A step of length h goes from q₀ by a move ξ to q₁, along a curve (`_ahead`) with q_m and v_m in its middle. Its action
 is h L(q_m, v_m), L being the Lagrangian, and the action's derivatives by both ends are the momenta there (Marsden and West
 2001, with forces by d'Alembert's principle). With g, the derivative of L by q_m and all other forces, p_m = M v_m and
 s = (∂h v_m/∂ξ)ᵀ p_m + h/2 (∂q_m/∂(ξ/2))ᵀ g,
@@ -130,7 +130,7 @@ class _Curves:
         """Where the curves from q by a move lead to, (nq,); NaN where loops cannot be closed there."""
         model = self.model
         motion = closing.tree_motion(model, q, xi)
-        moved = np.concatenate([j.kind.straight(q[j.q_slice], motion[j.v_slice]) for j in model.joints])
+        moved = np.concatenate([_ahead(j.kind, q[j.q_slice], motion[j.v_slice]) for j in model.joints])
         if not model.embedded:
             return moved
         closed = close_all(model, moved, q, motion)
@@ -141,7 +141,7 @@ class _Curves:
         if self.plain:
             return xi
         w = self._spread(xi)
-        return np.concatenate([j.kind.middle_velocity(w[j.v_slice]) for j in self.model.joints])[self._places]
+        return np.concatenate([j.kind.turned(0.5 * w[j.v_slice], w[j.v_slice]) for j in self.model.joints])[self._places]
 
     def derivatives(self, q: Any, xi: Any) -> list[np.ndarray]:
         """∂v_m/∂ξ, ∂q_m/∂q₀, ∂q_m/∂(ξ/2), ∂ξ/∂q₀ and ∂ξ/∂q₁ on the tangent spaces, each (nv, nv)."""
@@ -162,15 +162,20 @@ class _Curves:
         return w
 
 
+def _ahead(kind: Joint, q: Any, move: Any) -> Any:
+    """Where a move leads to, along a line that does not bend with the child's axes, (nq,)."""
+    return kind.integrate(q, kind.straight(move))
+
+
 def _of_joint(kind: Joint, q: Any, xi: Any) -> tuple[Any, ...]:
     """What `_Curves.derivatives` gives, of one joint."""
     by, half, E = jacobian_of, 0.5 * xi, joint_rates(kind, q)
-    q_middle, q_end = kind.straight(q, half), kind.straight(q, xi)
-    middle_by_q0 = by(lambda x: kind.difference(q_middle, kind.straight(x, half)), q)[1] @ E
-    middle_by_xi = by(lambda x: kind.difference(q_middle, kind.straight(q, x)), half)[1]
+    q_middle, q_end = _ahead(kind, q, half), _ahead(kind, q, xi)
+    middle_by_q0 = by(lambda x: kind.difference(q_middle, _ahead(kind, x, half)), q)[1] @ E
+    middle_by_xi = by(lambda x: kind.difference(q_middle, _ahead(kind, q, x)), half)[1]
     xi_by_q0 = by(lambda x: kind.chord(x, q_end), q)[1] @ E
     xi_by_q1 = by(lambda x: kind.chord(q, x), q_end)[1] @ joint_rates(kind, q_end)
-    return by(kind.middle_velocity, xi)[1], middle_by_q0, middle_by_xi, xi_by_q0, xi_by_q1
+    return by(lambda x: kind.turned(0.5 * x, x), xi)[1], middle_by_q0, middle_by_xi, xi_by_q0, xi_by_q1
 
 
 def _lagrangian_derivatives(model: Model, q: Any, v: Any) -> tuple[Any, Any]:

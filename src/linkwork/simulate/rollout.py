@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms import contact_rows
+from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.model_function import place_of
 from linkwork.model import Model
@@ -19,6 +21,7 @@ from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
 from linkwork.simulate.stiffness import implicit_parameters, stiff_at
+from linkwork.simulate.traced import CARRIED
 
 IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
 
@@ -32,10 +35,15 @@ class _Arrays(NamedTuple):
 class Rollout(_Arrays):
     """The arrays q, (..., n, nq), v, (..., n, nv), and status, (...), whose numbers are those of `Status`.
 
-    `steps`, (...), is how many steps each row took: all of them, or those before it had to stop.
+    `steps`, (...), is how many steps each row took: all of them, or those before it had to stop. With contacts, `impulses`,
+    (..., impulses), are those of the last step, `residual`, (...), the largest violation of any law of contact in any step
+    [m/s or rad/s], and `iterations`, (...), the most that a step needed.
     """
 
     steps: np.ndarray
+    impulses: Any
+    residual: Any
+    iterations: Any
 
 
 def rollout(
@@ -53,6 +61,8 @@ def rollout(
     parameters: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
     inputs: Mapping[str, Any] | None = None,
+    contacts: Contacts | None = None,
+    warm_start: Any = None,
     with_device: str | None = None,
 ) -> Rollout:
     """The motion from states q, (..., nq), and v, (..., nv), in so many `steps` of `dt` [s]: q, v and a status for each row.
@@ -83,6 +93,11 @@ def rollout(
     rows of its trajectory are NaN. A singular state between two steps is passed, on the same branch. Force-held loops are
     closed after every step. A row that stops where its joints' springs and dampers make such a step unstable is `Status.STIFF`.
 
+    `contacts` (`lw.Contacts(...)`): each step is that of `lw.step`, with contact, friction and limits of joints, begun with the
+    impulses of the step before; `warm_start`, (..., impulses), are those before the first. A row in which the contact problem
+    was not solved within the tolerance goes on, and is `Status.CONTACT_NOT_CONVERGED` at the end. Loops stay closed in the
+    model's own coordinates; a row stops where these turn singular.
+
     Trees, unless tau is a function, are stepped inside of one kernel, with the same bits for any number of steps in a call. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
     a row stops where these turn singular. There a result has arrays of the library that the states came in.
@@ -92,6 +107,10 @@ def rollout(
     if integrator == IMPLICIT:
         parameters = implicit_parameters(model, parameters or {}, dt)
     control, driven = _control(model, tau, policy, inputs)
+    if contacts is not None:
+        contacts = _contacts(model, contacts, control, integrator)
+    elif warm_start is not None:
+        raise ModelError("rollout: warm_start= are impulses of contacts=, which is not given")
     device, dtype = place_of("rollout", {} if with_device is None else {"with_device": with_device}, (q, v, tau))
     if device == "cuda":
         from linkwork.simulate.on_gpu import rollout_on_gpu
@@ -101,18 +120,23 @@ def rollout(
                 "rollout: on a GPU tau cannot be a function that is called in Python: give policy=, which is traced"
             )
         how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": method, "dtype": dtype}
+        how |= {"contacts": contacts, "warm_start": warm_start}
         found = rollout_on_gpu(model, q, v, tau, control, driven, dict(parameters or {}), **how)
         result = Rollout(*found[:3])
         result.steps = found[3]
-        return result
+        return _with_contact(result, found[4])
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
     numbers = dict(parameters or {})
     arrays |= {name: (numbers[name], shape_of(model, name)) for name in known(model, numbers)}
     arrays |= driven
+    if contacts is not None:
+        m = contact_rows.count(model, contacts)
+        arrays["warm_start"] = (np.zeros(m) if warm_start is None else warm_start, (m,))
     batch, rows = _rows(arrays)
     q0, v0 = rows.pop("q"), rows.pop("v")
-    if control is not None and (not model.loops or driven):
-        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, tuple(numbers))
+    if control is not None and (not model.loops or driven or contacts is not None):
+        names = tuple(numbers)
+        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts)
     forces = _Forces(model, tau, batch, steps, dt)
     step, largest = integrator_of(method)
     stepping = Stepping(model, q0, v0, rows, largest)
@@ -153,7 +177,7 @@ def _control(
 
 def _in_one_kernel(
     model: Model, control: Control, batch: tuple[int, ...], q: np.ndarray, v: np.ndarray, rows: dict[str, np.ndarray], tau: Any,
-    dt: float, steps: int, every: int, integrator: str | Adaptive, names: tuple[str, ...],
+    dt: float, steps: int, every: int, integrator: str | Adaptive, names: tuple[str, ...], contacts: Contacts | None = None,
 ) -> Rollout:  # fmt: skip
     """The rollout by a kernel that takes the steps itself; see `one_kernel`."""
     inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
@@ -162,15 +186,41 @@ def _in_one_kernel(
         forces = _Forces(model, tau, batch, steps, dt)
         each = forces._given if forces._each else None
         inputs = {"tau": forces._given[:, 0] if forces._each and steps else forces._given, **inputs}
-    kernel, looped = kernel_for(model, control, integrator, names, target="cpu", dtype="float64", each=each is not None)
-    found = roll_out(kernel, looped, (q, v), inputs, each, dt=dt, steps=steps, every=every)
+    kernel, looped = kernel_for(
+        model, control, integrator, names, target="cpu", dtype="float64", each=each is not None, contacts=contacts
+    )
+    carried = None if contacts is None else np.pad(rows["warm_start"], ((0, 0), (0, len(CARRIED))))
+    found = roll_out(kernel, looped, (q, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
     status = np.where(found[2] == steps, int(Status.OK), int(Status.NOT_FINITE))
+    if found[3] is not None:
+        failed = (found[3][:, -1] > 0.0) & (status == int(Status.OK))
+        status = np.where(failed, int(Status.CONTACT_NOT_CONVERGED), status)
     bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
     status = np.where(bad, int(Status.NOT_FINITE), status)
     status = _told_stiff(model, status, ~bad, (q,), {name: rows[name] for name in names}, dt, integrator)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found[0], found[1], status)))
     result.steps = found[2].reshape(batch)
+    return _with_contact(result, None if found[3] is None else found[3].reshape((*batch, -1)))
+
+
+def _with_contact(result: Rollout, carried: Any) -> Rollout:
+    """The result with what steps with contact carried, (..., impulses and `CARRIED`)."""
+    if carried is not None:
+        result.impulses, result.residual = carried[..., : -len(CARRIED)], carried[..., -len(CARRIED)]
+        result.iterations = carried[..., 1 - len(CARRIED)]
     return result
+
+
+def _contacts(model: Model, contacts: Any, control: Control | None, integrator: str) -> Contacts:
+    """The contacts in normal form."""
+    if control is None:
+        raise ModelError(
+            "rollout: with contacts= tau cannot be a function that is called in Python: give policy=, which is traced"
+        )
+    if integrator != "semi_implicit_euler":
+        raise ModelError(f"rollout: with contacts= the integrator is semi_implicit_euler, not {integrator!r}")
+    chosen: Contacts = chosen_contacts(model, contacts)["contacts"]
+    return chosen
 
 
 def _told_stiff(

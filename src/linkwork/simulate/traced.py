@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms import contact_rows
+from linkwork.contact import Contacts
 from linkwork.errors import ModelError
+from linkwork.functions.contact import step as contact_step
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import integrate
-from linkwork.ir.functions import fma, loop, where
+from linkwork.ir.functions import fma, loop, maximum, where
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.model import Model
@@ -82,6 +85,26 @@ def step_of(integrator: Integrator) -> Step:
     return step
 
 
+def _with_contact(
+    model: Model, contacts: Contacts, carried: Any, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]
+) -> tuple[Any, Any, Any]:
+    """q, v and what is carried from step to step: impulses, then the numbers of `CARRIED`."""
+    impulses, (worst, most, failed) = carried[: -len(CARRIED)], carried[-len(CARRIED) :]
+    q, v, impulses, residual, count, converged = contact_step(
+        model, q, v, force(q, v, 0.0), dt, None, impulses, contacts=contacts, details=True
+    )
+    worst, most = maximum(worst, residual), maximum(most, count)
+    return q, v, np.array([*impulses, worst, most, failed + (1.0 - converged)], dtype=object)
+
+
+CARRIED = ("residual", "iterations", "failed")  # the largest of both, and the number of steps that did not converge
+
+
+def carried_size(model: Model, contacts: Contacts) -> int:
+    """How many numbers a rollout with contact carries from step to step, besides q and v."""
+    return contact_rows.count(model, contacts) + len(CARRIED)
+
+
 def rollout_program(
     model: Model,
     control: Control,
@@ -89,23 +112,33 @@ def rollout_program(
     parameters: tuple[str, ...] = (),
     *,
     looped: bool = True,
+    contacts: Contacts | None = None,
 ) -> Program:
     """The program of a rollout: from q, v, done, how = (dt, count, 0, over) and what controls it to q, v and done.
+
+    With contact, `carried` stands behind done, on both sides: impulses and what `CARRIED` names.
 
     So many steps are taken, at least one, without the loop just one, at times from `over` · dt on. `done` counts those that a
     row took. Where one would leave the finite numbers, the row stops: its q and v are NaN from then on.
     """
-    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped)
+    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts)
     return trace(body, shapes, name=f"rollout_{integrator}")
 
 
 def rollout_body(
-    model: Model, control: Control, integrator: Integrator, parameters: tuple[str, ...], *, looped: bool
+    model: Model,
+    control: Control,
+    integrator: Integrator,
+    parameters: tuple[str, ...],
+    *,
+    looped: bool,
+    contacts: Contacts | None = None,
 ) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
     """The shapes of a rollout's inputs by name, and the function from them to results that is traced."""
     if model.nv == 0:
         raise ModelError(f"rollout: {model.name} cannot move")
-    shapes: dict[str, Any] = {"q": (model.nq,), "v": (model.nv,), "done": (), "how": (HOW,), **control.inputs}
+    more = {} if contacts is None else {"carried": (carried_size(model, contacts),)}
+    shapes: dict[str, Any] = {"q": (model.nq,), "v": (model.nv,), "done": (), **more, "how": (HOW,), **control.inputs}
     words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
     shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
     nq, nv = model.nq, model.nv
@@ -122,18 +155,23 @@ def rollout_body(
             def force(q: Any, v: Any, part: Any) -> Any:
                 return control.force(moving, q, v, (before + k + part) * dt, given)
 
-            q1, v1 = one_step(moving, q, v, dt, force)
+            carried = state[nq + nv : -1]
+            if contacts is None:
+                q1, v1 = one_step(moving, q, v, dt, force)
+            else:
+                q1, v1, carried = _with_contact(moving, contacts, carried, q, v, dt, force)
             bad = zero
             for x in [*q1, *v1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
             fine = bad == zero
-            after = np.array([*q1, *v1, where(fine, k + 1.0, k)], dtype=object)
+            after = np.array([*q1, *v1, *carried, where(fine, k + 1.0, k)], dtype=object)
             return after, fine & (k + 1.0 < count)
 
-        first = np.array([*given["q"], *given["v"], 0.0], dtype=object)
+        first = np.array([*given["q"], *given["v"], *given.get("carried", ()), 0.0], dtype=object)
         last = loop(step, first, limit=MOST) if looped else step(first)[0]
         whole = last[-1] == (count if looped else 1.0)
-        ends = [where(whole, x, np.nan) for x in last[:-1]]
-        return {"q_end": np.array(ends[:nq]), "v_end": np.array(ends[nq:]), "done_end": given["done"] + last[-1]}
+        ends = [where(whole, x, np.nan) for x in last[: nq + nv]]
+        found = {"q_end": np.array(ends[:nq]), "v_end": np.array(ends[nq:]), "done_end": given["done"] + last[-1]}
+        return found if contacts is None else {**found, "carried_end": last[nq + nv : -1]}
 
     return shapes, body
