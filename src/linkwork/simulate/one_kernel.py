@@ -11,7 +11,7 @@ from linkwork.contact import Contacts
 from linkwork.model import Model
 from linkwork.runtime.build import build_on
 from linkwork.simulate.control import Control
-from linkwork.simulate.traced import rollout_program
+from linkwork.simulate.traced import Integrator, rollout_program
 
 CHUNK = 4096  # rows that are stepped together on a CPU: their states stay in its caches
 
@@ -19,7 +19,7 @@ CHUNK = 4096  # rows that are stepped together on a CPU: their states stay in it
 def kernel_for(
     model: Model,
     control: Control,
-    integrator: str,
+    integrator: Integrator,
     parameters: tuple[str, ...],
     *,
     target: str,

@@ -13,8 +13,10 @@ from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.model_function import place_of
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
+from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
-from linkwork.simulate.integrators import INTEGRATORS
+from linkwork.simulate.integrators import INTEGRATORS, integrator_of
+from linkwork.simulate.midpoint import check_midpoint
 from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
@@ -53,6 +55,8 @@ def rollout(
     dt: float,
     steps: int,
     integrator: str = "semi_implicit_euler",
+    rtol: float | None = None,
+    atol: float | None = None,
     every: int = 1,
     parameters: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
@@ -75,8 +79,13 @@ def rollout(
     Runge and Kutta, of order 4, on q̇ and v̇, in the coordinates q (quaternions are scaled to length 1 after each step); its
     stages need not be closed, each step's end is.
 
-    "linearly_implicit_euler" is that with springs and dampers of joints at the step's end, linearised: stable for steps of any
-    length where these are stiff, and it takes energy out of fast modes.
+    "implicit_midpoint" is the midpoint rule as a variational integrator, of order 2 and symplectic: energy neither grows nor
+    fades over long times. Forces are those in the middle of a step. Loops must be embedded. "rk45" divides every step as its
+    error asks for, in each row on its own (Dormand and Prince, of order 5): no coordinate or velocity misses by more than
+    `atol` (1e-9) + `rtol` (1e-6) times its size in any part of it, by estimate; t of tau(q, v, t) is then an array (...).
+
+    "linearly_implicit_euler" is semi-implicit Euler with springs and dampers of joints at the step's end, linearised:
+    stable for steps of any length where these are stiff, and it takes energy out of fast modes.
 
     Where the model's independent velocities turn bad coordinates in a row, as at a turning point of their joint, others are
     chosen for that row, from its state alone; v is always that of the model's own, and tau acts at their joints. Where the
@@ -94,8 +103,9 @@ def rollout(
     a row stops where these turn singular. There a result has arrays of the library that the states came in.
     """
     _check(model, dt, steps, every, integrator)
+    method = _method(model, integrator, rtol, atol)
     if integrator == IMPLICIT:
-        parameters, integrator = implicit_parameters(model, parameters or {}, dt), "semi_implicit_euler"
+        parameters = implicit_parameters(model, parameters or {}, dt)
     control, driven = _control(model, tau, policy, inputs)
     if contacts is not None:
         contacts = _contacts(model, contacts, control, integrator)
@@ -109,7 +119,7 @@ def rollout(
             raise ModelError(
                 "rollout: on a GPU tau cannot be a function that is called in Python: give policy=, which is traced"
             )
-        how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": integrator, "dtype": dtype}
+        how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": method, "dtype": dtype}
         how |= {"contacts": contacts, "warm_start": warm_start}
         found = rollout_on_gpu(model, q, v, tau, control, driven, dict(parameters or {}), **how)
         result = Rollout(*found[:3])
@@ -126,9 +136,9 @@ def rollout(
     q0, v0 = rows.pop("q"), rows.pop("v")
     if control is not None and (not model.loops or driven or contacts is not None):
         names = tuple(numbers)
-        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, integrator, names, contacts)
+        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts)
     forces = _Forces(model, tau, batch, steps, dt)
-    step, largest = INTEGRATORS[integrator]
+    step, largest = integrator_of(method)
     stepping = Stepping(model, q0, v0, rows, largest)
     began = stepping.active
     n = steps // every + 1
@@ -141,7 +151,7 @@ def rollout(
         if k % every == 0:
             here = stepping.steps == k
             found_q[here, k // every], found_v[here, k // every] = stepping.q[here], stepping.v[here]
-    status = _told_stiff(model, stepping.status, began, (q0, stepping.q), rows, dt, integrator)
+    status = _told_stiff(model, stepping.status, began, (q0, stepping.q), rows, dt, method)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, status)))
     result.steps = stepping.steps.reshape(batch)
     return result
@@ -167,7 +177,7 @@ def _control(
 
 def _in_one_kernel(
     model: Model, control: Control, batch: tuple[int, ...], q: np.ndarray, v: np.ndarray, rows: dict[str, np.ndarray], tau: Any,
-    dt: float, steps: int, every: int, integrator: str, names: tuple[str, ...], contacts: Contacts | None = None,
+    dt: float, steps: int, every: int, integrator: str | Adaptive, names: tuple[str, ...], contacts: Contacts | None = None,
 ) -> Rollout:  # fmt: skip
     """The rollout by a kernel that takes the steps itself; see `one_kernel`."""
     inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
@@ -215,7 +225,7 @@ def _contacts(model: Model, contacts: Any, control: Control | None, integrator: 
 
 def _told_stiff(
     model: Model, status: np.ndarray, began: np.ndarray, postures: tuple[np.ndarray, ...], parameters: dict[str, np.ndarray],
-    dt: float, integrator: str,
+    dt: float, integrator: str | Adaptive,
 ) -> np.ndarray:  # fmt: skip
     """The status of rows, STIFF for those that began and stopped where a step is unstable, in one of these postures."""
     found, ended = status.copy(), (Status.DEAD_POINT, Status.NOT_CLOSED, Status.NOT_FINITE)
@@ -230,13 +240,29 @@ def _told_stiff(
 def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None:
     if not isinstance(model, Model):
         raise ModelError(f"rollout takes a model, not {type(model).__name__}")
-    if integrator not in (*INTEGRATORS, IMPLICIT):
-        raise ModelError(f"rollout: integrator must be one of {', '.join((*INTEGRATORS, IMPLICIT))}, not {integrator!r}")
+    known = (*INTEGRATORS, "rk45", IMPLICIT)
+    if integrator not in known:
+        raise ModelError(f"rollout: integrator must be one of {', '.join(known)}, not {integrator!r}")
     for name, value, least in (("steps", steps, 0), ("every", every, 1)):
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
             raise ModelError(f"rollout: {name} must be a whole number, at least {least}, not {value!r}")
     if not isinstance(dt, (int, float, np.floating)) or isinstance(dt, bool) or not (np.isfinite(dt) and dt > 0.0):
         raise ModelError(f"rollout: dt must be a positive number of seconds, not {dt!r}")
+
+
+def _method(model: Model, integrator: str, rtol: Any, atol: Any) -> str | Adaptive:
+    """What takes the steps: the name of an integrator, or adaptive steps with their tolerances."""
+    given = {name: x for name, x in (("rtol", rtol), ("atol", atol)) if x is not None}
+    if given and integrator != "rk45":
+        raise ModelError(f"rollout: {next(iter(given))}= is for integrator='rk45', not for {integrator!r}")
+    for name, x in given.items():
+        if isinstance(x, bool) or not isinstance(x, (int, float, np.floating)) or not (np.isfinite(x) and x >= 1e-14):
+            raise ModelError(f"rollout: {name} must be a number, at least 1e-14, not {x!r}")
+    if integrator == "rk45":
+        return Adaptive(**{name: float(x) for name, x in given.items()})
+    if integrator == "implicit_midpoint":
+        check_midpoint(model)
+    return "semi_implicit_euler" if integrator == IMPLICIT else integrator
 
 
 class _Forces:
@@ -252,12 +278,13 @@ class _Forces:
         own = (steps, model.nv) if self._each else (model.nv,)
         self._given = _as_rows(given, batch, own, "tau has shape")
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, part: float) -> np.ndarray:
+    def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         if not self.asks_states:
             return self._given[:, self.step] if self._each else self._given
         states = q.reshape(*self._batch, -1).copy(), v.reshape(*self._batch, self._nv).copy()
+        t = (self.step + part) * self._dt
         with np.errstate(**self._warnings):
-            said = np.asarray(self._tau(*states, (self.step + part) * self._dt), dtype=float)
+            said = np.asarray(self._tau(*states, t.reshape(self._batch) if isinstance(t, np.ndarray) else t), dtype=float)
         return _as_rows(said, self._batch, (self._nv,), "what tau(q, v, t) returns has shape")
 
 

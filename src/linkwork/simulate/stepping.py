@@ -69,9 +69,13 @@ class Stepping:
     @property
     def y(self) -> np.ndarray:
         """The independent velocities of each row's chart, (rows, nv)."""
+        return self.chart_velocity(self.w)
+
+    def chart_velocity(self, w: np.ndarray) -> np.ndarray:
+        """The same of velocities of all joints of the tree, (rows, nv_spanning)."""
         found = np.empty((len(self.q), len(self._own)))
         for choice, rows in self.groups():
-            found[rows] = self.w[rows][:, self.charts.places(choice)]
+            found[rows] = w[rows][:, self.charts.places(choice)]
         return found
 
     def own_velocity(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -23,11 +23,14 @@ from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.model.parameters import input_names, shape_of
 from linkwork.simulate import kernels
+from linkwork.simulate.adaptive import Adaptive, adaptive_step
 from linkwork.simulate.control import Control
+from linkwork.simulate.midpoint import midpoint
 
 HOW = 4  # dt, the number of steps, zero, and how many steps are over
 MOST = 2**31  # steps of one call
-Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, float], Any]], tuple[Any, Any]]
+Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any]]
+Integrator = str | Adaptive
 
 
 def _semi_implicit_euler(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
@@ -47,6 +50,39 @@ def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float
     q = q + sixth * (k1 + 2.0 * (k2 + k3) + k4)
     v = v + sixth * (l1 + 2.0 * (l2 + l3) + l4)
     return integrate(model, q, np.zeros(model.nv)), v
+
+
+def _implicit_midpoint(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+    found = midpoint(model, q, v, dt, force)
+    return found.q, found.v
+
+
+STEPS: dict[str, Step] = {
+    "semi_implicit_euler": _semi_implicit_euler,
+    "rk4": _rk4,
+    "implicit_midpoint": _implicit_midpoint,
+}
+
+
+def step_of(integrator: Integrator) -> Step:
+    """One step by an integrator, given by name or, for adaptive steps, by their tolerances."""
+    if not isinstance(integrator, Adaptive):
+        return STEPS[integrator]
+
+    def step(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+        nq = model.nq
+
+        def rates(y: Any, part: Any) -> Any:
+            q, v = y[:nq], y[nq:]
+            return np.concatenate([kernels.rates(model, q, v), forward_dynamics(model, q, v, force(q, v, part))])
+
+        def settle(y: Any) -> Any:
+            return np.concatenate([integrate(model, y[:nq], np.zeros(model.nv)), y[nq:]])
+
+        end = adaptive_step(rates, settle, np.concatenate([q, v]), dt, integrator)
+        return end[:nq], end[nq:]
+
+    return step
 
 
 def _with_contact(
@@ -69,13 +105,10 @@ def carried_size(model: Model, contacts: Contacts) -> int:
     return contact_rows.count(model, contacts) + len(CARRIED)
 
 
-STEPS: dict[str, Step] = {"semi_implicit_euler": _semi_implicit_euler, "rk4": _rk4}
-
-
 def rollout_program(
     model: Model,
     control: Control,
-    integrator: str = "semi_implicit_euler",
+    integrator: Integrator = "semi_implicit_euler",
     parameters: tuple[str, ...] = (),
     *,
     looped: bool = True,
@@ -95,7 +128,7 @@ def rollout_program(
 def rollout_body(
     model: Model,
     control: Control,
-    integrator: str,
+    integrator: Integrator,
     parameters: tuple[str, ...],
     *,
     looped: bool,
@@ -114,16 +147,17 @@ def rollout_body(
         given = dict(zip(shapes, arrays))
         moving = model.traced_with({n: given[w] for n, w in zip(parameters, words)}) if parameters else model
         dt, count, zero, before = given["how"]
+        one_step = step_of(integrator)
 
         def step(state: Any) -> tuple[Any, Any]:
             q, v, k = state[:nq], state[nq : nq + nv], state[-1]
 
-            def force(q: Any, v: Any, part: float) -> Any:
+            def force(q: Any, v: Any, part: Any) -> Any:
                 return control.force(moving, q, v, (before + k + part) * dt, given)
 
             carried = state[nq + nv : -1]
             if contacts is None:
-                q1, v1 = STEPS[integrator](moving, q, v, dt, force)
+                q1, v1 = one_step(moving, q, v, dt, force)
             else:
                 q1, v1, carried = _with_contact(moving, contacts, carried, q, v, dt, force)
             bad = zero
