@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from linkwork.errors import ProgramError, TargetError
+from linkwork.ir.collector import collector_paused
 from linkwork.ir.program import Array, BoundedLoop, Program, signature
 from linkwork.passes import arrange, lower
 from linkwork.runtime.arguments import argument_names, explain, refuse_masks
@@ -246,7 +247,7 @@ def _make(key: str | None, program_of: Callable[[], Program], machine: Machine, 
             kernel._optimise_later(_optimiser(kernel, lambda: _lowered(program_of()), key, machine, cache))
         return kernel
 
-    with Progress("kernel") as progress:
+    with Progress("kernel") as progress, collector_paused():
         return _compiled(key, program_of, machine, cache, progress)
 
 
