@@ -37,7 +37,7 @@ from linkwork.runtime.native import Code, keep_with, make_gufunc
 from linkwork.runtime.progress import Progress
 from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, using_threads
 from linkwork.runtime.unfinished import Unfinished, quick_key
-from linkwork.targets.cpu import ARRANGEMENT, EXPORTS, Machine, host
+from linkwork.targets.cpu import EXPORTS, Machine, arrangement, host
 
 AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
 SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
@@ -300,7 +300,7 @@ def _optimiser(
             return
         try:
             objects = compile_objects(
-                lambda: arrange(lowered_of(), ARRANGEMENT), machine, level=OPTIMISED, lanes=lanes,
+                lambda: arrange(lowered_of(), arrangement(machine)), machine, level=OPTIMISED, lanes=lanes,
                 stop=lambda: background.stopping(unfinished.lasting), unfinished=unfinished,
             )  # fmt: skip
             if objects is None:
