@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from linkwork.errors import ProgramError, TargetError
+from linkwork.ir.collector import collector_paused
 from linkwork.ir.program import Array, BoundedLoop, Program, signature
 from linkwork.passes import arrange, lower
 from linkwork.runtime.arguments import argument_names, explain, refuse_masks
@@ -36,7 +37,7 @@ from linkwork.runtime.native import Code, keep_with, make_gufunc
 from linkwork.runtime.progress import Progress
 from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, using_threads
 from linkwork.runtime.unfinished import Unfinished, quick_key
-from linkwork.targets.cpu import ARRANGEMENT, EXPORTS, Machine, host
+from linkwork.targets.cpu import EXPORTS, Machine, arrangement, host
 
 AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
 SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
@@ -246,7 +247,7 @@ def _make(key: str | None, program_of: Callable[[], Program], machine: Machine, 
             kernel._optimise_later(_optimiser(kernel, lambda: _lowered(program_of()), key, machine, cache))
         return kernel
 
-    with Progress("kernel") as progress:
+    with Progress("kernel") as progress, collector_paused():
         return _compiled(key, program_of, machine, cache, progress)
 
 
@@ -299,7 +300,7 @@ def _optimiser(
             return
         try:
             objects = compile_objects(
-                lambda: arrange(lowered_of(), ARRANGEMENT), machine, level=OPTIMISED, lanes=lanes,
+                lambda: arrange(lowered_of(), arrangement(machine)), machine, level=OPTIMISED, lanes=lanes,
                 stop=lambda: background.stopping(unfinished.lasting), unfinished=unfinished,
             )  # fmt: skip
             if objects is None:

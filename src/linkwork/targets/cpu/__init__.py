@@ -7,8 +7,12 @@ from linkwork.targets.cpu.machine import Machine, compile_assembly, compile_obje
 from linkwork.targets.cpu.module import EXPORTS, NDARRAY_DATA, bytecode_texts, module_texts
 
 __all__ = [
-    "ARRANGEMENT", "EXPORTS", "NDARRAY_DATA", "Machine", "bytecode_texts", "compile_assembly", "compile_object", "host",
+    "EXPORTS", "NDARRAY_DATA", "Machine", "arrangement", "bytecode_texts", "compile_assembly", "compile_object", "host",
     "module_texts",
 ]  # fmt: skip
 
-ARRANGEMENT = Arrangement(Scheduling(short=2500, window=240), Cutting(whole=6000, part=1000, bodies=True))
+
+def arrangement(machine: Machine) -> Arrangement:
+    """How optimised code is arranged: the critical path counts only while its values fit into registers."""
+    short = 2500 if machine.registers > 16 else 800
+    return Arrangement(Scheduling(short, window=240), Cutting(whole=6000, part=1000, bodies=True))
