@@ -712,7 +712,7 @@ WRONG: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ModelError, "arm has no frame named 'tap' (did you mean 'tip'?)", lambda: lw.frame_pose(ARM, ones(5), frame="tap")),
     (ModelError, "reference must be one of body, world, world_aligned, not 'moon'",
      lambda: lw.frame_velocity(ARM, ones(5), ones(4), frame="tip", reference="moon")),
-    (LinkworkError, "forward_dynamics: method must be one of auto, articulated_body, mass_matrix, partitioned, not 'magic'",
+    (LinkworkError, "forward_dynamics: method must be one of auto, articulated_body, mass_matrix, partitioned, spanning_tree, not 'magic'",
      lambda: lw.forward_dynamics(ARM, ones(5), ones(4), ones(4), method="magic")),
     (LinkworkError, "mass_matrix_inverse: method must be one of auto, sweeps, factorisation, not 'articulated_body'",
      lambda: lw.mass_matrix_inverse(ARM, ones(5), method="articulated_body")),
