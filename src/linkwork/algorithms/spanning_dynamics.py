@@ -35,7 +35,7 @@ THIN = 1e-6  # a moment of inertia, relative to the largest of its body, from wh
 
 def spanning_dynamics(model: Model, q: np.ndarray, v: np.ndarray, T: np.ndarray, f_ext: Any = None) -> np.ndarray:
     """θ̈ of the independent velocities under T, both (nv,), for a model whose loops are embedded."""
-    tree = spanning_tree(model)
+    tree = held_by_forces(model)
     independent = np.concatenate([places_of(model, cluster)[list(cluster.independent)] for cluster in model.clusters])
     tau: Any = np.zeros(model.nv_spanning, dtype=object)
     tau[independent] = T  # these do the same work, whatever the others are
@@ -69,8 +69,8 @@ def why_not(model: Model) -> str | None:
 
 
 @derived
-def spanning_tree(model: Model) -> Model:
+def held_by_forces(model: Model) -> Model:
     """The same mechanism with its embedded loops held by forces: those of the equations that are kept."""
     held = tuple(loop for cluster in model.clusters if cluster.constraints for loop in kept_loops(model, cluster))
-    original = None if model.original is None else spanning_tree(model.structure)
+    original = None if model.original is None else held_by_forces(model.structure)
     return replace(model, embedded=(), force_held=held, kernels={}, original=original)

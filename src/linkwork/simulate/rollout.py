@@ -91,7 +91,8 @@ def rollout(
     chosen for that row, from its state alone; v is always that of the model's own, and tau acts at their joints. Where the
     mechanism itself is singular, or a row cannot go on, its `Status` says why, the result's attribute `steps` when, and later
     rows of its trajectory are NaN. A singular state between two steps is passed, on the same branch. Force-held loops are
-    closed after every step. A row that stops where its joints' springs and dampers make such a step unstable is `Status.STIFF`.
+    closed after every step, and velocities projected onto those that keep them closed, in the kinetic-energy metric. A row that
+    stops where its joints' springs and dampers make such a step unstable is `Status.STIFF`.
 
     `contacts` (`lw.Contacts(...)`): each step is that of `lw.step`, with contact, friction and limits of joints, begun with the
     impulses of the step before; `warm_start`, (..., impulses), are those before the first. A row in which the contact problem

@@ -301,7 +301,7 @@ class ClusterAnalysis:
         explicit = explicit_couplings(cluster.bodies, cluster.constraints, joints)
         if explicit is None:
             return None
-        choices = [joints[k].independent for k in cluster.bodies for _ in range(joints[k].nv)]
+        choices = [choice for k in cluster.bodies for choice in joints[k].choices]
         independent = tuple(c for c, choice in enumerate(choices) if choice is not False)
         start, below = self._supporting_state(cluster.below, 0) if cluster.below else ClosedState(self._neutral, None)
         q = explicit.nearest(start, joints)
