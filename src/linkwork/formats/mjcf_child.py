@@ -34,7 +34,7 @@ actuator_trntype actuator_trnid actuator_gear actuator_dyntype actuator_gaintype
 actuator_gainprm actuator_biasprm actuator_ctrllimited actuator_ctrlrange actuator_forcelimited actuator_forcerange
 actuator_armature actuator_damping
 geom_type geom_bodyid geom_pos geom_quat geom_size geom_dataid geom_friction geom_rgba geom_contype geom_conaffinity
-geom_condim geom_margin geom_matid geom_fluid mat_rgba mesh_pos mesh_quat mesh_scale
+geom_condim geom_margin geom_matid geom_fluid mat_rgba mesh_pos mesh_quat
 pair_geom1 pair_geom2 pair_friction pair_dim pair_margin exclude_signature
 """.split()  # noqa: SIM905
 NAMED = ("body", "joint", "equality", "site", "key", "tendon", "actuator", "geom", "mesh")
@@ -87,15 +87,15 @@ def needed(spec: Any, mujoco: Any) -> dict[str, str]:
     return found
 
 
-def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[str, bytes], list[str], int]:
-    """Gives each mesh its file, if it is needed, or else a stand-in; the names that stand for files, mesh by mesh."""
+def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[str, bytes], list[tuple[str, list[float]]], int]:
+    """Gives each mesh its file, if it is needed, or else a stand-in; the names that stand for files, with scales, by mesh."""
     wanted = needed(spec, mujoco)
     assets: dict[str, bytes] = {}
-    files: list[str] = []
+    files: list[tuple[str, list[float]]] = []
     total = 0
     for mesh in spec.meshes:
         key = mesh.file
-        files.append(key)
+        files.append((key, [float(x) for x in mesh.scale]))
         if not key:
             continue
         path, why = meshes.get(key, ["", "there is no such file"])

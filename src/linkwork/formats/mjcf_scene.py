@@ -47,9 +47,10 @@ def _keyframes(reader: Reader) -> None:
     for name, qpos, qvel in zip(names, c.key_qpos, c.key_qvel):
         builder.add_keyframe(name, reader.coordinates(qpos), reader.velocities(qpos, qvel))
     free = [j for j in np.flatnonzero(c.jnt_type == 0) if int(j) not in reader.held]
-    if REFERENCE not in names and free:
-        builder.add_keyframe(REFERENCE, reader.coordinates(c.qpos0))
+    if free:
         reader.moved = True
+        if REFERENCE not in names:
+            builder.add_keyframe(REFERENCE, reader.coordinates(c.qpos0))
 
 
 def _actuators(reader: Reader) -> None:
@@ -110,10 +111,11 @@ def _shapes(reader: Reader, files: Mapping[str, str]) -> None:
     for k, name in enumerate(names):
         type_, mesh = int(c.geom_type[k]), int(c.geom_dataid[k])
         shape = SHAPES[type_] if 0 <= type_ < len(SHAPES) else str(type_)
-        place, file = place_of(c.geom_pos[k], c.geom_quat[k]), ""
+        place, file, scale = place_of(c.geom_pos[k], c.geom_quat[k]), "", [1.0, 1.0, 1.0]
         if shape == "mesh" and mesh >= 0:  # the compiler moves them to their centres and principal axes
             place = place.then(place_of(c.mesh_pos[mesh], c.mesh_quat[mesh]).inverse())
-            file = files.get(mesh_files[mesh], mesh_files[mesh]) if mesh < len(mesh_files) else ""
+            file, scale = mesh_files[mesh]
+            file = files.get(file, file)
         touching = bool(c.geom_contype[k] or c.geom_conaffinity[k])
         material = int(c.geom_matid[k])
         rgba = c.mat_rgba[material] if material >= 0 else c.geom_rgba[k]
@@ -125,6 +127,7 @@ def _shapes(reader: Reader, files: Mapping[str, str]) -> None:
                 shape,
                 _size(shape, c.geom_size[k].tolist()),
                 file,
+                tuple(scale),
                 collision=touching,
                 friction=tuple(c.geom_friction[k].tolist()),
                 rgba=tuple(float(x) for x in rgba),

@@ -79,7 +79,8 @@ class Geometry:
 
     `size` [m]: of a box, its three edges; of a sphere, its radius; of a cylinder or capsule, radius and length (of the straight
     part) along z; of an ellipsoid, three radii; of a plane, half its edges, 0 for infinite. A mesh is the file `mesh`, as the
-    model's file writes it, times `scale`. `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction.
+    model's file writes it (MJCF: below its `meshdir`), times `scale`. `friction` holds the coefficients of sliding, torsional
+    [m] and rolling [m] friction.
     """
 
     name: str
