@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import flexible, interop, joints, robots, sko, spatial, view
+from linkwork import flexible, interop, joints, robots, simulate, sko, spatial, view
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.contact import Candidate, Contacts
 from linkwork.errors import (
@@ -39,6 +39,7 @@ from linkwork.functions.constrained_derivatives import (
     operational_inertia,
 )
 from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
+from linkwork.functions.contact import impulse_names, step
 from linkwork.functions.contact_points import contact_candidates, contact_points
 from linkwork.functions.derivatives import (
     coriolis_matrix,
@@ -135,7 +136,7 @@ from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
-from linkwork.simulate import PD, Rollout, Status, rollout
+from linkwork.simulate import PD, Log, Rollout, Status, rollout
 from linkwork.version import __version__
 
 __all__ = [
@@ -162,6 +163,7 @@ __all__ = [
     "Limits",
     "LinkworkError",
     "Locked",
+    "Log",
     "LoopJoint",
     "MissingPackageError",
     "Model",
@@ -238,6 +240,7 @@ __all__ = [
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
     "impact",
+    "impulse_names",
     "independent_force",
     "innovations_factors",
     "innovations_product",
@@ -289,6 +292,7 @@ __all__ = [
     "rint",
     "robots",
     "rollout",
+    "simulate",
     "sin",
     "sincos",
     "sko",
@@ -297,6 +301,7 @@ __all__ = [
     "spanning_velocity",
     "spatial",
     "sqrt",
+    "step",
     "trace",
     "view",
     "vjp",

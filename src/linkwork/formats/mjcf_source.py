@@ -148,7 +148,7 @@ class Preparation:
             element.children = []
             attributes.pop("texture", None)
         elif tag == "mesh":
-            self._mesh(element, attributes)
+            self._mesh(element, attributes, within)
         elif tag == "hfield":
             attributes = self._height_field(element, attributes)
         elif tag == "model" and "file" in attributes:
@@ -163,7 +163,7 @@ class Preparation:
         self.notes.add(UNREAD["plugin"], f"line {actuator.line}")
         return False
 
-    def _mesh(self, mesh: Element, attributes: dict[str, str]) -> None:
+    def _mesh(self, mesh: Element, attributes: dict[str, str], within: tuple[str, ...]) -> None:
         attributes.pop("content_type", None)
         for word in attributes.get("params", "").split():
             if word.isdigit() and int(word) > 200:
@@ -175,9 +175,11 @@ class Preparation:
             file = file.replace("\\", "/").rpartition("/")[2]
         attributes.setdefault("name", _stem(file))
         name = f"linkwork{len(self.files)}{os.path.splitext(file)[1].lower()}"
-        found = self.folders.find(file, self.below) if file else None
+        own = [os.path.dirname(os.path.abspath(path)) for path in (*within[-1:], mesh.source)]  # of the file that names it
+        near = [*(os.path.join(folder, self.below) for folder in own), *own]
+        found = self.folders.find(file, *((*near, self.below) if within else (self.below, *near))) if file else None
         self.meshes[name] = list(found) if found else ["", "it names no file"]
-        self.files[name] = file
+        self.files[name] = self.folders.inside(found.path) if found and found.path else os.path.join(self.below, file)
         attributes["file"] = name
 
     def _height_field(self, element: Element, attributes: dict[str, str]) -> dict[str, str]:
