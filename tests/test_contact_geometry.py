@@ -276,3 +276,23 @@ def test_gap_rates_in_loops_on_rotors_and_on_what_deforms(robot: str) -> None:
     held = model.with_loops(constrain=[loop.name for loop in model.loops]) if robot == "delta" else None
     if held:
         check_rates(held, contacts, *held.random_state(rng))
+
+
+@pytest.mark.parametrize("shape", ["ellipsoid", "cylinder"])
+def test_what_is_round_is_never_deeper_in_a_box_than_a_point_of_it(shape: str) -> None:
+    """Beside the edges of a box the nearest point is found roughly, but it is a point of the shape."""
+    rng = np.random.default_rng(9)
+    model, fixed = still(shape=shape, **SHAPES[shape]), on_world("box", size=(2.0, 2.0, 1.0))
+    contacts = Contacts(ground=fixed).on(model)
+    half = np.array([1.0, 1.0, 0.5])
+    for _ in range(30):
+        q, _ = model.random_state(rng)
+        q[:3] = half * rng.choice([-1.0, 1.0], 3) + 0.15 * rng.normal(size=3)
+        gap, point, _ = lw.contact_points.body(model, q, contacts=contacts)
+        over = np.abs(point.astype(float)) - half
+        real = np.where(over.max(axis=1) > 0.0, np.linalg.norm(np.maximum(over, 0.0), axis=1), over.max(axis=1))
+        np.testing.assert_allclose(gap.astype(float), real, atol=1e-12)
+        own = (point.astype(float) - q[:3]) @ lw.forward_kinematics(model, q)[0, :3, :3]
+        across = np.hypot(own[:, 0], own[:, 1])
+        inside = np.sum((own / SHAPES[shape]["size"]) ** 2, axis=1) if shape == "ellipsoid" else across / 0.15
+        assert inside.max() < 1.0 + 1e-9

@@ -118,6 +118,11 @@ class Round(Law):
         distance, axes = self.surface.at(T.point(first))
         n = product(axes[0], T.R)
         x = self.support(n)
+        if isinstance(
+            self.surface, Box
+        ):  # never deeper than the point really is: a tangent plane cuts off what is behind an edge
+            distance, axes = self.surface.at(T.point(x))
+            return Nearest(distance, x, 0.0, axes)
         return Nearest(distance + product(n, x - first), x, 0.0, axes)
 
     @property
