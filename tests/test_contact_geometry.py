@@ -35,8 +35,9 @@ def on_an_edge(model: lw.Model, contacts: Contacts, k: int, q: np.ndarray) -> bo
     if each.kind not in ("ellipsoid on box", "cylinder on box") or not isinstance(each.law, Round):
         return False
     kinematics = BodyKinematics(nodes_with(model, (each,), q))
-    n = each.touch(kinematics).other_axes[0].astype(float) @ each.other_place.pose.R
-    return bool(np.abs(n).max() < 1.0 - 1e-9)
+    touch, frame = each.touch(kinematics), kinematics.nodes[each.body].C.inverse().then(each.place.pose)
+    lowest = each.law.support(frame.R.T @ touch.axes[0])
+    return bool(np.abs((frame.point(lowest) - touch.point).astype(float)).max() > 1e-9)
 
 
 @pytest.mark.parametrize("fixed", [True, False])
