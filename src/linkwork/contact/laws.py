@@ -51,25 +51,33 @@ class Ball(Law):
         return Nearest(distance - self.radius, np.zeros(3), self.radius, axes)
 
 
-class OnPlane(Law):
-    """A point of a shape that is chosen by how the shape lies on the half space z < 0; between choices it is fixed to it."""
+class Facing(Law):
+    """A point of a shape that is chosen by how the shape faces a surface; between choices it is fixed to the shape.
+
+    The normal of the surface is taken where the shape's centre is.
+    """
+
+    surface: Surface
 
     @abstractmethod
     def point(self, n: np.ndarray) -> np.ndarray:
-        """The point, (3,), n being the normal of the plane in the shape's own frame."""
+        """The point, (3,), n being the normal in the shape's own frame."""
 
     def nearest(self, T: Pose) -> Nearest:
-        x = self.point(T.R[2])
-        return Nearest(product(T.R[2], x) + T.p[2], x, 0.0, PLANE.at(T.p)[1])
+        _, axes = self.surface.at(T.p)
+        x = self.point(product(axes[0], T.R))
+        distance, axes = self.surface.at(T.point(x))
+        return Nearest(distance, x, 0.0, axes)
 
 
 @final
 @dataclass(frozen=True)
-class LowerCorner(OnPlane):
-    """A corner of that face of a box which looks down most; `half` [m] is half its edges, and `signs` say which corner."""
+class LowerCorner(Facing):
+    """A corner of that face of a box which faces the surface most; `half` [m] is half its edges, `signs` say which corner."""
 
     half: tuple[float, float, float]
     signs: tuple[float, float]
+    surface: Surface = PLANE
 
     def point(self, n: np.ndarray) -> np.ndarray:
         tilt = [absolute(each) for each in n]
@@ -85,12 +93,13 @@ class LowerCorner(OnPlane):
 
 @final
 @dataclass(frozen=True)
-class LowerRim(OnPlane):
-    """A fixed point of that rim of a cylinder which is lower: at x and y in the rim's plane, `half` [m] from the middle."""
+class LowerRim(Facing):
+    """A fixed point of that rim of a cylinder which is nearer: at x and y in the rim's plane, `half` [m] from the middle."""
 
     x: float
     y: float
     half: float
+    surface: Surface = PLANE
 
     def point(self, n: np.ndarray) -> np.ndarray:
         return np.array([self.x, self.y, where(n[2] < 0.0, self.half, -self.half)], dtype=object)
