@@ -15,6 +15,7 @@ from linkwork.joints import Free
 from linkwork.spatial import Pose
 
 HULL = ((0.2, 0.0, 0.0), (-0.1, 0.2, 0.0), (-0.1, -0.15, 0.05), (0.0, 0.0, 0.3), (0.05, 0.1, -0.2))
+STONE = tuple(tuple(row) for row in (0.3 * np.random.default_rng(2).normal(size=(14, 3))).tolist())
 HILLS = ((0.0, 0.1, -0.1, 0.2), (0.1, 0.0, 0.2, 0.0), (-0.2, 0.1, 0.15, 0.1), (0.0, 0.2, 0.0, -0.1), (0.1, 0.1, 0.0, 0.0))
 SHAPES: dict[str, dict[str, Any]] = {
     "point": {},
@@ -24,10 +25,11 @@ SHAPES: dict[str, dict[str, Any]] = {
     "ellipsoid": {"size": (0.1, 0.2, 0.3)},
     "cylinder": {"size": (0.15, 0.4)},
     "hull": {"vertices": HULL},
+    "stone": {"shape": "hull", "vertices": STONE},
     "plane": {},
     "heightfield": {"size": (3.0, 4.0), "heights": HILLS},
 }
-ON_SURFACE = ("point", "sphere", "capsule", "box", "ellipsoid", "cylinder", "hull")
+ON_SURFACE = ("point", "sphere", "capsule", "box", "ellipsoid", "cylinder", "hull", "stone")
 PAIRS = [(shape, surface) for surface in ("plane", "heightfield", "box") for shape in ON_SURFACE]
 PAIRS += [(a, b) for a in ("sphere", "capsule") for b in ("sphere", "capsule")]
 PAIRS += [("box", "sphere"), ("box", "capsule"), ("point", "capsule")]
@@ -46,7 +48,9 @@ def two_shapes(one: str, other: str, rng: np.random.Generator, *, fixed: bool) -
             builder.add_body(link, mass=1.0, inertia=(0.1, 0.2, 0.25))
             builder.add_joint(f"{link} floats", Free(), parent="world", child=link)
         on = "world" if fixed and link == "b" else link
-        builder.add_geometry(lw.Geometry(f"{shape} {link}", place=random_pose(rng, 0.1), shape=shape, link=on, **SHAPES[shape]))
+        builder.add_geometry(
+            lw.Geometry(f"{shape} {link}", place=random_pose(rng, 0.1), link=on, **{"shape": shape, **SHAPES[shape]})
+        )
     return builder.build()
 
 

@@ -250,6 +250,26 @@ def test_a_box_touches_a_plane_with_the_face_that_looks_down() -> None:
         np.testing.assert_allclose(np.abs(own), np.tile(0.5 * size, (4, 1)), atol=1e-12)
 
 
+def test_a_hull_of_many_corners_touches_with_the_lowest_and_stands_on_its_face() -> None:
+    stone = still(**SHAPES["stone"])
+    vertices, rng = np.array(SHAPES["stone"]["vertices"]), np.random.default_rng(6)
+    for _ in range(20):
+        q, _ = stone.random_state(rng)
+        T = lw.forward_kinematics(stone, q)[0]
+        gap, point, _ = lw.contact_points.body(stone, q, contacts=Contacts().on(stone))
+        assert len(gap) == 5
+        assert float(gap[0]) == pytest.approx((vertices @ T[2, :3]).min() + T[2, 3], abs=1e-12) == float(gap.min())
+        own = (point.astype(float) - T[:3, 3]) @ T[:3, :3]
+        assert np.abs(own[:, None] - vertices).max(axis=2).min(axis=1).max() < 1e-12
+    turns = np.linspace(0.0, 2.0 * np.pi, 8, endpoint=False)
+    drum = np.array([[np.cos(turn), np.sin(turn), z] for turn in turns for z in (-0.3, 0.3)])
+    standing = still(shape="hull", vertices=drum)
+    gap, point, _ = lw.contact_points.body(standing, at(z=0.3), contacts=Contacts().on(standing))
+    np.testing.assert_allclose(gap.astype(float), 0.0, atol=1e-12)
+    around = np.sort(np.arctan2(*point[1:, :2].astype(float).T))
+    assert np.diff([*around, around[0] + 2.0 * np.pi]).max() < np.pi - 0.1  # its middle is well inside of what it stands on
+
+
 def test_a_margin_makes_shapes_larger() -> None:
     model, q = still(shape="sphere", size=0.1), at(z=0.5)
     gaps = [lw.contact_points.body(model, q, contacts=Contacts(margin=margin))[0][0] for margin in (0.0, 0.02)]

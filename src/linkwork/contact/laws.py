@@ -60,12 +60,12 @@ class Facing(Law):
     surface: Surface
 
     @abstractmethod
-    def point(self, n: np.ndarray) -> np.ndarray:
-        """The point, (3,), n being the normal in the shape's own frame."""
+    def point(self, axes: np.ndarray) -> np.ndarray:
+        """The point, (3,), the rows of `axes` being normal and tangents in the shape's own frame."""
 
     def nearest(self, T: Pose) -> Nearest:
         _, axes = self.surface.at(T.p)
-        x = self.point(product(axes[0], T.R))
+        x = self.point(product(axes, T.R))
         distance, axes = self.surface.at(T.point(x))
         return Nearest(distance, x, 0.0, axes)
 
@@ -79,7 +79,8 @@ class LowerCorner(Facing):
     signs: tuple[float, float]
     surface: Surface = PLANE
 
-    def point(self, n: np.ndarray) -> np.ndarray:
+    def point(self, axes: np.ndarray) -> np.ndarray:
+        n = axes[0]
         tilt = [absolute(each) for each in n]
         faces = [(tilt[0] > tilt[1]) & (tilt[0] > tilt[2]), tilt[1] > tilt[2]]  # along x; or else along y; or else along z
         a, b = self.signs
@@ -101,8 +102,29 @@ class LowerRim(Facing):
     half: float
     surface: Surface = PLANE
 
-    def point(self, n: np.ndarray) -> np.ndarray:
-        return np.array([self.x, self.y, where(n[2] < 0.0, self.half, -self.half)], dtype=object)
+    def point(self, axes: np.ndarray) -> np.ndarray:
+        return np.array([self.x, self.y, where(axes[0, 2] < 0.0, self.half, -self.half)], dtype=object)
+
+
+@final
+@dataclass(frozen=True)
+class LowerVertex(Facing):
+    """The corner of a hull that is farthest against a direction: the normal, tilted by `tilt` along both tangents."""
+
+    vertices: tuple[tuple[float, ...], ...]
+    tilt: tuple[float, float]
+    surface: Surface = PLANE
+
+    def point(self, axes: np.ndarray) -> np.ndarray:
+        a, b = self.tilt
+        d = axes[0] + a * axes[1] + b * axes[2]
+        found, least = np.array(self.vertices[0], dtype=object), product(d, np.array(self.vertices[0]))
+        for vertex in self.vertices[1:]:
+            along = product(d, np.array(vertex))
+            lower = along < least
+            least = where(lower, along, least)
+            found = np.array([where(lower, x, y) for x, y in zip(vertex, found)], dtype=object)
+        return found
 
 
 class Round(Law):

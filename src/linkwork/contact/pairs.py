@@ -8,12 +8,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.contact.laws import Ball, Ellipsoid, Law, LowerCorner, LowerRim, Reversed, Rim, SegmentOnBox, Segments
+from linkwork.contact.laws import (
+    Ball,
+    Ellipsoid,
+    Law,
+    LowerCorner,
+    LowerRim,
+    LowerVertex,
+    Reversed,
+    Rim,
+    SegmentOnBox,
+    Segments,
+)
 from linkwork.contact.surfaces import PLANE, Box, HeightField, Surface
 from linkwork.ir.functions import sincos
 from linkwork.parts import Geometry
 from linkwork.spatial import Pose
 
+TILTS = ((0.045, 0.022), (-0.022, 0.045), (-0.045, -0.022), (0.022, -0.045))  # by 3°, askew to edges that lie along axes
 RIM = 3  # fixed points of a cylinder's rim, beside the lowest one
 
 
@@ -66,7 +78,10 @@ def _corners(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _hull(shape: Geometry, surface: Surface) -> list[Contact]:
-    return [Contact(f"[{k}]", Ball(0.0, surface), _at(*vertex)) for k, vertex in enumerate(shape.vertices)]
+    """All corners of a hull that has few; of others the lowest one, and the lowest ones as seen a little tilted."""
+    if len(shape.vertices) <= 1 + len(TILTS):
+        return [Contact(f"[{k}]", Ball(0.0, surface), _at(*vertex)) for k, vertex in enumerate(shape.vertices)]
+    return [Contact(f"[{k}]", LowerVertex(shape.vertices, tilt, surface)) for k, tilt in enumerate(((0.0, 0.0), *TILTS))]
 
 
 def _ellipsoid(shape: Geometry, surface: Surface) -> list[Contact]:
