@@ -26,6 +26,7 @@ from linkwork.parts import Geometry
 from linkwork.spatial import Pose
 
 TILTS = ((0.045, 0.022), (-0.022, 0.045), (-0.045, -0.022), (0.022, -0.045))  # by 3°, askew to edges that lie along axes
+FEW = 8  # corners of a hull, of which all are looked at
 RIM = 3  # fixed points of a cylinder's rim, beside the lowest one
 
 
@@ -79,7 +80,7 @@ def _corners(shape: Geometry, surface: Surface) -> list[Contact]:
 
 def _hull(shape: Geometry, surface: Surface) -> list[Contact]:
     """All corners of a hull that has few; of others the lowest one, and the lowest ones as seen a little tilted."""
-    if len(shape.vertices) <= 1 + len(TILTS):
+    if len(shape.vertices) <= FEW:
         return [Contact(f"[{k}]", Ball(0.0, surface), _at(*vertex)) for k, vertex in enumerate(shape.vertices)]
     return [Contact(f"[{k}]", LowerVertex(shape.vertices, tilt, surface)) for k, tilt in enumerate(((0.0, 0.0), *TILTS))]
 
