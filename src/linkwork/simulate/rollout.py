@@ -119,8 +119,7 @@ def rollout(
     numbers = dict(parameters or {})
     arrays |= {name: (numbers[name], shape_of(model, name)) for name in known(model, numbers)}
     arrays |= driven
-    if contacts is not None:
-        m = contact_rows.count(model, contacts)
+    if contacts is not None and (m := contact_rows.count(model, contacts)):
         arrays["warm_start"] = (np.zeros(m) if warm_start is None else warm_start, (m,))
     batch, rows = _rows(arrays)
     q0, v0 = rows.pop("q"), rows.pop("v")
@@ -179,7 +178,9 @@ def _in_one_kernel(
     kernel, looped = kernel_for(
         model, control, integrator, names, target="cpu", dtype="float64", each=each is not None, contacts=contacts
     )
-    carried = None if contacts is None else np.pad(rows["warm_start"], ((0, 0), (0, len(CARRIED))))
+    carried = None
+    if contacts is not None:
+        carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
     found = roll_out(kernel, looped, (q, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
     status = np.where(found[2] == steps, int(Status.OK), int(Status.NOT_FINITE))
     if found[3] is not None:
