@@ -26,6 +26,7 @@ from linkwork.simulate import PD, Status, rollout
 gymnasium: Any = needed("gymnasium", extra="gymnasium")
 Autoreset: Any = gymnasium.vector.AutoresetMode
 
+WENT_ON = (int(Status.OK), int(Status.CONTACT_NOT_CONVERGED))
 AUTORESETS = {"next_step": Autoreset.NEXT_STEP, "same_step": Autoreset.SAME_STEP, "disabled": Autoreset.DISABLED}
 
 
@@ -229,7 +230,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         driven = self._action.drive(given, worlds)
         more: dict[str, Any] = {"parameters": self._parameters} if self._parameters else {}
         found = rollout(self.model, self._q, self._v, library.to_native(driven), **self._how, **more)
-        failed = library.host(found.status) != int(Status.OK)
+        failed = ~np.isin(library.host(found.status), WENT_ON)
         q, v = found.q[:, -1], found.v[:, -1]
         if failed.any():
             q, v = (library.kept(failed, old, new) for old, new in ((self._q, q), (self._v, v)))
