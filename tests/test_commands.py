@@ -236,7 +236,7 @@ def test_completion_knows_commands_options_and_robots() -> None:
         assert all(word in text for word in ("simulate", "duration", "humanoid", "semi_implicit_euler"))
     bash = script(make_parser(), "bash")
     for line, wanted in (("linkwork si", "simulate"), ("linkwork info hum", "humanoid"), ("linkwork info arm --j", "--json"),
-                         ("linkwork simulate arm --integrator s", "semi_implicit_euler")):  # fmt: skip
+                         ("linkwork simulate arm --integrator se", "semi_implicit_euler")):  # fmt: skip
         words = line.split(" ")
         array = " ".join(f'"{word}"' for word in words)
         command = f'{bash}\nCOMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _linkwork; echo "${{COMPREPLY[@]}}"'
