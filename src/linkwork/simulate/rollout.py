@@ -257,14 +257,14 @@ def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None
         raise ModelError(f"rollout: dt must be a positive number of seconds, not {dt!r}")
 
 
-def _method(model: Model, integrator: str, rtol: Any, atol: Any) -> str | Adaptive:
+def _method(model: Model, integrator: str, rtol: Any, atol: Any, who: str = "rollout") -> str | Adaptive:
     """What takes the steps: the name of an integrator, or adaptive steps with their tolerances."""
     given = {name: x for name, x in (("rtol", rtol), ("atol", atol)) if x is not None}
     if given and integrator != "rk45":
-        raise ModelError(f"rollout: {next(iter(given))}= is for integrator='rk45', not for {integrator!r}")
+        raise ModelError(f"{who}: {next(iter(given))}= is for integrator='rk45', not for {integrator!r}")
     for name, x in given.items():
         if isinstance(x, bool) or not isinstance(x, (int, float, np.floating)) or not (np.isfinite(x) and x >= 1e-14):
-            raise ModelError(f"rollout: {name} must be a number, at least 1e-14, not {x!r}")
+            raise ModelError(f"{who}: {name} must be a number, at least 1e-14, not {x!r}")
     if integrator == "rk45":
         return Adaptive(**{name: float(x) for name, x in given.items()})
     if integrator == "implicit_midpoint":
