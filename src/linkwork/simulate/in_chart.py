@@ -150,7 +150,7 @@ def roll_out_loops(
     found[0][:, 0], found[1][:, 0] = stepping.q, stepping.v
     for over, count, place in segments(steps, every, each):
         force.step, end = over, over + count
-        tau = force(stepping.q, stepping.v, 0.0) if kernel is not None else None
+        tau = np.zeros(0) if kernel is None else force(stepping.q, stepping.v, 0.0)
         while (going := stepping.active & (stepping.steps < end)).any():
             if kernel is not None:
                 mine = np.flatnonzero(going & ~stepping.in_other_charts)
