@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,13 @@ from c_target_programs import Case, build, compiler, make_case
 from laws import law
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
+from linkwork.ir.functions import loop
 from linkwork.ir.interpret import interpret
 from linkwork.ir.operations import CORE
 from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.ir.trace import trace
-from linkwork.passes import lower
+from linkwork.passes import Arrangement, lower
+from linkwork.passes.cut import Cutting
 from linkwork.passes.dead import drop_dead
 from linkwork.passes.expand import expand
 from linkwork.passes.rebuild import rebuild
@@ -410,6 +413,37 @@ def test_cuts_keep_every_bit(dtype: str) -> None:
         inputs = states(program, SOME, np.random.default_rng(seed))
         assert_tiers(program, inputs)
     assert cuts > 8
+
+
+@both
+@pytest.mark.parametrize("whole", [0, 60])
+def test_cut_bodies_of_loops(whole: int, dtype: str) -> None:
+    """Rows leave both loops at different times, the inner one in a part of the outer; all is cut, or only what is long."""
+
+    def inner(state: Any, outer: Any) -> Any:
+        a, b = state
+        for k in range(6):
+            a, b = 0.75 * a - b * outer[k % 3], b + 0.125 * a * a
+        return np.array([a, b], dtype=object), (abs(a) > 0.5) & (abs(b) < 40.0)
+
+    def body(x: Any) -> dict[str, Any]:
+        def step(state: Any) -> Any:
+            y, n = state[:3], state[3]
+            for k in range(8):
+                y = np.array([y[1] * 0.9 + x[0], y[2] - 0.25 * y[0], y[0] * y[1] * 0.125 + k], dtype=object)
+            end = loop(lambda s: inner(s, y), np.array([x[1], n], dtype=object), limit=9)
+            return np.array([*(0.5 * y), n + 1.0], dtype=object), (n < x[2] * 8.0) & (end[0] < 100.0)
+
+        last = loop(step, np.array([*x, 0.0], dtype=object), limit=20)
+        return {"y": last * 2.0, "same": x}
+
+    program = lower(trace(body, {"x": (3,)}), dtype, arranged=Arrangement(None, Cutting(whole=whole, part=8, bodies=True)))
+    (outer,) = (attr.body for op, _, attr in program.code if op == "loop")
+    assert outer.cuts and bool(program.cuts) == (whole == 0)
+    assert any(op == "loop" and bool(attr.body.cuts) == (whole == 0) for op, _, attr in outer.code)
+    inputs = [np.random.default_rng(5).uniform(-1.0, 1.0, (SOME, 3)).astype(dtype)]
+    assert len({*np.asarray(interpret(program, *inputs)[0])[:, 3]}) > 4
+    assert_tiers(program, inputs)
 
 
 @both

@@ -152,8 +152,8 @@ class _Run:
             come += ", [ %snext, %sdone ]"
         return f"""
 declare i64 @llvm.umin.i64(i64, i64)
-declare ptr @malloc(i64)
-declare void @free(ptr)
+declare ptr @malloc(i64) nonlazybind
+declare void @free(ptr) nonlazybind
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define void @run(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
 entry:
@@ -188,7 +188,7 @@ ret void
             if self.many and k in self.outputs:
                 places.append((f"%tile{k}", tile_items(array, self.lanes) * self.item))
             places.append((f"%rows{k}", max(array.size, 1) * self.lanes * self.item))
-        scratch = max(body.slots * body.types.lanes for body in (self.one, self.many) if body)
+        scratch = max(body.scratch * body.types.lanes for body in (self.one, self.many) if body)
         places.append(("%scratch", max(scratch, 1) * self.item))
         return places
 

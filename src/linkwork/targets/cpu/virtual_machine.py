@@ -25,11 +25,11 @@ class InterpretedBody:
         self.types, self.name = Types(program.dtype, lanes), name
         self.parameters = body_parameters(program, lanes)
         self.bytecode = Bytecode(program, self.types, stores_of(program, lanes))
-        self.slots = self.bytecode.registers
+        self.scratch = self.bytecode.registers
 
     def declaration(self) -> str:
         """The declaration of this body, for other modules."""
-        return f"declare void @{self.name}({', '.join(kind for kind, _ in self.parameters)})\n"
+        return f"declare void @{self.name}({', '.join(kind for kind, _ in self.parameters)}) nonlazybind\n"
 
     def functions(self) -> list[str]:
         """The texts of the machine, of each chunk of bytecode, and of the function that runs them in order."""
@@ -47,7 +47,7 @@ class InterpretedBody:
         )
         calls = "".join(f"call void @{name}(ptr %scratch, ptr %arrays)\n" for name in names)
         given = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
-        return f"""{"".join(f"declare void @{name}(ptr, ptr)" + chr(10) for name in names)}
+        return f"""{"".join(f"declare void @{name}(ptr, ptr) nonlazybind" + chr(10) for name in names)}
 define void @{self.name}({given}) #0 {{
 %arrays = alloca [{len(words)} x i64]
 {puts}{calls}ret void
@@ -58,7 +58,7 @@ define void @{self.name}({given}) #0 {{
 def _chunk(name: str, records: bytes) -> str:
     data = "\\" + records.hex("\\")
     return f"""@code = private constant [{len(records)} x i8] c"{data}", align 8
-declare void @lw.start(ptr, ptr, ptr)
+declare void @lw.start(ptr, ptr, ptr) nonlazybind
 define void @{name}(ptr %registers, ptr %arrays) #0 {{
 call void @lw.start(ptr @code, ptr %registers, ptr %arrays)
 ret void
