@@ -111,6 +111,7 @@ def as_dict(found: Diagnosis) -> dict[str, Any]:
             for loop in model.loops
         ],
         "clusters": _clusters(found),
+        "contacts": [line.strip() for line in contact_lines(model) if line],
         "operations": found.operations,
         "holding": found.holding,
         "remedies": [
