@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from pathlib import Path
 
@@ -165,3 +166,20 @@ def test_info_lists_what_may_touch(capsys: pytest.CaptureFixture[str], tmp_path:
     main(["info", str(tmp_path / "r.urdf"), "--quick"])
     told = capsys.readouterr().out
     assert "box on plane: 4: foot::collision0[0]," in told and "1 mesh has no hull" in told
+
+
+def test_shapes_and_pairs_go_to_mjcf_and_back() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    model = lw.load(MJCF.format(floor="", more='<geom name="h" type="hfield" hfield="hills" pos="0.1 0 0.2"/>'))
+    hull = lw.Geometry("stone", 0, shape="hull", vertices=CUBE * 0.1)
+    model = dataclasses.replace(model, geometries=(*model.geometries, hull), kernels={})
+    text = lw.export_mjcf(model)
+    again = lw.load(text)
+    ours, theirs = ([each for each in lw.contact_candidates(m) if "hull" not in each.kind] for m in (model, again))
+    assert [(x.name, x.kind, x.friction, x.dimension, x.margin) for x in ours] == [
+        (x.name, x.kind, x.friction, x.dimension, x.margin) for x in theirs
+    ]
+    (was,), (now,) = ([each for each in m.geometries if each.shape == "heightfield"] for m in (model, again))
+    np.testing.assert_allclose(np.array(now.heights) + now.place.p[2], np.array(was.heights) + was.place.p[2], atol=1e-6)
+    scene = mujoco.MjModel.from_xml_string(text)
+    assert scene.npair == 1 and scene.nexclude == 1 and scene.nmeshvert == 8

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.formats import export_mjcf_shapes as shapes
 from linkwork.formats.export_mjcf_joints import check_acting, parts_of, position, quaternion, state_of
 from linkwork.formats.export_text import Tag
 from linkwork.formats.folders import Folders, find_mesh
@@ -22,6 +23,7 @@ from linkwork.model import GROUND, Model, PlacedJoint
 from linkwork.parts import Actuator, Coupling, End, Geometry, ImplicitConstraint, Loop, LoopConstraint
 from linkwork.spatial import Pose
 
+PRIMITIVES = ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane")
 READ = (".stl", ".obj", ".msh")  # files of meshes that MuJoCo reads
 
 
@@ -56,6 +58,7 @@ class _Writer:
         self.bodies: dict[int, Tag] = {GROUND: self.world}
         self.frames: dict[int, Pose] = {GROUND: Pose.identity()}  # of the body here in the MuJoCo body that it is part of
         self.sites = 0
+        self.written: set[str] = set()  # names of shapes
         self.equality = Tag("equality")
         self.tendon = Tag("tendon")
 
@@ -72,12 +75,13 @@ class _Writer:
             self._geometry(shape)
         for constraint in model.loops:
             self._constraint(constraint)
+        contact = shapes.contact(model, self.written)
         actuators = Tag("actuator")
         for actuator in model.actuators:
             self._actuator(actuators, actuator)
         keyframes = Tag("keyframe")
         self._keyframes(keyframes)
-        self.root.children += [tag for tag in (self.tendon, self.equality, actuators, keyframes) if tag.children]
+        self.root.children += [tag for tag in (contact, self.tendon, self.equality, actuators, keyframes) if tag.children]
         if not self.asset.children:
             self.root.children.remove(self.asset)
         return self.root.text()
@@ -166,26 +170,28 @@ class _Writer:
         return name
 
     def _geometry(self, shape: Geometry) -> None:
-        size = {
-            "box": [x / 2 for x in shape.size],
-            "cylinder": [*shape.size[:1], *(x / 2 for x in shape.size[1:])],
-            "capsule": [*shape.size[:1], *(x / 2 for x in shape.size[1:])],
-            "plane": [*shape.size[:2], 1.0],
-        }.get(shape.shape, list(shape.size))
-        mesh = self._mesh(shape) if shape.shape == "mesh" else None
-        if mesh is None and shape.shape not in ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane"):
+        kind, mesh, field, place = shape.shape, None, None, shape.place
+        if shape.shape == "mesh":
+            mesh = self._mesh(shape)
+        elif shape.shape == "hull" and shape.vertices:
+            kind, mesh = "mesh", shapes.hull(self.asset, shape)
+        elif shape.shape == "heightfield" and shape.heights:
+            kind, (field, place) = "hfield", shapes.height_field(self.asset, shape)
+        if mesh is None and field is None and shape.shape not in PRIMITIVES:
             return
         touching = shape.collision
+        self.written.add(shape.name)
         self.bodies[shape.body].add(
             "geom",
             name=shape.name,
-            type=shape.shape,
-            size=size if mesh is None else None,
+            type=kind,
+            size=shapes.sizes(shape),
             mesh=mesh,
-            pos=position(shape.place),
-            quat=quaternion(shape.place),
+            hfield=field,
+            pos=position(place),
+            quat=quaternion(place),
             rgba=shape.rgba,
-            friction=shape.friction if len(shape.friction) == 3 else None,
+            friction=shape.friction or None,
             contype=shape.contype if touching else 0,
             conaffinity=shape.conaffinity if touching else 0,
             condim=shape.condim,
