@@ -1,9 +1,9 @@
 """The contact problem: impulses λ and velocities w = G λ + g that satisfy a law in every block of rows.
 
 Block Gauss-Seidel solves one block's law after the other; it is robust, and slow where contacts are coupled. So each sweep is
-followed by a Newton step on the branches of the laws (open, sticking, sliding) that the sweep has found. It is taken if the
-next sweep has less to change then; otherwise sweeps go on from where they were, more of them after each such failure. Near a
-solution that is quadratic convergence.
+followed by a Newton step on the branches of the laws (open, sticking, sliding) that the sweep has found. It is kept if the
+next sweep has less to change then, or after a few more such steps: branches may have to change on the way. Otherwise sweeps go
+on from where they were, more of them after each such failure. Near a solution that is quadratic convergence.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from linkwork.ir.functions import absolute, loop, maximum, where
 from linkwork.spatial import is_zero
 
 LESS = 0.9  # by what factor a Newton step must make the change of the next sweep smaller
+WATCHED = 3  # Newton steps in a row that may fail in this before sweeps go on from where they were
 ROUNDED = 1e-15  # of the velocities: what is left by rounding
 MOST_NEWTON_ROWS = 24  # beyond, the factorisation of a Newton step costs more than the sweeps that it saves
 MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints among them
@@ -77,9 +78,11 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -
             else:
                 pairs = [(blocks[k], line) for k, line in zip(solved, lines)]
                 tried = contact_carried.newton(carried, g, swept, V, pairs, _eliminated)
-            take = better & (wait < 0.5) & (one_norm(tried) < np.inf)
-            ahead, guessed = where(take, tried, kept), where(take, 1.0, 0.0)
-            wait, pause = where(better, wait - 1.0, pause), where(better, pause, 2.0 * pause)
+            take = (where(better, wait, guessed - (WATCHED - 1.0)) < 0.5) & (one_norm(tried) < np.inf)
+            ahead = where(take, tried, kept)
+            guessed = where(take, where(better, 1.0, guessed + 1.0), 0.0)
+            wait = where(better, wait - 1.0, where(take, wait, pause))
+            pause = where(better | take, pause, 2.0 * pause)
         return np.array([*ahead, *kept, best, guessed, wait, pause, count + 1.0], dtype=object), best > 0.1 * least
 
     first = np.array([*start, *start, np.inf, 0.0, 0.0, 1.0, 0.0], dtype=object)
