@@ -1,7 +1,7 @@
 """The contact problem where many contacts are on few bodies: w = T V + g, with V = C Tᵀ λ the motion of these bodies.
 
-Eight points on a foot have rows of rank six: what they do to each other goes through the foot's own motion. Sweeps then carry V along
-instead of multiplying with all of G = T C Tᵀ, and a Newton step solves for V (the matrix inversion lemma).
+Eight points on a foot have rows of rank six: what they do to each other goes through the foot's own motion. Sweeps then carry V
+along instead of multiplying with all of G = T C Tᵀ, and a Newton step solves for V (the matrix inversion lemma).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Block Gauss-Seidel solves one block's law after the other; it is robust, and slow where contacts are coupled. So each sweep is
 followed by a Newton step on the branches of the laws (open, sticking, sliding) that the sweep has found. It is kept if the
 next sweep has less to change then, or after a few more such steps: branches may have to change on the way, one contact after
-the other (as in active-set methods). Otherwise sweeps go on from where they were, more of them after each such failure. Near a solution that is quadratic convergence.
+the other, as in active-set methods. Otherwise sweeps go on from where they were, more of them after each such failure. Near a
+solution that is quadratic convergence.
 """
 
 from __future__ import annotations
