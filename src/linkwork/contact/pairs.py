@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from math import pi
 from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.contact.laws import Ball, Ellipsoid, Law, Reversed, Rim, SegmentOnBox, Segments
+from linkwork.contact.laws import Ball, Ellipsoid, Law, LowerCorner, LowerRim, Reversed, Rim, SegmentOnBox, Segments
 from linkwork.contact.surfaces import PLANE, Box, HeightField, Surface
 from linkwork.ir.functions import sincos
 from linkwork.parts import Geometry
@@ -61,12 +60,9 @@ def _capsule(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _corners(shape: Geometry, surface: Surface) -> list[Contact]:
-    half, signs = _half_edges(shape), product((1.0, -1.0), repeat=3)
-    labels = product("+-", repeat=3)
-    return [
-        Contact("".join(label), Ball(0.0, surface), _at(*(s * h for s, h in zip(sign, half))))
-        for label, sign in zip(labels, signs)
-    ]
+    """Of a box those of the face that faces the surface most."""
+    sides = [(a, b) for a in (1.0, -1.0) for b in (1.0, -1.0)]
+    return [Contact(f"[{k}]", LowerCorner(_half_edges(shape), signs, surface)) for k, signs in enumerate(sides)]
 
 
 def _hull(shape: Geometry, surface: Surface) -> list[Contact]:
@@ -79,15 +75,12 @@ def _ellipsoid(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _cylinder(shape: Geometry, surface: Surface) -> list[Contact]:
-    """Of each rim the lowest point, on which it rolls, and fixed ones, on which it stands."""
+    """Of each rim the lowest point, on which it rolls, and of the lower rim fixed ones, on which it stands."""
     radius, half = shape.size[0], 0.5 * shape.size[1]
-    found = []
-    for label, z in (("+z", half), ("-z", -half)):
-        found.append(Contact(label, Rim(radius, z, surface)))
-        turns = [sincos(2.0 * pi * k / RIM) for k in range(RIM)]
-        points = [_at(radius * float(cosine), radius * float(sine), z) for sine, cosine in turns]
-        found += [Contact(f"{label}{k}", Ball(0.0, surface), at) for k, at in enumerate(points)]
-    return found
+    found = [Contact(label, Rim(radius, z, surface)) for label, z in (("+z", half), ("-z", -half))]
+    turns = [sincos(2.0 * pi * k / RIM) for k in range(RIM)]
+    ring = [(radius * float(cosine), radius * float(sine)) for sine, cosine in turns]
+    return [*found, *(Contact(f"[{k}]", LowerRim(x, y, half, surface)) for k, (x, y) in enumerate(ring))]
 
 
 ON_SURFACES: dict[str, Callable[[Geometry, Surface], list[Contact]]] = {
@@ -113,22 +106,27 @@ def _boxes(one: Geometry, other: Geometry) -> list[Contact]:
 
 
 def _segments(one: Geometry, other: Geometry) -> list[Contact]:
-    sizes = [(each.size[0], 0.5 * each.size[1] if each.shape == "capsule" else 0.0) for each in (one, other)]
-    return [Contact("", Segments(*sizes[0], *sizes[1]))]
+    radii = [each.size[0] if each.size else 0.0 for each in (one, other)]  # a point has none
+    halves = [0.5 * each.size[1] if each.shape == "capsule" else 0.0 for each in (one, other)]
+    return [Contact("", Segments(radii[0], halves[0], radii[1], halves[1]))]
 
 
 PAIRS: dict[tuple[str, str], Callable[[Geometry, Geometry], list[Contact]]] = {
     **{(shape, surface): _on_surface for shape in ON_SURFACES for surface in SURFACES},
     ("box", "box"): _boxes,
-    **{(one, other): _segments for one in ("sphere", "capsule") for other in ("sphere", "capsule")},
+    **{(one, other): _segments for one in ("point", "sphere", "capsule") for other in ("sphere", "capsule")},
 }
 
 
-def contacts_of(one: Geometry, other: Geometry) -> list[Contact] | None:
-    """The points of one shape that may touch another, or None where there is no law for the pair."""
+def has_law(one: Geometry, other: Geometry) -> bool:
+    """Whether there is a law for two shapes; none for heights that are not known."""
+    known = (one.shape, other.shape) in PAIRS or (other.shape, one.shape) in PAIRS
+    return known and all(each.heights for each in (one, other) if each.shape == "heightfield")
+
+
+def contacts_of(one: Geometry, other: Geometry) -> list[Contact]:
+    """The points of one shape that may touch another, where there is a law for the pair."""
     if (one.shape, other.shape) in PAIRS:
         return PAIRS[one.shape, other.shape](one, other)
-    if (other.shape, one.shape) in PAIRS:
-        found = PAIRS[other.shape, one.shape](other, one)
-        return [Contact(each.label, Reversed(each.law), each.other_at, each.at) for each in found]
-    return None
+    found = PAIRS[other.shape, one.shape](other, one)
+    return [Contact(each.label, Reversed(each.law), each.other_at, each.at) for each in found]

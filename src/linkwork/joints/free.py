@@ -52,6 +52,10 @@ class Free(Joint):
         r = rotation.log(rotation.between(q0[3:], q1[3:]))
         return np.array([*r, *rotation.screw_inverse(r, self.transform(q0).R.T @ (q1[:3] - q0[:3]))])
 
+    def chord(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        r = rotation.log(rotation.between(q0[3:], q1[3:]))
+        return np.array([*r, *(self.transform(q0).R.T @ (q1[:3] - q0[:3]))])
+
     def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return rotation.numeric_matrix(q[3:]), np.array(q[:3], dtype=float), np.eye(6)
 

@@ -138,6 +138,10 @@ class Joint(ABC):
         """The inverse of `integrate`, (nv,): the v that takes q0 to q1 in one unit of time, up to the same pose."""
         return q1 - q0
 
+    def chord(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        """The v, in axes that stay as they are, that leads from q0 to q1, (nv,): `difference` is `straight` of it."""
+        return self.difference(q0, q1)
+
     def units(self, length: float) -> np.ndarray:
         """What steps of its velocities are compared with, (nv,): a radian, or a `length` [m] where it slides."""
         S = np.asarray(self.subspace(self.neutral()), dtype=float)

@@ -72,6 +72,11 @@ class Planar(AxisJoint):
         s, c = sincos(motion[2])
         return np.array([c * v[0] + s * v[1], c * v[1] - s * v[0], v[2]])
 
+    def chord(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        s, c = sincos(q0[2])
+        x, y = q1[0] - q0[0], q1[1] - q0[1]
+        return np.array([c * x + s * y, c * y - s * x, q1[2] - q0[2]])
+
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         w = q1[2] - q0[2]
         s, c = sincos(q0[2] + 0.5 * w)

@@ -25,7 +25,7 @@ Rows = tuple[int, int]  # address, and distance of rows in numbers: 0 for one ro
 
 def rollout_on_gpu(
     model: Model, q: Any, v: Any, tau: Any, control: Control, driven: dict[str, tuple[Any, tuple[int, ...]]],
-    parameters: dict[str, Any], *, dt: float, steps: int, every: int, integrator: str, dtype: str,
+    parameters: dict[str, Any], *, dt: float, steps: int, every: int, integrator: Any, dtype: str,
     contacts: Contacts | None = None, warm_start: Any = None,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
     """q, v, status and steps, as arrays of the library of the states, or of NumPy; and what is carried with contacts."""

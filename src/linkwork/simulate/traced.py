@@ -1,7 +1,7 @@
 """Rollouts as one kernel: a loop over steps with the state in registers.
 
-Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where it is too long to be good
-inside of a loop on a CPU, the step itself is the kernel, with the same bits.
+Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where every step has forces
+of its own, on a CPU, the step itself is the kernel, with the same bits.
 """
 
 from __future__ import annotations
@@ -23,16 +23,20 @@ from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.model.parameters import input_names, shape_of
 from linkwork.simulate import kernels
+from linkwork.simulate.adaptive import Adaptive, adaptive_step
 from linkwork.simulate.control import Control
+from linkwork.simulate.midpoint import midpoint
 
 HOW = 4  # dt, the number of steps, zero, and how many steps are over
 MOST = 2**31  # steps of one call
-Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, float], Any]], tuple[Any, Any]]
+Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any]]
+Integrator = str | Adaptive
 
 
 def _semi_implicit_euler(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
     v = v + dt * forward_dynamics(model, q, v, force(q, v, 0.0))
-    return integrate(model, q, dt * v), v
+    q = integrate(model, q, dt * v)
+    return q, kernels.projected(model, q, v)
 
 
 def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
@@ -46,7 +50,41 @@ def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float
     k4, l4 = rates(q + dt * k3, v + dt * l3, 1.0)
     q = q + sixth * (k1 + 2.0 * (k2 + k3) + k4)
     v = v + sixth * (l1 + 2.0 * (l2 + l3) + l4)
-    return integrate(model, q, np.zeros(model.nv)), v
+    q = integrate(model, q, np.zeros(model.nv))
+    return q, kernels.projected(model, q, v)
+
+
+def _implicit_midpoint(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+    found = midpoint(model, q, v, dt, force)
+    return found.q, found.v
+
+
+STEPS: dict[str, Step] = {
+    "semi_implicit_euler": _semi_implicit_euler,
+    "rk4": _rk4,
+    "implicit_midpoint": _implicit_midpoint,
+}
+
+
+def step_of(integrator: Integrator) -> Step:
+    """One step by an integrator, given by name or, for adaptive steps, by their tolerances."""
+    if not isinstance(integrator, Adaptive):
+        return STEPS[integrator]
+
+    def step(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+        nq = model.nq
+
+        def rates(y: Any, part: Any) -> Any:
+            q, v = y[:nq], y[nq:]
+            return np.concatenate([kernels.rates(model, q, v), forward_dynamics(model, q, v, force(q, v, part))])
+
+        def settle(y: Any) -> Any:
+            return np.concatenate([integrate(model, y[:nq], np.zeros(model.nv)), y[nq:]])
+
+        end = adaptive_step(rates, settle, np.concatenate([q, v]), dt, integrator)
+        return end[:nq], end[nq:]
+
+    return step
 
 
 def _with_contact(
@@ -77,13 +115,10 @@ def carried_size(model: Model, contacts: Contacts) -> int:
     return contact_rows.count(model, contacts) + len(CARRIED)
 
 
-STEPS: dict[str, Step] = {"semi_implicit_euler": _semi_implicit_euler, "rk4": _rk4}
-
-
 def rollout_program(
     model: Model,
     control: Control,
-    integrator: str = "semi_implicit_euler",
+    integrator: Integrator = "semi_implicit_euler",
     parameters: tuple[str, ...] = (),
     *,
     looped: bool = True,
@@ -103,7 +138,7 @@ def rollout_program(
 def rollout_body(
     model: Model,
     control: Control,
-    integrator: str,
+    integrator: Integrator,
     parameters: tuple[str, ...],
     *,
     looped: bool,
@@ -126,16 +161,17 @@ def rollout_body(
         given = dict(zip(shapes, arrays))
         moving = model.traced_with({n: given[w] for n, w in zip(parameters, words)}) if parameters else model
         dt, count, zero, before = given["how"]
+        one_step = step_of(integrator)
 
         def step(state: Any) -> tuple[Any, Any]:
             q, v, k = state[:nq], state[nq : nq + nv], state[-1]
 
-            def force(q: Any, v: Any, part: float) -> Any:
+            def force(q: Any, v: Any, part: Any) -> Any:
                 return control.force(moving, q, v, (before + k + part) * dt, given)
 
             carried = state[nq + nv : -1]
             if contacts is None:
-                q1, v1 = STEPS[integrator](moving, q, v, dt, force)
+                q1, v1 = one_step(moving, q, v, dt, force)
             else:
                 own = {name: given[name] for name in coefficients}
                 q1, v1, carried = _with_contact(moving, contacts, carried, q, v, dt, force, own)
