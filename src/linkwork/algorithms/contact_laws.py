@@ -59,10 +59,16 @@ def _reciprocal(x: Any) -> Any:
     return where(x > IMMOBILE, 1.0 / where(x > IMMOBILE, x, 1.0), 0.0)
 
 
+def _length(x: Any, y: Any) -> Any:
+    """√(x² + y²), with a derivative of zero at zero."""
+    square = x * x + y * y
+    return where(square > 0.0, sqrt(where(square > 0.0, square, 1.0)), 0.0)
+
+
 def _largest_eigenvalue(T: np.ndarray) -> Any:
     """Of a symmetric (2, 2) matrix."""
     half, away = 0.5 * (T[0, 0] + T[1, 1]), 0.5 * (T[0, 0] - T[1, 1])
-    return half + sqrt(away * away + T[0, 1] * T[0, 1])
+    return half + _length(away, T[0, 1])
 
 
 def _inverse(T: np.ndarray) -> np.ndarray:
@@ -163,7 +169,7 @@ class _Disc:
     def ahead(self, w: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, Any, np.ndarray]:
         """y = t - w / s, w being the velocity with t, its length and direction."""
         y = t - w * self.inverse
-        size = sqrt(y[0] * y[0] + y[1] * y[1])
+        size = _length(y[0], y[1])
         return y, size, y * (1.0 / maximum(size, TINY))
 
     def alpha(self, size: Any, radius: Any) -> Any:

@@ -41,8 +41,11 @@ class Solution(NamedTuple):
     converged: Any
 
 
-def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -> Solution:
-    """The solution from impulses to `start` with, (m,)."""
+def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *, implicit: bool = False) -> Solution:
+    """The solution from impulses to `start` with, (m,).
+
+    `implicit`: its derivatives are those of the branches of the laws that hold there, by the implicit function theorem.
+    """
     G, g, blocks = problem
     m = len(g)
     if m == 0:
@@ -68,8 +71,19 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -
         return np.array([*ahead, *kept, best, guessed, wait, pause, count + 1.0], dtype=object), best > 0.1 * least
 
     first = np.array([*start, *start, np.inf, 0.0, 0.0, 1.0, 0.0], dtype=object)
-    last = loop(step, first, limit=iterations)
-    lam = last[m : 2 * m]
+    if implicit:
+
+        def with_branches(x: np.ndarray) -> tuple[np.ndarray, Any]:
+            """The same, with what all laws on their branches say of the impulses: the derivative of the loop is that of this."""
+            kept, lam, others = x[:m], x[2 * m : 3 * m], x[3 * m :]
+            after, again = step(np.concatenate([lam, kept, others]))
+            return np.concatenate([after[m : 2 * m], _on_branches(problem, kept), after[:m], after[2 * m :]]), again
+
+        last = loop(with_branches, np.concatenate([start, first]), limit=iterations, newton=m)
+        lam = last[:m]
+    else:
+        last = loop(step, first, limit=iterations)
+        lam = last[m : 2 * m]
     residual = violation(problem, lam)
     return Solution(lam, residual, last[-1], where(residual <= least, 1.0, 0.0))
 
@@ -115,6 +129,17 @@ def _solved_by_newton(problem: Problem) -> list[int]:
         if sum(len(block.rows) for block in chosen) <= most:
             return [k for k, block in enumerate(every) if block in chosen]
     return []
+
+
+def _on_branches(problem: Problem, lam: np.ndarray) -> np.ndarray:
+    """Impulses, (m,), by one Newton step of all blocks, on the branches of the laws at lam."""
+    G, g, blocks = problem
+    w, lines = G @ lam + g, []
+    for block in blocks:
+        rows = list(block.rows)
+        own = lam[rows]
+        lines.append(block.linearised(own, block.update(w[rows] - G[np.ix_(rows, rows)] @ own, own, lam)[1]))
+    return _newton(problem, lam, blocks, lines)
 
 
 def _newton(problem: Problem, lam: np.ndarray, blocks: Sequence[Block], lines: Sequence[Linear]) -> np.ndarray:

@@ -44,8 +44,9 @@ def nodes_with_contact(model: Model, contacts: Contacts, q: Any, v: Any, f_ext: 
 
 
 def velocity_after(
-    model: Model, contacts: Contacts, q: Any, v: Any, tau: Any, dt: Any, f_ext: Any, start: Any, method: str
-) -> Stepped:
+    model: Model, contacts: Contacts, q: Any, v: Any, tau: Any, dt: Any, f_ext: Any, start: Any, method: str,
+    *, differentiable: bool = False,
+) -> Stepped:  # fmt: skip
     """The velocity after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps."""
     nodes = nodes_with_contact(model, contacts, q, v, f_ext)
     kinematics = BodyKinematics(nodes)
@@ -66,7 +67,7 @@ def velocity_after(
     target = [x for law in found for x in law.target]
     soft = [x for law in found for x in law.compliance]
     problem = Problem(G + np.diag(soft) if m else G, g + np.array(target, dtype=object), [law.block for law in found])
-    solution = solve(problem, start, contacts.iterations, contacts.tolerance)
+    solution = solve(problem, start, contacts.iterations, contacts.tolerance, implicit=differentiable)
     return Stepped(v + turning + response.moved(released(solution.impulses)), solution)
 
 

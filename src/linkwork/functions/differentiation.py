@@ -52,6 +52,8 @@ class Derivative:
                 f"{kind} takes a program, or a function of a model and the model; not {type(function).__name__}"
             )
         self.kind, self.function, self.model, self.output = kind, function, model, output
+        if "differentiable" in function.options:  # such as `step`, which is shorter without
+            options = {"differentiable": True, **options}
         self.settings = function.chosen(model, options)
         self.wrt, self.given = self._choice(wrt, optional, names)
         arrays = (*function.required, *self.given.optional)
