@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import linkwork as lw
+from linkwork.algorithms.kinematics import node_velocities
 from linkwork.constraints import BodyKinematics
 from linkwork.contact import Contacts, contact_rows
 from linkwork.functions.contact_points import nodes_with
@@ -29,7 +30,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 ON_SURFACE = ("point", "sphere", "capsule", "box", "ellipsoid", "cylinder", "hull")
 PAIRS = [(shape, surface) for surface in ("plane", "heightfield", "box") for shape in ON_SURFACE]
 PAIRS += [(a, b) for a in ("sphere", "capsule") for b in ("sphere", "capsule")]
-PAIRS += [("box", "sphere"), ("box", "capsule")]
+PAIRS += [("box", "sphere"), ("box", "capsule"), ("point", "capsule")]
 
 
 def random_pose(rng: np.random.Generator, spread: float) -> Pose:
@@ -61,11 +62,11 @@ def gaps_and_rates(model: lw.Model, contacts: Contacts, q: np.ndarray, v: np.nda
     """The gap of each candidate, and its normal row times v, both over plain numbers."""
     found = contacts.candidates(model)
     kinematics = BodyKinematics(nodes_with(model, found, q, v))
+    V = node_velocities(kinematics.nodes, v)
     gaps, rates = [], []
     for each in found:
         touch = each.touch(kinematics)
         rows = contact_rows(kinematics, each, touch)
-        bodies = [kinematics.nodes[body] for body in each.bodies]
         gaps.append(touch.gap)
-        rates.append(sum(K[0] @ kinematics.velocity(body) for (_, _, K), body in zip(rows.nodes, bodies)))
+        rates.append(sum(K[0] @ V[node][block] for node, block, K in rows.nodes))
     return np.array(gaps, dtype=float), np.array(rates, dtype=float)

@@ -190,6 +190,22 @@ def test_compare(door: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert told["same"] and max(row["difference"] for row in told["compared"]) < 1e-12
 
 
+FLOATING = """<mujoco><compiler boundmass="0.5"/><option density="1000"/><worldbody>
+  <body name="trunk" pos="0 0 1" euler="10 20 30" gravcomp="1"><freejoint/><geom type="box" size=".2 .1 .05" pos=".1 .2 0"/>
+    <body name="leg" pos=".1 0 0"><joint name="hip" axis="0 1 0" ref="20" stiffness="3" damping=".2"/>
+      <geom type="capsule" size=".02" fromto="0 0 0 0 0 -.3" mass=".1"/></body></body></worldbody></mujoco>"""
+
+
+def test_compare_on_a_free_base(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the compiler's settings say, and without what linkwork has not; a robot that is no file is compared by its export."""
+    pytest.importorskip("mujoco")
+    (tmp_path / "floating.xml").write_text(FLOATING)
+    for robot in (str(tmp_path / "floating.xml"), "arm"):
+        main(["compare", robot, "--states", "3", "--json"])
+        rows = [row for row in json.loads(capsys.readouterr().out)["compared"] if row["peer"] == "MuJoCo"]
+        assert len(rows) == 3 and max(row["difference"] for row in rows) < 1e-12
+
+
 def test_compare_sees_a_difference(door: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pinocchio")
     right = lw.mass_matrix

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 import linkwork as lw
-from contact_scenes import PAIRS, SHAPES, gaps_and_rates, nearby, two_shapes
+from contact_scenes import PAIRS, SHAPES, gaps_and_rates, nearby, random_pose, two_shapes
+from linkwork.algorithms.kinematics import node_velocities
 from linkwork.constraints import BodyKinematics
-from linkwork.contact import Contacts
+from linkwork.contact import Contacts, contact_rows
 from linkwork.contact.laws import Round
+from linkwork.contact.names import named_shapes
 from linkwork.functions.contact_points import nodes_with
 from linkwork.spatial import Pose
 
@@ -72,7 +76,7 @@ def test_distance_agrees_with_mujoco(pair: tuple[str, str]) -> None:
     compared = 0
     for _ in range(20):
         q, _ = nearby(model, rng)
-        gaps, _, normals = lw.contact_points.body(model, q, contacts=contacts)
+        gaps, points, normals = lw.contact_points.body(model, q, contacts=contacts)
         T = lw.forward_kinematics(model, q)
         mujoco.mj_kinematics(scene, data)
         for k, shape in enumerate(model.geometries):
@@ -88,6 +92,11 @@ def test_distance_agrees_with_mujoco(pair: tuple[str, str]) -> None:
         assert gaps[k] == pytest.approx(distance, abs=2e-6)
         away = (where[:3] - where[3:]) / np.linalg.norm(where[:3] - where[3:])
         np.testing.assert_allclose(normals[k].astype(float) * np.sign(distance), away, atol=2e-3)
+        if not {"cylinder", "box"} & {pair[0]}:  # which may be as far at several places
+            middle = pair[1] in ("sphere", "capsule")
+            np.testing.assert_allclose(
+                points[k].astype(float), 0.5 * (where[:3] + where[3:]) if middle else where[:3], atol=2e-3
+            )
     assert compared > 4
 
 
@@ -185,3 +194,70 @@ def test_boxes_touch_with_the_corners_of_both() -> None:
         touching = gap < 0.0
         np.testing.assert_allclose(gap[touching], -1e-3, atol=1e-12)
         np.testing.assert_allclose(normal[touching], np.tile([0.0, 0.0, 1.0], (4, 1)), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "pair", [("sphere", "plane"), ("capsule", "capsule"), ("ellipsoid", "heightfield"), ("box", "sphere")], ids="-".join
+)
+def test_rows_are_velocities_of_one_point_on_both_bodies(pair: tuple[str, str]) -> None:
+    """Along normal and tangents by finite differences of where the point on each body goes; about these by their spins."""
+    rng = np.random.default_rng(12)
+    model = two_shapes(*pair, rng, fixed=False)
+    q, v = nearby(model, rng)
+    found = Contacts(ground=None, rolling=0.1).candidates(model)
+    kinematics = BodyKinematics(nodes_with(model, found, q, v))
+    V = node_velocities(kinematics.nodes, v)
+    h = 1e-6
+    before, after = (lw.forward_kinematics(model, lw.integrate(model, q, s * v)) for s in (-h, h))
+    now = lw.forward_kinematics(model, q)
+    for each in found:
+        touch = each.touch(kinematics)
+        rows = sum(K @ V[node][block] for node, block, K in contact_rows(kinematics, each, touch).nodes).astype(float)
+        frames = [kinematics.nodes[body].C for body in (each.body, each.other)]
+        sides = ((touch.point, touch.axes), (touch.other_point, touch.other_axes))
+        points = [frame.point(point).astype(float) for frame, (point, _) in zip(frames, sides)]  # in the bodies' own frames
+        one, other = each.body, each.other
+        axes = [
+            axes.astype(float) @ frame.R.T.astype(float) @ now[k, :3, :3].T
+            for k, frame, (_, axes) in zip((one, other), frames, sides)
+        ]
+        np.testing.assert_allclose(axes[0], axes[1], atol=1e-12)
+        np.testing.assert_allclose(axes[0] @ axes[0].T, np.eye(3), atol=1e-12)
+        places = [now[k, :3, :3] @ x + now[k, :3, 3] for k, x in zip((one, other), points)]
+        np.testing.assert_allclose(places[0], places[1], atol=1e-12)
+        speeds = [
+            ((after - before)[k, :3, :3] @ x + (after - before)[k, :3, 3]) / (2.0 * h) for k, x in zip((one, other), points)
+        ]
+        spins = [((after - before)[k, :3, :3] / (2.0 * h)) @ now[k, :3, :3].T for k in (one, other)]
+        turning = spins[0] - spins[1]
+        w = np.array([turning[2, 1], turning[0, 2], turning[1, 0]])
+        np.testing.assert_allclose(rows, [*(axes[0] @ (speeds[0] - speeds[1])), *(axes[0] @ w)], atol=1e-7)
+
+
+def test_a_margin_makes_shapes_larger() -> None:
+    model, q = still(shape="sphere", size=0.1), at(z=0.5)
+    gaps = [lw.contact_points.body(model, q, contacts=Contacts(margin=margin))[0][0] for margin in (0.0, 0.02)]
+    np.testing.assert_allclose(np.array(gaps, dtype=float), [0.4, 0.38])
+
+
+ROBOTS = ["mini_cheetah", "flexible_slider_crank", "link_rotor_chain"]
+LONG = [pytest.param(robot, marks=pytest.mark.slow) for robot in ("tello", "delta", "flexible_arm", "boom_satellite")]
+
+
+@pytest.mark.parametrize("robot", [*ROBOTS, *LONG])
+def test_gap_rates_in_loops_on_rotors_and_on_what_deforms(robot: str) -> None:
+    """Spheres on every body, against a tilted plane and, some of them, against each other."""
+    model = getattr(lw.robots, robot)(*([2] if robot == "link_rotor_chain" else []))
+    rng = np.random.default_rng(8)
+    bodies = [body.name for body in model.bodies]
+    balls = [lw.Geometry(f"on {name}", shape="sphere", size=0.05, link=name, place=random_pose(rng, 0.1)) for name in bodies]
+    model = dataclasses.replace(model, geometries=tuple(named_shapes(model, ball)[0] for ball in balls), kernels={})
+    tilted = lw.Geometry("slope", shape="plane", place=random_pose(rng, 0.3))
+    pairs = [(f"on {a}", f"on {b}") for a, b in pairwise(bodies[:9])]
+    contacts = Contacts(ground=tilted, pairs=pairs)
+    q, v = model.random_state(rng)
+    assert len(contacts.candidates(model)) == len(bodies) + len(pairs)
+    check_rates(model, contacts, q, v)
+    held = model.with_loops(constrain=[loop.name for loop in model.loops]) if robot == "delta" else None
+    if held:
+        check_rates(held, contacts, *held.random_state(rng))

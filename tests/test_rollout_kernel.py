@@ -29,9 +29,9 @@ def test_same_bits_as_stepping_in_python(integrator: str, monkeypatch: pytest.Mo
             assert np.array_equal(whole.q[:, k // 3], q) and np.array_equal(whole.v[:, k // 3], v)
         one = lw.rollout(ARM, q, v, tau, steps=1, **how)
         q, v = one.q[:, 1], one.v[:, 1]
-    monkeypatch.setattr(one_kernel, "SHORT", 0)  # no loop inside of the kernel
     monkeypatch.setattr(one_kernel, "CHUNK", 2)
-    other = lw.rollout(lw.robots.arm(), whole.q[:, 0], whole.v[:, 0], tau, steps=7, every=3, **how)
+    each = np.broadcast_to(tau, (3, 7, ARM.nv))  # forces of each step: no loop inside of the kernel
+    other = lw.rollout(lw.robots.arm(), whole.q[:, 0], whole.v[:, 0], each, steps=7, every=3, **how)
     assert np.array_equal(other.q, whole.q) and np.array_equal(other.v, whole.v)
 
 

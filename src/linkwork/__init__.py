@@ -1,6 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import flexible, interop, joints, robots, sko, spatial, view
+from linkwork import flexible, interop, joints, robots, simulate, sko, spatial, view
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.contact import Candidate, Contacts
 from linkwork.errors import (
@@ -69,6 +69,7 @@ from linkwork.functions.dynamics import (
 )
 from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, momentum_rate, potential_energy
 from linkwork.functions.export import export_c
+from linkwork.functions.hulls import hull_corners, with_hulls
 from linkwork.functions.identification import BaseParameters, base_parameters, energy_regressor, inverse_dynamics_regressor
 from linkwork.functions.kinematics import (
     forward_kinematics,
@@ -135,7 +136,7 @@ from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
-from linkwork.simulate import PD, Rollout, Status, rollout
+from linkwork.simulate import PD, Log, Rollout, Status, rollout
 from linkwork.version import __version__
 
 __all__ = [
@@ -162,6 +163,7 @@ __all__ = [
     "Limits",
     "LinkworkError",
     "Locked",
+    "Log",
     "LoopJoint",
     "MissingPackageError",
     "Model",
@@ -233,6 +235,7 @@ __all__ = [
     "frame_velocity",
     "frame_velocity_derivatives",
     "gravity_force",
+    "hull_corners",
     "hvp",
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
@@ -289,6 +292,7 @@ __all__ = [
     "rint",
     "robots",
     "rollout",
+    "simulate",
     "sin",
     "sincos",
     "sko",
@@ -302,4 +306,5 @@ __all__ = [
     "view",
     "vjp",
     "where",
+    "with_hulls",
 ]

@@ -146,6 +146,8 @@ class ProximalTree:
         self.passed: dict[HingeNode, Passed] = {}
         self.eliminated: dict[HingeNode, list[Eliminated]] = {}
         self._ends = [sum(filled(K[r]) for K in (*held.K.values(), *held.c.values())) for r in range(held.m)]
+        # with no compliance, the paths of what holds a body to the ground meet there
+        self._ends = [n + (n == 1 and is_zero(R[r])) for r, n in enumerate(self._ends)]
         P_plus: dict[HingeNode, Any] = {}
         waiting: dict[HingeNode, Pending] = {}
         for k in self.nodes.tips_to_base():

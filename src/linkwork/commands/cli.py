@@ -176,7 +176,7 @@ def simulate(parser: argparse.ArgumentParser) -> Run:
     )
     parser.add_argument("--every", type=_seconds, default=0.02, metavar="S", help="how often the state is kept [s] (0.02)")
     parser.add_argument("--out", metavar="FILE", help="write time, states and forces of all rows into an .npz file")
-    parser.add_argument("--film", metavar="FILE", help="write a film of the first row: a .gif, or an .svg of some moments")
+    parser.add_argument("--film", metavar="FILE", help="write a film of the first row: .gif or .mp4, or an .svg of moments")
     _add_json(parser)
     return _later("simulate")
 

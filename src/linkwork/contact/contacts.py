@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf, isfinite
 from typing import Any, final
 
 from linkwork.contact.candidates import Candidate
-from linkwork.contact.rule import candidates_of, most_error
+from linkwork.contact.rule import candidates_of, most_error, none_error
 from linkwork.errors import ModelError
 from linkwork.model import Model
 from linkwork.parts import Geometry
@@ -23,8 +23,8 @@ class Contacts:
         geometries on the world (planes, boxes, height fields), in place of the model's own.
     shapes: what may touch: names of shapes or of links (all their shapes), frames (as points), or geometries whose `link` says
         where they are. None: all shapes of the model that can collide.
-    pairs: between bodies: "auto" (all that the model lets collide, or only those that it names where `shapes` are given),
-        "none", or pairs of names of shapes or links.
+    pairs: between bodies: "auto" (of different mechanisms all that the model lets collide; of one, or where `shapes` are
+        given, those that the model lists), "all" (also of one mechanism), "none", or pairs of names of shapes or links.
     friction, torsional [m], rolling [m]: coefficients for all contacts; None: those of the shapes.
     restitution: the part of the velocity with which shapes part again, 0 to 1.
     stiffness [N/m], damping [N s/m]: of compliant contacts; rigid ones have an infinite stiffness.
@@ -48,7 +48,7 @@ class Contacts:
     joint_friction: bool = True
     iterations: int = 200
     tolerance: float = 1e-9
-    most: int = 256
+    most: int = 128
     found: tuple[Candidate, ...] | None = None  # the candidates of one model: the normal form, by which kernels are found
 
     def __post_init__(self) -> None:
@@ -72,6 +72,14 @@ class Contacts:
         if self.stiffness == 0.0:
             raise ModelError("Contacts: stiffness must be above zero [N/m], or infinite for rigid contact")
 
+    def __hash__(self) -> int:  # asked at every call, and a height field has many numbers
+        if "hash" not in self.__dict__:
+            put(self, "hash", hash(tuple(getattr(self, each.name) for each in fields(self))))
+        return int(self.__dict__["hash"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {word: value for word, value in self.__dict__.items() if word != "hash"}  # another one in every process
+
     def candidates(self, model: Model) -> tuple[Candidate, ...]:
         """All points of a model that may touch something, by the rule (docs/how_to/contact.md)."""
         return candidates_of(model, self) if self.found is None else self.found
@@ -86,6 +94,8 @@ class Contacts:
         found = self.candidates(model)
         if len(found) > self.most:
             raise most_error(model, found, self.most)
+        if not found and self.ground is not None:
+            raise none_error(model, self)
         return replace(self, ground=None, shapes=None, pairs="none", found=found)
 
 
@@ -125,10 +135,12 @@ def _shapes(given: Any) -> Any:
 def _pairs(given: Any) -> Any:
     if given is None:
         return "none"
-    if isinstance(given, str) and given in ("auto", "none"):
+    if isinstance(given, str) and given in ("auto", "all", "none"):
         return given
     if isinstance(given, (tuple, list)):
         several = [given] if len(given) == 2 and all(isinstance(name, str) for name in given) else given
         if all(isinstance(p, (tuple, list)) and len(p) == 2 and all(isinstance(n, str) for n in p) for p in several):
             return tuple(tuple(pair) for pair in several)
-    raise ModelError(f"Contacts: pairs must be 'auto', 'none', or pairs of names such as [('hand', 'head')], not {given!r}")
+    raise ModelError(
+        f"Contacts: pairs must be 'auto', 'all', 'none', or pairs of names such as [('hand', 'head')], not {given!r}"
+    )

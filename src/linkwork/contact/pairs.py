@@ -113,22 +113,27 @@ def _boxes(one: Geometry, other: Geometry) -> list[Contact]:
 
 
 def _segments(one: Geometry, other: Geometry) -> list[Contact]:
-    sizes = [(each.size[0], 0.5 * each.size[1] if each.shape == "capsule" else 0.0) for each in (one, other)]
-    return [Contact("", Segments(*sizes[0], *sizes[1]))]
+    radii = [each.size[0] if each.size else 0.0 for each in (one, other)]  # a point has none
+    halves = [0.5 * each.size[1] if each.shape == "capsule" else 0.0 for each in (one, other)]
+    return [Contact("", Segments(radii[0], halves[0], radii[1], halves[1]))]
 
 
 PAIRS: dict[tuple[str, str], Callable[[Geometry, Geometry], list[Contact]]] = {
     **{(shape, surface): _on_surface for shape in ON_SURFACES for surface in SURFACES},
     ("box", "box"): _boxes,
-    **{(one, other): _segments for one in ("sphere", "capsule") for other in ("sphere", "capsule")},
+    **{(one, other): _segments for one in ("point", "sphere", "capsule") for other in ("sphere", "capsule")},
 }
 
 
-def contacts_of(one: Geometry, other: Geometry) -> list[Contact] | None:
-    """The points of one shape that may touch another, or None where there is no law for the pair."""
+def has_law(one: Geometry, other: Geometry) -> bool:
+    """Whether there is a law for two shapes; none for heights that are not known."""
+    known = (one.shape, other.shape) in PAIRS or (other.shape, one.shape) in PAIRS
+    return known and all(each.heights for each in (one, other) if each.shape == "heightfield")
+
+
+def contacts_of(one: Geometry, other: Geometry) -> list[Contact]:
+    """The points of one shape that may touch another, where there is a law for the pair."""
     if (one.shape, other.shape) in PAIRS:
         return PAIRS[one.shape, other.shape](one, other)
-    if (other.shape, one.shape) in PAIRS:
-        found = PAIRS[other.shape, one.shape](other, one)
-        return [Contact(each.label, Reversed(each.law), each.other_at, each.at) for each in found]
-    return None
+    found = PAIRS[other.shape, one.shape](other, one)
+    return [Contact(each.label, Reversed(each.law), each.other_at, each.at) for each in found]

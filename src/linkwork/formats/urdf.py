@@ -12,7 +12,7 @@ from typing import Any
 
 from linkwork.errors import LimitError, ModelError
 from linkwork.formats.dialects import File, close_loops
-from linkwork.formats.digits import tolerance_of
+from linkwork.formats.finish import built
 from linkwork.formats.urdf_parts import (
     LONGEST,
     ONE,
@@ -106,16 +106,7 @@ def model(
     close_loops(File(robot, links, joints, ends, root, base, builder, called, notes, closing))
     closing |= {name: joint for name, joint in joints.items() if "independent" in joint.attributes}
     _note_rest(robot, notes)
-    builder.notes += notes.lines()
-    more = builder.add(loops)
-    more["tolerance"] = tolerance_of(robot) if loops.tolerance is None else loops.tolerance
-    try:
-        return builder.build(limits=limits, **more)
-    except ModelError as error:  # loop constraints are checked as a whole: say where they are in the file
-        for name, element in closing.items():
-            if repr(name) in str(error):
-                raise type(error)(element.told(str(error))) from None
-        raise
+    return built(builder, robot, notes, loops, limits, closing=closing)
 
 
 # structure
@@ -236,7 +227,7 @@ def _add_joint(
     parent: str,
     child: str,
     notes: Notes,
-    independent: bool | None,
+    independent: bool | tuple[bool, ...] | None,
     retyped: str = "",
 ) -> None:
     """A joint as the file gives it, or one of another type that a loop file knows better."""
@@ -275,14 +266,18 @@ def _plural(joint: Element, type_: str, count: int, notes: Notes) -> dict[str, A
     return found
 
 
-def _independent(joint: Element, *, said: bool) -> bool | None:
-    """Whether a joint is chosen as independent in its loop: true unless the file says otherwise, if it says so of any."""
+def _independent(joint: Element, *, said: bool) -> bool | tuple[bool, ...] | None:
+    """Whether a joint, or each of its velocities, is chosen as independent in its loop.
+
+    That is true unless the file says otherwise, if it says so of any.
+    """
     word = joint.attributes.get("independent", "true")
-    if word not in ("true", "false"):
-        raise joint.error(f"independent must be true or false, not {shown(word)!r}")
+    each = word.split()
+    if not each or not {*each} <= {"true", "false"}:
+        raise joint.error(f"independent must be true or false, or one of them for each velocity, not {shown(word)!r}")
     if joint.one("mimic") is not None:
         return False
-    return (word == "true") if said else None
+    return tuple(x == "true" for x in each) if said and len(each) > 1 else (each[0] == "true") if said else None
 
 
 def _note_rest(robot: Element, notes: Notes) -> None:

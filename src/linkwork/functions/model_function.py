@@ -37,8 +37,8 @@ _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model a
     "nv_spanning": lambda model, _: model.nv_spanning,
     "bodies": lambda model, _: len(model.bodies),
     "rows": lambda model, options: total(model, options["constraints"]),
-    "constraints": lambda model, options: len(given_constraints(model, options["constraints"])),
     "impulses": lambda model, options: contact_rows.count(model, options["contacts"]),
+    "constraints": lambda model, options: len(given_constraints(model, options["constraints"])),
 }
 
 

@@ -16,6 +16,7 @@ from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import Array, Program
 from linkwork.lazy import cached_property
 from linkwork.passes import differentiate
+from linkwork.runtime.build import build_on
 from linkwork.runtime.kernel import Kernel, build_kernel, build_named_kernel
 
 
@@ -29,6 +30,7 @@ class Source:
         self.name, self.identity, self._make, self._rule = name, identity, make, rule
         self._derived: dict[tuple[str, tuple[int, ...]], Source] = {}
         self._kernels: dict[str, Kernel] = {}
+        self._cuda_kernels: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<linkwork {self.name}>"
@@ -47,6 +49,12 @@ class Source:
     def outputs(self) -> tuple[Array, ...]:
         """Names and shapes of the outputs."""
         return self.kernel().outputs
+
+    def cuda_kernel(self, dtype: str = "float64") -> Any:
+        """The kernel on a GPU in a dtype."""
+        if dtype not in self._cuda_kernels:
+            self._cuda_kernels[dtype] = build_on("cuda", self.identity, lambda: self.program, dtype)
+        return self._cuda_kernels[dtype]
 
     def kernel(self, dtype: str = "float64") -> Kernel:
         """The kernel in a dtype; inputs and outputs are the same in both."""

@@ -19,7 +19,7 @@ from linkwork.ir.program import Program
 from linkwork.runtime.cache import Cache, make_key
 from linkwork.runtime.native import Code
 from linkwork.runtime.source import code_digest
-from linkwork.targets.cpu import NDARRAY_DATA, Machine, compile_object, host, module_texts
+from linkwork.targets.cpu import NDARRAY_DATA, Machine, bytecode_texts, compile_object, host, module_texts
 
 if TYPE_CHECKING:
     from linkwork.runtime.unfinished import Unfinished
@@ -66,11 +66,13 @@ def compile_objects(
     *,
     level: int,
     lanes: int,
-    single: bool = True,
+    bytecode: bool = False,
     stop: Callable[[], bool] = lambda: False,
     unfinished: Unfinished | None = None,
 ) -> list[bytes] | None:
     """Object code of a lowered program, module by module (see `module_texts`); None if `stop` came true in between.
+
+    With `bytecode` it runs the program as bytecode (see `bytecode_texts`), which LLVM has little to do for.
 
     With `unfinished`, what is done by then is kept there, and what an earlier process left there is not done again.
     """
@@ -80,7 +82,8 @@ def compile_objects(
     if left is None:
         with background.outside_llvm():
             program = program if isinstance(program, Program) else program()
-            left = [], module_texts(program, lanes, machine, single=single)
+            texts = bytecode_texts(program, lanes, machine) if bytecode else module_texts(program, lanes, machine)
+            left = [], texts
     objects, texts = left
     for number, text in enumerate(texts):
         if stop():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -45,6 +46,17 @@ class Charts:
             known[choice] = self.model.with_clusters(with_choice(self.model, choice))
         chart: Model = known[choice]
         return chart
+
+    def as_numbers(self, choice: Choice) -> list[int]:
+        """A choice as whole numbers, always as many: what can be written down, and read by `from_numbers`."""
+        return [k for independent, rows in choice for k in (*independent, *rows)]
+
+    def from_numbers(self, numbers: Sequence[int]) -> Choice:
+        """The choice of `as_numbers`."""
+        left = iter(int(k) for k in numbers)
+        return tuple(
+            (tuple(islice(left, len(cluster.independent))), tuple(islice(left, len(cluster.rows)))) for cluster in self.clusters
+        )
 
     def places(self, choice: Choice) -> np.ndarray:
         """Where a chart's velocities are among those of all joints of the tree, (nv,)."""

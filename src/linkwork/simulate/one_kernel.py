@@ -13,7 +13,6 @@ from linkwork.runtime.build import build_on
 from linkwork.simulate.control import Control
 from linkwork.simulate.traced import Integrator, rollout_program
 
-SHORT = 2500  # instructions of a traced step up to which a loop around it is good on a CPU
 CHUNK = 4096  # rows that are stepped together on a CPU: their states stay in its caches
 
 
@@ -32,10 +31,8 @@ def kernel_for(
     key = ("rollout", control.key, tuple(control.inputs.items()), integrator, parameters, target, dtype, each, contacts)
     known = model.memory.get(key)
     if known is None:
-        program = rollout_program(model, control, integrator, parameters, looped=False, contacts=contacts)
-        looped = target != "cpu" or (len(program) <= SHORT and not each)
-        if looped:
-            program = rollout_program(model, control, integrator, parameters, contacts=contacts)
+        looped = target != "cpu" or not each
+        program = rollout_program(model, control, integrator, parameters, looped=looped, contacts=contacts)
         known = model.memory[key] = build_on(target, None, lambda: program, dtype), looped
     return known
 

@@ -91,7 +91,8 @@ def rollout(
     chosen for that row, from its state alone; v is always that of the model's own, and tau acts at their joints. Where the
     mechanism itself is singular, or a row cannot go on, its `Status` says why, the result's attribute `steps` when, and later
     rows of its trajectory are NaN. A singular state between two steps is passed, on the same branch. Force-held loops are
-    closed after every step. A row that stops where its joints' springs and dampers make such a step unstable is `Status.STIFF`.
+    closed after every step, and velocities projected onto those that keep them closed, in the kinetic-energy metric. A row that
+    stops where its joints' springs and dampers make such a step unstable is `Status.STIFF`.
 
     `contacts` (`lw.Contacts(...)`): each step is that of `lw.step`, with contact, friction and limits of joints, begun with the
     impulses of the step before; `warm_start`, (..., impulses), are those before the first. A row in which the contact problem
@@ -297,7 +298,9 @@ def _as_rows(tau: np.ndarray, batch: tuple[int, ...], own: tuple[int, ...], told
         raise ShapeError(f"rollout: {told} {tau.shape}, which does not go with {(*batch, *own)}") from None
 
 
-def _rows(arrays: Mapping[str, tuple[Any, tuple[int, ...]]]) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
+def _rows(
+    arrays: Mapping[str, tuple[Any, tuple[int, ...]]], who: str = "rollout"
+) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
     """The common leading dimensions of arrays that have certain last ones, and the arrays as (rows, ...)."""
     given: dict[str, np.ndarray] = {}
     batch: tuple[int, ...] = ()
@@ -305,12 +308,12 @@ def _rows(arrays: Mapping[str, tuple[Any, tuple[int, ...]]]) -> tuple[tuple[int,
         x = given[name] = np.array(value, dtype=float)
         leading = x.shape[: max(x.ndim - len(own), 0)]
         if x.shape[len(leading) :] != own:
-            raise ShapeError(f"rollout: {name} has shape {x.shape}, not (..., {', '.join(map(str, own))})")
+            raise ShapeError(f"{who}: {name} has shape {x.shape}, not (..., {', '.join(map(str, own))})")
         try:
             batch = np.broadcast_shapes(batch, leading)
         except ValueError:
             before = ", ".join(given)
-            raise ShapeError(f"rollout: the leading dimensions of {before} do not go together: {leading} and {batch}") from None
+            raise ShapeError(f"{who}: the leading dimensions of {before} do not go together: {leading} and {batch}") from None
     return batch, {
         name: np.broadcast_to(x, (*batch, *arrays[name][1])).reshape(-1, *arrays[name][1]) for name, x in given.items()
     }

@@ -22,3 +22,5 @@ class Status(IntEnum):
     """The step is too long for the springs and dampers of its joints: take a smaller dt, or "linearly_implicit_euler"."""
     CONTACT_NOT_CONVERGED = 6
     """All steps were taken, but in some the laws of contact hold less well than the tolerance says."""
+    STOPPED = 32
+    """An event of a simulation stopped it."""

@@ -31,17 +31,29 @@ class Stepping:
     Rows in equal charts are computed together. A row that stops keeps its state, its `status` and the `steps` that it took.
     """
 
-    def __init__(self, model: Model, q: np.ndarray, v: np.ndarray, parameters: dict[str, np.ndarray], largest: float) -> None:
+    def __init__(
+        self,
+        model: Model,
+        q: np.ndarray,
+        v: np.ndarray,
+        parameters: dict[str, np.ndarray],
+        largest: float,
+        went_on: tuple[np.ndarray, list[Choice]] | None = None,
+    ) -> None:
+        """`went_on`: the velocities w and the charts in which earlier steps arrived here."""
         rows = len(q)
         self._largest = largest  # entry of unit-free G in a chart that is kept
         self.model, self.charts, self._parameters = model, Charts(model), parameters
         self.q, self.active = q.copy(), np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
         self.status, self.steps = np.full(rows, int(Status.OK)), np.zeros(rows, dtype=int)
         self._far = np.zeros(rows)  # about 1 / σ of the mechanism
-        self.choices: list[Choice] = [self.charts.own] * rows
+        self.choices: list[Choice] = [self.charts.own] * rows if went_on is None else list(went_on[1])
         self._groups: list[tuple[Choice, np.ndarray]] | None = None
         self._own = self.charts.places(self.charts.own)
-        self.w = self.called(spanning_velocity, self.q, v) if model.embedded else v.copy()
+        if went_on is not None:
+            self.w = went_on[0].copy()
+        else:
+            self.w = self.called(spanning_velocity, self.q, v) if model.embedded else v.copy()
         self._stop(~self.active, Status.NOT_FINITE)
         K, gap = self._equations(self.q)
         self._stop(~(gap <= CLOSED_AT_START), Status.NOT_CLOSED)

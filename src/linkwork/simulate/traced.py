@@ -1,7 +1,7 @@
 """Rollouts as one kernel: a loop over steps with the state in registers.
 
-Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where it is too long to be good
-inside of a loop on a CPU, the step itself is the kernel, with the same bits.
+Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where every step has forces
+of its own, on a CPU, the step itself is the kernel, with the same bits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ Integrator = str | Adaptive
 
 def _semi_implicit_euler(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
     v = v + dt * forward_dynamics(model, q, v, force(q, v, 0.0))
-    return integrate(model, q, dt * v), v
+    q = integrate(model, q, dt * v)
+    return q, kernels.projected(model, q, v)
 
 
 def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
@@ -49,7 +50,8 @@ def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float
     k4, l4 = rates(q + dt * k3, v + dt * l3, 1.0)
     q = q + sixth * (k1 + 2.0 * (k2 + k3) + k4)
     v = v + sixth * (l1 + 2.0 * (l2 + l3) + l4)
-    return integrate(model, q, np.zeros(model.nv)), v
+    q = integrate(model, q, np.zeros(model.nv))
+    return q, kernels.projected(model, q, v)
 
 
 def _implicit_midpoint(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:

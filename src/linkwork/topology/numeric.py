@@ -102,6 +102,7 @@ class NumericPosture:
         self._screws, self._screw_columns = list(screws), [self.columns[k].start for k in screws]
         self._screw_axes = np.array([S.reshape(2, 3) for S in screws.values()]).reshape(-1, 2, 3)
         self._moving: dict[int, np.ndarray] = {}
+        self._between: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # ends of loops
         self._frames: dict[int, Pose] = {}  # by the end's identity
         self._turning, self._sliding, self._origin = (np.zeros((3, len(self._folded))) for _ in range(3))
         self._q: dict[int, np.ndarray] = {}
@@ -144,12 +145,32 @@ class NumericPosture:
 
     def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Jacobians of the angular velocity of a loop's end, and of the velocity of its point that is `at`, (3, width)."""
-        w, v = np.zeros((3, self.size)), np.zeros((3, self.size))
         own = self._columns_below(end.body)
+        return self._motion_of(own, np.asarray(self._folded, dtype=int)[own], np.ones(len(own)), at)
+
+    def relative_velocity(self, end: End, seen_from: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same Jacobians of the motion of one end as seen from another: of the joints that do not move both."""
+        key = end.body, seen_from.body
+        if key not in self._between:
+            signs = self.moving(end.body) - self.moving(seen_from.body)
+            own = np.flatnonzero(signs)
+            self._between[key] = own, np.asarray(self._folded, dtype=int)[own], signs[own]
+        own, there, signs = self._between[key]
+        if len(self._folded) > self.size and len(set(there.tolist())) < len(there):  # both follow one flexible body
+            return self.motion(self.moving(end.body) - self.moving(seen_from.body), at)
+        return self._motion_of(own, there, signs, at)
+
+    def _motion_of(
+        self, own: np.ndarray, there: np.ndarray, signs: np.ndarray, at: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The Jacobians for some columns, with their signs, put at other columns."""
+        w, v = np.zeros((3, self.size)), np.zeros((3, self.size))
         x, y, z = at[:, None] - self._origin[:, own]
-        a, b, c = turning = self._turning[:, own]
-        sliding = self._sliding[:, own] + np.stack([b * z - c * y, c * x - a * z, a * y - b * x])
-        there = np.asarray(self._folded, dtype=int)[own]
+        a, b, c = turning = self._turning[:, own] * signs
+        sliding = self._sliding[:, own] * signs
+        sliding[0] += b * z - c * y
+        sliding[1] += c * x - a * z
+        sliding[2] += a * y - b * x
         w[:, there], v[:, there] = turning, sliding
         return w, v
 
