@@ -62,7 +62,7 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
         lam, kept = x[:m], x[m : 2 * m]
         best, guessed, wait, pause, count = x[2 * m :]
         swept, change, branches = _sweep(problem, lam)
-        better = (change < LESS * best) | (guessed < 0.5)
+        better = (LESS * best > change) | (guessed < 0.5)
         kept, best = where(better, swept, kept), where(better, change, best)
         ahead = kept
         if solved:
@@ -81,7 +81,12 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
         last = loop(step, first, limit=iterations)
         lam = last[m : 2 * m]
     residual = violation(problem, lam)
-    return Solution(lam, residual, last[-1], where(residual <= least, 1.0, 0.0))
+    return Solution(lam, residual, last[-1], where(_plain(residual) <= least, 1.0, 0.0))
+
+
+def _plain(x: Any) -> Any:
+    """A number that is no NumPy scalar, which would try to compare itself with symbols."""
+    return float(x) if isinstance(x, np.floating) else x
 
 
 def violation(problem: Problem, lam: np.ndarray) -> Any:
@@ -107,7 +112,7 @@ def _sweep(problem: Problem, lam: np.ndarray) -> tuple[np.ndarray, Any, list[Any
             change = maximum(change, G[i, i] * absolute(x - lam[i]))
         lam[rows] = new
         branches.append(branch)
-    return lam, change, branches
+    return lam, _plain(change), branches
 
 
 def _product(row: np.ndarray, x: np.ndarray, start: Any) -> Any:
@@ -206,11 +211,14 @@ def _newton(problem: Problem, lam: np.ndarray, blocks: Sequence[Block], lines: S
 
 
 def _eliminated(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x of A x = b, (m,) or (m, columns), by elimination without pivoting: where that fails, x is not finite, or no good, and is not taken."""
+    """x of A x = b, (m,) or (m, columns), by elimination without pivoting.
+
+    Where that fails, x is not finite, or no good, and is not taken.
+    """
     m = len(b)
     inverse: list[Any] = []
     for k in range(m):
-        inverse.append(1.0 / A[k, k])
+        inverse.append(0.0 if is_zero(A[k, k]) else 1.0 / A[k, k])  # a row that nothing moves carries nothing
         for i in range(k + 1, m):
             if is_zero(A[i, k]):
                 continue

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
-from linkwork.algorithms.contact_rows import all_rows, laws_of
+from linkwork.algorithms.contact_rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Problem, Solution, solve
 from linkwork.algorithms.delassus import compliance
 from linkwork.algorithms.forward_dynamics import articulated_body, factorised
@@ -44,13 +44,23 @@ def nodes_with_contact(model: Model, contacts: Contacts, q: Any, v: Any, f_ext: 
 
 
 def velocity_after(
-    model: Model, contacts: Contacts, q: Any, v: Any, tau: Any, dt: Any, f_ext: Any, start: Any, method: str,
-    *, differentiable: bool = False,
-) -> Stepped:  # fmt: skip
+    model: Model,
+    contacts: Contacts,
+    q: Any,
+    v: Any,
+    tau: Any,
+    dt: Any,
+    f_ext: Any,
+    start: Any,
+    method: str,
+    given: Coefficients = NONE_GIVEN,
+    *,
+    differentiable: bool = False,
+) -> Stepped:
     """The velocity after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps."""
     nodes = nodes_with_contact(model, contacts, q, v, f_ext)
     kinematics = BodyKinematics(nodes)
-    rows, laws = all_rows(model, kinematics, contacts)
+    rows, laws = all_rows(model, kinematics, contacts, given)
     loops = [constraint.equations(model, kinematics) for constraint in force_held_loops(model)]
     held = ConstraintRows.of(nodes, [*rows, *loops])
     m = sum(len(each.k) for each in rows)

@@ -52,10 +52,10 @@ class Derivative:
                 f"{kind} takes a program, or a function of a model and the model; not {type(function).__name__}"
             )
         self.kind, self.function, self.model, self.output = kind, function, model, output
-        if "differentiable" in function.options:  # such as `step`, which is shorter without
-            options = {"differentiable": True, **options}
         self.settings = function.chosen(model, options)
         self.wrt, self.given = self._choice(wrt, optional, names)
+        if "differentiable" in function.options and not self._has_rule:  # such as `step`, which is shorter without
+            self.settings = function.chosen(model, {"differentiable": True, **options})
         arrays = (*function.required, *self.given.optional)
         self._word = dict(zip((*arrays, *self.given.parameters), function.input_shapes(model, self.given, self.settings)))
 
@@ -234,6 +234,13 @@ class Derivative:
         return trace(body, {word: shapes[word] for word in words}, name="rates")
 
     # a function's own rule
+
+    @property
+    def _has_rule(self) -> bool:
+        """Whether the function's own rule takes the place of its program."""
+        rule = self.function.rule
+        ruled = rule is not None and rule.holds(self.model, self.settings, self.wrt, reverse=self.kind == "vjp")
+        return ruled and self.kind in ("jacobian", "vjp")
 
     @property
     def _ruled(self) -> bool:
