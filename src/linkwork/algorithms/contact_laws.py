@@ -191,9 +191,8 @@ class _Disc:
         across = np.eye(2) - s * uu
         P = where(touches, across, 0.0)
         N = where(touches, where(slips, alpha, 0.0) * across + (s * self.s) * uu, self.s * np.eye(2))
-        soft = PROXIMAL * self.s * np.eye(2)
-        both = touches & (s < 0.5)
-        return P, N + where(both, soft, 0.0), where(both, PROXIMAL * self.s * t, 0.0)
+        soft = PROXIMAL * self.s * across
+        return P, N + where(touches, soft, 0.0), where(touches, soft @ t, 0.0)
 
     def violation(self, w: np.ndarray, t: np.ndarray, radius: Any) -> Any:
         size, u = _polar(t - w * self.inverse_size)

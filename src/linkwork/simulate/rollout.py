@@ -15,6 +15,7 @@ from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
+from linkwork.simulate.in_chart import STEPS, chart_kernel, roll_out_loops
 from linkwork.simulate.integrators import INTEGRATORS, integrator_of
 from linkwork.simulate.midpoint import check_midpoint
 from linkwork.simulate.one_kernel import kernel_for, roll_out
@@ -100,7 +101,8 @@ def rollout(
     model's own coordinates; a row stops where these turn singular. "contact_friction" and "contact_restitution", (...,
     candidates), among `parameters` are coefficients of each row's own.
 
-    Trees, unless tau is a function, are stepped inside of one kernel, with the same bits for any number of steps in a call. On
+    Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call; a row
+    of a mechanism with loops leaves it for those steps in which it needs other coordinates than the model's own. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
     a row stops where these turn singular. There a result has arrays of the library that the states came in.
     """
@@ -145,16 +147,15 @@ def rollout(
     step, largest = integrator_of(method)
     stepping = Stepping(model, q0, v0, rows, largest)
     began = stepping.active
-    n = steps // every + 1
-    found_q, found_v = (np.full((len(q0), n, size), np.nan) for size in (model.nq, model.nv))
-    found_q[:, 0], found_v[:, 0] = q0, v0
-    for k in range(1, steps + 1):
-        forces.step = k - 1
+
+    def take() -> None:
         with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
             stepping.take(lambda rows: step(rows, forces, dt), dt)
-        if k % every == 0:
-            here = stepping.steps == k
-            found_q[here, k // every], found_v[here, k // every] = stepping.q[here], stepping.v[here]
+
+    kernel = None if callable(tau) or method not in STEPS else chart_kernel(model, str(method), tuple(rows))
+    each = kernel is None or forces.differ
+    found_q, found_v = roll_out_loops(stepping, kernel, forces, take, rows, dt=dt, steps=steps, every=every, each=each)
+    found_q[:, 0], found_v[:, 0] = q0, v0
     status = _told_stiff(model, stepping.status, began, (q0, stepping.q), rows, dt, method)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, status)))
     result.steps = stepping.steps.reshape(batch)
@@ -257,14 +258,14 @@ def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None
         raise ModelError(f"rollout: dt must be a positive number of seconds, not {dt!r}")
 
 
-def _method(model: Model, integrator: str, rtol: Any, atol: Any) -> str | Adaptive:
+def _method(model: Model, integrator: str, rtol: Any, atol: Any, who: str = "rollout") -> str | Adaptive:
     """What takes the steps: the name of an integrator, or adaptive steps with their tolerances."""
     given = {name: x for name, x in (("rtol", rtol), ("atol", atol)) if x is not None}
     if given and integrator != "rk45":
-        raise ModelError(f"rollout: {next(iter(given))}= is for integrator='rk45', not for {integrator!r}")
+        raise ModelError(f"{who}: {next(iter(given))}= is for integrator='rk45', not for {integrator!r}")
     for name, x in given.items():
         if isinstance(x, bool) or not isinstance(x, (int, float, np.floating)) or not (np.isfinite(x) and x >= 1e-14):
-            raise ModelError(f"rollout: {name} must be a number, at least 1e-14, not {x!r}")
+            raise ModelError(f"{who}: {name} must be a number, at least 1e-14, not {x!r}")
     if integrator == "rk45":
         return Adaptive(**{name: float(x) for name, x in given.items()})
     if integrator == "implicit_midpoint":
@@ -276,12 +277,12 @@ class _Forces:
     """Joint forces in one `step` after another, of whatever was given as tau."""
 
     def __init__(self, model: Model, tau: Any, batch: tuple[int, ...], steps: int, dt: float) -> None:
-        self.asks_states, self.step = callable(tau), 0
+        self.asks_states, self.step, self.differ = callable(tau), 0, callable(tau)  # differ: from step to step
         self._tau, self._batch, self._nv, self._dt, self._warnings = tau, batch, model.nv, dt, np.geterr()
         if self.asks_states:
             return
         given = np.zeros(model.nv) if tau is None else np.array(tau, dtype=float)
-        self._each = given.ndim == len(batch) + 2
+        self._each = self.differ = given.ndim == len(batch) + 2
         own = (steps, model.nv) if self._each else (model.nv,)
         self._given = _as_rows(given, batch, own, "tau has shape")
 
