@@ -1,8 +1,9 @@
 """The contact problem: impulses λ and velocities w = G λ + g that satisfy a law in every block of rows.
 
 Block Gauss-Seidel solves one block's law after the other; it is robust, and slow where contacts are coupled. So each sweep is
-followed by a Newton step on the branches of the laws (open, sticking, sliding) that the sweep has found. It is taken if the
-next sweep has less to change then; otherwise sweeps go on from where they were, more of them after each such failure. Near a
+followed by a Newton step on the branches of the laws (open, sticking, sliding) that the sweep has found. It is kept if the
+next sweep has less to change then, or after a few more such steps: branches may have to change on the way, one contact after
+the other, as in active-set methods. Otherwise sweeps go on from where they were, more of them after each such failure. Near a
 solution that is quadratic convergence.
 """
 
@@ -15,12 +16,13 @@ import numpy as np
 
 from linkwork.algorithms import contact_carried
 from linkwork.algorithms.contact_carried import Carried
-from linkwork.algorithms.contact_laws import IMMOBILE, Block, Bounded, Interval, Linear
+from linkwork.algorithms.contact_laws import IMMOBILE, Block, Bounded, Coulomb, Interval, Linear
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
-from linkwork.ir.functions import absolute, loop, maximum, where
+from linkwork.ir.functions import absolute, loop, maximum, minimum, where
 from linkwork.spatial import is_zero
 
 LESS = 0.9  # by what factor a Newton step must make the change of the next sweep smaller
+WATCHED = 5  # Newton steps in a row that may fail in this before sweeps go on from where they were
 ROUNDED = 1e-15  # of the velocities: what is left by rounding
 MOST_NEWTON_ROWS = 24  # beyond, the factorisation of a Newton step costs more than the sweeps that it saves
 MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints among them
@@ -83,9 +85,12 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
             else:
                 pairs = [(blocks[k], line) for k, line in zip(solved, lines)]
                 tried = contact_carried.newton(carried, g, swept, V, pairs, _eliminated)
-            take = better & (wait < 0.5) & (one_norm(tried) < np.inf)
-            ahead, guessed = where(take, tried, kept), where(take, 1.0, 0.0)
-            wait, pause = where(better, wait - 1.0, pause), where(better, pause, 2.0 * pause)
+            tried = _until_one_opens(blocks, swept, tried)
+            take = (where(better, wait, guessed - (WATCHED - 1.0)) < 0.5) & (one_norm(tried) < np.inf)
+            ahead = where(take, tried, kept)
+            guessed = where(take, where(better, 1.0, guessed + 1.0), 0.0)
+            wait = where(better, wait - 1.0, where(take, wait, pause))
+            pause = where(better | take, pause, 2.0 * pause)
         return np.array([*ahead, *kept, best, guessed, wait, pause, count + 1.0], dtype=object), best > 0.1 * least
 
     first = np.array([*start, *start, np.inf, 0.0, 0.0, 1.0, 0.0], dtype=object)
@@ -226,6 +231,24 @@ def _newton(problem: Problem, lam: np.ndarray, blocks: Sequence[Block], lines: S
             A[own, place[line.other]] = A[own, place[line.other]] + line.column
     found = np.array(lam, dtype=object)
     found[rows] = _eliminated(A, b[:, None])[:, 0]
+    return found
+
+
+def _until_one_opens(blocks: Sequence[Block], lam: np.ndarray, tried: np.ndarray) -> np.ndarray:
+    """The way from impulses λ to those that were tried, up to where the first contact would begin to pull: that one opens.
+
+    Where contacts of one body contradict each other a little, their equations have no solution with all of them closed.
+    """
+    normals = [block.rows[0] for block in blocks if isinstance(block, Coulomb) or getattr(block, "normal", -1) == block.rows[0]]
+    part: Any = 1.0
+    parts: dict[int, Any] = {}
+    for i in normals:
+        pulls = (tried[i] < 0.0) & (lam[i] > 0.0)
+        parts[i] = where(pulls, lam[i] / where(pulls, lam[i] - tried[i], 1.0), 2.0)
+        part = minimum(parts[i], part)
+    found = lam + part * (tried - lam)
+    for i in normals:
+        found[i] = where(part < parts[i], found[i], 0.0)
     return found
 
 
