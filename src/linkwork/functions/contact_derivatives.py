@@ -57,7 +57,7 @@ def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any,
 
 
 @step.derivative(*NAMES, when=_no_held_loops, pullback=_pullback)
-def _at_the_solution(model: Model, q: Any, v: Any, tau: Any, dt: Any, **more: Any) -> list[Any]:
+def _at_the_solution(model: Model, q: Any, v: Any, tau: Any, dt: Any, wanted: Sequence[str] = NAMES, **more: Any) -> list[Any]:
     arrays = _given(q, v, tau, dt, more)
     at = _solution(model, arrays, more)
     end = _ends(model, q, dt, at.u)[: model.nq]
@@ -65,7 +65,7 @@ def _at_the_solution(model: Model, q: Any, v: Any, tau: Any, dt: Any, **more: An
     by_u = jacobian_of(lambda u: _ends(model, q, dt, u), at.u)[1]
     found: list[Any] = []
     for name in NAMES:
-        if name not in arrays:
+        if name not in arrays or name not in wanted:
             found.append((None, None))
             continue
         by = changes_by(model, name, arrays)

@@ -253,7 +253,8 @@ class Derivative:
         assert rule is not None
         own = {name: arrays[name] for name in (*self.function.required, *self.given.optional)}
         settings = self.function._one_method(self.model, self.given.optional, self.settings)
-        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **{**settings, **own}), strict=True))
+        told = {"wanted": self.wrt} if rule.selective else {}
+        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **{**settings, **own, **told}), strict=True))
         several = len(base.outputs) > 1
         return {
             (of.name, name): found[name][k] if several else found[name]
