@@ -20,8 +20,9 @@ from linkwork.parts import PlacedJoint
 from linkwork.simplify.rotors import lumped
 from linkwork.spatial import is_zero
 
-CORRECTED = 0.2  # the part of a penetration that is corrected in one step
-FASTEST = 0.1  # [m/s or rad/s] the velocity of that: too slow to add energy that counts
+AT_ONCE = 0.02  # [m/s or rad/s] penetrations that this velocity undoes in a step are; so coplanar contacts do not contradict
+CORRECTED = 0.2  # the part of larger ones that is undone in a step
+FASTEST = 0.1  # [m/s or rad/s] the largest velocity of that: too slow to add energy that counts
 
 
 class Law(NamedTuple):
@@ -105,7 +106,7 @@ def _in_joint(kinematics: BodyKinematics, joint: PlacedJoint, i: int) -> Rows:
 def _corrected(gap: Any, dt: Any) -> Any:
     """gap / dt of an open gap; of a penetration what is corrected in this step."""
     rate = gap * (1.0 / dt)
-    return where(gap > 0.0, rate, maximum(CORRECTED * rate, -FASTEST))
+    return where(rate > -AT_ONCE, rate, maximum(CORRECTED * (rate + AT_ONCE) - AT_ONCE, -FASTEST))
 
 
 class _OfCandidate:
