@@ -12,6 +12,7 @@ from linkwork import ModelBuilder, ModelError, Status
 from linkwork.joints import Free, Prismatic, Revolute, Spherical
 from linkwork.model import Model
 from mechanisms import random_model
+from planar_bars import four_bar, parallelograms
 
 MIDPOINT = {"integrator": "implicit_midpoint"}
 
@@ -208,3 +209,36 @@ def test_errors_say_what_would_be_right() -> None:
     held = closed.with_loops(constrain=[loop.name for loop in closed.embedded])
     with pytest.raises(ModelError, match="implicit_midpoint takes loops that are embedded"):
         lw.rollout(held, *held.random_state(0), dt=0.1, steps=1, **MIDPOINT)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param({"integrator": "rk45", "rtol": 1e-8}, marks=SLOW, id="rk45"), pytest.param(MIDPOINT, id="midpoint")],
+)
+def test_turning_and_flat_positions_are_passed_or_told(how: dict[str, Any]) -> None:
+    """A rocker that turns back, and parallelograms through the position where all bars are in one line."""
+    rocker = four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker", gravity=0.0)
+    crank = rocker.with_independent("crank")
+    q = crank.neutral()
+    v = lw.spanning_velocity(crank, q, [8.0])[[rocker.joint("rocker").v_start]]
+    path = lw.rollout(rocker, q, v, dt=0.002, steps=300, **how)
+    assert path.status == Status.OK and abs(path.q[-1, 0] - path.q[0, 0]) > np.pi
+    good = lw.loop_conditioning(rocker, path.q)[:, 0] > 0.05
+    kept = energy(rocker, path.q[good], path.v[good])
+    assert np.abs(kept - kept[0]).max() < 1e-3 * kept[0]
+    flat = parallelograms(2)
+    path = lw.rollout(flat, np.zeros(flat.nq), [-1.0], dt=0.002, steps=850, **how)
+    last = int(path.steps) + 1
+    assert path.status in (Status.OK, Status.DEAD_POINT) and last > 700
+    good = lw.loop_conditioning(flat, path.q[:last])[:, 0] > 0.05
+    total = energy(flat, path.q[:last][good], path.v[:last][good])
+    assert np.abs(total - total[0]).max() < 1e-3 * np.abs(lw.kinetic_energy(flat, path.q[:last], path.v[:last])).max()
+
+
+def test_a_state_that_is_not_closed_is_noticed() -> None:
+    model = lw.robots.four_bar()
+    q = model.neutral()
+    q[-1] += 0.1
+    for integrator in ("semi_implicit_euler", "rk4", "rk45", "implicit_midpoint"):
+        path = lw.rollout(model, q, [1.0], dt=0.002, steps=3, integrator=integrator)
+        assert path.status == Status.NOT_CLOSED and path.steps == 0

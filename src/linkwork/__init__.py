@@ -1,5 +1,6 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
+import linkwork.functions.contact_derivatives  # noqa: F401  (which tells `jacobian` and `vjp` of steps)
 from linkwork import flexible, interop, joints, robots, simulate, sko, spatial, view
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
 from linkwork.contact import Candidate, Contacts

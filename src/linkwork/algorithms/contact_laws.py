@@ -59,10 +59,16 @@ def _reciprocal(x: Any) -> Any:
     return where(x > IMMOBILE, 1.0 / where(x > IMMOBILE, x, 1.0), 0.0)
 
 
+def _length(x: Any, y: Any) -> Any:
+    """√(x² + y²), with a derivative of zero at zero."""
+    square = x * x + y * y
+    return where(square > 0.0, sqrt(where(square > 0.0, square, 1.0)), 0.0)
+
+
 def _largest_eigenvalue(T: np.ndarray) -> Any:
     """Of a symmetric (2, 2) matrix."""
     half, away = 0.5 * (T[0, 0] + T[1, 1]), 0.5 * (T[0, 0] - T[1, 1])
-    return half + sqrt(away * away + T[0, 1] * T[0, 1])
+    return half + _length(away, T[0, 1])
 
 
 def _inverse(T: np.ndarray, size: Any) -> np.ndarray:
@@ -154,7 +160,7 @@ class Bounded(_Scalar):
 
 def _polar(y: np.ndarray) -> tuple[Any, np.ndarray]:
     """Length and direction; zero for both where y is zero."""
-    size = sqrt(y[0] * y[0] + y[1] * y[1])
+    size = _length(y[0], y[1])
     return size, y * (1.0 / maximum(size, TINY))
 
 

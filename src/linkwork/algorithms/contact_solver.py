@@ -9,14 +9,14 @@ solution that is quadratic convergence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwork.algorithms import contact_carried
 from linkwork.algorithms.contact_carried import Carried
-from linkwork.algorithms.contact_laws import Block, Bounded, Coulomb, Interval, Linear
+from linkwork.algorithms.contact_laws import IMMOBILE, Block, Bounded, Coulomb, Interval, Linear
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.ir.functions import absolute, loop, maximum, minimum, where
 from linkwork.spatial import is_zero
@@ -40,6 +40,9 @@ class Problem(NamedTuple):
     carried: Carried | None = None
 
 
+Step = Callable[[np.ndarray], tuple[np.ndarray, Any]]
+
+
 class Solution(NamedTuple):
     """Impulses, (m,), the largest violation of any law [m/s or rad/s], the sweeps, and 1 if that is within the tolerance."""
 
@@ -49,8 +52,11 @@ class Solution(NamedTuple):
     converged: Any
 
 
-def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -> Solution:
-    """The solution from impulses to `start` with, (m,)."""
+def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *, implicit: bool = False) -> Solution:
+    """The solution from impulses to `start` with, (m,).
+
+    `implicit`: its derivatives are those of the branches of the laws that hold there, by the implicit function theorem.
+    """
     G, g, blocks, carried = problem
     m = len(g)
     if m == 0:
@@ -88,8 +94,12 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -
         return np.array([*ahead, *kept, best, guessed, wait, pause, count + 1.0], dtype=object), best > 0.1 * least
 
     first = np.array([*start, *start, np.inf, 0.0, 0.0, 1.0, 0.0], dtype=object)
-    last = loop(step, first, limit=iterations)
-    lam = last[m : 2 * m]
+    if implicit:
+        last = loop(_with_branches(problem, step), np.concatenate([start, first, np.zeros(m * m)]), limit=iterations, newton=m)
+        lam, last = last[:m], last[: -m * m]
+    else:
+        last = loop(step, first, limit=iterations)
+        lam = last[m : 2 * m]
     residual = violation(problem, lam)
     return Solution(lam, residual, last[-1], where(_plain(residual) <= least, 1.0, 0.0))
 
@@ -146,6 +156,63 @@ def _solved_by_newton(problem: Problem) -> list[int]:
     return []
 
 
+def _with_branches(problem: Problem, step: Step) -> Step:
+    """The steps of the solver with one of Newton's method besides, on the branches of all laws at the impulses that are kept.
+
+    The loop's derivative is that of it. The state is these impulses, Newton's, those to go on from, and what the solver
+    remembers; then the inverse of the equations' matrix where the impulses are now: the derivative needs none of its own.
+    """
+    m = len(problem.g)
+
+    def again(x: np.ndarray) -> tuple[np.ndarray, Any]:
+        kept, lam, others, inverse = x[:m], x[2 * m : 3 * m], x[3 * m : -m * m], x[-m * m :].reshape(m, m)
+        after, more = step(np.concatenate([lam, kept, others]))
+        newton = kept - inverse @ residual_of(problem.G @ kept + problem.g, kept, on_branches(problem, kept))
+        now = after[m : 2 * m]
+        new = inverse_of(problem, on_branches(problem, now))
+        return np.concatenate([now, newton, after[:m], after[2 * m :], new.ravel()]), more
+
+    return again
+
+
+def on_branches(problem: Problem, lam: np.ndarray) -> list[tuple[Block, Linear]]:
+    """The linearised laws of all blocks on their branches at lam."""
+    G = problem.G
+    w, found = G @ lam + problem.g, []
+    for block in problem.blocks:
+        rows = list(block.rows)
+        own = lam[rows]
+        branch = block.update(w[rows] - G[np.ix_(rows, rows)] @ own, own, lam)[1]
+        found.append((block, block.linearised(own, branch)))
+    return found
+
+
+def residual_of(w: np.ndarray, lam: np.ndarray, lines: Sequence[tuple[Block, Linear]]) -> np.ndarray:
+    """What linearised laws miss, (m,), at impulses lam and velocities w."""
+    found: Any = np.zeros(len(lam), dtype=object)
+    for block, line in lines:
+        rows = list(block.rows)
+        found[rows] = line.P @ w[rows] + line.N @ lam[rows] - line.r
+        if line.other is not None:
+            found[rows] = found[rows] + line.column * lam[line.other]
+    return found
+
+
+def inverse_of(problem: Problem, lines: Sequence[tuple[Block, Linear]]) -> np.ndarray:
+    """The inverse of the matrix of all linearised laws, (m, m)."""
+    G = problem.G
+    A: Any = np.zeros(G.shape, dtype=object)
+    for block, line in lines:
+        rows = list(block.rows)
+        A[rows] = line.P @ G[rows]
+        A[np.ix_(rows, rows)] = A[np.ix_(rows, rows)] + line.N
+        if line.other is not None:
+            A[rows, line.other] = A[rows, line.other] + line.column
+    for i in range(len(G)):
+        A[i, i] = where(G[i, i] > IMMOBILE, A[i, i], 1.0)  # a row that cannot move has no impulse
+    return _eliminated(A, np.eye(len(G)).astype(object))
+
+
 def _newton(problem: Problem, lam: np.ndarray, blocks: Sequence[Block], lines: Sequence[Linear]) -> np.ndarray:
     """Impulses that satisfy the linearised laws of some blocks, while those of all others stay."""
     rows = [i for block in blocks for i in block.rows]
@@ -186,7 +253,10 @@ def _until_one_opens(blocks: Sequence[Block], lam: np.ndarray, tried: np.ndarray
 
 
 def _eliminated(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x of A x = b, both (m, any), without pivoting: where that fails, x is not finite, or no good, and is not taken."""
+    """x of A x = b, (m,) or (m, columns), by elimination without pivoting.
+
+    Where that fails, x is not finite, or no good, and is not taken.
+    """
     m = len(b)
     A, b = np.array(A, dtype=object), np.array(b, dtype=object)
     inverse: list[Any] = []

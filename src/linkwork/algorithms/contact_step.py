@@ -57,13 +57,15 @@ def velocity_after(
     start: Any,
     method: str,
     given: Coefficients = NONE_GIVEN,
+    *,
+    differentiable: bool = False,
 ) -> Stepped:
     """The velocity after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps."""
     nodes = nodes_with_contact(model, contacts, q, v, f_ext)
     kinematics = BodyKinematics(nodes)
     rows, laws = all_rows(model, kinematics, contacts, given)
     loops = [constraint.equations(model, kinematics) for constraint in force_held_loops(model)]
-    bodies = on_few_bodies(rows)
+    bodies = None if differentiable else on_few_bodies(rows)
     moving = rows if bodies is None else bodies.rows
     held = ConstraintRows.of(nodes, [*moving, *loops])
     size = sum(len(each.k) for each in moving)
@@ -87,7 +89,7 @@ def velocity_after(
     else:
         carried = Carried(bodies.T, G, soft, bodies.groups)
         problem = Problem(carried.delassus_blocks(), g, blocks, carried)
-    solution = solve(problem, start, contacts.iterations, contacts.tolerance)
+    solution = solve(problem, start, contacts.iterations, contacts.tolerance, implicit=differentiable)
     impulses = solution.impulses if bodies is None else bodies.T.T @ solution.impulses
     return Stepped(v + turning + response.moved(released(impulses)), solution)
 

@@ -18,9 +18,10 @@ from linkwork.functions.states import integrate
 from linkwork.model import Model
 
 
-def _options(model: Model, contacts: Any, details: Any, **_: Any) -> dict[str, Any]:
-    if not isinstance(details, bool):
-        raise ModelError(f"step: details must be True or False, not {details!r}")
+def _options(model: Model, contacts: Any, details: Any, differentiable: Any, **_: Any) -> dict[str, Any]:
+    for name, value in (("details", details), ("differentiable", differentiable)):
+        if not isinstance(value, bool):
+            raise ModelError(f"step: {name} must be True or False, not {value!r}")
     return chosen_contacts(model, contacts)
 
 
@@ -40,6 +41,7 @@ def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[st
     contact_restitution="candidates",
     options=_options,
     methods={"sweeps": lambda _: True, "mass_matrix": shallow},
+    configurations=("out0",),
 )
 def step(
     model: Model,
@@ -55,6 +57,7 @@ def step(
     contacts: Contacts | None = None,
     method: str = "auto",
     details: bool = False,
+    differentiable: bool = False,
 ) -> tuple[Any, ...]:
     """The state after one step of time dt [s] with contact: q (..., nq) and v (..., nv).
 
@@ -69,12 +72,15 @@ def step(
     `details` gives four more results: the impulses [N s or N m s], (..., impulses), named by `lw.impulse_names`; the largest
     violation of any law [m/s or rad/s], (...); the number of iterations, (...); and whether that violation is within the
     tolerance, (...), 1 or 0.
+
+    `lw.jvp`, `lw.vjp` and `lw.jacobian` give the derivatives where no contact begins, ends, sticks or slips anew, by the
+    implicit function theorem (docs/how_to/contact.md). For derivatives of functions that call it, let it be `differentiable`.
     """
     chosen = chosen_contacts(model, contacts)["contacts"]
     check_motions(model)
     start = np.zeros(contact_rows.count(model, chosen)) if warm_start is None else warm_start
     given = Coefficients(contact_friction, contact_restitution)
-    v, solution = velocity_after(model, chosen, q, v, tau, dt, f_ext, start, method, given)
+    v, solution = velocity_after(model, chosen, q, v, tau, dt, f_ext, start, method, given, differentiable=differentiable)
     motion, v = moved_straight(model, dt * v, v)
     q = integrate(model, q, motion)
     return (q, v, *solution) if details else (q, v)

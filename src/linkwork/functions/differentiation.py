@@ -54,6 +54,8 @@ class Derivative:
         self.kind, self.function, self.model, self.output = kind, function, model, output
         self.settings = function.chosen(model, options)
         self.wrt, self.given = self._choice(wrt, optional, names)
+        if "differentiable" in function.options and not self._has_rule:  # such as `step`, which is shorter without
+            self.settings = function.chosen(model, {"differentiable": True, **options})
         arrays = (*function.required, *self.given.optional)
         self._word = dict(zip((*arrays, *self.given.parameters), function.input_shapes(model, self.given, self.settings)))
 
@@ -234,6 +236,13 @@ class Derivative:
     # a function's own rule
 
     @property
+    def _has_rule(self) -> bool:
+        """Whether the function's own rule takes the place of its program."""
+        rule = self.function.rule
+        ruled = rule is not None and rule.holds(self.model, self.settings, self.wrt, reverse=self.kind == "vjp")
+        return ruled and self.kind in ("jacobian", "vjp")
+
+    @property
     def _ruled(self) -> bool:
         rule = self.function.rule
         return rule is not None and rule.holds(self.model, self.settings, self.wrt)
@@ -244,7 +253,8 @@ class Derivative:
         assert rule is not None
         own = {name: arrays[name] for name in (*self.function.required, *self.given.optional)}
         settings = self.function._one_method(self.model, self.given.optional, self.settings)
-        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **{**settings, **own}), strict=True))
+        told = {"wanted": self.wrt} if rule.selective else {}
+        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **{**settings, **own, **told}), strict=True))
         several = len(base.outputs) > 1
         return {
             (of.name, name): found[name][k] if several else found[name]

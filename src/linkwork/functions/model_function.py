@@ -68,6 +68,11 @@ class DerivativeRule(NamedTuple):
     when: Callable[[Any, Mapping[str, Any]], bool] | None = None
     pullback: Callable[..., Any] | None = None
 
+    @property
+    def selective(self) -> bool:
+        """Whether it asks which names are `wanted`, to leave out others."""
+        return "wanted" in inspect.signature(self.jacobians).parameters
+
     def holds(self, model: Any, settings: Mapping[str, Any], names: Iterable[str], *, reverse: bool = False) -> bool:
         """Whether it says how a function of this model with these options changes by these names; a pullback has all."""
         known = (reverse and self.pullback is not None) or set(names) <= set(self.names)
@@ -122,8 +127,9 @@ class ModelFunction:
 
         It takes what the body takes and returns the Jacobians in the order of the names, each a tuple over the outputs where
         there are several. `lw.jacobian` then uses it, and `lw.vjp` does where reverse mode cannot go. `when`, of the model and
-        the options, says where the rule holds. `pullback` may give Jᵀ bar without J: it takes weights of the outputs, a tuple,
-        and the arrays and parameters that are asked for, by name, then what the body takes; it returns one array for each name.
+        the options, says where the rule holds. Where it has an argument `wanted`, it is told the names that are asked for, and
+        may give anything for others. `pullback` may give Jᵀ bar without J: it takes weights of the outputs, a tuple, and the
+        arrays and parameters that are asked for, by name, then what the body takes; it returns one array for each name.
         """
         unknown = [name for name in names if name not in self.shapes]
         if unknown or not names:
@@ -350,7 +356,11 @@ class ModelFunction:
         return {**chosen, "method": own.memory[asked]}
 
     def _defaults(self, model: Model) -> dict[str, Any] | None:
-        return None if inspect.Parameter.empty in self.options.values() else self.chosen(model, {})
+        """The options that a call without any has; None where the model asks for some."""
+        try:
+            return None if inspect.Parameter.empty in self.options.values() else self.chosen(model, {})
+        except LinkworkError:  # such as contacts of a model without shapes
+            return None
 
 
 def place_of(name: str, named: dict[str, Any], values: Iterable[Any]) -> tuple[str, str]:

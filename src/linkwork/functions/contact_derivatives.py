@@ -1,0 +1,78 @@
+"""The derivatives of steps with contact, at their solution: what `lw.jacobian` and `lw.vjp` of `step` use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms import contact_rows
+from linkwork.algorithms.contact_step import moved_straight
+from linkwork.algorithms.contact_step_derivatives import StepSolution
+from linkwork.functions.contact import step
+from linkwork.functions.states import integrate
+from linkwork.functions.tangent import rates, velocities
+from linkwork.functions.wrt import by_columns, changes_by
+from linkwork.model import Model
+from linkwork.passes.differentiate import jacobian_of
+
+NAMES = ("q", "v", "tau", "dt", "f_ext", "contact_friction", "contact_restitution")
+
+
+def _no_held_loops(model: Any, settings: Mapping[str, Any]) -> bool:
+    return isinstance(model, Model) and not model.force_held and not settings["details"]
+
+
+def _solution(model: Model, arrays: Mapping[str, Any], more: Mapping[str, Any]) -> StepSolution:
+    contacts, start = more["contacts"], more.get("warm_start")
+    start = np.zeros(contact_rows.count(model, contacts)) if start is None else start
+    return StepSolution(model, contacts, start, jacobian_of, arrays)
+
+
+def _ends(model: Model, q: Any, dt: Any, u: Any) -> np.ndarray:
+    """q and v after a step by the velocity u, (nq + nv,)."""
+    motion, v = moved_straight(model, dt * u, u)
+    return np.concatenate([integrate(model, q, motion), v])
+
+
+def _given(q: Any, v: Any, tau: Any, dt: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    return {"q": q, "v": v, "tau": tau, "dt": dt} | {name: more[name] for name in NAMES[4:] if more.get(name) is not None}
+
+
+def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any, v: Any, tau: Any, dt: Any, **more: Any) -> Any:
+    """Of weights of q, on the tangent space, and of v: by the transposed system, and reverse mode through its residual."""
+    arrays = _given(q, v, tau, dt, more)
+    at = _solution(model, arrays, more)
+    end = _ends(model, q, dt, at.u)[: model.nq]
+    back = np.concatenate([bars[0] @ velocities(model, end), bars[1]])
+    weights = at.weights(jacobian_of(lambda u: back @ _ends(model, q, dt, u), at.u)[1])
+    found = []
+    for name in names:
+        total = changes_by(model, name, arrays)(
+            lambda model, **x: back @ _ends(model, x["q"], x["dt"], at.u) + weights @ at.residual(model, **x)
+        )
+        found.append(total @ rates(model, q) if name == "q" else total)
+    return found
+
+
+@step.derivative(*NAMES, when=_no_held_loops, pullback=_pullback)
+def _at_the_solution(model: Model, q: Any, v: Any, tau: Any, dt: Any, wanted: Sequence[str] = NAMES, **more: Any) -> list[Any]:
+    arrays = _given(q, v, tau, dt, more)
+    at = _solution(model, arrays, more)
+    end = _ends(model, q, dt, at.u)[: model.nq]
+    into = velocities(model, end)
+    by_u = jacobian_of(lambda u: _ends(model, q, dt, u), at.u)[1]
+    found: list[Any] = []
+    for name in NAMES:
+        if name not in arrays or name not in wanted:
+            found.append((None, None))
+            continue
+        by = changes_by(model, name, arrays)
+        residual, ends = by(at.residual), by(lambda model, **x: _ends(model, x["q"], x["dt"], at.u))
+        if name == "q":
+            residual, ends = (np.asarray(x, dtype=object) @ rates(model, q) for x in (residual, ends))
+        change = by_columns(at.change, residual)
+        total = ends + np.tensordot(by_u, change, 1)
+        found.append((np.tensordot(into, total[: model.nq], 1), total[model.nq :]))
+    return found
