@@ -345,7 +345,10 @@ class ModelFunction:
         return {**chosen, "method": own.memory[asked]}
 
     def _defaults(self, model: Model) -> dict[str, Any] | None:
-        return None if inspect.Parameter.empty in self.options.values() else self.chosen(model, {})
+        try:
+            return None if inspect.Parameter.empty in self.options.values() else self.chosen(model, {})
+        except LinkworkError:  # they do not suit this model, and other options are given
+            return None
 
 
 def place_of(name: str, named: dict[str, Any], values: Iterable[Any]) -> tuple[str, str]:
