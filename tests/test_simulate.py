@@ -345,9 +345,34 @@ def test_a_saved_log_is_the_same_and_is_played(tmp_path: Path) -> None:
     for given in (log, tmp_path / "log.npz"):
         played = as_log(model, given, row=1)
         assert np.array_equal(played.q, log.q[1]) and np.array_equal(played.tau, log.tau[1])
-    (tmp_path / "bad.npz").write_bytes(b"PK nothing")
+
+
+def test_a_file_that_is_no_log(tmp_path: Path) -> None:
+    good = some_log().save(tmp_path / "good.npz").read_bytes()
+    with np.load(tmp_path / "good.npz") as file:
+        arrays = dict(file)
+    path = tmp_path / "bad.npz"
+    for text in (b"PK nothing", b"", good[: len(good) // 2], good[:60] + bytes(40) + good[100:]):
+        path.write_bytes(text)
+        with pytest.raises(lw.ModelError, match="is no log"):
+            lw.Log.load(path)
+    np.save(tmp_path / "one.npy", np.zeros(3))
     with pytest.raises(lw.ModelError, match="is no log"):
-        lw.Log.load(tmp_path / "bad.npz")
+        lw.Log.load(tmp_path / "one.npy")
+    for change in (
+        {"q": None},
+        {"v": arrays["v"][:-1]},
+        {"t": arrays["q"]},
+        {"sensor/imu": np.zeros(2)},
+        {"names": np.zeros(1)},
+    ):
+        wrong = {word: x for word, x in {**arrays, **change}.items() if x is not None}
+        np.savez(path, **wrong)  # type: ignore[arg-type]
+        if "names" in change:  # what is not known is not read
+            same(some_log(), lw.Log.load(path))
+            continue
+        with pytest.raises(lw.ModelError, match="is no log of a simulation"):
+            lw.Log.load(path)
 
 
 def test_tables_and_plots(tmp_path: Path) -> None:
