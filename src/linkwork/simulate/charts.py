@@ -112,12 +112,17 @@ def sizes_in(K: np.ndarray, independent: Sequence[int], rows: Sequence[int]) -> 
     """
     kept = K[:, list(rows)]
     dependent = sorted({*range(K.shape[2])} - {*independent})
-    test = np.cos(1.0 + 3.0 * np.arange(len(rows)))  # in no special direction
-    right = np.concatenate([kept[..., list(independent)], np.broadcast_to(test, (len(K), len(rows)))[..., None]], axis=-1)
+    test = np.broadcast_to(test_vector(len(rows)), (len(K), len(rows)))
+    right = np.concatenate([kept[..., list(independent)], test[..., None]], axis=-1)
     answer = _solved(kept[..., dependent], right)
     sizes = np.abs(answer)
     sizes[~np.isfinite(sizes)] = np.inf
     return sizes[..., :-1].max(axis=(1, 2), initial=0.0), sizes[..., -1].max(axis=1, initial=0.0)
+
+
+def test_vector(size: int) -> np.ndarray:
+    """A vector in no special direction, (size,)."""
+    return np.cos(1.0 + 3.0 * np.arange(size))
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:

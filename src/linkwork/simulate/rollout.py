@@ -15,13 +15,14 @@ from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
+from linkwork.simulate.in_chart import STEPS, chart_kernel, roll_out_loops
 from linkwork.simulate.integrators import INTEGRATORS, integrator_of
 from linkwork.simulate.midpoint import check_midpoint
 from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
 from linkwork.simulate.stiffness import implicit_parameters, stiff_at
-from linkwork.simulate.traced import CARRIED
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS
 
 IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
 
@@ -97,9 +98,11 @@ def rollout(
     `contacts` (`lw.Contacts(...)`): each step is that of `lw.step`, with contact, friction and limits of joints, begun with the
     impulses of the step before; `warm_start`, (..., impulses), are those before the first. A row in which the contact problem
     was not solved within the tolerance goes on, and is `Status.CONTACT_NOT_CONVERGED` at the end. Loops stay closed in the
-    model's own coordinates; a row stops where these turn singular.
+    model's own coordinates; a row stops where these turn singular. "contact_friction" and "contact_restitution", (...,
+    candidates), among `parameters` are coefficients of each row's own.
 
-    Trees, unless tau is a function, are stepped inside of one kernel, with the same bits for any number of steps in a call. On
+    Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call; a row
+    of a mechanism with loops leaves it for those steps in which it needs other coordinates than the model's own. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
     a row stops where these turn singular. There a result has arrays of the library that the states came in.
     """
@@ -128,30 +131,31 @@ def rollout(
         return _with_contact(result, found[4])
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
     numbers = dict(parameters or {})
+    own = {name: numbers.pop(name) for name in COEFFICIENTS if name in numbers and contacts is not None}
     arrays |= {name: (numbers[name], shape_of(model, name)) for name in known(model, numbers)}
+    if contacts is not None and own:
+        arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in own.items()}
     arrays |= driven
-    if contacts is not None:
-        m = contact_rows.count(model, contacts)
+    if contacts is not None and (m := contact_rows.count(model, contacts)):
         arrays["warm_start"] = (np.zeros(m) if warm_start is None else warm_start, (m,))
     batch, rows = _rows(arrays)
     q0, v0 = rows.pop("q"), rows.pop("v")
     if control is not None and (not model.loops or driven or contacts is not None):
-        names = tuple(numbers)
+        names = (*own, *numbers)
         return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts)
     forces = _Forces(model, tau, batch, steps, dt)
     step, largest = integrator_of(method)
     stepping = Stepping(model, q0, v0, rows, largest)
     began = stepping.active
-    n = steps // every + 1
-    found_q, found_v = (np.full((len(q0), n, size), np.nan) for size in (model.nq, model.nv))
-    found_q[:, 0], found_v[:, 0] = q0, v0
-    for k in range(1, steps + 1):
-        forces.step = k - 1
+
+    def take() -> None:
         with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
             stepping.take(lambda rows: step(rows, forces, dt), dt)
-        if k % every == 0:
-            here = stepping.steps == k
-            found_q[here, k // every], found_v[here, k // every] = stepping.q[here], stepping.v[here]
+
+    kernel = None if callable(tau) or method not in STEPS else chart_kernel(model, str(method), tuple(rows))
+    each = kernel is None or forces.differ
+    found_q, found_v = roll_out_loops(stepping, kernel, forces, take, rows, dt=dt, steps=steps, every=every, each=each)
+    found_q[:, 0], found_v[:, 0] = q0, v0
     status = _told_stiff(model, stepping.status, began, (q0, stepping.q), rows, dt, method)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, status)))
     result.steps = stepping.steps.reshape(batch)
@@ -190,7 +194,9 @@ def _in_one_kernel(
     kernel, looped = kernel_for(
         model, control, integrator, names, target="cpu", dtype="float64", each=each is not None, contacts=contacts
     )
-    carried = None if contacts is None else np.pad(rows["warm_start"], ((0, 0), (0, len(CARRIED))))
+    carried = None
+    if contacts is not None:
+        carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
     found = roll_out(kernel, looped, (q, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
     status = np.where(found[2] == steps, int(Status.OK), int(Status.NOT_FINITE))
     if found[3] is not None:
@@ -198,7 +204,8 @@ def _in_one_kernel(
         status = np.where(failed, int(Status.CONTACT_NOT_CONVERGED), status)
     bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
     status = np.where(bad, int(Status.NOT_FINITE), status)
-    status = _told_stiff(model, status, ~bad, (q,), {name: rows[name] for name in names}, dt, integrator)
+    numbers = {name: rows[name] for name in names if name not in COEFFICIENTS}
+    status = _told_stiff(model, status, ~bad, (q,), numbers, dt, integrator)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found[0], found[1], status)))
     result.steps = found[2].reshape(batch)
     return _with_contact(result, None if found[3] is None else found[3].reshape((*batch, -1)))
@@ -270,12 +277,12 @@ class _Forces:
     """Joint forces in one `step` after another, of whatever was given as tau."""
 
     def __init__(self, model: Model, tau: Any, batch: tuple[int, ...], steps: int, dt: float) -> None:
-        self.asks_states, self.step = callable(tau), 0
+        self.asks_states, self.step, self.differ = callable(tau), 0, callable(tau)  # differ: from step to step
         self._tau, self._batch, self._nv, self._dt, self._warnings = tau, batch, model.nv, dt, np.geterr()
         if self.asks_states:
             return
         given = np.zeros(model.nv) if tau is None else np.array(tau, dtype=float)
-        self._each = given.ndim == len(batch) + 2
+        self._each = self.differ = given.ndim == len(batch) + 2
         own = (steps, model.nv) if self._each else (model.nv,)
         self._given = _as_rows(given, batch, own, "tau has shape")
 

@@ -46,7 +46,7 @@ class Stepping:
         self.model, self.charts, self._parameters = model, Charts(model), parameters
         self.q, self.active = q.copy(), np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
         self.status, self.steps = np.full(rows, int(Status.OK)), np.zeros(rows, dtype=int)
-        self._far = np.zeros(rows)  # about 1 / σ of the mechanism
+        self.far = np.zeros(rows)  # about 1 / σ of the mechanism
         self.choices: list[Choice] = [self.charts.own] * rows if went_on is None else list(went_on[1])
         self._groups: list[tuple[Choice, np.ndarray]] | None = None
         self._own = self.charts.places(self.charts.own)
@@ -130,6 +130,10 @@ class Stepping:
         found[:, self._own] = tau
         return found
 
+    def choose(self, rows: np.ndarray) -> None:
+        """Have these rows be the active ones, (rows,) of truth values."""
+        self.active, self._groups = rows, None
+
     def take(self, step: Step, dt: float) -> None:
         """One step of all active rows; those that it fails in take it again in the best chart where they are."""
         if not self.active.any():
@@ -169,7 +173,7 @@ class Stepping:
 
     def _near_singular(self, dt: float) -> np.ndarray:
         """Rows that are a few steps away from a singular state of the mechanism, (rows,)."""
-        near: np.ndarray = self._far * (NEAR * dt * np.abs(self.w).max(axis=1, initial=0.0)) > 1.0
+        near: np.ndarray = self.far * (NEAR * dt * np.abs(self.w).max(axis=1, initial=0.0)) > 1.0
         return near
 
     def _failed(self, arrived: Arrived, gap: np.ndarray, dt: float) -> np.ndarray:
@@ -203,14 +207,14 @@ class Stepping:
         if not self.charts.moving or not self.active.any():
             return before
         for choice, rows in self.groups():
-            before[rows], self._far[rows] = self.charts.measured([k[rows] for k in K], choice)
+            before[rows], self.far[rows] = self.charts.measured([k[rows] for k in K], choice)
         for k in np.flatnonzero(~(before <= self._largest) & self.active):
             here = [x[k : k + 1] for x in K]
             self.choices[k] = self.charts.best([x[0] for x in here])
             self._groups = None
             large, far = self.charts.measured(here, self.choices[k])
-            self._far[k] = far[0] if large[0] <= self._largest else np.inf
-        self._stop(self._far * SINGULAR > 1.0, Status.DEAD_POINT)
+            self.far[k] = far[0] if large[0] <= self._largest else np.inf
+        self._stop(self.far * SINGULAR > 1.0, Status.DEAD_POINT)
         return before
 
     def _in_best_charts(self, rows: np.ndarray) -> np.ndarray:
