@@ -156,6 +156,20 @@ def test_it_goes_on_in_the_chart_of_each_row() -> None:
         same(log, lw.simulate(rocker, duration=0.2 - k * 0.02, start=log.state(k), controller=[0.1], **how), k)
 
 
+@pytest.mark.slow
+def test_policies_of_mechanisms_with_loops_are_asked_at_every_stage() -> None:
+    """Adaptive steps and the midpoint rule ask at times within a step, of each row its own."""
+    model = four_bar(0.3, 1.0, 0.8, 1.0)
+    q, v = model.random_state(3)
+
+    def policy(q: Any, v: Any, t: Any, inputs: Any) -> Any:
+        return lw.sin(80.0 * t) - 0.1 * v
+
+    for integrator, order in (("rk45", 1e-6), ("rk4", 1e-6), ("implicit_midpoint", 1e-2)):
+        coarse, fine = (lw.simulate(model, q, v, 0.05, policy=policy, dt=dt, integrator=integrator) for dt in (5e-3, 2.5e-4))
+        assert np.allclose(coarse.q[-1], fine.q[-1], rtol=0.0, atol=order), integrator
+
+
 # forces from outside
 
 
@@ -301,6 +315,15 @@ def test_logged_contact_forces_are_what_changes_momentum() -> None:
     assert np.allclose(np.diff(momentum[:, :3], axis=0) / 1e-3, moment, rtol=0.0, atol=1e-6)
     assert np.allclose(log["felt.x"][2:], -0.3 * log["felt.z"][2:]) and (log["felt.z"][2:] > 19.0).all()
     assert np.array_equal(log.sensors["felt"], log.forces[:, 0]) and not log.forces[0].any()
+
+
+def test_friction_of_each_row() -> None:
+    model, (q, v) = ball(), resting(0.0, 2.0)
+    parameters = {"contact_friction": [[0.1], [0.3]], "gravity": [0.0, 0.0, -5.0]}
+    how: dict[str, Any] = {"contacts": lw.Contacts(), "dt": 1e-3, "parameters": parameters}
+    log = lw.simulate(model, q, v, 0.02, **how)
+    assert np.allclose(log["contact.shell.x"][:, 2:], -log["contact.shell.z"][:, 2:] * [[0.1], [0.3]])
+    assert np.array_equal(log.q, lw.rollout(model, q, v, steps=20, **how).q)
 
 
 def test_an_accelerometer_on_the_ground_and_rows_in_contact() -> None:
