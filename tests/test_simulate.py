@@ -61,6 +61,7 @@ def same(a: lw.Log, b: lw.Log, start: int = 0) -> None:
     "integrator",
     ["semi_implicit_euler", "rk4", *(pytest.param(x, marks=pytest.mark.slow) for x in ("implicit_midpoint", "rk45", IMPLICIT))],
 )
+@pytest.mark.sweep(2)
 def test_it_is_the_rollout_with_the_same_bits(model: lw.Model, integrator: str) -> None:
     q, v = model.random_state(3)
     tau = np.full(model.nv, 0.3)
@@ -169,6 +170,18 @@ def test_policies_of_mechanisms_with_loops_are_asked_at_every_stage() -> None:
     for integrator, order in (("rk45", 1e-6), ("rk4", 1e-6), ("implicit_midpoint", 1e-2)):
         coarse, fine = (lw.simulate(model, q, v, 0.05, policy=policy, dt=dt, integrator=integrator) for dt in (5e-3, 2.5e-4))
         assert np.allclose(coarse.q[-1], fine.q[-1], rtol=0.0, atol=order), integrator
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("held", [False, True])
+def test_force_held_loops_and_batches_of_none(held: bool) -> None:
+    model = four_bar(0.3, 1.0, 0.8, 1.0)
+    model = model.with_loops(constrain=[model.loops[0].name]) if held else model
+    q, v = model.random_state(1)
+    log = lw.simulate(model, q, v, 0.02, lambda q, v, t: -0.1 * v)
+    same(log, lw.simulate(model, start=log.state(8), duration=0.012, controller=lambda q, v, t: -0.1 * v), 8)
+    none = lw.simulate(model, np.zeros((0, model.nq)), np.zeros((0, model.nv)), 0.01, sensors={"clock": Clock()})
+    assert none.q.shape == (0, 1, model.nq) and none.status.shape == (0,) and none.sensors["clock"].shape == (0, 1, 1)
 
 
 # forces from outside

@@ -115,7 +115,8 @@ class InCharts:
     def hidden(self) -> dict[str, np.ndarray]:
         charts = self._rows.charts
         chart = np.array([charts.as_numbers(choice) for choice in self._rows.choices], dtype=int)
-        return {"w": self._rows.w, "far": self._rows.far, "chart": chart.reshape(len(self.q), -1)}
+        size = len(charts.as_numbers(charts.own))
+        return {"w": self._rows.w, "far": self._rows.far, "chart": chart.reshape(len(self.q), size)}
 
     def advance(self, over: int, count: int, inputs: Mapping[str, np.ndarray]) -> None:
         rows, dt = self._rows, self._dt

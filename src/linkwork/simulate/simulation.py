@@ -172,7 +172,7 @@ class _Run:
         self.over, self._memory = start.step, copy.deepcopy(start.memory)
         self._a, self._tau = (x.reshape(-1, self.model.nv) for x in (start.a, start.tau))
         dims = len(self.batch)
-        hidden = {name: np.reshape(x, (-1, *np.shape(x)[dims:])) for name, x in start.hidden.items()}
+        hidden = {name: np.reshape(x, (len(self._a), *np.shape(x)[dims:])) for name, x in start.hidden.items()}
         if self._candidates and {"points", "forces"} <= set(hidden):
             self._felt = hidden["points"], hidden["forces"]
         return hidden
@@ -260,7 +260,7 @@ class _Run:
 
     def _read(self) -> dict[str, np.ndarray]:
         """What sensors say, as a controller gets it."""
-        return {name: x.reshape(*self.batch, -1) for name, x in self._suite.read(self._moment()).items()}
+        return {name: x.reshape(*self.batch, x.shape[1]) for name, x in self._suite.read(self._moment()).items()}
 
     def _record(self) -> None:
         fine = self._going | (self._stopped == self.over)
