@@ -221,3 +221,11 @@ def test_nothing_to_touch_with_is_an_error_unless_nothing_is_meant() -> None:
     with pytest.raises(lw.ModelError, match="has no shape that may touch the ground"):
         Contacts().on(model)
     assert Contacts(ground=None).on(model).found == ()
+
+
+def test_frames_touch_where_a_model_has_no_shapes() -> None:
+    builder = lw.ModelBuilder("stick").add_body("stick", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    builder.add_joint("free", lw.joints.Free(), parent="world", child="stick")
+    model = builder.add_frame("end", body="stick", xyz=(0.0, 0.0, -0.1)).build()
+    gap, point, _ = lw.contact_points(model, model.neutral(), contacts=Contacts(shapes=["end"]))
+    assert gap == [-0.1] and np.array_equal(point, [[0.0, 0.0, -0.1]])

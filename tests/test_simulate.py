@@ -26,6 +26,7 @@ from linkwork.simulate import (
     JointVelocity,
 )
 from linkwork.simulate.rollout import IMPLICIT
+from linkwork.spatial import Pose
 from linkwork.view.log import as_log
 from planar_bars import crank_states, four_bar
 
@@ -60,6 +61,7 @@ def same(a: lw.Log, b: lw.Log, start: int = 0) -> None:
     "integrator",
     ["semi_implicit_euler", "rk4", *(pytest.param(x, marks=pytest.mark.slow) for x in ("implicit_midpoint", "rk45", IMPLICIT))],
 )
+@pytest.mark.sweep(2)
 def test_it_is_the_rollout_with_the_same_bits(model: lw.Model, integrator: str) -> None:
     q, v = model.random_state(3)
     tau = np.full(model.nv, 0.3)
@@ -154,6 +156,32 @@ def test_it_goes_on_in_the_chart_of_each_row() -> None:
     assert (log.status == lw.Status.OK).all() and len(np.unique(log.hidden["chart"].reshape(-1, 3), axis=0)) > 1
     for k in (3, 7):
         same(log, lw.simulate(rocker, duration=0.2 - k * 0.02, start=log.state(k), controller=[0.1], **how), k)
+
+
+@pytest.mark.slow
+def test_policies_of_mechanisms_with_loops_are_asked_at_every_stage() -> None:
+    """Adaptive steps and the midpoint rule ask at times within a step, of each row its own."""
+    model = four_bar(0.3, 1.0, 0.8, 1.0)
+    q, v = model.random_state(3)
+
+    def policy(q: Any, v: Any, t: Any, inputs: Any) -> Any:
+        return lw.sin(80.0 * t) - 0.1 * v
+
+    for integrator, order in (("rk45", 1e-6), ("rk4", 1e-6), ("implicit_midpoint", 1e-2)):
+        coarse, fine = (lw.simulate(model, q, v, 0.05, policy=policy, dt=dt, integrator=integrator) for dt in (5e-3, 2.5e-4))
+        assert np.allclose(coarse.q[-1], fine.q[-1], rtol=0.0, atol=order), integrator
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("held", [False, True])
+def test_force_held_loops_and_batches_of_none(held: bool) -> None:
+    model = four_bar(0.3, 1.0, 0.8, 1.0)
+    model = model.with_loops(constrain=[model.loops[0].name]) if held else model
+    q, v = model.random_state(1)
+    log = lw.simulate(model, q, v, 0.02, lambda q, v, t: -0.1 * v)
+    same(log, lw.simulate(model, start=log.state(8), duration=0.012, controller=lambda q, v, t: -0.1 * v), 8)
+    none = lw.simulate(model, np.zeros((0, model.nq)), np.zeros((0, model.nv)), 0.01, sensors={"clock": Clock()})
+    assert none.q.shape == (0, 1, model.nq) and none.status.shape == (0,) and none.sensors["clock"].shape == (0, 1, 1)
 
 
 # forces from outside
@@ -275,15 +303,31 @@ def resting(height: float = 0.0, speed: float = 0.0) -> tuple[np.ndarray, np.nda
     return q, v
 
 
-def test_it_is_the_rollout_with_contact_and_goes_on_with_the_same_bits(tmp_path: Path) -> None:
-    model, contacts = ball(), lw.Contacts(friction=0.4)
-    how: dict[str, Any] = {"contacts": contacts, "dt": 2e-3, "every": 5, "sensors": {"felt": ContactForce("ball")}}
-    log = lw.simulate(model, *resting(0.05, 1.0), 0.3, **how)
-    found = lw.rollout(model, *resting(0.05, 1.0), dt=2e-3, steps=150, every=5, contacts=contacts)
-    assert np.array_equal(log.q, found.q) and np.array_equal(log.v, found.v) and log.contacts == ("shell",)
+def sled() -> lw.Model:
+    """A box on four points, more than its freedoms need: which impulses are found depends on where the solver begins."""
+    builder = lw.ModelBuilder("sled").add_body("box", mass=3.0, center=(0.03, 0.01, 0.1), inertia=(0.1, 0.2, 0.3))
+    builder.add_joint("free", Free(), parent="world", child="box")
+    for k, (x, y) in enumerate(((0.2, 0.1), (-0.2, 0.1), (-0.2, -0.1), (0.2, -0.1))):
+        builder.add_geometry(Geometry(f"p{k}", place=Pose.translation(np.array([x, y, -0.1])), link="box"))
+    return builder.build()
+
+
+@pytest.mark.parametrize("model", [ball(), sled()], ids=lambda m: m.name)
+def test_it_is_the_rollout_with_contact_and_goes_on_with_the_same_bits(model: lw.Model, tmp_path: Path) -> None:
+    contacts = lw.Contacts(friction=0.4)
+    how: dict[str, Any] = {
+        "contacts": contacts,
+        "dt": 2e-3,
+        "every": 5,
+        "sensors": {"felt": ContactForce(model.bodies[0].name)},
+    }
+    log = lw.simulate(model, *resting(0.02, 1.0), 0.2, **how)
+    found = lw.rollout(model, *resting(0.02, 1.0), dt=2e-3, steps=100, every=5, contacts=contacts)
+    assert np.array_equal(log.q, found.q) and np.array_equal(log.v, found.v) and np.abs(log.forces[-1]).max() > 1.0
+    assert log.contacts == tuple(shape.name for shape in model.geometries)
     log.save(tmp_path / "log.npz")
-    for k in (0, 9, 20):
-        again = lw.simulate(model, start=lw.Log.load(tmp_path / "log.npz").state(k), duration=0.3 - 0.01 * k, **how)
+    for k in (0, 9, 15):
+        again = lw.simulate(model, start=lw.Log.load(tmp_path / "log.npz").state(k), duration=0.2 - 0.01 * k, **how)
         same(log, again, k)
         assert np.array_equal(again.forces, log.forces[k:]) and np.array_equal(again.points, log.points[k:])
     played = as_log(model, log)
@@ -301,6 +345,15 @@ def test_logged_contact_forces_are_what_changes_momentum() -> None:
     assert np.allclose(np.diff(momentum[:, :3], axis=0) / 1e-3, moment, rtol=0.0, atol=1e-6)
     assert np.allclose(log["felt.x"][2:], -0.3 * log["felt.z"][2:]) and (log["felt.z"][2:] > 19.0).all()
     assert np.array_equal(log.sensors["felt"], log.forces[:, 0]) and not log.forces[0].any()
+
+
+def test_friction_of_each_row() -> None:
+    model, (q, v) = ball(), resting(0.0, 2.0)
+    parameters = {"contact_friction": [[0.1], [0.3]], "gravity": [0.0, 0.0, -5.0]}
+    how: dict[str, Any] = {"contacts": lw.Contacts(), "dt": 1e-3, "parameters": parameters}
+    log = lw.simulate(model, q, v, 0.02, **how)
+    assert np.allclose(log["contact.shell.x"][:, 2:], -log["contact.shell.z"][:, 2:] * [[0.1], [0.3]])
+    assert np.array_equal(log.q, lw.rollout(model, q, v, steps=20, **how).q)
 
 
 def test_an_accelerometer_on_the_ground_and_rows_in_contact() -> None:
@@ -345,9 +398,34 @@ def test_a_saved_log_is_the_same_and_is_played(tmp_path: Path) -> None:
     for given in (log, tmp_path / "log.npz"):
         played = as_log(model, given, row=1)
         assert np.array_equal(played.q, log.q[1]) and np.array_equal(played.tau, log.tau[1])
-    (tmp_path / "bad.npz").write_bytes(b"PK nothing")
+
+
+def test_a_file_that_is_no_log(tmp_path: Path) -> None:
+    good = some_log().save(tmp_path / "good.npz").read_bytes()
+    with np.load(tmp_path / "good.npz") as file:
+        arrays = dict(file)
+    path = tmp_path / "bad.npz"
+    for text in (b"PK nothing", b"", good[: len(good) // 2], good[:60] + bytes(40) + good[100:]):
+        path.write_bytes(text)
+        with pytest.raises(lw.ModelError, match="is no log"):
+            lw.Log.load(path)
+    np.save(tmp_path / "one.npy", np.zeros(3))
     with pytest.raises(lw.ModelError, match="is no log"):
-        lw.Log.load(tmp_path / "bad.npz")
+        lw.Log.load(tmp_path / "one.npy")
+    for change in (
+        {"q": None},
+        {"v": arrays["v"][:-1]},
+        {"t": arrays["q"]},
+        {"sensor/imu": np.zeros(2)},
+        {"names": np.zeros(1)},
+    ):
+        wrong = {word: x for word, x in {**arrays, **change}.items() if x is not None}
+        np.savez(path, **wrong)  # type: ignore[arg-type]
+        if "names" in change:  # what is not known is not read
+            same(some_log(), lw.Log.load(path))
+            continue
+        with pytest.raises(lw.ModelError, match="is no log of a simulation"):
+            lw.Log.load(path)
 
 
 def test_tables_and_plots(tmp_path: Path) -> None:

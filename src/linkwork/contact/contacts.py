@@ -25,6 +25,7 @@ class Contacts:
         where they are. None: all shapes of the model that can collide.
     pairs: between bodies: "auto" (of different mechanisms all that the model lets collide; of one, or where `shapes` are
         given, those that the model lists), "all" (also of one mechanism), "none", or pairs of names of shapes or links.
+
     friction, torsional [m], rolling [m]: coefficients for all contacts; None: those of the shapes.
     restitution: the part of the velocity with which shapes part again, 0 to 1.
     stiffness [N/m], damping [N s/m]: of compliant contacts; rigid ones have an infinite stiffness.

@@ -79,6 +79,7 @@ class Drive:
         self._external = None if f_ext is None else External(model, f_ext)
         self.control = self._own if self._external is None else _with_external(self._own, self._external)
         self.sampled = self._ask is not None or (self._external is not None and self._external.varies)
+        self.only_joint_forces = self._own.key == "tau" and self._external is None
         self.asks_velocities = self._own.key != "tau"  # at every stage of a step
         self.batch: tuple[int, ...] = ()
         self._rows: dict[str, np.ndarray] = {}
@@ -111,13 +112,13 @@ class Drive:
             said, memory = answer
         return as_rows(said, self.batch, (self.model.nv,), "what the controller returns"), memory
 
-    def forces(self, q: np.ndarray, v: np.ndarray, t: float, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    def forces(self, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """The controller's joint forces in states at a time, (rows, nv)."""
         if self._own.key == "tau":
             return inputs["tau"]
         return _evaluated(self.model, self._own, q, v, t, inputs)
 
-    def all_forces(self, q: np.ndarray, v: np.ndarray, t: float, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    def all_forces(self, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """The same with forces from outside."""
         return self.forces(q, v, t, inputs) if self._external is None else _evaluated(self.model, self.control, q, v, t, inputs)
 
@@ -155,7 +156,7 @@ def _with_external(own: Control, external: External) -> Control:
 
 
 def _evaluated(
-    model: Model, control: Control, q: np.ndarray, v: np.ndarray, t: float, inputs: Mapping[str, np.ndarray]
+    model: Model, control: Control, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]
 ) -> np.ndarray:
     """Forces of a control as numbers, (rows, nv), by a kernel of its own."""
     key = ("forces", control.key, tuple(control.inputs.items()))
@@ -168,7 +169,7 @@ def _evaluated(
             return control.force(model, given["q"], given["v"], given["t"], given)
 
         kernel = model.memory[key] = build_on("cpu", None, lambda: trace(body, shapes, name="forces"), "float64")
-    found: np.ndarray = kernel(q, v, np.float64(t), *(inputs[name] for name in control.inputs))
+    found: np.ndarray = kernel(q, v, np.asarray(t, dtype=float), *(inputs[name] for name in control.inputs))
     return found
 
 

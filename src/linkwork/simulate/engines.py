@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from linkwork.model import Model
 from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.charts import Charts
 from linkwork.simulate.driving import Drive
+from linkwork.simulate.in_chart import STEPS, chart_kernel, reach
 from linkwork.simulate.integrators import integrator_of
 from linkwork.simulate.one_kernel import kernel_for
 from linkwork.simulate.status import Status
@@ -82,11 +84,16 @@ class InCharts:
         parameters: dict[str, np.ndarray], hidden: Mapping[str, np.ndarray],
     ) -> None:  # fmt: skip
         self._step, largest = integrator_of(integrator)
-        self._dt, self._drive, charts = dt, drive, Charts(model)
+        self._dt, self._drive, self._parameters, charts = dt, drive, parameters, Charts(model)
         went_on = None
         if hidden:
             went_on = hidden["w"], [charts.from_numbers(row) for row in hidden["chart"]]
         self._rows = Stepping(model, *states, parameters, largest, went_on)
+        if hidden:
+            self._rows.far = hidden["far"].copy()
+        inside = drive.only_joint_forces and integrator in STEPS
+        self._kernel = chart_kernel(model, str(integrator), tuple(parameters)) if inside else None
+        self._end = 0  # steps that rows took if they did not stop
 
     @property
     def q(self) -> np.ndarray:
@@ -108,13 +115,20 @@ class InCharts:
     def hidden(self) -> dict[str, np.ndarray]:
         charts = self._rows.charts
         chart = np.array([charts.as_numbers(choice) for choice in self._rows.choices], dtype=int)
-        return {"w": self._rows.w, "chart": chart.reshape(len(self.q), -1)}
+        size = len(charts.as_numbers(charts.own))
+        return {"w": self._rows.w, "far": self._rows.far, "chart": chart.reshape(len(self.q), size)}
 
     def advance(self, over: int, count: int, inputs: Mapping[str, np.ndarray]) -> None:
-        for k in range(count):
-            force = _InState(self._drive, inputs, over + k, self._dt)
+        rows, dt = self._rows, self._dt
+        for k, some in [(0, count)] if self._kernel is not None else [(k, 1) for k in range(count)]:
+            force = _InState(self._drive, inputs, over + k, dt)
+            self._end += some
             with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
-                self._rows.take(lambda rows: self._step(rows, force, self._dt), self._dt)  # noqa: B023
+                tau = inputs["tau"] if self._kernel is not None else np.zeros(0)
+                reach(self._end, rows, self._kernel, tau, partial(self._take, force), self._parameters, dt)
+
+    def _take(self, force: _InState) -> None:
+        self._rows.take(lambda rows: self._step(rows, force, self._dt), self._dt)
 
 
 class _InState:
@@ -124,5 +138,5 @@ class _InState:
         self.asks_states = drive.asks_velocities
         self._drive, self._inputs, self._over, self._dt = drive, inputs, over, dt
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, part: float) -> np.ndarray:
+    def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         return self._drive.all_forces(q, v, (self._over + part) * self._dt, self._inputs)

@@ -151,20 +151,28 @@ def roll_out_loops(
     for over, count, place in segments(steps, every, each):
         force.step, end = over, over + count
         tau = np.zeros(0) if kernel is None else force(stepping.q, stepping.v, 0.0)
-        while (going := stepping.active & (stepping.steps < end)).any():
-            if kernel is not None:
-                mine = np.flatnonzero(going & ~stepping.in_other_charts)
-                _call(stepping, kernel, mine, end - stepping.steps[mine], tau, parameters, dt)
-            left = stepping.active & (stepping.steps < end)
-            if left.any():
-                others = stepping.active & ~left
-                stepping.choose(left)
-                take()
-                stepping.choose(stepping.active | others)
+        reach(end, stepping, kernel, tau, take, parameters, dt)
         if place is not None:
             here = stepping.steps == end
             found[0][here, place], found[1][here, place] = stepping.q[here], stepping.v[here]
     return found[0], found[1]
+
+
+def reach(
+    end: int, stepping: Stepping, kernel: Any, tau: np.ndarray, take: Callable[[], None], parameters: Mapping[str, np.ndarray],
+    dt: float,
+) -> None:  # fmt: skip
+    """Have all active rows step until they took `end` steps or stopped; see `roll_out_loops`."""
+    while (going := stepping.active & (stepping.steps < end)).any():
+        if kernel is not None:
+            mine = np.flatnonzero(going & ~stepping.in_other_charts)
+            _call(stepping, kernel, mine, end - stepping.steps[mine], tau, parameters, dt)
+        left = stepping.active & (stepping.steps < end)
+        if left.any():
+            others = stepping.active & ~left
+            stepping.choose(left)
+            take()
+            stepping.choose(stepping.active | others)
 
 
 def _call(

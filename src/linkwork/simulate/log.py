@@ -6,7 +6,9 @@ import copy
 import csv
 import importlib
 import os
-from collections.abc import Mapping
+import zipfile
+import zlib
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -189,15 +191,34 @@ class Log:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Log:
         """The log that `save` wrote."""
+        words = read_arrays(path)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                return _from_arrays({word: bounded(file, word) for word in file.files})
-        except (OSError, ValueError, EOFError, KeyError) as error:
-            raise ModelError(f"{shown(os.fspath(path))} is no log: {shown(error)}") from None
+            return _from_arrays(words)
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise ModelError(f"{shown(os.fspath(path))} is no log of a simulation: {shown(repr(error))}") from None
 
 
-def bounded(file: Any, word: str) -> np.ndarray:
-    """An array of an .npz file that is not too large."""
+def read_arrays(path: str | os.PathLike[str], words: Container[str] | None = None) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file, or those of some names; none may be too large, and nothing in it is run."""
+    try:
+        if not zipfile.is_zipfile(path):  # NumPy would take other files too
+            raise ValueError("it is no .npz file")
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            return {word: _bounded(file, word) for word in file.files if words is None or word in words}
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        KeyError,
+        AttributeError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise ModelError(f"{shown(os.fspath(path))} is no log: {shown(error)}") from None
+
+
+def _bounded(file: Any, word: str) -> np.ndarray:
     info = file.zip.getinfo(f"{word}.npy")
     if info.file_size > LARGEST:
         raise ValueError(f"{word} is larger than {LARGEST} bytes")
@@ -232,6 +253,7 @@ def _matching(name: str, columns: Mapping[str, Any]) -> list[str]:
 
 # files
 
+TRAJECTORIES = ("q", "v", "tau", "a", "points", "forces")
 PLAIN = ("t", "q", "v", "tau", "a", "points", "forces", "status", "steps", "step")
 
 
@@ -274,8 +296,12 @@ def _from_arrays(words: Mapping[str, np.ndarray]) -> Log:
     def part(head: str) -> dict[str, np.ndarray]:
         return {word.removeprefix(head): x for word, x in words.items() if word.startswith(head)}
 
-    kept, events = part("memory/"), part("events/")
-    n = len(words["t"])
+    kept, events, n = part("memory/"), part("events/"), len(words["t"])
+    batch = words["q"].ndim - 2
+    over_time = {word: words[word] for word in TRAJECTORIES if word in words} | part("sensor/") | part("hidden/")
+    wrong = [word for word, x in over_time.items() if x.ndim <= batch or x.shape[: batch + 1] != (*words["q"].shape[:-2], n)]
+    if wrong or batch < 0 or words["t"].ndim != 1:
+        raise ValueError(f"the shape of {', '.join(wrong) or 't or q'} does not go with t and q")
     memory: tuple[Any, ...] = tuple({name: x[k] for name, x in kept.items()} for k in range(n)) if kept else ()
     if "memory" in words:
         memory = tuple(words["memory"])

@@ -26,7 +26,7 @@ from linkwork.simulate.sensors import Moment, Suite
 from linkwork.simulate.status import Status
 from linkwork.simulate.stiffness import implicit_parameters
 from linkwork.simulate.touching import contact_forces
-from linkwork.simulate.traced import CARRIED
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS
 
 MOST = 10_000_000  # steps of one call
 STOPPED = int(Status.STOPPED)
@@ -139,14 +139,17 @@ class _Run:
             parameters = implicit_parameters(model, parameters, dt)
         q, v = states if start is None else (start.q, start.v)
         arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
+        self._candidates = () if self._contacts is None else self._contacts.candidates(model)
+        own = {name: parameters.pop(name) for name in COEFFICIENTS if name in parameters and contacts is not None}
+        arrays |= {name: (x, (len(self._candidates),)) for name, x in own.items()}
         arrays |= {name: (parameters[name], shape_of(model, name)) for name in known(model, parameters)}
         self.batch, rows = _rows(arrays | drive.arrays, "simulate")
+        self._coefficients = {name: rows[name] for name in own}
         self.model, self.drive, self._dt = model, drive, dt
         self._parameters = {name: rows[name] for name in parameters}
         drive.settle(self.batch, rows)
         self._start, self._watch = (rows["q"], rows["v"]), Watch(events, self.batch)
         self._stepwise = drive.sampled or bool(self._watch)
-        self._candidates = () if self._contacts is None else self._contacts.candidates(model)
         hidden: dict[str, np.ndarray] = {}
         self.over, self._memory = 0, copy.deepcopy(memory)
         self._a = self._tau = np.zeros((len(rows["q"]), model.nv))
@@ -169,13 +172,14 @@ class _Run:
         self.over, self._memory = start.step, copy.deepcopy(start.memory)
         self._a, self._tau = (x.reshape(-1, self.model.nv) for x in (start.a, start.tau))
         dims = len(self.batch)
-        hidden = {name: np.reshape(x, (-1, *np.shape(x)[dims:])) for name, x in start.hidden.items()}
+        hidden = {name: np.reshape(x, (len(self._a), *np.shape(x)[dims:])) for name, x in start.hidden.items()}
         if self._candidates and {"points", "forces"} <= set(hidden):
             self._felt = hidden["points"], hidden["forces"]
         return hidden
 
     def _made(self, hidden: dict[str, np.ndarray]) -> Engine:
-        first = (self.model, self.drive, self._start, self._dt, self._method, self._parameters, hidden)
+        numbers = {**self._coefficients, **self._parameters}  # as the kernel takes them
+        first = (self.model, self.drive, self._start, self._dt, self._method, numbers, hidden)
         if self.model.loops and self._contacts is None:
             return InCharts(*first)
         return OneKernel(*first, single=self._stepwise, contacts=self._contacts)
@@ -256,7 +260,7 @@ class _Run:
 
     def _read(self) -> dict[str, np.ndarray]:
         """What sensors say, as a controller gets it."""
-        return {name: x.reshape(*self.batch, -1) for name, x in self._suite.read(self._moment()).items()}
+        return {name: x.reshape(*self.batch, x.shape[1]) for name, x in self._suite.read(self._moment()).items()}
 
     def _record(self) -> None:
         fine = self._going | (self._stopped == self.over)

@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.errors import ModelError, ShapeError
 from linkwork.model import Model
 from linkwork.parts.names import did_you_mean, shown
-from linkwork.simulate.log import Log, bounded
+from linkwork.simulate.log import Log, read_arrays
 
 WORDS = ("t", "q", "v", "tau", "points", "forces")
 
@@ -61,11 +61,7 @@ def _row(x: Any, dims: int, row: int) -> np.ndarray:
 
 def _words(given: Any) -> dict[str, Any]:
     if isinstance(given, (str, os.PathLike)):
-        try:
-            with np.load(given, allow_pickle=False) as file:
-                return {word: bounded(file, word) for word in file.files if word in WORDS}
-        except (OSError, ValueError, EOFError, KeyError) as error:
-            raise ModelError(f"{shown(os.fspath(given))} is no log: {shown(error)}") from None
+        return read_arrays(given, WORDS)
     if isinstance(given, Log):
         return {word: x for word in WORDS if (x := getattr(given, word)) is not None}
     if isinstance(given, Mapping):
