@@ -345,7 +345,13 @@ class ModelFunction:
         return {**chosen, "method": own.memory[asked]}
 
     def _defaults(self, model: Model) -> dict[str, Any] | None:
-        return None if inspect.Parameter.empty in self.options.values() else self.chosen(model, {})
+        """The options where none are given; None where some must be, for any model or for this one."""
+        if inspect.Parameter.empty in self.options.values():
+            return None
+        try:
+            return self.chosen(model, {})
+        except LinkworkError:
+            return None
 
 
 def place_of(name: str, named: dict[str, Any], values: Iterable[Any]) -> tuple[str, str]:
