@@ -55,10 +55,14 @@ class Scene(NamedTuple):
     def contacts(self) -> lw.Contacts:
         """What may touch: the balls."""
         balls = tuple(
-            lw.Geometry(f"ball{k}", shape="sphere", size=(self.radius,), link=f"body{body}", place=Pose(np.eye(3), np.array(at)))
+            lw.Geometry(
+                f"ball{k}", shape="sphere", size=(self.radius,), link=f"body{body}", place=Pose(np.eye(3), np.array(at))
+            )
             for k, (body, at) in enumerate(self.feet)
         )
-        return lw.Contacts(shapes=balls, pairs="none", friction=FRICTION, limits=False, joint_friction=False, tolerance=TOLERANCE)
+        return lw.Contacts(
+            shapes=balls, pairs="none", friction=FRICTION, limits=False, joint_friction=False, tolerance=TOLERANCE
+        )
 
     def stance(self) -> np.ndarray:
         """q with the lowest ball on the ground."""
@@ -85,14 +89,14 @@ class Scene(NamedTuple):
             place = text.index("<inertial", start)
             text = text[:place] + balls + text[place:]
         floor = f'<geom type="plane" size="0 0 1" contype="0" conaffinity="1" friction="{FRICTION}"/>'
-        text = text.replace("<worldbody>", f"<worldbody>{floor}").replace("<option ", f'<option timestep="{DT}" cone="elliptic" ')
+        text = text.replace("<worldbody>", f"<worldbody>{floor}").replace(
+            "<option ", f'<option timestep="{DT}" cone="elliptic" '
+        )
         for k in range(1, len(robots.bodies(self.robot))):
             start = text.index(f'<body name="body{k}"')
             place = text.index("<joint ", start) + len("<joint ")
             text = text[:place] + f'name="joint{k}" ' + text[place:]
-        drives = "".join(
-            f'<position joint="joint{k}" kp="{kp}" kv="{kd}"/>' for k, (kp, kd) in enumerate(self.gains, 1)
-        )
+        drives = "".join(f'<position joint="joint{k}" kp="{kp}" kv="{kd}"/>' for k, (kp, kd) in enumerate(self.gains, 1))
         return text.replace("</mujoco>", f"<actuator>{drives}</actuator></mujoco>")
 
 
@@ -184,7 +188,9 @@ def measured(name: str) -> str:
 
 
 def main() -> None:
-    print("| | one world, thousand steps/s, ours / MuJoCo | times | a core in batches | times | residual [m/s] | sweeps | status | made |")
+    print(
+        "| | one world, thousand steps/s, ours / MuJoCo | times | a core in batches | times | residual [m/s] | sweeps | status | made |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in sys.argv[1:] or SCENES:
         print(measured(name), flush=True)

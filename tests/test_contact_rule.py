@@ -217,7 +217,7 @@ def test_what_is_wrong_is_said(contacts: dict[str, Any], told: str) -> None:
 
 
 def test_nothing_to_touch_with_is_an_error_unless_nothing_is_meant() -> None:
-    model = lw.robots.mini_cheetah()
+    model = lw.robots.arm()
     with pytest.raises(lw.ModelError, match="has no shape that may touch the ground"):
         Contacts().on(model)
     assert Contacts(ground=None).on(model).found == ()

@@ -34,6 +34,17 @@ def tripod() -> lw.Model:
     return b.build()
 
 
+def planar_block(b: float, h: float, m: float, moment: float) -> lw.Model:
+    """A block that moves in the plane of x and z, with points at its lower edges."""
+    made = lw.ModelBuilder("block")
+    made.add_body("block", mass=m, inertia=np.diag([1.0, moment, 1.0]))
+    made.add_joint("plane", lw.joints.Planar((0.0, 1.0, 0.0)), parent="world", child="block")
+    for side in (1.0, -1.0):
+        place = Pose.translation(np.array([side * b / 2.0, 0.0, -h / 2.0]))
+        made.add_geometry(lw.Geometry(f"edge {side:+}", -1, place, "sphere", (1e-9,), link="block"))
+    return made.build()
+
+
 def at(height: float, quaternion: Any = UPRIGHT) -> np.ndarray:
     return np.array([0.0, 0.0, height, *quaternion])
 
@@ -139,14 +150,14 @@ def test_rocking_block() -> None:
     b, h, dt = 0.1, 0.4, 2e-4
     m, tilt = 1.0, 0.1
     moment = m / 12.0 * (b * b + h * h)
-    block = body("box", (b, 1.0, h), m, (1.0, moment, 1.0))
+    block = planar_block(b, h, m, moment)
     corner = np.array([b / 2.0, -h / 2.0])  # it stands on the edge at +x
     turned = np.array(
         [np.cos(tilt) * corner[0] + np.sin(tilt) * corner[1], -np.sin(tilt) * corner[0] + np.cos(tilt) * corner[1]]
     )
-    q = at(-turned[1], [0.0, np.sin(tilt / 2.0), 0.0, np.cos(tilt / 2.0)])
-    found = lw.rollout(block, q, np.zeros(6), dt=dt, steps=1500, contacts=lw.Contacts(friction=2.0))
-    spins = found.v[:, 1]
+    q = np.array([-turned[1], 0.0, tilt])  # z, x and the angle about y
+    found = lw.rollout(block, q, np.zeros(3), dt=dt, steps=1500, contacts=lw.Contacts(friction=2.0))
+    spins = found.v[:, 2]
     k = int(np.argmax(np.abs(np.diff(spins))))
     R2 = (b * b + h * h) / 4.0
     ratio = 1.0 - m * R2 / (moment + m * R2) * (1.0 - np.cos(2.0 * np.arctan(b / h)))
@@ -185,3 +196,65 @@ def _in_body(q: np.ndarray, x: np.ndarray) -> np.ndarray:
 
     turned: np.ndarray = np.asarray(rotation.numeric_matrix(q[3:7]), float).T @ x
     return turned
+
+
+def test_friction_and_restitution_of_each_world() -> None:
+    """As parameters of contacts they are inputs: each row slides with its own friction, and bounces with its own part."""
+    block, mu, contacts = tripod(), np.array([[0.1], [0.3]]), lw.Contacts(friction=0.5)
+    v = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+    found = lw.rollout(
+        block, at(0.0501), v, dt=1e-3, steps=100, every=100, contacts=contacts,
+        parameters={"contact_friction": mu * np.ones(3), "mass": [[2.0], [1.0]]},
+    )  # fmt: skip
+    np.testing.assert_allclose(found.v[:, -1, 3], 1.0 - mu[:, 0] * G * 0.1, atol=1e-9)
+    v[3:] = [0.0, 0.0, -1.0]
+    e = np.array([[0.0], [0.4], [1.0]])
+    _, after = lw.step(
+        block, at(0.0501), v, np.zeros(6), 1e-3, contacts=contacts, parameters={"contact_restitution": e * np.ones(3)}
+    )
+    np.testing.assert_allclose(after[:, 5], np.maximum(e[:, 0] - G * 1e-3, 0.0), atol=1e-9)
+
+
+def test_limits_and_dry_friction_of_joints_act() -> None:
+    b = lw.ModelBuilder("two joints")
+    b.add_body("arm", mass=1.0, inertia=np.eye(3) * 0.01)
+    b.add_joint("limited", lw.joints.Revolute((0.0, 0.0, 1.0)), parent="world", child="arm", lower=-0.5, upper=0.5)
+    b.add_body("wheel", mass=1.0, inertia=np.eye(3) * 0.01)
+    b.add_joint("rubbing", lw.joints.Revolute((0.0, 0.0, 1.0)), parent="world", child="wheel", friction=0.02)
+    model, contacts = b.build(), lw.Contacts()
+    assert lw.impulse_names(model, contacts=contacts) == ("limited.limit", "rubbing.friction")
+    found = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=1000, contacts=contacts)
+    assert found.q[:, 0].max() <= 0.5 + 1e-12
+    np.testing.assert_allclose(found.v[-1], 0.0, atol=1e-12)
+    np.testing.assert_allclose(found.v[500, 1], 3.0 - 0.02 / 0.01 * 1.0, atol=1e-9)
+    held = lw.rollout(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.019], dt=2e-3, steps=5, contacts=contacts)
+    np.testing.assert_allclose(held.v[-1], 0.0, atol=1e-14)
+    off = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=10, contacts=lw.Contacts(limits=False, joint_friction=False))
+    np.testing.assert_allclose(off.v[-1], 3.0, rtol=1e-12)
+
+
+def test_compliant_contact_settles_where_its_spring_carries_the_weight() -> None:
+    ball, k = body("sphere", (0.1,)), 1000.0
+    contacts = lw.Contacts(stiffness=k, damping=30.0)
+    found = lw.rollout(ball, at(0.1), np.zeros(6), dt=1e-3, steps=2000, every=2000, contacts=contacts)
+    np.testing.assert_allclose(found.q[-1, 2] - 0.1, -G / k, rtol=1e-6)
+
+
+def test_embedded_and_force_held_loops_touch_alike() -> None:
+    leg = lw.robots.planar_leg_linkage()
+    held = leg.with_loops(constrain=[loop.name for loop in leg.loops])
+    q, v = leg.random_state(3)
+    tip = leg.bodies[-1].name
+    place = lw.frame_pose(leg, q, frame=tip)
+    velocity = place[:3, :3] @ lw.frame_velocity(leg, q, v, frame=tip)[3:]
+    n = -velocity / np.linalg.norm(velocity) + np.array([0.2, 0.0, 0.1])  # a wall that it runs into
+    n /= np.linalg.norm(n)
+    across = np.cross(n, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(n, [0.0, 0.0, 1.0]))
+    floor = lw.Geometry("floor", -1, Pose(np.stack([across, np.cross(n, across), n], axis=1), place[:3, 3]), "plane")
+    how: Any = {"dt": 1e-3, "contacts": lw.Contacts(shapes=tip, ground=[floor], limits=False), "details": True}
+    one = lw.step(leg, q, v, np.zeros(leg.nv), **how)
+    w = lw.spanning_velocity(leg, q, v)
+    other = lw.step(held, q, w, np.zeros(held.nv), **how)
+    assert one[2][0] > 1e-3
+    np.testing.assert_allclose(other[2][0], one[2][0], rtol=1e-6)  # tangents that cannot move share what they carry
+    np.testing.assert_allclose(other[0], one[0], atol=1e-6)

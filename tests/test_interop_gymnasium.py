@@ -9,6 +9,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.joints import Free, Revolute
+from linkwork.parts import Geometry
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -151,6 +152,26 @@ def test_joint_targets_are_pd_control_inside_of_the_kernel() -> None:
     pd = lw.PD(30.0 * gains, gains, q)
     found = lw.rollout(model, np.tile(around, (2, 1)), np.zeros(18), pd, dt=2e-3, steps=3)
     assert np.allclose(observed[:, :19], found.q[:, -1], rtol=0.0, atol=1e-13)
+
+
+def test_worlds_stand_on_the_ground() -> None:
+    """Steps with contact are those of one long rollout: impulses go on from step to step, until a world begins anew."""
+    builder = lw.ModelBuilder("ball").add_body("ball", mass=2.0, inertia=(0.008, 0.008, 0.008))
+    builder.add_joint("free", Free(), parent="world", child="ball")
+    model = builder.add_geometry(Geometry("shell", shape="sphere", size=(0.1,), link="ball")).build()
+    q, v = np.tile(model.neutral(), (2, 1)), np.zeros((2, 6))
+    q[:, 2], v[:, 3] = 0.1, (0.0, 1.0)
+    push = lw.interop.gymnasium.Action(1, lambda action, worlds: np.concatenate([np.zeros((2, 5)), action], axis=1))
+    how: dict[str, Any] = {"contacts": lw.Contacts(friction=0.3), "dt": 0.002}
+    env = lw.interop.gymnasium.VectorEnv(
+        model, 2, action=push, decimation=5, reset=lambda rng, n: (q[:n], v[:n]), dtype="float64", **how
+    )
+    for _ in range(2):
+        env.reset(seed=0)
+        for _ in range(4):
+            observed, _, terminated, _, _ = env.step(np.full((2, 1), 0.5))
+        found = lw.rollout(model, q, v, [0.0, 0.0, 0.0, 0.0, 0.0, 0.5], steps=20, **how)
+        assert np.array_equal(observed, np.concatenate([found.q[:, -1], found.v[:, -1]], axis=1)) and not terminated.any()
 
 
 # other packages

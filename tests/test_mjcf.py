@@ -322,3 +322,20 @@ def test_a_loop_that_cannot_close_is_told_with_its_element() -> None:
     sites = '<site name="t" pos="3 0 0"/>' + arm.replace("</body>", '<site name="s" pos="1 0 0"/></body>')
     with pytest.raises(ModelError, match=r'<text>:2: <connect name="far">: .*far'):
         lw.load(f"<mujoco><worldbody>{sites}</worldbody>{far}</mujoco>")
+
+
+@pytest.mark.slow
+def test_large_meshes_may_take_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two megabytes of a sphere, for which the compiler takes more than what is left without them."""
+    u, w = np.linspace(0, np.pi, 101)[:, None], np.linspace(0, 2 * np.pi, 201)[None, :]
+    p = np.stack([np.sin(u) * np.cos(w), np.sin(u) * np.sin(w), np.cos(u) + 0 * w], axis=-1)
+    a, b, c, d = p[:-1, :-1], p[1:, :-1], p[1:, 1:], p[:-1, 1:]
+    rows = np.zeros(40_000, dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("none", "<u2")])
+    rows["corners"] = np.concatenate([np.stack(each, axis=-2).reshape(-1, 3, 3) for each in ((a, b, c), (a, c, d))])
+    (tmp_path / "ball.stl").write_bytes(bytes(80) + np.uint32(len(rows)).tobytes() + rows.tobytes())
+    (tmp_path / "robot.xml").write_text(
+        '<mujoco><asset><mesh name="m" file="ball.stl"/></asset><worldbody><body><freejoint/>'
+        '<geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    monkeypatch.setattr(mjcf_process, "MEMORY", 50 << 20)
+    assert np.isclose(lw.load(tmp_path / "robot.xml").mass, 4000 * np.pi / 3, rtol=1e-3)

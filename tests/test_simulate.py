@@ -13,6 +13,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.joints import Free, Prismatic, Revolute
+from linkwork.parts import Geometry
 from linkwork.simulate import (
     IMU,
     Clock,
@@ -24,6 +25,7 @@ from linkwork.simulate import (
     JointTorque,
     JointVelocity,
 )
+from linkwork.simulate.rollout import IMPLICIT
 from linkwork.view.log import as_log
 from planar_bars import crank_states, four_bar
 
@@ -54,7 +56,10 @@ def same(a: lw.Log, b: lw.Log, start: int = 0) -> None:
 
 
 @pytest.mark.parametrize("model", [pendulum(), brick(), four_bar(0.3, 1.0, 0.8, 1.0)], ids=lambda m: m.name)
-@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+@pytest.mark.parametrize(
+    "integrator",
+    ["semi_implicit_euler", "rk4", *(pytest.param(x, marks=pytest.mark.slow) for x in ("implicit_midpoint", "rk45", IMPLICIT))],
+)
 def test_it_is_the_rollout_with_the_same_bits(model: lw.Model, integrator: str) -> None:
     q, v = model.random_state(3)
     tau = np.full(model.nv, 0.3)
@@ -254,6 +259,59 @@ def test_a_row_that_leaves_the_finite_numbers_stops_alone() -> None:
     assert np.isfinite(log.q[0]).all() and np.isnan(log.q[1, 1:]).all()
 
 
+# contact
+
+
+def ball() -> lw.Model:
+    """A ball of 0.1 m radius and 2 kg."""
+    builder = lw.ModelBuilder("ball").add_body("ball", mass=2.0, inertia=(0.008, 0.008, 0.008))
+    builder.add_joint("free", Free(), parent="world", child="ball")
+    return builder.add_geometry(Geometry("shell", shape="sphere", size=(0.1,), link="ball")).build()
+
+
+def resting(height: float = 0.0, speed: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    q, v = ball().neutral(), np.zeros(6)
+    q[2], v[3] = 0.1 + height, speed
+    return q, v
+
+
+def test_it_is_the_rollout_with_contact_and_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    model, contacts = ball(), lw.Contacts(friction=0.4)
+    how: dict[str, Any] = {"contacts": contacts, "dt": 2e-3, "every": 5, "sensors": {"felt": ContactForce("ball")}}
+    log = lw.simulate(model, *resting(0.05, 1.0), 0.3, **how)
+    found = lw.rollout(model, *resting(0.05, 1.0), dt=2e-3, steps=150, every=5, contacts=contacts)
+    assert np.array_equal(log.q, found.q) and np.array_equal(log.v, found.v) and log.contacts == ("shell",)
+    log.save(tmp_path / "log.npz")
+    for k in (0, 9, 20):
+        again = lw.simulate(model, start=lw.Log.load(tmp_path / "log.npz").state(k), duration=0.3 - 0.01 * k, **how)
+        same(log, again, k)
+        assert np.array_equal(again.forces, log.forces[k:]) and np.array_equal(again.points, log.points[k:])
+    played = as_log(model, log)
+    assert np.array_equal(played.forces, log.forces)
+
+
+def test_logged_contact_forces_are_what_changes_momentum() -> None:
+    """Newton's and Euler's laws hold in every step with its force at its point; sliding friction is at the cone's edge."""
+    model = ball()
+    how: dict[str, Any] = {"contacts": lw.Contacts(friction=0.3), "dt": 1e-3, "sensors": {"felt": ContactForce("ball")}}
+    log = lw.simulate(model, *resting(0.0, 2.0), 0.1, lambda q, v, t: np.zeros(6), **how)
+    force, momentum = log.forces[1:, 0], lw.momentum(model, log.q, log.v)
+    assert np.allclose(np.diff(momentum[:, 3:], axis=0) / 1e-3, force + np.array([0.0, 0.0, -19.62]), rtol=0.0, atol=1e-8)
+    moment = np.cross(log.points[1:, 0] - log.q[:-1, :3], force)
+    assert np.allclose(np.diff(momentum[:, :3], axis=0) / 1e-3, moment, rtol=0.0, atol=1e-6)
+    assert np.allclose(log["felt.x"][2:], -0.3 * log["felt.z"][2:]) and (log["felt.z"][2:] > 19.0).all()
+    assert np.array_equal(log.sensors["felt"], log.forces[:, 0]) and not log.forces[0].any()
+
+
+def test_an_accelerometer_on_the_ground_and_rows_in_contact() -> None:
+    model = ball()
+    q, v = (np.stack(x) for x in zip(resting(), resting(1.0)))
+    log = lw.simulate(model, q, v, 0.05, contacts=lw.Contacts(), every=50, sensors={"imu": IMU("ball")})
+    assert np.allclose(log["imu.fz"][:, -1], [9.81, 0.0], atol=1e-6) and log.forces.shape == (2, 2, 1, 3)
+    with pytest.raises(lw.ModelError, match="the integrator is semi_implicit_euler"):
+        lw.simulate(model, q, v, 0.05, contacts=lw.Contacts(), integrator="rk4")
+
+
 # logs
 
 
@@ -337,6 +395,7 @@ def test_progress_is_told_on_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         ({"dt": 0.0}, "dt must be positive"),
         ({"every": 0}, "every must be a whole number"),
         ({"integrator": "euler"}, "integrator must be one of"),
+        ({"rtol": 1e-6}, "rtol= is for integrator='rk45'"),
         ({"q": None}, "q and v are missing"),
         ({"q": [0.0, 0.0]}, "q has shape"),
         ({"controller": [0.0, 1.0]}, "tau has shape"),

@@ -65,9 +65,8 @@ def _largest_eigenvalue(T: np.ndarray) -> Any:
     return half + sqrt(away * away + T[0, 1] * T[0, 1])
 
 
-def _inverse(T: np.ndarray) -> np.ndarray:
-    """Of a symmetric positive (2, 2) matrix; zero where it is zero, finite where it is singular."""
-    size = T[0, 0] + T[1, 1]
+def _inverse(T: np.ndarray, size: Any) -> np.ndarray:
+    """Of a symmetric positive (2, 2) matrix, finite where it is singular, relative to a `size`; zero where that is zero."""
     a, b, c = T[0, 0] + SINGULAR * size, T[1, 1] + SINGULAR * size, T[0, 1]
     det = a * b - c * c
     scale = where(size > IMMOBILE, 1.0 / where(size > IMMOBILE, det, 1.0), 0.0)
@@ -153,18 +152,25 @@ class Bounded(_Scalar):
         return absolute(self.d * own[0] - minimum(maximum(self.d * own[0] - w[0], -most), most))
 
 
+def _polar(y: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Length and direction; zero for both where y is zero."""
+    size = sqrt(y[0] * y[0] + y[1] * y[1])
+    return size, y * (1.0 / maximum(size, TINY))
+
+
 class _Disc:
     """Two rows whose impulse t is at most some radius long: what projected gradient steps and Newton's need of G there."""
 
-    def __init__(self, T: np.ndarray) -> None:
-        self.T, self.s = T, _largest_eigenvalue(T)
+    def __init__(self, T: np.ndarray, felt: np.ndarray | None = None, least: Any = 0.0) -> None:
+        """`felt` is what t changes of w while other impulses follow it, if that is not T; steps are for at `least` so much."""
+        self.T, self.size = T, _largest_eigenvalue(T)
+        self.s = self.size if felt is None else _largest_eigenvalue(felt) + least
         self.inverse = _reciprocal(self.s)
+        self.inverse_size = _reciprocal(self.size)
 
-    def ahead(self, w: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, Any, np.ndarray]:
-        """y = t - w / s, w being the velocity with t, its length and direction."""
-        y = t - w * self.inverse
-        size = sqrt(y[0] * y[0] + y[1] * y[1])
-        return y, size, y * (1.0 / maximum(size, TINY))
+    def ahead(self, w: np.ndarray, t: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Length and direction of t - w / s, w being the velocity with t."""
+        return _polar(t - w * self.inverse)
 
     def alpha(self, size: Any, radius: Any) -> Any:
         """Where w = -alpha t at the end of a projection from `size` to `radius`."""
@@ -179,14 +185,13 @@ class _Disc:
         across = np.eye(2) - s * uu
         P = where(touches, across, 0.0)
         N = where(touches, where(slips, alpha, 0.0) * across + (s * self.s) * uu, self.s * np.eye(2))
-        soft = PROXIMAL * self.s * np.eye(2)
-        both = touches & (s < 0.5)
-        return P, N + where(both, soft, 0.0), where(both, PROXIMAL * self.s * t, 0.0)
+        soft = PROXIMAL * self.s * across
+        return P, N + where(touches, soft, 0.0), where(touches, soft @ t, 0.0)
 
     def violation(self, w: np.ndarray, t: np.ndarray, radius: Any) -> Any:
-        _, size, u = self.ahead(w, t)
+        size, u = _polar(t - w * self.inverse_size)
         back = t - minimum(size, radius) * u
-        return self.s * maximum(absolute(back[0]), absolute(back[1]))
+        return self.size * maximum(absolute(back[0]), absolute(back[1]))
 
 
 @dataclass(eq=False)
@@ -209,9 +214,10 @@ class Coulomb(Block):
         self.n, self.across, T = own[0, 0], own[1:, 0], own[1:, 1:]
         self.inverse_n = _reciprocal(self.n)
         self.c = self.across * self.inverse_n
-        self.disc = _Disc(T)
         self.stuck = T - np.outer(self.c, self.across)  # what tangents feel while the normal velocity stays
-        self.inverse_stuck = _inverse(self.stuck)
+        size = self.n + T[0, 0] + T[1, 1]
+        self.disc = _Disc(T, self.stuck, SINGULAR * size)
+        self.inverse_stuck = _inverse(self.stuck, size)
 
     def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         alone = -w[0] * self.inverse_n  # the normal impulse without friction
@@ -223,7 +229,7 @@ class Coulomb(Block):
         t = own[1:]
         for _ in range(SLIP_STEPS):
             n = maximum(alone - self.c @ t, 0.0)
-            _, size, u = self.disc.ahead(w[1:] + self.across * n + self.disc.T @ t, t)
+            size, u = self.disc.ahead(w[1:] + self.across * n + self.disc.T @ t, t)
             felt = self.n + self.mu * (self.across @ u)  # w_n by a normal impulse with friction along u
             radius = minimum(size, self.mu * where(felt > 0.1 * self.n, -w[0] / maximum(felt, IMMOBILE), n))
             t = radius * u
@@ -262,7 +268,7 @@ class Rolling(Block):
 
     def prepare(self, G: np.ndarray) -> None:
         self.disc = _Disc(G[np.ix_(self.rows, self.rows)])
-        self.inverse_stuck = _inverse(self.disc.T)
+        self.inverse_stuck = _inverse(self.disc.T, self.disc.T[0, 0] + self.disc.T[1, 1])
 
     def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         radius = self.coefficient * lam[self.normal]
@@ -270,7 +276,7 @@ class Rolling(Block):
         sticks = stuck @ stuck <= radius * radius
         t = own
         for _ in range(SLIP_STEPS):
-            _, size, u = self.disc.ahead(w + self.disc.T @ t, t)
+            size, u = self.disc.ahead(w + self.disc.T @ t, t)
             t = minimum(size, radius) * u
         new = np.array([where(sticks, a, b) for a, b in zip(stuck, t)], dtype=object)
         return new, (where(sticks, 0.0, 1.0) > 0.5, self.disc.alpha(size, minimum(size, radius)), u)

@@ -68,14 +68,27 @@ def count(model: Model, contacts: Contacts) -> int:
     return len(names(model, contacts))
 
 
-def all_rows(model: Model, kinematics: BodyKinematics, contacts: Contacts) -> tuple[list[Rows], list[Any]]:
+class Coefficients(NamedTuple):
+    """Coefficients of sliding friction and of restitution, (candidates,) each; None: those of the candidates."""
+
+    friction: Any = None
+    restitution: Any = None
+
+
+NONE_GIVEN = Coefficients()
+
+
+def all_rows(
+    model: Model, kinematics: BodyKinematics, contacts: Contacts, given: Coefficients = NONE_GIVEN
+) -> tuple[list[Rows], list[Any]]:
     """The rows, and what makes the laws of each group of them from (dt, velocity before, without impulses, first row)."""
     rows: list[Rows] = []
     laws: list[Any] = []
-    for candidate in contacts.candidates(model):
+    for k, candidate in enumerate(contacts.candidates(model)):
         touch = candidate.touch(kinematics)
         rows.append(contact_rows(kinematics, candidate, touch))
-        laws.append(_OfCandidate(contacts, candidate, touch.gap))
+        own = Coefficients(*(None if x is None else x[k] for x in given))
+        laws.append(_OfCandidate(contacts, candidate, touch.gap, own))
     for joint, i in limited(model) if contacts.limits else ():
         rows.append(_in_joint(kinematics, joint, i))
         laws.append(_OfLimit(joint, i, kinematics.nodes.q[joint.q_slice][i]))
@@ -96,9 +109,11 @@ def _corrected(gap: Any, dt: Any) -> Any:
 
 
 class _OfCandidate:
-    def __init__(self, contacts: Contacts, candidate: Candidate, gap: Any) -> None:
+    def __init__(self, contacts: Contacts, candidate: Candidate, gap: Any, given: Coefficients) -> None:
         self.contacts, self.candidate, self.gap = contacts, candidate, gap
-        self.friction, self.restitution = candidate.friction, candidate.restitution
+        sliding, *others = candidate.friction
+        self.friction = (sliding if given.friction is None else given.friction, *others)
+        self.restitution = candidate.restitution if given.restitution is None else given.restitution
 
     def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int) -> list[Law]:
         target, compliance = self._normal(dt, before[0], free[0])

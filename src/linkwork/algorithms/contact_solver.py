@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms import contact_carried
+from linkwork.algorithms.contact_carried import Carried
 from linkwork.algorithms.contact_laws import Block, Bounded, Interval, Linear
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.ir.functions import absolute, loop, maximum, where
@@ -25,11 +27,15 @@ MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints am
 
 
 class Problem(NamedTuple):
-    """G, (m, m), is symmetric and positive semidefinite, g (m,) are velocities without impulses; blocks cover all rows."""
+    """G, (m, m), is symmetric and positive semidefinite, g (m,) are velocities without impulses; blocks cover all rows.
+
+    `carried`: G has only the blocks of single contacts, and the rest goes through the motion of bodies.
+    """
 
     G: np.ndarray
     g: np.ndarray
     blocks: Sequence[Block]
+    carried: Carried | None = None
 
 
 class Solution(NamedTuple):
@@ -43,7 +49,7 @@ class Solution(NamedTuple):
 
 def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -> Solution:
     """The solution from impulses to `start` with, (m,)."""
-    G, g, blocks = problem
+    G, g, blocks, carried = problem
     m = len(g)
     if m == 0:
         return Solution(np.zeros(0, dtype=object), 0.0, 0.0, 1.0)
@@ -55,13 +61,22 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
         lam, kept = x[:m], x[m : 2 * m]
         best, guessed, wait, pause, count = x[2 * m :]
-        swept, change, branches = _sweep(problem, lam)
-        better = (change < LESS * best) | (guessed < 0.5)
+        V: Any = None
+        if carried is None:
+            swept, change, branches = _sweep(problem, lam)
+        else:
+            swept, change, branches, V = contact_carried.sweep(carried, G, g, blocks, lam)
+        change = _plain(change)
+        better = (LESS * best > change) | (guessed < 0.5)
         kept, best = where(better, swept, kept), where(better, change, best)
         ahead = kept
         if solved:
             lines = [blocks[k].linearised(swept[list(blocks[k].rows)], branches[k]) for k in solved]
-            tried = _newton(problem, swept, [blocks[k] for k in solved], lines)
+            if carried is None:
+                tried = _newton(problem, swept, [blocks[k] for k in solved], lines)
+            else:
+                pairs = [(blocks[k], line) for k, line in zip(solved, lines)]
+                tried = contact_carried.newton(carried, g, swept, V, pairs, _eliminated)
             take = better & (wait < 0.5) & (one_norm(tried) < np.inf)
             ahead, guessed = where(take, tried, kept), where(take, 1.0, 0.0)
             wait, pause = where(better, wait - 1.0, pause), where(better, pause, 2.0 * pause)
@@ -71,13 +86,19 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -
     last = loop(step, first, limit=iterations)
     lam = last[m : 2 * m]
     residual = violation(problem, lam)
-    return Solution(lam, residual, last[-1], where(residual <= least, 1.0, 0.0))
+    return Solution(lam, residual, last[-1], where(_plain(residual) <= least, 1.0, 0.0))
+
+
+def _plain(x: Any) -> Any:
+    """A number that is no NumPy scalar, which would try to compare itself with symbols."""
+    return float(x) if isinstance(x, np.floating) else x
 
 
 def violation(problem: Problem, lam: np.ndarray) -> Any:
     """The largest violation of any law [m/s or rad/s]; infinite where an impulse is no finite number."""
-    G, g, blocks = problem
-    w, found = G @ lam + g, 0.0
+    G, g, blocks, carried = problem
+    w = g + (G @ lam if carried is None else carried.T @ carried.motion(lam) + carried.soft * lam)
+    found: Any = 0.0
     for block in blocks:
         rows = list(block.rows)
         found = maximum(block.violation(w[rows], lam[rows], lam), found)
@@ -86,7 +107,7 @@ def violation(problem: Problem, lam: np.ndarray) -> Any:
 
 def _sweep(problem: Problem, lam: np.ndarray) -> tuple[np.ndarray, Any, list[Any]]:
     """Impulses after one update of each block in turn, the largest change in units of velocity, and branches of the laws."""
-    G, g, blocks = problem
+    G, g, blocks, _ = problem
     lam, change, branches = np.array(lam, dtype=object), 0.0, []
     for block in blocks:
         rows = list(block.rows)
@@ -109,6 +130,9 @@ def _product(row: np.ndarray, x: np.ndarray, start: Any) -> Any:
 
 def _solved_by_newton(problem: Problem) -> list[int]:
     """The blocks that Newton's steps solve for: all, or only contacts, or none where these are too many."""
+    if problem.carried is not None:
+        rows = {i for group in problem.carried.groups for i in group}
+        return [k for k, block in enumerate(problem.blocks) if block.rows[0] in rows]
     every = list(problem.blocks)
     contacts = [block for block in every if not isinstance(block, (Interval, Bounded)) or block.normal is not None]
     for chosen, most in ((every, MOST_ROWS_TOGETHER), (contacts, MOST_NEWTON_ROWS)):
@@ -134,16 +158,17 @@ def _newton(problem: Problem, lam: np.ndarray, blocks: Sequence[Block], lines: S
         if line.other is not None:
             A[own, place[line.other]] = A[own, place[line.other]] + line.column
     found = np.array(lam, dtype=object)
-    found[rows] = _eliminated(A, b)
+    found[rows] = _eliminated(A, b[:, None])[:, 0]
     return found
 
 
 def _eliminated(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x of A x = b by elimination without pivoting: where that fails, x is not finite, or no good, and is not taken."""
+    """x of A x = b, both (m, any), without pivoting: where that fails, x is not finite, or no good, and is not taken."""
     m = len(b)
+    A, b = np.array(A, dtype=object), np.array(b, dtype=object)
     inverse: list[Any] = []
     for k in range(m):
-        inverse.append(1.0 / A[k, k])
+        inverse.append(0.0 if is_zero(A[k, k]) else 1.0 / A[k, k])  # a row that nothing moves carries nothing
         for i in range(k + 1, m):
             if is_zero(A[i, k]):
                 continue

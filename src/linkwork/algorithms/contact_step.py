@@ -6,17 +6,19 @@ Force-held loops are rows that must not move; they are eliminated before the con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
-from linkwork.algorithms.contact_rows import all_rows, laws_of
+from linkwork.algorithms.contact_carried import Carried
+from linkwork.algorithms.contact_rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Problem, Solution, solve
 from linkwork.algorithms.delassus import compliance
 from linkwork.algorithms.forward_dynamics import articulated_body, factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
-from linkwork.constraints import BodyKinematics, force_held_loops
+from linkwork.constraints import BodyKinematics, Rows, force_held_loops
 from linkwork.contact import Contacts
 from linkwork.model import Model
 from linkwork.parts import PlacedJoint
@@ -25,6 +27,7 @@ from linkwork.simplify.trees import hinge_tree
 from linkwork.sko.tree import ModelTree
 from linkwork.spatial import Factor, mirrored
 
+FEWEST, MANY = 13, 1.5  # rows of contacts, and rows for a motion of a body, from which on bodies carry contacts
 REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to their diagonal
 
 
@@ -44,15 +47,26 @@ def nodes_with_contact(model: Model, contacts: Contacts, q: Any, v: Any, f_ext: 
 
 
 def velocity_after(
-    model: Model, contacts: Contacts, q: Any, v: Any, tau: Any, dt: Any, f_ext: Any, start: Any, method: str
+    model: Model,
+    contacts: Contacts,
+    q: Any,
+    v: Any,
+    tau: Any,
+    dt: Any,
+    f_ext: Any,
+    start: Any,
+    method: str,
+    given: Coefficients = NONE_GIVEN,
 ) -> Stepped:
     """The velocity after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps."""
     nodes = nodes_with_contact(model, contacts, q, v, f_ext)
     kinematics = BodyKinematics(nodes)
-    rows, laws = all_rows(model, kinematics, contacts)
+    rows, laws = all_rows(model, kinematics, contacts, given)
     loops = [constraint.equations(model, kinematics) for constraint in force_held_loops(model)]
-    held = ConstraintRows.of(nodes, [*rows, *loops])
-    m = sum(len(each.k) for each in rows)
+    bodies = on_few_bodies(rows)
+    moving = rows if bodies is None else bodies.rows
+    held = ConstraintRows.of(nodes, [*moving, *loops])
+    size = sum(len(each.k) for each in moving)
     J = held.jacobian()
     before = J @ v
     turning = dt * turning_axes(model, v)
@@ -61,13 +75,55 @@ def velocity_after(
     else:
         response = _BySweeps(nodes, held, J, tau, dt)
     free = before + response.gained + J @ turning
-    G, g, released = _without_loops(response.G, free, m)
-    found = laws_of(laws, [len(each.k) for each in rows], dt, before[:m], g)
-    target = [x for law in found for x in law.target]
-    soft = [x for law in found for x in law.compliance]
-    problem = Problem(G + np.diag(soft) if m else G, g + np.array(target, dtype=object), [law.block for law in found])
+    G, g, released = _without_loops(response.G, free, size)
+    before = before[:size]
+    if bodies is not None:
+        before, g = bodies.T @ before, bodies.T @ g
+    found = laws_of(laws, [len(each.k) for each in rows], dt, before, g)
+    g = g + np.array([x for law in found for x in law.target], dtype=object)
+    soft, blocks = np.array([x for law in found for x in law.compliance], dtype=object), [law.block for law in found]
+    if bodies is None:
+        problem = Problem(G + np.diag(soft) if size else G, g, blocks)
+    else:
+        carried = Carried(bodies.T, G, soft, bodies.groups)
+        problem = Problem(carried.delassus_blocks(), g, blocks, carried)
     solution = solve(problem, start, contacts.iterations, contacts.tolerance)
-    return Stepped(v + turning + response.moved(released(solution.impulses)), solution)
+    impulses = solution.impulses if bodies is None else bodies.T.T @ solution.impulses
+    return Stepped(v + turning + response.moved(released(impulses)), solution)
+
+
+class OnBodies(NamedTuple):
+    """Rows that are the motions of bodies, then rows in joints; T from these to all rows, and the rows of each contact."""
+
+    rows: list[Rows]
+    T: np.ndarray
+    groups: list[list[int]]
+
+
+def on_few_bodies(rows: Sequence[Rows]) -> OnBodies | None:
+    """Contacts on the bodies that carry them, where these are so few that motions of bodies are fewer than rows."""
+    contacts = [each for each in rows if each.nodes]
+    keys = list(dict.fromkeys((node, block.start, block.stop) for each in contacts for node, block, _ in each.nodes))
+    count, size = sum(len(each.k) for each in contacts), sum(stop - start for _, start, stop in keys)
+    if count < FEWEST or count < MANY * size:
+        return None
+    first = {key: sum(stop - start for _, start, stop in keys[:n]) for n, key in enumerate(keys)}
+    moving = [Rows([(node, slice(a, b), np.eye(b - a))], (), np.zeros(b - a, dtype=object)) for node, a, b in keys]
+    in_joints = [each for each in rows if not each.nodes]
+    T: Any = np.zeros((sum(len(each.k) for each in rows), size + sum(len(each.k) for each in in_joints)), dtype=object)
+    groups, at, joint = [], 0, size
+    for each in rows:
+        own = list(range(at, at + len(each.k)))
+        at += len(own)
+        if not each.nodes:
+            T[own, range(joint, joint + len(own))] = 1.0
+            joint += len(own)
+            continue
+        groups.append(own)
+        for node, block, K in each.nodes:
+            start = first[node, block.start, block.stop]
+            T[own, start : start + K.shape[1]] = T[own, start : start + K.shape[1]] + K
+    return OnBodies([*moving, *in_joints], T, groups)
 
 
 def with_turning_axes(model: Model) -> list[tuple[PlacedJoint, slice]]:

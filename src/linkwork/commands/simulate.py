@@ -59,7 +59,9 @@ def _simulated(model: lw.Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray, a
     """The motion from states q, (rows, nq), and v, (rows, nv)."""
     steps = max(1, round(args.duration / args.dt))
     kept = max(1, min(steps, round(args.every / args.dt)))
-    return simulate(model, q, v, steps * args.dt, tau, dt=args.dt, every=kept, integrator=args.integrator)
+    contacts = lw.Contacts() if args.contact else None
+    integrator = args.integrator or ("semi_implicit_euler" if args.contact else "rk4")
+    return simulate(model, q, v, steps * args.dt, tau, dt=args.dt, every=kept, integrator=integrator, contacts=contacts)
 
 
 def _summary(model: lw.Model, log: lw.Log, tau: np.ndarray, seconds: float) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def _summary(model: lw.Model, log: lw.Log, tau: np.ndarray, seconds: float) -> d
         q, v = log.q[fine], log.v[fine]
         energy = lw.kinetic_energy(model, q, v) + lw.potential_energy(model, q)
         told["energy"] = {"first": float(energy[0, 0]), "last": float(energy[0, -1])}
-        passive = not np.any(tau) and not any(any(j.damping) or any(j.friction) for j in model.joints)
+        passive = log.forces is None and not np.any(tau) and not any(any(j.damping) or any(j.friction) for j in model.joints)
         if passive:
             told["energy"]["drift"] = float(np.abs(energy - energy[:, :1]).max())
         if model.loops:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from linkwork.contact.surfaces import PLANE, Box, Plane, Surface, axes_along
-from linkwork.ir.functions import maximum, minimum, sqrt, where
+from linkwork.ir.functions import absolute, maximum, minimum, sqrt, where
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
@@ -51,6 +51,60 @@ class Ball(Law):
         return Nearest(distance - self.radius, np.zeros(3), self.radius, axes)
 
 
+class Facing(Law):
+    """A point of a shape that is chosen by how the shape faces a surface; between choices it is fixed to the shape.
+
+    The normal of the surface is taken where the shape's centre is.
+    """
+
+    surface: Surface
+
+    @abstractmethod
+    def point(self, n: np.ndarray) -> np.ndarray:
+        """The point, (3,), n being the normal in the shape's own frame."""
+
+    def nearest(self, T: Pose) -> Nearest:
+        _, axes = self.surface.at(T.p)
+        x = self.point(product(axes[0], T.R))
+        distance, axes = self.surface.at(T.point(x))
+        return Nearest(distance, x, 0.0, axes)
+
+
+@final
+@dataclass(frozen=True)
+class LowerCorner(Facing):
+    """A corner of that face of a box which faces the surface most; `half` [m] is half its edges, `signs` say which corner."""
+
+    half: tuple[float, float, float]
+    signs: tuple[float, float]
+    surface: Surface = PLANE
+
+    def point(self, n: np.ndarray) -> np.ndarray:
+        tilt = [absolute(each) for each in n]
+        faces = [(tilt[0] > tilt[1]) & (tilt[0] > tilt[2]), tilt[1] > tilt[2]]  # along x; or else along y; or else along z
+        a, b = self.signs
+        found = []
+        for i, h in enumerate(self.half):
+            down = where(n[i] < 0.0, h, -h)
+            along = [(down, a * h, b * h)[(i - face) % 3] for face in range(3)]
+            found.append(where(faces[0], along[0], where(faces[1], along[1], along[2])))
+        return np.array(found, dtype=object)
+
+
+@final
+@dataclass(frozen=True)
+class LowerRim(Facing):
+    """A fixed point of that rim of a cylinder which is nearer: at x and y in the rim's plane, `half` [m] from the middle."""
+
+    x: float
+    y: float
+    half: float
+    surface: Surface = PLANE
+
+    def point(self, n: np.ndarray) -> np.ndarray:
+        return np.array([self.x, self.y, where(n[2] < 0.0, self.half, -self.half)], dtype=object)
+
+
 class Round(Law):
     """A shape that touches a surface with the point that is farthest against the surface's normal.
 
@@ -73,6 +127,11 @@ class Round(Law):
         distance, axes = self.surface.at(T.point(first))
         n = product(axes[0], T.R)
         x = self.support(n)
+        if isinstance(
+            self.surface, Box
+        ):  # never deeper than the point really is: a tangent plane cuts off what is behind an edge
+            distance, axes = self.surface.at(T.point(x))
+            return Nearest(distance, x, 0.0, axes)
         return Nearest(distance + product(n, x - first), x, 0.0, axes)
 
     @property

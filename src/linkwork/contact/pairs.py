@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from math import pi
 from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.contact.laws import Ball, Ellipsoid, Law, Reversed, Rim, SegmentOnBox, Segments
+from linkwork.contact.laws import Ball, Ellipsoid, Law, LowerCorner, LowerRim, Reversed, Rim, SegmentOnBox, Segments
 from linkwork.contact.surfaces import PLANE, Box, HeightField, Surface
 from linkwork.ir.functions import sincos
 from linkwork.parts import Geometry
@@ -61,12 +60,9 @@ def _capsule(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _corners(shape: Geometry, surface: Surface) -> list[Contact]:
-    half, signs = _half_edges(shape), product((1.0, -1.0), repeat=3)
-    labels = product("+-", repeat=3)
-    return [
-        Contact("".join(label), Ball(0.0, surface), _at(*(s * h for s, h in zip(sign, half))))
-        for label, sign in zip(labels, signs)
-    ]
+    """Of a box those of the face that faces the surface most."""
+    sides = [(a, b) for a in (1.0, -1.0) for b in (1.0, -1.0)]
+    return [Contact(f"[{k}]", LowerCorner(_half_edges(shape), signs, surface)) for k, signs in enumerate(sides)]
 
 
 def _hull(shape: Geometry, surface: Surface) -> list[Contact]:
@@ -79,15 +75,12 @@ def _ellipsoid(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _cylinder(shape: Geometry, surface: Surface) -> list[Contact]:
-    """Of each rim the lowest point, on which it rolls, and fixed ones, on which it stands."""
+    """Of each rim the lowest point, on which it rolls, and of the lower rim fixed ones, on which it stands."""
     radius, half = shape.size[0], 0.5 * shape.size[1]
-    found = []
-    for label, z in (("+z", half), ("-z", -half)):
-        found.append(Contact(label, Rim(radius, z, surface)))
-        turns = [sincos(2.0 * pi * k / RIM) for k in range(RIM)]
-        points = [_at(radius * float(cosine), radius * float(sine), z) for sine, cosine in turns]
-        found += [Contact(f"{label}{k}", Ball(0.0, surface), at) for k, at in enumerate(points)]
-    return found
+    found = [Contact(label, Rim(radius, z, surface)) for label, z in (("+z", half), ("-z", -half))]
+    turns = [sincos(2.0 * pi * k / RIM) for k in range(RIM)]
+    ring = [(radius * float(cosine), radius * float(sine)) for sine, cosine in turns]
+    return [*found, *(Contact(f"[{k}]", LowerRim(x, y, half, surface)) for k, (x, y) in enumerate(ring))]
 
 
 ON_SURFACES: dict[str, Callable[[Geometry, Surface], list[Contact]]] = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from linkwork.errors import ModelError
@@ -42,6 +44,11 @@ class Folders:
         self.all = [*own, *(folder for folder in checked_folders(named) if folder not in own)]
         self._real = [os.path.realpath(folder) for folder in self.all]
 
+    def inside(self, path: str) -> str:
+        """A path that was found, as it is written from the first folder that it is in."""
+        folder = next(each for each in self._real if path == each or path.startswith(each.rstrip(os.sep) + os.sep))
+        return os.path.relpath(path, folder).replace(os.sep, "/")
+
     def find(self, name: str, *below: str) -> Found:
         """The file of this name, in a folder below one of these (`below`, tried in turn), or as a path of its own."""
         if not self.all:
@@ -62,3 +69,17 @@ class Folders:
         if outside:
             return Found("", f"it is not in the folder {shown(self.all[0], PATH)}: name others with folders=")
         return Found("", "there is no such file")
+
+
+def find_mesh(uri: str, folders: Folders) -> Path:
+    """The path of the mesh that a robot's file names, inside one of these folders; ModelError where there is none in them.
+
+    package://NAME/rest is looked for as NAME/rest and as rest, below each folder.
+    """
+    rest = re.sub(r"^(package|model|file)://", "", uri)
+    tries = [rest] if rest == uri or uri.startswith("file://") else [rest, rest.partition("/")[2]]
+    found = [folders.find(name) for name in tries if name]
+    for each in found:
+        if each.path:
+            return Path(each.path)
+    raise ModelError(f"mesh {shown(uri)!r}: {found[0].why if found else 'this names no file'}")

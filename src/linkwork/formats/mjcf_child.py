@@ -55,7 +55,9 @@ def restrict(memory: int, seconds: int) -> None:
     try:
         with open("/proc/self/statm") as file:
             taken = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + memory,) * 2)
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]  # which cannot be raised again once it is lowered
+        soft = taken + memory if most == resource.RLIM_INFINITY else min(taken + memory, most)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, most))
     except (OSError, ValueError):
         pass
 

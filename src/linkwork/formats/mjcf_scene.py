@@ -47,9 +47,10 @@ def _keyframes(reader: Reader) -> None:
     for name, qpos, qvel in zip(names, c.key_qpos, c.key_qvel):
         builder.add_keyframe(name, reader.coordinates(qpos), reader.velocities(qpos, qvel))
     free = [j for j in np.flatnonzero(c.jnt_type == 0) if int(j) not in reader.held]
-    if REFERENCE not in names and free:
-        builder.add_keyframe(REFERENCE, reader.coordinates(c.qpos0))
+    if free:
         reader.moved = True
+        if REFERENCE not in names:
+            builder.add_keyframe(REFERENCE, reader.coordinates(c.qpos0))
 
 
 def _actuators(reader: Reader) -> None:

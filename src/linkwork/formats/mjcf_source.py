@@ -179,7 +179,7 @@ class Preparation:
         near = [*(os.path.join(folder, self.below) for folder in own), *own]
         found = self.folders.find(file, *((*near, self.below) if within else (self.below, *near))) if file else None
         self.meshes[name] = list(found) if found else ["", "it names no file"]
-        self.files[name] = file
+        self.files[name] = self.folders.inside(found.path) if found and found.path else os.path.join(self.below, file)
         attributes["file"] = name
 
     def _height_field(self, element: Element, attributes: dict[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms import contact_rows
+from linkwork.algorithms.contact_rows import Coefficients
 from linkwork.algorithms.contact_step import moved_straight, velocity_after
 from linkwork.algorithms.massless import check_motions
 from linkwork.contact import Contacts, chosen_contacts
@@ -35,6 +36,8 @@ def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[st
     dt="",
     f_ext="bodies 6",
     warm_start="impulses",
+    contact_friction="candidates",
+    contact_restitution="candidates",
     options=_options,
     methods={"sweeps": lambda _: True, "mass_matrix": shallow},
 )
@@ -46,6 +49,8 @@ def step(
     dt: Any,
     f_ext: Any = None,
     warm_start: Any = None,
+    contact_friction: Any = None,
+    contact_restitution: Any = None,
     *,
     contacts: Contacts | None = None,
     method: str = "auto",
@@ -57,7 +62,9 @@ def step(
     v' (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum.
 
     `contacts` says what may touch what. `warm_start` (..., impulses) are impulses to begin with, such as those of the last
-    step; they change how long it takes, and where several solutions exist which one is found.
+    step; they change how long it takes, and where several solutions exist which one is found. `contact_friction` and
+    `contact_restitution`, (..., candidates), are coefficients of sliding friction and of restitution in place of those that
+    `contacts` says; they may also be given among `parameters`.
 
     `details` gives four more results: the impulses [N s or N m s], (..., impulses), named by `lw.impulse_names`; the largest
     violation of any law [m/s or rad/s], (...); the number of iterations, (...); and whether that violation is within the
@@ -66,7 +73,8 @@ def step(
     chosen = chosen_contacts(model, contacts)["contacts"]
     check_motions(model)
     start = np.zeros(contact_rows.count(model, chosen)) if warm_start is None else warm_start
-    v, solution = velocity_after(model, chosen, q, v, tau, dt, f_ext, start, method)
+    given = Coefficients(contact_friction, contact_restitution)
+    v, solution = velocity_after(model, chosen, q, v, tau, dt, f_ext, start, method, given)
     motion, v = moved_straight(model, dt * v, v)
     q = integrate(model, q, motion)
     return (q, v, *solution) if details else (q, v)

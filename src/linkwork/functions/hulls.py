@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.formats.folders import Folders
-from linkwork.formats.mesh_files import find_mesh, read_mesh
+from linkwork.formats.folders import Folders, find_mesh
+from linkwork.formats.mesh_files import read_mesh
 from linkwork.model import Model
 from linkwork.parts import Geometry
 from linkwork.parts.names import shown

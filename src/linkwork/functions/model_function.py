@@ -39,6 +39,7 @@ _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model a
     "rows": lambda model, options: total(model, options["constraints"]),
     "impulses": lambda model, options: contact_rows.count(model, options["contacts"]),
     "constraints": lambda model, options: len(given_constraints(model, options["constraints"])),
+    "candidates": lambda model, options: len(options["contacts"].candidates(model)),
 }
 
 
@@ -163,6 +164,10 @@ class ModelFunction:
         arrays = self._arrays(args, named)
         if not isinstance(values, Mapping):
             raise ModelError(f"{self.__name__}: parameters are given by name: {{'mass': ...}}, not {type(values).__name__}")
+        if own := [name for name in values if name in self.optional and name.startswith("contact_")]:
+            arrays |= {name: values[name] for name in own}
+            arrays = {name: arrays[name] for name in (*self.required, *self.optional) if name in arrays}
+            values = {name: x for name, x in values.items() if name not in own}
         inputs = Inputs(tuple(name for name in self.optional if name in arrays), _ordered(model, values))
         numbers = [values[name] for name in inputs.parameters]
         if any(map(has_symbols, (*arrays.values(), *numbers))):  # inside of a trace

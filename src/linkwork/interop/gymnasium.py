@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError, ShapeError
+from linkwork.functions.contact import impulse_names
 from linkwork.interop.array_libraries import array_library
 from linkwork.interop.packages import needed
 from linkwork.model import Model
@@ -26,6 +27,7 @@ from linkwork.simulate import PD, Status, rollout
 gymnasium: Any = needed("gymnasium", extra="gymnasium")
 Autoreset: Any = gymnasium.vector.AutoresetMode
 
+WENT_ON = (int(Status.OK), int(Status.CONTACT_NOT_CONVERGED))
 AUTORESETS = {"next_step": Autoreset.NEXT_STEP, "same_step": Autoreset.SAME_STEP, "disabled": Autoreset.DISABLED}
 
 
@@ -158,6 +160,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         self._step_time, self._duration = dt * decimation, duration
         self._q: Any = None
         self._v: Any = None
+        self._impulses: Any = None  # of contact, with which the next step begins
+        self._count = 0 if contacts is None else len(impulse_names(model, contacts=contacts))
         self._parameters: dict[str, Any] = {}
         self._worlds: Worlds | None = None
         self._ended = np.zeros(self.num_envs, dtype=bool)
@@ -228,12 +232,16 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         given = library.clipped(given)
         driven = self._action.drive(given, worlds)
         more: dict[str, Any] = {"parameters": self._parameters} if self._parameters else {}
+        more |= {"warm_start": self._impulses} if self._count else {}
         found = rollout(self.model, self._q, self._v, library.to_native(driven), **self._how, **more)
-        failed = library.host(found.status) != int(Status.OK)
+        failed = ~np.isin(library.host(found.status), WENT_ON)
         q, v = found.q[:, -1], found.v[:, -1]
         if failed.any():
             q, v = (library.kept(failed, old, new) for old, new in ((self._q, q), (self._v, v)))
         self._q, self._v = q, v
+        if self._count:
+            stopped = np.flatnonzero(failed)
+            self._impulses = library.put(found.impulses, stopped, np.zeros((len(stopped), self._count)))
         t = worlds.t + self._step_time
         return self._seen(t, given, worlds.q, worlds.v), failed
 
@@ -250,6 +258,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             if x.shape != (count, size):
                 raise ShapeError(f"VectorEnv: reset gives {name} of shape {x.shape}, not ({count}, {size})")
         self._q, self._v = library.put(self._q, chosen, q), library.put(self._v, chosen, v)
+        if self._count:
+            self._impulses = library.put(self._impulses, chosen, np.zeros((count, self._count)))
         self._randomised(chosen, rng)
         t = library.put(worlds.t, chosen, np.zeros(count))
         action = library.put(worlds.action, chosen, np.zeros((count, self._action.size)))
@@ -273,7 +283,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         """Worlds before anything began."""
         library, n = self._library, self.num_envs
         self._q, self._v = (library.native(np.zeros((n, size))) for size in (self.model.nq, self.model.nv))
-        self._parameters = {}
+        self._impulses, self._parameters = library.native(np.zeros((n, self._count))), {}
         action = library.zeros((n, self._action.size))
         return self._seen(library.zeros((n,)), action, library.shown(self._q), library.shown(self._v))
 

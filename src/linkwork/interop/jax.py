@@ -41,7 +41,8 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     Leading dimensions are batches and broadcast.
     """
     source = source_of(fn, model, options)
-    names = [array.name for array in source.inputs]
+    inputs, outputs = source.arrays(str(jnp.result_type(float)))
+    names = [array.name for array in inputs]
 
     def call(*arrays: Any, **named: Any) -> Any:
         given = signature.bind(*arrays, **named).arguments
@@ -49,7 +50,7 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
         return found[0] if len(found) == 1 else tuple(found)
 
     call.__name__ = call.__qualname__ = source.name
-    call.__doc__ = f"{source.kernel()!r}, for JAX: ({', '.join(names)}) -> {', '.join(a.name for a in source.outputs)}."
+    call.__doc__ = f"{source!r}, for JAX: ({', '.join(names)}) -> {', '.join(a.name for a in outputs)}."
     signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
@@ -96,6 +97,7 @@ def _called(source: Source, wrt: tuple[int, ...] | None = None) -> Source:
 
 def _abstract(*avals: Any, source: Source, wrt: tuple[int, ...] | None = None) -> list[Any]:
     called = _called(source, wrt)
+    called.arrays(str(avals[0].dtype))
     batch = _batch(called, avals)
     return [_like(max(avals, key=lambda aval: len(_varying(aval))), batch + out.shape) for out in called.outputs]
 

@@ -83,9 +83,9 @@ class Geometry:
     `size` [m]: of a box, its three edges; of a sphere, its radius; of a cylinder or capsule, radius and length (of the straight
     part) along z; of an ellipsoid, three radii; of a plane, half its edges, 0 for infinite; of a height field, its edges along
     x and y. A hull is the smallest convex shape around its `vertices` [m], (n, 3). A height field has `heights` [m], (rows,
-    columns), rows along y and columns along x. A mesh is the file `mesh`, as the model's file writes it, times `scale`.
-    `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction. Geometries are equal if all of this
-    is; `link` is where a builder, or `Contacts`, puts it, and `place` its pose there.
+    columns), rows along y and columns along x. A mesh is the file `mesh`, as the model's file writes it (MJCF: below its
+    `meshdir`), times `scale`. `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction. Geometries
+    are equal if all of this is; `link` is where a builder, or `Contacts`, puts it, and `place` its pose there.
     """
 
     name: str

@@ -98,10 +98,11 @@ class Kernel:
         raise TypeError(f"kernel {self.name} is machine code of this process: copy or pickle what it was compiled from")
 
     def _wait(self) -> None:
-        while not self._ready:
-            if (job := self._job) is not None:
-                background.attend(job)
-            background.pause(lambda: self._ready)
+        with background.needed():
+            while not self._ready:
+                if (job := self._job) is not None:
+                    background.attend(job)
+                background.pause(lambda: self._ready)
 
     def wait(self) -> Kernel:
         """Return when the optimised code is in place."""
@@ -247,7 +248,7 @@ def _make(key: str | None, program_of: Callable[[], Program], machine: Machine, 
             kernel._optimise_later(_optimiser(kernel, lambda: _lowered(program_of()), key, machine, cache))
         return kernel
 
-    with Progress("kernel") as progress, collector_paused():
+    with Progress("kernel") as progress, collector_paused(), background.ahead():
         return _compiled(key, program_of, machine, cache, progress)
 
 

@@ -176,6 +176,8 @@ def as_rows(given: Any, batch: tuple[int, ...], own: tuple[int, ...], whose: str
     """An array of all rows, or of each, as (rows, ...)."""
     try:
         x = np.asarray(given, dtype=float)
+        if x.shape == (*batch, *own):
+            return x.reshape(-1, *own)
         if x.shape[max(x.ndim - len(own), 0) :] != own:
             raise ValueError
         return np.broadcast_to(x, (*batch, *own)).reshape(-1, *own)

@@ -7,13 +7,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from linkwork.contact import Contacts
 from linkwork.model import Model
+from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.charts import Charts
 from linkwork.simulate.driving import Drive
-from linkwork.simulate.integrators import INTEGRATORS
+from linkwork.simulate.integrators import integrator_of
 from linkwork.simulate.one_kernel import kernel_for
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
+from linkwork.simulate.traced import carried_size
 
 OK = int(Status.OK)
 
@@ -44,18 +47,20 @@ class Engine(Protocol):
 
 
 class OneKernel:
-    """Trees: steps and what controls them are one kernel."""
+    """Trees, and everything with contact: steps and what controls them are one kernel."""
 
     def __init__(
-        self, model: Model, drive: Drive, states: tuple[np.ndarray, np.ndarray], dt: float, integrator: str,
-        parameters: dict[str, np.ndarray], *, single: bool,
+        self, model: Model, drive: Drive, states: tuple[np.ndarray, np.ndarray], dt: float, integrator: str | Adaptive,
+        parameters: dict[str, np.ndarray], hidden: Mapping[str, np.ndarray], *, single: bool, contacts: Contacts | None,
     ) -> None:  # fmt: skip
         self.q, self.v = (np.array(x) for x in states)
         self.hidden: dict[str, np.ndarray] = {}
+        if contacts is not None:
+            self.hidden["carried"] = hidden.get("carried", np.zeros((len(self.q), carried_size(model, contacts))))
         fine = np.isfinite(self.q).all(axis=1) & np.isfinite(self.v).all(axis=1)
         self.status, self.steps = np.where(fine, OK, int(Status.NOT_FINITE)), np.zeros(len(self.q), dtype=int)
         self._dt, self._parameters = dt, parameters
-        how: dict[str, Any] = {"target": "cpu", "dtype": "float64", "each": single}
+        how: dict[str, Any] = {"target": "cpu", "dtype": "float64", "each": single, "contacts": contacts}
         self._kernel, self._looped = kernel_for(model, drive.control, integrator, tuple(parameters), **how)
 
     def advance(self, over: int, count: int, inputs: Mapping[str, np.ndarray]) -> None:
@@ -63,7 +68,8 @@ class OneKernel:
         given = (*inputs.values(), *self._parameters.values())
         for k in range(1 if self._looped else count):
             how = np.array([self._dt, count if self._looped else 1.0, 0.0, over + k])
-            self.q, self.v, done = self._kernel(self.q, self.v, done, how, *given)
+            self.q, self.v, done, *carried = self._kernel(self.q, self.v, done, *self.hidden.values(), how, *given)
+            self.hidden = dict(zip(self.hidden, carried))
         self.steps = self.steps + np.where(self.status == OK, done, 0.0).astype(int)
         self.status = np.where((self.status == OK) & (done < count), int(Status.NOT_FINITE), self.status)
 
@@ -72,10 +78,10 @@ class InCharts:
     """Mechanisms with loops: each row in a chart that is good where it is; see `stepping`."""
 
     def __init__(
-        self, model: Model, drive: Drive, states: tuple[np.ndarray, np.ndarray], dt: float, integrator: str,
+        self, model: Model, drive: Drive, states: tuple[np.ndarray, np.ndarray], dt: float, integrator: str | Adaptive,
         parameters: dict[str, np.ndarray], hidden: Mapping[str, np.ndarray],
     ) -> None:  # fmt: skip
-        self._step, largest = INTEGRATORS[integrator]
+        self._step, largest = integrator_of(integrator)
         self._dt, self._drive, charts = dt, drive, Charts(model)
         went_on = None
         if hidden:

@@ -95,7 +95,10 @@ class Log:
         k %= len(self)
         q, v, a, tau = (x[..., k, :].copy() for x in (self.q, self.v, self.a, self.tau))
         batch = q.ndim - 1
-        hidden = {name: np.take(x, k, axis=batch) for name, x in self.hidden.items()}
+        kept = dict(self.hidden)
+        if self.points is not None and self.forces is not None:
+            kept |= {"points": self.points, "forces": self.forces}
+        hidden = {name: np.take(x, k, axis=batch) for name, x in kept.items()}
         return State(int(self.step[k]), q, v, a, tau, hidden, copy.deepcopy(self.memory[k]) if self.memory else None)
 
     # columns

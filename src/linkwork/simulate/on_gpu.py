@@ -18,7 +18,7 @@ from linkwork.runtime.cuda.kernel import CudaKernel, Memory
 from linkwork.simulate.control import Control
 from linkwork.simulate.one_kernel import kernel_for, segments
 from linkwork.simulate.status import Status
-from linkwork.simulate.traced import CARRIED, carried_size
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS, carried_size
 
 Rows = tuple[int, int]  # address, and distance of rows in numbers: 0 for one row for all
 
@@ -29,9 +29,11 @@ def rollout_on_gpu(
     contacts: Contacts | None = None, warm_start: Any = None,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
     """q, v, status and steps, as arrays of the library of the states, or of NumPy; and what is carried with contacts."""
-    names = known(model, parameters)
+    own = [name for name in COEFFICIENTS if name in parameters and contacts is not None]
+    names = (*own, *known(model, {name: x for name, x in parameters.items() if name not in own}))
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,)), **driven}
-    arrays |= {name: (parameters[name], shape_of(model, name)) for name in names}
+    count = 0 if contacts is None else len(contacts.candidates(model))
+    arrays |= {name: (parameters[name], (count,) if name in own else shape_of(model, name)) for name in names}
     batch = _batch(arrays)
     each = False
     if "tau" in control.inputs:

@@ -22,7 +22,7 @@ from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
 from linkwork.simulate.stiffness import implicit_parameters, stiff_at
-from linkwork.simulate.traced import CARRIED
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS
 
 IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
 
@@ -98,7 +98,8 @@ def rollout(
     `contacts` (`lw.Contacts(...)`): each step is that of `lw.step`, with contact, friction and limits of joints, begun with the
     impulses of the step before; `warm_start`, (..., impulses), are those before the first. A row in which the contact problem
     was not solved within the tolerance goes on, and is `Status.CONTACT_NOT_CONVERGED` at the end. Loops stay closed in the
-    model's own coordinates; a row stops where these turn singular.
+    model's own coordinates; a row stops where these turn singular. "contact_friction" and "contact_restitution", (...,
+    candidates), among `parameters` are coefficients of each row's own.
 
     Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call; a row
     of a mechanism with loops leaves it for those steps in which it needs other coordinates than the model's own. On
@@ -130,15 +131,17 @@ def rollout(
         return _with_contact(result, found[4])
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
     numbers = dict(parameters or {})
+    own = {name: numbers.pop(name) for name in COEFFICIENTS if name in numbers and contacts is not None}
     arrays |= {name: (numbers[name], shape_of(model, name)) for name in known(model, numbers)}
+    if contacts is not None and own:
+        arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in own.items()}
     arrays |= driven
-    if contacts is not None:
-        m = contact_rows.count(model, contacts)
+    if contacts is not None and (m := contact_rows.count(model, contacts)):
         arrays["warm_start"] = (np.zeros(m) if warm_start is None else warm_start, (m,))
     batch, rows = _rows(arrays)
     q0, v0 = rows.pop("q"), rows.pop("v")
     if control is not None and (not model.loops or driven or contacts is not None):
-        names = tuple(numbers)
+        names = (*own, *numbers)
         return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts)
     forces = _Forces(model, tau, batch, steps, dt)
     step, largest = integrator_of(method)
@@ -191,7 +194,9 @@ def _in_one_kernel(
     kernel, looped = kernel_for(
         model, control, integrator, names, target="cpu", dtype="float64", each=each is not None, contacts=contacts
     )
-    carried = None if contacts is None else np.pad(rows["warm_start"], ((0, 0), (0, len(CARRIED))))
+    carried = None
+    if contacts is not None:
+        carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
     found = roll_out(kernel, looped, (q, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
     status = np.where(found[2] == steps, int(Status.OK), int(Status.NOT_FINITE))
     if found[3] is not None:
@@ -199,7 +204,8 @@ def _in_one_kernel(
         status = np.where(failed, int(Status.CONTACT_NOT_CONVERGED), status)
     bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
     status = np.where(bad, int(Status.NOT_FINITE), status)
-    status = _told_stiff(model, status, ~bad, (q,), {name: rows[name] for name in names}, dt, integrator)
+    numbers = {name: rows[name] for name in names if name not in COEFFICIENTS}
+    status = _told_stiff(model, status, ~bad, (q,), numbers, dt, integrator)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found[0], found[1], status)))
     result.steps = found[2].reshape(batch)
     return _with_contact(result, None if found[3] is None else found[3].reshape((*batch, -1)))
@@ -252,14 +258,14 @@ def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None
         raise ModelError(f"rollout: dt must be a positive number of seconds, not {dt!r}")
 
 
-def _method(model: Model, integrator: str, rtol: Any, atol: Any) -> str | Adaptive:
+def _method(model: Model, integrator: str, rtol: Any, atol: Any, who: str = "rollout") -> str | Adaptive:
     """What takes the steps: the name of an integrator, or adaptive steps with their tolerances."""
     given = {name: x for name, x in (("rtol", rtol), ("atol", atol)) if x is not None}
     if given and integrator != "rk45":
-        raise ModelError(f"rollout: {next(iter(given))}= is for integrator='rk45', not for {integrator!r}")
+        raise ModelError(f"{who}: {next(iter(given))}= is for integrator='rk45', not for {integrator!r}")
     for name, x in given.items():
         if isinstance(x, bool) or not isinstance(x, (int, float, np.floating)) or not (np.isfinite(x) and x >= 1e-14):
-            raise ModelError(f"rollout: {name} must be a number, at least 1e-14, not {x!r}")
+            raise ModelError(f"{who}: {name} must be a number, at least 1e-14, not {x!r}")
     if integrator == "rk45":
         return Adaptive(**{name: float(x) for name, x in given.items()})
     if integrator == "implicit_midpoint":

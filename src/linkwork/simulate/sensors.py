@@ -194,6 +194,9 @@ class ContactForce:
         return found
 
 
+_WITHOUT_CONTACT = (IMU, FramePose, FrameVelocity, JointPosition, JointVelocity, JointTorque, Clock)
+
+
 class _Function:
     """A function (q, v, t) of all states as a sensor."""
 
@@ -228,6 +231,11 @@ class Suite:
             self._sensors[str(name)] = sensor if isinstance(sensor, Sensor) else _Function(name, sensor)
             if isinstance(sensor, Sensor):
                 sensor.columns(model)  # which says what is wrong with it
+
+    @property
+    def touches(self) -> bool:
+        """Whether a sensor may ask for contact forces."""
+        return any(not isinstance(x, (*_WITHOUT_CONTACT, _Function)) for x in self._sensors.values())
 
     def read(self, moment: Moment) -> dict[str, np.ndarray]:
         """What all say, (rows, columns) each."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
@@ -20,10 +21,12 @@ from linkwork.simulate.engines import OK, Engine, InCharts, OneKernel
 from linkwork.simulate.events import Watch
 from linkwork.simulate.integrators import INTEGRATORS
 from linkwork.simulate.log import Log, Occurrence, State
-from linkwork.simulate.rollout import IMPLICIT, _rows, _told_stiff
+from linkwork.simulate.rollout import IMPLICIT, _method, _rows, _told_stiff
 from linkwork.simulate.sensors import Moment, Suite
 from linkwork.simulate.status import Status
 from linkwork.simulate.stiffness import implicit_parameters
+from linkwork.simulate.touching import contact_forces
+from linkwork.simulate.traced import CARRIED
 
 MOST = 10_000_000  # steps of one call
 STOPPED = int(Status.STOPPED)
@@ -39,6 +42,8 @@ def simulate(
     dt: float = 1e-3,
     every: int = 1,
     integrator: str = "semi_implicit_euler",
+    rtol: float | None = None,
+    atol: float | None = None,
     policy: Policy | None = None,
     inputs: Mapping[str, Any] | None = None,
     memory: Any = None,
@@ -68,8 +73,9 @@ def simulate(
     name are conditions (q, v, t) -> bool, looked at after every step: where one comes true the row stops, or, with
     `lw.simulate.Event(condition, stop=False)`, it is only noted in `Log.events`.
 
-    `contacts` are as in `lw.rollout`, `parameters` and `integrator` too. Rows are independent: one that cannot go on stops
-    alone, and `Log.status` says why. What takes longer than two seconds shows its `progress` on a terminal.
+    `contacts` are as in `lw.rollout`; so are `parameters`, `integrator`, and `rtol` and `atol` of adaptive steps. Rows are
+    independent: one that cannot go on stops alone, and `Log.status` says why. What takes longer than two seconds shows its
+    `progress` on a terminal.
     """
     steps = _steps(model, duration, dt, every, integrator)
     if start is not None and (q is not None or v is not None):
@@ -77,7 +83,9 @@ def simulate(
     if start is None and (q is None or v is None):
         raise ModelError("simulate: q and v are missing, or start=, a state of a log")
     drive = Drive(model, controller, policy, inputs, f_ext, memory)
-    run = _Run(model, drive, (q, v), start, dt, integrator, contacts, sensors, events, dict(parameters or {}), memory)
+    run = _Run(
+        model, drive, (q, v), start, dt, integrator, (rtol, atol), contacts, sensors, events, dict(parameters or {}), memory
+    )
     with Progress(f"simulating {shown(model.name)}") if progress else nullcontext() as told:
         run.go(steps, every, told)
     return run.log()
@@ -88,8 +96,9 @@ def _steps(model: Any, duration: Any, dt: Any, every: Any, integrator: Any) -> i
         raise ModelError(f"simulate takes a model, not {type(model).__name__}")
     if not model.nv:
         raise ModelError(f"simulate: {shown(model.name)} cannot move: it has no joint that does")
-    if integrator not in (*INTEGRATORS, IMPLICIT):
-        raise ModelError(f"simulate: integrator must be one of {', '.join((*INTEGRATORS, IMPLICIT))}, not {integrator!r}")
+    names = (*INTEGRATORS, "rk45", IMPLICIT)
+    if integrator not in names:
+        raise ModelError(f"simulate: integrator must be one of {', '.join(names)}, not {integrator!r}")
     if not isinstance(every, (int, np.integer)) or isinstance(every, bool) or every < 1:
         raise ModelError(f"simulate: every must be a whole number of steps, at least 1, not {every!r}")
     for name, value in (("dt", dt), ("duration", duration)):
@@ -105,30 +114,47 @@ def _steps(model: Any, duration: Any, dt: Any, every: Any, integrator: Any) -> i
     return steps
 
 
+def _normal_form(model: Model, contacts: Any, integrator: str) -> Contacts:
+    if integrator != "semi_implicit_euler":
+        raise ModelError(f"simulate: with contacts= the integrator is semi_implicit_euler, not {integrator!r}")
+    chosen: Contacts = chosen_contacts(model, contacts)["contacts"]
+    return chosen
+
+
+def _masked(fine: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Arrays of rows, NaN in those that are not fine."""
+    return np.where(fine.reshape(-1, *(1,) * (x.ndim - 1)), x, np.nan)
+
+
 class _Run:
     """A simulation that goes on: its engine, and what has been recorded."""
 
     def __init__(
         self, model: Model, drive: Drive, states: tuple[Any, Any], start: State | None, dt: float, integrator: str,
-        contacts: Any, sensors: Any, events: Any, parameters: dict[str, Any], memory: Any,
+        tolerances: tuple[Any, Any], contacts: Any, sensors: Any, events: Any, parameters: dict[str, Any], memory: Any,
     ) -> None:  # fmt: skip
+        self._contacts = None if contacts is None else _normal_form(model, contacts, integrator)
+        self._method = _method(model, integrator, *tolerances, "simulate")
         if integrator == IMPLICIT:
-            parameters, integrator = implicit_parameters(model, parameters, dt), "semi_implicit_euler"
+            parameters = implicit_parameters(model, parameters, dt)
         q, v = states if start is None else (start.q, start.v)
         arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
         arrays |= {name: (parameters[name], shape_of(model, name)) for name in known(model, parameters)}
         self.batch, rows = _rows(arrays | drive.arrays, "simulate")
-        self.model, self.drive, self._dt, self._integrator = model, drive, dt, integrator
+        self.model, self.drive, self._dt = model, drive, dt
         self._parameters = {name: rows[name] for name in parameters}
         drive.settle(self.batch, rows)
         self._start, self._watch = (rows["q"], rows["v"]), Watch(events, self.batch)
-        self._stepwise = drive.sampled or bool(self._watch) or contacts is not None
+        self._stepwise = drive.sampled or bool(self._watch)
+        self._candidates = () if self._contacts is None else self._contacts.candidates(model)
         hidden: dict[str, np.ndarray] = {}
         self.over, self._memory = 0, copy.deepcopy(memory)
         self._a = self._tau = np.zeros((len(rows["q"]), model.nv))
+        self._felt: tuple[np.ndarray, np.ndarray] | None = None
         if start is not None:
             hidden = self._taken_over(start, memory)
-        self._engine = self._made(contacts, hidden)
+        self._engine = self._made(hidden)
+        self._before = self._engine.q  # where the last step began
         self._suite = Suite(model, sensors, contacts=contacts is not None)
         self._stopped = np.full(len(self._a), -1)  # after which step an event stopped rows
         self._records: list[dict[str, Any]] = []
@@ -143,15 +169,25 @@ class _Run:
         self.over, self._memory = start.step, copy.deepcopy(start.memory)
         self._a, self._tau = (x.reshape(-1, self.model.nv) for x in (start.a, start.tau))
         dims = len(self.batch)
-        return {name: np.reshape(x, (-1, *np.shape(x)[dims:])) for name, x in start.hidden.items()}
+        hidden = {name: np.reshape(x, (-1, *np.shape(x)[dims:])) for name, x in start.hidden.items()}
+        if self._candidates and {"points", "forces"} <= set(hidden):
+            self._felt = hidden["points"], hidden["forces"]
+        return hidden
 
-    def _made(self, contacts: Any, hidden: dict[str, np.ndarray]) -> Engine:
-        first = (self.model, self.drive, self._start, self._dt, self._integrator, self._parameters)
-        if contacts is not None:
-            raise ModelError("simulate: contacts= are not here yet")
-        if self.model.loops:
-            return InCharts(*first, hidden)
-        return OneKernel(*first, single=self._stepwise)
+    def _made(self, hidden: dict[str, np.ndarray]) -> Engine:
+        first = (self.model, self.drive, self._start, self._dt, self._method, self._parameters, hidden)
+        if self.model.loops and self._contacts is None:
+            return InCharts(*first)
+        return OneKernel(*first, single=self._stepwise, contacts=self._contacts)
+
+    def _touched(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Points of contact and forces there, (rows, candidates, 3), of the last step; None where nothing may touch."""
+        if self._candidates and self._felt is None:
+            carried = self._engine.hidden["carried"]
+            more = {"parameters": self._parameters} if self._parameters else {}
+            forces = carried[:, : carried.shape[1] - len(CARRIED)] / self._dt
+            self._felt = contact_forces(self.model, self._before, forces, contacts=self._contacts, **more)
+        return self._felt
 
     # steps
 
@@ -195,6 +231,7 @@ class _Run:
         self.over += 1
         with np.errstate(invalid="ignore", over="ignore"):
             self._a = (self._engine.v - v) / self._dt
+        self._felt, self._before = None, q
         if self._watch:
             self._look()
 
@@ -213,7 +250,9 @@ class _Run:
     def _moment(self) -> Moment:
         engine = self._engine
         t = self.over * self._dt
-        return Moment(t, engine.q, engine.v, self._a, self._tau, self.batch, self._parameters)
+        felt = self._touched() if self._suite.touches else None
+        forces = None if felt is None else felt[1]
+        return Moment(t, engine.q, engine.v, self._a, self._tau, self.batch, self._parameters, self._candidates, forces)
 
     def _read(self) -> dict[str, np.ndarray]:
         """What sensors say, as a controller gets it."""
@@ -223,8 +262,11 @@ class _Run:
         fine = self._going | (self._stopped == self.over)
         engine, numbers = self._engine, {"a": self._a, "tau": self._tau}
         numbers |= {"q": engine.q, "v": engine.v}
-        kept = {name: np.where(fine[:, None], x, np.nan) for name, x in numbers.items()}
-        said = {name: np.where(fine[:, None], x, np.nan) for name, x in self._suite.read(self._moment()).items()}
+        felt = self._touched()
+        if felt is not None:
+            numbers |= dict(zip(("points", "forces"), felt))
+        kept = {name: _masked(fine, x) for name, x in numbers.items()}
+        said = {name: _masked(fine, x) for name, x in self._suite.read(self._moment()).items()}
         hidden = {name: x.copy() for name, x in engine.hidden.items()}
         self._records.append(
             {**kept, "sensors": said, "hidden": hidden, "step": self.over, "memory": copy.deepcopy(self._memory)}
@@ -236,10 +278,14 @@ class _Run:
         steps = np.array([record["step"] for record in records])
         began = np.isfinite(self._start[0]).all(axis=1) & np.isfinite(self._start[1]).all(axis=1)
         postures = (self._start[0], engine.q)
-        status = _told_stiff(self.model, engine.status, began, postures, self._parameters, self._dt, self._integrator)
+        status = _told_stiff(self.model, engine.status, began, postures, self._parameters, self._dt, self._method)
+        if self._contacts is not None:
+            failed = (engine.hidden["carried"][:, -1] > 0.0) & (status == OK)
+            status = np.where(failed, int(Status.CONTACT_NOT_CONVERGED), status)
         status = np.where(self._stopped >= 0, STOPPED, status)
         taken = np.where(self._stopped >= 0, self._stopped - steps[0], engine.steps)
-        words: dict[str, Any] = {word: self._stacked([record[word] for record in records]) for word in ("q", "v", "a", "tau")}
+        kept = ("q", "v", "a", "tau", *(("points", "forces") if self._candidates else ()))
+        words: dict[str, Any] = {word: self._stacked([record[word] for record in records]) for word in kept}
         for word in ("sensors", "hidden"):
             words[word] = {name: self._stacked([record[word][name] for record in records]) for name in records[0][word]}
         memory = tuple(record["memory"] for record in records) if any(r["memory"] is not None for r in records) else ()
@@ -247,6 +293,7 @@ class _Run:
             t=steps * self._dt,
             **words,
             sensor_columns=self._suite.columns(),
+            contacts=tuple(candidate.name for candidate in self._candidates),
             events=tuple(self._events),
             status=status.reshape(self.batch),
             steps=taken.reshape(self.batch),

@@ -88,17 +88,25 @@ def step_of(integrator: Integrator) -> Step:
 
 
 def _with_contact(
-    model: Model, contacts: Contacts, carried: Any, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]
+    model: Model,
+    contacts: Contacts,
+    carried: Any,
+    q: Any,
+    v: Any,
+    dt: Any,
+    force: Callable[[Any, Any, float], Any],
+    coefficients: dict[str, Any],
 ) -> tuple[Any, Any, Any]:
     """q, v and what is carried from step to step: impulses, then the numbers of `CARRIED`."""
     impulses, (worst, most, failed) = carried[: -len(CARRIED)], carried[-len(CARRIED) :]
     q, v, impulses, residual, count, converged = contact_step(
-        model, q, v, force(q, v, 0.0), dt, None, impulses, contacts=contacts, details=True
+        model, q, v, force(q, v, 0.0), dt, None, impulses, contacts=contacts, details=True, **coefficients
     )
     worst, most = maximum(worst, residual), maximum(most, count)
     return q, v, np.array([*impulses, worst, most, failed + (1.0 - converged)], dtype=object)
 
 
+COEFFICIENTS = ("contact_friction", "contact_restitution")  # parameters of contacts, one for each candidate
 CARRIED = ("residual", "iterations", "failed")  # the largest of both, and the number of steps that did not converge
 
 
@@ -141,6 +149,10 @@ def rollout_body(
         raise ModelError(f"rollout: {model.name} cannot move")
     more = {} if contacts is None else {"carried": (carried_size(model, contacts),)}
     shapes: dict[str, Any] = {"q": (model.nq,), "v": (model.nv,), "done": (), **more, "how": (HOW,), **control.inputs}
+    coefficients = [name for name in parameters if name in COEFFICIENTS]
+    if contacts is not None:
+        shapes |= dict.fromkeys(coefficients, (len(contacts.candidates(model)),))
+        parameters = tuple(name for name in parameters if name not in coefficients)
     words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
     shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
     nq, nv = model.nq, model.nv
@@ -161,7 +173,8 @@ def rollout_body(
             if contacts is None:
                 q1, v1 = one_step(moving, q, v, dt, force)
             else:
-                q1, v1, carried = _with_contact(moving, contacts, carried, q, v, dt, force)
+                own = {name: given[name] for name in coefficients}
+                q1, v1, carried = _with_contact(moving, contacts, carried, q, v, dt, force, own)
             bad = zero
             for x in [*q1, *v1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
