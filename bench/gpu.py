@@ -145,8 +145,8 @@ def contact_rollouts(steps: int = 200) -> None:
         counts = cupy.bincount(told.status.astype(int)).get().tolist()
         worst, sweeps = float(cupy.nanmax(told.residual)), float(cupy.nanmean(told.iterations))
         print(
-            f"{name:10s} contact {rows} x {steps} float32: {rows * steps / took / 1e6:.1f} M steps/s, residual {worst:.1e} m/s, "
-            f"{sweeps:.1f} sweeps at the end, status {counts}, first call {built:.0f} s",
+            f"{name:10s} contact {rows} x {steps} float32: {rows * steps / took / 1e6:.1f} M steps/s, "
+            f"residual {worst:.1e} m/s, {sweeps:.1f} sweeps at the end, status {counts}, first call {built:.0f} s",
             flush=True,
         )
 
