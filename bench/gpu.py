@@ -1,19 +1,22 @@
 """Figures on a GPU: states a second from and to row-major arrays, checked against the interpreter in the same run.
 
-    make bench-gpu            # all; or: python bench/gpu.py g1 talos
+    make bench-gpu            # all; or some parts: python bench/gpu.py dynamics loops derivatives rollouts contact mjx matrices
 
 Each line says the rate in float32 and float64, whether all bits are those of the interpreter on random states, and what the
-kernel takes. Robots' numbers are those of the other benches.
+kernel takes. Robots' numbers are those of the other benches. "mjx" runs forward dynamics of MJX beside ours, where JAX and
+mujoco-mjx are there: contacts, constraints and actuation off, float32, 65 536 states. "contact" has the scenes of contact.py.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from typing import Any
 
 import numpy as np
 
+import constraint_sets
 import linkwork as lw
 import robots
 
@@ -64,9 +67,10 @@ def start_states(model: lw.Model) -> list[np.ndarray]:
     return [np.array([s[0] for s in found]), 0.05 * np.array([s[1] for s in found])]
 
 
-def rollouts(name: str, model: lw.Model, cpu: np.ndarray, rows: int = 65536, steps: int = STEPS) -> None:
+def rollouts(name: str, model: lw.Model, rows: int = 65536, steps: int = STEPS) -> None:
     import cupy
 
+    cpu = lw.rollout(model, *start_states(model), dt=1e-4, steps=STEPS, every=STEPS).q
     for dtype in ("float32", "float64"):
         q, v = (cupy.asarray(np.resize(x, (rows, x.shape[1])).astype(dtype)) for x in start_states(model))
         lw.rollout(model, q, v, dt=1e-4, steps=10, every=10)
@@ -80,23 +84,99 @@ def rollouts(name: str, model: lw.Model, cpu: np.ndarray, rows: int = 65536, ste
         print(f"{name:10s} rollout {rows} x {steps} {dtype}: {rows * steps / took / 1e6:.1f} M steps/s {same}", flush=True)
 
 
+def dynamics() -> None:
+    """Trees."""
+    for name in ("iiwa14", "solo12", "g1", "talos"):
+        line(name, "forward dynamics", lw.forward_dynamics, robots.model(name))
+    for name in ("iiwa14", "solo12", "g1"):
+        line(name, "inverse dynamics", lw.inverse_dynamics, robots.model(name))
+
+
+def loops() -> None:
+    """Robots with loops and rotors, and one whose feet are held."""
+    line("jvrc1", "forward dynamics", lw.forward_dynamics, lw.robots.jvrc1())
+    line("tello", "forward dynamics", lw.forward_dynamics, lw.robots.tello())
+    feet = constraint_sets.TABLE["talos F6x2"]
+    held = tuple(lw.Weld(f"held{k}") for k in range(2))
+    line("talos", "two feet, 3 steps", lw.constrained_dynamics, feet.model(), constraints=held, iterations=3)
+
+
+def derivatives() -> None:
+    """Of forward dynamics."""
+    for name in ("iiwa14", "g1"):
+        line(name, "d forward dynamics", lw.forward_dynamics_derivatives, robots.model(name))
+
+
+def matrices() -> None:
+    """Full mass matrices."""
+    for name in ("iiwa14", "solo12", "g1"):
+        line(name, "mass matrix", lw.mass_matrix, robots.model(name))
+
+
+def smooth_rollouts() -> None:
+    """Without contact."""
+    for name in ("iiwa14", "g1"):
+        rollouts(name, robots.model(name))
+
+
+def contact_rollouts(steps: int = 200) -> None:
+    """Steps with contact in float32, of robots that have been set down."""
+    import cupy
+
+    import contact
+
+    for name, rows in (("quadruped", 1 << 17), ("humanoid", 1 << 15)):
+        scene = contact.SCENES[name]()
+        model, gains = scene.model, np.concatenate([np.zeros((6, 2)), scene.gains]).T
+        held = lw.PD(
+            *(cupy.asarray(x.astype("float32")) for x in (*gains, scene.stance())), *[cupy.zeros(model.nv, "float32")] * 2
+        )
+        contacts = dataclasses.replace(scene.contacts, tolerance=1e-4)
+        q, v = (cupy.asarray(np.resize(x, (rows, x.shape[1])).astype("float32")) for x in contact.states(scene, 512))
+        start = time.perf_counter()
+        told = lw.rollout(model, q, v, held, dt=contact.DT, steps=steps, every=steps, contacts=contacts)
+        cupy.cuda.runtime.deviceSynchronize()
+        built, start = time.perf_counter() - start, time.perf_counter()
+        q, v = (cupy.ascontiguousarray(x[:, -1]) for x in (told.q, told.v))
+        warm = cupy.ascontiguousarray(told.impulses)
+        told = lw.rollout(model, q, v, held, dt=contact.DT, steps=steps, every=steps, contacts=contacts, warm_start=warm)
+        cupy.cuda.runtime.deviceSynchronize()
+        took = time.perf_counter() - start
+        counts = cupy.bincount(told.status.astype(int)).get().tolist()
+        worst, sweeps = float(cupy.nanmax(told.residual)), float(cupy.nanmean(told.iterations))
+        print(
+            f"{name:10s} contact {rows} x {steps} float32: {rows * steps / took / 1e6:.1f} M steps/s, "
+            f"residual {worst:.1e} m/s, {sweeps:.1f} sweeps at the end, status {counts}, first call {built:.0f} s",
+            flush=True,
+        )
+
+
+def beside_mjx() -> None:
+    """Forward dynamics, and steps with contact, of MJX in the same run."""
+    import mjx_rates
+
+    for name in ("iiwa14", "solo12", "g1", "talos"):
+        theirs = mjx_rates.forward_dynamics(name)
+        kernel = lw.compile(lw.forward_dynamics, robots.model(name), target="cuda", dtype="float32")
+        ours = kernel.resources(measured=ROWS)["measured_rate"]
+        words = f"{ours / 1e6:.1f} M/s, MJX {theirs / 1e6:.2f} M/s, {ours / theirs:.0f} times"
+        print(f"{name:10s} forward dynamics float32: {words}", flush=True)
+    for name in ("quadruped", "humanoid"):
+        print(f"{name:10s} contact, MJX float32: {mjx_rates.steps_with_contact(name) / 1e6:.3f} M steps/s", flush=True)
+
+
+PARTS = {
+    "dynamics": dynamics, "loops": loops, "derivatives": derivatives, "rollouts": smooth_rollouts, "contact": contact_rollouts,
+    "mjx": beside_mjx, "matrices": matrices,
+}  # fmt: skip
+
+
 def main(names: list[str]) -> None:
-    cpu = {}
-    for name in ("iiwa14", "g1"):  # before anything of the GPU's is in this process
-        if not names or name in names:
-            model = robots.model(name)
-            cpu[name] = lw.rollout(model, *start_states(model), dt=1e-4, steps=STEPS, every=STEPS).q
-    for name in names or ["iiwa14", "solo12", "g1", "talos"]:
-        model = robots.model(name)
-        line(name, "forward dynamics", lw.forward_dynamics, model)
-        line(name, "inverse dynamics", lw.inverse_dynamics, model)
-        line(name, "mass matrix", lw.mass_matrix, model)
-        if name in ("iiwa14", "g1"):
-            line(name, "d forward dynamics", lw.forward_dynamics_derivatives, model)
-            rollouts(name, model, cpu[name])
-    if not names:
-        line("jvrc1", "forward dynamics", lw.forward_dynamics, lw.robots.jvrc1())
-        line("tello", "forward dynamics", lw.forward_dynamics, lw.robots.tello())
+    for name in names or PARTS:
+        try:
+            PARTS[name]()
+        except ImportError as error:
+            print(f"{name}: left out, {error}", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from linkwork.constraints import BodyKinematics
 from linkwork.contact import Contacts, contact_rows
 from linkwork.contact.laws import Round
 from linkwork.contact.names import named_shapes
+from linkwork.errors import ModelError
 from linkwork.functions.contact_points import nodes_with
 from linkwork.spatial import Pose
 
@@ -297,6 +298,18 @@ def test_gap_rates_in_loops_on_rotors_and_on_what_deforms(robot: str) -> None:
     held = model.with_loops(constrain=[loop.name for loop in model.loops]) if robot == "delta" else None
     if held:
         check_rates(held, contacts, *held.random_state(rng))
+
+
+def test_shapes_may_all_be_given_by_contacts() -> None:
+    """A model without shapes of its own has no contacts by default, and those that are given."""
+    model = lw.robots.quadruped()
+    ball = lw.Geometry("ball", shape="sphere", size=0.1, link="trunk")
+    contacts = lw.Contacts(shapes=[ball], limits=False, joint_friction=False)
+    q = np.array(model.neutral(), dtype=float)
+    assert lw.contact_points(model, q, contacts=contacts)[0].shape == (1,)
+    assert lw.step(model, q, np.zeros(model.nv), np.zeros(model.nv), 1e-3, contacts=contacts)[0].shape == (model.nq,)
+    with pytest.raises(ModelError, match="no shape that may touch"):
+        lw.contact_points(model, q)
 
 
 @pytest.mark.parametrize("shape", ["ellipsoid", "cylinder"])

@@ -356,9 +356,11 @@ class ModelFunction:
         return {**chosen, "method": own.memory[asked]}
 
     def _defaults(self, model: Model) -> dict[str, Any] | None:
-        """The options that a call without any has; None where the model asks for some."""
+        """The options where none are given; None where some must be, for any model or for this one."""
+        if inspect.Parameter.empty in self.options.values():
+            return None
         try:
-            return None if inspect.Parameter.empty in self.options.values() else self.chosen(model, {})
+            return self.chosen(model, {})
         except LinkworkError:  # such as contacts of a model without shapes
             return None
 

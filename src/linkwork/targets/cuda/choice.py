@@ -7,7 +7,7 @@ for each number of warps says what that costs in loads and stores; a simple mode
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from linkwork.errors import TargetError
@@ -16,12 +16,13 @@ from linkwork.ir.program import BoundedLoop, Program
 from linkwork.passes.cut import Cutting, cut
 from linkwork.passes.schedule import Scheduling, schedule
 from linkwork.targets.cuda.plan import Plan, plan
-from linkwork.targets.cuda.prelude import REALS, ROW, WARP
+from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP
 
 CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
 WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # on a multiprocessor
+CACHED = 6600, 8200  # instructions up to which a program fits the instruction cache, and from which it does not
 LEAD = 16  # operations by which values are loaded before they are used
 AHEAD = {"float32": 3, "float64": 2}  # chunks of inputs that are read ahead
 # The model: instructions that a multiprocessor starts in a cycle at most, and one warp by itself
@@ -73,6 +74,7 @@ class Choice:
         work: instructions of a state, by the model
         rate: states a second that the model predicts
         share: of the most instructions that the device can start
+        together: whether the warps of a block wait for each other now and then, to read instructions together
     """
 
     program: Program
@@ -87,6 +89,7 @@ class Choice:
     work: int
     rate: float
     share: float
+    together: bool = False
 
     @property
     def shared_bytes(self) -> int:
@@ -110,7 +113,18 @@ def candidates(program: Program, device: Device, *, warps: int | None = None) ->
                 found.append(planned(order, device, size))
     if not found:
         raise TargetError(f"{warps} warps leave too few registers or too little shared memory to a thread")
-    return sorted(found, key=lambda choice: -choice.rate)
+    return [way for choice in sorted(found, key=lambda choice: -choice.rate) for way in _ways(choice)]
+
+
+def _ways(choice: Choice) -> list[Choice]:
+    """With warps that go their own ways, together, or both where nobody knows whether code fits the instruction cache."""
+    code = choice.program.code
+    if any(op == "loop" for op, _, _ in code):  # a barrier is no place for warps that may have left a loop
+        return [choice]
+    constants = sum(code[a].op == "const" for _, args, _ in code for a in args) if choice.program.dtype in TABLED else 0
+    size = _operations(choice.program) + choice.plan.loads + choice.plan.stores + 2 * choice.plan.left + constants
+    together = replace(choice, together=True)
+    return [choice] if size < CACHED[0] else [choice, together] if size < CACHED[1] else [together]
 
 
 def _cut(program: Program) -> Program:

@@ -11,12 +11,10 @@ from linkwork.ir.operations import BOOL
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.targets.cuda.choice import Choice, Device, choose
 from linkwork.targets.cuda.plan import Action, Chunk, LoopPlan, Plan
-from linkwork.targets.cuda.prelude import REALS, ROW, WARP, expressions, prelude
+from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP, expressions, prelude
 
 BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
 TOGETHER = 100  # the same where warps are kept together
-CACHED = 6600  # instructions that fit the instruction cache, with some room for reads, writes and addresses
-TABLED = frozenset({"float64"})  # dtypes whose constants take two instructions more where they stand
 NAME = "linkwork"  # of the kernel: programs' own names may be anything
 
 
@@ -49,7 +47,6 @@ class _Unit:
         self.real = REALS[program.dtype]
         self.expressions = expressions(self.real)
         self.functions: list[str] = []
-        self.together = _is_large(program, choice)
         self.table: dict[str, int] = {}  # literal -> its place in constant memory
         self.bodies = 0
         arrays = [f"in{k}" for k in range(len(program.inputs))] + [f"out{k}" for k in range(len(program.outputs))]
@@ -80,7 +77,7 @@ class _Unit:
             "    LW_SHARED(shared);",
             f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
             f"    int row = (int)blockIdx.x * {choice.threads} + warp * {WARP};",
-            *([] if self.together else ["    if (row >= rows) {", "        return;", "    }"]),
+            *([] if choice.together else ["    if (row >= rows) {", "        return;", "    }"]),
             f"    if (row > rows - {WARP}) {{ /* the last warps compute some rows again rather than none */",
             f"        row = rows - {WARP};",
             "    }",
@@ -133,8 +130,8 @@ class _Code:
                 self.lines, self.names, self.block = [], {}, 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                if len(self.lines) - self.block > (TOGETHER if self.unit.together else BLOCK) and action.kind == "op":
-                    self.lines.append("    LW_TOGETHER();" if self.unit.together else "    LW_BLOCK();")
+                if len(self.lines) - self.block > (TOGETHER if self.unit.choice.together else BLOCK) and action.kind == "op":
+                    self.lines.append("    LW_TOGETHER();" if self.unit.choice.together else "    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -337,15 +334,6 @@ class _Code:
         for slot, text in texts:
             self._put_slot(slot, text)
         self.lines += [f"    return {again};"] if cut else [f"    if (!{again}) {{", "        break;", "    }"]
-
-
-def _is_large(program: Program, choice: Choice) -> bool:
-    """Whether a program without loops does not fit the instruction cache: its warps then share what they read of it."""
-    code = program.code
-    loads = choice.plan.loads + choice.plan.stores + 2 * choice.plan.left
-    constants = sum(code[a].op == "const" for _, args, _ in code for a in args) if program.dtype in TABLED else 0
-    operations = sum(op not in ("const", "input", "neg", "result") for op, _, _ in code)
-    return operations + loads + constants > CACHED and not any(op == "loop" for op, _, _ in code)
 
 
 def _fits_instruction(number: float) -> bool:

@@ -15,6 +15,7 @@ from string import Template
 from linkwork.ir.meaning import round_to_float32
 
 WARP = 32
+TABLED = frozenset({"float64"})  # dtypes whose constants take two instructions more where they stand
 ROW = 9  # numbers in a row of a warp's buffer: those of a chunk and one more
 
 

@@ -1,0 +1,216 @@
+"""Steps with contact on one core against MuJoCo's C, on the same scenes in one run.
+
+    python bench/contact.py [quadruped humanoid]
+
+Scenes: solo12 on four balls, and G1 with eight small balls under each foot, on a plane with friction 0.8, held by PD control of
+all joints, 2 ms steps, semi-implicit Euler. Robots are set down with a small velocity and step for 0.4 s; the steps after that
+are measured, 0.4 s of many worlds and 8 s of one. MuJoCo takes its steps in `mujoco.rollout`, ours are `lw.rollout(contacts=)`.
+
+The models differ: ours is rigid contact with Coulomb's exact cone, solved until no law is violated by more than TOLERANCE
+[m/s]; MuJoCo's is compliant (its default solref and solimp), with an elliptic cone and Newton's method, which stops by its own
+tolerance on a cost, here its default of 1e-8. So the two reach different states. Seconds are those of the processor, of one
+thread; the best of some turns counts.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["LINKWORK_THREADS"] = "1"
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mujoco
+import mujoco.rollout
+import numpy as np
+
+import linkwork as lw
+import robots
+from linkwork.simulate.control import pd_control
+from linkwork.simulate.one_kernel import kernel_for
+from linkwork.spatial import Pose
+from peers import models
+
+WORLDS, STEPS, DT, TURNS, FRICTION, TOLERANCE = 256, 200, 2e-3, 5, 0.8, 1e-6
+ALONE = 4000  # steps of one world
+
+
+class Scene(NamedTuple):
+    """A robot, its feet (link and place of the middle of a ball), the radius of balls, and gains."""
+
+    robot: str
+    feet: tuple[tuple[int, tuple[float, float, float]], ...]
+    radius: float
+    gains: tuple[tuple[float, float], ...]  # kp [N m/rad] and kd [N m s/rad] of all joints but the free one
+    bent: dict[int, float]  # joints that are not zero
+
+    @property
+    def model(self) -> lw.Model:
+        return robots.model(self.robot)
+
+    @property
+    def contacts(self) -> lw.Contacts:
+        """What may touch: the balls."""
+        balls = tuple(
+            lw.Geometry(
+                f"ball{k}", shape="sphere", size=(self.radius,), link=f"body{body}", place=Pose(np.eye(3), np.array(at))
+            )
+            for k, (body, at) in enumerate(self.feet)
+        )
+        return lw.Contacts(
+            shapes=balls, pairs="none", friction=FRICTION, limits=False, joint_friction=False, tolerance=TOLERANCE
+        )
+
+    def stance(self) -> np.ndarray:
+        """q with the lowest ball on the ground."""
+        q = np.array(self.model.neutral(), dtype=float)
+        for joint, angle in self.bent.items():
+            q[7 + joint - 1] = angle
+        gap = np.asarray(lw.contact_points(self.model, q, contacts=self.contacts)[0])
+        q[2] -= gap.min()
+        return q
+
+    def mjcf(self) -> str:
+        """The scene for MuJoCo."""
+        text = models.mjcf(self.robot)
+        text = text.replace('constraint="disable"', "").replace('contact="disable"', "").replace('actuation="disable"', "")
+        text = text.replace('warmstart="disable"', "")
+        for body in sorted({body for body, _ in self.feet}):
+            balls = "".join(
+                f'<geom type="sphere" size="{self.radius}" pos="{models.numbers(at)}" contype="1" conaffinity="0" mass="0"'
+                f' friction="{FRICTION}"/>'
+                for link, at in self.feet
+                if link == body
+            )
+            start = text.index(f'<body name="body{body}"')
+            place = text.index("<inertial", start)
+            text = text[:place] + balls + text[place:]
+        floor = f'<geom type="plane" size="0 0 1" contype="0" conaffinity="1" friction="{FRICTION}"/>'
+        text = text.replace("<worldbody>", f"<worldbody>{floor}").replace(
+            "<option ", f'<option timestep="{DT}" cone="elliptic" '
+        )
+        for k in range(1, len(robots.bodies(self.robot))):
+            start = text.index(f'<body name="body{k}"')
+            place = text.index("<joint ", start) + len("<joint ")
+            text = text[:place] + f'name="joint{k}" ' + text[place:]
+        drives = "".join(f'<position joint="joint{k}" kp="{kp}" kv="{kd}"/>' for k, (kp, kd) in enumerate(self.gains, 1))
+        return text.replace("</mujoco>", f"<actuator>{drives}</actuator></mujoco>")
+
+
+def quadruped() -> Scene:
+    """solo12 on four balls."""
+    leaves = _leaves("solo12")
+    bent = {k: angle for leaf in leaves for k, angle in ((leaf - 1, 0.8), (leaf, -1.6))}
+    return Scene("solo12", tuple((leaf, (0.0, 0.0, -0.16)) for leaf in leaves), 0.02, 12 * ((5.0, 0.1),), bent)
+
+
+def humanoid() -> Scene:
+    """G1 with eight balls under each foot."""
+    model = robots.model("g1")
+    height = np.asarray(lw.forward_kinematics(model, np.array(model.neutral(), dtype=float)))[:, 2, 3]
+    feet = sorted(_leaves("g1"), key=lambda k: height[k])[:2]
+    points = [(x, y, -0.03) for x in (-0.05, 0.0, 0.06, 0.12) for y in (-0.03, 0.03)]
+    gains = [(100.0, 1.0) if k < 16 else (5.0, 0.05) for k in range(1, len(robots.bodies("g1")))]  # arms from 16 on
+    for foot in feet:
+        body = foot
+        for pair in (*[(20.0, 0.2)] * 2, *[(100.0, 1.0)] * 4):  # the ankle, then the knee and the hip
+            gains[body - 1], body = pair, robots.bodies("g1")[body]["parent"]
+    return Scene("g1", tuple((foot, at) for foot in feet for at in points), 0.005, tuple(gains), {})
+
+
+def _leaves(robot: str) -> list[int]:
+    parents = {body["parent"] for body in robots.bodies(robot)}
+    return [k for k in range(len(robots.bodies(robot))) if k not in parents]
+
+
+SCENES: dict[str, Callable[[], Scene]] = {"quadruped": quadruped, "humanoid": humanoid}
+
+
+def states(scene: Scene, worlds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Stances with small velocities."""
+    rng = np.random.default_rng(seed)
+    q = np.broadcast_to(scene.stance(), (worlds, scene.model.nq)).copy()
+    return q, 0.05 * rng.standard_normal((worlds, scene.model.nv))
+
+
+class Race:
+    """Both programs on one scene, in states after the robots have been set down."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.model, self.contacts = scene, scene.model, scene.contacts
+        self.peer = mujoco.MjModel.from_xml_string(scene.mjcf())
+        self.data = mujoco.MjData(self.peer)
+        q, v = states(scene, WORLDS)
+        kp, kd = np.concatenate([np.zeros((6, 2)), scene.gains]).T
+        self.held = lw.PD(kp, kd, scene.stance())
+        begin = time.perf_counter()
+        self.settled = self._rollout(q, v, None, STEPS)
+        how: dict[str, Any] = {"target": "cpu", "dtype": "float64", "each": False, "contacts": self.contacts.on(self.model)}
+        kernel_for(self.model, pd_control(self.model), "semi_implicit_euler", (), **how)[0].wait()
+        self.built = time.perf_counter() - begin
+        theirs = [models.to_peer(scene.robot, (a, b, b, b), "mujoco") for a, b in zip(q, v)]
+        self.state = np.array([np.concatenate([[0.0], s[0], s[1]]) for s in theirs])
+        self.state = self.their(WORLDS, STEPS)[0][:, -1].copy()
+
+    def _rollout(self, q: np.ndarray, v: np.ndarray, warm: np.ndarray | None, steps: int) -> Any:
+        how: dict[str, Any] = {"dt": DT, "steps": steps, "every": steps, "contacts": self.contacts, "warm_start": warm}
+        return lw.rollout(self.model, q, v, self.held, **how)
+
+    def ours(self, rows: int, steps: int) -> Any:
+        """Our rollout of so many worlds."""
+        start = self.settled
+        return self._rollout(start.q[:rows, -1], start.v[:rows, -1], start.impulses[:rows], steps)
+
+    def their(self, rows: int, steps: int) -> Any:
+        """MuJoCo's."""
+        control = np.broadcast_to(self.scene.stance()[7:], (rows, steps, self.peer.nu)).copy()
+        return mujoco.rollout.rollout(self.peer, self.data, self.state[:rows], control)
+
+    def times(self, rows: int, steps: int) -> tuple[float, float]:
+        """Seconds of a step, ours and theirs; the best of some turns."""
+        turns = [[seconds(f, rows, steps) for f in (self.ours, self.their)] for _ in range(TURNS)]
+        ours, theirs = np.min(turns, axis=0) / (rows * steps)
+        return float(ours), float(theirs)
+
+
+def seconds(call: Callable[[int, int], Any], rows: int, steps: int) -> float:
+    """Of the processor."""
+    start = time.process_time()
+    call(rows, steps)
+    return time.process_time() - start
+
+
+def measured(name: str) -> str:
+    """A line of the table."""
+    race = Race(SCENES[name]())
+    last = race.ours(WORLDS, STEPS)
+    cells = [name]
+    for rows, steps in ((1, ALONE), (WORLDS, STEPS)):
+        ours, theirs = race.times(rows, steps)
+        cells += [f"{1e-3 / ours:,.1f} / {1e-3 / theirs:,.1f}", f"{theirs / ours:.2f}"]
+    standing = float((last.q[:, -1, 2] > 0.6 * race.scene.stance()[2]).mean())
+    cells += [f"{np.max(last.residual):.0e}", f"{np.mean(last.iterations):.1f}", f"{race.data.ncon}"]
+    return " | ".join(["", *cells, f"{np.mean(last.status == 0):.0%}, {standing:.0%}", f"{race.built:.0f} s", ""]).strip()
+
+
+def main() -> None:
+    heads = [
+        "",
+        "one world, thousand steps/s, ours / MuJoCo",
+        "times",
+        "a core in batches",
+        "times",
+        "residual [m/s]",
+        "sweeps",
+    ]
+    print(" | ".join(["", *heads, "MuJoCo's contacts", "converged, standing", "made in", ""]).strip())
+    print("| --- " * 10 + "|")
+    for name in sys.argv[1:] or SCENES:
+        print(measured(name), flush=True)
+
+
+if __name__ == "__main__":
+    main()
