@@ -261,7 +261,7 @@ def _compiled(key: str, program_of: Callable[[], Program], machine: Machine, cac
     kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, *_sizes(lowered))
     progress.stage(f"compiling {kernel.size} instructions")
     optimise = _optimiser(kernel, lambda: lowered, key, machine, cache)
-    if len(lowered) <= AT_ONCE:
+    if kernel.size <= AT_ONCE:
         optimise()
         if isinstance(kernel._failure, MemoryError):
             raise kernel._failure
