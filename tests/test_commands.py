@@ -73,7 +73,7 @@ def test_a_file_that_says_how_its_base_stands_is_obeyed(tmp_path: Path, capsys: 
         (["simulate", "arm", "--force", "elbow_pitch"], "takes JOINT=NUMBER"),
         (["simulate", "arm", "--speed", "elbow_pitch=fast"], "'fast' is not a number"),
         (["simulate", "four_bar", "--force", "joint2=1"], "no entry of v"),
-        (["simulate", "arm", "--integrator", "rk5"], "did you mean 'rk4'"),
+        (["simulate", "arm", "--integrator", "semi_implicit"], "did you mean 'semi_implicit_euler'"),
         (["simulate", "arm", "--dt", "0"], "positive number of seconds"),
         (["info", "arm", "--xacro", "gripper=true"], "'arm' is none"),
         (["info", "arm.xacro", "--xacro", "gripper"], "takes NAME=VALUE"),
@@ -141,6 +141,22 @@ def test_simulate_writes_what_rollout_finds(door: str, tmp_path: Path, capsys: p
     assert told["finished"] == told["rows"] == 1 and "drift" not in told["energy"]
 
 
+def test_simulate_with_contact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ball.urdf"
+    inertia = '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+    path.write_text(
+        f'<robot name="ball"><link name="ball"><inertial><mass value="1"/>{inertia}</inertial>'
+        '<collision><geometry><sphere radius="0.1"/></geometry></collision></link></robot>',
+        encoding="utf-8",
+    )
+    out = tmp_path / "log.npz"
+    argv = ["simulate", str(path), "--base", "free", "--duration", "0.1", "--contact", "--out", str(out), "--json"]
+    assert main(argv) == 0
+    assert "drift" not in json.loads(capsys.readouterr().out)["energy"]
+    log = lw.Log.load(out)
+    assert log.q[0, -1, 2] > log.q[0, 0, 2] and log.forces[0, -1, 0, 2] > 0.0  # it begins in the ground, and comes out
+
+
 def test_what_cannot_move(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "one.urdf")
     Path(path).write_text('<robot name="one"><link name="a"/></robot>', encoding="utf-8")
@@ -190,6 +206,22 @@ def test_compare(door: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert told["same"] and max(row["difference"] for row in told["compared"]) < 1e-12
 
 
+FLOATING = """<mujoco><compiler boundmass="0.5"/><option density="1000"/><worldbody>
+  <body name="trunk" pos="0 0 1" euler="10 20 30" gravcomp="1"><freejoint/><geom type="box" size=".2 .1 .05" pos=".1 .2 0"/>
+    <body name="leg" pos=".1 0 0"><joint name="hip" axis="0 1 0" ref="20" stiffness="3" damping=".2"/>
+      <geom type="capsule" size=".02" fromto="0 0 0 0 0 -.3" mass=".1"/></body></body></worldbody></mujoco>"""
+
+
+def test_compare_on_a_free_base(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the compiler's settings say, and without what linkwork has not; a robot that is no file is compared by its export."""
+    pytest.importorskip("mujoco")
+    (tmp_path / "floating.xml").write_text(FLOATING)
+    for robot in (str(tmp_path / "floating.xml"), "arm"):
+        main(["compare", robot, "--states", "3", "--json"])
+        rows = [row for row in json.loads(capsys.readouterr().out)["compared"] if row["peer"] == "MuJoCo"]
+        assert len(rows) == 3 and max(row["difference"] for row in rows) < 1e-12
+
+
 def test_compare_sees_a_difference(door: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pinocchio")
     right = lw.mass_matrix
@@ -204,7 +236,7 @@ def test_completion_knows_commands_options_and_robots() -> None:
         assert all(word in text for word in ("simulate", "duration", "humanoid", "semi_implicit_euler"))
     bash = script(make_parser(), "bash")
     for line, wanted in (("linkwork si", "simulate"), ("linkwork info hum", "humanoid"), ("linkwork info arm --j", "--json"),
-                         ("linkwork simulate arm --integrator r", "rk4")):  # fmt: skip
+                         ("linkwork simulate arm --integrator se", "semi_implicit_euler")):  # fmt: skip
         words = line.split(" ")
         array = " ".join(f'"{word}"' for word in words)
         command = f'{bash}\nCOMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _linkwork; echo "${{COMPREPLY[@]}}"'

@@ -124,6 +124,105 @@ def test_a_tree_as_mjcf(kind: str, base: str) -> None:
     assert np.allclose(a, lw.forward_dynamics(again, there, v, tau), rtol=1e-9, atol=1e-9 * (1 + np.abs(a).max()))
 
 
+@pytest.mark.parametrize("axis", [(0, 1, 0), (0.3, -0.2, 1.0)])
+def test_a_planar_joint_as_mjcf(axis: tuple[float, float, float]) -> None:
+    """Two slides and a hinge, whose velocities are along axes at rest."""
+    pytest.importorskip("mujoco")
+    model = tree(Planar(axis))
+    again = lw.load(lw.export_mjcf(model))
+    assert [j.name for j in again.joints][:3] == ["to b_x", "to b_y", "to b_turn"]
+    q, v = model.random_state(5)
+    tau = np.random.default_rng(2).normal(size=model.nv)
+    for name in ("b", "tip", "tool"):
+        assert np.allclose(lw.frame_pose(model, q, frame=name), lw.frame_pose(again, q, frame=name), atol=1e-12), name
+    c, s = np.cos(q[2]), np.sin(q[2])
+    T = np.eye(model.nv)
+    T[:2, :2] = [[c, -s], [s, c]]
+    a = lw.forward_dynamics(model, q, v, tau)
+    a[:2] += v[2] * np.array([-v[1], v[0]])  # of axes that turn
+    assert np.allclose(T @ a, lw.forward_dynamics(again, q, T @ v, T @ tau), rtol=1e-9, atol=1e-9 * (1 + np.abs(a).max()))
+
+
+def test_what_acts_in_a_planar_joint_must_be_the_same_along_axes_at_rest() -> None:
+    def plate(**acting: object) -> Model:
+        b = ModelBuilder("plate").add_body("a", mass=1, inertia=(1, 1, 1))
+        return b.add_joint("slip", Planar(), parent="world", child="a", **acting).build()  # type: ignore[arg-type]
+
+    assert 'damping="2"' in lw.export_mjcf(plate(damping=(2, 2, 3)))
+    with pytest.raises(ModelError, match="'slip': its two dampings in the plane must be equal"):
+        lw.export_mjcf(plate(damping=(2, 1, 3)))
+    for word in ("armature", "friction"):
+        with pytest.raises(ModelError, match=f"'slip': its {word} acts along axes that turn"):
+            lw.export_mjcf(plate(**{word: (1, 1, 0)}))
+
+
+def test_keyframes_as_mjcf() -> None:
+    """MuJoCo, put into a keyframe, has all bodies where they are here, and as fast."""
+    mujoco = pytest.importorskip("mujoco")
+    b = ModelBuilder("many")
+    kinds = [
+        Free(),
+        *(KINDS[name] for name in ("spherical", "planar", "universal", "cylindrical", "helical", "gimbal", "revolute")),
+    ]
+    rng = np.random.default_rng(3)
+    for k, kind in enumerate(kinds):
+        b.add_body(f"b{k}", mass=1 + k, center=rng.uniform(-0.1, 0.1, 3), inertia=(0.1, 0.12, 0.15))
+        place = Pose.placed(rng.uniform(-0.3, 0.3, 3), rng.uniform(-1.5, 1.5, 3))
+        b.add_joint(f"j{k}", kind, parent="world" if k == 0 else f"b{(k - 1) // 2}", child=f"b{k}", place=place)
+    bare = b.build()
+    q, v = bare.random_state(4)
+    model = b.add_keyframe(
+        "posed", *({j.name: x[getattr(j, s)] for j in bare.joints} for x, s in ((q, "q_slice"), (v, "v_slice")))
+    ).build()
+    peer = mujoco.MjModel.from_xml_string(lw.export_mjcf(model))
+    data = mujoco.MjData(peer)
+    mujoco.mj_resetDataKeyframe(peer, data, 0)
+    mujoco.mj_forward(peer, data)
+    speed = np.zeros(6)
+    for body in model.bodies:
+        there = data.body(body.name)
+        X = lw.frame_pose(model, q, frame=body.name)
+        assert np.allclose(X[:3, 3], there.xpos, atol=1e-12) and np.allclose(X[:3, :3], there.xmat.reshape(3, 3), atol=1e-12)
+        mujoco.mj_objectVelocity(peer, data, mujoco.mjtObj.mjOBJ_XBODY, there.id, speed, 1)
+        assert np.allclose(lw.frame_velocity(model, q, v, frame=body.name), speed, atol=1e-12), body.name
+    again = lw.load(lw.export_mjcf(model))
+    assert "posed" in again.keyframes and again.nv == model.nv
+
+
+def test_meshes_as_mjcf(tmp_path: Path) -> None:
+    """Named from the folder that has them, and at their places; files that MuJoCo does not read are left out."""
+    mujoco = pytest.importorskip("mujoco")
+    corners = [(0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 3)]
+    (tmp_path / "robot/meshes").mkdir(parents=True)
+    (tmp_path / "robot/meshes/wedge.obj").write_text(
+        "".join(f"v {x} {y} {z}\n" for x, y, z in corners) + "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    )
+    shapes = "".join(
+        f'<{tag}><origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/><geometry><mesh filename="package://robot/meshes/{file}" '
+        f'scale="0.5 0.5 2"/></geometry></{tag}>'
+        for tag, file in (("visual", "wedge.dae"), ("collision", "wedge.obj"))
+    )
+    text = f"""<robot name="r"><link name="world"/><link name="a"><inertial><mass value="1"/>
+      <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>{shapes}</link>
+      <joint name="j" type="continuous"><parent link="world"/><child link="a"/></joint></robot>"""
+    model = lw.load(text)
+    assert "mesh" not in lw.export_mjcf(model)
+    lw.export_mjcf(model, tmp_path / "out.xml", meshes=tmp_path / "robot")
+    peer = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+    data = mujoco.MjData(peer)
+    mujoco.mj_forward(peer, data)
+    assert peer.ngeom == 1
+    found = peer.mesh_vert @ data.geom_xmat[0].reshape(3, 3).T + data.geom_xpos[0]
+    place = model.geometries[1].place
+    wanted = (np.array(corners) * (0.5, 0.5, 2)) @ np.asarray(place.R, dtype=float).T + np.asarray(place.p, dtype=float)
+    assert np.allclose(sorted(found.tolist()), sorted(wanted.tolist()), atol=1e-6)
+    again = lw.load(tmp_path / "out.xml").geometries[0]
+    assert again.mesh == "robot/meshes/wedge.obj" and again.scale == (0.5, 0.5, 2.0)
+    assert np.allclose(again.place.matrix().astype(float), place.matrix().astype(float), atol=1e-6)
+    with pytest.raises(ModelError, match="mesh 'package://robot/meshes/wedge.obj': there is no such file"):
+        lw.export_mjcf(model, meshes=tmp_path / "robot/meshes")
+
+
 LOOPED: dict[str, Callable[[], Model]] = {
     "four-bar": lw.robots.four_bar,
     "stewart": lw.robots.stewart,
@@ -159,7 +258,5 @@ def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
             export(model)
         with pytest.raises(ModelError, match="a linkwork model is needed, not str"):
             export("robot.urdf")  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="to b.*Planar"):
-        lw.export_mjcf(tree(Planar()))
     text = lw.export_urdf(tree(Revolute()), tmp_path / "out.urdf")
     assert (tmp_path / "out.urdf").read_text() == text

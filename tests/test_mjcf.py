@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.errors import ModelError
+from linkwork.errors import LimitError, ModelError
+from linkwork.formats import mjcf_process
 from linkwork.interop.mujoco import States
 from linkwork.model import Model
 
@@ -253,11 +254,30 @@ def test_includes_and_meshes_stay_inside_the_folder(tmp_path: Path) -> None:
         assert lw.load(inside / "robot.xml", folders=[tmp_path]).nv == 0
 
 
-def test_a_mesh_that_gives_the_inertia_is_opened(tmp_path: Path) -> None:
-    (tmp_path / "box.obj").write_text(
-        "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
-        + "f 1 2 4 3\nf 5 7 8 6\nf 1 5 6 2\nf 3 4 8 7\nf 1 3 7 5\nf 2 6 8 4\n"
+CUBE = (
+    "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
+    + "f 1 2 4 3\nf 5 7 8 6\nf 1 5 6 2\nf 3 4 8 7\nf 1 3 7 5\nf 2 6 8 4\n"
+)
+
+
+@pytest.mark.parametrize("where", ["parts", "."])
+def test_meshes_of_an_included_file_are_found_from_there(where: str, tmp_path: Path) -> None:
+    """As MuJoCo does: relative to the main file, or else to the one that names them."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "shapes").mkdir()
+    (tmp_path / "shapes/box.obj").write_text(CUBE)
+    file = "../shapes/box.obj" if where == "parts" else "shapes/box.obj"
+    (tmp_path / "parts/assets.xml").write_text(f'<mujoco><asset><mesh name="cube" file="{file}"/></asset></mujoco>')
+    (tmp_path / "robot.xml").write_text(
+        '<mujoco><include file="parts/assets.xml"/><worldbody><body name="a"><freejoint/><geom type="mesh" mesh="cube"/></body>'
+        "</worldbody></mujoco>"
     )
+    (body,) = lw.load(tmp_path / "robot.xml").bodies
+    assert np.isclose(body.mass, mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml")).body_mass[1])
+
+
+def test_a_mesh_that_gives_the_inertia_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "box.obj").write_text(CUBE)
     xml = """<mujoco><asset><mesh name="cube" file="box.obj"/></asset><worldbody>
       <body name="a"><joint axis="0 0 1"/><geom type="mesh" mesh="cube" density="12"/></body></worldbody></mujoco>"""
     (tmp_path / "robot.xml").write_text(xml)
@@ -287,3 +307,35 @@ def test_a_model_is_attached(tmp_path: Path) -> None:
     assert [joint.name for joint in model.joints] == ["base_joint", "left_j"]
     assert np.allclose(model.joint("left_j").place.p, (1, 2, 3))
     assert [shape.mesh for shape in model.geometries] == ["", "", "absent.stl"]
+
+
+def test_what_takes_too_much_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mjcf_process, "MEMORY", 0)
+    bodies = '<body><freejoint/><geom size="0.1"/></body>' * 300
+    with pytest.raises(LimitError, match="<mujoco>: MuJoCo's compiler takes more memory for it than it may: 0 MB"):
+        lw.load(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>")
+
+
+def test_a_loop_that_cannot_close_is_told_with_its_element() -> None:
+    arm = '<body name="a"><joint axis="0 0 1"/><geom size="0.1"/></body>'
+    far = '<equality>\n<connect name="far" site1="s" site2="t"/></equality>'
+    sites = '<site name="t" pos="3 0 0"/>' + arm.replace("</body>", '<site name="s" pos="1 0 0"/></body>')
+    with pytest.raises(ModelError, match=r'<text>:2: <connect name="far">: .*far'):
+        lw.load(f"<mujoco><worldbody>{sites}</worldbody>{far}</mujoco>")
+
+
+@pytest.mark.slow
+def test_large_meshes_may_take_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two megabytes of a sphere, for which the compiler takes more than what is left without them."""
+    u, w = np.linspace(0, np.pi, 101)[:, None], np.linspace(0, 2 * np.pi, 201)[None, :]
+    p = np.stack([np.sin(u) * np.cos(w), np.sin(u) * np.sin(w), np.cos(u) + 0 * w], axis=-1)
+    a, b, c, d = p[:-1, :-1], p[1:, :-1], p[1:, 1:], p[:-1, 1:]
+    rows = np.zeros(40_000, dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("none", "<u2")])
+    rows["corners"] = np.concatenate([np.stack(each, axis=-2).reshape(-1, 3, 3) for each in ((a, b, c), (a, c, d))])
+    (tmp_path / "ball.stl").write_bytes(bytes(80) + np.uint32(len(rows)).tobytes() + rows.tobytes())
+    (tmp_path / "robot.xml").write_text(
+        '<mujoco><asset><mesh name="m" file="ball.stl"/></asset><worldbody><body><freejoint/>'
+        '<geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    monkeypatch.setattr(mjcf_process, "MEMORY", 50 << 20)
+    assert np.isclose(lw.load(tmp_path / "robot.xml").mass, 4000 * np.pi / 3, rtol=1e-3)

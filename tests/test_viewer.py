@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,12 +20,13 @@ import pytest
 import chromium
 import linkwork as lw
 from linkwork.commands.cli import main
-from linkwork.formats.folders import Folders
+from linkwork.formats.folders import Folders, find_mesh
+from linkwork.formats.mesh import Mesh
+from linkwork.formats.mesh_files import read_mesh
 from linkwork.view.gif import write_gif
 from linkwork.view.log import as_log
-from linkwork.view.meshes import find_mesh, read_mesh
 from linkwork.view.scene import inertia_ellipsoid, scene
-from linkwork.view.shapes import Mesh, box, cylinder, ellipsoid
+from linkwork.view.shapes import box, cylinder, ellipsoid
 from linkwork.view.sliders import Sliders
 from linkwork.view.visuals import geometry_meshes
 
@@ -352,7 +355,7 @@ def test_films_and_pictures(tmp_path: Path) -> None:
     for given, words in (((qs[0][:2],), "shape"), ((qs, [0.0]), "shape"), ((np.full(3, np.nan),), "finite")):
         with pytest.raises(lw.LinkworkError, match=words):
             lw.view.film(model, *given, **{"path": tmp_path / "b.gif"})
-    with pytest.raises(lw.ModelError, match=r"\.gif, \.svg or \.png"):
+    with pytest.raises(lw.ModelError, match=r"\.gif, \.mp4, \.svg or \.png"):
         lw.view.film(model, qs[0], None, tmp_path / "b.mov")
 
 
@@ -419,6 +422,24 @@ def lzw_decoded(data: bytes, least: int) -> bytes:
     return b"".join(out)
 
 
+def test_a_film_as_mp4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read back by ffmpeg itself: size (made even), rate, and the first picture. Without the package, nothing is drawn."""
+    model = four_bar()
+    qs = np.array([model.neutral()] * 6)
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "imageio_ffmpeg", None)
+        with pytest.raises(lw.MissingPackageError, match=r"pip install 'linkwork\[film\]'; a .gif needs no package"):
+            lw.view.film(model, qs, path=tmp_path / "a.mp4", told=lambda part: pytest.fail("drawn"))
+    ffmpeg = pytest.importorskip("imageio_ffmpeg").get_ffmpeg_exe()
+    made = lw.view.film(model, qs, None, tmp_path / "a.mp4", size=(121, 91))
+    read = subprocess.run([ffmpeg, "-i", made, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], capture_output=True)
+    assert b"122x92" in read.stderr and b"20 fps" in read.stderr
+    pictures = np.frombuffer(read.stdout, dtype=np.uint8).reshape(6, 92, 122, 3).astype(int)
+    assert pictures[0].std() > 10.0 and np.abs(pictures[0] - pictures[-1]).mean() < 3.0
+    with pytest.raises(lw.LinkworkError, match="ffmpeg cannot write .*No such file or directory"):
+        lw.view.film(model, qs, None, tmp_path / "nowhere" / "a.mp4", size=(120, 90))
+
+
 def test_simulate_writes_a_film(tmp_path: Path) -> None:
     assert main(["simulate", "arm", "--duration", "0.1", "--dt", "0.01", "--film", str(tmp_path / "new" / "a.gif")]) == 0
     assert len(gif_frames((tmp_path / "new" / "a.gif").read_bytes())) == 3
@@ -476,8 +497,6 @@ def test_playing_goes_on_in_the_log_and_pauses(viser: object) -> None:
 
 
 def test_without_viser_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "viser", None)
     with pytest.raises(lw.MissingPackageError, match=r"linkwork\[view\]"):
         lw.view(four_bar())

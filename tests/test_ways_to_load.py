@@ -61,6 +61,17 @@ def test_robots_of_installed_packages_have_names(tmp_path: Path, monkeypatch: py
         lw.load("two")
 
 
+def test_a_robot_by_name_may_use_the_files_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mujoco")
+    package(tmp_path, "mjlab", "mjlab/a/robot.xml", "mjlab/b/part.xml")
+    (tmp_path / "mjlab/a/robot.xml").write_text('<mujoco><worldbody><include file="../b/part.xml"/></worldbody></mujoco>')
+    (tmp_path / "mjlab/b/part.xml").write_text('<mujoco><body name="part"><geom size="0.1"/></body></mujoco>')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert lw.load("mjlab/robot").frame("part").name == "part"
+    with pytest.raises(ModelError, match="folders="):
+        lw.load(tmp_path / "mjlab/a/robot.xml")
+
+
 def test_xacro(tmp_path: Path) -> None:
     path = tmp_path / "arm.urdf.xacro"
     start = '<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="mass" default="1"/>'

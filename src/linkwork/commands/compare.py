@@ -1,6 +1,6 @@
 """`linkwork compare`: the dynamics of a robot here, in Pinocchio and in MuJoCo, and how far they differ.
 
-The peers read the same file where there is one, and get the spanning tree of a robot that ships with linkwork. Loops are not
+The peers read the same file where they can, and otherwise get the spanning tree of the model that linkwork has. Loops are not
 part of a URDF to them: a robot with loops is compared as its spanning tree.
 """
 
@@ -123,20 +123,13 @@ def _springs(model: lw.Model) -> Callable[[np.ndarray], np.ndarray]:
 def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
     import mujoco
 
-    if not (args.robot.lower().endswith((".urdf", ".xml")) and os.path.exists(args.robot)):
-        raise ValueError("it reads files, and this robot is none")
-    spec = mujoco.MjSpec.from_file(args.robot)
-    spec.compiler.balanceinertia, spec.compiler.boundmass, spec.compiler.boundinertia = False, 0.0, 0.0
-    spec.compiler.discardvisual, spec.compiler.fusestatic = True, False
-    for mesh in list(spec.meshes):
-        for geom in [g for g in spec.geoms if g.meshname == mesh.name]:
-            _delete(spec, geom)
-        _delete(spec, mesh)
-    if args.base == "free" and spec.worldbody.first_body() is not None:
-        spec.worldbody.first_body().add_freejoint()
-    there = spec.compile()
+    there = _mujoco_model(mujoco, model, args)
     there.opt.gravity[:] = model.gravity
-    there.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_CONTACT
+    off = mujoco.mjtDisableBit
+    there.opt.disableflags |= int(off.mjDSBL_CONSTRAINT) | int(off.mjDSBL_CONTACT) | int(off.mjDSBL_ACTUATION)
+    there.opt.density = there.opt.viscosity = 0.0  # this and what follows has no counterpart here, as the model's notes say
+    for values in (there.body_gravcomp, there.tendon_stiffness, there.tendon_damping, there.tendon_armature):
+        values[:] = 0.0
     same, data = from_mujoco.States(model, there), mujoco.MjData(there)
 
     def at(q: np.ndarray, v: np.ndarray) -> None:
@@ -171,6 +164,24 @@ def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
         return np.array(found)
 
     return Peer("MuJoCo", inverse, mass, forward)
+
+
+def _mujoco_model(mujoco: Any, model: lw.Model, args: argparse.Namespace) -> Any:
+    """MuJoCo's model of the same file; of what it does not read, of linkwork's model as MJCF."""
+    suffix = os.path.splitext(args.robot)[1].lower() if os.path.exists(args.robot) else ""
+    if suffix not in (".urdf", ".xml"):
+        return mujoco.MjModel.from_xml_string(lw.export_mjcf(model))
+    spec = mujoco.MjSpec.from_file(args.robot)
+    if suffix == ".urdf":
+        spec.compiler.balanceinertia, spec.compiler.boundmass, spec.compiler.boundinertia = False, 0.0, 0.0
+        spec.compiler.discardvisual, spec.compiler.fusestatic = True, False
+        for mesh in list(spec.meshes):
+            for geom in [g for g in spec.geoms if g.meshname == mesh.name]:
+                _delete(spec, geom)
+            _delete(spec, mesh)
+    if args.base == "free" and spec.worldbody.first_body() is not None and not any(j.type == 0 for j in spec.joints):
+        spec.worldbody.first_body().add_freejoint()
+    return spec.compile()
 
 
 def _delete(spec: Any, element: Any) -> None:

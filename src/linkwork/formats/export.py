@@ -20,14 +20,20 @@ def export_urdf(model: Model, path: str | os.PathLike[str] | None = None) -> str
     return _written(urdf_text(_checked(model)), path)
 
 
-def export_mjcf(model: Model, path: str | os.PathLike[str] | None = None) -> str:
+def export_mjcf(
+    model: Model, path: str | os.PathLike[str] | None = None, *, meshes: str | os.PathLike[str] | None = None
+) -> str:
     """The MJCF of a model's spanning tree, with loops and couplings as equalities: as text, and written to `path` if given.
 
     A joint of several coordinates becomes several joints of one body, named `ankle_x` and so on; links without mass go into the
-    body that they move. Frames are sites. Keyframes and meshes are left out. ModelError names what MuJoCo has not: loop joints
-    other than fixed, spherical and revolute ones, planar joints, and bodies without mass that move more than one other.
+    body that they move. Frames are sites; keyframes are written in MuJoCo's coordinates. Meshes are left out, since MuJoCo
+    opens their files: `meshes` is the folder that has them, of which those are named that MuJoCo reads (STL, OBJ and MSH).
+    ModelError names what MuJoCo has not: loop joints other than fixed, spherical and revolute ones, bodies without mass that
+    move more than one other, meshes that the folder does not have.
     """
-    return _written(mjcf_text(_checked(model)), path)
+    folder = None if meshes is None else os.fspath(meshes)
+    there = None if path is None else os.path.dirname(os.path.abspath(path))
+    return _written(mjcf_text(_checked(model), folder, there), path)
 
 
 def _checked(model: object) -> Model:

@@ -7,44 +7,52 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+import os
+from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.formats.export_mjcf_joints import check_acting, parts_of, position, quaternion, state_of
 from linkwork.formats.export_text import Tag
+from linkwork.formats.folders import Folders, find_mesh
 from linkwork.formats.mjcf_equalities import polynomial
-from linkwork.joints import Cylindrical, Fixed, Free, Gimbal, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from linkwork.joints import Fixed, Free, Gimbal, Helical, Revolute, Spherical
 from linkwork.model import GROUND, Model, PlacedJoint
 from linkwork.parts import Actuator, Coupling, End, Geometry, ImplicitConstraint, Loop, LoopConstraint
 from linkwork.spatial import Pose
-from linkwork.spatial.rotation import of_matrix
 
-X, Y, Z = np.eye(3)
-
-
-class _Part(NamedTuple):
-    """A MuJoCo joint: its type, its axis in the joint's frame, the suffix of its name, and its velocities in the joint's."""
-
-    type: str
-    axis: np.ndarray | None
-    suffix: str
-    velocities: tuple[int, ...]
+READ = (".stl", ".obj", ".msh")  # files of meshes that MuJoCo reads
 
 
-def mjcf_text(model: Model) -> str:
-    """The MJCF of a model; ModelError names what cannot be written."""
-    return _Writer(model).write()
+def mjcf_text(model: Model, meshes: str | None = None, written_to: str | None = None) -> str:
+    """The MJCF of a model, for a file in the folder `written_to`; meshes are named where the folder `meshes` has them.
+
+    ModelError names what cannot be written.
+    """
+    return _Writer(model, meshes, written_to).write()
 
 
 class _Writer:
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, meshes: str | None, written_to: str | None) -> None:
         self.model = model
+        self.folders = None if meshes is None else Folders(None, [meshes])
         self.root = Tag("mujoco", model=model.name)
-        compiler = {"angle": "radian", "autolimits": False, "balanceinertia": False, "boundmass": 0, "boundinertia": 0}
+        compiler: dict[str, Any] = {
+            "angle": "radian",
+            "autolimits": False,
+            "balanceinertia": False,
+            "boundmass": 0,
+            "boundinertia": 0,
+        }
+        if meshes is not None:
+            compiler["meshdir"] = os.path.relpath(meshes, written_to) if written_to is not None else os.path.abspath(meshes)
         self.root.add("compiler", **compiler, inertiafromgeom="auto")
         self.root.add("option", gravity=model.gravity)
+        self.asset = self.root.add("asset")
         self.world = self.root.add("worldbody")
+        self.joints: dict[int, list[tuple[PlacedJoint, Pose]]] = {}  # of each <body>, with their places in it
+        self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
         self.bodies: dict[int, Tag] = {GROUND: self.world}
         self.frames: dict[int, Pose] = {GROUND: Pose.identity()}  # of the body here in the MuJoCo body that it is part of
         self.sites = 0
@@ -67,7 +75,11 @@ class _Writer:
         actuators = Tag("actuator")
         for actuator in model.actuators:
             self._actuator(actuators, actuator)
-        self.root.children += [tag for tag in (self.tendon, self.equality, actuators) if tag.children]
+        keyframes = Tag("keyframe")
+        self._keyframes(keyframes)
+        self.root.children += [tag for tag in (self.tendon, self.equality, actuators, keyframes) if tag.children]
+        if not self.asset.children:
+            self.root.children.remove(self.asset)
         return self.root.text()
 
     # bodies
@@ -105,21 +117,23 @@ class _Writer:
         body = model.bodies[last.child]
         if isinstance(last.kind, Free) and (len(chain) > 1 or parent != GROUND):
             raise ModelError(f"joint {last.name!r} is free, but not on the world: MuJoCo has no such joint")
-        tag = self.bodies[parent].add("body", name=body.name, pos=_p(at), quat=_quaternion(at))
+        tag = self.bodies[parent].add("body", name=body.name, pos=position(at), quat=quaternion(at))
         self.bodies[body.index] = tag
         back = at.inverse()
-        for joint, place in zip(chain, places):
-            self._joints(tag, joint, back.then(place))
+        self.joints[id(tag)] = [(joint, back.then(place)) for joint, place in zip(chain, places)]
+        for joint, place in self.joints[id(tag)]:
+            self._joints(tag, joint, place)
         I = body.moment
         full = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
         tag.add("inertial", pos=body.center, mass=body.mass, fullinertia=full)
 
     def _joints(self, tag: Tag, joint: PlacedJoint, place: Pose) -> None:
         """The joints of MuJoCo that make one here, placed in their body's frame."""
-        for part in _parts(joint.kind, joint.name):
+        check_acting(joint)
+        for part in parts_of(joint.kind, joint.name):
             words: dict[str, Any] = {"name": joint.name + part.suffix, "type": part.type}
             if part.type != "free":
-                words["pos"] = _p(place)
+                words["pos"] = position(place)
             if part.axis is not None:
                 words["axis"] = np.asarray(place.R, dtype=float) @ part.axis
             for word, called in (("damping", "damping"), ("armature", "armature"), ("friction", "frictionloss")):
@@ -148,7 +162,7 @@ class _Writer:
         if name is None:
             self.sites += 1
             name = f"end {self.sites}"
-        self.bodies[end.body].add("site", name=name, pos=_p(end.place), quat=_quaternion(end.place))
+        self.bodies[end.body].add("site", name=name, pos=position(end.place), quat=quaternion(end.place))
         return name
 
     def _geometry(self, shape: Geometry) -> None:
@@ -158,16 +172,18 @@ class _Writer:
             "capsule": [*shape.size[:1], *(x / 2 for x in shape.size[1:])],
             "plane": [*shape.size[:2], 1.0],
         }.get(shape.shape, list(shape.size))
-        if shape.shape not in ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane"):
+        mesh = self._mesh(shape) if shape.shape == "mesh" else None
+        if mesh is None and shape.shape not in ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane"):
             return
         touching = shape.collision
         self.bodies[shape.body].add(
             "geom",
             name=shape.name,
             type=shape.shape,
-            size=size,
-            pos=_p(shape.place),
-            quat=_quaternion(shape.place),
+            size=size if mesh is None else None,
+            mesh=mesh,
+            pos=position(shape.place),
+            quat=quaternion(shape.place),
             rgba=shape.rgba,
             friction=shape.friction if len(shape.friction) == 3 else None,
             contype=shape.contype if touching else 0,
@@ -175,6 +191,30 @@ class _Writer:
             condim=shape.condim,
             margin=shape.margin,
         )
+
+    def _mesh(self, shape: Geometry) -> str | None:
+        """The name of a mesh, which is written once; None where meshes are left out, or MuJoCo does not read its file."""
+        if self.folders is None or not shape.mesh.lower().endswith(READ):
+            return None
+        file = self.folders.inside(str(find_mesh(shape.mesh, self.folders)))
+        if (file, shape.scale) not in self.meshes:
+            name = f"mesh {len(self.meshes) + 1}"
+            self.meshes[file, shape.scale] = name
+            self.asset.add("mesh", name=name, file=file, scale=shape.scale if set(shape.scale) != {1.0} else None)
+        return self.meshes[file, shape.scale]
+
+    def _keyframes(self, into: Tag) -> None:
+        """States by name, in the order of MuJoCo's joints: bodies depth first, as they are written."""
+        order: list[tuple[PlacedJoint, Pose]] = []
+        waiting = [self.world]
+        while waiting:
+            tag = waiting.pop()
+            order += self.joints.get(id(tag), [])
+            waiting += [child for child in reversed(tag.children) if child.tag == "body"]
+        for name, (q, v) in self.model.keyframes.items():
+            states = [state_of(joint, place, q[joint.q_slice], v[joint.v_slice]) for joint, place in order]
+            qpos, qvel = ([x for state in states for x in state[k]] for k in (0, 1))
+            into.add("key", name=name, qpos=qpos or None, qvel=qvel if any(qvel) else None)
 
     def _actuator(self, into: Tag, actuator: Actuator) -> None:
         if len(actuator.joints) != 1 or actuator.transmission != "joint" or actuator.gain[0] not in ("fixed", "affine"):
@@ -257,34 +297,3 @@ class _Writer:
                 self.equality.add("joint", name=constraint.name, joint1=self._one(ys[0]), **more, polycoef=whole)
                 return
         raise ModelError(f"{constraint.name!r} is an implicit constraint, which MJCF cannot express")
-
-
-def _parts(kind: Joint, name: str) -> list[_Part]:
-    """The joints of MuJoCo that make a kind, in order."""
-    if isinstance(kind, Free):
-        return [_Part("free", None, "", (0, 1, 2, 3, 4, 5))]
-    if isinstance(kind, Spherical):
-        return [_Part("ball", None, "", (0, 1, 2))]
-    if isinstance(kind, (Revolute, Prismatic)):
-        return [_Part("hinge" if isinstance(kind, Revolute) else "slide", kind.unit, "", (0,))]
-    if isinstance(kind, Universal):
-        return [_Part("hinge", X, "_x", (0,)), _Part("hinge", Y, "_y", (1,))]
-    if isinstance(kind, Gimbal):
-        return [_Part("hinge", Z, "_z", (0,)), _Part("hinge", Y, "_y", (1,)), _Part("hinge", X, "_x", (2,))]
-    if isinstance(kind, Cylindrical):
-        return [_Part("hinge", kind.unit, "_turn", (0,)), _Part("slide", kind.unit, "_slide", (1,))]
-    if isinstance(kind, Helical):
-        return [_Part("hinge", kind.unit, "", (0,)), _Part("slide", kind.unit, "_slide", ())]
-    if isinstance(kind, Planar):
-        raise ModelError(f"joint {name!r}: a Planar joint is not written as MJCF: make it two Prismatic joints and a Revolute")
-    raise ModelError(f"joint {name!r}: MuJoCo has no {type(kind).__name__} joint")
-
-
-def _p(pose: Pose) -> np.ndarray:
-    return np.asarray(pose.p, dtype=float)
-
-
-def _quaternion(pose: Pose) -> list[float]:
-    """w x y z."""
-    x, y, z, w = (float(part) for part in of_matrix(np.asarray(pose.R, dtype=float)))
-    return [w, x, y, z]

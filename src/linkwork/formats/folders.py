@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from linkwork.errors import ModelError
 from linkwork.parts.limits import Limits
@@ -20,23 +22,32 @@ class Found(NamedTuple):
     why: str = ""
 
 
+def checked_folders(named: Any) -> list[str]:
+    """The folders that a user named, in a sequence or as one path."""
+    try:
+        several = [named] if isinstance(named, (str, bytes, os.PathLike)) else named
+        given: list[Any] = [os.path.abspath(os.fspath(folder)) for folder in several]
+    except TypeError:
+        raise ModelError(f"folders must be a sequence of paths, not {named!r}") from None
+    for folder in given:
+        if not isinstance(folder, str) or not os.path.isdir(folder):
+            raise ModelError(f"folders: {shown(folder, PATH)} is no folder")
+    return given
+
+
 class Folders:
     """The folders whose files may be opened: that of the file itself, and those named by the user."""
 
     def __init__(self, file: str | None, named: Iterable[str | os.PathLike[str]] = (), limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         own = [os.path.dirname(os.path.abspath(file))] if file is not None else []
-        if isinstance(named, (str, bytes, os.PathLike)):
-            named = [named]  # type: ignore[list-item]
-        try:
-            given = [os.path.abspath(os.fspath(folder)) for folder in named]
-        except TypeError:
-            raise ModelError(f"folders must be a sequence of paths, not {named!r}") from None
-        for folder in given:
-            if not isinstance(folder, str) or not os.path.isdir(folder):
-                raise ModelError(f"folders: {shown(folder, PATH)} is no folder")
-        self.all = [*own, *(folder for folder in given if folder not in own)]
+        self.all = [*own, *(folder for folder in checked_folders(named) if folder not in own)]
         self._real = [os.path.realpath(folder) for folder in self.all]
+
+    def inside(self, path: str) -> str:
+        """A path that was found, as it is written from the first folder that it is in."""
+        folder = next(each for each in self._real if path == each or path.startswith(each.rstrip(os.sep) + os.sep))
+        return os.path.relpath(path, folder).replace(os.sep, "/")
 
     def find(self, name: str, *below: str) -> Found:
         """The file of this name, in a folder below one of these (`below`, tried in turn), or as a path of its own."""
@@ -58,3 +69,17 @@ class Folders:
         if outside:
             return Found("", f"it is not in the folder {shown(self.all[0], PATH)}: name others with folders=")
         return Found("", "there is no such file")
+
+
+def find_mesh(uri: str, folders: Folders) -> Path:
+    """The path of the mesh that a robot's file names, inside one of these folders; ModelError where there is none in them.
+
+    package://NAME/rest is looked for as NAME/rest and as rest, below each folder.
+    """
+    rest = re.sub(r"^(package|model|file)://", "", uri)
+    tries = [rest] if rest == uri or uri.startswith("file://") else [rest, rest.partition("/")[2]]
+    found = [folders.find(name) for name in tries if name]
+    for each in found:
+        if each.path:
+            return Path(each.path)
+    raise ModelError(f"mesh {shown(uri)!r}: {found[0].why if found else 'this names no file'}")

@@ -29,8 +29,8 @@ SUFFIXES = (".urdf", ".sdf", ".xml")
 NOT_ROBOTS = ("package", "scene", "schema")
 
 
-def installed_robot(name: str) -> str:
-    """The path of the file of a robot; ModelError where there is none, or several."""
+def installed_robot(name: str) -> tuple[str, str]:
+    """The path of the file of a robot, and the folder of its package's robots; ModelError where there is none, or several."""
     package, _, robot = name.rpartition("/")
     packages = [package] if package else list(PACKAGES)
     known: dict[str, list[str]] = {}
@@ -39,7 +39,8 @@ def installed_robot(name: str) -> str:
             for called in _names(path):
                 known.setdefault(called, []).append(path)
         if robot.lower() in known:
-            return _best(name, robot.lower(), known[robot.lower()])
+            path = _best(name, robot.lower(), known[robot.lower()])
+            return path, os.path.commonpath([os.path.dirname(file) for file in _files(each)])
     there = [each for each in packages if any(_files(each))]
     where = f"in the packages {some(there)}" if there else f"since none of {some(list(packages), 4)} is installed"
     hint = did_you_mean(robot, sorted(known))

@@ -9,6 +9,7 @@ from typing import Any
 
 from linkwork.errors import ModelError
 from linkwork.formats import mjcf, sdf, urdf, xml
+from linkwork.formats.folders import checked_folders
 from linkwork.formats.installed import installed_robot
 from linkwork.formats.xacro_files import expanded
 from linkwork.formats.xml import Element
@@ -39,8 +40,8 @@ def load(
     limits = checked_limits(limits)
     if base not in BASES:
         raise ModelError(f'base must be "fixed" or "free", not {base!r}')
-    root, file = _root(path, limits, arguments)
-    more: dict[str, Any] = {"file": file, "folders": folders, "limits": limits, "loops": loops}
+    root, file, own = _root(path, limits, arguments)
+    more: dict[str, Any] = {"file": file, "folders": [*checked_folders(folders), *own], "limits": limits, "loops": loops}
     if root.tag == "mujoco":
         return mjcf.model(root, base=base, gravity=gravity, strict=strict, **more)
     if root.tag == "sdf":
@@ -53,10 +54,10 @@ def load(
     return urdf.model(root, base=base or "fixed", gravity=pull, strict=strict, limits=limits, loops=loops)
 
 
-def _root(path: Any, limits: Limits, arguments: Mapping[str, Any] | None = None) -> tuple[Element, str | None]:
-    """The root element, and the file that it is from; None where it is from a text."""
+def _root(path: Any, limits: Limits, arguments: Mapping[str, Any] | None) -> tuple[Element, str | None, tuple[str, ...]]:
+    """The root element, the file that it is from (None where it is from a text), and further folders that are its own."""
     if is_xml(path):
-        return xml.parse(path, "<text>", limits), None
+        return xml.parse(path, "<text>", limits), None, ()
     try:
         name = os.fspath(path)
     except TypeError:
@@ -65,13 +66,15 @@ def _root(path: Any, limits: Limits, arguments: Mapping[str, Any] | None = None)
         raise ModelError(f"path must be a text or a path, not {path!r}")
     suffix = os.path.splitext(name)[1].lower()
     if suffix == ".xacro":
-        return xml.parse(expanded(name, arguments), name, limits), name
+        return xml.parse(expanded(name, arguments), name, limits), name, ()
+    own: tuple[str, ...] = ()
     if not suffix and _NAME.fullmatch(name) and not os.path.exists(name):
-        name = installed_robot(name)
+        name, package = installed_robot(name)
+        own = (package,)
         suffix = os.path.splitext(name)[1].lower()
     if suffix not in SUFFIXES:
         raise ModelError(f"{shown(name, xml.PATH)}: files named {shown(suffix) or 'without a suffix'} are not read; {READ}")
-    return xml.parse(xml.content(name, limits), name, limits), name
+    return xml.parse(xml.content(name, limits), name, limits), name, own
 
 
 def is_xml(path: Any) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from linkwork.errors import ModelError
-from linkwork.formats.digits import tolerance_of
+from linkwork.formats.finish import built
 from linkwork.formats.folders import Folders
 from linkwork.formats.mjcf_equalities import add_equalities
 from linkwork.formats.mjcf_reader import REFERENCE, Reader
@@ -37,17 +36,12 @@ def model(
     notes = Notes()
     prepared = Preparation(Folders(file, folders, limits), limits, notes).document(root)
     reader = Reader(prepared.compiled(), root, notes, base=base, gravity=gravity, strict=strict, limits=limits)
-    builder = reader.builder
     reader.add_bodies()
     add_equalities(reader)
-    add_scene(reader, prepared.files)
+    add_scene(reader, prepared.files, prepared.unread)
     reader.note_rest()
-    builder.notes += notes.lines()
-    more = builder.add(loops)
-    more["tolerance"] = tolerance_of(root) if loops.tolerance is None else loops.tolerance
-    if more["start"] is None and reader.moved:
-        more["start"] = REFERENCE
-    try:
-        return builder.build(limits=limits, **more)
-    except ModelError as error:
-        raise type(error)(root.told(str(error))) from None
+    closing = {
+        e.attributes["name"]: e for equality in root.all("equality") for e in equality.children if "name" in e.attributes
+    }
+    start = REFERENCE if reader.moved else None
+    return built(reader.builder, root, notes, loops, limits, closing=closing, start=start)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LimitError, MissingPackageError, ModelError
+from linkwork.formats.mjcf_child import MESHES
 
-MEMORY = 450 * 2**20  # bytes that a file may make the compiler take, beside 8 for each byte of its meshes
+MEMORY = 450 * 2**20  # bytes that a file may make the compiler take, beside those for its meshes
 SECONDS = 60  # of processor time
 CHILD = "linkwork.formats.mjcf_child"
 
@@ -84,13 +85,16 @@ def _answer(done: subprocess.CompletedProcess[bytes]) -> Compiled:
     told = json.loads(body) if kind == b"E" else {}
     if told.get("missing") == "mujoco":
         raise MissingPackageError("to read MJCF, linkwork needs MuJoCo's own compiler: pip install 'linkwork[mjcf]'")
+    allowed = f"{MEMORY >> 20} MB, and {MESHES} times the size of its meshes"
+    if told.get("memory"):
+        raise LimitError(f"MuJoCo's compiler takes more memory for it than it may: {allowed}")
     if "error" in told:
         raise CompilerError(told["error"])
     if "missing" in told:
         raise MissingPackageError(f"MuJoCo needs the package {told['missing']}, which is not installed")
-    if told.get("memory") or b"alloc" in done.stderr or b"memory" in done.stderr:
-        raise LimitError(f"MuJoCo's compiler takes more than {MEMORY >> 20} MB for it, the most that it may")
+    if b"alloc" in done.stderr or b"memory" in done.stderr:
+        raise LimitError(f"MuJoCo's compiler takes more memory for it than it may: {allowed}")
     raise LimitError(
         f"MuJoCo's compiler ended without an answer (exit code {done.returncode}): the file makes it crash, or takes more than "
-        f"{SECONDS} s or {MEMORY >> 20} MB"
+        f"{SECONDS} s or {allowed}"
     )

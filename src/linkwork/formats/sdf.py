@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LimitError, ModelError
-from linkwork.formats.digits import tolerance_of
+from linkwork.formats.finish import built
 from linkwork.formats.folders import Folders
 from linkwork.formats.sdf_frames import MODEL, Scope, checked, child_of, pose_of, relative_to, scope_of
 from linkwork.formats.sdf_graph import Edge, spanning_tree
@@ -58,18 +58,8 @@ def model(
     builder = ModelBuilder(whole.word("name"), gravity=_gravity(whole) if gravity is None else gravity)
     reader = _Reader(scope, root, builder, notes, base=base, strict=strict)
     reader.read()
-    builder.notes += notes.lines()
-    more = builder.add(loops)
-    more["tolerance"] = tolerance_of(root) if loops.tolerance is None else loops.tolerance
-    if more["start"] is None and reader.initial:
-        more["start"] = INITIAL
-    try:
-        return builder.build(limits=limits, **more)
-    except ModelError as error:  # loop constraints are checked as a whole: say where they are in the file
-        for name, element in reader.joints.items():
-            if repr(name) in str(error):
-                raise type(error)(element.told(str(error))) from None
-        raise type(error)(whole.told(str(error))) from None
+    start = INITIAL if reader.initial else None
+    return built(builder, whole, notes, loops, limits, closing=reader.joints, start=start)
 
 
 def _gravity(whole: Element) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from linkwork.errors import LimitError, ModelError
 from linkwork.formats.dialects import File, close_loops
-from linkwork.formats.digits import tolerance_of
+from linkwork.formats.finish import built
 from linkwork.formats.urdf_parts import (
     LONGEST,
     ONE,
@@ -106,16 +106,7 @@ def model(
     close_loops(File(robot, links, joints, ends, root, base, builder, called, notes, closing))
     closing |= {name: joint for name, joint in joints.items() if "independent" in joint.attributes}
     _note_rest(robot, notes)
-    builder.notes += notes.lines()
-    more = builder.add(loops)
-    more["tolerance"] = tolerance_of(robot) if loops.tolerance is None else loops.tolerance
-    try:
-        return builder.build(limits=limits, **more)
-    except ModelError as error:  # loop constraints are checked as a whole: say where they are in the file
-        for name, element in closing.items():
-            if repr(name) in str(error):
-                raise type(error)(element.told(str(error))) from None
-        raise
+    return built(builder, robot, notes, loops, limits, closing=closing)
 
 
 # structure

@@ -40,8 +40,8 @@ def load(
     not physically consistent: they are taken as they are and the model's notes name them; with `strict` they are errors.
     What is wrong in a file is a `ModelError` that says where. A file that is larger than its `limits` is refused, unless larger
     ones are given. Other files that it names are opened only where they must be (what is included, meshes that give an inertia
-    in MJCF), and only inside its own folder and `folders`. A file named .xacro is expanded by the package xacro, with
-    `arguments` for <xacro:arg>; that is a program, which may open any file.
+    in MJCF), and only inside its own folder, `folders`, and that of its package's robots if it is loaded by name. A file named
+    .xacro is expanded by the package xacro, with `arguments` for <xacro:arg>; that is a program, which may open any file.
 
     `loops` says how the file's loops are closed, as in `choose_loops`; or it is a sequence of loops to add to those of the
     file, each a `LoopJoint` or a mapping with its words; or a YAML file of pairs of frames, as collections of parallel robots

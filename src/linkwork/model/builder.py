@@ -221,6 +221,7 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
         q = v = 0  # where the next joint's coordinates and velocities begin
         frames: list[Frame] = []
         found: dict[str, tuple[int, Pose]] = {WORLD: (GROUND, Pose.identity())}  # link -> its body, and its place there
+        bases: dict[str, str] = {}  # of links fixed to the world: the one of them that is next to it
         flexible = self._flexible_links()
 
         def add(link: str, inertia: Inertia, joint: PlacedJoint) -> None:
@@ -249,6 +250,7 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
                 frames[found[child][0]] = Frame(child, found[child][0], Pose.identity(), joint.name)
             elif isinstance(joint.kind, Fixed):
                 found[child] = (body, place)
+                bases[child] = bases.get(parent, child)
                 frames.append(Frame(child, body, place, joint.name))
                 if body != GROUND:
                     inertia, links = parts[body]
@@ -256,6 +258,7 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
                     links.append(child)
             else:
                 hinged = replace(joint, parent=body, child=len(parts), place=place, q_start=q, v_start=v)
+                hinged = replace(hinged, base=bases.get(parent, WORLD)) if body == GROUND else hinged
                 if child in flexible.links:
                     add(f"{child}.hinge", massless(), hinged)
                     add_flexible(child, hinged.child, Pose.identity())

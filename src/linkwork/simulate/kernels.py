@@ -12,6 +12,7 @@ from linkwork.functions.constrained import impact
 from linkwork.functions.model_function import model_function
 from linkwork.ir.functions import absolute, maximum, where
 from linkwork.model import Model
+from linkwork.simulate.midpoint import midpoint
 
 FORCE_HELD_CLOSED = 1e-9  # [m or rad]
 
@@ -33,6 +34,15 @@ def settled(model: Model, q: Any, previous: Any, v: Any) -> tuple[Any, Any, Any]
 def advanced(model: Model, q: Any, move: Any, v: Any) -> tuple[Any, Any, Any]:
     """The retraction of `move` at q, as in `integrate`; see `_arrived`."""
     return _arrived(model, closing.integrate_tree(model, q, closing.tree_motion(model, q, move)), q, v)
+
+
+@model_function(q="nq", v="nv", tau="nv", dt="")
+def midpoint_step(model: Model, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, ...]:
+    """A step by the midpoint rule under constant forces: what `_arrived` gives, and q and v in its middle."""
+    found = midpoint(model, q, v, dt, lambda q, v, part: tau)
+    moved = closing.integrate_tree(model, q, closing.tree_motion(model, q, dt * found.v_middle))
+    q_end, w, far = _arrived(model, moved, q, found.v)
+    return q_end, w, far, found.q_middle, found.v_middle
 
 
 def _arrived(model: Model, q: Any, previous: Any, v: Any) -> tuple[Any, Any, Any]:

@@ -1,4 +1,4 @@
-"""Films (GIF) and pictures (SVG, PNG) of a model's motion, without a browser."""
+"""Films (GIF, MP4) and pictures (SVG, PNG) of a model's motion, without a browser."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from linkwork.functions.kinematics import forward_kinematics
 from linkwork.model import GROUND, Model
 from linkwork.parts.names import plain, shown
 from linkwork.view.gif import write_gif
+from linkwork.view.mp4 import ffmpeg, write_mp4
 from linkwork.view.render import Camera, Triangles, as_pixels, as_svg, camera_for, visible
 from linkwork.view.scene import Scene, scene
 from linkwork.view.shapes import Mesh, box
@@ -41,13 +42,17 @@ def film(
 ) -> Path:
     """Write a film of configurations q, (n, nq), at times t [s], (n,), or a picture of one, (nq,); return its path.
 
-    By its suffix: .gif is a film at 20 pictures a second, .svg or .png a picture of one configuration, or of a few moments.
+    By its suffix: .gif is a film at 20 pictures a second, and so is .mp4, which needs the package imageio-ffmpeg (pip install
+    'linkwork[film]'); .svg or .png is a picture of one configuration, or of a few moments.
     `file` and `folders` say where visuals are, as in `view`. `told` hears of the progress, from 0 to 1. States that are not
     finite, as after a rollout had to stop, are left out.
     """
     where = Path(path)
-    if where.suffix.lower() not in (".gif", ".svg", ".png"):
-        raise ModelError(f"film: {shown(where.name)} must be a .gif, .svg or .png")
+    suffix = where.suffix.lower()
+    if suffix not in (".gif", ".mp4", ".svg", ".png"):
+        raise ModelError(f"film: {shown(where.name)} must be a .gif, .mp4, .svg or .png")
+    if suffix == ".mp4":
+        ffmpeg()  # before anything is drawn
     qs = np.atleast_2d(np.asarray(q, dtype=float))
     if qs.ndim != 2 or qs.shape[1] != model.nq or not len(qs):
         raise ShapeError(f"film: q has shape {np.shape(q)}, not ({model.nq},) or (n, {model.nq})")
@@ -60,21 +65,23 @@ def film(
     qs, times = qs[fine], times[fine]
     seen = scene(model, file=file, folders=folders)
     seen.meshes.update({k: mesh.simplified(FACES) for k, mesh in seen.meshes.items()})
-    if where.suffix.lower() == ".gif":
-        _write_gif(seen, qs, times, where, size, told)
+    if suffix in (".gif", ".mp4"):
+        pictures, seconds = _pictures(seen, qs, times, size, told)
+        (write_gif if suffix == ".gif" else write_mp4)(where, pictures, seconds)
     else:
         chosen = np.unique(np.linspace(0, len(qs) - 1, MOMENTS).round().astype(int))
         triangles, (width, height) = _moments(seen, qs[chosen], size)
-        if where.suffix.lower() == ".svg":
+        if suffix == ".svg":
             where.write_text(as_svg(triangles, width, height, title=escape(plain(model.name))), encoding="utf-8")
         else:
             where.write_bytes(as_png(as_pixels(triangles, width, height)))
     return where
 
 
-def _write_gif(
-    seen: Scene, qs: np.ndarray, times: np.ndarray, path: Path, size: tuple[int, int], told: Callable[[float], None]
-) -> None:
+def _pictures(
+    seen: Scene, qs: np.ndarray, times: np.ndarray, size: tuple[int, int], told: Callable[[float], None]
+) -> tuple[list[np.ndarray], float]:
+    """The pictures of a film, and how long each is seen [s]."""
     count = int(np.clip(round((times[-1] - times[0]) * RATE) + 1, 1, MOST))
     moments = np.linspace(times[0], times[-1], count)
     chosen = np.clip(np.searchsorted(times, moments - 1e-9), 0, len(times) - 1)
@@ -85,7 +92,7 @@ def _write_gif(
     for k, pose in enumerate(poses):
         pictures.append(as_pixels(visible(camera, _solids(seen, pose)), *size, ground))
         told((k + 1) / len(poses))
-    write_gif(path, pictures, (moments[-1] - moments[0]) / max(count - 1, 1) if count > 1 else 1.0)
+    return pictures, float(moments[-1] - moments[0]) / (count - 1) if count > 1 else 1.0
 
 
 def _moments(seen: Scene, qs: np.ndarray, size: tuple[int, int]) -> tuple[Triangles, tuple[int, int]]:

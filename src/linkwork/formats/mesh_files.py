@@ -11,27 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.formats.folders import Folders
+from linkwork.formats.collada import collada_mesh
+from linkwork.formats.mesh import Mesh
 from linkwork.parts.names import shown
-from linkwork.view.collada import collada_mesh
-from linkwork.view.shapes import Mesh
 
 LARGEST = 64 << 20  # bytes of a mesh file
 MOST = 1_000_000  # triangles of one
-
-
-def find_mesh(uri: str, folders: Folders) -> Path:
-    """The mesh that a robot's file names, inside one of these folders; ModelError where there is none, or it is outside.
-
-    package://NAME/rest is looked for as NAME/rest and as rest, below each folder.
-    """
-    rest = re.sub(r"^(package|model|file)://", "", uri)
-    tries = [rest] if rest == uri or uri.startswith("file://") else [rest, rest.partition("/")[2]]
-    found = [folders.find(name) for name in tries if name]
-    for each in found:
-        if each.path:
-            return Path(each.path)
-    raise ModelError(f"mesh {shown(uri)!r}: {found[0].why if found else 'this names no file'}")
 
 
 def read_mesh(path: Path) -> Mesh:

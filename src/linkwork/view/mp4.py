@@ -1,0 +1,38 @@
+"""MP4 films (H.264), by the ffmpeg that the package imageio-ffmpeg brings."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from linkwork.errors import LinkworkError, MissingPackageError
+from linkwork.parts.names import plain, shown
+
+
+def ffmpeg() -> str:
+    """The path of ffmpeg; MissingPackageError where the package that brings it is not installed."""
+    try:
+        import imageio_ffmpeg
+    except ImportError:
+        raise MissingPackageError(
+            "a film as .mp4 needs the package imageio-ffmpeg, which is not installed: pip install 'linkwork[film]'; "
+            "a .gif needs no package"
+        ) from None
+    return str(imageio_ffmpeg.get_ffmpeg_exe())
+
+
+def write_mp4(path: Path, pictures: Sequence[np.ndarray], seconds: float) -> None:
+    """Write pictures, each (height, width, 3) of bytes, that follow each other after so many seconds."""
+    height, width, _ = pictures[0].shape
+    pad = ((0, height % 2), (0, width % 2), (0, 0))  # its colours are for squares of four pixels
+    data = b"".join(np.pad(picture, pad, mode="edge").tobytes() for picture in pictures)
+    size = f"{width + width % 2}x{height + height % 2}"
+    given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", repr(1.0 / seconds), "-i", "-"]
+    made = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18", str(path.absolute())]
+    done = subprocess.run([ffmpeg(), "-y", "-loglevel", "error", *given, *made], input=data, capture_output=True)
+    if done.returncode:
+        told = done.stderr.decode(errors="replace").strip().splitlines()
+        raise LinkworkError(f"film: ffmpeg cannot write {shown(path, 500)}: {plain(told[-1] if told else 'it ended')}")
