@@ -84,8 +84,9 @@ def check_foot(model: Model) -> None:
     assert operations(model) < 1.5 * count_operations(program)["total"]
     q, v = model.random_state(0)
     tau = np.random.default_rng(0).normal(size=model.nv)
-    a = spanning(lw.forward_dynamics, model, q, v, tau)
-    assert np.allclose(floats(lw.inverse_dynamics, model, q, v, a), tau, rtol=0.0, atol=1e-8)
+    found = spanning(lw.forward_dynamics, model, q, v, tau)
+    right = np.asarray(lw.forward_dynamics.body(model, q, v, tau, method="articulated_body"), dtype=float)
+    assert np.abs(found - right).max() < 1e-8 * np.abs(right).max()  # the coordinates of a large one are not good everywhere
 
 
 def test_singular_coordinates_are_nan() -> None:
