@@ -439,6 +439,11 @@ def test_a_film_as_mp4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         lw.view.film(model, qs, None, tmp_path / "nowhere" / "a.mp4", size=(120, 90))
 
 
+def test_a_film_that_cannot_be_written_is_told_before_the_simulation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "arm", "--duration", "1e9", "--film", "a.mov"]) == 1
+    assert "must be a .gif, .mp4, .svg or .png" in capsys.readouterr().err
+
+
 def test_simulate_writes_a_film(tmp_path: Path) -> None:
     assert main(["simulate", "arm", "--duration", "0.1", "--dt", "0.01", "--film", str(tmp_path / "new" / "a.gif")]) == 0
     assert len(gif_frames((tmp_path / "new" / "a.gif").read_bytes())) == 3

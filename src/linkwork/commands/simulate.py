@@ -6,6 +6,7 @@ import argparse
 import os
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from linkwork.commands.robot import as_json, as_velocities, configuration, joint
 from linkwork.commands.terminal import Paint, working
 from linkwork.errors import ModelError
 from linkwork.parts.names import plain, shown
+from linkwork.view.film import checked_suffix, film
 
 MOST_STEPS = 10_000_000
 PIECES = 20  # into which a simulation is cut, so that its progress can be told
@@ -32,6 +34,8 @@ class Motion(NamedTuple):
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, print what became of it, write what is asked for; 0 if every row took all steps."""
+    if args.film:
+        checked_suffix(Path(args.film))  # before anything takes long
     model = load_robot(args)
     if not model.nv:
         raise ModelError(f"{shown(model.name)} cannot move: it has no joint that does")
@@ -44,8 +48,6 @@ def run(args: argparse.Namespace) -> int:
         np.savez_compressed(written(args.out), **log)
         told["out"] = args.out
     if args.film:
-        from linkwork.view.film import film
-
         file = args.robot if os.path.exists(args.robot) else None  # whose visuals are shown
         with working("drawing the film") as progress:
             told_part = partial(setattr, progress, "part")
