@@ -522,9 +522,7 @@ def test_in_a_real_browser(viser: object, browser: chromium.Chromium) -> None:
     """The page loads, a slider is moved by keys, the four-bar moves and stays closed, and the picture changes with it."""
     model = four_bar()
     with lw.view(model, port=9320) as viewer:
-        folder = os.environ.get("LINKWORK_SCREENSHOT")
-        width, height = (960, 540) if folder else (480, 270)
-        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        browser.call("Emulation.setDeviceMetricsOverride", width=960, height=540, deviceScaleFactor=1, mobile=False)
         browser.go(viewer.url)
         sliders = "document.querySelectorAll('[role=slider]')"
         chromium.until(lambda: browser.ask(f"{sliders}.length") == 1 and browser.ask("!!document.querySelector('canvas')"))
@@ -536,6 +534,7 @@ def test_in_a_real_browser(viser: object, browser: chromium.Chromium) -> None:
         assert gap(model, viewer.q) < 1e-9 and np.abs(viewer.q - before).min() > 1e-3
         second = chromium.until(lambda: _settled(browser))
         assert first != second
+        folder = os.environ.get("LINKWORK_SCREENSHOT")
         if folder:
             Path(folder, "viewer.png").write_bytes(second)
 
