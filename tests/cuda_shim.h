@@ -17,6 +17,7 @@ than it is waited for, so that a read of what is not there yet is seen. */
 #define __launch_bounds__(...)
 #define LW_FN static inline
 #define LW_PART static __attribute__((noinline))
+#define LW_TABLE static const
 #define LW_SHARED(name) real *name = (real *)lw_memory
 #define LW_ADDRESS(p) ((char *)(p))
 #define LW_PUT(o, x) (*(real *)(lw_s + (o)) = (x))
@@ -25,6 +26,7 @@ than it is waited for, so that a read of what is not there yet is seen. */
 #define LW_COMMIT() lw_warp.copies[lw_warp.lane].push_back({})
 #define LW_ARRIVE(n) lw_arrive(n)
 #define LW_BLOCK()
+#define LW_TOGETHER()
 
 typedef char *lw_slot;
 static char *lw_memory;

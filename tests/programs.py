@@ -19,7 +19,7 @@ from linkwork.ir.operations import BOOL, CORE, REAL
 from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.passes.cut import Cutting, cut
 from linkwork.runtime.compiler import OPTIMISED, QUICK, compile_objects
-from linkwork.runtime.kernel import QUICK_LANES, Kernel
+from linkwork.runtime.kernel import Kernel
 from linkwork.targets.cpu import Machine, host
 
 Choose = Callable[[int], int]  # a whole number from 0 to n - 1
@@ -228,13 +228,13 @@ def kernel_of(
     lanes: int | None = None,
     machine: Machine | None = None,
     *,
-    single: bool = True,
+    bytecode: bool = False,
 ) -> Kernel:
     """The kernel of a core program as it stands, on one level of the compiler, any number of lanes, any machine."""
     machine = machine or host()
     lanes = lanes or machine.lanes(program.dtype)
     kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(program))
-    objects = compile_objects(program, machine, level=level, lanes=lanes, single=single)
+    objects = compile_objects(program, machine, level=level, lanes=lanes, bytecode=bytecode)
     assert objects is not None
     kernel._install(objects, tier=2, lanes=lanes)
     return share_from(kernel, 1 << 60)  # no sharing unless a test asks for it
@@ -242,8 +242,7 @@ def kernel_of(
 
 def quick_kernel(program: Program) -> Kernel:
     """The first of the two kernels that a program has on this machine; `kernel_of(program)` is the second."""
-    lanes = min(host().lanes(program.dtype), QUICK_LANES)
-    return kernel_of(program, QUICK, lanes, single=lanes == 1)
+    return kernel_of(program, QUICK, bytecode=True)
 
 
 def call(kernel: Kernel, inputs: Arrays, **options: Any) -> Any:

@@ -248,3 +248,16 @@ def test_the_command_writes_several_functions(tmp_path: Path, capsys: pytest.Cap
     assert "arm.h" in capsys.readouterr().out
     assert re.findall(r"^void (\w+)", (tmp_path / "arm.h").read_text(), re.M) == ["gravity_force", "rollout"]
     assert "math.h" not in (tmp_path / "arm.c").read_text()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_file_where_the_folder_should_be(inside: bool, tmp_path: Path) -> None:
+    file = tmp_path / "taken"
+    file.write_text("mine")
+    twice = lw.trace(lambda x: 2.0 * x, {"x": 2}, name="twice")
+    for what in ([twice], [lw.forward_dynamics, lw.robots.arm()], [{"f": twice}]):
+        with pytest.raises(lw.LinkworkError, match=r"several files into a folder: '.*taken' is a file"):
+            lw.export_c(*what, file / "c" if inside else file, name="f")
+    with pytest.raises(lw.LinkworkError, match="must be a path, not int"):
+        lw.export_c(twice, 3)
+    assert file.read_text() == "mine"

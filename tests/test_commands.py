@@ -73,7 +73,7 @@ def test_a_file_that_says_how_its_base_stands_is_obeyed(tmp_path: Path, capsys: 
         (["simulate", "arm", "--force", "elbow_pitch"], "takes JOINT=NUMBER"),
         (["simulate", "arm", "--speed", "elbow_pitch=fast"], "'fast' is not a number"),
         (["simulate", "four_bar", "--force", "joint2=1"], "no entry of v"),
-        (["simulate", "arm", "--integrator", "rk5"], "did you mean 'rk4'"),
+        (["simulate", "arm", "--integrator", "semi_implicit"], "did you mean 'semi_implicit_euler'"),
         (["simulate", "arm", "--dt", "0"], "positive number of seconds"),
         (["info", "arm", "--xacro", "gripper=true"], "'arm' is none"),
         (["info", "arm.xacro", "--xacro", "gripper"], "takes NAME=VALUE"),
@@ -139,6 +139,22 @@ def test_simulate_writes_what_rollout_finds(door: str, tmp_path: Path, capsys: p
         assert np.array_equal(log["q"][0], asked.q) and np.array_equal(log["v"][0], asked.v) and np.allclose(log["t"][-1], 0.2)
         assert tuple(log["v_names"]) == model.v_names
     assert told["finished"] == told["rows"] == 1 and "drift" not in told["energy"]
+
+
+def test_simulate_with_contact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ball.urdf"
+    inertia = '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+    path.write_text(
+        f'<robot name="ball"><link name="ball"><inertial><mass value="1"/>{inertia}</inertial>'
+        '<collision><geometry><sphere radius="0.1"/></geometry></collision></link></robot>',
+        encoding="utf-8",
+    )
+    out = tmp_path / "log.npz"
+    argv = ["simulate", str(path), "--base", "free", "--duration", "0.1", "--contact", "--out", str(out), "--json"]
+    assert main(argv) == 0
+    assert "drift" not in json.loads(capsys.readouterr().out)["energy"]
+    log = lw.Log.load(out)
+    assert log.q[0, -1, 2] > log.q[0, 0, 2] and log.forces[0, -1, 0, 2] > 0.0  # it begins in the ground, and comes out
 
 
 def test_what_cannot_move(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,7 +236,7 @@ def test_completion_knows_commands_options_and_robots() -> None:
         assert all(word in text for word in ("simulate", "duration", "humanoid", "semi_implicit_euler"))
     bash = script(make_parser(), "bash")
     for line, wanted in (("linkwork si", "simulate"), ("linkwork info hum", "humanoid"), ("linkwork info arm --j", "--json"),
-                         ("linkwork simulate arm --integrator r", "rk4")):  # fmt: skip
+                         ("linkwork simulate arm --integrator se", "semi_implicit_euler")):  # fmt: skip
         words = line.split(" ")
         array = " ".join(f'"{word}"' for word in words)
         command = f'{bash}\nCOMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _linkwork; echo "${{COMPREPLY[@]}}"'

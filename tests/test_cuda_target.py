@@ -19,6 +19,7 @@ from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.targets.cuda import DEVICES, emit_cuda
+from linkwork.targets.cuda import emit as emit_module
 from linkwork.targets.cuda import plan as plan_module
 from programs import as_tuple, assert_same, cut_into, every_operation, seeded_program, states
 
@@ -75,6 +76,18 @@ def test_values_wait(slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     compare(HostKernels(kernels, tmp_path))
     assert any(e.choice.plan.stores for _, e in kernels)
     assert any(e.choice.local for _, e in kernels) == (slots < 1000)
+
+
+def test_warps_of_large_programs_stay_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every warp of a block comes to every barrier, those behind the last row too: they compute some rows again."""
+    monkeypatch.setattr(emit_module, "CACHED", 0)
+    monkeypatch.setattr(emit_module, "TOGETHER", 5)
+    kernels = [(p, tight(p, 20, 50)) for p in small_programs()]
+    compare(HostKernels(kernels, tmp_path))
+    for program, emitted in kernels:
+        loops = any(op == "loop" for op, _, _ in program.code)
+        assert loops == ("return;" in emitted.source) and not (loops and "LW_TOGETHER();" in emitted.source)
+    assert any("LW_TOGETHER();" in emitted.source for _, emitted in kernels)
 
 
 def test_robots(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_every_name_that_a_page_says_is_there(page: Path) -> None:
         assert hasattr(getattr(lw, room), name), f"lw.{room}.{name}"
 
 
-RETIRED = ("lw.Nodes", "k.children", "resistance", "add_closure", "feet", "asked for ahead", "do not notice", "wait in memory")
+RETIRED = ("lw.Nodes", "k.children", "resistance", "add_closure", "asked for ahead", "do not notice", "wait in memory")
 
 
 @pytest.mark.parametrize("page", EVERY, ids=lambda page: page.stem)

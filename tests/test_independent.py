@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.joints import Prismatic, Revolute
+from linkages import floats
+from linkwork.joints import Prismatic, Revolute, Rod, Universal
 from linkwork.topology.mobility import most_independent
 from planar_bars import Z, four_bar
 
@@ -46,6 +49,51 @@ def test_a_users_choice_is_obeyed_and_one_that_is_bad_at_first_is_no_error() -> 
     assert lifted.v_names == ("lift",)
     assert lw.loop_conditioning(lifted, np.zeros(2))[0] == 0.0
     assert lw.loop_conditioning(lifted, np.array([1.0, 0.1]))[0] > 0.1
+
+
+def ankle(**more: Any) -> lw.ModelBuilder:
+    """A foot on a universal joint, pushed by one rod: one of the joint's two angles is left."""
+    builder = lw.ModelBuilder("ankle")
+    builder.add_body("shank", mass=2.0, inertia=(0.1, 0.1, 0.05))
+    builder.add_joint("knee", Revolute((0.0, 1.0, 0.0)), parent="world", child="shank")
+    builder.add_body("foot", mass=1.0, center=(0.05, 0.0, 0.0), inertia=(0.02, 0.03, 0.03))
+    builder.add_joint("ankle", Universal(), parent="shank", child="foot", xyz=(0.0, 0.0, -0.5), **more)
+    ends = {"xyz": (0.1, 0.08, -0.2), "successor_xyz": (0.12, 0.09, 0.05)}
+    length = float(np.linalg.norm([0.02, 0.01, -0.25]))
+    return builder.add_loop("rod", Rod(length), predecessor="shank", successor="foot", **ends)
+
+
+def test_single_components_of_joints_are_chosen_by_name() -> None:
+    model = ankle().build()
+    components = model.v_names_spanning[1:]
+    assert len(components) == 2 and {name.partition(".")[0] for name in components} == {"ankle"}
+    q, _ = model.random_state(0)
+    spans = []
+    for k, name in enumerate(components):
+        chosen = model.with_independent(name)
+        assert chosen.v_names == ("knee", name) == chosen.with_independent("knee", name).v_names
+        built = ankle(independent=[n == k for n in range(2)]).build()
+        assert built.v_names == chosen.v_names and built == chosen
+        assert lw.load(lw.export_urdf(chosen)).v_names == chosen.v_names
+        assert chosen.with_parameters({"mass": 2.0 * chosen.parameters()["mass"]}).v_names == chosen.v_names
+        moved = chosen.with_parameters({"placement": chosen.parameters()["placement"]})
+        assert moved.v_names == chosen.v_names
+        found = floats(lw.spanning_velocity, chosen, q, np.array([0.3, 1.0]))
+        assert found[0] == 0.3 and found[1 + k] == 1.0
+        spans.append(found[1:] / np.linalg.norm(found[1:]))
+    assert np.allclose(abs(spans[0] @ spans[1]), 1.0)  # the same motion of the mechanism
+    by_name = model.with_independent(*chosen.independent_at(q))
+    assert len(by_name.v_names) == 2
+
+
+def test_wrong_components_are_told() -> None:
+    model = ankle().build()
+    with pytest.raises(lw.ModelError, match="1 degrees of freedom, but 2 independent velocities are chosen: 'ankle'"):
+        model.with_independent("ankle")
+    with pytest.raises(lw.ModelError, match="no joint named 'ankle.a'.*did you mean 'ankle"):
+        model.with_independent("ankle.a")
+    with pytest.raises(lw.ModelError, match="joint 'ankle': independent must be True, False or None, or 2 of True and False"):
+        ankle(independent=(True,))
 
 
 def test_a_choice_that_never_determines_the_others_is_an_error() -> None:

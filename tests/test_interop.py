@@ -12,7 +12,7 @@ import pytest
 import linkwork as lw
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/interop.md"
-PACKAGES = ("jax", "torch", "casadi", "sympy")
+PACKAGES = ("jax", "torch", "casadi", "sympy", "gymnasium")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.functions import sources
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -197,6 +198,21 @@ def test_errors() -> None:
         dynamics()(np.zeros(3), np.zeros(1))
     with pytest.raises(lw.LinkworkError, match="a function of a model is needed"):
         lw.interop.jax.function(np.sin, model())
+
+
+def test_a_solution_by_iterations_has_gradients_by_its_own_rule() -> None:
     held = lw.interop.jax.function(lw.constrained_dynamics, lw.robots.chain(2), constraints=[lw.Connect(frame="body_1")])
-    with pytest.raises(lw.DifferentiationError, match="through a loop"):
-        jax.grad(lambda q: held(q, np.zeros(2), np.zeros(2))[0].sum())(np.ones(2))
+    q, v = np.array([0.4, 1.1]), np.array([0.3, -0.2])
+    total = lambda q: held(q, v, np.zeros(2))[0].sum()  # noqa: E731
+    step = 1e-5 * np.eye(2)
+    wanted = [(total(q + d) - total(q - d)) / 2e-5 for d in step]
+    assert np.allclose(jax.grad(total)(q), wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_gradients_make_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    real = sources.build_named_kernel
+    monkeypatch.setattr(sources, "build_named_kernel", lambda *a: made.append(a[2]) or real(*a))
+    f = lw.interop.jax.function(lw.forward_dynamics, lw.robots.chain(4))
+    jax.grad(lambda q: f(q, q, q).sum())(np.ones(4))
+    assert len(made) == 2 and len(set(made)) == 1  # the function, and its gradient; no other dtype, no change along directions

@@ -816,3 +816,12 @@ def test_zeros_stand_in_every_row_of_every_tile() -> None:
     right = np.array([[[a * b, 0.0, -0.0], [0.0, 2.0, b - a]] for a, b in x])
     assert np.array_equal(out[:, :, ::2], right) and np.array_equal(kernel(x), right)
     assert np.signbit(kernel(x)[:, 0, 2]).all() and not np.signbit(kernel(x)[:, 0, 1]).any()
+
+
+def test_size_counts_the_body_of_a_loop_once() -> None:
+    def of(limit: int) -> Any:
+        return lw.compile(lambda x: lw.loop(lambda s: (s * s + 1.0, s < 1e3), x, limit=limit), {"x": ()})
+
+    once, twice, often = of(1), of(2), of(7)
+    assert once.size == once.work == twice.size == often.size < twice.work
+    assert often.work - once.work == 6 * (twice.work - once.work)

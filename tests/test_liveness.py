@@ -234,12 +234,12 @@ def test_arrangements_choose_passes_and_limits() -> None:
     assert not ordered.cuts and ordered.digest == lower(program).digest
 
 
-@pytest.mark.parametrize("target", [cpu, c_target])
-def test_targets_state_their_arrangement(target: Any) -> None:
+@pytest.mark.parametrize("arrangement", [cpu.arrangement(cpu.host()), c_target.ARRANGEMENT])
+def test_targets_state_their_arrangement(arrangement: Any) -> None:
     program = lower(lw.forward_dynamics.program(lw.robots.arm()), arranged=None)
     with pytest.raises(AttributeError):
-        target.ARRANGEMENT.cutting = None
-    assert np.all([i.op != "sin" for i in arrange(program, target.ARRANGEMENT).code])
+        arrangement.cutting = None
+    assert np.all([i.op != "sin" for i in arrange(program, arrangement).code])
 
 
 def test_exported_c_is_arranged_as_its_target_says(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,11 @@ ELSEWHERE = {  # pages whose blocks other tests run, or compare with the source
     **{path.relative_to(ROOT).as_posix(): "test_docs.py" for path in (ROOT / "docs/algorithms").glob("*.md")},
 }
 ONLY_PYTHON = ("README.md", "docs/kernels.md", "docs/models.md")  # test_readme.py runs their commands, each alone
-NEEDS = {"docs/from_pinocchio.md": "pinocchio", "docs/from_mujoco.md": "mujoco", "docs/viewer.md": "viser"}
-SLOW = ("docs/ilqr.md", "docs/from_mujoco.md", "docs/from_pinocchio.md", "docs/how_to/gradients.md", "docs/partition.md")
+NEEDS = {"docs/from_pinocchio.md": "pinocchio", "docs/from_mujoco.md": "mujoco", "docs/viewer.md": "viser",
+         "docs/how_to/environments.md": "gymnasium", "docs/how_to/learn_to_trot.md": "cma",
+         "docs/how_to/learn_to_balance.md": "cma gymnasium"}  # fmt: skip
+SLOW = ("docs/ilqr.md", "docs/from_mujoco.md", "docs/from_pinocchio.md", "docs/how_to/gradients.md", "docs/partition.md",
+        "docs/how_to/learn_to_trot.md", "docs/how_to/learn_to_balance.md")  # fmt: skip
 SHOWN = ("text", "xml", "yaml", "c", "toctree", "eval-rst", "list-table", "image", "figure", "")  # fences that are not run
 
 
@@ -59,8 +62,8 @@ def test_every_block_is_run_or_is_no_code(page: str) -> None:
 @pytest.mark.parametrize("page", [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in PAGES])
 def test_a_page_can_be_followed(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names stay from block to block, and files in one folder. A block of text is what the block before it prints."""
-    if page in NEEDS:
-        pytest.importorskip(NEEDS[page])
+    for package in NEEDS.get(page, "").split():
+        pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
     printed = ""

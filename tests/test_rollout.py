@@ -116,6 +116,37 @@ def test_rk4_has_order_four(model: lw.Model) -> None:
     assert 12.0 < errors[0] / errors[1] < 21.0 and 12.0 < errors[1] / errors[2] < 21.0
 
 
+# force-held loops
+
+
+def unforced(model: lw.Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v without what opens loops: v - M⁻¹ Jᵀ (J M⁻¹ Jᵀ)⁺ J v."""
+    J, M = lw.constraint_jacobian(model, q, constraints=()), lw.mass_matrix(model, q)
+    X = np.linalg.solve(M, J.T)
+    return v - X @ (np.linalg.pinv(J @ X) @ (J @ v))
+
+
+def test_velocities_of_force_held_loops_are_projected() -> None:
+    bars = four_bar(0.3, 1.0, 0.8, 1.0)
+    model = bars.with_loops(constrain=[loop.name for loop in bars.loops])
+    q, v = model.random_state(3)
+    found = lw.rollout(model, q, v, dt=0.01, steps=30)
+    assert found.status == lw.Status.OK
+    free = v + 0.01 * lw.forward_dynamics(model, q, v, np.zeros(model.nv))
+    assert np.abs(free - unforced(model, found.q[1], free)).max() > 1e-4, "there is something to project"
+    assert np.allclose(found.v[1], unforced(model, found.q[1], free), rtol=0.0, atol=1e-9)
+    for k in range(31):
+        J = lw.constraint_jacobian(model, found.q[k], constraints=())
+        assert np.abs(J @ found.v[k]).max() < 1e-8
+    for integrator in ("semi_implicit_euler", "rk4"):
+        how: dict[str, Any] = {"dt": 0.01, "steps": 3, "integrator": integrator}
+        stepped = lw.rollout(model, q, v, **how)
+        one_kernel = lw.rollout(model, q, v, policy=lambda q, v, t, inputs: 0.0 * v, **how)
+        assert np.allclose(stepped.v, one_kernel.v, rtol=0.0, atol=1e-8)
+        J = lw.constraint_jacobian(model, one_kernel.q[-1], constraints=())
+        assert np.abs(J @ one_kernel.v[-1]).max() < 1e-8
+
+
 # charts
 
 
@@ -278,7 +309,10 @@ def test_other_reports() -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"integrator": "euler"}, "integrator must be one of semi_implicit_euler, rk4, linearly_implicit_euler, not 'euler'"),
+        (
+            {"integrator": "euler"},
+            "integrator must be one of semi_implicit_euler, rk4, implicit_midpoint, rk45, ",
+        ),
         ({"steps": -1}, "steps must be a whole number, at least 0"),
         ({"steps": 1.5}, "steps must be a whole number"),
         ({"every": 0}, "every must be a whole number, at least 1"),

@@ -9,6 +9,8 @@ import pytest
 
 import linkwork as lw
 from linkwork.simulate import one_kernel
+from linkwork.simulate.stepping import Stepping
+from planar_bars import crank_states, four_bar
 
 ARM = lw.robots.arm()
 
@@ -29,9 +31,9 @@ def test_same_bits_as_stepping_in_python(integrator: str, monkeypatch: pytest.Mo
             assert np.array_equal(whole.q[:, k // 3], q) and np.array_equal(whole.v[:, k // 3], v)
         one = lw.rollout(ARM, q, v, tau, steps=1, **how)
         q, v = one.q[:, 1], one.v[:, 1]
-    monkeypatch.setattr(one_kernel, "SHORT", 0)  # no loop inside of the kernel
     monkeypatch.setattr(one_kernel, "CHUNK", 2)
-    other = lw.rollout(lw.robots.arm(), whole.q[:, 0], whole.v[:, 0], tau, steps=7, every=3, **how)
+    each = np.broadcast_to(tau, (3, 7, ARM.nv))  # forces of each step: no loop inside of the kernel
+    other = lw.rollout(ARM, whole.q[:, 0], whole.v[:, 0], each, steps=7, every=3, **how)
     assert np.array_equal(other.q, whole.q) and np.array_equal(other.v, whole.v)
 
 
@@ -91,3 +93,56 @@ def test_policies_that_cannot_be_traced() -> None:
         lw.rollout(ARM, q, v, policy=lambda q, v, t, inputs: q[:2], dt=1e-3, steps=2)
     with pytest.raises(lw.ModelError, match="either tau or policy"):
         lw.rollout(ARM, q, v, np.zeros(ARM.nv), policy=decides, dt=1e-3, steps=2)
+
+
+# loops
+
+
+def counted_takes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows took a step outside of the kernel, step by step."""
+    found: list[int] = []
+    take = Stepping.take
+
+    def counted(stepping: Stepping, *args: Any) -> None:
+        found.append(int(stepping.active.sum()))
+        take(stepping, *args)
+
+    monkeypatch.setattr(Stepping, "take", counted)
+    return found
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", pytest.param("rk4", marks=pytest.mark.slow)])
+def test_loops_are_stepped_in_the_kernel_while_their_chart_is_good(integrator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = lw.robots.planar_leg_linkage()
+    found = [model.random_state(k) for k in range(5)]
+    q, v = np.array([q for q, _ in found]), 0.2 * np.array([v for _, v in found])
+    tau = np.linspace(-0.1, 0.1, model.nv)
+    how: dict[str, Any] = {"dt": 1e-3, "steps": 60, "integrator": integrator}
+    called = lw.rollout(model, q, v, lambda q, v, t: np.broadcast_to(tau, v.shape), every=20, **how)
+    takes = counted_takes(monkeypatch)
+    whole = lw.rollout(model, q, v, tau, every=20, **how)
+    assert not takes, "no row leaves its chart"
+    assert np.abs(whole.q - called.q).max() < 1e-11 and np.abs(whole.v - called.v).max() < 1e-9
+    for other in (
+        lw.rollout(model, q, v, tau, every=7, **how),
+        lw.rollout(model, q, v, np.broadcast_to(tau, (5, 60, model.nv)), **how),
+    ):
+        last = lw.rollout(model, q, v, tau, every=60 // (other.q.shape[1] - 1), **how)
+        assert np.array_equal(other.q, last.q) and np.array_equal(other.v, last.v)
+    one = lw.rollout(model, q[2], v[2], tau, every=20, **how)
+    assert np.array_equal(one.q, whole.q[2]) and np.array_equal(one.v, whole.v[2])
+    heavy = lw.rollout(model, q, v, tau, every=20, parameters={"gravity": np.array([1.0, -3.0, 2.0])}, **how)
+    assert np.isfinite(heavy.q).all() and not np.array_equal(heavy.q, whole.q)
+
+
+def test_rows_leave_the_kernel_for_the_steps_in_which_they_change_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rocker that is the independent joint turns back: near its turning points others are, and rows are the same alone."""
+    model = four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker", gravity=0.5)
+    crank, q = model.with_independent("crank"), crank_states(np.array([1.0, -1.5, 2.5]))
+    v = lw.spanning_velocity(crank, q, np.array([[8.0], [-7.0], [0.0]]))[:, [model.joint("rocker").v_start]]
+    takes = counted_takes(monkeypatch)
+    found = lw.rollout(model, q, v, dt=2e-3, steps=400, every=100)
+    assert set(found.status) == {0}
+    assert 0 < sum(takes) < 0.6 * 3 * 400
+    alone = lw.rollout(model, q[1], v[1], dt=2e-3, steps=400, every=50)
+    assert np.array_equal(alone.q[::2], found.q[1]) and np.array_equal(alone.v[::2], found.v[1])

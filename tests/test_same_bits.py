@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,13 @@ from c_target_programs import Case, build, compiler, make_case
 from laws import law
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
+from linkwork.ir.functions import loop
 from linkwork.ir.interpret import interpret
 from linkwork.ir.operations import CORE
 from linkwork.ir.program import Array, BoundedLoop, Program
 from linkwork.ir.trace import trace
-from linkwork.passes import lower
+from linkwork.passes import Arrangement, lower
+from linkwork.passes.cut import Cutting
 from linkwork.passes.dead import drop_dead
 from linkwork.passes.expand import expand
 from linkwork.passes.rebuild import rebuild
@@ -30,7 +33,7 @@ from linkwork.passes.schedule import schedule
 from linkwork.runtime.compiler import OPTIMISED, QUICK
 from linkwork.runtime.kernel import Kernel
 from linkwork.targets.c import export_c
-from linkwork.targets.cpu import Machine, compile_assembly, compile_object, host, module_texts
+from linkwork.targets.cpu import Machine, bytecode_texts, compile_assembly, compile_object, host, module_texts
 from programs import (
     DTYPES,
     allowed_cuts,
@@ -131,7 +134,10 @@ def test_interpreter_and_other_levels_and_lanes(dtype: str) -> None:
     def holds(program: Program, seed: int) -> None:
         inputs = states(program, 2 * lanes + 3, np.random.default_rng(seed))
         kernels = [kernel_of(program, QUICK, 1), kernel_of(program, OPTIMISED, 1), kernel_of(program, QUICK, lanes)]
-        assert_kernels(program, inputs, *kernels, kernel_of(program, OPTIMISED, 2 * lanes, single=False))
+        kernels += [
+            kernel_of(program, level, n, bytecode=True) for level, n in ((QUICK, 1), (OPTIMISED, 2), (QUICK, 2 * lanes))
+        ]
+        assert_kernels(program, inputs, *kernels, kernel_of(program, OPTIMISED, 2 * lanes))
 
     holds()
 
@@ -165,8 +171,8 @@ def test_interpreter_and_older_machines(machine: Machine, dtype: str, lanes: int
     holds()
     program = every_operation(dtype)
     inputs = states(program, 4000, np.random.default_rng(8))
-    kernels = [kernel_of(program, level, lanes, machine, single=level == OPTIMISED) for level in (QUICK, OPTIMISED)]
-    assert_kernels(program, inputs, *kernels)
+    kernels = [kernel_of(program, level, lanes, machine) for level in (QUICK, OPTIMISED)]
+    assert_kernels(program, inputs, *kernels, kernel_of(program, QUICK, lanes, machine, bytecode=True))
 
 
 # batches, threads, neighbours
@@ -410,6 +416,37 @@ def test_cuts_keep_every_bit(dtype: str) -> None:
 
 
 @both
+@pytest.mark.parametrize("whole", [0, 60])
+def test_cut_bodies_of_loops(whole: int, dtype: str) -> None:
+    """Rows leave both loops at different times, the inner one in a part of the outer; all is cut, or only what is long."""
+
+    def inner(state: Any, outer: Any) -> Any:
+        a, b = state
+        for k in range(6):
+            a, b = 0.75 * a - b * outer[k % 3], b + 0.125 * a * a
+        return np.array([a, b], dtype=object), (abs(a) > 0.5) & (abs(b) < 40.0)
+
+    def body(x: Any) -> dict[str, Any]:
+        def step(state: Any) -> Any:
+            y, n = state[:3], state[3]
+            for k in range(8):
+                y = np.array([y[1] * 0.9 + x[0], y[2] - 0.25 * y[0], y[0] * y[1] * 0.125 + k], dtype=object)
+            end = loop(lambda s: inner(s, y), np.array([x[1], n], dtype=object), limit=9)
+            return np.array([*(0.5 * y), n + 1.0], dtype=object), (n < x[2] * 8.0) & (end[0] < 100.0)
+
+        last = loop(step, np.array([*x, 0.0], dtype=object), limit=20)
+        return {"y": last * 2.0, "same": x}
+
+    program = lower(trace(body, {"x": (3,)}), dtype, arranged=Arrangement(None, Cutting(whole=whole, part=8, bodies=True)))
+    (outer,) = (attr.body for op, _, attr in program.code if op == "loop")
+    assert outer.cuts and bool(program.cuts) == (whole == 0)
+    assert any(op == "loop" and bool(attr.body.cuts) == (whole == 0) for op, _, attr in outer.code)
+    inputs = [np.random.default_rng(5).uniform(-1.0, 1.0, (SOME, 3)).astype(dtype)]
+    assert len({*np.asarray(interpret(program, *inputs)[0])[:, 3]}) > 4
+    assert_tiers(program, inputs)
+
+
+@both
 def test_every_cut_that_is_allowed(dtype: str) -> None:
     """Cut before every instruction that no condition or loop crosses: parts of one instruction, parts of none alive."""
     cuts = 0
@@ -475,19 +512,21 @@ def test_arm_code_can_be_made(triple: str, dtype: str, lanes: int) -> None:
     assembly = assemble(machine, with_everything(dtype)[:2], lanes)
     assert ("fmadd" in assembly) and (lanes == 1 or "fmla" in assembly)
     assert "bl\tfma" not in assembly and "bl\t_fma" not in assembly  # one instruction, no call
+    assert "br\tx" in assembly  # bytecode: each operation jumps to the next
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_windows_code_can_be_made(dtype: str) -> None:
     machine = Machine("x86_64-pc-windows-msvc", "x86-64-v3", AVX2.features)
-    assert "vfmadd" in assemble(machine, with_everything(dtype)[:2], machine.lanes(dtype))
+    assembly = assemble(machine, with_everything(dtype)[:2], machine.lanes(dtype))
+    assert "vfmadd" in assembly and "jmpq\t*" in assembly
 
 
 def assemble(machine: Machine, programs: list[Program], lanes: int) -> str:
     """Assembly of all modules; their objects are made too, and are not empty."""
     text = ""
     for program in programs:
-        for module in module_texts(program, lanes, machine):
+        for module in module_texts(program, lanes, machine) + bytecode_texts(program, lanes, machine):
             text += compile_assembly(module, machine, level=OPTIMISED)
             assert len(compile_object(module, machine, level=QUICK)) > 100
     return text

@@ -144,6 +144,20 @@ def test_calls_during_the_swap_are_right(gate: Gate) -> None:
     assert wrong == [] and tiers == [{1, 2}] * 4
 
 
+def test_the_background_gives_way_to_first_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels, real = [], compiler.compile_object
+    monkeypatch.setattr(compiler, "compile_object", lambda text, to, level: levels.append(level) or real(text, to, level=level))
+    with compiler.background.ahead():  # as while a kernel is made
+        kernel = module.build_kernel(program(21.0), cache=OFF)
+        time.sleep(0.5)
+        assert kernel.tier == 1 and set(levels) == {compiler.QUICK}
+        assert kernel.wait().tier == 2 and OPTIMISED in levels  # now somebody waits for it
+    with compiler.background.ahead():
+        other = module.build_kernel(program(22.0), cache=OFF)
+    while other.tier == 1:
+        time.sleep(0.01)  # nobody is ahead any more
+
+
 def test_a_failing_optimiser_leaves_the_quick_kernel(gate: Gate) -> None:
     kernel = module.build_kernel(program(4.0, name="unlucky"), cache=OFF)
     x = states()
@@ -407,8 +421,7 @@ def test_python_does_not_wait_at_its_exit_for_what_takes_longer(tmp_path: Path, 
     code = """
         import time, linkwork as lw
         from linkwork.runtime import kernel as module
-        real = module.arrange
-        module.arrange = lambda program, how: time.sleep(1000) if how is module.ARRANGEMENT else real(program, how)
+        module.arrange = lambda program, how: time.sleep(1000)
         print(lw.compile(lambda x: steep(x, 12), {"x": 4}).tier)
     """
     for _ in range(2):

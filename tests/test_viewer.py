@@ -21,11 +21,12 @@ import chromium
 import linkwork as lw
 from linkwork.commands.cli import main
 from linkwork.formats.folders import Folders, find_mesh
+from linkwork.formats.mesh import Mesh
+from linkwork.formats.mesh_files import read_mesh
 from linkwork.view.gif import write_gif
 from linkwork.view.log import as_log
-from linkwork.view.meshes import read_mesh
 from linkwork.view.scene import inertia_ellipsoid, scene
-from linkwork.view.shapes import Mesh, box, cylinder, ellipsoid
+from linkwork.view.shapes import box, cylinder, ellipsoid
 from linkwork.view.sliders import Sliders
 from linkwork.view.visuals import geometry_meshes
 

@@ -1,7 +1,8 @@
 """linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
 
-from linkwork import flexible, interop, joints, robots, sko, spatial, view
+from linkwork import flexible, interop, joints, robots, simulate, sko, spatial, view
 from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
+from linkwork.contact import Candidate, Contacts
 from linkwork.errors import (
     CacheError,
     ClosureError,
@@ -38,6 +39,8 @@ from linkwork.functions.constrained_derivatives import (
     operational_inertia,
 )
 from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
+from linkwork.functions.contact import impulse_names, step
+from linkwork.functions.contact_points import contact_candidates, contact_points
 from linkwork.functions.derivatives import (
     coriolis_matrix,
     difference_derivatives,
@@ -66,6 +69,7 @@ from linkwork.functions.dynamics import (
 )
 from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, momentum_rate, potential_energy
 from linkwork.functions.export import export_c
+from linkwork.functions.hulls import hull_corners, with_hulls
 from linkwork.functions.identification import BaseParameters, base_parameters, energy_regressor, inverse_dynamics_regressor
 from linkwork.functions.kinematics import (
     forward_kinematics,
@@ -127,33 +131,39 @@ from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.model import Limits, LoopJoint, Model, ModelBuilder
+from linkwork.parts import ContactPair, Geometry
 from linkwork.passes import lower
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.runtime.kernel import Kernel
 from linkwork.simplify.trees import tree as nodes
-from linkwork.simulate import PD, Rollout, Status, rollout
+from linkwork.simulate import PD, Log, Rollout, Status, rollout
 from linkwork.version import __version__
 
 __all__ = [
     "PD",
     "BaseParameters",
     "CacheError",
+    "Candidate",
     "ClosureError",
     "ClusterCost",
     "Connect",
     "Constraint",
+    "ContactPair",
+    "Contacts",
     "Coupled",
     "Derivative",
     "Diagnosis",
     "DifferentiationError",
     "DtypeError",
     "Gains",
+    "Geometry",
     "Hold",
     "Kernel",
     "LimitError",
     "Limits",
     "LinkworkError",
     "Locked",
+    "Log",
     "LoopJoint",
     "MissingPackageError",
     "Model",
@@ -194,6 +204,8 @@ __all__ = [
     "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_jacobian",
+    "contact_candidates",
+    "contact_points",
     "coriolis_matrix",
     "cos",
     "count_operations",
@@ -223,10 +235,12 @@ __all__ = [
     "frame_velocity",
     "frame_velocity_derivatives",
     "gravity_force",
+    "hull_corners",
     "hvp",
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
     "impact",
+    "impulse_names",
     "independent_force",
     "innovations_factors",
     "innovations_product",
@@ -278,6 +292,7 @@ __all__ = [
     "rint",
     "robots",
     "rollout",
+    "simulate",
     "sin",
     "sincos",
     "sko",
@@ -286,8 +301,10 @@ __all__ = [
     "spanning_velocity",
     "spatial",
     "sqrt",
+    "step",
     "trace",
     "view",
     "vjp",
     "where",
+    "with_hulls",
 ]

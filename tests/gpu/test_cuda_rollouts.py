@@ -59,3 +59,18 @@ def test_loops_stay_closed() -> None:
     good = (np.asarray(found.status) == 0) & (wanted.status == 0)
     assert good.any()
     assert np.allclose(found.q[good], wanted.q[good], rtol=0.0, atol=1e-9)
+
+
+def test_contact_has_the_cpu_s_bits() -> None:
+    model = lw.robots.quadruped()
+    feet = [frame.name for frame in model.frames if "foot" in frame.name.lower()] or [body.name for body in model.bodies[3::3]]
+    q = np.tile(model.neutral(), (40, 1))
+    q[:, 2] += np.linspace(0.3, 0.6, 40)
+    v = 0.3 * np.random.default_rng(0).standard_normal((40, model.nv))
+    how: dict[str, Any] = {"dt": 2e-3, "steps": 60, "every": 20, "contacts": lw.Contacts(shapes=feet, limits=False)}
+    wanted = lw.rollout(model, q, v, **how)
+    found = lw.rollout(model, q, v, with_device="cuda", **how)
+    assert np.array_equal(found.q, wanted.q) and np.array_equal(found.v, wanted.v)
+    assert np.array_equal(found.status, wanted.status) and np.array_equal(found.impulses, wanted.impulses)
+    again = lw.rollout(model, found.q[:, -1], found.v[:, -1], warm_start=found.impulses, with_device="cuda", **how)
+    assert np.array_equal(again.q, lw.rollout(model, wanted.q[:, -1], wanted.v[:, -1], warm_start=wanted.impulses, **how).q)

@@ -57,4 +57,4 @@ def by_sweeps(
     lam = np.concatenate([lam, massless])
     tree.finish(outer, swept, alpha | dict(zip(bearing, alphas)), lam, ddtheta)
     tree.reflect(outer, change)  # the residual in its own rows again, as `finish` has done with λ
-    return Result(ddtheta, -lam[:m], residual_norm(R * change), count)
+    return Result(ddtheta, held.of_acting(-lam[:m]), residual_norm(held.of_acting(R * change)), count)

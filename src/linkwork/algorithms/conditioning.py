@@ -28,21 +28,22 @@ def cluster_scales(model: Model) -> list[Scales]:
 
 def unit_free_equations(model: Model, q: np.ndarray) -> list[np.ndarray]:
     """K of each cluster with loops, (equations, velocities of its joints), without units; see `Scales`."""
-    found = zip(_postures(model, q), cluster_scales(model.structure))
+    found = zip(postures(model, q), cluster_scales(model.structure))
     return [scales(all_equations(posture, cluster.constraints)[0]) for (cluster, posture), scales in found]
 
 
 def unit_free_residual(model: Model, q: np.ndarray) -> Any:
     """The largest residual of the embedded loops' equations that are kept, without units."""
     left: Any = np.array(0.0)
-    for (cluster, posture), scales in zip(_postures(model, q), cluster_scales(model.structure)):
+    for (cluster, posture), scales in zip(postures(model, q), cluster_scales(model.structure)):
         rows = list(cluster.rows)
         for x in residuals(posture, cluster.constraints)[rows] * scales.rows[rows]:
             left = maximum(left, absolute(x))
     return left
 
 
-def _postures(model: Model, q: np.ndarray) -> Iterator[tuple[Cluster, ClusterPosture]]:
+def postures(model: Model, q: np.ndarray) -> Iterator[tuple[Cluster, ClusterPosture]]:
+    """The clusters with loops, each with its posture at q."""
     found: dict[tuple[int, ...], ClusterPosture] = {}
     for cluster in looped(model):
         below = found[cluster.below.bodies] if cluster.below else None

@@ -118,11 +118,12 @@ def constrained_dynamics_derivatives(
     targets: Any,
     by: Differentiate,
     along: Along,
+    active: Any = None,
 ) -> ConstrainedDerivatives:
     """By q on the tangent space, v and tau; `by` and `along` differentiate functions, as in `of_inverse_dynamics`."""
 
     def rows(q: Any, v: Any) -> ConstraintRows:
-        return ConstraintRows(nodes_for(model, constraints, q, v, f_ext), constraints, targets)
+        return ConstraintRows(nodes_for(model, constraints, q, v, f_ext), constraints, targets, active)
 
     held = rows(q, v)
     kkt = KKT(held)

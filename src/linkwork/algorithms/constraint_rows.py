@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.constraints import Constraint, Rows, rows_of
+from linkwork.ir.functions import is_set, where
 from linkwork.model import Model
 from linkwork.simplify.rotors import lumped
 from linkwork.simplify.trees import hinge_tree
@@ -17,18 +18,30 @@ from linkwork.sko.by_hand import Tree
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.inertias import BlockInertia, DenseInertia
 from linkwork.sko.tree import TreeState
-from linkwork.spatial import Inertia, filled, mirrored
+from linkwork.spatial import Inertia, filled, is_zero, mirrored
 
 
 class ConstraintRows:
     """The rows of several constraints, m in all, by the nodes that they constrain.
 
     `K[k]`, (m, rows of k), and `c[k]`, (m, velocities of k), are given where they are not zero; `k`, (m,), is their right-hand
-    side. `groups` are the places of each constraint's rows.
+    side. `groups` are the places of each constraint's rows. `active`, (n,), says which of the first n constraints act: the rows
+    of others become zero, by numbers and not by structure, so that one program is for any of them.
     """
 
-    def __init__(self, nodes: TreeState[HingeNode], constraints: Sequence[Constraint], targets: Any = None) -> None:
-        found = rows_of(nodes, constraints)
+    def __init__(
+        self, nodes: TreeState[HingeNode], constraints: Sequence[Constraint], targets: Any = None, active: Any = None
+    ) -> None:
+        self._take(nodes, rows_of(nodes, constraints), targets, active)
+
+    @classmethod
+    def of(cls, nodes: TreeState[HingeNode], rows: Sequence[Rows]) -> ConstraintRows:
+        """Rows that are made already."""
+        held = cls.__new__(cls)
+        held._take(nodes, rows)
+        return held
+
+    def _take(self, nodes: TreeState[HingeNode], found: Sequence[Rows], targets: Any = None, active: Any = None) -> None:
         starts = np.cumsum([0, *(len(rows.k) for rows in found)])
         self.nodes, self.m = nodes, int(starts[-1])
         self.groups = [range(a, b) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist())]
@@ -39,6 +52,22 @@ class ConstraintRows:
             self._place(list(group), rows)
         if targets is not None:
             self.k = self.k + targets
+        self._acting: np.ndarray | None = None  # a condition for each row; None where all act
+        if active is not None:
+            self._deactivate(active)
+
+    def _deactivate(self, active: Any) -> None:
+        self._acting = np.full(self.m, True, dtype=object)
+        for group, flag in zip(self.groups, active):
+            self._acting[list(group)] = is_set(flag)
+        masked = self.scaled(where(self._acting, 1.0, 0.0))
+        self.K, self.c, self.k = masked.K, masked.c, self.of_acting(self.k)
+
+    def of_acting(self, x: np.ndarray) -> np.ndarray:
+        """Numbers of rows, (m,), as they are for those that act, and zero for others whatever they are."""
+        if self._acting is None:
+            return x
+        return np.array([y if is_zero(y) else where(acts, y, 0.0) for acts, y in zip(self._acting, x)], dtype=object)
 
     def _place(self, group: list[int], rows: Rows) -> None:
         self.k[group] = rows.k

@@ -28,6 +28,7 @@ from linkwork.algorithms.constraint_rows import ConstraintRows, only_there, stif
 from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.errors import ModelError
 from linkwork.ir.functions import sqrt, where
+from linkwork.ir.symbol import is_number
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
 from linkwork.spatial import Factor, filled, is_zero, mirrored
@@ -66,7 +67,7 @@ class Pending(NamedTuple):
         begun = Pending.begun(c, 0).rows
         both = self.joined(Pending.fresh(begun, np.zeros((len(begun), self.K.shape[1]), dtype=object)))
         own = [c[r] if r < len(c) else np.zeros(c.shape[1]) for r in both.rows]  # rows beyond are motions of nodes
-        return both, both.K @ H.T + np.reshape(own, (len(own), -1))
+        return both, both.K @ H.T + np.reshape(own, (len(own), c.shape[1]))
 
     def joined(self, other: Pending) -> Pending:
         """Those of both; a row that came on two paths is one again."""
@@ -145,6 +146,8 @@ class ProximalTree:
         self.passed: dict[HingeNode, Passed] = {}
         self.eliminated: dict[HingeNode, list[Eliminated]] = {}
         self._ends = [sum(filled(K[r]) for K in (*held.K.values(), *held.c.values())) for r in range(held.m)]
+        # with no compliance, the paths of what holds a body to the ground meet there
+        self._ends = [n + (n == 1 and is_zero(R[r])) for r, n in enumerate(self._ends)]
         P_plus: dict[HingeNode, Any] = {}
         waiting: dict[HingeNode, Pending] = {}
         for k in self.nodes.tips_to_base():
@@ -244,7 +247,7 @@ class ProximalTree:
         rows, K, L, _ = pending
         complete = self._complete(pending)
         alike = [i for i, r in enumerate(rows) if r in complete and filled(u[i])]
-        alike = [i for i in alike if self.R[rows[i]] == self.R[rows[alike[0]]]]
+        alike = [i for i in alike if _same(self.R[rows[i]], self.R[rows[alike[0]]])]
         if len(alike) > 1:
             K, L, u = K.copy(), L.copy(), u.copy()
             length = sqrt(u[alike, 0] @ u[alike, 0])
@@ -338,3 +341,8 @@ class ProximalTree:
         """λ of what was eliminated at a node, the last first."""
         for gone, Wl in zip(reversed(self.eliminated.get(k, [])), reversed(swept.Wl.get(k, []))):
             lam[gone.e] = Wl + gone.W.solve(gone.K @ alpha[k] - gone.L_eo @ lam[gone.o])
+
+
+def _same(R: Any, other: Any) -> bool:
+    """Whether two compliances are known to be equal: those that are inputs are not."""
+    return R is other or (is_number(R) and is_number(other) and bool(other == R))

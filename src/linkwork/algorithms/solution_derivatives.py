@@ -50,15 +50,16 @@ class ConstrainedSolution:
     """Accelerations a, (nv,), and the forces f, (m,), of constraints, with the system that they solve."""
 
     def __init__(
-        self, model: Model, constraints: Sequence[Constraint], q: Any, v: Any, tau: Any, f_ext: Any, targets: Any
-    ) -> None:
-        self.constraints = constraints
+        self, model: Model, constraints: Sequence[Constraint], q: Any, v: Any, tau: Any, f_ext: Any, targets: Any,
+        active: Any = None,
+    ) -> None:  # fmt: skip
+        self.constraints, self.active = constraints, active
         held = self._rows(model, q, v, f_ext, targets)
         self.kkt, self.m = KKT(held), held.m
         self.a, self.f = self.kkt.solve(tau - inverse_dynamics(held.nodes, np.zeros(model.nv)), -held.at_rest())
 
     def _rows(self, model: Model, q: Any, v: Any, f_ext: Any, targets: Any) -> ConstraintRows:
-        return ConstraintRows(nodes_for(model, self.constraints, q, v, f_ext), self.constraints, targets)
+        return ConstraintRows(nodes_for(model, self.constraints, q, v, f_ext), self.constraints, targets, self.active)
 
     def residual(self, model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None) -> np.ndarray:
         """T - τ - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,)."""

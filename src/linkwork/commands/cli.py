@@ -161,8 +161,12 @@ def simulate(parser: argparse.ArgumentParser) -> Run:
     add_robot(parser)
     parser.add_argument("--duration", type=_seconds, default=2.0, metavar="S", help="how long [s] (2)")
     parser.add_argument("--dt", type=_seconds, default=1e-3, metavar="S", help="the time step [s] (0.001)")
-    methods = ("semi_implicit_euler", "rk4", "linearly_implicit_euler")
-    parser.add_argument("--integrator", choices=methods, default="rk4", help="(rk4); linearly implicit for stiff springs")
+    methods = ("semi_implicit_euler", "rk4", "rk45", "implicit_midpoint", "linearly_implicit_euler")
+    told = "(rk4); rk45 is adaptive, implicit_midpoint keeps energy, linearly implicit is for stiff springs"
+    parser.add_argument("--integrator", choices=methods, help=f"{told}; with --contact it is semi_implicit_euler")
+    parser.add_argument(
+        "--contact", action="store_true", help="shapes touch the ground and each other, and limits of joints act"
+    )
     parser.add_argument(
         "--rows", type=_count, default=1, metavar="N", help="robots at once, with random starts but the first (1)"
     )

@@ -9,6 +9,7 @@ from typing import Any
 import linkwork as lw
 from linkwork.commands.robot import as_json, load_robot, written
 from linkwork.commands.terminal import Paint, table, working
+from linkwork.contact import contact_lines
 from linkwork.functions.diagnosis import Diagnosis, diagnose
 from linkwork.model import GROUND, WORLD, Model
 from linkwork.model.report import cluster_lines, count, frame_lines, headline, loop_kind
@@ -45,7 +46,7 @@ def print_diagnosis(found: Diagnosis, paint: Paint) -> None:
     name, _, rest = headline(model).partition(": ")
     print(f"{paint(plain(name), 'bold')}: {plain(rest)}\n")
     print(draw_tree(model, paint=paint, unicode=_has_lines()))
-    for line in (*cluster_lines(model), *frame_lines(model)):
+    for line in (*cluster_lines(model), *frame_lines(model), *contact_lines(model)):
         print(plain(line))
     if found.costs:
         print()

@@ -7,7 +7,7 @@ import os
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,20 +16,8 @@ from linkwork.commands.robot import as_json, as_velocities, configuration, joint
 from linkwork.commands.terminal import Paint, working
 from linkwork.errors import ModelError
 from linkwork.parts.names import plain, shown
+from linkwork.simulate.simulation import simulate
 from linkwork.view.film import checked_suffix, film
-
-MOST_STEPS = 10_000_000
-PIECES = 20  # into which a simulation is cut, so that its progress can be told
-
-
-class Motion(NamedTuple):
-    """t [s], (n,); q, (rows, n, nq), and v, (rows, n, nv); how each row ended; and how long it took [s]."""
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    status: np.ndarray
-    seconds: float
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,17 +29,17 @@ def run(args: argparse.Namespace) -> int:
         raise ModelError(f"{shown(model.name)} cannot move: it has no joint that does")
     tau = as_velocities(model, joint_values(model, args.force, "--force"), "--force")
     q, v = _start(model, args)
-    motion = simulate(model, q, v, tau, duration=args.duration, dt=args.dt, every=args.every, integrator=args.integrator)
-    told = _summary(model, motion, tau, args)
+    began = time.perf_counter()
+    log = _simulated(model, q, v, tau, args)
+    told = _summary(model, log, tau, time.perf_counter() - began)
     if args.out:
-        log = {**motion._asdict(), "tau": np.broadcast_to(tau, motion.v.shape), "name": model.name, "v_names": model.v_names}
-        np.savez_compressed(written(args.out), **log)
+        log.save(written(args.out))
         told["out"] = args.out
     if args.film:
         file = args.robot if os.path.exists(args.robot) else None  # whose visuals are shown
         with working("drawing the film") as progress:
             told_part = partial(setattr, progress, "part")
-            film(model, motion.q[0], motion.t, written(args.film), file=file, told=told_part)
+            film(model, log.q[0], log.t, written(args.film), file=file, told=told_part)
         told["film"] = args.film
     if args.json:
         print(as_json(told))
@@ -69,51 +57,34 @@ def _start(model: lw.Model, args: argparse.Namespace) -> tuple[np.ndarray, np.nd
     return np.array([first, *others]), np.tile(v, (args.rows, 1))
 
 
-def simulate(
-    model: lw.Model, q: np.ndarray, v: np.ndarray, tau: Any, *, duration: float, dt: float, every: float, integrator: str
-) -> Motion:
-    """The motion from states q, (rows, nq), and v, (rows, nv), with its progress told."""
-    steps = max(1, round(duration / dt))
-    if steps > MOST_STEPS:
-        raise ModelError(f"{duration:g} s in steps of {dt:g} s are {steps} steps, more than {MOST_STEPS}: take a longer --dt")
-    kept = max(1, min(steps, round(every / dt)))
-    piece = max(kept, steps // PIECES // kept * kept)
-    qs, vs, done = [q[:, None]], [v[:, None]], 0
-    status = np.zeros(len(q), dtype=int)
-    began = time.perf_counter()
-    with working(f"simulating {shown(model.name)}") as progress:
-        while done < steps:
-            now = min(piece, steps - done)
-            part = lw.rollout(model, qs[-1][:, -1], vs[-1][:, -1], tau, dt=dt, steps=now, every=kept, integrator=integrator)
-            status = np.where(status == lw.Status.OK, part.status, status)
-            if part.q.shape[1] > 1:
-                qs.append(part.q[:, 1:])
-                vs.append(part.v[:, 1:])
-            done += now
-            progress.part = done / steps
-    q_all, v_all = np.concatenate(qs, axis=1), np.concatenate(vs, axis=1)
-    t = dt * kept * np.arange(q_all.shape[1])
-    return Motion(t, q_all, v_all, status, time.perf_counter() - began)
+def _simulated(model: lw.Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray, args: argparse.Namespace) -> lw.Log:
+    """The motion from states q, (rows, nq), and v, (rows, nv)."""
+    steps = max(1, round(args.duration / args.dt))
+    kept = max(1, min(steps, round(args.every / args.dt)))
+    contacts = lw.Contacts() if args.contact else None
+    integrator = args.integrator or ("semi_implicit_euler" if args.contact else "rk4")
+    return simulate(model, q, v, steps * args.dt, tau, dt=args.dt, every=kept, integrator=integrator, contacts=contacts)
 
 
-def _summary(model: lw.Model, motion: Motion, tau: np.ndarray, args: argparse.Namespace) -> dict[str, Any]:
-    ended = [lw.Status(int(code)).name for code in motion.status]
+def _summary(model: lw.Model, log: lw.Log, tau: np.ndarray, seconds: float) -> dict[str, Any]:
+    assert log.status is not None and log.steps is not None and log.v is not None
+    ended = [lw.Status(int(code)).name for code in log.status]
     told: dict[str, Any] = {
         "name": model.name,
-        "rows": len(motion.q),
+        "rows": len(log.q),
         "finished": ended.count(lw.Status.OK.name),
         "ended": {name: ended.count(name) for name in sorted(set(ended))},
-        "duration": float(motion.t[-1]),
-        "states": len(motion.t),
-        "seconds": motion.seconds,
-        "steps_per_second": len(motion.q) * motion.t[-1] / args.dt / motion.seconds,
+        "duration": float(log.t[-1]),
+        "states": len(log.t),
+        "seconds": seconds,
+        "steps_per_second": float(log.steps.sum()) / seconds,
     }
-    fine = np.isfinite(motion.q).all(axis=(1, 2))
-    if fine.any() and model.nv:
-        q, v = motion.q[fine], motion.v[fine]
+    fine = np.isfinite(log.q).all(axis=(1, 2))
+    if fine.any():
+        q, v = log.q[fine], log.v[fine]
         energy = lw.kinetic_energy(model, q, v) + lw.potential_energy(model, q)
         told["energy"] = {"first": float(energy[0, 0]), "last": float(energy[0, -1])}
-        passive = not np.any(tau) and not any(any(j.damping) or any(j.friction) for j in model.joints)
+        passive = log.forces is None and not np.any(tau) and not any(any(j.damping) or any(j.friction) for j in model.joints)
         if passive:
             told["energy"]["drift"] = float(np.abs(energy - energy[:, :1]).max())
         if model.loops:

@@ -4,7 +4,7 @@ from linkwork.constraints.by_hand import rows_of
 from linkwork.constraints.constraint import Constraint, Gains, total
 from linkwork.constraints.frames import Connect, Hold, OnPlane, Rolling, Weld
 from linkwork.constraints.joints import Coupled, Locked
-from linkwork.constraints.loops import force_held_loops
+from linkwork.constraints.loops import force_held_loops, given_constraints
 from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
 from linkwork.constraints.rows import Rows
 
@@ -22,6 +22,7 @@ __all__ = [
     "Rows",
     "Weld",
     "force_held_loops",
+    "given_constraints",
     "rows_of",
     "total",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -103,3 +104,9 @@ class ForceHeldCoupling(Constraint):
 def force_held_loops(model: Model) -> tuple[Constraint, ...]:
     """The model's own loops and couplings that are force-held."""
     return tuple(ForceHeldLoop(part) if isinstance(part, Loop) else ForceHeldCoupling(part) for part in model.force_held)
+
+
+def given_constraints(model: Model, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """Those of all constraints on a model that its user gave: not its own force-held loops, which always act."""
+    own = force_held_loops(model) if isinstance(model, Model) else ()
+    return tuple(constraint for constraint in constraints if constraint not in own)

@@ -109,7 +109,10 @@ def _joint(robot: Tag, joint: PlacedJoint, parent: str, child: str, mimic: tuple
     limited = joint.nv == 1 and any(math.isfinite(x) for x in (*joint.lower, *joint.upper))
     if type_ == "continuous" and limited:
         type_ = "revolute"
-    tag = robot.add("joint", name=joint.name, type=type_, independent=joint.independent)
+    choice: Any = joint.independent
+    if isinstance(choice, tuple):
+        choice = " ".join("false" if x is False else "true" for x in choice)
+    tag = robot.add("joint", name=joint.name, type=type_, independent=choice)
     tag.add("parent", link=parent)
     tag.add("child", link=child)
     _origin(tag, joint.place)

@@ -38,7 +38,7 @@ def model(
     reader = Reader(prepared.compiled(), root, notes, base=base, gravity=gravity, strict=strict, limits=limits)
     reader.add_bodies()
     add_equalities(reader)
-    add_scene(reader, prepared.files)
+    add_scene(reader, prepared.files, prepared.unread)
     reader.note_rest()
     closing = {
         e.attributes["name"]: e for equality in root.all("equality") for e in equality.children if "name" in e.attributes

@@ -34,10 +34,11 @@ actuator_trntype actuator_trnid actuator_gear actuator_dyntype actuator_gaintype
 actuator_gainprm actuator_biasprm actuator_ctrllimited actuator_ctrlrange actuator_forcelimited actuator_forcerange
 actuator_armature actuator_damping
 geom_type geom_bodyid geom_pos geom_quat geom_size geom_dataid geom_friction geom_rgba geom_contype geom_conaffinity
-geom_condim geom_margin geom_matid geom_fluid mat_rgba mesh_pos mesh_quat
+geom_condim geom_margin geom_matid geom_fluid mat_rgba mesh_pos mesh_quat mesh_scale
+hfield_size hfield_nrow hfield_ncol hfield_adr hfield_data
 pair_geom1 pair_geom2 pair_friction pair_dim pair_margin exclude_signature
 """.split()  # noqa: SIM905
-NAMED = ("body", "joint", "equality", "site", "key", "tendon", "actuator", "geom", "mesh")
+NAMED = ("body", "joint", "equality", "site", "key", "tendon", "actuator", "geom", "mesh", "hfield")
 COUNTS = ("nflex", "nplugin", "nq", "nv")
 MESHES = 24  # bytes that the compiler may take for each byte of a mesh that it opens: 17 were measured
 NO_MEMORY = ("allocate memory", "bad_alloc", "unknown exception")  # what MuJoCo says where there is none
@@ -89,15 +90,17 @@ def needed(spec: Any, mujoco: Any) -> dict[str, str]:
     return found
 
 
-def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[str, bytes], list[tuple[str, list[float]]], int]:
-    """Gives each mesh its file, if it is needed, or else a stand-in; the names that stand for files, with scales, by mesh."""
+def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[str, bytes], list[str], list[list[float]], int]:
+    """Gives each mesh its file, if it is needed, or else a stand-in; names that stand for files, and scales, mesh by mesh."""
     wanted = needed(spec, mujoco)
     assets: dict[str, bytes] = {}
-    files: list[tuple[str, list[float]]] = []
+    files: list[str] = []
+    scales: list[list[float]] = []
     total = 0
     for mesh in spec.meshes:
         key = mesh.file
-        files.append((key, [float(x) for x in mesh.scale]))
+        files.append(key)
+        scales.append([float(x) for x in mesh.scale])
         if not key:
             continue
         path, why = meshes.get(key, ["", "there is no such file"])
@@ -110,7 +113,7 @@ def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[s
         else:
             mesh.file, mesh.uservert, mesh.userface = "", TETRAHEDRON, FACES
             mesh.scale = [1.0, 1.0, 1.0]
-    return assets, files, total
+    return assets, files, scales, total
 
 
 def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -121,7 +124,7 @@ def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     restrict(request["memory"], request["seconds"])
     texts = {name: text.encode() for name, text in request["models"].items()}
     spec = mujoco.MjSpec.from_string(request["xml"], **({"include": texts} if texts else {}))
-    assets, files, total = settle(spec, request["meshes"], mujoco)
+    assets, files, scales, total = settle(spec, request["meshes"], mujoco)
     restrict(request["memory"] + MESHES * total, request["seconds"])
     spec.assets = {**texts, **assets}
     model = spec.compile()
@@ -131,12 +134,13 @@ def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         object_ = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         count = {"body": model.nbody, "joint": model.njnt, "equality": model.neq, "site": model.nsite, "key": model.nkey,
                  "tendon": model.ntendon, "actuator": len(arrays["actuator_trntype"]), "geom": model.ngeom,
-                 "mesh": model.nmesh}[kind]  # fmt: skip
+                 "mesh": model.nmesh, "hfield": model.nhfield}[kind]  # fmt: skip
         names[kind] = [mujoco.mj_id2name(model, object_, k) or "" for k in range(count)]
     told = {
         "name": spec.modelname,
         "names": names,
         "mesh_files": files,
+        "mesh_scales": scales,
         "gravity": [float(x) for x in model.opt.gravity],
         "weightless": bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)),
         "fluid": bool(model.opt.density or model.opt.viscosity),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -19,12 +19,12 @@ SHAPES = ("plane", "heightfield", "sphere", "capsule", "ellipsoid", "cylinder", 
 PARAMETERS = 10  # of gain, bias and dynamics
 
 
-def add_scene(reader: Reader, files: Mapping[str, str]) -> None:
-    """All of it; `files` are the names of mesh files as the user wrote them."""
+def add_scene(reader: Reader, files: Mapping[str, str], unread: Collection[str] = ()) -> None:
+    """All of it; `files` are names of mesh files as the user wrote them, `unread` height fields whose heights are not known."""
     _sites(reader)
     _keyframes(reader)
     _actuators(reader)
-    _shapes(reader, files)
+    _shapes(reader, files, unread)
 
 
 def _sites(reader: Reader) -> None:
@@ -104,18 +104,23 @@ def _law(kinds: tuple[str, ...], kind: int, parameters: np.ndarray) -> tuple[str
     return name, tuple(float(x) for x in parameters[:PARAMETERS])
 
 
-def _shapes(reader: Reader, files: Mapping[str, str]) -> None:
+def _shapes(reader: Reader, files: Mapping[str, str], unread: Collection[str]) -> None:
     c = reader.compiled
     names = filled(c.names["geom"], [f"geom{k}" for k in range(len(c.names["geom"]))])
     mesh_files = c.told["mesh_files"]
     for k, name in enumerate(names):
         type_, mesh = int(c.geom_type[k]), int(c.geom_dataid[k])
         shape = SHAPES[type_] if 0 <= type_ < len(SHAPES) else str(type_)
-        place, file, scale = place_of(c.geom_pos[k], c.geom_quat[k]), "", [1.0, 1.0, 1.0]
+        place, file, scale = place_of(c.geom_pos[k], c.geom_quat[k]), "", (1.0, 1.0, 1.0)
         if shape == "mesh" and mesh >= 0:  # the compiler moves them to their centres and principal axes
             place = place.then(place_of(c.mesh_pos[mesh], c.mesh_quat[mesh]).inverse())
-            file, scale = mesh_files[mesh]
-            file = files.get(file, file)
+            if mesh < len(mesh_files):
+                file, scale = files.get(mesh_files[mesh], mesh_files[mesh]), tuple(c.told["mesh_scales"][mesh])
+        size, heights = _size(shape, c.geom_size[k].tolist()), np.zeros((0, 0))
+        if shape == "heightfield":
+            size = tuple((2.0 * c.hfield_size[mesh][:2]).tolist())
+            if not c.names["hfield"][mesh].endswith(tuple(unread)):
+                heights = _heights(reader, mesh)
         touching = bool(c.geom_contype[k] or c.geom_conaffinity[k])
         material = int(c.geom_matid[k])
         rgba = c.mat_rgba[material] if material >= 0 else c.geom_rgba[k]
@@ -125,9 +130,9 @@ def _shapes(reader: Reader, files: Mapping[str, str]) -> None:
                 GROUND,
                 place,
                 shape,
-                _size(shape, c.geom_size[k].tolist()),
+                size,
                 file,
-                tuple(scale),
+                scale,
                 collision=touching,
                 friction=tuple(c.geom_friction[k].tolist()),
                 rgba=tuple(float(x) for x in rgba),
@@ -136,6 +141,7 @@ def _shapes(reader: Reader, files: Mapping[str, str]) -> None:
                 condim=int(c.geom_condim[k]),
                 margin=float(c.geom_margin[k]),
                 link=reader.links[int(c.geom_bodyid[k])],
+                heights=heights,  # type: ignore[arg-type]
             )
         )
     for a, b, friction, dim, margin in zip(c.pair_geom1, c.pair_geom2, c.pair_friction, c.pair_dim, c.pair_margin):
@@ -144,6 +150,13 @@ def _shapes(reader: Reader, files: Mapping[str, str]) -> None:
     for signature in c.exclude_signature.tolist():
         one, two = (reader.links[k] for k in (signature >> 16, signature & 0xFFFF))
         reader.builder.add_contact_pair(ContactPair(one, two, excluded=True))
+
+
+def _heights(reader: Reader, field: int) -> np.ndarray:
+    """The heights of a height field [m], rows along y; the compiler gives them as parts of the largest."""
+    c = reader.compiled
+    rows, columns, start = (int(x[field]) for x in (c.hfield_nrow, c.hfield_ncol, c.hfield_adr))
+    return c.hfield_data[start : start + rows * columns].reshape(rows, columns).astype(float) * float(c.hfield_size[field][2])
 
 
 def _size(shape: str, size: list[float]) -> tuple[float, ...]:

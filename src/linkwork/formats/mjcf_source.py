@@ -11,6 +11,8 @@ import os
 import re
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from linkwork.errors import LimitError, ModelError
 from linkwork.formats import xml
 from linkwork.formats.folders import Folders
@@ -34,6 +36,7 @@ REFUSED = {
 }
 DIRECTORIES = ("meshdir", "texturedir", "assetdir", "strippath")
 LARGEST_COUNT = 10**7
+MOST_HEIGHTS = 10**6  # of a height field
 _LINE = re.compile(r"\(?,?\s*\bline (\d+)\b\)?")
 _QUOTED = re.compile(r"\b([a-z]+) '([^']*)'")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
@@ -48,6 +51,7 @@ class Document:
     meshes: dict[str, list[str]] = field(default_factory=dict)  # name here -> path, and why there is none
     models: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # name here -> as the user's file writes it
+    unread: set[str] = field(default_factory=set)  # height fields whose heights are not known
 
     def compiled(self) -> Compiled:
         """The compiled model; what is wrong is told with the element that the compiler names."""
@@ -83,10 +87,11 @@ class Preparation:
         self.meshes: dict[str, list[str]] = {}
         self.models: dict[str, str] = {}
         self.files: dict[str, str] = {}
+        self.unread: set[str] = set()
 
     def document(self, root: Element) -> Document:
         text, elements = self._text(root, ())
-        return Document(text, elements, self.meshes, self.models, self.files)
+        return Document(text, elements, self.meshes, self.models, self.files, self.unread)
 
     def _text(self, root: Element, within: tuple[str, ...]) -> tuple[str, list[Element]]:
         """One text without includes, line by line."""
@@ -145,10 +150,7 @@ class Preparation:
         elif tag == "mesh":
             self._mesh(element, attributes, within)
         elif tag == "hfield":
-            attributes = {key: value for key, value in attributes.items() if key in ("name", "size")}
-            attributes |= {"nrow": "2", "ncol": "2"}
-            if "name" not in attributes and "file" in element.attributes:
-                attributes["name"] = _stem(element.attributes["file"])
+            attributes = self._height_field(element, attributes)
         elif tag == "model" and "file" in attributes:
             self._model(element, attributes, within)
         elif "file" in attributes:
@@ -179,6 +181,33 @@ class Preparation:
         self.meshes[name] = list(found) if found else ["", "it names no file"]
         self.files[name] = self.folders.inside(found.path) if found and found.path else os.path.join(self.below, file)
         attributes["file"] = name
+
+    def _height_field(self, element: Element, attributes: dict[str, str]) -> dict[str, str]:
+        """Heights that the text has stay, and those of a file of numbers take their place; pictures are not read."""
+        kept = {key: value for key, value in attributes.items() if key in ("name", "size", "nrow", "ncol", "elevation")}
+        if "file" in attributes:
+            kept.setdefault("name", _stem(attributes["file"]))
+            kept |= self._heights_of(element, attributes["file"]) or {"nrow": "2", "ncol": "2"}
+            if "elevation" not in kept:
+                self.unread.add(kept["name"])
+        elif _whole(element, "nrow", 1) * _whole(element, "ncol", 1) > MOST_HEIGHTS:
+            raise LimitError(element.told(f"it has more than {MOST_HEIGHTS} heights, the most that are read"))
+        return kept
+
+    def _heights_of(self, element: Element, file: str) -> dict[str, str]:
+        """The grid of a file in MuJoCo's own form: two whole numbers, and a height for each place."""
+        found = self.folders.find(file, self.below)
+        if file.lower().endswith(".png") or not found.path:
+            why = "it is a picture" if found.path else found.why
+            self.notes.add(f"the heights of a height field's file are not read: {why}", f"line {element.line}")
+            return {}
+        with open(found.path, "rb") as opened:
+            data = opened.read(8 + 4 * MOST_HEIGHTS + 1)
+        rows, columns = np.frombuffer(data[:8].ljust(8, b"\0"), "<i4").tolist()
+        if rows < 2 or columns < 2 or len(data) != 8 + 4 * rows * columns:
+            raise element.error(f"its file {shown(file)!r} is no height field of at most {MOST_HEIGHTS} heights")
+        heights = np.frombuffer(data, "<f4", offset=8).reshape(rows, columns)[::-1]  # texts begin with the last row
+        return {"nrow": str(rows), "ncol": str(columns), "elevation": " ".join(repr(float(x)) for x in heights.ravel())}
 
     # further files
 

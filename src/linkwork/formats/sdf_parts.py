@@ -15,7 +15,8 @@ from linkwork.joints import Fixed, Helical, Joint, Prismatic, Revolute, Spherica
 from linkwork.parts import Geometry
 from linkwork.parts.names import shown
 from linkwork.spatial import Pose
-from linkwork.spatial.constants import product
+from linkwork.spatial.constants import length, product
+from linkwork.spatial.pose import snapped
 
 WIDE = 1e16  # a limit as large as this is none
 AXIAL = ("revolute", "continuous", "prismatic", "screw")
@@ -174,6 +175,8 @@ def shapes(link: Element, name: str, notes: Notes) -> list[Geometry]:
             notes.add(f"a shape <{shown(shape.tag)}> is passed over", at(link))
             continue
         place, sized = pose_of(element.one("pose")), (size, mesh, scale)
+        if shape.tag == "plane":
+            place = place.then(_facing(shape.one("normal")))
         found.append(geometry_of(element, k, name, place, shape.tag, sized, friction=_friction(element)))
     return found
 
@@ -196,6 +199,18 @@ def _size(shape: Element) -> tuple[tuple[float, ...] | None, str, tuple[float, .
         scale = shape.one("scale")
         return (), shape.needed("uri").content(), one if scale is None else scale.numbers("", 3, one, largest=LARGEST)
     return None, "", one
+
+
+def _facing(normal: Element | None) -> Pose:
+    """Turned so that z is the normal of a plane."""
+    n = np.array((0.0, 0.0, 1.0) if normal is None else normal.numbers("", 3, largest=LARGEST))
+    if not np.any(n):
+        assert normal is not None
+        raise normal.error("a normal must not be zero")
+    z = n / length(n)
+    side = np.eye(3)[int(np.argmin(np.abs(z)))]
+    x = np.cross(side, z) / length(np.cross(side, z))
+    return Pose(snapped(np.column_stack([x, np.cross(z, x), z])), np.zeros(3)) if np.any(z[:2]) or z[2] < 0 else Pose.identity()
 
 
 def _friction(collision: Element) -> tuple[float, ...]:

@@ -227,7 +227,7 @@ def _add_joint(
     parent: str,
     child: str,
     notes: Notes,
-    independent: bool | None,
+    independent: bool | tuple[bool, ...] | None,
     retyped: str = "",
 ) -> None:
     """A joint as the file gives it, or one of another type that a loop file knows better."""
@@ -266,14 +266,18 @@ def _plural(joint: Element, type_: str, count: int, notes: Notes) -> dict[str, A
     return found
 
 
-def _independent(joint: Element, *, said: bool) -> bool | None:
-    """Whether a joint is chosen as independent in its loop: true unless the file says otherwise, if it says so of any."""
+def _independent(joint: Element, *, said: bool) -> bool | tuple[bool, ...] | None:
+    """Whether a joint, or each of its velocities, is chosen as independent in its loop.
+
+    That is true unless the file says otherwise, if it says so of any.
+    """
     word = joint.attributes.get("independent", "true")
-    if word not in ("true", "false"):
-        raise joint.error(f"independent must be true or false, not {shown(word)!r}")
+    each = word.split()
+    if not each or not {*each} <= {"true", "false"}:
+        raise joint.error(f"independent must be true or false, or one of them for each velocity, not {shown(word)!r}")
     if joint.one("mimic") is not None:
         return False
-    return (word == "true") if said else None
+    return tuple(x == "true" for x in each) if said and len(each) > 1 else (each[0] == "true") if said else None
 
 
 def _note_rest(robot: Element, notes: Notes) -> None:

@@ -23,6 +23,7 @@ from linkwork.algorithms.pv_early import pv_early
 from linkwork.constraints import Constraint, force_held_loops, total
 from linkwork.errors import ModelError
 from linkwork.functions.model_function import as_numbers, model_function
+from linkwork.ir.functions import where
 from linkwork.model import GROUND, Frame, Model
 from linkwork.parts import path_to_ground
 from linkwork.simplify.trees import tree
@@ -83,9 +84,20 @@ def _damped(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[s
     m = total(model, chosen["constraints"])
     R = as_numbers(compliance)
     R = np.full(m, R) if R.ndim == 0 else R
+    if R.ndim > 1:
+        raise ModelError(
+            f"compliance must be a number or {m} of them where it is an option: for each state it is an input, (..., {m})"
+        )
     if R.shape != (m,) or not (np.isfinite(R).all() and (R > 0.0).all()):
         raise ModelError(f"compliance must be a number above zero, or {m} of them, one for each row, not {compliance!r}")
     return chosen | {"compliance": tuple(R.tolist())}
+
+
+def _per_row(compliance: Any) -> np.ndarray:
+    """R, (m,); where it is an input, NaN for what is not above zero."""
+    if isinstance(compliance, tuple):
+        return np.array(compliance)
+    return np.array([where(r > 0.0, r, np.nan) for r in compliance], dtype=object)
 
 
 def _settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:
@@ -105,6 +117,8 @@ def _settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> d
     f_ext="bodies 6",
     targets="rows",
     warm_start="rows",
+    active="constraints",
+    compliance="rows",
     options=_settings,
     methods=METHODS,
     by_hand=True,
@@ -117,6 +131,7 @@ def constrained_dynamics(
     f_ext: Any = None,
     targets: Any = None,
     warm_start: Any = None,
+    active: Any = None,
     *,
     constraints: Sequence[Constraint],
     method: str = "caba",
@@ -129,11 +144,14 @@ def constrained_dynamics(
 
     A row's force is what acts on its first body (or in its joint) along the row's direction: M a + bias = tau + Jᵀ forces.
     `targets` (..., m) are accelerations [rad/s² or m/s²] that the rows shall have instead of none. `warm_start` (..., m) are
-    forces to begin with, such as those of the last time step.
+    forces to begin with, such as those of the last time step. `active` (..., constraints), bool or 0 and 1, says which of
+    `constraints`, in their order, act in each state: others have no force and do not act, as if they were not given. Loops of
+    the model always act.
 
     `method` is "caba" (linear in bodies and rows), "pv", "pv_early" (linear, more exact, fewer iterations), "ltls" or "ltl",
     or "auto": the one that needs the fewest operations for this model. `compliance` [1/kg or 1/(kg m²)], one number or one
-    for each row, is 1/μ of the proximal iterations: it says how fast they converge, not where to. Redundant and
+    for each row, is 1/μ of the proximal iterations: it says how fast they converge, not where to. It may also be an array
+    (..., m) of at least two dimensions, one for each row in each state: an input of the kernel. Redundant and
     contradicting rows are ordinary input: the forces are then not unique, and the accelerations those of least squares.
     Iterations end where no row changes by more than `tolerance` [rad/s² or m/s²], or after `iterations`; with tolerance None
     there are always so many, and the program has no loop. One iteration, with the compliance that is meant, gives soft
@@ -143,9 +161,9 @@ def constrained_dynamics(
     """
     check_motions(model, constraints)
     nodes = nodes_for(model, constraints, q, v, f_ext)
-    held = ConstraintRows(nodes, constraints, targets)
-    start = np.zeros(held.m) if warm_start is None else -np.asarray(warm_start)
-    found = SOLVERS[method](held, tau, start, Settings(np.array(compliance), iterations, tolerance))
+    held = ConstraintRows(nodes, constraints, targets, active)
+    start = np.zeros(held.m) if warm_start is None else held.of_acting(-np.asarray(warm_start))
+    found = SOLVERS[method](held, tau, start, Settings(_per_row(compliance), iterations, tolerance))
     return tuple(found) if details else found[:2]
 
 
@@ -159,11 +177,14 @@ def _restitution(model: Model, restitution: Any, **others: Any) -> dict[str, Any
     return chosen | {"restitution": tuple(e.tolist())}
 
 
-@model_function(q="nq", v="nv", options=_restitution, methods=METHODS)
+@model_function(
+    q="nq", v="nv", active="constraints", compliance="rows", restitution="rows", options=_restitution, methods=METHODS
+)
 def impact(
     model: Model,
     q: Any,
     v: Any,
+    active: Any = None,
     *,
     constraints: Sequence[Constraint],
     restitution: Any = 0.0,
@@ -175,13 +196,13 @@ def impact(
     """The velocities after an impact that activates constraints, (..., nv), and their impulses [N s or N m s], (..., m).
 
     A row that moves with velocity w before moves with -`restitution` * w after: not at all, if it is zero, so that v is
-    projected onto the null space of the constraint Jacobian, in the kinetic-energy metric. Other options as in
-    `constrained_dynamics`.
+    projected onto the null space of the constraint Jacobian, in the kinetic-energy metric. `active`, and other options, as in
+    `constrained_dynamics`; `restitution` may be an array (..., m) as `compliance` may.
     """
     still = model.weightless()
-    held = ConstraintRows(nodes_for(still, constraints, q), constraints)
+    held = ConstraintRows(nodes_for(still, constraints, q), constraints, active=active)
     held.k = -(1.0 + np.array(restitution)) * (held.jacobian() @ v)
-    settings = Settings(np.array(compliance), iterations, tolerance)
+    settings = Settings(_per_row(compliance), iterations, tolerance)
     found = SOLVERS[method](held, np.zeros(model.nv), np.zeros(held.m), settings)
     return v + found.ddtheta, found.forces
 
@@ -204,23 +225,44 @@ def force_propagator(model: Model, q: Any, *, frame: str, to: str) -> Any:
 
 
 @model_function(
-    q="nq", options=chosen_constraints, methods={"sweeps": lambda _: True, "factorisation": lambda _: True}, by_hand=True
+    q="nq",
+    active="constraints",
+    options=chosen_constraints,
+    methods={"sweeps": lambda _: True, "factorisation": lambda _: True},
+    by_hand=True,
 )
-def delassus(model: Model, q: Any, *, constraints: Sequence[Constraint], method: str = "auto", packed: bool = False) -> Any:
+def delassus(
+    model: Model,
+    q: Any,
+    active: Any = None,
+    *,
+    constraints: Sequence[Constraint],
+    method: str = "auto",
+    packed: bool = False,
+) -> Any:
     """The Delassus matrix J M⁻¹ Jᵀ, (..., m, m): the accelerations of the rows that unit forces in the rows cause.
 
     By sweeps (PV-OSIMr, Constrained Sec. VI) or by factorising the mass matrix, whichever needs fewer operations. `packed`:
-    only its upper triangle, row by row, (..., m (m + 1) / 2), as `numpy.triu_indices(m)` lists it.
+    only its upper triangle, row by row, (..., m (m + 1) / 2), as `numpy.triu_indices(m)` lists it. `active` as in
+    `constrained_dynamics`: rows and columns of constraints that do not act are zero.
     """
-    held = ConstraintRows(nodes_for(model, constraints, q), constraints)
+    held = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
     found = family.delassus(held) if method == "sweeps" else family.by_factorisation(held)
     return found[np.triu_indices(held.m)] if packed else found
 
 
-@model_function(q="nq", options=_damped, methods=dict.fromkeys(("caba", "pv", "ltl"), lambda _: True), by_hand=True)
+@model_function(
+    q="nq",
+    active="constraints",
+    compliance="rows",
+    options=_damped,
+    methods=dict.fromkeys(("caba", "pv", "ltl"), lambda _: True),
+    by_hand=True,
+)
 def damped_delassus_inverse(
     model: Model,
     q: Any,
+    active: Any = None,
     *,
     constraints: Sequence[Constraint],
     compliance: Any = 1e-6,
@@ -229,10 +271,12 @@ def damped_delassus_inverse(
 ) -> Any:
     """(J M⁻¹ Jᵀ + R)⁻¹, (..., m, m), R being the compliance [1/kg or 1/(kg m²)] of each row, or of all: 1/μ.
 
+    `active` and `compliance` as in `constrained_dynamics`: constraints that do not act have 1/R on the diagonal alone.
+
     `method` is "caba" (cABA-OSIM, Constrained Alg. 5), "pv" or "ltl", which invert the Delassus matrix as found by sweeps
     or by the mass matrix, or "auto": the one with the fewest operations for this model. `packed` as in `delassus`.
     """
-    held, R = ConstraintRows(nodes_for(model, constraints, q), constraints), np.array(compliance)
+    held, R = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active), _per_row(compliance)
     if method == "caba":
         found = family.damped_inverse(held, R)
     else:
@@ -240,19 +284,23 @@ def damped_delassus_inverse(
     return found[np.triu_indices(held.m)] if packed else found
 
 
-@model_function(q="nq", options=_damped)
+@model_function(q="nq", active="constraints", compliance="rows", options=_damped)
 def damped_delassus_inverse_at_base(
-    model: Model, q: Any, *, constraints: Sequence[Constraint], compliance: Any = 1e-6
+    model: Model, q: Any, active: Any = None, *, constraints: Sequence[Constraint], compliance: Any = 1e-6
 ) -> tuple[Any, Any]:
     """B, (..., m, m), and C, (..., m, 6), with `damped_delassus_inverse` = B - C Cᵀ (cABA-OSIMf, Constrained Eq. 41).
 
     For mechanisms on a free base: B has no entries but those between constraints in the same branch, so that B x - C (Cᵀ x)
     costs less than the dense product. (On a fixed base C is zero.)
     """
-    return family.damped_inverse_at_base(ConstraintRows(nodes_for(model, constraints, q), constraints), np.array(compliance))
+    held = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
+    return family.damped_inverse_at_base(held, _per_row(compliance))
 
 
-@model_function(q="nq", x="rows", options=_damped, by_hand=True)
-def damped_delassus_product(model: Model, q: Any, x: Any, *, constraints: Sequence[Constraint], compliance: Any = 1e-6) -> Any:
+@model_function(q="nq", x="rows", active="constraints", compliance="rows", options=_damped, by_hand=True)
+def damped_delassus_product(
+    model: Model, q: Any, x: Any, active: Any = None, *, constraints: Sequence[Constraint], compliance: Any = 1e-6
+) -> Any:
     """`damped_delassus_inverse` times x, (..., m), in linear time and without the matrix."""
-    return family.product(ConstraintRows(nodes_for(model, constraints, q), constraints), np.array(compliance), x)
+    held = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
+    return family.product(held, _per_row(compliance), x)

@@ -31,6 +31,7 @@ from linkwork.sko import Tree
     tau="nv",
     f_ext="bodies 6",
     targets="rows",
+    active="constraints",
     options=wrt_option("constrained_dynamics_derivatives", "q", "v", "tau", "f_ext", "targets", others=chosen_constraints),
 )
 def constrained_dynamics_derivatives(
@@ -40,6 +41,7 @@ def constrained_dynamics_derivatives(
     tau: Any,
     f_ext: Any = None,
     targets: Any = None,
+    active: Any = None,
     *,
     constraints: Sequence[Constraint],
     wrt: str | Iterable[str] = ("q", "v", "tau"),
@@ -49,7 +51,8 @@ def constrained_dynamics_derivatives(
     a are its accelerations and f the forces of its rows [N or N m], at the solution that its iterations approach: by the
     system of M and the constraint Jacobian that both solve, with its factors used for all columns (Carpentier, Budhiraja and
     Mansard 2021). ∂/∂q is on the tangent space: by δ in `integrate(q, δ)`, also where that leaves the constraints. `f_ext`
-    is held fast in the bodies' frames, and `targets` in their rows.
+    is held fast in the bodies' frames, and `targets` in their rows. `active` as in `constrained_dynamics`: forces of what does
+    not act stay zero.
 
     `wrt` names what derivatives are by, in their order, first those of a and then those of f: "q", "v", "tau", "f_ext",
     "targets", and parameters of the model, as in `inverse_dynamics_derivatives`.
@@ -63,12 +66,12 @@ def constrained_dynamics_derivatives(
     found: dict[str, tuple[Any, Any]] = {}
     if {"q", "v", "tau"} & set(names):
         parts = at_solution.constrained_dynamics_derivatives(
-            model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along
+            model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along, active
         )
         found = dict(zip(("q", "v", "tau"), zip(parts[:3], parts[3:])))
     others = [name for name in names if name not in found]
     if others:
-        at = ConstrainedSolution(model, constraints, q, v, tau, f_ext, targets)
+        at = ConstrainedSolution(model, constraints, q, v, tau, f_ext, targets, active)
         arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}
         empty = {"f_ext": np.zeros((len(model.bodies), 6)), "targets": np.zeros(at.m)}
         for name in others:
@@ -86,7 +89,7 @@ def _converges(model: Any, settings: Mapping[str, Any]) -> bool:
 def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any, v: Any, tau: Any, **more: Any) -> list[Any]:
     """Of weights of accelerations and forces: by the transposed system, and reverse mode through its residual alone."""
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": more.get("f_ext"), "targets": more.get("targets")}
-    at = ConstrainedSolution(model, more["constraints"], **arrays)
+    at = ConstrainedSolution(model, more["constraints"], **arrays, active=more.get("active"))
     weights = at.weights(*bars)
     found = []
     for name in names:
@@ -98,7 +101,8 @@ def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any,
 @constrained_dynamics.derivative("q", "v", "tau", "f_ext", "targets", when=_converges, pullback=_pullback)
 def _at_the_solution(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None, **more: Any) -> Any:
     names = ["q", "v", "tau", *(["f_ext"] if f_ext is not None else []), *(["targets"] if targets is not None else [])]
-    found = constrained_dynamics_derivatives.body(model, q, v, tau, f_ext, targets, constraints=more["constraints"], wrt=names)
+    how = {"active": more.get("active"), "constraints": more["constraints"]}
+    found = constrained_dynamics_derivatives.body(model, q, v, tau, f_ext, targets, **how, wrt=names)
     by = dict(zip(names, zip(found[: len(names)], found[len(names) :])))
     return [by.get(name, (None, None)) for name in ("q", "v", "tau", "f_ext", "targets")]
 

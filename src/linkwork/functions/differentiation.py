@@ -244,7 +244,7 @@ class Derivative:
         assert rule is not None
         own = {name: arrays[name] for name in (*self.function.required, *self.given.optional)}
         settings = self.function._one_method(self.model, self.given.optional, self.settings)
-        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **own, **settings), strict=True))
+        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **{**settings, **own}), strict=True))
         several = len(base.outputs) > 1
         return {
             (of.name, name): found[name][k] if several else found[name]
@@ -289,7 +289,7 @@ class Derivative:
         own = {name: arrays[name] for name in (*self.function.required, *self.given.optional)}
         settings = self.function._one_method(self.model, self.given.optional, self.settings)
         bars = tuple(arrays[f"bar_{of.name}"] for of in self._base.outputs)
-        found = rule.pullback(bars, self.wrt, self._moving(arrays), **own, **settings)
+        found = rule.pullback(bars, self.wrt, self._moving(arrays), **{**settings, **own})
         return {f"bar_{self._word[name]}": bar for name, bar in zip(self.wrt, found, strict=True)}
 
     # kernels

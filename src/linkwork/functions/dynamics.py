@@ -19,6 +19,7 @@ from linkwork.algorithms import joint_forces as transmitted
 from linkwork.algorithms import mass_matrix as composite
 from linkwork.algorithms import mass_matrix_inverse as inverted
 from linkwork.algorithms.massless import check_motions
+from linkwork.algorithms.spanning_dynamics import dense_work, spanning_dynamics, why_not
 from linkwork.errors import ModelError
 from linkwork.functions.constrained import constrained_dynamics, shallow
 from linkwork.functions.model_function import as_numbers, model_function
@@ -39,12 +40,32 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) ->
     return inverse.inverse_dynamics(hinge_tree(model, q, v, f_ext, partition=True), a)
 
 
+SOME, MOST = 1000, 20000  # work of a dense joint map from which on others may be cheaper, and surely are
+
+
+def _may_span(model: Model, least: int) -> bool:
+    """Whether loops are to be eliminated on the spanning tree, by the work that a cluster's own joint map would take."""
+    if isinstance(model, Tree) or model.force_held or dense_work(model) < least:
+        return False
+    return why_not(model.structure) is None
+
+
+def _large(model: Model) -> bool:
+    """Whether clusters are so large that other methods need not be tried."""
+    return _may_span(model, MOST)
+
+
 @model_function(
     q="nq",
     v="nv",
     tau="nv",
     f_ext="bodies 6",
-    methods={"articulated_body": lambda _: True, "mass_matrix": shallow, "partitioned": may_pay},
+    methods={
+        "articulated_body": lambda model: not _large(model),
+        "mass_matrix": lambda model: shallow(model) and not _large(model),
+        "partitioned": lambda model: may_pay(model) and not _large(model),
+        "spanning_tree": lambda model: _may_span(model, SOME),
+    },
     by_hand=True,
 )
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, *, method: str = "auto") -> Any:
@@ -52,12 +73,19 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
 
     `f_ext` as in `inverse_dynamics`. `method` "auto" counts the operations of both for this model and takes the cheaper; where
     joints or deformations have several velocities, also those of articulated bodies with partitioned hinges ("partitioned").
+    Where many bodies or velocities are in loops of one cluster, forces of embedded loops may be eliminated on the spanning
+    tree ("spanning_tree"), which costs less than a dense joint map.
     Force-held loops of the model are constraints, as in `constrained_dynamics`.
     """
     if model.force_held:
         by = "ltl" if method == "mass_matrix" else "caba"
         return constrained_dynamics(model, q, v, tau, f_ext, constraints=(), method=by)[0]
     check_motions(model)
+    if method == "spanning_tree" and not isinstance(model, Tree) and model.embedded:
+        reason = why_not(model.structure)
+        if reason:
+            raise ModelError(f"forward_dynamics: method 'spanning_tree' is not possible: {reason}; take another, or \"auto\"")
+        return spanning_dynamics(model, q, v, tau, f_ext)
     unit = 1.0 if isinstance(model, Tree) else unit_of_mass(model)  # accelerations do not depend on it
     if method == "partitioned" and not model.partition:
         model = model.partitioned()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from linkwork.constraints import given_constraints
 from linkwork.model import Model
 from linkwork.sko import Tree
 
@@ -115,6 +116,8 @@ def _names(model: Model, word: str, options: Mapping[str, Any]) -> tuple[str, ..
         return tuple(body.name for body in model.bodies)
     if word == "rows":
         return tuple(label for constraint in options["constraints"] for label in constraint.labels(model))
+    if word == "constraints":
+        return tuple(str(constraint) for constraint in given_constraints(model, options["constraints"]))
     if word in ("actuators", "joints"):
         return tuple(model.v_names_spanning[k] for k in options[word])
     return AXES.get(word, ())

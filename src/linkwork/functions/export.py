@@ -62,13 +62,26 @@ def export_c(
             raise LinkworkError(
                 "export_c takes several functions as {'name': (function, model, options)} and a folder; options stand with each"
             )
+        folder = _folder(where[0])
         functions = _functions(source, dtype)
-        return c_target.export_library(functions, where[0], name=_library(name), freestanding=freestanding)
+        return c_target.export_library(functions, folder, name=_library(name), freestanding=freestanding)
     if len(where) != (1 if isinstance(source, (Program, Derivative)) else 2):
         raise LinkworkError("export_c takes a program and a folder, or a function, its model or inputs, and a folder")
+    folder = _folder(where[-1])
     function = _function(source, where[0] if len(where) == 2 else None, {"dtype": dtype, **options}, name)
-    folder: str | Path = where[-1]
     return c_target.export_library([function], folder, name=name or function.program.name, freestanding=freestanding)
+
+
+def _folder(where: Any) -> Path:
+    """The folder to write into, which need not be there yet; an error where it cannot be one."""
+    try:
+        folder = Path(where)
+    except TypeError:
+        raise LinkworkError(f"export_c: the folder must be a path, not {type(where).__name__}") from None
+    file = next((place for place in (folder, *folder.parents) if place.exists() and not place.is_dir()), None)
+    if file is not None:
+        raise LinkworkError(f"export_c writes several files into a folder: {str(file)!r} is a file")
+    return folder
 
 
 def _library(name: str | None) -> str:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.constraints import Constraint, total
+from linkwork.algorithms import contact_rows
+from linkwork.constraints import Constraint, given_constraints, total
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.entries import Entries, entries_of
 from linkwork.ir.program import DTYPES, Program
@@ -36,6 +37,9 @@ _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model a
     "nv_spanning": lambda model, _: model.nv_spanning,
     "bodies": lambda model, _: len(model.bodies),
     "rows": lambda model, options: total(model, options["constraints"]),
+    "impulses": lambda model, options: contact_rows.count(model, options["contacts"]),
+    "constraints": lambda model, options: len(given_constraints(model, options["constraints"])),
+    "candidates": lambda model, options: len(options["contacts"].candidates(model)),
 }
 
 
@@ -74,7 +78,9 @@ class ModelFunction:
     """A function of a model, arrays and options. Call it on a model and NumPy arrays; `compile` gives its kernel.
 
     The body's arguments after the model are arrays, those with default None optional; those by keyword only are options,
-    which are fixed when it is compiled. `parameters={"mass": ...}` makes numbers of the model inputs: see `Model.parameters`.
+    which are fixed when it is compiled. An option that has a shape, as arrays do, may also be an array: in a call it is one if
+    it has more dimensions than that, or symbols. `parameters={"mass": ...}` makes numbers of the model inputs: see
+    `Model.parameters`.
     """
 
     __name__: str
@@ -97,10 +103,12 @@ class ModelFunction:
         arguments = list(inspect.signature(body).parameters.values())[1:]
         arrays = [p for p in arguments if p.kind is p.POSITIONAL_OR_KEYWORD]
         self.required = tuple(p.name for p in arrays if p.default is p.empty)
-        self.optional = tuple(p.name for p in arrays if p.default is not p.empty)
         self.options = {p.name: p.default for p in arguments if p.kind is p.KEYWORD_ONLY}
+        self.either = {name: len(shapes[name].split()) for name in self.options if name in shapes}  # with their dimensions
+        self._positional = tuple(p.name for p in arrays)
+        self.optional = (*(p.name for p in arrays if p.default is not p.empty), *self.either)
         self._arity = len(self.required)
-        if set(shapes) != {p.name for p in arrays}:
+        if set(shapes) != {*self._positional, *self.either}:
             raise LinkworkError(f"{self.__name__}: shapes are given for {sorted(shapes)}, not for its arrays")
         for name, words in shapes.items():
             for word in words.split():
@@ -152,15 +160,19 @@ class ModelFunction:
         numbers_given = values.values() if isinstance(values, Mapping) else ()
         device, dtype = place_of(self.__name__, named, (*args, *named.values(), *numbers_given))
         how = {word: named.pop(word) for word in ("out", "threads") if word in named}
-        options = {word: named.pop(word) for word in self.options if word in named}
+        options = {word: named.pop(word) for word in self.options if word in named and not self._is_array(word, named[word])}
         arrays = self._arrays(args, named)
         if not isinstance(values, Mapping):
             raise ModelError(f"{self.__name__}: parameters are given by name: {{'mass': ...}}, not {type(values).__name__}")
+        if own := [name for name in values if name in self.optional and name.startswith("contact_")]:
+            arrays |= {name: values[name] for name in own}
+            arrays = {name: arrays[name] for name in (*self.required, *self.optional) if name in arrays}
+            values = {name: x for name, x in values.items() if name not in own}
         inputs = Inputs(tuple(name for name in self.optional if name in arrays), _ordered(model, values))
         numbers = [values[name] for name in inputs.parameters]
         if any(map(has_symbols, (*arrays.values(), *numbers))):  # inside of a trace
             settings = self._one_method(model, inputs.optional, self.chosen(model, options))
-            return self.body(model.traced_with(values) if values else model, **arrays, **settings)
+            return self.body(model.traced_with(values) if values else model, **{**settings, **arrays})
         asked: Any = (self, device, dtype, inputs, *options.items())
         if any(isinstance(value, Iterator) for value in options.values()):
             asked = None  # it says something else every time
@@ -177,6 +189,12 @@ class ModelFunction:
         if check and device == "cpu":  # on a GPU nobody waits for results: where a loop cannot be closed, they are NaN
             check(model, result, (*arrays.values(), *numbers))
         return result
+
+    def _is_array(self, word: str, value: Any) -> bool:
+        """Whether an option is given as an array of numbers for each state."""
+        if word not in self.either:
+            return False
+        return on_gpu(value) or has_symbols(value) or (hasattr(value, "ndim") and value.ndim > self.either[word])
 
     def _check_of(self, model: Model) -> Check | None:
         """What looks at results: only where there are loops."""
@@ -198,9 +216,9 @@ class ModelFunction:
     def _arrays(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """The arrays of a call by name, those that may be left out only where they are given."""
         names = (*self.required, *self.optional)
-        if len(args) > len(names):
-            raise TypeError(f"{self.__name__} takes a model and {', '.join(names)}, not {len(args)} arrays")
-        given = dict(zip(names, args))
+        if len(args) > len(self._positional):
+            raise TypeError(f"{self.__name__} takes a model and {', '.join(self._positional)}, not {len(args)} arrays")
+        given = dict(zip(self._positional, args))
         for word, value in named.items():
             if word not in names:
                 raise TypeError(f"{self.__name__} has no argument {word!r}")
@@ -296,7 +314,7 @@ class ModelFunction:
 
         def body(*arrays: Any) -> Any:
             values = dict(zip(inputs.parameters, arrays[len(names) :]))
-            return self.body(model.traced_with(values) if values else model, **dict(zip(names, arrays)), **settings)
+            return self.body(model.traced_with(values) if values else model, **{**settings, **dict(zip(names, arrays))})
 
         return trace(body, shapes, name=self.__name__.strip("<>"))
 

@@ -16,19 +16,30 @@ from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import Array, Program
 from linkwork.lazy import cached_property
 from linkwork.passes import differentiate
+from linkwork.runtime.build import build_on
 from linkwork.runtime.kernel import Kernel, build_kernel, build_named_kernel
+
+Arrays = tuple[Array, ...]
 
 
 class Source:
     """Arrays in, arrays out. The program is traced when it is needed: kernels are found by `identity`, where there is one."""
 
     def __init__(
-        self, name: str, identity: str | None, make: Callable[[], Program], rule: Callable[[list[str]], Program] | None = None
+        self,
+        name: str,
+        identity: str | None,
+        make: Callable[[], Program],
+        rule: Callable[[list[str]], Program] | None = None,
+        arrays_of: Callable[[str], tuple[Arrays, Arrays]] | None = None,
     ) -> None:
-        """`rule` gives the program of `vjp` by names of inputs where reverse mode cannot go."""
+        """`rule` gives the program of `vjp` by names of inputs where reverse mode cannot go, `arrays_of` what `arrays` does."""
         self.name, self.identity, self._make, self._rule = name, identity, make, rule
+        self._arrays_of = arrays_of or self._arrays_of_kernel
+        self._arrays: tuple[Arrays, Arrays] | None = None
         self._derived: dict[tuple[str, tuple[int, ...]], Source] = {}
         self._kernels: dict[str, Kernel] = {}
+        self._cuda_kernels: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<linkwork {self.name}>"
@@ -39,14 +50,30 @@ class Source:
         return self._make()
 
     @property
-    def inputs(self) -> tuple[Array, ...]:
+    def inputs(self) -> Arrays:
         """Names and shapes of the inputs."""
-        return self.kernel().inputs
+        return self.arrays()[0]
 
     @property
-    def outputs(self) -> tuple[Array, ...]:
+    def outputs(self) -> Arrays:
         """Names and shapes of the outputs."""
-        return self.kernel().outputs
+        return self.arrays()[1]
+
+    def arrays(self, dtype: str = "float64") -> tuple[Arrays, Arrays]:
+        """Names and shapes of inputs and outputs: those of a kernel, in this dtype if there is none; derivatives need none."""
+        if self._arrays is None:
+            self._arrays = self._arrays_of(dtype)
+        return self._arrays
+
+    def _arrays_of_kernel(self, dtype: str) -> tuple[Arrays, Arrays]:
+        kernel = self.kernel(next(iter(self._kernels), dtype))
+        return kernel.inputs, kernel.outputs
+
+    def cuda_kernel(self, dtype: str = "float64") -> Any:
+        """The kernel on a GPU in a dtype."""
+        if dtype not in self._cuda_kernels:
+            self._cuda_kernels[dtype] = build_on("cuda", self.identity, lambda: self.program, dtype)
+        return self._cuda_kernels[dtype]
 
     def kernel(self, dtype: str = "float64") -> Kernel:
         """The kernel in a dtype; inputs and outputs are the same in both."""
@@ -59,11 +86,11 @@ class Source:
 
     def jvp(self, wrt: Iterable[int]) -> Source:
         """The changes of the outputs: takes the inputs, then a direction for each of those at the places `wrt`."""
-        return self._derive("jvp", differentiate.jvp, tuple(wrt))
+        return self._derive("jvp", differentiate.jvp, differentiate.jvp_arrays, tuple(wrt))
 
     def vjp(self, wrt: Iterable[int]) -> Source:
         """The gradients of inputs at the places `wrt`: takes the inputs, then a weight for each output."""
-        return self._derive("vjp", self._reverse, tuple(wrt))
+        return self._derive("vjp", self._reverse, differentiate.vjp_arrays, tuple(wrt))
 
     def _reverse(self, program: Program, names: list[str]) -> Program:
         try:
@@ -73,16 +100,21 @@ class Source:
                 raise
             return self._rule(names)
 
-    def _derive(self, kind: str, of: Callable[..., Program], wrt: tuple[int, ...]) -> Source:
+    def _derive(self, kind: str, of: Callable[..., Program], adds: Any, wrt: tuple[int, ...]) -> Source:
         def make() -> Program:
             program = self.program
             made = of(program, [program.inputs[k].name for k in wrt])
             own = len(program.outputs)  # the values themselves are not asked for
             return replace(made, outputs=made.outputs[own:], results=made.results[own:])
 
+        def arrays_of(dtype: str) -> tuple[Arrays, Arrays]:
+            inputs, outputs = self.arrays(dtype)
+            more, found = adds(inputs, outputs, wrt)
+            return inputs + more, found
+
         if (kind, wrt) not in self._derived:
             identity = None if self.identity is None else repr(("entries", kind, wrt, self.identity))
-            self._derived[kind, wrt] = Source(f"{self.name}_{kind}", identity, make)
+            self._derived[kind, wrt] = Source(f"{self.name}_{kind}", identity, make, None, arrays_of)
         return self._derived[kind, wrt]
 
 

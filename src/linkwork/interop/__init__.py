@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("casadi", "jax", "mujoco", "pinocchio", "sympy", "torch")
+_MODULES = ("casadi", "gymnasium", "jax", "mujoco", "pinocchio", "sympy", "torch")
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,8 @@
 On the CPU, XLA calls the compiled kernel itself, on its own buffers: nothing is copied, no Python runs, and a batch is one
 call. Derivatives are kernels too, forward and reverse, of any order. They are by the entries of arrays, q's too, as everywhere
 in JAX; `function` also takes the derivatives on the tangent space that `linkwork.jacobian`, `jvp` and `vjp` give. Numbers are
-float32 unless JAX has 64 bits switched on and an argument is float64. Other devices than the CPU are not supported.
+float32 unless JAX has 64 bits switched on and an argument is float64. On an NVIDIA GPU a kernel is one of CUDA (extra `cuda`)
+that is launched on XLA's own stream and buffers. Other devices are not supported.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     Leading dimensions are batches and broadcast.
     """
     source = source_of(fn, model, options)
-    names = [array.name for array in source.inputs]
+    inputs, outputs = source.arrays(str(jnp.result_type(float)))
+    names = [array.name for array in inputs]
 
     def call(*arrays: Any, **named: Any) -> Any:
         given = signature.bind(*arrays, **named).arguments
@@ -48,7 +50,7 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
         return found[0] if len(found) == 1 else tuple(found)
 
     call.__name__ = call.__qualname__ = source.name
-    call.__doc__ = f"{source.kernel()!r}, for JAX: ({', '.join(names)}) -> {', '.join(a.name for a in source.outputs)}."
+    call.__doc__ = f"{source!r}, for JAX: ({', '.join(names)}) -> {', '.join(a.name for a in outputs)}."
     signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
@@ -95,6 +97,7 @@ def _called(source: Source, wrt: tuple[int, ...] | None = None) -> Source:
 
 def _abstract(*avals: Any, source: Source, wrt: tuple[int, ...] | None = None) -> list[Any]:
     called = _called(source, wrt)
+    called.arrays(str(avals[0].dtype))
     batch = _batch(called, avals)
     return [_like(max(avals, key=lambda aval: len(_varying(aval))), batch + out.shape) for out in called.outputs]
 
@@ -145,25 +148,34 @@ def _without(x: Any, d: int) -> Any:
     return jax.ShapeDtypeStruct(x.shape[:d] + x.shape[d + 1 :], x.dtype)
 
 
-def _lowered(ctx: Any, *arrays: Any, **parameters: Any) -> Any:
+def _lowered(platform: str, ctx: Any, *arrays: Any, **parameters: Any) -> Any:
     called = _called(**parameters)
     dtype = str(ctx.avals_in[0].dtype)
-    return jax.ffi.ffi_lowering(_target(called, dtype))(ctx, *arrays)
+    return jax.ffi.ffi_lowering(_target(called, dtype, platform))(ctx, *arrays)
 
 
-_targets: dict[tuple[int, str], tuple[Source, str]] = {}
+_targets: dict[tuple[int, str, str], tuple[Source, str]] = {}
 
 
-def _target(source: Source, dtype: str) -> str:
+def _handler(source: Source, dtype: str, platform: str) -> int:
+    if platform == "cpu":
+        return xla_handler(source.kernel(dtype))
+    from linkwork.runtime.cuda.xla import xla_cuda_handler
+
+    return xla_cuda_handler(source.cuda_kernel(dtype))
+
+
+def _target(source: Source, dtype: str, platform: str) -> str:
     """The name under which XLA knows a kernel: made from its content, so that XLA's own cache never takes one for another."""
-    key = (id(source), dtype)
+    key = (id(source), dtype, platform)
     if key not in _targets:
         content = source.identity or source.program.digest
-        name = f"linkwork_{source.name}_{hashlib.sha256(repr((content, dtype)).encode()).hexdigest()[:32]}"
+        name = f"linkwork_{source.name}_{hashlib.sha256(repr((content, dtype, platform)).encode()).hexdigest()[:32]}"
         if name not in {known for _, known in _targets.values()}:
             capsule = ctypes.pythonapi.PyCapsule_New
             capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-            jax.ffi.register_ffi_target(name, capsule(xla_handler(source.kernel(dtype)), None, None), platform="cpu")
+            handler = capsule(_handler(source, dtype, platform), None, None)
+            jax.ffi.register_ffi_target(name, handler, platform="CUDA" if platform == "cuda" else platform)
         _targets[key] = source, name
     return _targets[key][1]
 
@@ -212,7 +224,8 @@ for _primitive, _jvp in ((call_p, _call_jvp), (along_p, _along_jvp)):
     _primitive.def_abstract_eval(_abstract)
     _primitive.def_impl(lambda *arrays, _p=_primitive, **parameters: _jitted(_p, **parameters)(*arrays))
     ad.primitive_jvps[_primitive] = _jvp
-    mlir.register_lowering(_primitive, _lowered, platform="cpu")
+    for _platform in ("cpu", "cuda"):
+        mlir.register_lowering(_primitive, partial(_lowered, _platform), platform=_platform)
     batching.primitive_batchers[_primitive] = lambda arrays, dims, _p=_primitive, **parameters: _batched(
         _p, next(x.shape[d] for x, d in zip(arrays, dims) if d is not None), arrays, dims, **parameters
     )

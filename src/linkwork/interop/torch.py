@@ -3,7 +3,8 @@
     f = linkwork.interop.torch.function(linkwork.forward_dynamics, model)
     a = f(q, v, tau)
 
-Operators work on tensors in the memory of the CPU, without copying those that are contiguous. Gradients are operators too, so
+Operators work on tensors in the memory of the CPU or of an NVIDIA GPU, without copying those that are contiguous; on a GPU on
+PyTorch's current stream, by a CUDA kernel (extra `cuda`). Gradients are operators too, so
 they can be differentiated again. They are by the entries of arrays, q's too; `function` also takes derivatives on the tangent
 space, as `linkwork.jacobian`, `jvp` and `vjp` give them. Numbers are those of the tensors: float64 or float32.
 """
@@ -15,7 +16,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from linkwork.errors import DtypeError, ShapeError
+from linkwork.errors import DtypeError, ShapeError, TargetError
 from linkwork.functions.sources import Source, source_of
 from linkwork.interop.packages import needed
 
@@ -55,6 +56,7 @@ def _operands(source: Source, given: Tensors) -> list[Any]:
     """The tensors of a call, each with all batch dimensions or with none."""
     tensors = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in given]
     dtype = next((x.dtype for x, raw in zip(tensors, given) if isinstance(raw, torch.Tensor)), torch.float64)
+    device = next((x.device for x, raw in zip(tensors, given) if isinstance(raw, torch.Tensor)), tensors[0].device)
     if dtype not in (torch.float64, torch.float32):
         raise DtypeError(f"{source.name} takes tensors of float64 or float32, not {dtype}")
     leads = []
@@ -63,6 +65,10 @@ def _operands(source: Source, given: Tensors) -> list[Any]:
             if isinstance(raw, torch.Tensor):
                 raise DtypeError(f"{source.name}: {spec.name} is {raw.dtype}, another tensor {dtype}: convert one of them")
             tensors[k] = tensors[k].to(dtype)
+        if tensors[k].device != device:
+            if isinstance(raw, torch.Tensor):
+                raise TargetError(f"{source.name}: {spec.name} is on {raw.device}, another tensor on {device}: move one")
+            tensors[k] = tensors[k].to(device)
         shape = tuple(tensors[k].shape)
         lead = len(shape) - len(spec.shape)
         if lead < 0 or shape[lead:] != spec.shape:
@@ -91,7 +97,11 @@ def operator_of(source: Source) -> Any:
 def _registered(name: str, source: Source) -> Any:
     def run(tensors: list[Any]) -> list[Any]:
         outs = [tensors[0].new_empty(shape) for shape in _shapes(source, tensors)]
-        kernel = source.kernel("float64" if tensors[0].dtype == torch.float64 else "float32")
+        dtype = "float64" if tensors[0].dtype == torch.float64 else "float32"
+        if tensors[0].is_cuda:
+            source.cuda_kernel(dtype)(*(x.detach().contiguous() for x in tensors), out=tuple(outs))
+            return outs
+        kernel = source.kernel(dtype)
         places = tuple(out.numpy() for out in outs)
         kernel(*(x.detach().contiguous().numpy() for x in tensors), out=places if len(places) > 1 else places[0])
         return outs
@@ -113,7 +123,7 @@ def _registered(name: str, source: Source) -> Any:
     # annotations are texts here, and PyTorch reads them
     for each in (run, fake):
         each.__annotations__ = {"tensors": list[torch.Tensor], "return": list[torch.Tensor]}
-    operator = torch.library.custom_op(name, run, mutates_args=(), device_types="cpu")
+    operator = torch.library.custom_op(name, run, mutates_args=(), device_types=("cpu", "cuda"))
     operator.register_fake(fake)
     operator.register_autograd(backward, setup_context=setup)
     operator.register_vmap(batched)

@@ -83,7 +83,12 @@ class Builder:
                 return simpler
         if op in COMMUTATIVE and args[0] > args[1]:
             args = (args[1], args[0])
-        return self.put(op, args)
+        key = (op, args, None)  # as in `put`
+        value = self._seen.get(key)
+        if value is None:
+            value = self._seen[key] = len(code)
+            code.append(_make(Instruction, key))
+        return value
 
     def again(self, op: str, args: tuple[int, ...], attr: Any) -> int:
         """The value of another program's instruction, on values of this one, in its simplest form."""
@@ -118,6 +123,9 @@ class Builder:
 # Exact rules. Each looks at one operation's arguments and returns a simpler value or None.
 
 
+_SPECIAL = frozenset({"const", "neg"})  # operands that rules of sums and products look for
+
+
 def _arg_of(b: Builder, op: str, value: int) -> int | None:
     instruction = b.code[value]
     return instruction.args[0] if instruction.op == op else None
@@ -125,6 +133,8 @@ def _arg_of(b: Builder, op: str, value: int) -> int | None:
 
 def _add(b: Builder, args: tuple[int, ...]) -> int | None:
     x, y = args
+    if b.code[x][0] not in _SPECIAL and b.code[y][0] not in _SPECIAL:
+        return None
     if (n := _arg_of(b, "neg", y)) is not None:
         return b.apply("sub", x, n)
     if (n := _arg_of(b, "neg", x)) is not None:
@@ -138,6 +148,8 @@ def _add(b: Builder, args: tuple[int, ...]) -> int | None:
 
 def _sub(b: Builder, args: tuple[int, ...]) -> int | None:
     x, y = args
+    if b.code[y][0] not in _SPECIAL:
+        return None
     if (n := _arg_of(b, "neg", y)) is not None:
         return b.apply("add", x, n)
     number = b.number(y)
@@ -148,6 +160,8 @@ def _sub(b: Builder, args: tuple[int, ...]) -> int | None:
 
 def _mul(b: Builder, args: tuple[int, ...]) -> int | None:
     x, y = args
+    if b.code[x][0] not in _SPECIAL and b.code[y][0] not in _SPECIAL:
+        return None
     for one, other in ((x, y), (y, x)):
         number = b.number(one)
         if number == 1:
@@ -188,6 +202,8 @@ def _abs(b: Builder, args: tuple[int, ...]) -> int | None:
 
 def _fma(b: Builder, args: tuple[int, ...]) -> int | None:
     x, y, z = args
+    if b.code[x][0] not in _SPECIAL and b.code[y][0] not in _SPECIAL:
+        return b.put("fma", (y, x, z)) if x > y else None
     for one, other in ((x, y), (y, x)):
         number = b.number(one)
         if number == 1:

@@ -15,8 +15,13 @@ def check(program: Program, *, core_only: bool = False, body: bool = False) -> P
     `core_only` forbids elementary functions, as targets do; `body` says that the program is the body of a loop.
     """
     allowed = {name: operation.takes for name, operation in (CORE if core_only else OPERATIONS).items()}
+    of_reals = {name: len(takes) for name, takes in allowed.items() if set(takes) == {REAL}}
     kinds = program.kinds
+    no_real = {value for value, kind in enumerate(kinds) if kind != REAL}
     for value, (op, args, attr) in enumerate(program.code):
+        plain = of_reals.get(op) == len(args) and attr is None and no_real.isdisjoint(args)
+        if plain and max(args) < value and min(args) >= 0:  # most are right at the first look
+            continue
         for a in args:
             if not 0 <= a < value:
                 _fail(program, value, f"takes %{a}, which is not computed before it")

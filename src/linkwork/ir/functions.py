@@ -123,6 +123,13 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     return _lift("select", np.where, condition, x, y)
 
 
+def is_set(x: Any) -> Any:
+    """The condition that x, a condition already or a number, is true or not zero."""
+    if isinstance(x, Symbol):
+        return x if x.builder.kind(x.value) == BOOL else x != 0.0
+    return bool(x)
+
+
 def fma(x: Any, y: Any, z: Any) -> Any:
     """x y + z with one rounding."""
 

@@ -62,8 +62,10 @@ class Symbol:
 
     # arithmetic
 
+    # (two symbols, the most frequent case, go the short way)
+
     def __add__(self, other: Any) -> Any:
-        return add(self, other)
+        return _pair("add", self, other) if type(other) is Symbol else add(self, other)
 
     def __radd__(self, other: Any) -> Any:
         return add(other, self)
@@ -75,7 +77,7 @@ class Symbol:
         return sub(other, self)
 
     def __mul__(self, other: Any) -> Any:
-        return mul(self, other)
+        return _pair("mul", self, other) if type(other) is Symbol else mul(self, other)
 
     def __rmul__(self, other: Any) -> Any:
         return mul(other, self)
@@ -262,12 +264,24 @@ def apply(op: str, *args: Any) -> Any:
 _KIND_WORDS = {REAL: "number", BOOL: "condition"}
 
 
+_GIVES_REAL = frozenset({"input", "result", *(name for name, operation in OPERATIONS.items() if operation.gives == REAL)})
+
+
 def _pair(op: str, x: Any, y: Any) -> Any:
-    """x op y where both are symbols of one trace: the fast way through most of a trace."""
-    if type(x) is Symbol and type(y) is Symbol and x.builder is y.builder:
-        b = x.builder
-        if b.kind(x.value) == REAL == b.kind(y.value):
-            return Symbol(b, b.apply(op, x.value, y.value))
+    """x op y; where both are symbols of one trace, or one is a float: the fast way through most of a trace."""
+    if type(x) is Symbol:
+        b, i = x.builder, x.value
+        if b.code[i][0] in _GIVES_REAL:
+            if type(y) is Symbol:
+                j = y.value
+                if y.builder is b and b.code[j][0] in _GIVES_REAL:
+                    return Symbol(b, b.apply(op, i, j))
+            elif type(y) is float:
+                return Symbol(b, b.apply(op, i, b.constant(y)))
+    elif type(x) is float and type(y) is Symbol:
+        b, j = y.builder, y.value
+        if b.code[j][0] in _GIVES_REAL:
+            return Symbol(b, b.apply(op, b.constant(x), j))
     return apply(op, x, y)
 
 

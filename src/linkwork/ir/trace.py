@@ -12,6 +12,7 @@ import numpy as np
 from linkwork.errors import ShapeError, TraceError
 from linkwork.ir.builder import Builder
 from linkwork.ir.check import check
+from linkwork.ir.collector import collector_paused
 from linkwork.ir.context import tracing
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import Array, Program
@@ -27,6 +28,11 @@ def trace(fn: Callable[..., Any], inputs: Mapping[str, Shape], *, name: str | No
     with one object array per input (a bare symbol for a scalar) and returns an array or scalar, a tuple of them, or a
     dict from output names to them. Its Python control flow may depend on shapes and plain numbers, never on symbols.
     """
+    with collector_paused():
+        return _traced(fn, inputs, name)
+
+
+def _traced(fn: Callable[..., Any], inputs: Mapping[str, Shape], name: str | None) -> Program:
     builder = Builder()
     arrays = [Array(_identifier(key, "input"), _shape(key, shape)) for key, shape in inputs.items()]
     arguments = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.joints.closure import Row
 from linkwork.joints.joint import Joint
-from linkwork.spatial import Pose, rotation
+from linkwork.spatial import Pose, cross, rotation
 
 
 @final
@@ -39,9 +39,22 @@ class Free(Joint):
         turned = rotation.normalised(rotation.multiply(rotation.scaled(q[3:]), rotation.exp(v[:3])))
         return np.array([*(q[:3] + moved), *turned])
 
+    def turning(self, v: np.ndarray) -> np.ndarray:
+        return np.array([0.0, 0.0, 0.0, *cross(v[:3], v[3:])], dtype=object)
+
+    def straight(self, v: np.ndarray) -> np.ndarray:
+        return np.array([*v[:3], *rotation.screw_inverse(v[:3], v[3:])])
+
+    def turned(self, motion: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.array([*v[:3], *(rotation.matrix(rotation.exp(motion[:3])).T @ v[3:])])
+
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         r = rotation.log(rotation.between(q0[3:], q1[3:]))
         return np.array([*r, *rotation.screw_inverse(r, self.transform(q0).R.T @ (q1[:3] - q0[:3]))])
+
+    def chord(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        r = rotation.log(rotation.between(q0[3:], q1[3:]))
+        return np.array([*r, *(self.transform(q0).R.T @ (q1[:3] - q0[:3]))])
 
     def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return rotation.numeric_matrix(q[3:]), np.array(q[:3], dtype=float), np.eye(6)

@@ -119,9 +119,28 @@ class Joint(ABC):
         """The retraction of v at q, (nq,): integration of a constant v for one unit of time."""
         return q + v
 
+    def turning(self, v: np.ndarray) -> np.ndarray | None:
+        """What the rates of velocities lack since their axes turn with the child, (nv,); None where these do not turn.
+
+        Added to them, they are the rates in axes at rest. See `straight` and `turned`.
+        """
+        return None
+
+    def straight(self, v: np.ndarray) -> np.ndarray:
+        """The motion for `integrate` that ends where v leads, if its axes stay as they are in a unit of time, (nv,)."""
+        return v
+
+    def turned(self, motion: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """v, in axes before a motion, in the axes after it, (nv,)."""
+        return v
+
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         """The inverse of `integrate`, (nv,): the v that takes q0 to q1 in one unit of time, up to the same pose."""
         return q1 - q0
+
+    def chord(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        """The v, in axes that stay as they are, that leads from q0 to q1, (nv,): `difference` is `straight` of it."""
+        return self.difference(q0, q1)
 
     def units(self, length: float) -> np.ndarray:
         """What steps of its velocities are compared with, (nv,): a radian, or a `length` [m] where it slides."""

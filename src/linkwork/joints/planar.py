@@ -59,6 +59,24 @@ class Planar(AxisJoint):
         s, c = sincos(q[2] + half)
         return np.array([q[0] + k * (c * v[0] - s * v[1]), q[1] + k * (s * v[0] + c * v[1]), q[2] + v[2]])
 
+    def turning(self, v: np.ndarray) -> np.ndarray:
+        return np.array([-v[2] * v[1], v[2] * v[0], 0.0], dtype=object)
+
+    def straight(self, v: np.ndarray) -> np.ndarray:
+        half = 0.5 * v[2]
+        s, c = sincos(half)
+        k = 1.0 / sinc(half)
+        return np.array([k * (c * v[0] + s * v[1]), k * (c * v[1] - s * v[0]), v[2]])
+
+    def turned(self, motion: np.ndarray, v: np.ndarray) -> np.ndarray:
+        s, c = sincos(motion[2])
+        return np.array([c * v[0] + s * v[1], c * v[1] - s * v[0], v[2]])
+
+    def chord(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        s, c = sincos(q0[2])
+        x, y = q1[0] - q0[0], q1[1] - q0[1]
+        return np.array([c * x + s * y, c * y - s * x, q1[2] - q0[2]])
+
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         w = q1[2] - q0[2]
         s, c = sincos(q0[2] + 0.5 * w)

@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.parts import Actuator, ContactPair, Geometry, Keyframe, Named, PlacedJoint
-from linkwork.parts.checks import check_name, numbers
+from linkwork.parts import GROUND, WORLD, Actuator, ContactPair, Geometry, Keyframe, Named, PlacedJoint
+from linkwork.parts.attached import SHAPES
+from linkwork.parts.checks import check_name, numbers, placed
 from linkwork.parts.names import did_you_mean
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import frozen
@@ -41,8 +42,29 @@ class AttachedBuilder:
         self._actuators.append(actuator)
         return self
 
-    def add_geometry(self, geometry: Geometry) -> Self:
-        """A shape on the link `geometry.link`, placed in its frame; its `body` is found by `build`."""
+    def add_geometry(
+        self,
+        geometry: Geometry | str,
+        shape: str = "point",
+        size: float | Sequence[float] = (),
+        *,
+        link: str = WORLD,
+        xyz: Sequence[float] = (0.0, 0.0, 0.0),
+        rpy: Sequence[float] = (0.0, 0.0, 0.0),
+        place: Pose | None = None,
+        **more: Any,
+    ) -> Self:
+        """A shape on a link or the world: a `Geometry` whose `link` says where, or its name, shape and size, and its place.
+
+        `more` are other words of `Geometry`: friction, condim, contype, conaffinity, margin, rgba, visual, collision, vertices,
+        heights. Its `body` is found by `build`.
+        """
+        if not isinstance(geometry, Geometry):
+            check_name("geometry", geometry)
+            at = placed(f"geometry {geometry!r}", xyz, rpy, place)
+            geometry = Geometry(geometry, place=at, shape=shape, size=size, link=link, **more)  # type: ignore[arg-type]
+        if geometry.shape not in SHAPES:
+            raise ModelError(f"geometry {geometry.name!r}: shape must be one of {', '.join(SHAPES)}, not {geometry.shape!r}")
         self._geometries.append(geometry)
         return self
 
@@ -55,6 +77,9 @@ class AttachedBuilder:
         """All of it on the bodies and joints of a model."""
         shapes = []
         for shape in self._geometries:
+            if shape.link in ("", WORLD) and shape.link not in found:
+                shapes.append(replace(shape, body=GROUND))
+                continue
             if shape.link not in found:
                 told = f"shape {shape.name!r} is on link {shape.link!r}, and there is none of that name"
                 raise ModelError(f"{told}{did_you_mean(shape.link, found)}")

@@ -116,7 +116,7 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
         stiffness: Any = 0.0,
         rest: Any = 0.0,
         armature: Any = 0.0,
-        independent: bool | None = None,
+        independent: bool | Sequence[bool] | None = None,
     ) -> ModelBuilder:
         """A joint that connects link `child` to link `parent` (or to "world"), both of which may be added later.
 
@@ -135,8 +135,10 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
             raise ModelError(f"{what}: the world cannot be the child of a joint")
         if child == parent:
             raise ModelError(f"{what}: it joins {child!r} to itself")
-        if independent not in (None, True, False):
-            raise ModelError(f"{what}: independent must be True, False or None, not {independent!r}")
+        several = isinstance(independent, (tuple, list)) and len(independent) == kind.nv
+        if not all(x in (True, False) for x in independent) if several else independent not in (None, True, False):  # type: ignore[union-attr]
+            each = f", or {kind.nv} of True and False" if kind.nv > 1 else ""
+            raise ModelError(f"{what}: independent must be True, False or None{each}, not {independent!r}")
         place = placed(what, xyz, rpy, place)
         nq, nv = kind.nq, kind.nv
 
@@ -164,7 +166,7 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
             stiffness=per("stiffness", stiffness, nv, low=0.0),
             rest=per("rest", rest, nv),
             armature=per("armature", armature, nv, low=0.0),
-            independent=independent,
+            independent=tuple(map(bool, independent)) if several else independent,  # type: ignore[arg-type]
         )
         for word in ("damping", "friction", "stiffness", "rest", "armature"):
             if not all(map(isfinite, getattr(joint, word))):
@@ -219,6 +221,7 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
         q = v = 0  # where the next joint's coordinates and velocities begin
         frames: list[Frame] = []
         found: dict[str, tuple[int, Pose]] = {WORLD: (GROUND, Pose.identity())}  # link -> its body, and its place there
+        bases: dict[str, str] = {}  # of links fixed to the world: the one of them that is next to it
         flexible = self._flexible_links()
 
         def add(link: str, inertia: Inertia, joint: PlacedJoint) -> None:
@@ -247,6 +250,7 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
                 frames[found[child][0]] = Frame(child, found[child][0], Pose.identity(), joint.name)
             elif isinstance(joint.kind, Fixed):
                 found[child] = (body, place)
+                bases[child] = bases.get(parent, child)
                 frames.append(Frame(child, body, place, joint.name))
                 if body != GROUND:
                     inertia, links = parts[body]
@@ -254,6 +258,7 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
                     links.append(child)
             else:
                 hinged = replace(joint, parent=body, child=len(parts), place=place, q_start=q, v_start=v)
+                hinged = replace(hinged, base=bases.get(parent, WORLD)) if body == GROUND else hinged
                 if child in flexible.links:
                     add(f"{child}.hinge", massless(), hinged)
                     add_flexible(child, hinged.child, Pose.identity())

@@ -80,18 +80,19 @@ class Model(ModelData):
     def with_independent(self, *joints: str) -> Model:
         """The same model with other independent joints in its loops: those named, and no others of the clusters they are in.
 
-        Where these are not as many as a cluster has, they are meant for all clusters that hang on one another with it. Joints
-        that are in no loop are independent anyway and may be named too: all motors of a robot, say.
+        A name is that of a joint, or of one component of it, as in `v_names_spanning`. Where these are not as many as a
+        cluster has, they are meant for all clusters that hang on one another with it. Joints that are in no loop are
+        independent anyway and may be named too: all motors of a robot, say.
         """
-        chosen = {self.joint(name).child for name in joints}
-        changed: dict[int, bool] = {}
+        chosen = {place for name in joints for place in self._velocities(name)}
+        changed: dict[int, tuple[bool, ...]] = {}
         looped = [c for c in self.clusters if c.constraints]
         for cluster in looped:
-            own = chosen & set(cluster.bodies)
-            alone = sum(self.joints[k].nv for k in own) == len(cluster.independent)
+            own = {(k, i) for k, i in chosen if k in cluster.bodies}
+            alone = len(own) == len(cluster.independent)
             for c in looped if own else ():
                 if c is cluster or (c.family[0] == cluster.family[0] and not alone):
-                    changed |= {k: k in chosen for k in c.bodies}
+                    changed |= {k: tuple((k, i) in chosen for i in range(self.joints[k].nv)) for k in c.bodies}
         new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))
         model = replace(self, joints=new, kernels={})
         known = None if self.force_held else rechosen(model, self.clusters, self.neutral())
@@ -100,10 +101,17 @@ class Model(ModelData):
         _ = model.clusters  # a choice that does not determine the others is an error now
         return model
 
+    def _velocities(self, name: str) -> list[tuple[int, int]]:
+        """The velocities of the joint with this name, or the one velocity: the index of the joint, and the component."""
+        components = {word: [(joint.child, i)] for joint in self.joints for i, word in enumerate(joint.v_names)}
+        whole = {joint.name: [(joint.child, i) for i in range(joint.nv)] for joint in self.joints}
+        found: list[tuple[int, int]] = self._named("joint", name, components | whole)
+        return found
+
     def independent_at(self, q: Any) -> tuple[str, ...]:
         """The velocities in loops that are best taken as independent at a closed state q, (nq,): names as in `v_names`.
 
-        The model's own choice where it is about as good. `with_independent` takes the names of joints.
+        The model's own choice where it is about as good. `with_independent` takes these names.
         """
         at = np.asarray(q, dtype=float)
         if at.shape != (self.nq,):
@@ -198,14 +206,15 @@ class Model(ModelData):
         held = {"embedded": (*self.embedded, constraint)} if embed else {"force_held": (*self.force_held, constraint)}
         model = replace(self, **held, kernels={})  # type: ignore[arg-type]
         mine = {k for bodies, loops in find_families(self.joints, model.loops) if constraint in loops for k in bodies}
-        before = [self.joints[k].independent for k in sorted(mine)]
+        before = [choice for k in sorted(mine) for choice in self.joints[k].choices]
         choices: list[dict[bool | None, bool | None]] = [{}]  # if those made before no longer fit, fewer of them
         choices += [{None: False}] if True in before and None in before else []
         choices += [{True: None}] if True in before else []
         choices += [{True: None, False: None}] if False in before else []
         for choice in choices:
             joints = [
-                replace(j, independent=choice.get(j.independent, j.independent)) if j.child in mine else j for j in self.joints
+                replace(j, independent=tuple(choice.get(x, x) for x in j.choices)) if j.child in mine else j
+                for j in self.joints
             ]
             model = replace(model, joints=tuple(joints), kernels={})
             try:
@@ -250,7 +259,7 @@ class Model(ModelData):
             free = set(self.v_names)
             looped = {k for c in self.clusters if c.constraints for k in c.bodies}
             joints = [
-                replace(j, independent=bool(set(j.v_names) & free)) if k in looped and j.nv == 1 else j
+                replace(j, independent=tuple(name in free for name in j.v_names)) if k in looped and j.nv else j
                 for k, j in enumerate(changed["joints"])
             ]
             changed["joints"] = tuple(joints)

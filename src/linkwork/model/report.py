@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -14,13 +14,14 @@ from linkwork.topology.clusters import find_families
 from linkwork.topology.rotors import find_rotors
 
 NO_MASS = ("moves no mass", "move no mass", ": forward dynamics has no answer")
+more_lines: list[Callable[[ModelData], list[str]]] = []  # what rooms above add: contacts
 OF_INERTIAS = ("the principal moment", "moment of inertia is not symmetric", "kg is negative")
 
 
 def report(model: ModelData) -> str:
     """A summary of a model: sizes, a table of joints and bodies, clusters, frames, and everything unusual."""
     lines = [headline(model), "", *_table(model, [body.name for body in model.bodies])]
-    lines += [*cluster_lines(model), *frame_lines(model)]
+    lines += [*cluster_lines(model), *frame_lines(model), *(line for more in more_lines for line in more(model))]
     unusual = [*unusual_parts(model), *gathered(model.notes)]
     lines += ["", "unusual:" if unusual else "nothing unusual", *(f"  {line}" for line in unusual)]
     return "\n".join(map(plain, lines))

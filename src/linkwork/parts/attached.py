@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from linkwork.parts.tree import GROUND
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import put
 
 T = TypeVar("T")
+SHAPES = ("point", "sphere", "capsule", "box", "ellipsoid", "cylinder", "hull", "plane", "heightfield", "mesh")
+HERE = Pose.identity().frozen()
 
 
 class Named(Mapping[str, T], Generic[T]):
@@ -73,20 +76,22 @@ class Actuator:
     dynamics: tuple[str, tuple[float, ...]] = ("none", ())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Geometry:
     """A shape on a body, for pictures and for contact: kept as data, and never opened where it is a file.
 
     `size` [m]: of a box, its three edges; of a sphere, its radius; of a cylinder or capsule, radius and length (of the straight
-    part) along z; of an ellipsoid, three radii; of a plane, half its edges, 0 for infinite. A mesh is the file `mesh`, as the
-    model's file writes it (MJCF: below its `meshdir`), times `scale`. `friction` holds the coefficients of sliding, torsional
-    [m] and rolling [m] friction.
+    part) along z; of an ellipsoid, three radii; of a plane, half its edges, 0 for infinite; of a height field, its edges along
+    x and y. A hull is the smallest convex shape around its `vertices` [m], (n, 3). A height field has `heights` [m], (rows,
+    columns), rows along y and columns along x. A mesh is the file `mesh`, as the model's file writes it (MJCF: below its
+    `meshdir`), times `scale`. `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction. Geometries
+    are equal if all of this is; `link` is where a builder, or `Contacts`, puts it, and `place` its pose there.
     """
 
     name: str
-    body: int  # index of a body, or GROUND
-    place: Pose
-    shape: str  # "box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh", "heightfield"
+    body: int = GROUND  # index of a body, or GROUND
+    place: Pose = HERE
+    shape: str = "point"  # one of SHAPES
     size: tuple[float, ...] = ()
     mesh: str = ""
     scale: tuple[float, ...] = (1.0, 1.0, 1.0)
@@ -99,9 +104,26 @@ class Geometry:
     condim: int = 3
     margin: float = 0.0  # [m]
     link: str = field(default="", compare=False)  # of the file
+    vertices: tuple[tuple[float, ...], ...] = ()
+    heights: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
         put(self, "place", self.place.frozen())
+        for word in ("size", "friction"):
+            given = getattr(self, word)
+            put(self, word, (given,) if isinstance(given, (int, float)) else tuple(given))
+        for word in ("vertices", "heights"):
+            put(self, word, tuple(tuple(map(float, row)) for row in getattr(self, word)))
+
+    def _values(self) -> tuple[Any, ...]:
+        others = [getattr(self, each.name) for each in fields(self) if each.name != "place"]
+        return (self.place.R.tobytes(), self.place.p.tobytes(), *others)
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, Geometry) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._values())
 
 
 @dataclass(frozen=True)

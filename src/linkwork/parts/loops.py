@@ -53,6 +53,7 @@ class Posture(Protocol):
     def q(self, k: int) -> np.ndarray: ...
     def frame(self, end: End) -> Pose: ...
     def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def relative_velocity(self, end: End, seen_from: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 class Speeds(Protocol):
@@ -198,9 +199,9 @@ class Loop(LoopConstraint):
 
     def closing_error(self, posture: Posture) -> tuple[np.ndarray, np.ndarray]:
         P, F = posture.frame(self.predecessor), posture.frame(self.successor)
-        (wP, vP), (wF, vF) = posture.velocity(self.predecessor, F.p), posture.velocity(self.successor, F.p)
+        w, u = posture.relative_velocity(self.successor, self.predecessor, F.p)
         back = P.R.T
-        return self._closing_error(back @ F.R, back @ (F.p - P.p), back @ (wF - wP), back @ (vF - vP))
+        return self._closing_error(back @ F.R, back @ (F.p - P.p), back @ w, back @ u)
 
     def lengths(self, joints: Sequence[PlacedJoint]) -> np.ndarray:
         return self._closing_error.lengths
@@ -208,8 +209,7 @@ class Loop(LoopConstraint):
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
         P, F = posture.frame(self.predecessor), posture.frame(self.successor)
         rows = self.every_row
-        (wP, vP), (wF, vF) = posture.velocity(self.predecessor, F.p), posture.velocity(self.successor, F.p)
-        w, u = wF - wP, vF - vP  # of the successor's frame, seen from the predecessor
+        w, u = posture.relative_velocity(self.successor, self.predecessor, F.p)
         K = np.zeros((len(rows), posture.width), dtype=object)
         k: Any = np.zeros(len(rows), dtype=object)
         for i, row in enumerate(rows):

@@ -65,7 +65,7 @@ class PlacedJoint:
     """A joint of some kind between two bodies, with its placement, limits and passive elements.
 
     `place` is the joint's frame in the parent body; with neutral coordinates the child body's frame coincides with it. The
-    tuples have one number for each velocity: `damping` [N m s/rad or N s/m], `friction` (dry or Coulomb, recorded only) [N m or
+    tuples have one number for each velocity: `damping` [N m s/rad or N s/m], `friction` (dry, in steps with contact) [N m or
     N], `stiffness` [N m/rad or N/m] around the neutral coordinates moved by `rest`, `armature` [kg m² or kg], and the limits
     `max_velocity` and `max_effort`; `lower` and `upper` have one for each coordinate.
     """
@@ -86,8 +86,10 @@ class PlacedJoint:
     stiffness: tuple[float, ...] = ()
     rest: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
-    independent: bool | None = None  # in a loop: whether its velocities are chosen as independent; None leaves the choice open
+    # in a loop: whether its velocities, or each of them, are chosen as independent; None leaves the choice open
+    independent: bool | tuple[bool | None, ...] | None = None
     follows: int | None = None  # the flexible body whose modal coordinates move it; it has none of its own then
+    base: str = field(default="", compare=False)  # on the ground: the link fixed to the world that holds it, or the world
 
     def __post_init__(self) -> None:
         put(self, "kind", self.kind.settled())
@@ -95,6 +97,13 @@ class PlacedJoint:
         for word in _NUMBERS:
             if type(self.__dict__[word]) is not tuple:
                 put(self, word, tuple(self.__dict__[word]))
+        if isinstance(self.independent, tuple) and len(set(self.independent)) < 2:
+            put(self, "independent", self.independent[0] if self.independent else None)
+
+    @property
+    def choices(self) -> tuple[bool | None, ...]:
+        """For each of its velocities, whether it is chosen as independent; None leaves that open."""
+        return self.independent if isinstance(self.independent, tuple) else (self.independent,) * self.nv
 
     @property
     def nq(self) -> int:

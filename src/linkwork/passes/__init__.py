@@ -5,10 +5,10 @@ Behind them stand those that only arrange (see `arrangement`): targets choose th
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 
 from linkwork.ir.check import check
+from linkwork.ir.collector import collector_paused
 from linkwork.ir.program import Program
 from linkwork.passes.arrangement import USUAL, Arrangement, arrange
 from linkwork.passes.dead import drop_dead
@@ -17,22 +17,15 @@ from linkwork.passes.sums import order_sums
 
 __all__ = ["PASSES", "Arrangement", "arrange", "lower"]
 
-# `order_sums` decides how results round. Every other pass keeps every bit.
-PASSES: tuple[Callable[[Program], Program], ...] = (drop_dead, expand, order_sums, drop_dead)
+# Behind `expand` there are core operations only. `order_sums` decides how results round; all others keep every bit.
+PASSES: tuple[Callable[[Program], Program], ...] = (expand, order_sums, drop_dead)
 
 
 def lower(program: Program, dtype: str = "float64", *, arranged: Arrangement | None = USUAL) -> Program:
     """The program as targets take it: in one dtype, without elementary functions, fused, and `arranged` for a target."""
     program = program.with_dtype(dtype)
-    collecting = gc.isenabled()
-    gc.disable()  # passes make many small tuples and no cycles: the collector would only walk them again and again
-    try:
-        expanded = False
+    with collector_paused():
         for rewrite in PASSES:
-            expanded = expanded or rewrite is expand
             after = rewrite(program)
-            program = program if after is program else check(after, core_only=expanded)
+            program = program if after is program else check(after, core_only=True)
         return arrange(program, arranged) if arranged else program
-    finally:
-        if collecting:
-            gc.enable()

@@ -16,10 +16,14 @@ from linkwork.ir.program import Program
 
 @dataclass(frozen=True)
 class Cutting:
-    """Programs up to `whole` instructions are not cut; functions of longer ones have about `part` instructions."""
+    """Programs up to `whole` instructions are not cut; functions of longer ones have about `part` instructions.
+
+    So are the bodies of loops, for targets that ask for it.
+    """
 
     whole: int = 6000
     part: int = 1000
+    bodies: bool = False
 
     def __post_init__(self) -> None:
         if self.part < 4:
@@ -32,6 +36,8 @@ USUAL = Cutting()
 def cut(program: Program, cutting: Cutting = USUAL) -> Program:
     """The same program with `cuts` set."""
     part = cutting.part
+    if cutting.bodies:
+        program = program.map_bodies(lambda body: cut(body, cutting))
     if len(program) <= cutting.whole:
         return program
     crossing = _crossing_costs(program)

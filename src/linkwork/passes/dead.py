@@ -22,9 +22,8 @@ def reorder(program: Program, order: list[int]) -> Program:
     place = [-1] * len(program.code)
     for new, old in enumerate(order):
         place[old] = new
-    code = []
-    for old in order:
-        op, args, attr = program.code[old]
-        code.append(tuple.__new__(Instruction, (op, tuple([place[a] for a in args]), attr)))
+    code, make, at = [], tuple.__new__, place.__getitem__
+    for op, args, attr in map(program.code.__getitem__, order):
+        code.append(make(Instruction, (op, tuple(map(at, args)), attr)))
     results = tuple(tuple(place[v] for v in values) for values in program.results)
     return replace(program, code=tuple(code), results=results)

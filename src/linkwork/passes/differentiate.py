@@ -46,7 +46,6 @@ def jvp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
     second derivative, all new names start with `d2_` (then `d3_`, ...) instead.
     """
     chosen = _chosen(program, wrt)
-    prefix = _prefix(program, "d", [program.inputs[k].name for k in chosen] + [a.name for a in program.outputs])
     b = Builder(program.dtype)
     first = len(program.inputs)
     seeds = {
@@ -57,9 +56,31 @@ def jvp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
     values, changes = forward(program, b, b.input, seeds, program.result_values())
     results = [[values[v] for v in r] for r in program.results]
     tangents = [[entry(b, changes[v], 0) for v in r] for r in program.results]
-    inputs = [*program.inputs, *(program.inputs[k]._replace(name=prefix + program.inputs[k].name) for k in chosen)]
-    outputs = [*program.outputs, *(a._replace(name=prefix + a.name) for a in program.outputs)]
+    directions, changes_of = jvp_arrays(program.inputs, program.outputs, chosen)
+    inputs, outputs = program.inputs + directions, program.outputs + changes_of
     return check(b.finish(f"{program.name}_jvp", inputs, outputs, results + tangents))
+
+
+Arrays = tuple[Array, ...]
+
+
+def jvp_arrays(inputs: Arrays, outputs: Arrays, chosen: Iterable[int]) -> tuple[Arrays, Arrays]:
+    """The arrays that `jvp` by the inputs at some places adds: directions, and changes of outputs."""
+    moved = tuple(inputs[k] for k in chosen)
+    return _renamed(inputs + outputs, "d", moved, outputs)
+
+
+def vjp_arrays(inputs: Arrays, outputs: Arrays, chosen: Iterable[int]) -> tuple[Arrays, Arrays]:
+    """The arrays that `vjp` by the inputs at some places adds: weights of outputs, and gradients."""
+    moved = tuple(inputs[k] for k in chosen)
+    return _renamed(inputs + outputs, "bar", outputs, moved)
+
+
+def _renamed(own: Arrays, stem: str, inputs: Arrays, outputs: Arrays) -> tuple[Arrays, Arrays]:
+    """Both with a prefix to their names."""
+    prefix = _prefix(own, stem, [a.name for a in inputs + outputs])
+    named = [a._replace(name=prefix + a.name) for a in inputs + outputs]
+    return tuple(named[: len(inputs)]), tuple(named[len(inputs) :])
 
 
 def vjp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
@@ -68,7 +89,6 @@ def vjp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
     Names as for `jvp`. Raises `DifferentiationError` where an output depends on `wrt` through a loop.
     """
     chosen = _chosen(program, wrt)
-    prefix = _prefix(program, "bar", [program.inputs[k].name for k in chosen] + [a.name for a in program.outputs])
     b = Builder(program.dtype)
     first = len(program.inputs)
     seeds = [(v, 0, b.input(first + n, element)) for n, r in enumerate(program.results) for element, v in enumerate(r)]
@@ -76,9 +96,8 @@ def vjp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
     results = [[values[v] for v in r] for r in program.results]
     for k in chosen:
         results.append([entry(b, gradients.get((k, e), _NONE), 0) for e in range(program.inputs[k].size)])
-    inputs = [*program.inputs, *(a._replace(name=prefix + a.name) for a in program.outputs)]
-    outputs = [*program.outputs, *(program.inputs[k]._replace(name=prefix + program.inputs[k].name) for k in chosen)]
-    return check(b.finish(f"{program.name}_vjp", inputs, outputs, results))
+    weights, found = vjp_arrays(program.inputs, program.outputs, chosen)
+    return check(b.finish(f"{program.name}_vjp", program.inputs + weights, program.outputs + found, results))
 
 
 def jacobian(program: Program, output: str, wrt: str) -> Program:
@@ -130,7 +149,9 @@ def _jacobians(
     for r in rows:
         for c in columns:
             name = f"{program.outputs[r].name}_d_{program.inputs[c].name}"
-            arrays.append(Array(_prefix(program, "d", [name]) + name, made.heights[r] + made.widths[c]))
+            arrays.append(
+                Array(_prefix(program.inputs + program.outputs, "d", [name]) + name, made.heights[r] + made.widths[c])
+            )
             results.append(made.entries(r, c))
     return made.b.finish(f"{program.name}_jacobian", program.inputs, arrays, results)
 
@@ -334,9 +355,9 @@ def _chosen(program: Program, wrt: str | Iterable[str] | None) -> list[int]:
     return list(dict.fromkeys(_position(program, "input", program.inputs, name) for name in names))
 
 
-def _prefix(program: Program, stem: str, names: Sequence[str]) -> str:
-    """`stem_`, or `stem2_`, `stem3_`, ...: the first that makes no name which the program already has."""
-    taken = {a.name for a in program.inputs + program.outputs}
+def _prefix(own: Arrays, stem: str, names: Sequence[str]) -> str:
+    """`stem_`, or `stem2_`, `stem3_`, ...: the first that makes no name which the program's own arrays already have."""
+    taken = {a.name for a in own}
     number, prefix = 1, f"{stem}_"
     while any(prefix + name in taken for name in names):
         number += 1

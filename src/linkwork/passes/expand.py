@@ -15,11 +15,8 @@ def expand(program: Program) -> Program:
     Each function is expanded where it stands. sin x and cos x of the same x share all they have in common, because the
     builder makes no instruction twice.
     """
-    return rebuild(program, _visit)
+    return rebuild(program, _visit, only=EXPANSIONS)
 
 
-def _visit(builder: Builder, op: str, args: tuple[int, ...], attr: object) -> int | None:
-    formula = EXPANSIONS.get(op)
-    if formula is None:
-        return None
-    return value_in(builder, formula(*[Symbol(builder, a) for a in args]))
+def _visit(builder: Builder, op: str, args: tuple[int, ...], attr: object) -> int:
+    return value_in(builder, EXPANSIONS[op](*[Symbol(builder, a) for a in args]))

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from linkwork.ir.builder import Builder
+from linkwork.ir.liveness import needed_values
 from linkwork.ir.program import BoundedLoop, Program
 
 Visit = Callable[[Builder, str, tuple[int, ...], object], "int | None"]
 
 
-def rebuild(program: Program, visit: Visit) -> Program:
-    """The program with every instruction replaced by what `visit` puts into the new builder.
+def rebuild(program: Program, visit: Visit, only: Collection[str] | None = None) -> Program:
+    """The program with every instruction that an output needs replaced by what `visit` puts into the new builder.
 
     `visit(builder, op, args, attr)` gets the arguments as values of the new program and returns the value that takes
-    the instruction's place; None copies the instruction as it is. Loop bodies are rebuilt in the same way, before their loop is
-    visited.
+    the instruction's place; None copies the instruction as it is. Operations that are not among `only` are copied without a
+    visit. Loop bodies are rebuilt in the same way, before their loop is visited.
     """
     builder = Builder(program.dtype)
     new: list[int] = []
-    for op, old_args, attr in program.code:
+    for (op, old_args, attr), needed in zip(program.code, needed_values(program), strict=True):
+        if not needed:
+            new.append(-1)
+            continue
         args = tuple([new[a] for a in old_args])
         if isinstance(attr, BoundedLoop):
-            attr = replace(attr, body=rebuild(attr.body, visit))
-        value = visit(builder, op, args, attr)
+            attr = replace(attr, body=rebuild(attr.body, visit, only))
+        value = visit(builder, op, args, attr) if only is None or op in only else None
         if value is None:
             value = builder.constant(attr) if op == "const" else builder.put(op, args, attr)  # type: ignore[arg-type]
         new.append(value)

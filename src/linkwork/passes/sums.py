@@ -10,11 +10,13 @@ it changes how results round. All that follow it keep every bit.
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 
 from linkwork.ir.builder import Builder
 from linkwork.ir.program import Program
 from linkwork.passes.schedule import latency
 
+_READY = itemgetter(0)  # of a term
 _SUM = frozenset({"add", "sub", "neg"})
 
 
@@ -38,37 +40,38 @@ class _Sums:
         # An add, sub or neg that only one sum needs is a part of that sum; a product that only sums need is fused into them.
         self.part = [op in _SUM and uses[v] == 1 == in_sums[v] for v, (op, _, _) in enumerate(code)]
         self.fused = [op == "mul" and uses[v] == in_sums[v] for v, (op, _, _) in enumerate(code)]
+        part, fused, new, value = self.part, self.fused, self.new, self._value
         for v, (op, args, attr) in enumerate(code):
-            if self.part[v] or self.fused[v]:
-                self.new.append(-1)
-            elif op in ("add", "sub") or (op == "neg" and self.part[args[0]]):  # the terms take the sign
-                self.new.append(self._sum(v))
+            if part[v] or fused[v]:
+                new.append(-1)
+            elif op in ("add", "sub") or (op == "neg" and part[args[0]]):  # the terms take the sign
+                new.append(self._sum(v))
             else:
-                self.new.append(self._timed(self.builder.again(op, tuple([self._value(a) for a in args]), attr)))
+                new.append(self._timed(self.builder.again(op, tuple([value(a) for a in args]), attr)))
         results = [[self._value(v) for v in values] for values in self.program.results]
         return self.builder.finish(self.program.name, self.program.inputs, self.program.outputs, results)
 
     def _count_uses(self) -> tuple[list[int], list[int]]:
         uses, in_sums = [0] * len(self.code), [0] * len(self.code)
         for op, args, _ in self.code:
+            in_sum = op in _SUM
             for a in args:
                 uses[a] += 1
-                if op in _SUM:
+                if in_sum:
                     in_sums[a] += 1
         for v in self.program.result_values():
             uses[v] += 1
         return uses, in_sums
 
     def _apply(self, op: str, *args: int) -> int:
-        return self._timed(self.builder.apply(op, *args))
+        value = self.builder.apply(op, *args)
+        return value if value < len(self.ready) else self._timed(value)
 
     def _timed(self, value: int) -> int:
         ready, code = self.ready, self.builder.code
-        for op, args, _ in code[len(ready) :]:
-            start = 0
-            for a in args:
-                start = max(start, ready[a])
-            ready.append(start + latency(op))
+        while len(ready) < len(code):
+            op, args, _ = code[len(ready)]
+            ready.append(max([ready[a] for a in args], default=0) + latency(op))
         return value
 
     def _value(self, old: int) -> int:
@@ -84,36 +87,39 @@ class _Sums:
     def _sum(self, root: int) -> int:
         plain: list[tuple[int, bool, int]] = []  # (ready, negative, value)
         products: list[tuple[int, bool, int, int]] = []  # (ready, negative, factor, factor)
+        code, part, fused, ready, new = self.code, self.part, self.fused, self.ready, self.new
         stack = [(root, False)]
         while stack:
             v, negative = stack.pop()
-            op, args, _ = self.code[v]
-            if v == root or self.part[v]:
+            op, args, _ = code[v]
+            if v == root or part[v]:
                 if op == "neg":
                     stack.append((args[0], not negative))
                 else:
                     stack.append((args[1], negative ^ (op == "sub")))
                     stack.append((args[0], negative))
-            elif self.fused[v]:
-                x, y = self._value(args[0]), self._value(args[1])
-                products.append((max(self.ready[x], self.ready[y]), negative, x, y))
+            elif fused[v]:
+                x, y = args
+                x = new[x] if new[x] >= 0 else self._value(x)
+                y = new[y] if new[y] >= 0 else self._value(y)
+                products.append((ready[x] if ready[x] > ready[y] else ready[y], negative, x, y))
             else:
                 value = self._value(v)
-                plain.append((self.ready[value], negative, value))
+                plain.append((ready[value], negative, value))
         return self._chain(plain, products)
 
     def _merged(self, products: list[tuple[int, bool, int, int]]) -> list[tuple[int, bool, int, int]]:
         """Products of one value with several constants as one: c x - d x is (c - d) x."""
         kept: list[tuple[int, bool, int, int]] = []
         scaled: dict[int, tuple[int, float]] = {}  # of a value that has a constant: its place among those kept, and that
+        code = self.builder.code
         for product in products:
             ready, negative, x, y = product
-            c, d = self.builder.number(x), self.builder.number(y)
-            if (c is None) == (d is None):
+            first, second = code[x], code[y]
+            if (first[0] == "const") == (second[0] == "const"):
                 kept.append(product)
                 continue
-            value, factor = (x, d) if c is None else (y, c)
-            assert factor is not None
+            value, factor = (x, second[2]) if second[0] == "const" else (y, first[2])
             factor = -factor if negative else factor
             at, other = scaled.get(value, (len(kept), 0.0))
             total = self._timed(self.builder.constant(factor + other))
@@ -127,15 +133,15 @@ class _Sums:
 
     def _chain(self, plain: list[tuple[int, bool, int]], products: list[tuple[int, bool, int, int]]) -> int:
         products = self._merged(products)
-        plain.sort(key=lambda t: t[0])
-        products.sort(key=lambda t: t[0])
+        plain.sort(key=_READY)
+        products.sort(key=_READY)
         if plain:
             _, minus, total = plain.pop(0)  # the total so far, and whether it stands for its negative
         else:
             first = next((k for k, p in enumerate(products) if not p[1]), 0)
             _, minus, x, y = products.pop(first)
             total = self._apply("mul", x, y)
-        for term in sorted([*plain, *products], key=lambda t: t[0]):
+        for term in sorted([*plain, *products], key=_READY):
             negative = term[1]
             if len(term) == 3:
                 if minus and not negative:

@@ -16,7 +16,7 @@ from linkwork.errors import ModelError
 from linkwork.joints import Free, Joint, Revolute
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.robots.solids import ORIGIN, Point, Solid
-from linkwork.robots.table import AXES
+from linkwork.robots.table import AXES, touching
 from linkwork.spatial.constants import product
 
 EXACT, IGNORED, DIAGONAL, BLOCK = "exact", "ignored", "diagonal", "block"
@@ -115,11 +115,13 @@ def assemble(
     how: str = EXACT,
     closures: Sequence[Differential] = (),
     turning: Rates | None = None,
+    balls: Iterable[tuple[str, str, Point, float]] = (),
 ) -> Model:
     """The model of a base that is free to move, given as joint, body and solid, and of all that hangs on it.
 
     `how` is what `exactness` gives. Approximate models take the rotors' rates from `turning`, or from their gears. Those
-    that turn with several joints are kept in "block" as bodies without any inertia, whose joints have it as armature.
+    that turn with several joints are kept in "block" as bodies without any inertia, whose joints have it as armature. `balls`
+    touch the ground: name, link, where on it [m], radius [m].
     """
     parts = list(parts)
     builder = ModelBuilder(name if how == EXACT else f"{name} ({how} rotors)")
@@ -148,6 +150,8 @@ def assemble(
             builder.add_coupling(f"{part.name} gear", predecessor=part.drives, successor=part.name, ratio=part.gear)
     for closure in closures if how == EXACT else ():
         builder.add_implicit_constraint(closure.name, closure.function, joints=closure.joints)
+    for ball in balls:
+        builder.add_geometry(touching(*ball))
     return builder.build()
 
 

@@ -49,4 +49,5 @@ def mini_cheetah(approximate: bool | str = False) -> Model:
 @cache
 def _mini_cheetah(how: str) -> Model:
     parts = [part for name, (end, side) in LEGS.items() for part in leg(name, end, side)]
-    return assemble("mini_cheetah", BASE, parts, how=how)
+    balls = [(f"{name}_foot", f"{name}_knee_link", (0.0, 0.0, -0.18), 0.0175) for name in LEGS]
+    return assemble("mini_cheetah", BASE, parts, how=how, balls=balls)

@@ -42,5 +42,5 @@ def quadruped() -> Model:
     same for the others, is a good stance.
     """
     rows = [row for end, x in ENDS.items() for row in both_sides(leg(end, x))]
-    feet = both_sides(Mark(f"{end}_left_foot", f"{end}_left_shank", (0.0, 0.0, -SHANK)) for end in ENDS)
+    feet = both_sides(Mark(f"{end}_left_foot", f"{end}_left_shank", (0.0, 0.0, -SHANK), FOOT) for end in ENDS)
     return assemble("quadruped", TRUNK, rows, feet)

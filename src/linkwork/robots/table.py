@@ -6,9 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
+
 from linkwork.joints import Free, Joint, Revolute
 from linkwork.model import WORLD, Model, ModelBuilder
+from linkwork.parts import Geometry
 from linkwork.robots.solids import Point, Solid
+from linkwork.spatial import Pose
 
 AXES: dict[str, Point] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -58,14 +62,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Mark:
-    """A frame with the axes of its body, `at` a point of it [m]."""
+    """A frame with the axes of its body, `at` a point of it [m]; a `ball` of that radius [m] touches the ground there."""
 
     name: str
     body: str
     at: Point
+    ball: float = 0.0
 
     def mirrored(self) -> Mark:
-        return Mark(right(self.name), right(self.body), across(self.at))
+        return Mark(right(self.name), right(self.body), across(self.at), self.ball)
+
+
+def touching(name: str, body: str, at: Point, radius: float) -> Geometry:
+    """A ball on a body that touches the ground, and no other ball; it is not drawn."""
+    place = Pose.translation(np.array(at))
+    return Geometry(name, place=place, shape="sphere", size=(radius,), visual=False, conaffinity=0, link=body)
 
 
 Part = TypeVar("Part", Row, Mark)
@@ -113,4 +124,6 @@ def assemble(
         )
     for mark in marks:
         builder.add_frame(mark.name, body=mark.body, xyz=mark.at)
+        if mark.ball:
+            builder.add_geometry(touching(mark.name, mark.body, mark.at, mark.ball))
     return builder.build()

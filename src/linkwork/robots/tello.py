@@ -132,6 +132,17 @@ def differentials(s: str) -> list[Differential]:
 
 
 SIDES = {"left": 1.0, "right": -1.0}
+CORNERS = {"toe": 0.09, "heel": -0.06}  # how far ahead of the ankle the sole touches the ground [m]: about as long as it weighs
+
+
+def soles() -> list[tuple[str, str, Point, float]]:
+    """The balls that both soles stand on, four each."""
+    return [
+        (f"{s}-{end}-{'outer' if y > 0 else 'inner'}", f"{s}-foot", (x, side * y, -0.04), 0.01)
+        for s, side in SIDES.items()
+        for end, x in CORNERS.items()
+        for y in (0.025, -0.025)
+    ]
 
 
 def tello(*, arms: bool = False, approximate: bool | str = False) -> Model:
@@ -154,8 +165,8 @@ def _tello(arms: bool, how: str) -> Model:
     closures = [closure for s in SIDES for closure in differentials(s)]
     name = "tello_humanoid" if arms else "tello_legs"
     if how == EXACT:
-        return assemble(name, BASE, parts, closures=closures)
-    return assemble(name, BASE, parts, how=how, turning={**rates(parts), **_straight(_tello(arms, EXACT))})
+        return assemble(name, BASE, parts, closures=closures, balls=soles())
+    return assemble(name, BASE, parts, how=how, balls=soles(), turning={**rates(parts), **_straight(_tello(arms, EXACT))})
 
 
 def _straight(model: Model) -> dict[str, dict[str, float]]:

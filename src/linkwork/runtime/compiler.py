@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from linkwork.errors import LinkworkError, TargetError
 from linkwork.ir.program import Program
 from linkwork.runtime.cache import Cache, make_key
 from linkwork.runtime.native import Code
 from linkwork.runtime.source import code_digest
-from linkwork.targets.cpu import NDARRAY_DATA, Machine, compile_object, host, module_texts
+from linkwork.targets.cpu import NDARRAY_DATA, Machine, bytecode_texts, compile_object, host, module_texts
 
 if TYPE_CHECKING:
     from linkwork.runtime.unfinished import Unfinished
@@ -66,11 +67,13 @@ def compile_objects(
     *,
     level: int,
     lanes: int,
-    single: bool = True,
+    bytecode: bool = False,
     stop: Callable[[], bool] = lambda: False,
     unfinished: Unfinished | None = None,
 ) -> list[bytes] | None:
     """Object code of a lowered program, module by module (see `module_texts`); None if `stop` came true in between.
+
+    With `bytecode` it runs the program as bytecode (see `bytecode_texts`), which LLVM has little to do for.
 
     With `unfinished`, what is done by then is kept there, and what an earlier process left there is not done again.
     """
@@ -80,9 +83,11 @@ def compile_objects(
     if left is None:
         with background.outside_llvm():
             program = program if isinstance(program, Program) else program()
-            left = [], module_texts(program, lanes, machine, single=single)
+            texts = bytecode_texts(program, lanes, machine) if bytecode else module_texts(program, lanes, machine)
+            left = [], texts
     objects, texts = left
     for number, text in enumerate(texts):
+        background.give_way()
         if stop():
             if unfinished is not None:
                 unfinished.store(objects, texts[number:])
@@ -105,10 +110,11 @@ def _ensure_memory(size: int) -> None:
 
 def compile_text(text: str, names: Sequence[str], *, level: int) -> Code:
     """Machine code in memory of a short LLVM text for this machine."""
-    with _llvm:
-        _ensure_memory(len(text))
-        made = compile_object(text, host(), level=level)
-    return load_code([made], names)
+    with background.ahead():
+        with _llvm:
+            _ensure_memory(len(text))
+            made = compile_object(text, host(), level=level)
+        return load_code([made], names)
 
 
 def load_code(objects: Sequence[bytes], names: Sequence[str]) -> Code:
@@ -168,6 +174,10 @@ def exit_seconds() -> float:
     if not seconds >= 0.0:
         raise LinkworkError(f"LINKWORK_EXIT_SECONDS must be a number of seconds of at least 0, not {text!r}")
     return seconds
+
+
+class _Block:
+    """A `with` block that is being run."""
 
 
 class Background:
@@ -231,6 +241,38 @@ class Background:
         return self._stopping and mine and not (lasting and time.monotonic() < self._end)
 
     @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """While such a block runs, the thread begins no module: somebody waits for a first answer, and LLVM works on one."""
+        if threading.current_thread() is self._thread:
+            yield
+        else:
+            with self._counted(self._ahead):
+                yield
+
+    @contextmanager
+    def needed(self) -> Iterator[None]:
+        """While such a block runs, somebody waits for what the thread does, and it gives way to nobody."""
+        with self._counted(self._needed):
+            yield
+
+    @contextmanager
+    def _counted(self, blocks: WeakSet[_Block]) -> Iterator[None]:
+        block = _Block()  # counted as long as it lives, whatever interrupts this
+        blocks.add(block)
+        try:
+            yield
+        finally:
+            blocks.discard(block)
+            self.announce()
+
+    def give_way(self) -> None:
+        """Let those go first who are ahead."""
+        if threading.current_thread() is self._thread:
+            with self._settled:
+                while self._ahead and not self._needed and not self._stopping:
+                    self._settled.wait(0.1)
+
+    @contextmanager
     def outside_llvm(self) -> Iterator[None]:
         """In such a block, the thread may be left behind by a process that ends; elsewhere that could crash it."""
         if threading.current_thread() is not self._thread:
@@ -246,6 +288,8 @@ class Background:
         self._lock = threading.Lock()
         self._settled = threading.Condition(self._lock)
         self._thread = None
+        self._ahead: WeakSet[_Block] = WeakSet()
+        self._needed: WeakSet[_Block] = WeakSet()
         self._outside_llvm = False
 
     def _ensure_thread(self) -> bool:
@@ -273,6 +317,7 @@ class Background:
     def _finish(self) -> None:
         self._end = time.monotonic() + exit_seconds() if self._jobs else 0.0
         self._stopping = True
+        self.announce()
         while (thread := self._thread) is not None and thread.is_alive():
             if self._outside_llvm and time.monotonic() > self._end:
                 return  # it will ask `stopping` before it goes on

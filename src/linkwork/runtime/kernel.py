@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from linkwork.errors import ProgramError, TargetError
+from linkwork.ir.collector import collector_paused
 from linkwork.ir.program import Array, BoundedLoop, Program, signature
 from linkwork.passes import arrange, lower
 from linkwork.runtime.arguments import argument_names, explain, refuse_masks
@@ -36,9 +37,8 @@ from linkwork.runtime.native import Code, keep_with, make_gufunc
 from linkwork.runtime.progress import Progress
 from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, using_threads
 from linkwork.runtime.unfinished import Unfinished, quick_key
-from linkwork.targets.cpu import ARRANGEMENT, EXPORTS, QUICK_ARRANGEMENT, Machine, host
+from linkwork.targets.cpu import EXPORTS, Machine, arrangement, host
 
-QUICK_LANES = 4  # LLVM compiles vector code without optimisation sooner than scalar code
 AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
 SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
 LOOP_RUNS = 8  # of a loop's body, for that
@@ -55,9 +55,12 @@ class Kernel:
 
     entries: Any = None  # of a function of a model: what its arrays are, and the names along their axes
 
-    def __init__(self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...], size: int) -> None:
+    def __init__(
+        self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...], size: int, work: int | None = None
+    ) -> None:
         self.name, self.dtype, self.inputs, self.outputs = name, dtype, inputs, outputs
-        self.size = size  # instructions
+        self.size = size  # instructions, those of loops' bodies once
+        self.work = work or size  # instructions that may run
         self.lanes = 1
         self.tier = 0
         self._codes: list[Code] = []  # code that was ever called stays in memory: another thread may still be inside
@@ -66,7 +69,7 @@ class Kernel:
         self._job: Callable[[], None] | None = None  # that makes the optimised code
         lanes = host().lanes(dtype)
         self._sharer = Sharer(len(inputs) + len(outputs), lanes)
-        rows = max(4 * lanes, int(SHARED_WORK_NS / (_NS_PER_INSTRUCTION * max(size, 1))))
+        rows = max(4 * lanes, int(SHARED_WORK_NS / (_NS_PER_INSTRUCTION * max(self.work, 1))))
         self._data = (ctypes.c_void_p * 4)(None, self._sharer.address, rows, TABLE_ADDRESS)
 
     @property
@@ -95,10 +98,11 @@ class Kernel:
         raise TypeError(f"kernel {self.name} is machine code of this process: copy or pickle what it was compiled from")
 
     def _wait(self) -> None:
-        while not self._ready:
-            if (job := self._job) is not None:
-                background.attend(job)
-            background.pause(lambda: self._ready)
+        with background.needed():
+            while not self._ready:
+                if (job := self._job) is not None:
+                    background.attend(job)
+                background.pause(lambda: self._ready)
 
     def wait(self) -> Kernel:
         """Return when the optimised code is in place."""
@@ -244,7 +248,7 @@ def _make(key: str | None, program_of: Callable[[], Program], machine: Machine, 
             kernel._optimise_later(_optimiser(kernel, lambda: _lowered(program_of()), key, machine, cache))
         return kernel
 
-    with Progress("kernel") as progress:
+    with Progress("kernel") as progress, collector_paused(), background.ahead():
         return _compiled(key, program_of, machine, cache, progress)
 
 
@@ -254,28 +258,32 @@ def _compiled(key: str, program_of: Callable[[], Program], machine: Machine, cac
     progress.name = program.name
     progress.stage(f"lowering {len(program)} instructions")
     lowered = _lowered(program)
-    progress.stage(f"compiling {len(lowered)} instructions")
-    kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, _work(lowered))
+    kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, *_sizes(lowered))
+    progress.stage(f"compiling {kernel.size} instructions")
     optimise = _optimiser(kernel, lambda: lowered, key, machine, cache)
     if len(lowered) <= AT_ONCE:
         optimise()
         if isinstance(kernel._failure, MemoryError):
             raise kernel._failure
         return kernel.wait()
-    quick_lanes = min(machine.lanes(program.dtype), QUICK_LANES)
-    objects = compile_objects(arrange(lowered, QUICK_ARRANGEMENT), machine, level=QUICK, lanes=quick_lanes, single=False)
+    lanes = machine.lanes(program.dtype)
+    objects = compile_objects(lowered, machine, level=QUICK, lanes=lanes, bytecode=True)
     assert objects is not None
-    kernel._install(objects, tier=1, lanes=quick_lanes)
+    kernel._install(objects, tier=1, lanes=lanes)
     if not cache.read_only:  # the next process may begin before the optimised code is there
         _store(kernel, objects, quick_key(key), machine, cache)
     kernel._optimise_later(optimise)
     return kernel
 
 
-def _work(program: Program) -> int:
-    """Instructions, those of loops' bodies as often as they may run, up to so many times."""
-    bodies = ((attr.limit, attr.body) for _, _, attr in program.code if isinstance(attr, BoundedLoop))
-    return len(program) + sum(min(limit, LOOP_RUNS) * _work(body) for limit, body in bodies)
+def _sizes(program: Program) -> tuple[int, int]:
+    """Instructions with those of loops' bodies, and with these as often as they may run, up to so many times."""
+    size = work = len(program)
+    for _, _, attr in program.code:
+        if isinstance(attr, BoundedLoop):
+            inner, running = _sizes(attr.body)
+            size, work = size + inner, work + min(attr.limit, LOOP_RUNS) * running
+    return size, work
 
 
 def _lowered(program: Program) -> Program:
@@ -293,7 +301,7 @@ def _optimiser(
             return
         try:
             objects = compile_objects(
-                lambda: arrange(lowered_of(), ARRANGEMENT), machine, level=OPTIMISED, lanes=lanes,
+                lambda: arrange(lowered_of(), arrangement(machine)), machine, level=OPTIMISED, lanes=lanes,
                 stop=lambda: background.stopping(unfinished.lasting), unfinished=unfinished,
             )  # fmt: skip
             if objects is None:
@@ -314,6 +322,7 @@ def _store(kernel: Kernel, objects: list[bytes], key: str, machine: Machine, cac
         "dtype": kernel.dtype,
         "cpu": machine.cpu,
         "size": kernel.size,
+        "work": kernel.work,
         "inputs": [[a.name, *a.shape] for a in kernel.inputs],
         "outputs": [[a.name, *a.shape] for a in kernel.outputs],
         "objects": sizes,
@@ -337,7 +346,7 @@ def _stored_kernel(stored: Entry, tier: int, machine: Machine) -> Kernel:
     """The kernel of a cache entry; an error where the entry does not hold one."""
     header = stored.header
     inputs, outputs = (tuple(Array(name, tuple(shape)) for name, *shape in header[part]) for part in ("inputs", "outputs"))
-    kernel = Kernel(header["name"], header["dtype"], inputs, outputs, header["size"])
+    kernel = Kernel(header["name"], header["dtype"], inputs, outputs, header["size"], header["work"])
     lanes = machine.lanes(kernel.dtype)
-    kernel._install(split_objects(header, stored.blob), tier=tier, lanes=lanes if tier == 2 else min(lanes, QUICK_LANES))
+    kernel._install(split_objects(header, stored.blob), tier=tier, lanes=lanes)
     return kernel

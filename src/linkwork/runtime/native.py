@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -17,6 +18,11 @@ from linkwork.errors import TargetError
 LoopFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
+_SYMBOL_TABLE = 2  # the type of such a section in ELF
+# What our code asks for by whole addresses, from a table that LLVM makes room for; what LLVM adds by itself it calls otherwise.
+_BY_ADDRESS = (b"_GLOBAL_OFFSET_TABLE_", b"malloc", b"free")
+
+
 class Code:
     """Machine code in memory. It stays there as long as this object lives; then `retire` gets LLVM's engine, to close it."""
 
@@ -24,7 +30,7 @@ class Code:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         empty = llvm.parse_assembly("")
-        engine = llvm.create_mcjit_compiler(empty, _host_machine())
+        engine = llvm.create_mcjit_compiler(empty, _host_machine(), use_lmm=_fits_one_piece(objects))
         for data in objects:
             engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()
@@ -36,6 +42,37 @@ class Code:
         # garbage collector does not know, which dies after all finalisers have run; and never while Python exits.
         self._lease = np.empty(0)
         weakref.finalize(self._lease, retire, engine).atexit = False
+
+
+def _fits_one_piece(objects: Sequence[bytes]) -> bool:
+    """Whether llvmlite's own memory takes these objects: one piece for all sections of one.
+
+    LLVM's memory has a piece for each section, and LLVM ends the process where they lie more than 2 GB apart, as beside a GPU's
+    driver, which leaves few gaps of address space. But llvmlite's has no room for calls of libraries, such as `fma` where the
+    processor has none, and ends the process too.
+    """
+    symbols = [_symbols(data) for data in objects]
+    defined = {name for known, _ in symbols for name in known}
+    return bool(defined) and all(name in defined or name in _BY_ADDRESS for _, asked in symbols for name in asked)
+
+
+def _symbols(data: bytes) -> tuple[set[bytes], set[bytes]]:
+    """The names that an ELF object defines, and those that it asks others for; none of other formats."""
+    known: set[bytes] = set()
+    asked: set[bytes] = set()
+    if data[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
+        return known, asked
+    table, (size, count) = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<HH", data, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + k * size) for k in range(count)]
+    for _, kind, _, _, start, length, link, _, _, each in sections:
+        if kind != _SYMBOL_TABLE:
+            continue
+        names = sections[link][4]
+        for at in range(start, start + length, each):
+            name, _, _, section = struct.unpack_from("<IBBH", data, at)
+            if name:
+                (known if section else asked).add(data[names + name : data.index(b"\0", names + name)])
+    return known, asked
 
 
 @cache

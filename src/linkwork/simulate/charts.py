@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -45,6 +46,17 @@ class Charts:
             known[choice] = self.model.with_clusters(with_choice(self.model, choice))
         chart: Model = known[choice]
         return chart
+
+    def as_numbers(self, choice: Choice) -> list[int]:
+        """A choice as whole numbers, always as many: what can be written down, and read by `from_numbers`."""
+        return [k for independent, rows in choice for k in (*independent, *rows)]
+
+    def from_numbers(self, numbers: Sequence[int]) -> Choice:
+        """The choice of `as_numbers`."""
+        left = iter(int(k) for k in numbers)
+        return tuple(
+            (tuple(islice(left, len(cluster.independent))), tuple(islice(left, len(cluster.rows)))) for cluster in self.clusters
+        )
 
     def places(self, choice: Choice) -> np.ndarray:
         """Where a chart's velocities are among those of all joints of the tree, (nv,)."""
@@ -100,12 +112,17 @@ def sizes_in(K: np.ndarray, independent: Sequence[int], rows: Sequence[int]) -> 
     """
     kept = K[:, list(rows)]
     dependent = sorted({*range(K.shape[2])} - {*independent})
-    test = np.cos(1.0 + 3.0 * np.arange(len(rows)))  # in no special direction
-    right = np.concatenate([kept[..., list(independent)], np.broadcast_to(test, (len(K), len(rows)))[..., None]], axis=-1)
+    test = np.broadcast_to(test_vector(len(rows)), (len(K), len(rows)))
+    right = np.concatenate([kept[..., list(independent)], test[..., None]], axis=-1)
     answer = _solved(kept[..., dependent], right)
     sizes = np.abs(answer)
     sizes[~np.isfinite(sizes)] = np.inf
     return sizes[..., :-1].max(axis=(1, 2), initial=0.0), sizes[..., -1].max(axis=1, initial=0.0)
+
+
+def test_vector(size: int) -> np.ndarray:
+    """A vector in no special direction, (size,)."""
+    return np.cos(1.0 + 3.0 * np.arange(size))
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:

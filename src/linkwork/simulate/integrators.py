@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import independent_force, integrate
 from linkwork.simulate import kernels
+from linkwork.simulate.adaptive import MOST, SHORTEST, Adaptive, attempt, growth, relative
 from linkwork.simulate.stepping import Arrived, Stepping
 
 
@@ -18,9 +19,12 @@ class Force(Protocol):
 
     asks_states: bool  # whether they depend on q and v
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, part: float) -> np.ndarray:
-        """For states q and v of all rows, and the part of the step that has passed."""
+    def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
+        """For states q and v of all rows, and the part of the step that has passed, a number or one for each row."""
 
+
+FORCES = 30  # times that forces in the middle of a step are asked for
+SETTLED = 1e-13  # relative change of such forces that ends this
 
 Integrator = Callable[[Stepping, Force, float], Arrived]
 
@@ -55,15 +59,83 @@ def rk4(rows: Stepping, force: Force, dt: float) -> Arrived:
     return arrived
 
 
+def implicit_midpoint(rows: Stepping, force: Force, dt: float) -> Arrived:
+    """The midpoint rule in the coordinates of each row's chart; forces that ask for states are those in the middle."""
+    q, y = rows.q, rows.y
+    tau = force(q, rows.v, 0.5)
+    for _ in range(FORCES):
+        *arrived, q_middle, y_middle = rows.called(kernels.midpoint_step, q, y, _in_charts(rows, q, tau), np.full(len(q), dt))
+        if not force.asks_states:
+            break
+        fine = rows.active[:, None] & np.isfinite(q_middle).all(axis=1, keepdims=True)
+        q_middle, y_middle = np.where(fine, q_middle, q), np.where(fine, y_middle, y)
+        before, tau = tau, force(q_middle, rows.own_velocity(q_middle, y_middle), 0.5)
+        settled = np.abs(tau - before).max(axis=1) <= SETTLED * np.abs(tau).max(axis=1)
+        tau = np.where(settled[:, None], before, tau)  # a row that has settled keeps its bits, whatever its neighbours do
+        if (settled | ~rows.active).all():
+            break
+    return tuple(arrived)  # type: ignore[return-value]
+
+
+def rk45(rows: Stepping, force: Force, dt: float, tolerances: Adaptive) -> Arrived:
+    """Adaptive steps of each row on its own, until dt is over; loops are closed after each. See `adaptive`."""
+    nq = rows.q.shape[1]
+    q, y, w = rows.q, rows.y, rows.w
+    over, length, moved = np.zeros(len(q)), np.ones(len(q)), np.zeros(len(q))
+    going = rows.active.copy()
+
+    def rates(state: np.ndarray, part: np.ndarray) -> np.ndarray:
+        state = np.where(going[:, None], state, start)
+        q, y = state[:, :nq], state[:, nq:]
+        tau = force(q, rows.own_velocity(q, y) if force.asks_states else y, part[:, 0])
+        return np.concatenate([rows.called(kernels.rates, q, y), _accelerations(rows, q, y, tau)], axis=1)
+
+    for _ in range(MOST):
+        start, last = np.concatenate([q, y], axis=1), over + length >= 1.0
+        part = np.where(last, 1.0 - over, length)
+        after, error = attempt(rates, start, over[:, None], part[:, None], dt)
+        size = relative(error.T, start.T, after.T, tolerances)
+        good = going & (size <= 1.0)
+        if good.any():
+            there = np.where(good[:, None], after, start)
+            q1, w1, far = rows.called(kernels.settled, there[:, :nq], q, there[:, nq:])
+            good &= np.isfinite(q1).all(axis=1)
+            q, w = np.where(good[:, None], q1, q), np.where(good[:, None], w1, w)
+            y, moved = rows.chart_velocity(w), np.where(good, np.maximum(moved, far), moved)
+        over = np.where(good, np.where(last, 1.0, over + part), over)
+        length = np.where(going, part * np.where(good | ~(size <= 1.0), growth(size), 0.2), length)
+        going = going & (over < 1.0) & (length > SHORTEST)
+        if not going.any():
+            break
+    arrived = (over >= 1.0)[:, None]
+    return np.where(arrived, q, np.nan), np.where(arrived, w, np.nan), moved
+
+
 def _accelerations(rows: Stepping, q: np.ndarray, y: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """ẏ of each row's chart, (rows, nv), for forces tau at the model's own independent joints."""
-    other = rows.in_other_charts
-    if other.any() and tau.any():  # in its own chart a row has the same bits whatever its neighbours do
-        spread = rows.called(independent_force, q, rows.spanning_force(tau))
-        tau = np.where(other[:, None], spread, tau)
-    found: np.ndarray = rows.called(forward_dynamics, q, y, tau)
+    found: np.ndarray = rows.called(forward_dynamics, q, y, _in_charts(rows, q, tau))
     return found
 
 
+def _in_charts(rows: Stepping, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """Forces tau at the model's own independent joints as forces of each row's chart, (rows, nv)."""
+    other = rows.in_other_charts
+    if not other.any() or not tau.any():  # in its own chart a row has the same bits whatever its neighbours do
+        return tau
+    spread = rows.called(independent_force, q, rows.spanning_force(tau))
+    return np.where(other[:, None], spread, tau)
+
+
 # With the largest entry of unit-free G of charts that are kept: an accurate method gains by coordinates that are good.
-INTEGRATORS: dict[str, tuple[Integrator, float]] = {"semi_implicit_euler": (semi_implicit_euler, 10.0), "rk4": (rk4, 2.5)}
+INTEGRATORS: dict[str, tuple[Integrator, float]] = {
+    "semi_implicit_euler": (semi_implicit_euler, 10.0),
+    "rk4": (rk4, 2.5),
+    "implicit_midpoint": (implicit_midpoint, 2.5),
+}
+
+
+def integrator_of(name: str | Adaptive) -> tuple[Integrator, float]:
+    """The integrator of a name, or that of adaptive steps with some tolerances."""
+    if isinstance(name, Adaptive):
+        return lambda rows, force, dt: rk45(rows, force, dt, name), 2.5
+    return INTEGRATORS[name]

@@ -8,9 +8,11 @@ import numpy as np
 
 from linkwork.algorithms import closing
 from linkwork.algorithms.closing_force_held import close_all
+from linkwork.functions.constrained import impact
 from linkwork.functions.model_function import model_function
 from linkwork.ir.functions import absolute, maximum, where
 from linkwork.model import Model
+from linkwork.simulate.midpoint import midpoint
 
 FORCE_HELD_CLOSED = 1e-9  # [m or rad]
 
@@ -34,8 +36,20 @@ def advanced(model: Model, q: Any, move: Any, v: Any) -> tuple[Any, Any, Any]:
     return _arrived(model, closing.integrate_tree(model, q, closing.tree_motion(model, q, move)), q, v)
 
 
+@model_function(q="nq", v="nv", tau="nv", dt="")
+def midpoint_step(model: Model, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, ...]:
+    """A step by the midpoint rule under constant forces: what `_arrived` gives, and q and v in its middle."""
+    found = midpoint(model, q, v, dt, lambda q, v, part: tau)
+    moved = closing.integrate_tree(model, q, closing.tree_motion(model, q, dt * found.v_middle))
+    q_end, w, far = _arrived(model, moved, q, found.v)
+    return q_end, w, far, found.q_middle, found.v_middle
+
+
 def _arrived(model: Model, q: Any, previous: Any, v: Any) -> tuple[Any, Any, Any]:
-    """Closed coordinates, the velocities v as those of all joints of the tree, and how far closing moved q, (...)."""
+    """Closed coordinates, the velocities v as those of all joints of the tree, and how far closing moved q, (...).
+
+    Velocities are those that keep force-held loops closed; see `projected`.
+    """
     moved: Any = np.array(0.0)
     if not model.loops:
         return q, v, moved
@@ -44,4 +58,9 @@ def _arrived(model: Model, q: Any, previous: Any, v: Any) -> tuple[Any, Any, Any
         moved = maximum(moved, absolute(x))
     if model.force_held:
         moved = where(left < FORCE_HELD_CLOSED, moved, np.inf)
-    return closed, closing.tree_motion(model, closed, v), moved
+    return closed, closing.tree_motion(model, closed, projected(model, closed, v)), moved
+
+
+def projected(model: Model, q: Any, v: Any) -> Any:
+    """The velocities, (nv,), next to v in the kinetic-energy metric, that keep force-held loops closed at q."""
+    return impact(model, q, v, constraints=())[0] if model.force_held else v

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.contact import Contacts
 from linkwork.errors import ShapeError
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
@@ -17,18 +18,22 @@ from linkwork.runtime.cuda.kernel import CudaKernel, Memory
 from linkwork.simulate.control import Control
 from linkwork.simulate.one_kernel import kernel_for, segments
 from linkwork.simulate.status import Status
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS, carried_size
 
 Rows = tuple[int, int]  # address, and distance of rows in numbers: 0 for one row for all
 
 
 def rollout_on_gpu(
     model: Model, q: Any, v: Any, tau: Any, control: Control, driven: dict[str, tuple[Any, tuple[int, ...]]],
-    parameters: dict[str, Any], *, dt: float, steps: int, every: int, integrator: str, dtype: str,
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """q, v, status and steps, as arrays of the library of the states, or of NumPy."""
-    names = known(model, parameters)
+    parameters: dict[str, Any], *, dt: float, steps: int, every: int, integrator: Any, dtype: str,
+    contacts: Contacts | None = None, warm_start: Any = None,
+) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
+    """q, v, status and steps, as arrays of the library of the states, or of NumPy; and what is carried with contacts."""
+    own = [name for name in COEFFICIENTS if name in parameters and contacts is not None]
+    names = (*own, *known(model, {name: x for name, x in parameters.items() if name not in own}))
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,)), **driven}
-    arrays |= {name: (parameters[name], shape_of(model, name)) for name in names}
+    count = 0 if contacts is None else len(contacts.candidates(model))
+    arrays |= {name: (parameters[name], (count,) if name in own else shape_of(model, name)) for name in names}
     batch = _batch(arrays)
     each = False
     if "tau" in control.inputs:
@@ -36,7 +41,13 @@ def rollout_on_gpu(
         each = np.ndim(tau) == len(batch) + 2
         arrays["tau"] = (tau, (steps, model.nv) if each else (model.nv,))
         _batch({"tau": arrays["tau"]})
-    kernel, _ = kernel_for(model, control, integrator, names, target="cuda", dtype=dtype, each=each)
+    size_carried = 0
+    if contacts is not None:
+        size_carried = carried_size(model, contacts)
+    if contacts is not None and warm_start is not None:
+        arrays["warm_start"] = (warm_start, (size_carried - len(CARRIED),))
+        batch = _batch(arrays) if not each else np.broadcast_shapes(batch, _batch({"warm_start": arrays["warm_start"]}))
+    kernel, _ = kernel_for(model, control, integrator, names, target="cuda", dtype=dtype, each=each, contacts=contacts)
     libraries = [lib for lib in (library_of(x) for x, _ in arrays.values()) if lib is not None]
     main = libraries[0] if libraries else None
     first = next((x for x, _ in arrays.values() if library_of(x) is not None), None)
@@ -49,19 +60,25 @@ def rollout_on_gpu(
         memory = Memory(kernel, stream, stack)
         keep: list[Any] = []
         places = {name: _place(kernel, name, x, own, batch, memory, here.number, keep) for name, (x, own) in arrays.items()}
-        shapes = [(*batch, n, model.nq), (*batch, n, model.nv), batch]
+        shapes = [(*batch, n, model.nq), (*batch, n, model.nv), batch, *([(*batch, size_carried)] if contacts else [])]
         made = [_made(kernel, main, shape, here.number, memory) for shape in shapes]
-        (tq, tv, done), size = [address for _, address in made], np.dtype(dtype).itemsize
+        (tq, tv, done, *last_carried), size = [address for _, address in made], np.dtype(dtype).itemsize
         for place, target, width in ((places["q"], tq, model.nq), (places["v"], tv, model.nv)):
             memory.copy_rows(target, n * width, place[0], place[1], width, rows)
         here_now: list[Rows] = [(tq, n * model.nq), (tv, n * model.nv), (memory.take((rows,)), 1)]
         memory.clear(here_now[2][0], rows)
         spare = [[(memory.take((rows, w)), w) for w in (model.nq, model.nv)] for _ in range(2)]
         counts = [here_now[2][0], memory.take((rows,))]
+        carried = [memory.take((rows, size_carried)) for _ in range(2)] if contacts is not None else []
+        if carried:
+            memory.clear(carried[0], rows * size_carried)
+            if "warm_start" in places:
+                memory.copy_rows(carried[0], size_carried, *places["warm_start"], size_carried - len(CARRIED), rows)
         for number, (over, count, record) in enumerate(segments(steps, every, each)):
             how = np.array([dt, count, 0.0, over], dtype)
             keep.append(how)
-            given = [*here_now[:2], (counts[number % 2], 1), (memory.upload(how), 0)]
+            more = [(address, size_carried) for address in carried]
+            given = [*here_now[:2], (counts[number % 2], 1), *more[number % 2 :][:1], (memory.upload(how), 0)]
             for name in (*control.inputs, *names):
                 address, step = places[name]
                 if name == "tau" and each:
@@ -71,14 +88,21 @@ def rollout_on_gpu(
                 ends = spare[number % 2]
             else:
                 ends = [(tq + record * model.nq * size, n * model.nq), (tv + record * model.nv * size, n * model.nv)]
-            kernel.launch(here, rows, given, [*ends, (counts[(number + 1) % 2], 1)], stream, memory)
+            after = [(counts[(number + 1) % 2], 1), *more[(number + 1) % 2 :][:1]]
+            kernel.launch(here, rows, given, [*ends, *after], stream, memory)
             here_now = list(ends)
-        last = counts[len(list(segments(steps, every, each))) % 2]
-        memory.copy_rows(done, rows, last, rows, rows, 1)
+        last = len(list(segments(steps, every, each))) % 2
+        memory.copy_rows(done, rows, counts[last], rows, rows, 1)
+        for address in last_carried:
+            memory.copy_rows(address, rows * size_carried, carried[last], rows * size_carried, rows * size_carried, 1)
         call("cuStreamSynchronize", stream)
         found = [_returned(x, address, shape, dtype, main) for (x, address), shape in zip(made, shapes, strict=True)]
     stopped = found[2] != steps
-    return found[0], found[1], stopped * int(Status.NOT_FINITE), found[2]
+    status = stopped * int(Status.NOT_FINITE)
+    if contacts is None:
+        return found[0], found[1], status, found[2], None
+    failed = (found[3][..., -1] > 0.0) & ~stopped
+    return found[0], found[1], status + failed * int(Status.CONTACT_NOT_CONVERGED), found[2], found[3]
 
 
 def _batch(arrays: dict[str, tuple[Any, tuple[int, ...]]]) -> tuple[int, ...]:

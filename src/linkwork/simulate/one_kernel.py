@@ -7,26 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.contact import Contacts
 from linkwork.model import Model
 from linkwork.runtime.build import build_on
 from linkwork.simulate.control import Control
-from linkwork.simulate.traced import rollout_program
+from linkwork.simulate.traced import Integrator, rollout_program
 
-SHORT = 2500  # instructions of a traced step up to which a loop around it is good on a CPU
 CHUNK = 4096  # rows that are stepped together on a CPU: their states stay in its caches
 
 
 def kernel_for(
-    model: Model, control: Control, integrator: str, parameters: tuple[str, ...], *, target: str, dtype: str, each: bool
+    model: Model,
+    control: Control,
+    integrator: Integrator,
+    parameters: tuple[str, ...],
+    *,
+    target: str,
+    dtype: str,
+    each: bool,
+    contacts: Contacts | None = None,
 ) -> tuple[Any, bool]:
     """The kernel, and whether it takes many steps in a call; `each`: one call for each step will do."""
-    key = ("rollout", control.key, tuple(control.inputs.items()), integrator, parameters, target, dtype, each)
+    key = ("rollout", control.key, tuple(control.inputs.items()), integrator, parameters, target, dtype, each, contacts)
     known = model.memory.get(key)
     if known is None:
-        program = rollout_program(model, control, integrator, parameters, looped=False)
-        looped = target != "cpu" or (len(program) <= SHORT and not each)
-        if looped:
-            program = rollout_program(model, control, integrator, parameters)
+        looped = target != "cpu" or not each
+        program = rollout_program(model, control, integrator, parameters, looped=looped, contacts=contacts)
         known = model.memory[key] = build_on(target, None, lambda: program, dtype), looped
     return known
 
@@ -42,9 +48,9 @@ def segments(steps: int, every: int, single: bool) -> Iterator[tuple[int, int, i
 
 def roll_out(
     kernel: Any, looped: bool, states: tuple[np.ndarray, np.ndarray], inputs: Mapping[str, np.ndarray], each: np.ndarray | None,
-    *, dt: float, steps: int, every: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """q, (rows, n, nq), v, (rows, n, nv), and the steps that rows took, (rows,).
+    *, dt: float, steps: int, every: int, carried: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:  # fmt: skip
+    """q, (rows, n, nq), v, (rows, n, nv), the steps that rows took, (rows,), and what is `carried` at the end.
 
     `inputs` are arrays of rows, in the order of the kernel's inputs; `each` are forces for each step, (rows, steps, nv).
     """
@@ -52,11 +58,15 @@ def roll_out(
     q, v = (np.empty((rows, n, x.shape[1])) for x in states)
     q[:, 0], v[:, 0] = states
     done = np.zeros(rows)
+    ends = None if carried is None else np.array(carried)
     for start in range(0, rows, CHUNK):
         part = slice(start, min(rows, start + CHUNK))
         given = {name: x[part] for name, x in inputs.items()}
         forces = None if each is None else each[part]
-        now, spare = [(*(np.array(x[part]) for x in states), np.zeros(part.stop - part.start)) for _ in range(2)]
+        more = () if ends is None else (ends[part],)
+        now, spare = [
+            (*(np.array(x[part]) for x in states), np.zeros(part.stop - part.start), *map(np.array, more)) for _ in range(2)
+        ]
         for over, count, place in segments(steps, every, not looped):
             if forces is not None:
                 given["tau"] = forces[:, over]
@@ -65,4 +75,6 @@ def roll_out(
             if place is not None:
                 q[part, place], v[part, place] = now[0], now[1]
         done[part] = now[2]
-    return q, v, done.astype(int)
+        if ends is not None:
+            ends[part] = now[3]
+    return q, v, done.astype(int), ends

@@ -7,16 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms import contact_rows
+from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.model_function import place_of
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
+from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
-from linkwork.simulate.integrators import INTEGRATORS
+from linkwork.simulate.in_chart import STEPS, chart_kernel, roll_out_loops
+from linkwork.simulate.integrators import INTEGRATORS, integrator_of
+from linkwork.simulate.midpoint import check_midpoint
 from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
 from linkwork.simulate.stiffness import implicit_parameters, stiff_at
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS
 
 IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
 
@@ -30,10 +36,15 @@ class _Arrays(NamedTuple):
 class Rollout(_Arrays):
     """The arrays q, (..., n, nq), v, (..., n, nv), and status, (...), whose numbers are those of `Status`.
 
-    `steps`, (...), is how many steps each row took: all of them, or those before it had to stop.
+    `steps`, (...), is how many steps each row took: all of them, or those before it had to stop. With contacts, `impulses`,
+    (..., impulses), are those of the last step, `residual`, (...), the largest violation of any law of contact in any step
+    [m/s or rad/s], and `iterations`, (...), the most that a step needed.
     """
 
     steps: np.ndarray
+    impulses: Any
+    residual: Any
+    iterations: Any
 
 
 def rollout(
@@ -45,10 +56,14 @@ def rollout(
     dt: float,
     steps: int,
     integrator: str = "semi_implicit_euler",
+    rtol: float | None = None,
+    atol: float | None = None,
     every: int = 1,
     parameters: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
     inputs: Mapping[str, Any] | None = None,
+    contacts: Contacts | None = None,
+    warm_start: Any = None,
     with_device: str | None = None,
 ) -> Rollout:
     """The motion from states q, (..., nq), and v, (..., nv), in so many `steps` of `dt` [s]: q, v and a status for each row.
@@ -65,23 +80,41 @@ def rollout(
     Runge and Kutta, of order 4, on q̇ and v̇, in the coordinates q (quaternions are scaled to length 1 after each step); its
     stages need not be closed, each step's end is.
 
-    "linearly_implicit_euler" is that with springs and dampers of joints at the step's end, linearised: stable for steps of any
-    length where these are stiff, and it takes energy out of fast modes.
+    "implicit_midpoint" is the midpoint rule as a variational integrator, of order 2 and symplectic: energy neither grows nor
+    fades over long times. Forces are those in the middle of a step. Loops must be embedded. "rk45" divides every step as its
+    error asks for, in each row on its own (Dormand and Prince, of order 5): no coordinate or velocity misses by more than
+    `atol` (1e-9) + `rtol` (1e-6) times its size in any part of it, by estimate; t of tau(q, v, t) is then an array (...).
+
+    "linearly_implicit_euler" is semi-implicit Euler with springs and dampers of joints at the step's end, linearised:
+    stable for steps of any length where these are stiff, and it takes energy out of fast modes.
 
     Where the model's independent velocities turn bad coordinates in a row, as at a turning point of their joint, others are
     chosen for that row, from its state alone; v is always that of the model's own, and tau acts at their joints. Where the
     mechanism itself is singular, or a row cannot go on, its `Status` says why, the result's attribute `steps` when, and later
     rows of its trajectory are NaN. A singular state between two steps is passed, on the same branch. Force-held loops are
-    closed after every step. A row that stops where its joints' springs and dampers make such a step unstable is `Status.STIFF`.
+    closed after every step, and velocities projected onto those that keep them closed, in the kinetic-energy metric. A row that
+    stops where its joints' springs and dampers make such a step unstable is `Status.STIFF`.
 
-    Trees, unless tau is a function, are stepped inside of one kernel, with the same bits for any number of steps in a call. On
+    `contacts` (`lw.Contacts(...)`): each step is that of `lw.step`, with contact, friction and limits of joints, begun with the
+    impulses of the step before; `warm_start`, (..., impulses), are those before the first. A row in which the contact problem
+    was not solved within the tolerance goes on, and is `Status.CONTACT_NOT_CONVERGED` at the end. Loops stay closed in the
+    model's own coordinates; a row stops where these turn singular. "contact_friction" and "contact_restitution", (...,
+    candidates), among `parameters` are coefficients of each row's own.
+
+    Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call; a row
+    of a mechanism with loops leaves it for those steps in which it needs other coordinates than the model's own. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
     a row stops where these turn singular. There a result has arrays of the library that the states came in.
     """
     _check(model, dt, steps, every, integrator)
+    method = _method(model, integrator, rtol, atol)
     if integrator == IMPLICIT:
-        parameters, integrator = implicit_parameters(model, parameters or {}, dt), "semi_implicit_euler"
+        parameters = implicit_parameters(model, parameters or {}, dt)
     control, driven = _control(model, tau, policy, inputs)
+    if contacts is not None:
+        contacts = _contacts(model, contacts, control, integrator)
+    elif warm_start is not None:
+        raise ModelError("rollout: warm_start= are impulses of contacts=, which is not given")
     device, dtype = place_of("rollout", {} if with_device is None else {"with_device": with_device}, (q, v, tau))
     if device == "cuda":
         from linkwork.simulate.on_gpu import rollout_on_gpu
@@ -90,34 +123,40 @@ def rollout(
             raise ModelError(
                 "rollout: on a GPU tau cannot be a function that is called in Python: give policy=, which is traced"
             )
-        how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": integrator, "dtype": dtype}
+        how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": method, "dtype": dtype}
+        how |= {"contacts": contacts, "warm_start": warm_start}
         found = rollout_on_gpu(model, q, v, tau, control, driven, dict(parameters or {}), **how)
         result = Rollout(*found[:3])
         result.steps = found[3]
-        return result
+        return _with_contact(result, found[4])
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
     numbers = dict(parameters or {})
+    own = {name: numbers.pop(name) for name in COEFFICIENTS if name in numbers and contacts is not None}
     arrays |= {name: (numbers[name], shape_of(model, name)) for name in known(model, numbers)}
+    if contacts is not None and own:
+        arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in own.items()}
     arrays |= driven
+    if contacts is not None and (m := contact_rows.count(model, contacts)):
+        arrays["warm_start"] = (np.zeros(m) if warm_start is None else warm_start, (m,))
     batch, rows = _rows(arrays)
     q0, v0 = rows.pop("q"), rows.pop("v")
-    if control is not None and (not model.loops or driven):
-        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, integrator, tuple(numbers))
+    if control is not None and (not model.loops or driven or contacts is not None):
+        names = (*own, *numbers)
+        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts)
     forces = _Forces(model, tau, batch, steps, dt)
-    step, largest = INTEGRATORS[integrator]
+    step, largest = integrator_of(method)
     stepping = Stepping(model, q0, v0, rows, largest)
     began = stepping.active
-    n = steps // every + 1
-    found_q, found_v = (np.full((len(q0), n, size), np.nan) for size in (model.nq, model.nv))
-    found_q[:, 0], found_v[:, 0] = q0, v0
-    for k in range(1, steps + 1):
-        forces.step = k - 1
+
+    def take() -> None:
         with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
             stepping.take(lambda rows: step(rows, forces, dt), dt)
-        if k % every == 0:
-            here = stepping.steps == k
-            found_q[here, k // every], found_v[here, k // every] = stepping.q[here], stepping.v[here]
-    status = _told_stiff(model, stepping.status, began, (q0, stepping.q), rows, dt, integrator)
+
+    kernel = None if callable(tau) or method not in STEPS else chart_kernel(model, str(method), tuple(rows))
+    each = kernel is None or forces.differ
+    found_q, found_v = roll_out_loops(stepping, kernel, forces, take, rows, dt=dt, steps=steps, every=every, each=each)
+    found_q[:, 0], found_v[:, 0] = q0, v0
+    status = _told_stiff(model, stepping.status, began, (q0, stepping.q), rows, dt, method)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, status)))
     result.steps = stepping.steps.reshape(batch)
     return result
@@ -143,7 +182,7 @@ def _control(
 
 def _in_one_kernel(
     model: Model, control: Control, batch: tuple[int, ...], q: np.ndarray, v: np.ndarray, rows: dict[str, np.ndarray], tau: Any,
-    dt: float, steps: int, every: int, integrator: str, names: tuple[str, ...],
+    dt: float, steps: int, every: int, integrator: str | Adaptive, names: tuple[str, ...], contacts: Contacts | None = None,
 ) -> Rollout:  # fmt: skip
     """The rollout by a kernel that takes the steps itself; see `one_kernel`."""
     inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
@@ -152,20 +191,49 @@ def _in_one_kernel(
         forces = _Forces(model, tau, batch, steps, dt)
         each = forces._given if forces._each else None
         inputs = {"tau": forces._given[:, 0] if forces._each and steps else forces._given, **inputs}
-    kernel, looped = kernel_for(model, control, integrator, names, target="cpu", dtype="float64", each=each is not None)
-    found = roll_out(kernel, looped, (q, v), inputs, each, dt=dt, steps=steps, every=every)
+    kernel, looped = kernel_for(
+        model, control, integrator, names, target="cpu", dtype="float64", each=each is not None, contacts=contacts
+    )
+    carried = None
+    if contacts is not None:
+        carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
+    found = roll_out(kernel, looped, (q, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
     status = np.where(found[2] == steps, int(Status.OK), int(Status.NOT_FINITE))
+    if found[3] is not None:
+        failed = (found[3][:, -1] > 0.0) & (status == int(Status.OK))
+        status = np.where(failed, int(Status.CONTACT_NOT_CONVERGED), status)
     bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
     status = np.where(bad, int(Status.NOT_FINITE), status)
-    status = _told_stiff(model, status, ~bad, (q,), {name: rows[name] for name in names}, dt, integrator)
+    numbers = {name: rows[name] for name in names if name not in COEFFICIENTS}
+    status = _told_stiff(model, status, ~bad, (q,), numbers, dt, integrator)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found[0], found[1], status)))
     result.steps = found[2].reshape(batch)
+    return _with_contact(result, None if found[3] is None else found[3].reshape((*batch, -1)))
+
+
+def _with_contact(result: Rollout, carried: Any) -> Rollout:
+    """The result with what steps with contact carried, (..., impulses and `CARRIED`)."""
+    if carried is not None:
+        result.impulses, result.residual = carried[..., : -len(CARRIED)], carried[..., -len(CARRIED)]
+        result.iterations = carried[..., 1 - len(CARRIED)]
     return result
+
+
+def _contacts(model: Model, contacts: Any, control: Control | None, integrator: str) -> Contacts:
+    """The contacts in normal form."""
+    if control is None:
+        raise ModelError(
+            "rollout: with contacts= tau cannot be a function that is called in Python: give policy=, which is traced"
+        )
+    if integrator != "semi_implicit_euler":
+        raise ModelError(f"rollout: with contacts= the integrator is semi_implicit_euler, not {integrator!r}")
+    chosen: Contacts = chosen_contacts(model, contacts)["contacts"]
+    return chosen
 
 
 def _told_stiff(
     model: Model, status: np.ndarray, began: np.ndarray, postures: tuple[np.ndarray, ...], parameters: dict[str, np.ndarray],
-    dt: float, integrator: str,
+    dt: float, integrator: str | Adaptive,
 ) -> np.ndarray:  # fmt: skip
     """The status of rows, STIFF for those that began and stopped where a step is unstable, in one of these postures."""
     found, ended = status.copy(), (Status.DEAD_POINT, Status.NOT_CLOSED, Status.NOT_FINITE)
@@ -180,8 +248,9 @@ def _told_stiff(
 def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None:
     if not isinstance(model, Model):
         raise ModelError(f"rollout takes a model, not {type(model).__name__}")
-    if integrator not in (*INTEGRATORS, IMPLICIT):
-        raise ModelError(f"rollout: integrator must be one of {', '.join((*INTEGRATORS, IMPLICIT))}, not {integrator!r}")
+    known = (*INTEGRATORS, "rk45", IMPLICIT)
+    if integrator not in known:
+        raise ModelError(f"rollout: integrator must be one of {', '.join(known)}, not {integrator!r}")
     for name, value, least in (("steps", steps, 0), ("every", every, 1)):
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
             raise ModelError(f"rollout: {name} must be a whole number, at least {least}, not {value!r}")
@@ -189,25 +258,41 @@ def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None
         raise ModelError(f"rollout: dt must be a positive number of seconds, not {dt!r}")
 
 
+def _method(model: Model, integrator: str, rtol: Any, atol: Any, who: str = "rollout") -> str | Adaptive:
+    """What takes the steps: the name of an integrator, or adaptive steps with their tolerances."""
+    given = {name: x for name, x in (("rtol", rtol), ("atol", atol)) if x is not None}
+    if given and integrator != "rk45":
+        raise ModelError(f"{who}: {next(iter(given))}= is for integrator='rk45', not for {integrator!r}")
+    for name, x in given.items():
+        if isinstance(x, bool) or not isinstance(x, (int, float, np.floating)) or not (np.isfinite(x) and x >= 1e-14):
+            raise ModelError(f"{who}: {name} must be a number, at least 1e-14, not {x!r}")
+    if integrator == "rk45":
+        return Adaptive(**{name: float(x) for name, x in given.items()})
+    if integrator == "implicit_midpoint":
+        check_midpoint(model)
+    return "semi_implicit_euler" if integrator == IMPLICIT else integrator
+
+
 class _Forces:
     """Joint forces in one `step` after another, of whatever was given as tau."""
 
     def __init__(self, model: Model, tau: Any, batch: tuple[int, ...], steps: int, dt: float) -> None:
-        self.asks_states, self.step = callable(tau), 0
+        self.asks_states, self.step, self.differ = callable(tau), 0, callable(tau)  # differ: from step to step
         self._tau, self._batch, self._nv, self._dt, self._warnings = tau, batch, model.nv, dt, np.geterr()
         if self.asks_states:
             return
         given = np.zeros(model.nv) if tau is None else np.array(tau, dtype=float)
-        self._each = given.ndim == len(batch) + 2
+        self._each = self.differ = given.ndim == len(batch) + 2
         own = (steps, model.nv) if self._each else (model.nv,)
         self._given = _as_rows(given, batch, own, "tau has shape")
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, part: float) -> np.ndarray:
+    def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         if not self.asks_states:
             return self._given[:, self.step] if self._each else self._given
         states = q.reshape(*self._batch, -1).copy(), v.reshape(*self._batch, self._nv).copy()
+        t = (self.step + part) * self._dt
         with np.errstate(**self._warnings):
-            said = np.asarray(self._tau(*states, (self.step + part) * self._dt), dtype=float)
+            said = np.asarray(self._tau(*states, t.reshape(self._batch) if isinstance(t, np.ndarray) else t), dtype=float)
         return _as_rows(said, self._batch, (self._nv,), "what tau(q, v, t) returns has shape")
 
 
@@ -220,7 +305,9 @@ def _as_rows(tau: np.ndarray, batch: tuple[int, ...], own: tuple[int, ...], told
         raise ShapeError(f"rollout: {told} {tau.shape}, which does not go with {(*batch, *own)}") from None
 
 
-def _rows(arrays: Mapping[str, tuple[Any, tuple[int, ...]]]) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
+def _rows(
+    arrays: Mapping[str, tuple[Any, tuple[int, ...]]], who: str = "rollout"
+) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
     """The common leading dimensions of arrays that have certain last ones, and the arrays as (rows, ...)."""
     given: dict[str, np.ndarray] = {}
     batch: tuple[int, ...] = ()
@@ -228,12 +315,12 @@ def _rows(arrays: Mapping[str, tuple[Any, tuple[int, ...]]]) -> tuple[tuple[int,
         x = given[name] = np.array(value, dtype=float)
         leading = x.shape[: max(x.ndim - len(own), 0)]
         if x.shape[len(leading) :] != own:
-            raise ShapeError(f"rollout: {name} has shape {x.shape}, not (..., {', '.join(map(str, own))})")
+            raise ShapeError(f"{who}: {name} has shape {x.shape}, not (..., {', '.join(map(str, own))})")
         try:
             batch = np.broadcast_shapes(batch, leading)
         except ValueError:
             before = ", ".join(given)
-            raise ShapeError(f"rollout: the leading dimensions of {before} do not go together: {leading} and {batch}") from None
+            raise ShapeError(f"{who}: the leading dimensions of {before} do not go together: {leading} and {batch}") from None
     return batch, {
         name: np.broadcast_to(x, (*batch, *arrays[name][1])).reshape(-1, *arrays[name][1]) for name, x in given.items()
     }

@@ -20,3 +20,7 @@ class Status(IntEnum):
     """At the start v does not determine how the mechanism moves: `Model.independent_at` names joints that do."""
     STIFF = 5
     """The step is too long for the springs and dampers of its joints: take a smaller dt, or "linearly_implicit_euler"."""
+    CONTACT_NOT_CONVERGED = 6
+    """All steps were taken, but in some the laws of contact hold less well than the tolerance says."""
+    STOPPED = 32
+    """An event of a simulation stopped it."""

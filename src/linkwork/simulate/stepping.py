@@ -31,17 +31,29 @@ class Stepping:
     Rows in equal charts are computed together. A row that stops keeps its state, its `status` and the `steps` that it took.
     """
 
-    def __init__(self, model: Model, q: np.ndarray, v: np.ndarray, parameters: dict[str, np.ndarray], largest: float) -> None:
+    def __init__(
+        self,
+        model: Model,
+        q: np.ndarray,
+        v: np.ndarray,
+        parameters: dict[str, np.ndarray],
+        largest: float,
+        went_on: tuple[np.ndarray, list[Choice]] | None = None,
+    ) -> None:
+        """`went_on`: the velocities w and the charts in which earlier steps arrived here."""
         rows = len(q)
         self._largest = largest  # entry of unit-free G in a chart that is kept
         self.model, self.charts, self._parameters = model, Charts(model), parameters
         self.q, self.active = q.copy(), np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
         self.status, self.steps = np.full(rows, int(Status.OK)), np.zeros(rows, dtype=int)
-        self._far = np.zeros(rows)  # about 1 / σ of the mechanism
-        self.choices: list[Choice] = [self.charts.own] * rows
+        self.far = np.zeros(rows)  # about 1 / σ of the mechanism
+        self.choices: list[Choice] = [self.charts.own] * rows if went_on is None else list(went_on[1])
         self._groups: list[tuple[Choice, np.ndarray]] | None = None
         self._own = self.charts.places(self.charts.own)
-        self.w = self.called(spanning_velocity, self.q, v) if model.embedded else v.copy()
+        if went_on is not None:
+            self.w = went_on[0].copy()
+        else:
+            self.w = self.called(spanning_velocity, self.q, v) if model.embedded else v.copy()
         self._stop(~self.active, Status.NOT_FINITE)
         K, gap = self._equations(self.q)
         self._stop(~(gap <= CLOSED_AT_START), Status.NOT_CLOSED)
@@ -57,9 +69,13 @@ class Stepping:
     @property
     def y(self) -> np.ndarray:
         """The independent velocities of each row's chart, (rows, nv)."""
+        return self.chart_velocity(self.w)
+
+    def chart_velocity(self, w: np.ndarray) -> np.ndarray:
+        """The same of velocities of all joints of the tree, (rows, nv_spanning)."""
         found = np.empty((len(self.q), len(self._own)))
         for choice, rows in self.groups():
-            found[rows] = self.w[rows][:, self.charts.places(choice)]
+            found[rows] = w[rows][:, self.charts.places(choice)]
         return found
 
     def own_velocity(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -114,6 +130,10 @@ class Stepping:
         found[:, self._own] = tau
         return found
 
+    def choose(self, rows: np.ndarray) -> None:
+        """Have these rows be the active ones, (rows,) of truth values."""
+        self.active, self._groups = rows, None
+
     def take(self, step: Step, dt: float) -> None:
         """One step of all active rows; those that it fails in take it again in the best chart where they are."""
         if not self.active.any():
@@ -153,7 +173,7 @@ class Stepping:
 
     def _near_singular(self, dt: float) -> np.ndarray:
         """Rows that are a few steps away from a singular state of the mechanism, (rows,)."""
-        near: np.ndarray = self._far * (NEAR * dt * np.abs(self.w).max(axis=1, initial=0.0)) > 1.0
+        near: np.ndarray = self.far * (NEAR * dt * np.abs(self.w).max(axis=1, initial=0.0)) > 1.0
         return near
 
     def _failed(self, arrived: Arrived, gap: np.ndarray, dt: float) -> np.ndarray:
@@ -187,14 +207,14 @@ class Stepping:
         if not self.charts.moving or not self.active.any():
             return before
         for choice, rows in self.groups():
-            before[rows], self._far[rows] = self.charts.measured([k[rows] for k in K], choice)
+            before[rows], self.far[rows] = self.charts.measured([k[rows] for k in K], choice)
         for k in np.flatnonzero(~(before <= self._largest) & self.active):
             here = [x[k : k + 1] for x in K]
             self.choices[k] = self.charts.best([x[0] for x in here])
             self._groups = None
             large, far = self.charts.measured(here, self.choices[k])
-            self._far[k] = far[0] if large[0] <= self._largest else np.inf
-        self._stop(self._far * SINGULAR > 1.0, Status.DEAD_POINT)
+            self.far[k] = far[0] if large[0] <= self._largest else np.inf
+        self._stop(self.far * SINGULAR > 1.0, Status.DEAD_POINT)
         return before
 
     def _in_best_charts(self, rows: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import integrate
 from linkwork.model import Model
 from linkwork.model.parameters import entries_of, known, parse, shape_of
+from linkwork.simulate.adaptive import Adaptive
 
 WORDS = ("armature", "damping", "stiffness")
 MOVED = 1e-6  # of a coordinate, for differences of spring forces
@@ -42,7 +43,7 @@ def _table(model: Model, given: Mapping[str, Any], word: str) -> np.ndarray:
     return found
 
 
-def stiff_at(model: Model, q: np.ndarray, dt: float, integrator: str, parameters: Mapping[str, np.ndarray]) -> np.ndarray:
+def stiff_at(model: Model, q: np.ndarray, dt: float, integrator: Any, parameters: Mapping[str, np.ndarray]) -> np.ndarray:
     """Rows of postures q, (rows, nq), in which springs and dampers of joints make steps of dt unstable, (rows,) of bool.
 
     The accelerations' derivatives by position and velocity, at rest, give the matrix that errors are multiplied by in a step.
@@ -53,11 +54,15 @@ def stiff_at(model: Model, q: np.ndarray, dt: float, integrator: str, parameters
     return np.array([_unstable(model, q[k], dt, integrator, {n: x[k] for n, x in parameters.items()}) for k in range(len(q))])
 
 
-def _unstable(model: Model, q: np.ndarray, dt: float, integrator: str, parameters: Mapping[str, np.ndarray]) -> bool:
+def _unstable(model: Model, q: np.ndarray, dt: float, integrator: Any, parameters: Mapping[str, np.ndarray]) -> bool:
     by_q, by_v = _derivatives(model, q, parameters)
     if not (np.isfinite(by_q).all() and np.isfinite(by_v).all()):
         return False
     one = np.eye(model.nv)
+    if isinstance(integrator, Adaptive):
+        return False
+    if integrator == "implicit_midpoint":  # stable itself; its iterations must converge
+        return bool((np.abs(np.linalg.eigvals(0.5 * dt * (by_v + 0.5 * dt * by_q))) > 1.0).any())
     if integrator == "rk4":
         rates = dt * np.linalg.eigvals(np.block([[np.zeros_like(one), one], [by_q, by_v]]))
         grown = np.abs(1.0 + rates * (1.0 + rates / 2.0 * (1.0 + rates / 3.0 * (1.0 + rates / 4.0))))

@@ -1,7 +1,7 @@
 """Rollouts as one kernel: a loop over steps with the state in registers.
 
-Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where it is too long to be good
-inside of a loop on a CPU, the step itself is the kernel, with the same bits.
+Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where every step has forces
+of its own, on a CPU, the step itself is the kernel, with the same bits.
 """
 
 from __future__ import annotations
@@ -11,25 +11,32 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms import contact_rows
+from linkwork.contact import Contacts
 from linkwork.errors import ModelError
+from linkwork.functions.contact import step as contact_step
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import integrate
-from linkwork.ir.functions import fma, loop, where
+from linkwork.ir.functions import fma, loop, maximum, where
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.model.parameters import input_names, shape_of
 from linkwork.simulate import kernels
+from linkwork.simulate.adaptive import Adaptive, adaptive_step
 from linkwork.simulate.control import Control
+from linkwork.simulate.midpoint import midpoint
 
 HOW = 4  # dt, the number of steps, zero, and how many steps are over
 MOST = 2**31  # steps of one call
-Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, float], Any]], tuple[Any, Any]]
+Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any]]
+Integrator = str | Adaptive
 
 
 def _semi_implicit_euler(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
     v = v + dt * forward_dynamics(model, q, v, force(q, v, 0.0))
-    return integrate(model, q, dt * v), v
+    q = integrate(model, q, dt * v)
+    return q, kernels.projected(model, q, v)
 
 
 def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
@@ -43,36 +50,109 @@ def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float
     k4, l4 = rates(q + dt * k3, v + dt * l3, 1.0)
     q = q + sixth * (k1 + 2.0 * (k2 + k3) + k4)
     v = v + sixth * (l1 + 2.0 * (l2 + l3) + l4)
-    return integrate(model, q, np.zeros(model.nv)), v
+    q = integrate(model, q, np.zeros(model.nv))
+    return q, kernels.projected(model, q, v)
 
 
-STEPS: dict[str, Step] = {"semi_implicit_euler": _semi_implicit_euler, "rk4": _rk4}
+def _implicit_midpoint(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+    found = midpoint(model, q, v, dt, force)
+    return found.q, found.v
+
+
+STEPS: dict[str, Step] = {
+    "semi_implicit_euler": _semi_implicit_euler,
+    "rk4": _rk4,
+    "implicit_midpoint": _implicit_midpoint,
+}
+
+
+def step_of(integrator: Integrator) -> Step:
+    """One step by an integrator, given by name or, for adaptive steps, by their tolerances."""
+    if not isinstance(integrator, Adaptive):
+        return STEPS[integrator]
+
+    def step(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+        nq = model.nq
+
+        def rates(y: Any, part: Any) -> Any:
+            q, v = y[:nq], y[nq:]
+            return np.concatenate([kernels.rates(model, q, v), forward_dynamics(model, q, v, force(q, v, part))])
+
+        def settle(y: Any) -> Any:
+            return np.concatenate([integrate(model, y[:nq], np.zeros(model.nv)), y[nq:]])
+
+        end = adaptive_step(rates, settle, np.concatenate([q, v]), dt, integrator)
+        return end[:nq], end[nq:]
+
+    return step
+
+
+def _with_contact(
+    model: Model,
+    contacts: Contacts,
+    carried: Any,
+    q: Any,
+    v: Any,
+    dt: Any,
+    force: Callable[[Any, Any, float], Any],
+    coefficients: dict[str, Any],
+) -> tuple[Any, Any, Any]:
+    """q, v and what is carried from step to step: impulses, then the numbers of `CARRIED`."""
+    impulses, (worst, most, failed) = carried[: -len(CARRIED)], carried[-len(CARRIED) :]
+    q, v, impulses, residual, count, converged = contact_step(
+        model, q, v, force(q, v, 0.0), dt, None, impulses, contacts=contacts, details=True, **coefficients
+    )
+    worst, most = maximum(worst, residual), maximum(most, count)
+    return q, v, np.array([*impulses, worst, most, failed + (1.0 - converged)], dtype=object)
+
+
+COEFFICIENTS = ("contact_friction", "contact_restitution")  # parameters of contacts, one for each candidate
+CARRIED = ("residual", "iterations", "failed")  # the largest of both, and the number of steps that did not converge
+
+
+def carried_size(model: Model, contacts: Contacts) -> int:
+    """How many numbers a rollout with contact carries from step to step, besides q and v."""
+    return contact_rows.count(model, contacts) + len(CARRIED)
 
 
 def rollout_program(
     model: Model,
     control: Control,
-    integrator: str = "semi_implicit_euler",
+    integrator: Integrator = "semi_implicit_euler",
     parameters: tuple[str, ...] = (),
     *,
     looped: bool = True,
+    contacts: Contacts | None = None,
 ) -> Program:
     """The program of a rollout: from q, v, done, how = (dt, count, 0, over) and what controls it to q, v and done.
+
+    With contact, `carried` stands behind done, on both sides: impulses and what `CARRIED` names.
 
     So many steps are taken, at least one, without the loop just one, at times from `over` · dt on. `done` counts those that a
     row took. Where one would leave the finite numbers, the row stops: its q and v are NaN from then on.
     """
-    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped)
+    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts)
     return trace(body, shapes, name=f"rollout_{integrator}")
 
 
 def rollout_body(
-    model: Model, control: Control, integrator: str, parameters: tuple[str, ...], *, looped: bool
+    model: Model,
+    control: Control,
+    integrator: Integrator,
+    parameters: tuple[str, ...],
+    *,
+    looped: bool,
+    contacts: Contacts | None = None,
 ) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
     """The shapes of a rollout's inputs by name, and the function from them to results that is traced."""
     if model.nv == 0:
         raise ModelError(f"rollout: {model.name} cannot move")
-    shapes: dict[str, Any] = {"q": (model.nq,), "v": (model.nv,), "done": (), "how": (HOW,), **control.inputs}
+    more = {} if contacts is None else {"carried": (carried_size(model, contacts),)}
+    shapes: dict[str, Any] = {"q": (model.nq,), "v": (model.nv,), "done": (), **more, "how": (HOW,), **control.inputs}
+    coefficients = [name for name in parameters if name in COEFFICIENTS]
+    if contacts is not None:
+        shapes |= dict.fromkeys(coefficients, (len(contacts.candidates(model)),))
+        parameters = tuple(name for name in parameters if name not in coefficients)
     words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
     shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
     nq, nv = model.nq, model.nv
@@ -81,25 +161,32 @@ def rollout_body(
         given = dict(zip(shapes, arrays))
         moving = model.traced_with({n: given[w] for n, w in zip(parameters, words)}) if parameters else model
         dt, count, zero, before = given["how"]
+        one_step = step_of(integrator)
 
         def step(state: Any) -> tuple[Any, Any]:
             q, v, k = state[:nq], state[nq : nq + nv], state[-1]
 
-            def force(q: Any, v: Any, part: float) -> Any:
+            def force(q: Any, v: Any, part: Any) -> Any:
                 return control.force(moving, q, v, (before + k + part) * dt, given)
 
-            q1, v1 = STEPS[integrator](moving, q, v, dt, force)
+            carried = state[nq + nv : -1]
+            if contacts is None:
+                q1, v1 = one_step(moving, q, v, dt, force)
+            else:
+                own = {name: given[name] for name in coefficients}
+                q1, v1, carried = _with_contact(moving, contacts, carried, q, v, dt, force, own)
             bad = zero
             for x in [*q1, *v1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
             fine = bad == zero
-            after = np.array([*q1, *v1, where(fine, k + 1.0, k)], dtype=object)
+            after = np.array([*q1, *v1, *carried, where(fine, k + 1.0, k)], dtype=object)
             return after, fine & (k + 1.0 < count)
 
-        first = np.array([*given["q"], *given["v"], 0.0], dtype=object)
+        first = np.array([*given["q"], *given["v"], *given.get("carried", ()), 0.0], dtype=object)
         last = loop(step, first, limit=MOST) if looped else step(first)[0]
         whole = last[-1] == (count if looped else 1.0)
-        ends = [where(whole, x, np.nan) for x in last[:-1]]
-        return {"q_end": np.array(ends[:nq]), "v_end": np.array(ends[nq:]), "done_end": given["done"] + last[-1]}
+        ends = [where(whole, x, np.nan) for x in last[: nq + nv]]
+        found = {"q_end": np.array(ends[:nq]), "v_end": np.array(ends[nq:]), "done_end": given["done"] + last[-1]}
+        return found if contacts is None else {**found, "carried_end": last[nq + nv : -1]}
 
     return shapes, body

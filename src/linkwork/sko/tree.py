@@ -172,7 +172,7 @@ class ModelTree(TreeState[N_co]):
             below = self._embeddings[cluster.below.bodies] if cluster.below else None
             seen_from = below.posture.base if below else base
             posture = ClusterPosture(states, seen_from, below.posture if below else None, cluster.supports)
-            embedding = Embedding(posture, cluster, dofs, dy, below, self._body, self._sizes(cluster))
+            embedding = Embedding(posture, cluster, dofs, dy, below, self._body, equation_sizes(self.model, cluster))
             self._embeddings[cluster.bodies] = embedding
             members = embedding.bodies.values()
             with_rows = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
@@ -234,18 +234,6 @@ class ModelTree(TreeState[N_co]):
         self._before.setdefault(k, []).extend(before)
         return node
 
-    def _sizes(self, cluster: Cluster) -> np.ndarray | None:
-        """How large the entries of its loop equations become."""
-        if all(constraint.linear for constraint in cluster.constraints):
-            return None
-        structure = self.model.structure
-        key = entry_sizes, cluster.bodies, cluster.independent
-        if key not in structure.memory:
-            numbers = next((one for one in structure.clusters if one.bodies == cluster.bodies), cluster)  # not symbols
-            structure.memory[key] = entry_sizes(structure, replace(numbers, independent=cluster.independent))
-        found: np.ndarray = structure.memory[key]
-        return found
-
     def __getitem__(self, body: int) -> BodyOrGround:
         """A body, by its index."""
         return self.below if body == GROUND else self.bodies[body]
@@ -265,6 +253,19 @@ class ModelTree(TreeState[N_co]):
     def pick_off(self, frame: Frame) -> PickOff:
         carrier = self[frame.body]
         return PickOff(self.node_of(frame.body), frame.body, carrier.C.inverse().then(frame.place), carrier)
+
+
+def equation_sizes(model: Model, cluster: Cluster) -> np.ndarray | None:
+    """How large the entries of a cluster's loop equations become; None where that is not asked."""
+    if all(constraint.linear for constraint in cluster.constraints):
+        return None
+    structure = model.structure
+    key = entry_sizes, cluster.bodies, cluster.independent
+    if key not in structure.memory:
+        numbers = next((one for one in structure.clusters if one.bodies == cluster.bodies), cluster)  # not symbols
+        structure.memory[key] = entry_sizes(structure, replace(numbers, independent=cluster.independent))
+    found: np.ndarray = structure.memory[key]
+    return found
 
 
 def model_tree(

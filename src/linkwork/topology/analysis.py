@@ -301,7 +301,7 @@ class ClusterAnalysis:
         explicit = explicit_couplings(cluster.bodies, cluster.constraints, joints)
         if explicit is None:
             return None
-        choices = [joints[k].independent for k in cluster.bodies for _ in range(joints[k].nv)]
+        choices = [choice for k in cluster.bodies for choice in joints[k].choices]
         independent = tuple(c for c, choice in enumerate(choices) if choice is not False)
         start, below = self._supporting_state(cluster.below, 0) if cluster.below else ClosedState(self._neutral, None)
         q = explicit.nearest(start, joints)
@@ -424,11 +424,16 @@ def _holds(embedding: Embedding[BodyMotion], problem: Closing) -> bool:
     return bool(max(np.abs(speeds).max(initial=0.0), np.abs(left).max(initial=0.0)) <= problem.allowed * (1.0 + largest))
 
 
-def kept_loops(model: Mechanism, cluster: Cluster) -> list[LoopConstraint]:
-    """The constraints of a cluster, loop joints knowing which of their equations are kept."""
+def kept_rows(model: Mechanism, cluster: Cluster) -> list[tuple[int, ...]]:
+    """Which equations of each of its constraints are kept."""
     found, start = [], 0
     for constraint in cluster.constraints:
         size = constraint.count(model.joints)
-        found.append(constraint.with_kept(tuple(r - start for r in cluster.rows if start <= r < start + size)))
+        found.append(tuple(r - start for r in cluster.rows if start <= r < start + size))
         start += size
     return found
+
+
+def kept_loops(model: Mechanism, cluster: Cluster) -> list[LoopConstraint]:
+    """The constraints of a cluster, loop joints knowing which of their equations are kept."""
+    return [loop.with_kept(rows) for loop, rows in zip(cluster.constraints, kept_rows(model, cluster))]

@@ -68,6 +68,8 @@ def explicit_couplings(
     """Couplings solved for the joints chosen as dependent, if substitution alone does it; None if not."""
     couplings = [c for c in constraints if isinstance(c, Coupling)]
     undecided = {k for k in bodies if joints[k].independent is False}
+    if any(joints[k].nv > 1 and False in joints[k].choices for k in bodies):
+        return None
     if len(couplings) < len(constraints) or len(undecided) != len(couplings):
         return None
     left = [{k for k, _, _ in c.terms if k in undecided} for c in couplings]

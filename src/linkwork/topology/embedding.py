@@ -7,7 +7,7 @@ cluster move its joints too: v = G ẏ + Γ V and v̇ = G ÿ + Γ α + g.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -114,6 +114,30 @@ class Embedding(Generic[B]):
             inner = self.below if self.below and on in self.posture.supports else self
             self._alphas[k] = body.accelerate(np.zeros(6) if on is None else inner.alpha(on), body.g)
         return self._alphas[k]
+
+
+def joint_velocities(model: Mechanism, clusters: Sequence[Cluster], q: np.ndarray, dy: np.ndarray, sizes: Any) -> np.ndarray:
+    """v = G ẏ + Γ V of all joints of the tree, (nv_spanning,), by one solve for each cluster and without G.
+
+    `sizes` of a cluster are those of its equations, as in `Embedding`.
+    """
+    v: Any = np.zeros(model.nv_spanning, dtype=object)
+    moving: dict[tuple[int, ...], Speeds] = {}
+    start = 0
+    for cluster in clusters:
+        below = moving[cluster.below.bodies] if cluster.below else None
+        places = np.concatenate([np.arange(model.nv_spanning)[model.joints[k].v_slice] for k in cluster.bodies])
+        own: Any = np.zeros(len(places), dtype=object)
+        own[list(cluster.independent)] = dy[start : start + len(cluster.independent)]
+        start += len(cluster.independent)
+        if cluster.constraints:
+            posture = cluster_posture(model, cluster.bodies, q, below.posture if below else None, cluster.supports)
+            K, dependent = kept_equations(posture, cluster), cluster.dependent
+            known = K @ np.concatenate([own, supports_motion(posture, below)])
+            own[dependent] = Elimination(K[:, dependent], sizes(cluster)).solve(known)
+            moving[cluster.bodies] = Speeds(posture, own, below)
+        v[places] = own
+    return v
 
 
 def tree_equations(

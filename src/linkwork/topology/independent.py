@@ -81,7 +81,7 @@ def choose_independent(model: Mechanism, cluster: Cluster, rows: Sequence[int], 
 
 def _chosen(model: Mechanism, cluster: Cluster, K: np.ndarray, names: str) -> list[int] | None:
     """The independent velocities that users chose, or None; K, (rank, size), has the equations that are kept."""
-    choices = [model.joints[k].independent for k in cluster.bodies for _ in range(model.joints[k].nv)]
+    choices = [choice for k in cluster.bodies for choice in model.joints[k].choices]
     if all(choice is None for choice in choices):
         return None
     rank, size = K.shape
@@ -114,7 +114,12 @@ def _advice(model: Mechanism, cluster: Cluster, K: np.ndarray) -> str:
 
 
 def _told(model: Mechanism, cluster: Cluster) -> str:
-    return some([repr(model.joints[k].name) for k in cluster.bodies if model.joints[k].independent is not False])
+    """The joints that users chose, and components of joints where these are not all."""
+    found: list[str] = []
+    for joint in (model.joints[k] for k in cluster.bodies):
+        chosen = [name for name, choice in zip(joint.v_names, joint.choices) if choice is not False]
+        found += [joint.name] if len(chosen) == joint.nv else chosen
+    return some([repr(name) for name in found])
 
 
 def _best(model: Mechanism, cluster: Cluster, K: np.ndarray, walks: Callable[[], Sequence[Walk]]) -> list[int]:

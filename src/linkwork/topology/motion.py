@@ -40,6 +40,11 @@ class Joints:
     def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError("joints alone have no frames")
 
+    def relative_velocity(self, end: End, seen_from: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same Jacobians of the motion of one end as seen from another, (3, width)."""
+        (below, sliding), (w, v) = self.velocity(seen_from, at), self.velocity(end, at)
+        return w - below, v - sliding
+
 
 class ClusterPosture(Joints):
     """The poses of a cluster's bodies, seen from the body `base` that it hangs on.

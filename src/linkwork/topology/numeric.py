@@ -102,13 +102,19 @@ class NumericPosture:
         self._screws, self._screw_columns = list(screws), [self.columns[k].start for k in screws]
         self._screw_axes = np.array([S.reshape(2, 3) for S in screws.values()]).reshape(-1, 2, 3)
         self._moving: dict[int, np.ndarray] = {}
-        self._frames: dict[int, Pose] = {}  # by the end's identity
+        self._asked: dict[tuple[int, int], tuple[int, End, End]] = {}  # ends whose relative velocities are asked for
+        self._signs: np.ndarray = np.zeros((0, len(self._folded)))
+        self._motions: tuple[np.ndarray, np.ndarray] | None = None  # all of these in this state
+        self._frames: dict[int, Pose] = {}  # by the end's identity, in this state
+        self._ends: dict[int, End] = {}  # those that were asked for, and their places on their bodies
+        self._places, self._points = np.zeros((0, 3, 3)), np.zeros((0, 3))
         self._turning, self._sliding, self._origin = (np.zeros((3, len(self._folded))) for _ in range(3))
         self._q: dict[int, np.ndarray] = {}
 
     def move(self, q: np.ndarray) -> None:
         """Go to the state q, (nq,) of the model."""
         self._frames.clear()
+        self._motions = None
         Rs, ps = self._R, self._p
         for k, own, parent, place_R, place_p, placing in self._steps:
             coordinates = self._q[k] = q[own]
@@ -134,37 +140,62 @@ class NumericPosture:
         return self._q[k]
 
     def frame(self, end: End) -> Pose:
-        """The pose of a loop's end."""
+        """The pose of a loop's end. All that were asked for once are found at once in the next state."""
         if end.body not in self._R:
             return end.place
         if id(end) not in self._frames:
-            R = self._R[end.body]
-            self._frames[id(end)] = Pose(R @ end.place.R, self._p[end.body] + R @ end.place.p)
+            if id(end) not in self._ends:
+                self._ends[id(end)] = end
+                self._places = np.array([one.place.R for one in self._ends.values()]).astype(float)
+                self._points = np.array([one.place.p for one in self._ends.values()]).astype(float)
+            on = [one.body for one in self._ends.values()]
+            R, p = np.array([self._R[k] for k in on]), np.array([self._p[k] for k in on])
+            turned, moved = R @ self._places, p + np.einsum("nij,nj->ni", R, self._points)
+            self._frames = {key: Pose(*at) for key, *at in zip(self._ends, turned, moved)}
         return self._frames[id(end)]
 
     def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Jacobians of the angular velocity of a loop's end, and of the velocity of its point that is `at`, (3, width)."""
-        w, v = np.zeros((3, self.size)), np.zeros((3, self.size))
-        own = self._columns_below(end.body)
-        x, y, z = at[:, None] - self._origin[:, own]
-        a, b, c = turning = self._turning[:, own]
-        sliding = self._sliding[:, own] + np.stack([b * z - c * y, c * x - a * z, a * y - b * x])
-        there = np.asarray(self._folded, dtype=int)[own]
-        w[:, there], v[:, there] = turning, sliding
-        return w, v
+        return self.motion(self.moving(end.body), at)
+
+    def relative_velocity(self, end: End, seen_from: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same Jacobians of the motion of one end as seen from another, whose point is `at` the origin of the first.
+
+        All that were asked for once are found at once in the next state: there are many small ones.
+        """
+        key = id(end), id(seen_from)
+        if key not in self._asked:
+            self._asked[key] = len(self._asked), end, seen_from
+            signs = self.moving(end.body) - self.moving(seen_from.body)
+            self._signs, self._motions = np.concatenate([self._signs, signs[None]]), None
+        if self._motions is None:
+            points = np.array([self.frame(one).p for _, one, _ in self._asked.values()])
+            self._motions = self._motions_of(self._signs[:, None], points)
+        w, v = self._motions
+        n = self._asked[key][0]
+        return w[n], v[n]
 
     def motion(self, signs: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same Jacobians for a sum of paths, given by the sign of each column: those of `moving`."""
-        w = self._turning * signs
-        (a, b, c), (x, y, z) = w, at[:, None] - self._origin
-        v = self._sliding * signs + np.stack([b * z - c * y, c * x - a * z, a * y - b * x])
+        w, v = self._motions_of(signs[None, None], at[None])
+        return w[0], v[0]
+
+    def _motions_of(self, signs: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """These for several sums, (n, 1, columns), and points, (n, 3): (n, 3, width) each."""
+        w, v = self._turning * signs, self._sliding * signs
+        a, b, c = w[:, 0], w[:, 1], w[:, 2]
+        arm = at[:, :, None] - self._origin
+        x, y, z = arm[:, 0], arm[:, 1], arm[:, 2]
+        v[:, 0] += b * z - c * y
+        v[:, 1] += c * x - a * z
+        v[:, 2] += a * y - b * x
         return self._fold(w), self._fold(v)
 
     def _fold(self, J: np.ndarray) -> np.ndarray:
-        """The columns of frames that follow flexible bodies added to those of these, (3, size)."""
-        found = J[:, : self.size]
+        """The columns of frames that follow flexible bodies added to those of these, (..., size)."""
+        found = J[..., : self.size]
         for column in range(self.size, len(self._folded)):
-            found[:, self._folded[column]] += J[:, column]
+            found[..., self._folded[column]] += J[..., column]
         return found
 
     def moving(self, body: int) -> np.ndarray:

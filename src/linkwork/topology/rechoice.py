@@ -40,7 +40,7 @@ def rechosen(model: Mechanism, clusters: Sequence[Cluster], q: np.ndarray) -> tu
 
 
 def _chosen(model: Mechanism, cluster: Cluster) -> tuple[int, ...]:
-    choices = [model.joints[k].independent for k in cluster.bodies for _ in range(model.joints[k].nv)]
+    choices = [choice for k in cluster.bodies for choice in model.joints[k].choices]
     if all(choice is None for choice in choices):
         return cluster.independent
     return tuple(c for c, choice in enumerate(choices) if choice is not False)

@@ -1,10 +1,9 @@
-"""Motions to be played: of a rollout, of arrays, or of a file that `linkwork simulate` wrote."""
+"""Motions to be played: of a log, of a rollout, of arrays, or of a file that `linkwork simulate` wrote."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,31 +11,13 @@ import numpy as np
 from linkwork.errors import ModelError, ShapeError
 from linkwork.model import Model
 from linkwork.parts.names import did_you_mean, shown
+from linkwork.simulate.log import Log, bounded
 
 WORDS = ("t", "q", "v", "tau", "points", "forces")
-LARGEST = 1 << 30  # bytes of one array of a file
-
-
-@dataclass(frozen=True)
-class Log:
-    """t [s], (n,), and q, (n, nq); where they are known, joint forces tau, (n, nv), and contact forces.
-
-    Forces [N], (n, k, 3), act at points [m], (n, k, 3), both in the world; NaN where there is none.
-    """
-
-    t: np.ndarray
-    q: np.ndarray
-    tau: np.ndarray | None = None
-    points: np.ndarray | None = None
-    forces: np.ndarray | None = None
-
-    def at(self, time: float) -> int:
-        """The number of the state that is shown at a time [s]."""
-        return int(np.clip(np.searchsorted(self.t, time + 1e-9, side="right") - 1, 0, len(self.t) - 1))
 
 
 def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
-    """A log of a mapping with "q" and maybe "t", "tau", "points" and "forces", of a `Rollout`, or of an .npz file.
+    """A log of a `Log`, a mapping with "q" and maybe "t", "tau", "points" and "forces", a `Rollout`, or an .npz file.
 
     Of many rows one is taken. Times are 1/60 s apart where none are given. States that are not finite end it.
     """
@@ -63,7 +44,8 @@ def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
     n = len(q) if fine.all() else int(np.argmin(fine))
     if not n:
         raise ModelError("the log's first state is not finite")
-    return Log(t[:n], q[:n], **{word: x[:n] for word, x in more.items()})
+    kept = {word: x[:n] for word, x in more.items()}
+    return Log(t[:n], q[:n], tau=kept.get("tau"), points=kept.get("points"), forces=kept.get("forces"))
 
 
 def _row(x: Any, dims: int, row: int) -> np.ndarray:
@@ -81,18 +63,13 @@ def _words(given: Any) -> dict[str, Any]:
     if isinstance(given, (str, os.PathLike)):
         try:
             with np.load(given, allow_pickle=False) as file:
-                return {word: _bounded(file, word) for word in file.files if word in WORDS}
+                return {word: bounded(file, word) for word in file.files if word in WORDS}
         except (OSError, ValueError, EOFError, KeyError) as error:
             raise ModelError(f"{shown(os.fspath(given))} is no log: {shown(error)}") from None
+    if isinstance(given, Log):
+        return {word: x for word in WORDS if (x := getattr(given, word)) is not None}
     if isinstance(given, Mapping):
         return {str(word): x for word, x in given.items() if x is not None}
     if hasattr(given, "_asdict"):
         return {word: x for word, x in given._asdict().items() if word in WORDS}
-    raise ModelError(f"a log is a mapping, a Rollout or an .npz file, not {type(given).__name__}")
-
-
-def _bounded(file: Any, word: str) -> np.ndarray:
-    info = file.zip.getinfo(f"{word}.npy")
-    if info.file_size > LARGEST:
-        raise ValueError(f"{word} is larger than {LARGEST} bytes")
-    return np.asarray(file[word])
+    raise ModelError(f"a log is a Log, a mapping, a Rollout or an .npz file, not {type(given).__name__}")

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwork.formats.folders import Folders
+from linkwork.formats.mesh import Mesh, together
 from linkwork.model import GROUND, Model
 from linkwork.parts import Body
-from linkwork.view.shapes import Mesh, ellipsoid, rod, together
+from linkwork.view.shapes import ellipsoid, rod
 from linkwork.view.tree import cluster_numbers
 from linkwork.view.visuals import geometry_meshes
 

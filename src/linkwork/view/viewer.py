@@ -19,7 +19,8 @@ from linkwork.functions.kinematics import forward_kinematics
 from linkwork.model import GROUND, Model
 from linkwork.model.report import count
 from linkwork.parts.names import plain, shown, some
-from linkwork.view.log import Log, as_log
+from linkwork.simulate.log import Log
+from linkwork.view.log import as_log
 from linkwork.view.scene import Scene, scene
 from linkwork.view.sliders import Sliders
 
@@ -50,10 +51,10 @@ def view(
     """Show a model in the browser: returns a handle at once, and serves until `close()` or the end of the process.
 
     Sliders move the independent coordinates, and all loops stay closed; a move that cannot be made is refused and said.
-    `log` is a motion to play: a `Rollout`, a mapping with "t" and "q" (and "tau", or "points" and "forces" of contacts), or a
-    file that `linkwork simulate --out` wrote; of many rows, `row` is shown. `file` is the URDF of the model, for its visuals;
-    meshes are opened only in its folder and in `folders`. In a notebook the handle shows the page. Needs viser:
-    pip install 'linkwork[view]'. Only this machine can reach it, unless another `host` is given.
+    `log` is a motion to play: a `Log`, a `Rollout`, a mapping with "t" and "q" (and "tau", or "points" and "forces" of
+    contacts), or a file that `linkwork simulate --out` wrote; of many rows, `row` is shown. `file` is the URDF of the model,
+    for its visuals; meshes are opened only in its folder and in `folders`. In a notebook the handle shows the page. Needs
+    viser: pip install 'linkwork[view]'. Only this machine can reach it, unless another `host` is given.
     """
     motion = None if log is None else as_log(model, log, row=row)
     return Viewer(model, motion, scene(model, file=file, folders=folders), host, port)

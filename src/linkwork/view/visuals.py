@@ -8,9 +8,10 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.formats.folders import Folders, find_mesh
+from linkwork.formats.mesh import Mesh, together
+from linkwork.formats.mesh_files import read_mesh
 from linkwork.parts.attached import Geometry
-from linkwork.view.meshes import read_mesh
-from linkwork.view.shapes import Mesh, box, cylinder, ellipsoid, together
+from linkwork.view.shapes import box, cylinder, ellipsoid
 
 MOST = 2000  # visuals of a file
 

@@ -3,13 +3,15 @@
 With one lane a body reads and writes a contiguous row per array. With more it reads `lanes` rows per input, so many bytes
 apart, turns them into columns, and writes columns into a tile per output (see `rows`). A program with cuts becomes several
 functions, and the values that are spilled, for a use far away or in another function, lie in a scratch array (see
-`ir.spills`).
+`ir.spills`). So does a loop whose body has cuts: that is a body of its own, from columns to columns, which lie in the scratch
+array of what runs the loop.
 """
 
 from __future__ import annotations
 
 import math
 
+from linkwork.ir.operations import BOOL
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.ir.spills import spill
 from linkwork.targets.cpu.operations import declarations, operation
@@ -22,53 +24,64 @@ SPARE = 6  # registers that constants take, and what LLVM moves
 class Body:
     """Writes the functions of one program for one number of lanes; the one called `name` runs the others in order."""
 
-    def __init__(self, program: Program, lanes: int, name: str, registers: int) -> None:
-        self.program = program
+    def __init__(self, program: Program, lanes: int, name: str, registers: int, *, columns: bool = False) -> None:
+        self.program, self.columns = program, columns or lanes == 1  # columns: what arrays are, and no rows of the user's
         self.types = Types(program.dtype, lanes)
         self.name = name
         self.inputs = {attr: v for v, (op, _, attr) in enumerate(program.code) if op == "input"}
-        self.stores = _output_addresses(program)
-        if lanes > 1:  # zeros of the structure are in the tile once for all rows
-            self.stores = {v: places for v, places in self.stores.items() if not is_plain_zero(program, v)}
+        spread = 1 if self.columns else lanes  # rows of the user's that a body reads at once
+        self.stores, self.parameters = stores_of(program, spread), body_parameters(program, spread)
         # in a program without cuts LLVM, which may change the order, allocates registers better
-        self.spills = spill(program, registers - SPARE if program.cuts else None, block=lanes)
-        self.prefetches = _prefetches(program, self.types)
-
-    @property
-    def parameters(self) -> list[tuple[str, str]]:
-        """Type and name of each: a pointer per array and, with several lanes, the distance of an input's rows and the place
-        of an output's."""
-        pairs = []
-        for k in range(len(self.program.inputs)):
-            pairs.append(("ptr", f"%in{k}"))
-            if self.types.lanes > 1:
-                pairs.append(("i64", f"%in{k}.step"))
-        for k in range(len(self.program.outputs)):
-            pairs.append(("ptr", f"%out{k}"))
-            if self.types.lanes > 1:
-                pairs.append(("ptr", f"%out{k}.rows"))
-        return [*pairs, ("ptr", "%scratch")]
+        self.spills = spill(program, registers - SPARE if program.cuts else None, block=spread)
+        self.prefetches = {} if self.columns else _prefetches(program, self.types)
+        self.loops: dict[int, CutLoop] = {}
+        self.scratch = self.spills.slots.size  # columns of the scratch array
+        for v, (_, _, attr) in enumerate(program.code):
+            if isinstance(attr, BoundedLoop) and attr.body.cuts:
+                body = Body(attr.body, lanes, f"{name}.v{v}", registers, columns=True)
+                self.loops[v] = CutLoop(body, attr, self.scratch)
+                self.scratch = self.loops[v].end
 
     def declaration(self, name: str | None = None) -> str:
-        """The declaration of a function of this body, for other modules."""
-        return f"declare void @{name or self.name}({', '.join(kind for kind, _ in self.parameters)})\n"
+        """The declaration of a function of this body, for other modules.
+
+        It is called by its whole address, from a table: modules may lie more than 2 GB apart, where no short call reaches.
+        """
+        return f"declare void @{name or self.name}({', '.join(kind for kind, _ in self.parameters)}) nonlazybind\n"
 
     def functions(self) -> list[str]:
         """The text of every function with what it needs declared, to be compiled one by one."""
         t = self.types
         known = declarations(t) + "\n" + (row_declarations(t) if t.lanes > 1 else "")
+        known += "".join(loop.body.declaration() for loop in self.loops.values())
+        inner = [text for loop in self.loops.values() for text in loop.body.functions()]
         parts = [_Part(self, part).text() for part in self.program.parts]
         if len(parts) == 1:
-            return [known + self._define(self.name, parts[0])]
+            return [*inner, known + self._define(self.name, parts[0])]
         names = [f"{self.name}.{k}" for k in range(len(parts))]
         arguments = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
         calls = "".join(f"call void @{name}({arguments})\n" for name in names)
         whole = "".join(map(self.declaration, names)) + self._define(self.name, calls)
-        return [known + self._define(name, part) for name, part in zip(names, parts, strict=True)] + [whole]
+        return [*inner, *(known + self._define(name, part) for name, part in zip(names, parts, strict=True)), whole]
 
     def _define(self, name: str, text: str) -> str:
         signature = ", ".join(f"{kind}{' noalias' * (kind == 'ptr')} {p}" for kind, p in self.parameters)
         return f"define void @{name}({signature}) #0 {{\n{text}ret void\n}}\n"
+
+
+class CutLoop:
+    """Where the columns of a loop whose body has cuts lie in the scratch array of what runs it, from `start` to `end`.
+
+    Its state is there twice, since a body reads one while it writes the next.
+    """
+
+    def __init__(self, body: Body, loop: BoundedLoop, start: int) -> None:
+        self.body = body
+        self.state, self.following = start, start + loop.states
+        self.outer = self.following + loop.states
+        self.again = self.outer + loop.body.inputs[1].size
+        self.scratch = self.again + 1
+        self.end = self.scratch + body.scratch
 
 
 class _Part:
@@ -96,9 +109,14 @@ class _Part:
                 self.names[a] = self._load("%scratch", spills.slots.of[a], f"%v{a}.{v}")
             op, args, attr = code[v]
             if op not in ("const", "input", "neg"):
-                self._name(v, self._instruction(f"%v{v}", op, [self._use(a) for a in args], attr))
+                operands = [self._use(a) for a in args]
+                if v in body.loops:
+                    self._cut_loop(f"%v{v}", operands, attr, body.loops[v])  # type: ignore[arg-type]
+                    self._name(v, f"%v{v}")
+                else:
+                    self._name(v, self._instruction(f"%v{v}", op, operands, attr))
             for array, element in body.stores.get(v, ()):
-                self._store(f"%out{array}", element, self._use(v))
+                self._store(f"%out{array}", element, self._as_real(v))
         self.lines.append("")
         return "\n".join(self.lines)
 
@@ -121,16 +139,25 @@ class _Part:
             self.negated[name] = self._instruction(f"%n{v}.{len(self.lines)}", "neg", [name], None)
         return self.negated[name]
 
+    def _as_real(self, v: int) -> str:
+        """The name of a value; of a condition, whether a loop goes on, that of 1 or 0."""
+        name, t = self._use(v), self.types
+        if self.body.program.kinds[v] != BOOL:
+            return name
+        out = f"%b{v}.{len(self.lines)}"
+        self.lines.append(operation("select", out, [name, t.constant(1.0), t.constant(0.0)], t))
+        return out
+
     def _read(self, array: int, block: int) -> None:
         """Read so many elements of an input as there are lanes: one of one row, or a block of all rows as columns."""
         t, base = self.types, f"%in{array}"
-        if t.lanes == 1:
+        if self.body.columns:
             names = [self._load(base, block, f"{base}.{block}.{len(self.lines)}")]
         else:
             self._once(f"{base}.r", row_pointers(base, t.lanes))
             lines, names = load_columns(t, base, block, self.body.program.inputs[array].size)
             self.lines += lines
-        for k, name in enumerate(names, block * t.lanes):
+        for k, name in enumerate(names, block * len(names)):
             if (array, k) in self.body.inputs:
                 self._name(self.body.inputs[array, k], name)
 
@@ -197,7 +224,26 @@ class _Part:
             kept = f"{out}.i{k}" if masked else value
             chosen = f"{out}.on" if masked else "true"
             lines.append(f"{out}.s{k} = select {t.condition} {chosen}, {t.real} {value}, {t.real} {kept}")
-        if masked:
+        self._go_on(out, again, loop)
+        back = self.block
+        phis = self._counting(out, before, back)
+        for k in range(loop.states):
+            phis.append(f"{out}.i{k} = phi {t.real} [ {args[k]}, %{before} ], [ {out}.s{k}, %{back} ]")
+        lines[head:head] = phis
+        self.block = f"{label}.done"
+
+    def _counting(self, out: str, before: str, back: str) -> list[str]:
+        """What a loop's block begins with, come to from `before` and `back`: times that it has run, and active lanes."""
+        t = self.types
+        lines = [f"{out}.n = phi i64 [ 0, %{before} ], [ {out}.count, %{back} ]"]
+        if t.lanes > 1:
+            lines.append(f"{out}.on = phi {t.condition} [ {t.constant(True)}, %{before} ], [ {out}.next, %{back} ]")
+        return lines
+
+    def _go_on(self, out: str, again: str, loop: BoundedLoop) -> None:
+        """The end of a loop's block: run it again while any lane wants to, and not too often."""
+        t, lines, label = self.types, self.lines, out[1:]
+        if t.lanes > 1:
             lines.append(f"{out}.next = and {t.condition} {out}.on, {again}")
             lines.append(f"{out}.any = call i1 @llvm.vector.reduce.or.v{t.lanes}i1({t.condition} {out}.next)")
             again = f"{out}.any"
@@ -207,13 +253,34 @@ class _Part:
         lines.append(f"br i1 {out}.go, label %{label}.loop, label %{label}.done")
         lines.append(f"{label}.done:")
 
-        back = self.block
-        phis = [f"{out}.n = phi i64 [ 0, %{before} ], [ {out}.count, %{back} ]"]
-        if masked:
-            phis.append(f"{out}.on = phi {t.condition} [ {t.constant(True)}, %{before} ], [ {out}.next, %{back} ]")
+    def _cut_loop(self, out: str, args: list[str], loop: BoundedLoop, places: CutLoop) -> None:
+        """The same with the state in the scratch array: functions make the next one, and then the two change places."""
+        t, lines, label = self.types, self.lines, out[1:]
+        for name in ("state", "following", "outer", "again", "scratch"):
+            lines.append(f"{out}.{name} = getelementptr i8, ptr %scratch, i64 {getattr(places, name) * t.bytes}")
+        for k, value in enumerate(args):
+            inside = k < loop.states
+            self._store(f"{out}.{'state' if inside else 'outer'}", k if inside else k - loop.states, value)
+        before, back = self.block, f"{label}.whole"
+        lines += [f"br label %{label}.loop", f"{label}.loop:", *self._counting(out, before, back)]
+        for here, other, first in (("now", "then", "state"), ("then", "now", "following")):
+            lines.append(f"{out}.{here} = phi ptr [ {out}.{first}, %{before} ], [ {out}.{other}, %{back} ]")
+        given = ", ".join(f"ptr {out}.{name}" for name in ("now", "outer", "then", "again", "scratch"))
+        lines.append(f"call void @{places.body.name}({given})")
+        if t.lanes > 1:  # lanes that have stopped keep their state
+            lines.append(operation("not", f"{out}.off", [f"{out}.on"], t))
+            lines.append(f"{out}.some = call i1 @llvm.vector.reduce.or.v{t.lanes}i1({t.condition} {out}.off)")
+            lines += [f"br i1 {out}.some, label %{label}.keep, label %{label}.whole", f"{label}.keep:"]
+            for k in range(loop.states):
+                fresh, old = self._load(f"{out}.then", k, f"{out}.f{k}"), self._load(f"{out}.now", k, f"{out}.o{k}")
+                lines.append(operation("select", f"{out}.c{k}", [f"{out}.on", fresh, old], t))
+                self._store(f"{out}.then", k, f"{out}.c{k}")
+        lines += [f"br label %{label}.whole", f"{label}.whole:"]
+        wanted = self._load(f"{out}.again", 0, f"{out}.wanted")
+        lines.append(operation("lt", f"{out}.goes", [t.constant(0.0), wanted], t))
+        self._go_on(out, f"{out}.goes", loop)
         for k in range(loop.states):
-            phis.append(f"{out}.i{k} = phi {t.real} [ {args[k]}, %{before} ], [ {out}.s{k}, %{back} ]")
-        lines[head:head] = phis
+            self._load(f"{out}.then", k, f"{out}.s{k}")
         self.block = f"{label}.done"
 
 
@@ -246,10 +313,28 @@ def is_plain_zero(program: Program, v: int) -> bool:
     return op == "const" and math.copysign(1.0, attr) > 0.0 == attr
 
 
-def _output_addresses(program: Program) -> dict[int, list[tuple[int, int]]]:
-    """Which output elements each value is; written as soon as the value is known."""
+def stores_of(program: Program, lanes: int) -> dict[int, list[tuple[int, int]]]:
+    """Which output elements each value is: (array, element); written as soon as the value is known.
+
+    With several lanes zeros of the structure are left out: they are in the tile once for all rows.
+    """
     addresses: dict[int, list[tuple[int, int]]] = {}
     for array, values in enumerate(program.results):
         for element, v in enumerate(values):
             addresses.setdefault(v, []).append((array, element))
-    return addresses
+    return {v: places for v, places in addresses.items() if lanes == 1 or not is_plain_zero(program, v)}
+
+
+def body_parameters(program: Program, lanes: int) -> list[tuple[str, str]]:
+    """Type and name of each parameter of a body: a pointer per array and, with several lanes, the distance of an input's rows
+    and the place of an output's; then the scratch array."""
+    pairs = []
+    for k in range(len(program.inputs)):
+        pairs.append(("ptr", f"%in{k}"))
+        if lanes > 1:
+            pairs.append(("i64", f"%in{k}.step"))
+    for k in range(len(program.outputs)):
+        pairs.append(("ptr", f"%out{k}"))
+        if lanes > 1:
+            pairs.append(("ptr", f"%out{k}.rows"))
+    return [*pairs, ("ptr", "%scratch")]

@@ -21,7 +21,9 @@ from linkwork.targets.cpu.machine import Machine
 from linkwork.targets.cpu.rows import copy_text, row_declarations, tile_items, unpack_text
 from linkwork.targets.cpu.share import share_text
 from linkwork.targets.cpu.types import Types
+from linkwork.targets.cpu.virtual_machine import InterpretedBody
 
+AnyBody = Body | InterpretedBody
 EXPORTS = ("loop", "run", "bound", "direct")
 FEWEST_IN_LANES = 3  # from this many rows on, a tile that is not full costs less than single rows
 STACK_LIMIT = 1 << 16  # bytes of work space that may lie on the stack; more comes from the heap
@@ -89,15 +91,24 @@ ret ptr %result
 """
 
 
-def module_texts(program: Program, lanes: int, machine: Machine, *, single: bool = True) -> list[str]:
+def module_texts(program: Program, lanes: int, machine: Machine) -> list[str]:
     """The LLVM texts of a program's kernel: a body for one state and, for lanes > 1, one for `lanes` states at once.
 
-    Each text is a module of its own, small enough for a compiler; together they make the kernel. Without `single`, one
-    state takes all lanes too: half the code, for when it must be there soon.
+    Each text is a module of its own, small enough for a compiler; together they make the kernel.
     """
-    one = Body(program, 1, "lw.one", machine.registers) if single or lanes == 1 else None
+    one = Body(program, 1, "lw.one", machine.registers)
     many = Body(program, lanes, "lw.many", machine.registers) if lanes > 1 else None
-    wide, scalar = Types(program.dtype, lanes), Types(program.dtype, 1)
+    return _texts(program, one, many, machine)
+
+
+def bytecode_texts(program: Program, lanes: int, machine: Machine) -> list[str]:
+    """The LLVM texts of a kernel that runs the program as bytecode, all lanes at once for one state too: soon there."""
+    body = InterpretedBody(program, lanes, "lw.many" if lanes > 1 else "lw.one")
+    return _texts(program, None, body, machine) if lanes > 1 else _texts(program, body, None, machine)
+
+
+def _texts(program: Program, one: AnyBody | None, many: AnyBody | None, machine: Machine) -> list[str]:
+    wide, scalar = (many or one).types, Types(program.dtype, 1)  # type: ignore[union-attr]
     frame, texts = [], []
     if one:
         texts += one.functions()
@@ -111,19 +122,17 @@ def module_texts(program: Program, lanes: int, machine: Machine, *, single: bool
         frame.append(copy_text(f"scatter{k}", array, scalar, into_strided=True))
     entries = [share_text(machine.triple), _entry_text(machine.triple), direct_text(program)]
     texts.append("\n".join([*frame, _Run(program, one, many).text(), *entries]))
-    # spills of wide registers cross cache lines unless the stack is aligned for them
     width = max(128, 8 * wide.bytes)
-    attributes = (
-        f"attributes #0 = {{ nounwind alignstack={max(16, wide.bytes)} "
-        f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}\n'
-    )
+    vectors = f'nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}"'
+    # spills of wide registers cross cache lines unless the stack is aligned for them; the machine's functions have no stack
+    attributes = f"attributes #0 = {{ {vectors} alignstack={max(16, wide.bytes)} }}\nattributes #1 = {{ {vectors} }}\n"
     return [text + attributes for text in texts]
 
 
 class _Run:
     """Writes `run`: whole and partial tiles first, then single rows."""
 
-    def __init__(self, program: Program, one: Body | None, many: Body | None) -> None:
+    def __init__(self, program: Program, one: AnyBody | None, many: AnyBody | None) -> None:
         self.program, self.one, self.many = program, one, many
         self.lanes = many.types.lanes if many else 1
         self.item = Types(program.dtype, 1).item
@@ -143,8 +152,8 @@ class _Run:
             come += ", [ %snext, %sdone ]"
         return f"""
 declare i64 @llvm.umin.i64(i64, i64)
-declare ptr @malloc(i64)
-declare void @free(ptr)
+declare ptr @malloc(i64) nonlazybind
+declare void @free(ptr) nonlazybind
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define void @run(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
 entry:
@@ -179,7 +188,7 @@ ret void
             if self.many and k in self.outputs:
                 places.append((f"%tile{k}", tile_items(array, self.lanes) * self.item))
             places.append((f"%rows{k}", max(array.size, 1) * self.lanes * self.item))
-        scratch = max(body.spills.slots.size * body.types.lanes for body in (self.one, self.many) if body)
+        scratch = max(body.scratch * body.types.lanes for body in (self.one, self.many) if body)
         places.append(("%scratch", max(scratch, 1) * self.item))
         return places
 

@@ -22,6 +22,7 @@ CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
 WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # on a multiprocessor
+LEAD = 16  # operations by which values are loaded before they are used
 AHEAD = {"float32": 3, "float64": 2}  # chunks of inputs that are read ahead
 # The model: instructions that a multiprocessor starts in a cycle at most, and one warp by itself
 ISSUE = {"float32": 3.6, "float64": 1.9}
@@ -192,7 +193,7 @@ def writes_late(program: Program) -> bool:
 
 def planned(program: Program, device: Device, size: Sizes) -> Choice:
     """The choice of so many threads with so much for each."""
-    made = plan(program, size.values, size.slots, ahead=size.ahead)
+    made = plan(program, size.values, size.slots, ahead=size.ahead, lead=LEAD)
     shared = min(size.slots, made.slots)
     warps = size.threads * size.blocks // WARP
     item = REALS[program.dtype].size

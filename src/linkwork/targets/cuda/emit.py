@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from linkwork.targets.cuda.plan import Action, Chunk, LoopPlan, Plan
 from linkwork.targets.cuda.prelude import REALS, ROW, WARP, expressions, prelude
 
 BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
+TOGETHER = 100  # the same where warps are kept together
+CACHED = 6600  # instructions that fit the instruction cache, with some room for reads, writes and addresses
+TABLED = frozenset({"float64"})  # dtypes whose constants take two instructions more where they stand
 NAME = "linkwork"  # of the kernel: programs' own names may be anything
 
 
@@ -45,6 +49,8 @@ class _Unit:
         self.real = REALS[program.dtype]
         self.expressions = expressions(self.real)
         self.functions: list[str] = []
+        self.together = _is_large(program, choice)
+        self.table: dict[str, int] = {}  # literal -> its place in constant memory
         self.bodies = 0
         arrays = [f"in{k}" for k in range(len(program.inputs))] + [f"out{k}" for k in range(len(program.outputs))]
         self.context = [
@@ -74,10 +80,8 @@ class _Unit:
             "    LW_SHARED(shared);",
             f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
             f"    int row = (int)blockIdx.x * {choice.threads} + warp * {WARP};",
-            "    if (row >= rows) {",
-            "        return;",
-            "    }",
-            f"    if (row > rows - {WARP}) {{ /* the last warp computes some rows again rather than none */",
+            *([] if self.together else ["    if (row >= rows) {", "        return;", "    }"]),
+            f"    if (row > rows - {WARP}) {{ /* the last warps compute some rows again rather than none */",
             f"        row = rows - {WARP};",
             "    }",
             *shift,
@@ -86,7 +90,15 @@ class _Unit:
             *local,
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
-        return "\n".join([prelude(real), *self.functions, kernel])
+        table = [f"LW_TABLE real lw_c[] = {{{', '.join(self.table)}}};"] if self.table else []
+        return "\n".join([prelude(real), *table, *self.functions, kernel])
+
+    def constant(self, number: float | bool) -> str:
+        """A constant: as a literal where an instruction has room for it, else in constant memory, where all read it."""
+        real = self.real
+        if real.dtype not in TABLED or isinstance(number, bool) or _fits_instruction(number):
+            return real.literal(number)
+        return f"lw_c[{self.table.setdefault(real.literal(number), len(self.table))}]"
 
     def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
         """Add a function that is not inlined, with everything that a part of the program may need."""
@@ -121,8 +133,8 @@ class _Code:
                 self.lines, self.names, self.block = [], {}, 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                if len(self.lines) - self.block > BLOCK and action.kind == "op":
-                    self.lines.append("    LW_BLOCK();")
+                if len(self.lines) - self.block > (TOGETHER if self.unit.together else BLOCK) and action.kind == "op":
+                    self.lines.append("    LW_TOGETHER();" if self.unit.together else "    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -143,7 +155,7 @@ class _Code:
         """How a value is written where it is used."""
         op, args, attr = self.program.code[v]
         if op == "const":
-            return self.unit.real.literal(attr)  # type: ignore[arg-type]
+            return self.unit.constant(attr)  # type: ignore[arg-type]
         if op == "neg" and v not in self.names:
             text = self.use(args[0])
             return f"(-{text})"
@@ -325,6 +337,20 @@ class _Code:
         for slot, text in texts:
             self._put_slot(slot, text)
         self.lines += [f"    return {again};"] if cut else [f"    if (!{again}) {{", "        break;", "    }"]
+
+
+def _is_large(program: Program, choice: Choice) -> bool:
+    """Whether a program without loops does not fit the instruction cache: its warps then share what they read of it."""
+    code = program.code
+    loads = choice.plan.loads + choice.plan.stores + 2 * choice.plan.left
+    constants = sum(code[a].op == "const" for _, args, _ in code for a in args) if program.dtype in TABLED else 0
+    operations = sum(op not in ("const", "input", "neg", "result") for op, _, _ in code)
+    return operations + loads + constants > CACHED and not any(op == "loop" for op, _, _ in code)
+
+
+def _fits_instruction(number: float) -> bool:
+    """Whether the lower half of a double is zero: the upper one has room in an instruction."""
+    return struct.pack("<d", number)[:4] == bytes(4)
 
 
 def _width(count: int) -> int:

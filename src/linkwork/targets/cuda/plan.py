@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from linkwork.ir.liveness import Liveness, needed_values
@@ -113,15 +113,33 @@ class _Pool:
         heapq.heappush(self._free, slot)
 
 
-def plan(program: Program, registers: int, shared: int, *, ahead: int = 2) -> Plan:
+def plan(program: Program, registers: int, shared: int, *, ahead: int = 2, lead: int = 0) -> Plan:
     """The plan of a lowered program for so many values in registers and so many slots of shared memory.
 
-    So many chunks of inputs are read ahead.
+    So many chunks of inputs are read ahead; values are loaded so many operations before they are used.
     """
     walk = _Walk(program, registers, _Pool(shared), ahead)
     made = walk.run()
     made.slots = walk.pool.size
-    return made
+    return _loaded_early(made, lead) if lead else made
+
+
+def _loaded_early(made: Plan, lead: int) -> Plan:
+    """The same plan with loads so many operations earlier: few warps hide little of the time that a load takes."""
+    found: list[Action] = []
+    for action in made.actions:
+        kind, value, place = action
+        at, passed = len(found), 0
+        if kind == "load":
+            while at and passed < lead:
+                before = found[at - 1]
+                if before.kind in ("cut", "loop") or (before.kind in ("store", "hold") and before.place == place):
+                    break
+                at, passed = at - 1, passed + (before.kind == "op")
+        elif kind == "loop" and place.long:
+            action = Action(kind, value, replace(place, body=_loaded_early(place.body, lead)))
+        found.insert(at, action)
+    return replace(made, actions=found)
 
 
 class _Walk:

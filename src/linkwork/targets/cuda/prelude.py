@@ -86,6 +86,7 @@ typedef $c real;
 #ifndef LW_SHIM
 #define LW_FN static __device__ __forceinline__
 #define LW_PART static __device__ __noinline__
+#define LW_TABLE __constant__
 #define LW_SHARED(name) extern __shared__ __align__(16) real name[]
 #define LW_ADDRESS(p) (unsigned)__cvta_generic_to_shared(p)
 typedef unsigned lw_slot; /* the address of a thread's first slot in shared memory; slots are so many bytes from there */
@@ -95,7 +96,9 @@ typedef unsigned lw_slot; /* the address of a thread's first slot in shared memo
     asm volatile("cp.async.ca.shared.global [%0], [%1], $size;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
 #define LW_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 #define LW_ARRIVE(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
-/* The end of a basic block: a branch that is never taken, and that the assembler drops. */
+/* The end of a basic block, at which the warps of a block wait for each other. */
+#define LW_TOGETHER() __syncthreads()
+/* The same by a branch that is never taken, and that the assembler drops. */
 #define LW_BLOCK() if (rows == -1) asm volatile("")
 #endif
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.formats.collada import collada_mesh
+from linkwork.formats.mesh import Mesh
 from linkwork.parts.names import shown
-from linkwork.view.collada import collada_mesh
-from linkwork.view.shapes import Mesh
 
 LARGEST = 64 << 20  # bytes of a mesh file
 MOST = 1_000_000  # triangles of one

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from linkwork.view.shapes import Mesh, together
+from linkwork.formats.mesh import Mesh, together
 
 DEEPEST, MOST_NODES = 50, 10_000
 Element = ElementTree.Element

@@ -1,0 +1,86 @@
+"""Rollouts on one core against `mujoco.rollout`, and against their own forward dynamics.
+
+    python bench/rollouts.py [iiwa14 g1 ...]
+
+Both take the same steps from the same states in float64, contacts and constraints off: semi-implicit Euler, no forces. Ours
+takes a free base's step on the group, MuJoCo turns and moves it one after the other: after one step q differs by about dt².
+Ours, theirs and our forward dynamics take turns; the best of some turns counts, in seconds of the processor, one thread each.
+The last state alone is kept of ours; `mujoco.rollout` always writes all.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["LINKWORK_THREADS"] = "1"
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import mujoco
+import mujoco.rollout
+import numpy as np
+
+import linkwork as lw
+import robots
+from linkwork.simulate.control import given_forces
+from linkwork.simulate.one_kernel import kernel_for
+from peers import models
+
+WORLDS, STEPS, DT, TURNS = 512, 200, 1e-4, 7
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def measured(robot: str) -> str:
+    """A line of the table: steps a second of both, their quotient, and our step in forward dynamics."""
+    model, peer = robots.model(robot), models.mujoco_model(robot)
+    peer.opt.timestep, data = DT, mujoco.MjData(peer)
+    states = models.states(robot, WORLDS)
+    q, v = (np.array([s[k] for s in states]) for k in (0, 1))
+    v *= 0.1
+    theirs = [models.to_peer(robot, (s[0], 0.1 * s[1], s[2], s[3]), "mujoco") for s in states]
+    start = np.array([np.concatenate([[0.0], s[0], s[1]]) for s in theirs])
+    state = np.empty((WORLDS, STEPS, start.shape[1]))
+    tau = np.zeros(model.nv)
+    forward = lw.compile(lw.forward_dynamics, model).wait()
+    forces = np.zeros((WORLDS, model.nv))
+    out = np.empty((WORLDS, model.nv))
+
+    def ours() -> Any:
+        return lw.rollout(model, q, v, tau, dt=DT, steps=STEPS, every=STEPS)
+
+    def their() -> Any:
+        return mujoco.rollout.rollout(peer, data, start, nstep=STEPS, state=state, skip_checks=False)
+
+    def alone() -> None:
+        for _ in range(STEPS):
+            forward(q, v, forces, out=out)
+
+    found = ours()
+    kernel_for(model, given_forces(model), "semi_implicit_euler", (), target="cpu", dtype="float64", each=False)[0].wait()
+    their()
+    first = lw.rollout(model, q, v, tau, dt=DT, steps=1).q[:, 1]
+    again = np.array([models.to_peer(robot, (x, y, y, y), "mujoco")[0] for x, y in zip(first, v)])
+    error = np.abs(again - state[:, 0, 1 : 1 + model.nq]).max()
+    assert error < 1e-6 and found.status.max() == 0, error
+    times = [[seconds(f) for f in (ours, their, alone)] for _ in range(TURNS)]
+    a, b, c = np.min(times, axis=0) / (WORLDS * STEPS)
+    return f"| {robot} | {1e-3 / a:,.0f} | {1e-3 / b:,.0f} | {b / a:.1f} | {a / c:.3f} | {error:.0e} |"
+
+
+def main() -> None:
+    print("| | our steps, thousand/s | mujoco.rollout | times | in forward dynamics | q after one step |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for robot in sys.argv[1:] or ["iiwa14", "solo12", "g1", "talos"]:
+        print(measured(robot), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""The contact problem: impulses λ and velocities w = G λ + g that satisfy a law in every block of rows.
+
+Block Gauss-Seidel solves one block's law after the other; it is robust, and slow where contacts are coupled. So each sweep is
+followed by a Newton step on the branches of the laws (open, sticking, sliding) that the sweep has found. It is taken if the
+next sweep has less to change then; otherwise sweeps go on from where they were, more of them after each such failure. Near a
+solution that is quadratic convergence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms import contact_carried
+from linkwork.algorithms.contact_carried import Carried
+from linkwork.algorithms.contact_laws import Block, Bounded, Interval, Linear
+from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
+from linkwork.ir.functions import absolute, loop, maximum, where
+from linkwork.spatial import is_zero
+
+LESS = 0.9  # by what factor a Newton step must make the change of the next sweep smaller
+ROUNDED = 1e-15  # of the velocities: what is left by rounding
+MOST_NEWTON_ROWS = 24  # beyond, the factorisation of a Newton step costs more than the sweeps that it saves
+MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints among them
+
+
+class Problem(NamedTuple):
+    """G, (m, m), is symmetric and positive semidefinite, g (m,) are velocities without impulses; blocks cover all rows.
+
+    `carried`: G has only the blocks of single contacts, and the rest goes through the motion of bodies.
+    """
+
+    G: np.ndarray
+    g: np.ndarray
+    blocks: Sequence[Block]
+    carried: Carried | None = None
+
+
+class Solution(NamedTuple):
+    """Impulses, (m,), the largest violation of any law [m/s or rad/s], the sweeps, and 1 if that is within the tolerance."""
+
+    impulses: np.ndarray
+    residual: Any
+    iterations: Any
+    converged: Any
+
+
+def solve(problem: Problem, start: np.ndarray, iterations: int, within: float) -> Solution:
+    """The solution from impulses to `start` with, (m,)."""
+    G, g, blocks, carried = problem
+    m = len(g)
+    if m == 0:
+        return Solution(np.zeros(0, dtype=object), 0.0, 0.0, 1.0)
+    for block in blocks:
+        block.prepare(G)
+    least = within + tolerance(ROUNDED, g) * infinity_norm(g)
+    solved = _solved_by_newton(problem)
+
+    def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
+        lam, kept = x[:m], x[m : 2 * m]
+        best, guessed, wait, pause, count = x[2 * m :]
+        V: Any = None
+        if carried is None:
+            swept, change, branches = _sweep(problem, lam)
+        else:
+            swept, change, branches, V = contact_carried.sweep(carried, G, g, blocks, lam)
+        change = _plain(change)
+        better = (LESS * best > change) | (guessed < 0.5)
+        kept, best = where(better, swept, kept), where(better, change, best)
+        ahead = kept
+        if solved:
+            lines = [blocks[k].linearised(swept[list(blocks[k].rows)], branches[k]) for k in solved]
+            if carried is None:
+                tried = _newton(problem, swept, [blocks[k] for k in solved], lines)
+            else:
+                pairs = [(blocks[k], line) for k, line in zip(solved, lines)]
+                tried = contact_carried.newton(carried, g, swept, V, pairs, _eliminated)
+            take = better & (wait < 0.5) & (one_norm(tried) < np.inf)
+            ahead, guessed = where(take, tried, kept), where(take, 1.0, 0.0)
+            wait, pause = where(better, wait - 1.0, pause), where(better, pause, 2.0 * pause)
+        return np.array([*ahead, *kept, best, guessed, wait, pause, count + 1.0], dtype=object), best > 0.1 * least
+
+    first = np.array([*start, *start, np.inf, 0.0, 0.0, 1.0, 0.0], dtype=object)
+    last = loop(step, first, limit=iterations)
+    lam = last[m : 2 * m]
+    residual = violation(problem, lam)
+    return Solution(lam, residual, last[-1], where(_plain(residual) <= least, 1.0, 0.0))
+
+
+def _plain(x: Any) -> Any:
+    """A number that is no NumPy scalar, which would try to compare itself with symbols."""
+    return float(x) if isinstance(x, np.floating) else x
+
+
+def violation(problem: Problem, lam: np.ndarray) -> Any:
+    """The largest violation of any law [m/s or rad/s]; infinite where an impulse is no finite number."""
+    G, g, blocks, carried = problem
+    w = g + (G @ lam if carried is None else carried.T @ carried.motion(lam) + carried.soft * lam)
+    found: Any = 0.0
+    for block in blocks:
+        rows = list(block.rows)
+        found = maximum(block.violation(w[rows], lam[rows], lam), found)
+    return where(one_norm(lam) < np.inf, found, np.inf)
+
+
+def _sweep(problem: Problem, lam: np.ndarray) -> tuple[np.ndarray, Any, list[Any]]:
+    """Impulses after one update of each block in turn, the largest change in units of velocity, and branches of the laws."""
+    G, g, blocks, _ = problem
+    lam, change, branches = np.array(lam, dtype=object), 0.0, []
+    for block in blocks:
+        rows = list(block.rows)
+        others = [j for j in range(len(g)) if j not in rows]
+        w = np.array([_product(G[i, others], lam[others], g[i]) for i in rows], dtype=object)
+        new, branch = block.update(w, lam[rows], lam)
+        for i, x in zip(rows, new):
+            change = maximum(change, G[i, i] * absolute(x - lam[i]))
+        lam[rows] = new
+        branches.append(branch)
+    return lam, change, branches
+
+
+def _product(row: np.ndarray, x: np.ndarray, start: Any) -> Any:
+    for a, b in zip(row, x):
+        if not is_zero(a):
+            start = start + a * b
+    return start
+
+
+def _solved_by_newton(problem: Problem) -> list[int]:
+    """The blocks that Newton's steps solve for: all, or only contacts, or none where these are too many."""
+    if problem.carried is not None:
+        rows = {i for group in problem.carried.groups for i in group}
+        return [k for k, block in enumerate(problem.blocks) if block.rows[0] in rows]
+    every = list(problem.blocks)
+    contacts = [block for block in every if not isinstance(block, (Interval, Bounded)) or block.normal is not None]
+    for chosen, most in ((every, MOST_ROWS_TOGETHER), (contacts, MOST_NEWTON_ROWS)):
+        if sum(len(block.rows) for block in chosen) <= most:
+            return [k for k, block in enumerate(every) if block in chosen]
+    return []
+
+
+def _newton(problem: Problem, lam: np.ndarray, blocks: Sequence[Block], lines: Sequence[Linear]) -> np.ndarray:
+    """Impulses that satisfy the linearised laws of some blocks, while those of all others stay."""
+    rows = [i for block in blocks for i in block.rows]
+    place = {i: k for k, i in enumerate(rows)}
+    others = [j for j in range(len(lam)) if j not in place]
+    G = problem.G[np.ix_(rows, rows)]
+    g = np.array([_product(problem.G[i, others], lam[others], problem.g[i]) for i in rows], dtype=object)
+    A: Any = np.zeros(G.shape, dtype=object)
+    b: Any = np.zeros(len(rows), dtype=object)
+    for block, line in zip(blocks, lines):
+        own = [place[i] for i in block.rows]
+        A[own] = line.P @ G[own]
+        A[np.ix_(own, own)] = A[np.ix_(own, own)] + line.N
+        b[own] = line.r - line.P @ g[own]
+        if line.other is not None:
+            A[own, place[line.other]] = A[own, place[line.other]] + line.column
+    found = np.array(lam, dtype=object)
+    found[rows] = _eliminated(A, b[:, None])[:, 0]
+    return found
+
+
+def _eliminated(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """x of A x = b, both (m, any), without pivoting: where that fails, x is not finite, or no good, and is not taken."""
+    m = len(b)
+    A, b = np.array(A, dtype=object), np.array(b, dtype=object)
+    inverse: list[Any] = []
+    for k in range(m):
+        inverse.append(0.0 if is_zero(A[k, k]) else 1.0 / A[k, k])  # a row that nothing moves carries nothing
+        for i in range(k + 1, m):
+            if is_zero(A[i, k]):
+                continue
+            factor = A[i, k] * inverse[k]
+            for j in range(k + 1, m):
+                if not is_zero(A[k, j]):
+                    A[i, j] = A[i, j] - factor * A[k, j]
+            b[i] = b[i] - factor * b[k]
+    for k in reversed(range(m)):
+        for j in range(k + 1, m):
+            if not is_zero(A[k, j]):
+                b[k] = b[k] - A[k, j] * b[j]
+        b[k] = b[k] * inverse[k]
+    return b

@@ -1,0 +1,39 @@
+"""That shapes have the numbers that contact needs."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from linkwork.errors import LimitError, ModelError
+from linkwork.parts import Geometry
+
+SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "heightfield": 2}
+POSITIVE = ("ellipsoid", "heightfield")
+CORNERS = 64  # of a hull
+HEIGHTS = 4096  # of a height field: each takes about two operations a candidate
+
+
+def checked_shape(shape: Geometry) -> Geometry:
+    """The same shape; an error where its numbers cannot be those of such a shape, or are too many."""
+    what = f"Contacts: shape {shape.name!r}, a {shape.shape},"
+    own = shape.size[: SIZES.get(shape.shape, 0)]
+    above = shape.shape in POSITIVE
+    if len(own) < SIZES.get(shape.shape, 0) or not all(isfinite(x) and (x > 0.0 if above else x >= 0.0) for x in own):
+        least = "above zero" if above else "not negative"
+        raise ModelError(f"{what} must have {SIZES[shape.shape]} numbers in `size` that are {least}, not {shape.size}")
+    if shape.shape == "hull":
+        _table(f"{what} vertices", shape.vertices, 4, 3)
+        if len(shape.vertices) > CORNERS:
+            raise LimitError(f"{what} has {len(shape.vertices)} corners, more than {CORNERS}: lw.hull_corners gives fewer")
+    if shape.shape == "heightfield":
+        _table(f"{what} heights", shape.heights, 2, None)
+        if len(shape.heights) * len(shape.heights[0]) > HEIGHTS:
+            raise LimitError(f"{what} has more than {HEIGHTS} heights: give a coarser grid, or only the part that is walked on")
+    return shape
+
+
+def _table(what: str, rows: tuple[tuple[float, ...], ...], least: int, columns: int | None) -> None:
+    wide = columns or (len(rows[0]) if rows else 0)
+    if len(rows) < least or wide < 2 or any(len(row) != wide or not all(map(isfinite, row)) for row in rows):
+        size = f"({least} or more, {columns or '2 or more'})"
+        raise ModelError(f"{what} must be finite numbers of shape {size}")

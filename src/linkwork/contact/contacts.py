@@ -1,0 +1,146 @@
+"""What may touch what, and by which laws: the option `contacts` of functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from math import inf, isfinite
+from typing import Any, final
+
+from linkwork.contact.candidates import Candidate
+from linkwork.contact.rule import candidates_of, most_error, none_error
+from linkwork.errors import ModelError
+from linkwork.model import Model
+from linkwork.parts import Geometry
+from linkwork.spatial.constants import put
+
+
+@final
+@dataclass(frozen=True)
+class Contacts:
+    """What may touch what: a frozen value from which the candidates of a model follow by a rule; see `candidates`.
+
+    ground: "plane", which is z = 0 of the world unless the model has a plane or a height field of its own there; None; or
+        geometries on the world (planes, boxes, height fields), in place of the model's own.
+    shapes: what may touch: names of shapes or of links (all their shapes), frames (as points), or geometries whose `link` says
+        where they are. None: all shapes of the model that can collide.
+    pairs: between bodies: "auto" (of different mechanisms all that the model lets collide; of one, or where `shapes` are
+        given, those that the model lists), "all" (also of one mechanism), "none", or pairs of names of shapes or links.
+    friction, torsional [m], rolling [m]: coefficients for all contacts; None: those of the shapes.
+    restitution: the part of the velocity with which shapes part again, 0 to 1.
+    stiffness [N/m], damping [N s/m]: of compliant contacts; rigid ones have an infinite stiffness.
+    margin [m]: the gap at which shapes touch; None: that of the shapes.
+    limits, joint_friction: whether limits of joints and dry friction in them act.
+    iterations, tolerance: of the solver.
+    most: how many candidates there may be.
+    """
+
+    ground: Any = "plane"
+    shapes: Any = None
+    pairs: Any = "auto"
+    friction: float | None = None
+    torsional: float | None = None
+    rolling: float | None = None
+    restitution: float = 0.0
+    stiffness: float = inf
+    damping: float = 0.0
+    margin: float | None = None
+    limits: bool = True
+    joint_friction: bool = True
+    iterations: int = 200
+    tolerance: float = 1e-9
+    most: int = 128
+    found: tuple[Candidate, ...] | None = None  # the candidates of one model: the normal form, by which kernels are found
+
+    def __post_init__(self) -> None:
+        put(self, "ground", _ground(self.ground))
+        put(self, "shapes", _shapes(self.shapes))
+        put(self, "pairs", _pairs(self.pairs))
+        for word in ("friction", "torsional", "rolling", "margin"):
+            if getattr(self, word) is not None:
+                put(self, word, _number(word, getattr(self, word)))
+        put(self, "restitution", _number("restitution", self.restitution, most=1.0))
+        put(self, "stiffness", _number("stiffness", self.stiffness, infinite=True))
+        put(self, "damping", _number("damping", self.damping))
+        put(self, "tolerance", _number("tolerance", self.tolerance))
+        for word in ("limits", "joint_friction"):
+            if not isinstance(getattr(self, word), bool):
+                raise ModelError(f"Contacts: {word} must be True or False, not {getattr(self, word)!r}")
+        for word in ("iterations", "most"):
+            x = getattr(self, word)
+            if isinstance(x, bool) or not isinstance(x, int) or x < 1:
+                raise ModelError(f"Contacts: {word} must be a whole number of at least 1, not {x!r}")
+        if self.stiffness == 0.0:
+            raise ModelError("Contacts: stiffness must be above zero [N/m], or infinite for rigid contact")
+
+    def __hash__(self) -> int:  # asked at every call, and a height field has many numbers
+        if "hash" not in self.__dict__:
+            put(self, "hash", hash(tuple(getattr(self, each.name) for each in fields(self))))
+        return int(self.__dict__["hash"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {word: value for word, value in self.__dict__.items() if word != "hash"}  # another one in every process
+
+    def candidates(self, model: Model) -> tuple[Candidate, ...]:
+        """All points of a model that may touch something, by the rule (docs/how_to/contact.md)."""
+        return candidates_of(model, self) if self.found is None else self.found
+
+    def on(self, model: Model) -> Contacts:
+        """The normal form for a model: the candidates themselves in place of what chooses them.
+
+        Functions keep their options so: a kernel depends on shapes, which are no part of `Model.digest`.
+        """
+        if self.found is not None:
+            return self
+        found = self.candidates(model)
+        if len(found) > self.most:
+            raise most_error(model, found, self.most)
+        if not found and self.ground is not None:
+            raise none_error(model, self)
+        return replace(self, ground=None, shapes=None, pairs="none", found=found)
+
+
+def chosen_contacts(model: Model, contacts: Any = None, **_: Any) -> dict[str, Any]:
+    """The option `contacts` of a function in normal form: for a model, with its candidates."""
+    given = Contacts() if contacts is None else contacts
+    if not isinstance(given, Contacts):
+        raise ModelError(f"contacts must be given as Contacts(...), not {contacts!r}")
+    return {"contacts": given.on(model)}
+
+
+def _number(word: str, x: Any, *, most: float = inf, infinite: bool = False) -> float:
+    if isinstance(x, bool) or not isinstance(x, (int, float)) or not (0.0 <= x <= most) or not (infinite or isfinite(x)):
+        span = "must be a number that is not negative" if most == inf else f"must be a number from 0 to {most:g}"
+        raise ModelError(f"Contacts: {word} {span}, not {x!r}")
+    return float(x)
+
+
+def _ground(given: Any) -> Any:
+    if given is None or given == "plane":
+        return given
+    several = (given,) if isinstance(given, Geometry) else given
+    if isinstance(several, (tuple, list)) and all(isinstance(each, Geometry) for each in several):
+        return tuple(several)
+    raise ModelError(f"Contacts: ground must be 'plane', None, or geometries on the world, not {given!r}")
+
+
+def _shapes(given: Any) -> Any:
+    if given is None:
+        return None
+    several = (given,) if isinstance(given, (str, Geometry)) else given
+    if isinstance(several, (tuple, list)) and all(isinstance(each, (str, Geometry)) for each in several):
+        return tuple(several)
+    raise ModelError(f"Contacts: shapes must be names of shapes, links or frames, or geometries, not {given!r}")
+
+
+def _pairs(given: Any) -> Any:
+    if given is None:
+        return "none"
+    if isinstance(given, str) and given in ("auto", "all", "none"):
+        return given
+    if isinstance(given, (tuple, list)):
+        several = [given] if len(given) == 2 and all(isinstance(name, str) for name in given) else given
+        if all(isinstance(p, (tuple, list)) and len(p) == 2 and all(isinstance(n, str) for n in p) for p in several):
+            return tuple(tuple(pair) for pair in several)
+    raise ModelError(
+        f"Contacts: pairs must be 'auto', 'all', 'none', or pairs of names such as [('hand', 'head')], not {given!r}"
+    )

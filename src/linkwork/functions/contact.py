@@ -1,0 +1,80 @@
+"""The public functions of contact: one step of time with contact, friction and limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms import contact_rows
+from linkwork.algorithms.contact_rows import Coefficients
+from linkwork.algorithms.contact_step import moved_straight, velocity_after
+from linkwork.algorithms.massless import check_motions
+from linkwork.contact import Contacts, chosen_contacts
+from linkwork.errors import ModelError
+from linkwork.functions.constrained import shallow
+from linkwork.functions.model_function import model_function
+from linkwork.functions.states import integrate
+from linkwork.model import Model
+
+
+def _options(model: Model, contacts: Any, details: Any, **_: Any) -> dict[str, Any]:
+    if not isinstance(details, bool):
+        raise ModelError(f"step: details must be True or False, not {details!r}")
+    return chosen_contacts(model, contacts)
+
+
+def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[str, ...]:
+    """A name for each impulse of `step`: rows of contacts, then limits of joints, then dry friction in them."""
+    return contact_rows.names(model, chosen_contacts(model, contacts)["contacts"])
+
+
+@model_function(
+    q="nq",
+    v="nv",
+    tau="nv",
+    dt="",
+    f_ext="bodies 6",
+    warm_start="impulses",
+    contact_friction="candidates",
+    contact_restitution="candidates",
+    options=_options,
+    methods={"sweeps": lambda _: True, "mass_matrix": shallow},
+)
+def step(
+    model: Model,
+    q: Any,
+    v: Any,
+    tau: Any,
+    dt: Any,
+    f_ext: Any = None,
+    warm_start: Any = None,
+    contact_friction: Any = None,
+    contact_restitution: Any = None,
+    *,
+    contacts: Contacts | None = None,
+    method: str = "auto",
+    details: bool = False,
+) -> tuple[Any, ...]:
+    """The state after one step of time dt [s] with contact: q (..., nq) and v (..., nv).
+
+    v' = v + dt a + M⁻¹ Jᵀ λ and q' = integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at
+    v' (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum.
+
+    `contacts` says what may touch what. `warm_start` (..., impulses) are impulses to begin with, such as those of the last
+    step; they change how long it takes, and where several solutions exist which one is found. `contact_friction` and
+    `contact_restitution`, (..., candidates), are coefficients of sliding friction and of restitution in place of those that
+    `contacts` says; they may also be given among `parameters`.
+
+    `details` gives four more results: the impulses [N s or N m s], (..., impulses), named by `lw.impulse_names`; the largest
+    violation of any law [m/s or rad/s], (...); the number of iterations, (...); and whether that violation is within the
+    tolerance, (...), 1 or 0.
+    """
+    chosen = chosen_contacts(model, contacts)["contacts"]
+    check_motions(model)
+    start = np.zeros(contact_rows.count(model, chosen)) if warm_start is None else warm_start
+    given = Coefficients(contact_friction, contact_restitution)
+    v, solution = velocity_after(model, chosen, q, v, tau, dt, f_ext, start, method, given)
+    motion, v = moved_straight(model, dt * v, v)
+    q = integrate(model, q, motion)
+    return (q, v, *solution) if details else (q, v)

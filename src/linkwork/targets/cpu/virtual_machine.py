@@ -1,0 +1,211 @@
+"""The machine that runs bytecode, as LLVM text: one function for each operation, which ends with a jump to the next one's.
+
+The functions are those of `operations`, so that results have the same bits as compiled code. Each takes the address of its
+record, the registers, the addresses of arrays (see `bytecode`), and the table of all functions.
+"""
+
+from __future__ import annotations
+
+from linkwork.ir.operations import BOOL, CORE, REAL
+from linkwork.ir.program import Program
+from linkwork.targets.cpu.body import body_parameters, stores_of
+from linkwork.targets.cpu.bytecode import OPCODES, WORDS, Bytecode
+from linkwork.targets.cpu.operations import declarations, operation
+from linkwork.targets.cpu.types import Types
+
+_OUT, _A, _B, _C = 4, 8, 12, 16  # places of words in a record
+_PARAMETERS = "ptr %pc, ptr %registers, ptr %arrays, ptr %table"
+_ALIGNED = 64  # bytes, as the work space is
+
+
+class InterpretedBody:
+    """The computing part of a kernel, as `Body` is, that runs bytecode; its code is the same for all programs."""
+
+    def __init__(self, program: Program, lanes: int, name: str) -> None:
+        self.types, self.name = Types(program.dtype, lanes), name
+        self.parameters = body_parameters(program, lanes)
+        self.bytecode = Bytecode(program, self.types, stores_of(program, lanes))
+        self.scratch = self.bytecode.registers
+
+    def declaration(self) -> str:
+        """The declaration of this body, for other modules."""
+        return f"declare void @{self.name}({', '.join(kind for kind, _ in self.parameters)}) nonlazybind\n"
+
+    def functions(self) -> list[str]:
+        """The texts of the machine, of each chunk of bytecode, and of the function that runs them in order."""
+        names = [f"{self.name}.{k}" for k in range(len(self.bytecode.chunks))]
+        chunks = [_chunk(name, chunk) for name, chunk in zip(names, self.bytecode.chunks)]
+        return [machine_text(self.types), *chunks, self._whole(names)]
+
+    def _whole(self, names: list[str]) -> str:
+        words = [p for p in self.parameters[:-1] if not p[1].endswith(".rows")]  # the last is the scratch
+        if self.types.lanes == 1:  # nobody asks for the distance of rows, but it has its place
+            words = [w for p in words for w in ([p, ("i64", "0")] if p[1].startswith("%in") else [p])]
+        puts = "".join(
+            f"%w{k} = getelementptr i64, ptr %arrays, i64 {k}\nstore {kind} {value}, ptr %w{k}\n"
+            for k, (kind, value) in enumerate(words)
+        )
+        calls = "".join(f"call void @{name}(ptr %scratch, ptr %arrays)\n" for name in names)
+        given = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
+        return f"""{"".join(f"declare void @{name}(ptr, ptr) nonlazybind" + chr(10) for name in names)}
+define void @{self.name}({given}) #0 {{
+%arrays = alloca [{len(words)} x i64]
+{puts}{calls}ret void
+}}
+"""
+
+
+def _chunk(name: str, records: bytes) -> str:
+    data = "\\" + records.hex("\\")
+    return f"""@code = private constant [{len(records)} x i8] c"{data}", align 8
+declare void @lw.start(ptr, ptr, ptr) nonlazybind
+define void @{name}(ptr %registers, ptr %arrays) #0 {{
+call void @lw.start(ptr @code, ptr %registers, ptr %arrays)
+ret void
+}}
+"""
+
+
+def machine_text(t: Types) -> str:
+    """`lw.start(record, registers, arrays)`: run records up to the next `end`."""
+    handlers = [_core(name, t) for name in CORE] + [
+        _handler("const", _const(t), t),
+        _handler("input", _input(t), t),
+        _handler("output", _output(t), t),
+        _handler("move", _load("a", REAL, t) + _keep("%a", REAL, t), t),
+        _handler("begin", _begin(t), t),
+        _repeat(t),
+        f"define internal void @lw.end({_PARAMETERS}) #1 {{\nret void\n}}\n",
+    ]
+    table = ", ".join(f"ptr @lw.{name}" for name in OPCODES)
+    return f"""{declarations(t)}
+@lw.table = private constant [{len(OPCODES)} x ptr] [{table}]
+{"".join(handlers)}
+define void @lw.start(ptr %pc, ptr %registers, ptr %arrays) #1 {{
+%op = load i32, ptr %pc
+%place = getelementptr ptr, ptr @lw.table, i32 %op
+%first = load ptr, ptr %place
+call void %first(ptr %pc, ptr %registers, ptr %arrays, ptr @lw.table)
+ret void
+}}
+"""
+
+
+def _next(record: str) -> str:
+    """Jump to the function of another record: a tail call, so that the stack does not grow."""
+    return f"""%op = load i32, ptr {record}
+%place = getelementptr ptr, ptr %table, i32 %op
+%next = load ptr, ptr %place
+musttail call void %next(ptr {record}, ptr %registers, ptr %arrays, ptr %table)
+ret void
+"""
+
+
+def _handler(name: str, text: str, t: Types) -> str:
+    after = f"%after = getelementptr i8, ptr %pc, i64 {4 * WORDS}\n"
+    return f"define internal void @lw.{name}({_PARAMETERS}) #1 {{\n{text}{after}{_next('%after')}}}\n"
+
+
+def _word(name: str, at: int) -> str:
+    """A word of the record as a 64-bit number."""
+    return f"""%{name}.w = getelementptr i8, ptr %pc, i64 {at}
+%{name}.n = load i32, ptr %{name}.w
+%{name}.i = sext i32 %{name}.n to i64
+"""
+
+
+def _register(name: str, at: int) -> str:
+    return _word(name, at) + f"%{name}.p = getelementptr i8, ptr %registers, i64 %{name}.i\n"
+
+
+def _load(name: str, kind: str, t: Types, at: int = _A) -> str:
+    """An operand: the register that a word of the record names."""
+    align = min(t.bytes, _ALIGNED)
+    if kind == REAL:
+        return _register(name, at) + f"%{name} = load {t.real}, ptr %{name}.p, align {align}\n"
+    mask = f"%{name}.m = load {t.whole}, ptr %{name}.p, align {align}\n"
+    return _register(name, at) + mask + f"%{name} = icmp ne {t.whole} %{name}.m, {t.whole_constant(0)}\n"
+
+
+def _keep(value: str, kind: str, t: Types) -> str:
+    """Put the result into its register."""
+    text, align, kept = _register("out", _OUT), min(t.bytes, _ALIGNED), t.real
+    if kind == BOOL:
+        text, value, kept = text + f"%out.m = sext {t.condition} {value} to {t.whole}\n", "%out.m", t.whole
+    return text + f"store {kept} {value}, ptr %out.p, align {align}\n"
+
+
+def _core(name: str, t: Types) -> str:
+    row = CORE[name]
+    operands = list(zip("abc", row.takes, (_A, _B, _C)))
+    loads = "".join(_load(letter, kind, t, at) for letter, kind, at in operands)
+    compute = operation(name, "%r", [f"%{letter}" for letter, _, _ in operands], t)
+    return _handler(name, f"{loads}{compute}\n{_keep('%r', row.gives, t)}", t)
+
+
+def _const(t: Types) -> str:
+    bits = f"%bp = getelementptr i8, ptr %pc, i64 {_B}\n%x = load {t.scalar}, ptr %bp, align 4\n"
+    return bits + _all_lanes(t) + _keep("%r", REAL, t)
+
+
+def _all_lanes(t: Types) -> str:
+    """%r: the scalar %x in all lanes."""
+    if t.lanes == 1:
+        return f"%r = select i1 true, {t.scalar} %x, {t.scalar} %x\n"
+    mask = f"<{t.lanes} x i32> zeroinitializer"
+    return (
+        f"%x0 = insertelement {t.real} poison, {t.scalar} %x, i64 0\n%r = shufflevector {t.real} %x0, {t.real} poison, {mask}\n"
+    )
+
+
+def _array(name: str, at: int, field: int) -> str:
+    """An address word of an array."""
+    return f"""{_word(f"{name}.o", at)}%{name}.q = getelementptr i8, ptr %arrays, i64 %{name}.o.i
+%{name}.f = getelementptr i64, ptr %{name}.q, i64 {field}
+%{name} = load {"ptr" if field == 0 else "i64"}, ptr %{name}.f
+"""
+
+
+def _input(t: Types) -> str:
+    """An element of each lane's row."""
+    text = _array("base", _A, 0) + _word("e", _B) + "%at0 = getelementptr i8, ptr %base, i64 %e.i\n"
+    if t.lanes == 1:
+        return text + f"%r = load {t.scalar}, ptr %at0, align {t.item}\n" + _keep("%r", REAL, t)
+    text += _array("step", _A, 1)
+    row = "poison"
+    for k in range(t.lanes):
+        name = "%r" if k == t.lanes - 1 else f"%r{k}"
+        text += f"%x{k} = load {t.scalar}, ptr %at{k}, align {t.item}\n"
+        text += f"{name} = insertelement {t.real} {row}, {t.scalar} %x{k}, i64 {k}\n"
+        if k < t.lanes - 1:
+            text += f"%at{k + 1} = getelementptr i8, ptr %at{k}, i64 %step\n"
+        row = name
+    return text + _keep("%r", REAL, t)
+
+
+def _output(t: Types) -> str:
+    """A value as a column of the output's tile, or as an element of the one row."""
+    return f"""{_load("a", REAL, t)}{_array("base", _B, 0)}{_word("e", _C)}%at = getelementptr i8, ptr %base, i64 %e.i
+store {t.real} %a, ptr %at, align {min(t.bytes, _ALIGNED)}
+"""
+
+
+def _begin(t: Types) -> str:
+    """All lanes are active; nothing is counted yet."""
+    return f"{_register('count', _A)}store i32 0, ptr %count.p\n{_keep(t.constant(True), BOOL, t)}"
+
+
+def _repeat(t: Types) -> str:
+    """Back to the first record of a loop's body while any lane is active, up to the limit."""
+    some = f"%any = call i1 @llvm.vector.reduce.or.v{t.lanes}i1({t.condition} %a)" if t.lanes > 1 else "%any = and i1 %a, true"
+    return f"""define internal void @lw.repeat({_PARAMETERS}) #1 {{
+{_load("a", BOOL, t)}{_register("out", _OUT)}{_word("limit", _B)}{_word("back", _C)}{some}
+%before = load i32, ptr %out.p
+%count = add i32 %before, 1
+store i32 %count, ptr %out.p
+%more = icmp ult i32 %count, %limit.n
+%go = and i1 %more, %any
+%by = select i1 %go, i64 %back.i, i64 {4 * WORDS}
+%after = getelementptr i8, ptr %pc, i64 %by
+{_next("%after")}}}
+"""

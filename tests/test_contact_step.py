@@ -1,0 +1,260 @@
+"""Steps with contact: closed forms, laws of contact and friction, and rollouts as one kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.spatial import Pose
+
+G = 9.81
+UPRIGHT = [0.0, 0.0, 0.0, 1.0]
+
+
+def body(shape: str, size: tuple[float, ...], mass: float = 1.0, moment: Any = (0.1, 0.1, 0.1)) -> lw.Model:
+    b = lw.ModelBuilder("one body")
+    b.add_body("body", mass=mass, inertia=np.diag(moment))
+    b.add_joint("float", lw.joints.Free(), parent="world", child="body")
+    b.add_geometry(lw.Geometry("shape", -1, Pose.identity(), shape, size, link="body"))
+    return b.build()
+
+
+def tripod() -> lw.Model:
+    """A block on three points."""
+    b = lw.ModelBuilder("tripod")
+    b.add_body("body", mass=1.0, inertia=np.eye(3) * 0.01)
+    b.add_joint("float", lw.joints.Free(), parent="world", child="body")
+    for k, (x, y) in enumerate([(0.1, 0.0), (-0.1, 0.1), (-0.1, -0.1)]):
+        b.add_geometry(
+            lw.Geometry(f"foot {k}", -1, Pose.translation(np.array([x, y, -0.05])), "sphere", (0.0001,), link="body")
+        )
+    return b.build()
+
+
+def planar_block(b: float, h: float, m: float, moment: float) -> lw.Model:
+    """A block that moves in the plane of x and z, with points at its lower edges."""
+    made = lw.ModelBuilder("block")
+    made.add_body("block", mass=m, inertia=np.diag([1.0, moment, 1.0]))
+    made.add_joint("plane", lw.joints.Planar((0.0, 1.0, 0.0)), parent="world", child="block")
+    for side in (1.0, -1.0):
+        place = Pose.translation(np.array([side * b / 2.0, 0.0, -h / 2.0]))
+        made.add_geometry(lw.Geometry(f"edge {side:+}", -1, place, "sphere", (1e-9,), link="block"))
+    return made.build()
+
+
+def at(height: float, quaternion: Any = UPRIGHT) -> np.ndarray:
+    return np.array([0.0, 0.0, height, *quaternion])
+
+
+def energy(model: lw.Model, found: lw.Rollout) -> np.ndarray:
+    total: np.ndarray = lw.kinetic_energy(model, found.q, found.v) + lw.potential_energy(model, found.q)
+    return total
+
+
+def test_ball_falls_and_stays_on_the_ground() -> None:
+    ball = body("sphere", (0.1,))
+    found = lw.rollout(ball, at(0.3), np.zeros(6), dt=0.002, steps=300, contacts=lw.Contacts())
+    assert found.status == lw.Status.OK
+    assert found.residual <= 1e-9
+    heights = found.q[:, 2] - 0.1
+    assert heights.min() > -1e-12
+    assert abs(heights[-1]) < 1e-12
+    np.testing.assert_allclose(found.impulses, [G * 0.002, 0.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("e", [0.5, 1.0])
+def test_bouncing_ball(e: float) -> None:
+    """Apexes fall by e² from bounce to bounce, and energy never grows."""
+    ball, h, dt = body("sphere", (0.1,)), 0.5, 1e-3
+    contacts = lw.Contacts(restitution=e)
+    found = lw.rollout(ball, at(0.1 + h), np.zeros(6), dt=dt, steps=1500, contacts=contacts)
+    heights = found.q[:, 2] - 0.1
+    inner = heights[1:-1]
+    apexes = inner[(inner > heights[:-2]) & (inner >= heights[2:])]
+    assert len(apexes) >= 2
+    np.testing.assert_allclose(apexes[:2], [h * e**2, h * e**4], rtol=0.02 if e == 1.0 else 0.05)
+    assert np.diff(energy(ball, found)).max() < 1e-12
+    assert heights.min() > -1e-12
+
+
+def test_sliding_to_rest() -> None:
+    """A box that slides at v0 stops after v0² / (2 μ g) and v0 / (μ g), and stays."""
+    box, mu, v0, dt = tripod(), 0.4, 1.2, 1e-3
+    v = np.array([0.0, 0.0, 0.0, v0, 0.0, 0.0])
+    found = lw.rollout(box, at(0.0501), v, dt=dt, steps=500, contacts=lw.Contacts(friction=mu))
+    assert found.status == lw.Status.OK
+    stop = v0 / (mu * G)
+    speeds = found.v[:, 3]
+    k = int(stop / dt) // 2
+    np.testing.assert_allclose(speeds[k], v0 - mu * G * k * dt, atol=1e-9)
+    np.testing.assert_allclose(found.q[-1, 0], v0**2 / (2.0 * mu * G), atol=2.0 * v0 * dt)
+    np.testing.assert_allclose(found.v[-1], 0.0, atol=1e-9)
+    assert np.diff(energy(box, found)).max() < 1e-12
+
+
+def test_block_on_a_slope_at_the_edge_of_the_cone() -> None:
+    """It stays below atan μ, and above slides with g (sin - μ cos)."""
+    mu, dt, steps = 0.5, 1e-3, 300
+    slope = np.arctan(mu) + np.array([0.01, -0.01])
+    gravity = G * np.stack([np.sin(slope), np.zeros(2), -np.cos(slope)], axis=-1)
+    how: Any = {"dt": dt, "steps": steps, "every": steps, "contacts": lw.Contacts(friction=mu)}
+    found = lw.rollout(tripod(), at(0.0501), np.zeros(6), parameters={"gravity": gravity}, **how)
+    wanted = np.maximum(G * (np.sin(slope) - mu * np.cos(slope)) * steps * dt, 0.0)
+    np.testing.assert_allclose(found.v[:, -1, 3], wanted, atol=1e-9)
+    assert (found.status == lw.Status.OK).all()
+
+
+def test_sliding_ball_begins_to_roll() -> None:
+    """A ball thrown along the ground rolls with 5/7 of its speed, once friction has done its work."""
+    r, v0, mu = 0.1, 1.0, 0.3
+    ball = body("sphere", (r,), 1.0, (0.4 * r * r,) * 3)
+    v = np.array([0.0, 0.0, 0.0, v0, 0.0, 0.0])
+    found = lw.rollout(ball, at(r), v, dt=1e-3, steps=300, contacts=lw.Contacts(friction=mu))
+    w, speed = found.v[-1, :3], lw.frame_velocity(ball, found.q[-1], found.v[-1], frame="body")
+    np.testing.assert_allclose(np.linalg.norm(speed[3:]), 5.0 / 7.0 * v0, rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(w) * r, 5.0 / 7.0 * v0, rtol=1e-6)
+    early = found.v[50]
+    np.testing.assert_allclose(np.linalg.norm(early[:3]) * 0.4 * r, mu * G * 0.05, rtol=1e-6)
+
+
+def test_rolling_friction_stops_a_ball() -> None:
+    r, v0, rolling = 0.1, 0.5, 0.004
+    ball = body("sphere", (r,), 1.0, (0.4 * r * r,) * 3)
+    v = np.array([0.0, v0 / r, 0.0, v0, 0.0, 0.0])
+    contacts = lw.Contacts(friction=1.0, rolling=rolling)
+    found = lw.rollout(ball, at(r), v, dt=1e-3, steps=3000, every=500, contacts=contacts)
+    # about the contact point the moment of inertia is 7/5 m r²
+    slowing = rolling * G / (1.4 * r)
+    np.testing.assert_allclose(np.linalg.norm(found.v[1, 3:]), v0 - slowing * 0.5, rtol=1e-3)
+    np.testing.assert_allclose(found.v[-1], 0.0, atol=1e-9)
+    assert found.status == lw.Status.OK
+
+
+def test_spinning_top_stops_by_torsional_friction() -> None:
+    r, spin, torsional, moment = 0.1, 10.0, 0.005, 0.004
+    ball = body("sphere", (r,), 1.0, (moment,) * 3)
+    v = np.array([0.0, 0.0, spin, 0.0, 0.0, 0.0])
+    contacts = lw.Contacts(friction=0.5, torsional=torsional)
+    found = lw.rollout(ball, at(r), v, dt=1e-3, steps=1000, every=250, contacts=contacts)
+    np.testing.assert_allclose(found.v[1, 2], spin - torsional * G / moment * 0.25, rtol=1e-9)
+    np.testing.assert_allclose(found.v[-1, 2], 0.0, atol=1e-12)
+    free = lw.rollout(ball, at(r), v, dt=1e-3, steps=100, contacts=lw.Contacts(friction=0.5))
+    np.testing.assert_allclose(free.v[-1, 2], spin, rtol=1e-12)
+
+
+def test_rocking_block() -> None:
+    """A block that is let go on one edge tips about it, and with no restitution loses what Housner's formula says."""
+    b, h, dt = 0.1, 0.4, 2e-4
+    m, tilt = 1.0, 0.1
+    moment = m / 12.0 * (b * b + h * h)
+    block = planar_block(b, h, m, moment)
+    corner = np.array([b / 2.0, -h / 2.0])  # it stands on the edge at +x
+    turned = np.array(
+        [np.cos(tilt) * corner[0] + np.sin(tilt) * corner[1], -np.sin(tilt) * corner[0] + np.cos(tilt) * corner[1]]
+    )
+    q = np.array([-turned[1], 0.0, tilt])  # z, x and the angle about y
+    found = lw.rollout(block, q, np.zeros(3), dt=dt, steps=1500, contacts=lw.Contacts(friction=2.0))
+    spins = found.v[:, 2]
+    k = int(np.argmax(np.abs(np.diff(spins))))
+    R2 = (b * b + h * h) / 4.0
+    ratio = 1.0 - m * R2 / (moment + m * R2) * (1.0 - np.cos(2.0 * np.arctan(b / h)))
+    before, after = spins[k - 1], spins[k + 3]
+    np.testing.assert_allclose(after / before, ratio, rtol=5e-3)
+    assert np.diff(energy(block, found)).max() < 1e-4
+    assert found.status == lw.Status.OK
+
+
+def test_painleve_rod() -> None:
+    """A sliding rod at an angle where rigid accelerations do not exist: impulses do, and friction stops its foot at once."""
+    length, mu, angle = 1.0, 1.9, np.radians(50.0)
+    m = 1.0
+    moment = m * length**2 / 12.0
+    b = lw.ModelBuilder("rod")
+    b.add_body("rod", mass=m, inertia=np.diag([moment, moment, 1e-4]))
+    b.add_joint("float", lw.joints.Free(), parent="world", child="rod")
+    b.add_geometry(
+        lw.Geometry("foot", -1, Pose.translation(np.array([0.0, 0.0, -length / 2.0])), "sphere", (1e-3,), link="rod")
+    )
+    rod = b.build()
+    tilt = np.pi / 2.0 - angle
+    # the foot slides ahead of the centre: friction presses it into the ground
+    q = at(length / 2.0 * np.cos(tilt) + 1e-3, [0.0, np.sin(-tilt / 2.0), 0.0, np.cos(tilt / 2.0)])
+    speed = np.array([5.0, 0.0, 0.0])
+    found = lw.rollout(
+        rod, q, np.concatenate([np.zeros(3), _in_body(q, speed)]), dt=1e-3, steps=200, contacts=lw.Contacts(friction=mu)
+    )
+    assert found.status == lw.Status.OK
+    assert np.diff(energy(rod, found)).max() < 1e-3
+    assert np.isfinite(found.q).all()
+
+
+def _in_body(q: np.ndarray, x: np.ndarray) -> np.ndarray:
+    from linkwork.spatial import rotation
+
+    turned: np.ndarray = np.asarray(rotation.numeric_matrix(q[3:7]), float).T @ x
+    return turned
+
+
+def test_friction_and_restitution_of_each_world() -> None:
+    """As parameters of contacts they are inputs: each row slides with its own friction, and bounces with its own part."""
+    block, mu, contacts = tripod(), np.array([[0.1], [0.3]]), lw.Contacts(friction=0.5)
+    v = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+    found = lw.rollout(
+        block, at(0.0501), v, dt=1e-3, steps=100, every=100, contacts=contacts,
+        parameters={"contact_friction": mu * np.ones(3), "mass": [[2.0], [1.0]]},
+    )  # fmt: skip
+    np.testing.assert_allclose(found.v[:, -1, 3], 1.0 - mu[:, 0] * G * 0.1, atol=1e-9)
+    v[3:] = [0.0, 0.0, -1.0]
+    e = np.array([[0.0], [0.4], [1.0]])
+    _, after = lw.step(
+        block, at(0.0501), v, np.zeros(6), 1e-3, contacts=contacts, parameters={"contact_restitution": e * np.ones(3)}
+    )
+    np.testing.assert_allclose(after[:, 5], np.maximum(e[:, 0] - G * 1e-3, 0.0), atol=1e-9)
+
+
+def test_limits_and_dry_friction_of_joints_act() -> None:
+    b = lw.ModelBuilder("two joints")
+    b.add_body("arm", mass=1.0, inertia=np.eye(3) * 0.01)
+    b.add_joint("limited", lw.joints.Revolute((0.0, 0.0, 1.0)), parent="world", child="arm", lower=-0.5, upper=0.5)
+    b.add_body("wheel", mass=1.0, inertia=np.eye(3) * 0.01)
+    b.add_joint("rubbing", lw.joints.Revolute((0.0, 0.0, 1.0)), parent="world", child="wheel", friction=0.02)
+    model, contacts = b.build(), lw.Contacts()
+    assert lw.impulse_names(model, contacts=contacts) == ("limited.limit", "rubbing.friction")
+    found = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=1000, contacts=contacts)
+    assert found.q[:, 0].max() <= 0.5 + 1e-12
+    np.testing.assert_allclose(found.v[-1], 0.0, atol=1e-12)
+    np.testing.assert_allclose(found.v[500, 1], 3.0 - 0.02 / 0.01 * 1.0, atol=1e-9)
+    held = lw.rollout(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.019], dt=2e-3, steps=5, contacts=contacts)
+    np.testing.assert_allclose(held.v[-1], 0.0, atol=1e-14)
+    off = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=10, contacts=lw.Contacts(limits=False, joint_friction=False))
+    np.testing.assert_allclose(off.v[-1], 3.0, rtol=1e-12)
+
+
+def test_compliant_contact_settles_where_its_spring_carries_the_weight() -> None:
+    ball, k = body("sphere", (0.1,)), 1000.0
+    contacts = lw.Contacts(stiffness=k, damping=30.0)
+    found = lw.rollout(ball, at(0.1), np.zeros(6), dt=1e-3, steps=2000, every=2000, contacts=contacts)
+    np.testing.assert_allclose(found.q[-1, 2] - 0.1, -G / k, rtol=1e-6)
+
+
+def test_embedded_and_force_held_loops_touch_alike() -> None:
+    leg = lw.robots.planar_leg_linkage()
+    held = leg.with_loops(constrain=[loop.name for loop in leg.loops])
+    q, v = leg.random_state(3)
+    tip = leg.bodies[-1].name
+    place = lw.frame_pose(leg, q, frame=tip)
+    velocity = place[:3, :3] @ lw.frame_velocity(leg, q, v, frame=tip)[3:]
+    n = -velocity / np.linalg.norm(velocity) + np.array([0.2, 0.0, 0.1])  # a wall that it runs into
+    n /= np.linalg.norm(n)
+    across = np.cross(n, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(n, [0.0, 0.0, 1.0]))
+    floor = lw.Geometry("floor", -1, Pose(np.stack([across, np.cross(n, across), n], axis=1), place[:3, 3]), "plane")
+    how: Any = {"dt": 1e-3, "contacts": lw.Contacts(shapes=tip, ground=[floor], limits=False), "details": True}
+    one = lw.step(leg, q, v, np.zeros(leg.nv), **how)
+    w = lw.spanning_velocity(leg, q, v)
+    other = lw.step(held, q, w, np.zeros(held.nv), **how)
+    assert one[2][0] > 1e-3
+    np.testing.assert_allclose(other[2][0], one[2][0], rtol=1e-6)  # tangents that cannot move share what they carry
+    np.testing.assert_allclose(other[0], one[0], atol=1e-6)
