@@ -31,7 +31,7 @@ def path() -> str | None:
 class Chromium:
     """A browser with one page."""
 
-    def __init__(self, folder: Path, seconds: float = 60.0) -> None:
+    def __init__(self, folder: Path, seconds: float = 300.0) -> None:
         from websockets.sync.client import connect
 
         root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
@@ -56,7 +56,7 @@ class Chromium:
         session = {"sessionId": self._session} if self._session else {}
         self._socket.send(json.dumps({"id": self._number, "method": method, "params": params, **session}))
         while True:
-            answer = json.loads(self._socket.recv(timeout=180.0))
+            answer = json.loads(self._socket.recv(timeout=300.0))
             if answer.get("id") == self._number:
                 assert "error" not in answer, answer
                 return dict(answer["result"])
@@ -88,8 +88,8 @@ class Chromium:
             self.process.wait()
 
 
-def until(asked: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What is asked for, as soon as it is true."""
+def until(asked: Callable[[], Any], seconds: float = 600.0) -> Any:
+    """What is asked for, as soon as it is true; a browser that draws by software, on a machine with other work, takes long."""
     last = time.monotonic() + seconds
     while time.monotonic() < last:
         found = asked()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
 import shutil
 import subprocess
@@ -186,11 +187,17 @@ def test_derivatives():
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-def test_exported_c_compiles(tmp_path):
-    model = robot("flexible_slider_crank")
-    lw.export_c(lw.forward_dynamics, model, tmp_path)
-    source = next(tmp_path.glob("*.c"))
-    assert subprocess.run(["cc", "-O1", "-c", source, "-o", tmp_path / "x.o"], capture_output=True).returncode == 0
+@pytest.mark.parametrize("name", ["flexible_slider_crank", pytest.param("flexible_arm", marks=pytest.mark.slow)])
+def test_exported_c_has_the_bits_of_the_kernel(name, tmp_path):
+    model = robot(name)
+    made = lw.export_c(lw.forward_dynamics, model, tmp_path)
+    library = tmp_path / "flexible.so"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", made.source, "-o", library, "-lm"], check=True, capture_output=True)
+    function = ctypes.CDLL(str(library)).forward_dynamics
+    for q, v, tau in zip(*states(model, 5)):
+        out = np.full(model.nv, np.nan)
+        function(*(ctypes.c_void_p(np.ascontiguousarray(x).ctypes.data) for x in (q, v, tau)), ctypes.c_void_p(out.ctypes.data))
+        assert out.tobytes() == lw.forward_dynamics(model, q, v, tau).tobytes()
 
 
 def test_energy_drifts_at_the_order_of_the_integrator():
@@ -227,12 +234,42 @@ def test_operations_a_body_are_constant_from_5_to_200_bodies():
     assert counts[200] - counts[8] == 96 * (counts[8] - counts[6])
 
 
+@pytest.mark.parametrize("name", ["flexible_slider_crank", *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES[::2])])
+def test_coriolis_matrix(name):
+    """C v is the bias force without gravity, springs and dampers, and C + Cᵀ the rate of the mass matrix along the motion."""
+    model = robot(name).weightless()
+    h = 1e-5
+    for q, v, _ in zip(*states(model, 2)):
+        C = lw.coriolis_matrix(model, q, v)
+        bare = lw.bias_force(model, q, v) - lw.bias_force(model, q, 0 * v)  # without springs
+        damped = 0.5 * (bare - (lw.bias_force(model, q, -v) - lw.bias_force(model, q, 0 * v)))  # what is odd in v
+        scale = 1.0 + np.abs(C).max() * np.abs(v).max()
+        np.testing.assert_allclose(C @ v, bare - damped, atol=1e-11 * scale)
+        ahead, behind = (lw.mass_matrix(model, lw.integrate(model, q, s * v)) for s in (h, -h))
+        np.testing.assert_allclose(C + C.T, (ahead - behind) / (2 * h), atol=1e-6 * scale)
+
+
+@pytest.mark.slow
+def test_jacobian_of_forward_dynamics():
+    """By δ in integrate(q, δ), by v and by tau, against differences."""
+    model, h = robot("flexible_arm"), 1e-5
+    q, v, tau = (x[0] for x in states(model, 1))
+    found = lw.jacobian(lw.forward_dynamics, model, wrt=("q", "v", "tau"))(q, v, tau)
+
+    def of(x, k):
+        given = [lw.integrate(model, q, x) if k == 0 else q, v + x if k == 1 else v, tau + x if k == 2 else tau]
+        return lw.forward_dynamics(model, *given)
+
+    for k, J in enumerate(found[-3:]):
+        wanted = np.array([(of(h * e, k) - of(-h * e, k)) / (2 * h) for e in np.eye(model.nv)]).T
+        np.testing.assert_allclose(J, wanted, atol=1e-6 * np.abs(wanted).max())
+
+
 def test_what_is_not_known_of_flexible_bodies_is_said():
     model = robot("flexible_arm")
     q, v, _ = (x[0] for x in states(model, 1))
-    for call in (lambda: lw.coriolis_matrix(model, q, v), lambda: lw.inverse_dynamics_regressor(model, q, v, v)):
-        with pytest.raises(lw.ModelError, match="flexible bodies"):
-            call()
+    with pytest.raises(lw.ModelError, match="flexible bodies"):
+        lw.inverse_dynamics_regressor(model, q, v, v)
     with pytest.raises(lw.ModelError, match="'upper_arm' is flexible"):
         model.with_loop("l", R((0, 0, 1)), predecessor="upper_arm", successor="payload", xyz=(0.1, 0, 0))
     b = lw.ModelBuilder().add_body(flexible=fx.beam("rod", length=1.0, section=fx.Circle(0.01), material=fx.STEEL, modes=1))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms import retraction_derivatives as retraction
 from linkwork.algorithms.closing import places_of, spanning_acceleration, spanning_velocity
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.forward_dynamics_derivatives import forward_dynamics_derivatives, free_parts, with_solution
@@ -29,9 +30,7 @@ from linkwork.algorithms.inverse_dynamics_derivatives import (
     spans_all,
 )
 from linkwork.algorithms.mass_matrix import mass_matrix
-from linkwork.errors import ModelError
 from linkwork.model import Model
-from linkwork.parts.names import shown
 from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
 from linkwork.spatial import filled
 from linkwork.spatial.solve import solve
@@ -220,10 +219,28 @@ def _through_loops(
 def of_motion(model: Model, q: Any, v: Any, by: Differentiate, along: Along) -> np.ndarray:
     """The Coriolis matrix of any model: GᵀCG + GᵀM Ġ."""
     if model.is_flexible:
-        raise ModelError(f"{shown(model.name)} has flexible bodies, of which no Coriolis matrix is known: take bias_force")
+        return _of_bias_force(model, q, v, by)
     if not model.embedded:
         return coriolis_matrix(tree_of_bodies(model, q, v), by)[0]
     nodes = tree(model, q, v)
     G, v_spanning = velocity_map(nodes), spanning_velocity(nodes)
     C, M = coriolis_matrix(tree_of_bodies(model.spanning_tree(), q, v_spanning), by)
     return G.T @ (C @ G + M @ Follow(model, q, v_spanning, G, along).rate())
+
+
+def _of_bias_force(model: Model, q: Any, v: Any, by: Differentiate) -> np.ndarray:
+    """The Coriolis matrix from the bias force h of any nodes: ½ ∂h/∂v - ½ M K.
+
+    h is quadratic in v, so half its derivative times v is h; where v is a rate of coordinates, these are Christoffel symbols.
+    Elsewhere the connection without torsion lacks the brackets of velocities: those of `retraction.of_motion`, δ̇ = δv + K δ.
+    """
+    still = np.zeros(model.nv)
+    half = 0.5 * by(lambda x: inverse_dynamics(hinge_tree(model, q, x), still, passive=False), v)[1]
+    nodes = tree(model, q, v)
+    G, spanning = velocity_map(nodes), spanning_velocity(nodes)
+    (K,) = retraction.in_blocks(
+        model.joints, lambda joint: (retraction.of_motion(joint.kind, q[joint.q_slice], spanning[joint.v_slice], by),), 1
+    )
+    names = [name for joint in model.joints for name in joint.v_names]
+    own = [names.index(name) for name in model.v_names]
+    return half - 0.5 * mass_matrix(hinge_tree(model, q)) @ (K[own] @ G)

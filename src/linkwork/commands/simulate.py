@@ -6,6 +6,7 @@ import argparse
 import os
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ from linkwork.commands.terminal import Paint, working
 from linkwork.errors import ModelError
 from linkwork.parts.names import plain, shown
 from linkwork.simulate.simulation import simulate
+from linkwork.view.film import checked_suffix, film
 
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, print what became of it, write what is asked for; 0 if every row took all steps."""
+    if args.film:
+        checked_suffix(Path(args.film))  # before anything takes long
     model = load_robot(args)
     if not model.nv:
         raise ModelError(f"{shown(model.name)} cannot move: it has no joint that does")
@@ -32,8 +36,6 @@ def run(args: argparse.Namespace) -> int:
         log.save(written(args.out))
         told["out"] = args.out
     if args.film:
-        from linkwork.view.film import film
-
         file = args.robot if os.path.exists(args.robot) else None  # whose visuals are shown
         with working("drawing the film") as progress:
             told_part = partial(setattr, progress, "part")

@@ -48,11 +48,7 @@ def film(
     finite, as after a rollout had to stop, are left out.
     """
     where = Path(path)
-    suffix = where.suffix.lower()
-    if suffix not in (".gif", ".mp4", ".svg", ".png"):
-        raise ModelError(f"film: {shown(where.name)} must be a .gif, .mp4, .svg or .png")
-    if suffix == ".mp4":
-        ffmpeg()  # before anything is drawn
+    suffix = checked_suffix(where)
     qs = np.atleast_2d(np.asarray(q, dtype=float))
     if qs.ndim != 2 or qs.shape[1] != model.nq or not len(qs):
         raise ShapeError(f"film: q has shape {np.shape(q)}, not ({model.nq},) or (n, {model.nq})")
@@ -76,6 +72,16 @@ def film(
         else:
             where.write_bytes(as_png(as_pixels(triangles, width, height)))
     return where
+
+
+def checked_suffix(path: Path) -> str:
+    """The suffix of a film or picture; LinkworkError where it is none, or what writes it is not installed."""
+    suffix = path.suffix.lower()
+    if suffix not in (".gif", ".mp4", ".svg", ".png"):
+        raise ModelError(f"film: {shown(path.name)} must be a .gif, .mp4, .svg or .png")
+    if suffix == ".mp4":
+        ffmpeg()
+    return suffix
 
 
 def _pictures(
