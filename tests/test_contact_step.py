@@ -229,7 +229,8 @@ def test_limits_and_dry_friction_of_joints_act() -> None:
     np.testing.assert_allclose(found.v[500, 1], 3.0 - 0.02 / 0.01 * 1.0, atol=1e-9)
     held = lw.rollout(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.019], dt=2e-3, steps=5, contacts=contacts)
     np.testing.assert_allclose(held.v[-1], 0.0, atol=1e-14)
-    off = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=10, contacts=lw.Contacts(limits=False, joint_friction=False))
+    nothing = lw.Contacts(ground=None, limits=False, joint_friction=False)
+    off = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=10, contacts=nothing)
     np.testing.assert_allclose(off.v[-1], 3.0, rtol=1e-12)
 
 
