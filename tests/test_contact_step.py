@@ -221,7 +221,7 @@ def test_limits_and_dry_friction_of_joints_act() -> None:
     b.add_joint("limited", lw.joints.Revolute((0.0, 0.0, 1.0)), parent="world", child="arm", lower=-0.5, upper=0.5)
     b.add_body("wheel", mass=1.0, inertia=np.eye(3) * 0.01)
     b.add_joint("rubbing", lw.joints.Revolute((0.0, 0.0, 1.0)), parent="world", child="wheel", friction=0.02)
-    model, contacts = b.build(), lw.Contacts()
+    model, contacts = b.build(), lw.Contacts(ground=None)
     assert lw.impulse_names(model, contacts=contacts) == ("limited.limit", "rubbing.friction")
     found = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=1000, contacts=contacts)
     assert found.q[:, 0].max() <= 0.5 + 1e-12
@@ -229,7 +229,8 @@ def test_limits_and_dry_friction_of_joints_act() -> None:
     np.testing.assert_allclose(found.v[500, 1], 3.0 - 0.02 / 0.01 * 1.0, atol=1e-9)
     held = lw.rollout(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.019], dt=2e-3, steps=5, contacts=contacts)
     np.testing.assert_allclose(held.v[-1], 0.0, atol=1e-14)
-    off = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=10, contacts=lw.Contacts(limits=False, joint_friction=False))
+    nothing = lw.Contacts(ground=None, limits=False, joint_friction=False)
+    off = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=10, contacts=nothing)
     np.testing.assert_allclose(off.v[-1], 3.0, rtol=1e-12)
 
 
