@@ -302,9 +302,9 @@ def test_gap_rates_in_loops_on_rotors_and_on_what_deforms(robot: str) -> None:
 
 def test_shapes_may_all_be_given_by_contacts() -> None:
     """A model without shapes of its own has no contacts by default, and those that are given."""
-    model = lw.robots.quadruped()
-    ball = lw.Geometry("ball", shape="sphere", size=0.1, link="trunk")
-    contacts = lw.Contacts(shapes=[ball], limits=False, joint_friction=False)
+    builder = lw.ModelBuilder("bare").add_body("a", mass=1.0, center=np.zeros(3), inertia=0.1 * np.eye(3))
+    model = builder.add_joint("free", lw.joints.Free(), parent="world", child="a").build()
+    contacts = lw.Contacts(shapes=[lw.Geometry("ball", shape="sphere", size=0.1, link="a")], limits=False, joint_friction=False)
     q = np.array(model.neutral(), dtype=float)
     assert lw.contact_points(model, q, contacts=contacts)[0].shape == (1,)
     assert lw.step(model, q, np.zeros(model.nv), np.zeros(model.nv), 1e-3, contacts=contacts)[0].shape == (model.nq,)
