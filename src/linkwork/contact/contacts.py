@@ -19,20 +19,19 @@ from linkwork.spatial.constants import put
 class Contacts:
     """What may touch what: a frozen value from which the candidates of a model follow by a rule; see `candidates`.
 
-    ground: "plane", which is z = 0 of the world unless the model has a plane or a height field of its own there; None; or
-        geometries on the world (planes, boxes, height fields), in place of the model's own.
-    shapes: what may touch: names of shapes or of links (all their shapes), frames (as points), or geometries whose `link` says
-        where they are. None: all shapes of the model that can collide.
-    pairs: between bodies: "auto" (of different mechanisms all that the model lets collide; of one, or where `shapes` are
-        given, those that the model lists), "all" (also of one mechanism), "none", or pairs of names of shapes or links.
-
-    friction, torsional [m], rolling [m]: coefficients for all contacts; None: those of the shapes.
-    restitution: the part of the velocity with which shapes part again, 0 to 1.
-    stiffness [N/m], damping [N s/m]: of compliant contacts; rigid ones have an infinite stiffness.
-    margin [m]: the gap at which shapes touch; None: that of the shapes.
-    limits, joint_friction: whether limits of joints and dry friction in them act.
-    iterations, tolerance: of the solver.
-    most: how many candidates there may be.
+    - ground: "plane", which is z = 0 of the world unless the model has a plane or a height field of its own there; None; or
+      geometries on the world (planes, boxes, height fields), in place of the model's own.
+    - shapes: what may touch: names of shapes or of links (all their shapes), frames (as points), or geometries whose `link`
+      says where they are. None: all shapes of the model that can collide.
+    - pairs: between bodies: "auto" (of different mechanisms all that the model lets collide; of one, or where `shapes` are
+      given, those that the model lists), "all" (also of one mechanism), "none", or pairs of names of shapes or links.
+    - friction, torsional [m], rolling [m]: coefficients for all contacts; None: those of the shapes.
+    - restitution: the part of the velocity with which shapes part again, 0 to 1.
+    - stiffness [N/m], damping [N s/m]: of compliant contacts; rigid ones have an infinite stiffness.
+    - margin [m]: the gap at which shapes touch; None: that of the shapes.
+    - limits, joint_friction: whether limits of joints and dry friction in them act.
+    - iterations, tolerance: of the solver.
+    - most: how many candidates there may be.
     """
 
     ground: Any = "plane"
