@@ -221,7 +221,7 @@ def test_limits_and_dry_friction_of_joints_act() -> None:
     b.add_joint("limited", lw.joints.Revolute((0.0, 0.0, 1.0)), parent="world", child="arm", lower=-0.5, upper=0.5)
     b.add_body("wheel", mass=1.0, inertia=np.eye(3) * 0.01)
     b.add_joint("rubbing", lw.joints.Revolute((0.0, 0.0, 1.0)), parent="world", child="wheel", friction=0.02)
-    model, contacts = b.build(), lw.Contacts()
+    model, contacts = b.build(), lw.Contacts(ground=None)
     assert lw.impulse_names(model, contacts=contacts) == ("limited.limit", "rubbing.friction")
     found = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=1000, contacts=contacts)
     assert found.q[:, 0].max() <= 0.5 + 1e-12
@@ -229,7 +229,9 @@ def test_limits_and_dry_friction_of_joints_act() -> None:
     np.testing.assert_allclose(found.v[500, 1], 3.0 - 0.02 / 0.01 * 1.0, atol=1e-9)
     held = lw.rollout(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.019], dt=2e-3, steps=5, contacts=contacts)
     np.testing.assert_allclose(held.v[-1], 0.0, atol=1e-14)
-    off = lw.rollout(model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=10, contacts=lw.Contacts(limits=False, joint_friction=False))
+    off = lw.rollout(
+        model, [0.4, 0.0], [3.0, 3.0], dt=2e-3, steps=10, contacts=lw.Contacts(None, limits=False, joint_friction=False)
+    )
     np.testing.assert_allclose(off.v[-1], 3.0, rtol=1e-12)
 
 
@@ -258,3 +260,28 @@ def test_embedded_and_force_held_loops_touch_alike() -> None:
     assert one[2][0] > 1e-3
     np.testing.assert_allclose(other[2][0], one[2][0], rtol=1e-6)  # tangents that cannot move share what they carry
     np.testing.assert_allclose(other[0], one[0], atol=1e-6)
+
+
+@pytest.mark.slow
+def test_quadruped_stands_still() -> None:
+    """Held by PD control on four ball feet, it does not creep: less than 1e-6 m in 10 s; nor does it sink."""
+    model = lw.robots.mini_cheetah()
+    feet = [
+        lw.Geometry(f"{leg} foot", -1, Pose.translation(np.array([0.0, 0.0, -0.2])), "sphere", (0.02,), link=f"{leg}_knee_link")
+        for leg in ("FR", "FL", "HR", "HL")
+    ]
+    contacts = lw.Contacts(shapes=feet, friction=0.6, limits=False)
+    q = np.array(model.neutral())
+    for joint in model.joints:
+        bent = {"abad_to_hip_j": -0.7, "hip_to_knee_j": 1.4}
+        q[joint.q_slice] = next((angle for word, angle in bent.items() if joint.name.endswith(word)), q[joint.q_slice])
+    q, _ = lw.close_loops(model, q)
+    q[2] -= lw.contact_points(model, q, contacts=contacts)[0].min()
+    gains = [np.concatenate([np.zeros(6), np.full(12, k)]) for k in (80.0, 2.0)]
+    how: Any = {"dt": 2e-3, "contacts": contacts}
+    settled = lw.rollout(model, q, np.zeros(model.nv), lw.PD(*gains, q), steps=5000, every=5000, **how)
+    start = settled.q[-1], settled.v[-1]
+    found = lw.rollout(model, *start, lw.PD(*gains, q), steps=5000, every=100, warm_start=settled.impulses, **how)
+    assert found.status == lw.Status.OK and found.residual <= 1e-9
+    assert np.abs(found.q - found.q[0]).max() < 1e-6
+    assert lw.contact_points(model, found.q, contacts=contacts)[0].min() > -1e-7

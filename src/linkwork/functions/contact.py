@@ -52,7 +52,7 @@ def step(
     contact_friction: Any = None,
     contact_restitution: Any = None,
     *,
-    contacts: Contacts | None = None,
+    contacts: Contacts,
     method: str = "auto",
     details: bool = False,
 ) -> tuple[Any, ...]:
