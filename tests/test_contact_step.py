@@ -259,3 +259,28 @@ def test_embedded_and_force_held_loops_touch_alike() -> None:
     assert one[2][0] > 1e-3
     np.testing.assert_allclose(other[2][0], one[2][0], rtol=1e-6)  # tangents that cannot move share what they carry
     np.testing.assert_allclose(other[0], one[0], atol=1e-6)
+
+
+@pytest.mark.slow
+def test_quadruped_stands_still() -> None:
+    """Held by PD control on four ball feet, it does not creep: less than 1e-6 m in 10 s; nor does it sink."""
+    model = lw.robots.mini_cheetah()
+    feet = [
+        lw.Geometry(f"{leg} foot", -1, Pose.translation(np.array([0.0, 0.0, -0.2])), "sphere", (0.02,), link=f"{leg}_knee_link")
+        for leg in ("FR", "FL", "HR", "HL")
+    ]
+    contacts = lw.Contacts(shapes=feet, friction=0.6, limits=False)
+    q = np.array(model.neutral())
+    for joint in model.joints:
+        bent = {"abad_to_hip_j": -0.7, "hip_to_knee_j": 1.4}
+        q[joint.q_slice] = next((angle for word, angle in bent.items() if joint.name.endswith(word)), q[joint.q_slice])
+    q, _ = lw.close_loops(model, q)
+    q[2] -= lw.contact_points(model, q, contacts=contacts)[0].min()
+    gains = [np.concatenate([np.zeros(6), np.full(12, k)]) for k in (80.0, 2.0)]
+    how: Any = {"dt": 2e-3, "contacts": contacts}
+    settled = lw.rollout(model, q, np.zeros(model.nv), lw.PD(*gains, q), steps=5000, every=5000, **how)
+    start = settled.q[-1], settled.v[-1]
+    found = lw.rollout(model, *start, lw.PD(*gains, q), steps=5000, every=100, warm_start=settled.impulses, **how)
+    assert found.status == lw.Status.OK and found.residual <= 1e-9
+    assert np.abs(found.q - found.q[0]).max() < 1e-6
+    assert lw.contact_points(model, found.q, contacts=contacts)[0].min() > -1e-7

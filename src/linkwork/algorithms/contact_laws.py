@@ -17,8 +17,6 @@ from linkwork.ir.functions import absolute, maximum, minimum, sqrt, where
 
 TINY = 1e-30  # below any impulse that counts
 IMMOBILE = 1e-20  # [1/kg] a row that impulses move by less is taken to be fixed: it carries none
-SINGULAR = 1e-8  # added to a block of G that is inverted, relative to its size, in case some direction of it cannot move
-PROXIMAL = 1e-8  # of Newton's steps, relative to the diagonal of G: redundant contacts share what they carry
 SLIP_STEPS = 2  # projections of a sliding contact in one update
 STEEPEST = 1e8  # the largest ratio of sliding velocity to friction impulse, relative to G
 
@@ -37,10 +35,20 @@ class Block(ABC):
     """Rows of one law; `prepare` is called once, with G."""
 
     rows: tuple[int, ...]
+    small: Any
+
+    def prepare(self, G: np.ndarray, small: Any) -> None:
+        """Take what the block needs of G, (m, m).
+
+        `small` is a part of G that is added to its blocks where they are inverted, in case some direction cannot move, and to
+        its diagonal in Newton's steps (proximal: so that redundant contacts share what they carry).
+        """
+        self.small = small
+        self._prepare(G)
 
     @abstractmethod
-    def prepare(self, G: np.ndarray) -> None:
-        """Take what the block needs of G, (m, m)."""
+    def _prepare(self, G: np.ndarray) -> None:
+        """Take what the block needs of G."""
 
     @abstractmethod
     def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -71,9 +79,9 @@ def _largest_eigenvalue(T: np.ndarray) -> Any:
     return half + _length(away, T[0, 1])
 
 
-def _inverse(T: np.ndarray, size: Any) -> np.ndarray:
+def _inverse(T: np.ndarray, size: Any, small: Any) -> np.ndarray:
     """Of a symmetric positive (2, 2) matrix, finite where it is singular, relative to a `size`; zero where that is zero."""
-    a, b, c = T[0, 0] + SINGULAR * size, T[1, 1] + SINGULAR * size, T[0, 1]
+    a, b, c = T[0, 0] + small * size, T[1, 1] + small * size, T[0, 1]
     det = a * b - c * c
     scale = where(size > IMMOBILE, 1.0 / where(size > IMMOBILE, det, 1.0), 0.0)
     return np.array([[b * scale, -c * scale], [-c * scale, a * scale]], dtype=object)
@@ -88,15 +96,15 @@ class _Scalar(Block):
     def rows(self) -> tuple[int, ...]:  # type: ignore[override]
         return (self.row,)
 
-    def prepare(self, G: np.ndarray) -> None:
+    def _prepare(self, G: np.ndarray) -> None:
         self.d = G[self.row, self.row]
         self.inverse = _reciprocal(self.d)
 
     def _linear(self, free: Any, w: Any, bound: Any, own: Any) -> Linear:
         """w where it is `free`, an impulse `bound` elsewhere."""
         P = where(free, 1.0, 0.0)
-        N = where(free, PROXIMAL * self.d, self.d)
-        r = where(free, w + PROXIMAL * self.d * own, self.d * bound)
+        N = where(free, self.small * self.d, self.d)
+        r = where(free, w + self.small * self.d * own, self.d * bound)
         return Linear(np.array([[P]]), np.array([[N]]), np.array([r]))
 
 
@@ -167,9 +175,9 @@ def _polar(y: np.ndarray) -> tuple[Any, np.ndarray]:
 class _Disc:
     """Two rows whose impulse t is at most some radius long: what projected gradient steps and Newton's need of G there."""
 
-    def __init__(self, T: np.ndarray, felt: np.ndarray | None = None, least: Any = 0.0) -> None:
+    def __init__(self, T: np.ndarray, small: Any, felt: np.ndarray | None = None, least: Any = 0.0) -> None:
         """`felt` is what t changes of w while other impulses follow it, if that is not T; steps are for at `least` so much."""
-        self.T, self.size = T, _largest_eigenvalue(T)
+        self.T, self.small, self.size = T, small, _largest_eigenvalue(T)
         self.s = self.size if felt is None else _largest_eigenvalue(felt) + least
         self.inverse = _reciprocal(self.s)
         self.inverse_size = _reciprocal(self.size)
@@ -191,7 +199,7 @@ class _Disc:
         across = np.eye(2) - s * uu
         P = where(touches, across, 0.0)
         N = where(touches, where(slips, alpha, 0.0) * across + (s * self.s) * uu, self.s * np.eye(2))
-        soft = PROXIMAL * self.s * across
+        soft = self.small * self.s * across
         return P, N + where(touches, soft, 0.0), where(touches, soft @ t, 0.0)
 
     def violation(self, w: np.ndarray, t: np.ndarray, radius: Any) -> Any:
@@ -215,15 +223,15 @@ class Coulomb(Block):
     def rows(self) -> tuple[int, ...]:  # type: ignore[override]
         return (self.first, self.first + 1, self.first + 2)
 
-    def prepare(self, G: np.ndarray) -> None:
+    def _prepare(self, G: np.ndarray) -> None:
         own = G[np.ix_(self.rows, self.rows)]
         self.n, self.across, T = own[0, 0], own[1:, 0], own[1:, 1:]
         self.inverse_n = _reciprocal(self.n)
         self.c = self.across * self.inverse_n
         self.stuck = T - np.outer(self.c, self.across)  # what tangents feel while the normal velocity stays
         size = self.n + T[0, 0] + T[1, 1]
-        self.disc = _Disc(T, self.stuck, SINGULAR * size)
-        self.inverse_stuck = _inverse(self.stuck, size)
+        self.disc = _Disc(T, self.small, self.stuck, self.small * size)
+        self.inverse_stuck = _inverse(self.stuck, size, self.small)
 
     def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         alone = -w[0] * self.inverse_n  # the normal impulse without friction
@@ -250,9 +258,9 @@ class Coulomb(Block):
         N: Any = np.zeros((3, 3), dtype=object)
         P[1:, 1:], N[1:, 1:], r = self.disc.linearised(own[1:], touches, slips, alpha, u)
         P[0, 0] = where(touches, 1.0, 0.0)
-        N[0, 0] = where(touches, PROXIMAL * self.n, self.n)
+        N[0, 0] = where(touches, self.small * self.n, self.n)
         N[1:, 0] = where(slips, -self.disc.s * self.mu * u, 0.0)
-        return Linear(P, N, np.array([where(touches, PROXIMAL * self.n * own[0], 0.0), *r], dtype=object))
+        return Linear(P, N, np.array([where(touches, self.small * self.n * own[0], 0.0), *r], dtype=object))
 
     def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
         normal = absolute(minimum(self.n * own[0], w[0]))
@@ -272,9 +280,9 @@ class Rolling(Block):
     def rows(self) -> tuple[int, ...]:  # type: ignore[override]
         return (self.first, self.first + 1)
 
-    def prepare(self, G: np.ndarray) -> None:
-        self.disc = _Disc(G[np.ix_(self.rows, self.rows)])
-        self.inverse_stuck = _inverse(self.disc.T, self.disc.T[0, 0] + self.disc.T[1, 1])
+    def _prepare(self, G: np.ndarray) -> None:
+        self.disc = _Disc(G[np.ix_(self.rows, self.rows)], self.small)
+        self.inverse_stuck = _inverse(self.disc.T, self.disc.T[0, 0] + self.disc.T[1, 1], self.small)
 
     def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         radius = self.coefficient * lam[self.normal]

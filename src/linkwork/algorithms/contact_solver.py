@@ -18,12 +18,14 @@ from linkwork.algorithms import contact_carried
 from linkwork.algorithms.contact_carried import Carried
 from linkwork.algorithms.contact_laws import IMMOBILE, Block, Bounded, Coulomb, Interval, Linear
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
-from linkwork.ir.functions import absolute, loop, maximum, minimum, where
+from linkwork.ir.functions import absolute, loop, maximum, minimum, sqrt, where
 from linkwork.spatial import is_zero
 
 LESS = 0.9  # by what factor a Newton step must make the change of the next sweep smaller
 WATCHED = 5  # Newton steps in a row that may fail in this before sweeps go on from where they were
-ROUNDED = 1e-15  # of the velocities: what is left by rounding
+ROUNDED = 1e-12  # of the velocities: what may be left by rounding
+FAST = 3.0  # [m/s] the largest velocity that counts in this: targets of contacts that are far away are larger
+PROXIMAL = 1e-4  # its geometric mean with the former, 1e-8, is what Newton's steps add to the diagonal of G, relative to it
 MOST_NEWTON_ROWS = 24  # beyond, the factorisation of a Newton step costs more than the sweeps that it saves
 MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints among them
 
@@ -61,9 +63,11 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
     m = len(g)
     if m == 0:
         return Solution(np.zeros(0, dtype=object), 0.0, 0.0, 1.0)
+    rounded = tolerance(ROUNDED, g)  # more in single precision
+    small = proximal(g)
     for block in blocks:
-        block.prepare(G)
-    least = within + tolerance(ROUNDED, g) * infinity_norm(g)
+        block.prepare(G, small)
+    least = within + rounded * minimum(infinity_norm(g), FAST)
     solved = _solved_by_newton(problem)
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -102,6 +106,11 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
         lam = last[m : 2 * m]
     residual = violation(problem, lam)
     return Solution(lam, residual, last[-1], where(_plain(residual) <= least, 1.0, 0.0))
+
+
+def proximal(g: np.ndarray) -> Any:
+    """What Newton's steps add to the diagonal of G, relative to it, 1e-8, or more in single precision."""
+    return sqrt(tolerance(ROUNDED, g) * PROXIMAL)
 
 
 def _plain(x: Any) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_laws import Block, Linear
 from linkwork.algorithms.contact_rows import Coefficients, all_rows, laws_of
-from linkwork.algorithms.contact_solver import Problem, inverse_of, on_branches, residual_of
+from linkwork.algorithms.contact_solver import Problem, inverse_of, on_branches, proximal, residual_of
 from linkwork.algorithms.contact_step import nodes_with_contact, turning_axes, velocity_after
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
@@ -52,7 +52,7 @@ class StepSolution:
         self.G = mirrored(self.J @ self.Y) + np.diag(soft)
         problem = Problem(self.G, self.J @ self.free + target, [law.block for law in found])
         for block in problem.blocks:
-            block.prepare(self.G)
+            block.prepare(self.G, proximal(problem.g))
         self.lines = on_branches(problem, self.lam)
         self.inverse = inverse_of(problem, self.lines)
         self.by_free = by(lambda x: self._laws(model, {**arrays, "free": x}), self.free)[1]  # by restitution alone
@@ -72,7 +72,7 @@ class StepSolution:
         lines: list[tuple[Block, Linear]] = []
         for law in found:
             rows = list(law.block.rows)
-            law.block.prepare(self.G)  # of this state: it only decides between branches, and scales equations
+            law.block.prepare(self.G, proximal(w))  # of this state: it only decides between branches, and scales equations
             own = self.lam[rows]
             branch = law.block.update(w[rows] - self.G[np.ix_(rows, rows)] @ own, own, self.lam)[1]
             lines.append((law.block, law.block.linearised(own, branch)))

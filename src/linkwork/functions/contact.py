@@ -54,7 +54,7 @@ def step(
     contact_friction: Any = None,
     contact_restitution: Any = None,
     *,
-    contacts: Contacts | None = None,
+    contacts: Contacts,
     method: str = "auto",
     details: bool = False,
     differentiable: bool = False,
