@@ -111,6 +111,11 @@ def test_dynamics_to_40_digits(name: str) -> None:
     check_dynamics(CATALOGUE[name], 1, 2, floats)
 
 
+def test_equations_are_kept_that_stay_independent() -> None:
+    """Those of Goldberg's linkage that are best in one state say nearly the same in others."""
+    check_dynamics(CATALOGUE["Goldberg"], 4, 4, floats)
+
+
 @slow
 @pytest.mark.parametrize("name", ALL)
 def test_a_thousand_states(name: str) -> None:

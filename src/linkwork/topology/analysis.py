@@ -20,7 +20,15 @@ from linkwork.topology.couplings import explicit_couplings
 from linkwork.topology.embedding import Embedding, plain_body
 from linkwork.topology.independent import choose_independent
 from linkwork.topology.kinematics import BodyMotion
-from linkwork.topology.mobility import Rank, accepted_errors, count_above, explored, find_rank, most_independent
+from linkwork.topology.mobility import (
+    Rank,
+    accepted_errors,
+    count_above,
+    explored,
+    find_rank,
+    independent_everywhere,
+    most_independent,
+)
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture
 
 ATTEMPTS = 24  # to close a loop: random starting points
@@ -201,6 +209,9 @@ class ClusterAnalysis:
             )
         if not found.moves:
             raise stuck(model, cluster)
+        if first.exact:
+            alike = [J for J in Js if count_above(np.linalg.svd(J, compute_uv=False), found.cut) == found.rank]
+            found = found._replace(rows=independent_everywhere(alike or [J], found.rows))
         accepted = accepted_errors(problem, found)
         if accepted:
             best, *states = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from linkwork.topology.closing import CLOSED, RANK, Closed, finished, gauss_newt
 from linkwork.topology.closing_problem import Closing
 
 STRIDE = 0.5  # of a step to another configuration [rad, or parts of the loop's length]
+ABOUT_AS_GOOD = 3.0  # equations stay unless others are better by this factor
 STIFF = 1e-4  # smallest singular value, relative to the largest, of loops that are rigid and not only stuck
 
 
@@ -113,6 +114,22 @@ def accepted_errors(problem: Closing, found: Rank) -> tuple[float, ...]:
         return ()
     kept = set(found.rows)
     return tuple(0.0 if i in kept else float(f"{problem.tolerance * x:.3g}") for i, x in enumerate(problem.units))
+
+
+def independent_everywhere(Js: Sequence[np.ndarray], rows: list[int]) -> list[int]:
+    """So many equations as `rows` that are farther from dependent in the worst of several states; `rows` if they are good.
+
+    Redundant equations change places: of those that are good in one state some say nearly the same in another.
+    """
+
+    def worst(chosen: tuple[int, ...]) -> float:
+        return min(float(np.linalg.svd(J[list(chosen)], compute_uv=False)[-1] / np.linalg.norm(J, 2)) for J in Js)
+
+    if not 0 < len(rows) < len(Js[0]):
+        return rows
+    scores = {tuple(one): worst(tuple(one)) for one in (rows, *(most_independent(J, len(rows)) for J in Js))}
+    best = max(scores, key=scores.__getitem__)
+    return list(best) if scores[best] > ABOUT_AS_GOOD * scores[tuple(rows)] else rows
 
 
 def most_independent(rows: np.ndarray, count: int) -> list[int]:
