@@ -54,6 +54,13 @@ class Block(ABC):
     def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         """The block's impulses, where w are its velocities without them; and the branch of the law."""
 
+    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        """The branch of the law at a solution, w being the velocities with all impulses, and G the block's own part.
+
+        What does not slide sticks, also where the block is at the edge of its cone: redundant contacts may be there by chance.
+        """
+        return self.update(w - G @ own, own, lam)[1]
+
     @abstractmethod
     def linearised(self, own: np.ndarray, branch: Any) -> Linear:
         """Newton's equations on this branch."""
@@ -152,6 +159,10 @@ class Bounded(_Scalar):
         wanted = -w[0] * self.inverse
         new = minimum(maximum(wanted, -most), most)
         return np.array([new]), (absolute(wanted) < most, where(wanted < 0.0, -1.0, 1.0))
+
+    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        sticks, sign = super().branch(w, own, lam, G)
+        return sticks | (absolute(w[0]) <= self.small), sign
 
     def linearised(self, own: np.ndarray, branch: Any) -> Linear:
         sticks, sign = branch
@@ -252,6 +263,10 @@ class Coulomb(Block):
         slips = touches & (where(sticks, 1.0, 0.0) < 0.5)
         return np.array(new, dtype=object), (touches, slips, self.disc.alpha(size, radius), u)
 
+    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        touches, slips, alpha, u = super().branch(w, own, lam, G)
+        return touches, slips & (w[1:] @ w[1:] > self.small * self.small), alpha, u
+
     def linearised(self, own: np.ndarray, branch: Any) -> Linear:
         touches, slips, alpha, u = branch
         P: Any = np.zeros((3, 3), dtype=object)
@@ -294,6 +309,10 @@ class Rolling(Block):
             t = minimum(size, radius) * u
         new = np.array([where(sticks, a, b) for a, b in zip(stuck, t)], dtype=object)
         return new, (where(sticks, 0.0, 1.0) > 0.5, self.disc.alpha(size, minimum(size, radius)), u)
+
+    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        slips, alpha, u = super().branch(w, own, lam, G)
+        return slips & (w @ w > self.small * self.small), alpha, u
 
     def linearised(self, own: np.ndarray, branch: Any) -> Linear:
         slips, alpha, u = branch

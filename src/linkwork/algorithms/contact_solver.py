@@ -191,7 +191,7 @@ def on_branches(problem: Problem, lam: np.ndarray) -> list[tuple[Block, Linear]]
     for block in problem.blocks:
         rows = list(block.rows)
         own = lam[rows]
-        branch = block.update(w[rows] - G[np.ix_(rows, rows)] @ own, own, lam)[1]
+        branch = block.branch(w[rows], own, lam, G[np.ix_(rows, rows)])
         found.append((block, block.linearised(own, branch)))
     return found
 

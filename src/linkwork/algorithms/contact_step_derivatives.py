@@ -74,7 +74,7 @@ class StepSolution:
             rows = list(law.block.rows)
             law.block.prepare(self.G, proximal(w))  # of this state: it only decides between branches, and scales equations
             own = self.lam[rows]
-            branch = law.block.update(w[rows] - self.G[np.ix_(rows, rows)] @ own, own, self.lam)[1]
+            branch = law.block.branch(w[rows], own, self.lam, self.G[np.ix_(rows, rows)])
             lines.append((law.block, law.block.linearised(own, branch)))
         return residual_of(w, self.lam, lines)
 
