@@ -228,7 +228,8 @@ def _no_law(one: Geometry, other: Geometry) -> str:
     for each in (one, other):
         for shape, what, remedy in UNKNOWN:
             if each.shape == shape and _unknown(each):
-                return f"Contacts: shape {each.name!r}: the {what} and can touch nothing: {remedy}"
+                told = f"Contacts: shape {each.name!r}: the {what} and can touch nothing: {remedy}"
+                return f"{told}; or name another in its place, such as lw.Geometry(name, link=link, shape='sphere', size=(r,))"
     return f"Contacts: there is no law for {one.name!r} and {other.name!r}, a {one.shape} and a {other.shape}: {SIMPLER}"
 
 
