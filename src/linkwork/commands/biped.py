@@ -167,6 +167,7 @@ def _show_balance(paint: Paint, model: lw.Model, rows: int, duration: float, hel
           f"{stood.compiling:.1f} s to compile")  # fmt: skip
     print(f"  {stood.up[~pushed].sum()} of {(~pushed).sum()} that nobody pushed stand; {stood.up[pushed].sum()} of "
           f"{pushed.sum()} that were pushed, with up to {PUSH:g} m/s in any direction, are still up")  # fmt: skip
+    print("  they are fewer because a step with contact costs more than one in the air")
     print("  motors hold their angles and nothing else balances; only soles touch: one that falls passes through the ground")
     print(f"  of those that are up, soles are in the ground by at most {stood.depth:.1e} m, and contact is solved to "
           f"{usual:.1e} m/s (median of their worst steps; {worst:.1e} at worst)")  # fmt: skip
