@@ -18,7 +18,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 .PHONY: help demo test test-gpu test-all pytest-all bench bench-gpu lint docs pictures wheel wheel-check clean
 
 help:
-	@echo "make demo      a biped with parallel ankles: diagnosed, 1024 of them simulated, timed and filmed, in a minute"
+	@echo "make demo      a biped with parallel ankles: diagnosed, swung, stood on the ground, timed and filmed, in a minute"
 	@echo "make test      lint, types, import direction, and the tests that are quick"
 	@echo "make test-all  that, the slow tests, the documentation and the wheel"
 	@echo "make bench     measure"

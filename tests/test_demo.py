@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,7 +15,7 @@ import pytest
 
 import linkwork as lw
 from linkwork import robots
-from linkwork.commands import biped, cli, demo, demo_picture
+from linkwork.commands import balance, biped, cli, demo, demo_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL: dict[str, Any] = {"side": 4, "states": 64, "patience": 0.002, "wait": False}
@@ -135,18 +136,25 @@ def test_colours() -> None:
 
 @pytest.mark.slow
 def test_the_biped(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert biped.run(tmp_path / "new", rows=3, duration=0.02, turns=1) == 0
+    assert biped.run(tmp_path / "new", rows=3, duration=0.02, standing=4, turns=1) == 0
     said = capsys.readouterr().out
     for words in ("left knee-ankle differential", "what costs most", "3 of 3 took all steps", "rotors ignored",
+                  "4 of them stand on their soles", "2 of 2 that nobody pushed stand; 2 of 2 that were pushed",
                   "states/s on one core", "linkwork view tello --log", "Everything held."):  # fmt: skip
         assert words in said
-    assert (tmp_path / "new" / "biped.gif").read_bytes().startswith(b"GIF89a")
+    for name in ("biped.gif", "standing.gif"):
+        assert (tmp_path / "new" / name).read_bytes().startswith(b"GIF89a")
     model = robots.tello()
     with np.load(tmp_path / "new" / "biped.npz") as log:
         assert np.max(lw.close_loops(model, log["q"])[1]) < 1e-9 and log["tau"].shape == (len(log["t"]), model.nv)
+    right_balance = biped.balance
+    with monkeypatch.context() as planted:  # all have fallen
+        planted.setattr(biped, "balance", lambda *args: replace(right_balance(*args), up=np.zeros(1, dtype=bool)))
+        assert biped.run(tmp_path, rows=1, duration=0.02, standing=1, turns=1) == 1
+    assert "0 of 1 that nobody pushed stand" in capsys.readouterr().out
     right = lw.inverse_dynamics
     monkeypatch.setattr(lw, "inverse_dynamics", lambda *args: right(*args) * (1 + 1e-6))
-    assert biped.run(tmp_path, rows=1, duration=0.02, turns=1) == 1
+    assert biped.run(tmp_path, rows=1, duration=0.02, standing=1, turns=1) == 1
     assert "DID NOT HOLD" in capsys.readouterr().out
 
 
@@ -158,3 +166,25 @@ def test_the_biped_follows_what_it_is_told() -> None:
     moved = lw.difference(model, np.tile(control.q0, (2, 1)), motion.q[:, -1])
     assert (motion.status == lw.Status.OK).all() and np.abs(moved[:, :6]).max() < 0.05  # the gantry holds the torso
     assert np.abs(moved - where).max() < 0.25 * np.abs(where).max()
+
+
+def test_the_biped_stands_with_its_centre_of_mass_above_level_soles() -> None:
+    model = robots.tello()
+    q = balance.stance(model)
+    gap, point, _ = lw.contact_points(model, q, contacts=balance.CONTACTS)
+    assert len(gap) == 8 and gap.min() == pytest.approx(0.0, abs=1e-12) and gap.max() < 1e-5
+    center = lw.center_of_mass(model, q)
+    assert (point[:, :2].min(axis=0) + 0.03 < center[:2]).all() and (center[:2] < point[:, :2].max(axis=0) - 0.03).all()
+    knee = model.joint("left-thigh-to-shin")
+    assert q[knee.q_start] == pytest.approx(0.5, abs=1e-3)  # bent
+
+
+@pytest.mark.slow
+def test_bipeds_on_the_ground_stand_until_they_are_pushed_too_much() -> None:
+    model = robots.tello()
+    stood = balance.balance(model, 16, 1.5)
+    weak = stood.push < 0.2
+    assert weak.sum() > 8 and stood.up[weak].all() and stood.depth < 1e-4
+    start = stood.q[0, 0]
+    assert np.abs(lw.difference(model, start, stood.q[0, -1])[:6]).max() < 0.03  # nobody pushed it
+    assert stood.push[stood.shown] > 0.0 and stood.missed[0] < 5e-3

@@ -37,6 +37,20 @@ def test_same_bits_as_stepping_in_python(integrator: str, monkeypatch: pytest.Mo
     assert np.array_equal(other.q, whole.q) and np.array_equal(other.v, whole.v)
 
 
+def test_a_step_is_that_of_a_rollout() -> None:
+    q, v = states(3)
+    tau = np.full(ARM.nv, 0.1)
+    many = lw.rollout(ARM, q, v, tau, dt=0.002, steps=1)
+    ends = lw.step(ARM, q, v, tau, dt=0.002)
+    assert np.array_equal(many.q[:, 1], ends[0]) and np.array_equal(many.v[:, 1], ends[1])
+    by_v = lw.jacobian(lw.step, ARM, wrt=("v",))(q, v, tau, 0.002)
+    e = 1e-6
+    ahead = lw.step(ARM, q, v + e * np.eye(ARM.nv)[0], tau, dt=0.002)
+    assert np.allclose(by_v[1][..., 0], (ahead[1] - ends[1]) / e, atol=1e-6)
+    with pytest.raises(lw.ModelError, match="details are those of contact"):
+        lw.step(ARM, q, v, tau, dt=0.002, details=True)
+
+
 def test_pd_control_and_policies_are_what_a_function_gives() -> None:
     q, v = states(2)
     kp, target = np.linspace(1.0, 2.0, ARM.nv), q[::-1] + 0.1

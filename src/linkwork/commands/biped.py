@@ -1,7 +1,8 @@
 """`linkwork demo`: a biped with parallel ankles and exact rotors, from its diagnosis to a film.
 
 Everything that is computed here is ordinary use of the package: 1024 of these robots hang by the torso in a gantry and swing
-their legs under joint control, each in its own way; then torques are compared with those of models that approximate rotors.
+their legs under joint control, each in its own way; torques are compared with those of models that approximate rotors; then
+some stand on the ground, and are pushed (`balance`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import linkwork as lw
+from linkwork.commands.balance import CONTACTS, PUSH, Stood, balance
 from linkwork.commands.bench.measure import machine
 from linkwork.commands.bench.robot import measured, speed_table
 from linkwork.commands.info import print_diagnosis
@@ -21,8 +23,10 @@ from linkwork.parts.names import plain
 from linkwork.view.film import film
 
 ROWS, DURATION, DT, EVERY = 1024, 1.0, 2e-3, 10
+STANDING, STAND = 256, 1.5  # so many, and so long [s]: a step with contact costs more
 STIFF = 25.0  # natural frequency of the joint control [rad/s]
 CLOSED, SAME = 1e-9, 1e-8  # largest residual of a loop [m or rad], and largest error of a torque relative to the largest
+DEEP = 1e-4  # that a sole may be in the ground [m]
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def _gear(model: lw.Model, name: str) -> float:
     return 1.0 / others if 0.0 < others < 1.0 else 1.0
 
 
-def run(folder: Path, *, rows: int = ROWS, duration: float = DURATION, turns: int = 2) -> int:
+def run(folder: Path, *, rows: int = ROWS, duration: float = DURATION, standing: int = STANDING, turns: int = 2) -> int:
     """Run the demo, write the film and the motion into a folder; 0 if everything held."""
     paint = Paint()
     print(machine())
@@ -80,14 +84,21 @@ def run(folder: Path, *, rows: int = ROWS, duration: float = DURATION, turns: in
     held = [found.sound]
     t, q, v, tau = _show_swings(paint, model, rows, duration, held)
     _show_torques(paint, model, t, q, v, tau, held)
+    stood = _show_balance(paint, model, standing, STAND * duration / DURATION, held)
     _title(paint, "Speed on one core, here and now")
     print("\n".join(f"  {line}" for line in speed_table(measured(model, turns=turns))))
     folder.mkdir(parents=True, exist_ok=True)
-    with working("drawing the film") as progress:
-        moving = film(model, q, t, folder / "biped.gif", told=lambda part: setattr(progress, "part", part))
+    with working("drawing the films") as progress:
+        moving = film(model, q, t, folder / "biped.gif", told=lambda part: setattr(progress, "part", part / 2))
+        pushed = stood.q[stood.shown]
+        still = film(
+            model, pushed, stood.t, folder / "standing.gif", told=lambda part: setattr(progress, "part", 0.5 + part / 2)
+        )
     np.savez_compressed(folder / "biped.npz", t=t, q=q, v=v, tau=tau)
+    np.savez_compressed(folder / "standing.npz", t=stood.t, q=pushed)
     _title(paint, "To look at")
-    print(f"  {plain(moving)}: the first of them, as a film")
+    print(f"  {plain(moving)}: the first of those that swing, as a film")
+    print(f"  {plain(still)}: one that was pushed with {stood.push[stood.shown]:.2f} m/s, and stands")
     print(f"  linkwork view tello --log {plain(folder / 'biped.npz')}: the same in the browser (pip install 'linkwork[view]')")
     good = all(held)
     print(f"\n{paint('Everything held.', 'green') if good else paint('SOMETHING DID NOT HOLD: please report this.', 'red')}")
@@ -141,3 +152,24 @@ def _show_torques(
     print("\n".join(f"  {line}" for line in compared.table().splitlines()))
     print(f"\n  inverse dynamics undoes forward dynamics to {error:.1e} of the largest torque")
     held.append(error < SAME)
+
+
+def _show_balance(paint: Paint, model: lw.Model, rows: int, duration: float, held: list[bool]) -> Stood:
+    """Let some stand on the ground under PD control, and push every second one."""
+    _title(paint, f"{rows} of them stand on their soles for {duration:g} s, pushed or not: "
+           "lw.rollout(model, q, v, lw.PD(...), contacts=lw.Contacts(...))")  # fmt: skip
+    points = len(lw.contact_candidates(model, CONTACTS))
+    with working("compiling the step with contact, and simulating"):
+        stood = balance(model, rows, duration)
+    pushed, done = stood.push > 0.0, rows * stood.steps
+    usual, worst = stood.missed
+    print(f"  {done} steps with {points} points that may touch in {stood.seconds:.1f} s: {done / stood.seconds:.3g} a second; "
+          f"{stood.compiling:.1f} s to compile")  # fmt: skip
+    print(f"  {stood.up[~pushed].sum()} of {(~pushed).sum()} that nobody pushed stand; {stood.up[pushed].sum()} of "
+          f"{pushed.sum()} that were pushed, with up to {PUSH:g} m/s in any direction, are still up")  # fmt: skip
+    print("  they are fewer because a step with contact costs more than one in the air")
+    print("  motors hold their angles and nothing else balances; only soles touch: one that falls passes through the ground")
+    print(f"  of those that are up, soles are in the ground by at most {stood.depth:.1e} m, and contact is solved to "
+          f"{usual:.1e} m/s (median of their worst steps; {worst:.1e} at worst)")  # fmt: skip
+    held += [bool(stood.up[~pushed].all()), stood.depth < DEEP]
+    return stood

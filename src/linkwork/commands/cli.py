@@ -118,7 +118,7 @@ def completion(parser: argparse.ArgumentParser) -> Run:
 
 
 def demo(parser: argparse.ArgumentParser) -> Run:
-    """Diagnose a biped with parallel ankles, swing 1024 of them, compare torques, and film it; or 4096 somersaults."""
+    """Diagnose a biped with parallel ankles, swing 1024 of them, push some that stand, and film it; or 4096 somersaults."""
     parser.add_argument("what", nargs="?", choices=("biped", "somersaults"), default="biped", help="which demo (biped)")
     parser.add_argument("--out", default="out", metavar="FOLDER", help="where film, motion and picture go (out)")
 

@@ -13,6 +13,7 @@ from linkwork.algorithms.massless import check_motions
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError
 from linkwork.functions.constrained import shallow
+from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.model_function import model_function
 from linkwork.functions.states import integrate
 from linkwork.model import Model
@@ -22,7 +23,11 @@ def _options(model: Model, contacts: Any, details: Any, differentiable: Any, **_
     for name, value in (("details", details), ("differentiable", differentiable)):
         if not isinstance(value, bool):
             raise ModelError(f"step: {name} must be True or False, not {value!r}")
-    return chosen_contacts(model, contacts)
+    if contacts is not None:
+        return chosen_contacts(model, contacts)
+    if details:
+        raise ModelError("step: details are those of contact: give contacts=lw.Contacts()")
+    return {"contacts": None, "differentiable": False}  # as it is
 
 
 def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[str, ...]:
@@ -54,17 +59,18 @@ def step(
     contact_friction: Any = None,
     contact_restitution: Any = None,
     *,
-    contacts: Contacts,
+    contacts: Contacts | None = None,
     method: str = "auto",
     details: bool = False,
     differentiable: bool = False,
 ) -> tuple[Any, ...]:
-    """The state after one step of time dt [s] with contact: q (..., nq) and v (..., nv).
+    """The state after one step of time dt [s]: q (..., nq) and v (..., nv).
 
+    Without `contacts` v' = v + dt a and q' = integrate(q, dt v'), semi-implicit Euler, as `rollout` steps. With them
     v' = v + dt a + M⁻¹ Jᵀ λ and q' = integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at
     v' (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum.
 
-    `contacts` says what may touch what. `warm_start` (..., impulses) are impulses to begin with, such as those of the last
+    `contacts`, such as `lw.Contacts()`, say what may touch what. `warm_start` (..., impulses) are impulses to begin with, such as those of the last
     step; they change how long it takes, and where several solutions exist which one is found. `contact_friction` and
     `contact_restitution`, (..., candidates), are coefficients of sliding friction and of restitution in place of those that
     `contacts` says; they may also be given among `parameters`.
@@ -76,6 +82,9 @@ def step(
     `lw.jvp`, `lw.vjp` and `lw.jacobian` give the derivatives where no contact begins, ends, sticks or slips anew, by the
     implicit function theorem (docs/how_to/contact.md). For derivatives of functions that call it, let it be `differentiable`.
     """
+    if contacts is None:
+        v = v + dt * forward_dynamics(model, q, v, tau, f_ext)
+        return integrate(model, q, dt * v), v
     chosen = chosen_contacts(model, contacts)["contacts"]
     check_motions(model)
     start = np.zeros(contact_rows.count(model, chosen)) if warm_start is None else warm_start

@@ -21,7 +21,7 @@ NAMES = ("q", "v", "tau", "dt", "f_ext", "contact_friction", "contact_restitutio
 
 
 def _no_held_loops(model: Any, settings: Mapping[str, Any]) -> bool:
-    return isinstance(model, Model) and not model.force_held and not settings["details"]
+    return settings["contacts"] is not None and isinstance(model, Model) and not model.force_held and not settings["details"]
 
 
 def _solution(model: Model, arrays: Mapping[str, Any], more: Mapping[str, Any]) -> StepSolution:

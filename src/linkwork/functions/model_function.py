@@ -37,9 +37,9 @@ _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model a
     "nv_spanning": lambda model, _: model.nv_spanning,
     "bodies": lambda model, _: len(model.bodies),
     "rows": lambda model, options: total(model, options["constraints"]),
-    "impulses": lambda model, options: contact_rows.count(model, options["contacts"]),
+    "impulses": lambda model, options: contact_rows.count(model, options["contacts"]) if options["contacts"] else 0,
     "constraints": lambda model, options: len(given_constraints(model, options["constraints"])),
-    "candidates": lambda model, options: len(options["contacts"].candidates(model)),
+    "candidates": lambda model, options: len(options["contacts"].candidates(model)) if options["contacts"] else 0,
 }
 
 
