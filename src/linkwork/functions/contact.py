@@ -66,9 +66,9 @@ def step(
 ) -> tuple[Any, ...]:
     """The state after one step of time dt [s]: q (..., nq) and v (..., nv).
 
-    Without `contacts` v' = v + dt a and q' = integrate(q, dt v'), semi-implicit Euler, as `rollout` steps. With them
-    v' = v + dt a + M⁻¹ Jᵀ λ and q' = integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at
-    v' (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum.
+    Without `contacts` v' = v + dt a and q' = integrate(q, dt v'), semi-implicit Euler, as `rollout` steps. With them v' = v +
+    dt a + M⁻¹ Jᵀ λ and q' = integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at v'
+    (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum.
 
     `contacts`, such as `lw.Contacts()`, say what may touch what. `warm_start` (..., impulses) are impulses to begin with, such as those of the last
     step; they change how long it takes, and where several solutions exist which one is found. `contact_friction` and
