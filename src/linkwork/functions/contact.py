@@ -70,10 +70,10 @@ def step(
     dt a + M⁻¹ Jᵀ λ and q' = integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at v'
     (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum.
 
-    `contacts`, such as `lw.Contacts()`, say what may touch what. `warm_start` (..., impulses) are impulses to begin with, such as those of the last
-    step; they change how long it takes, and where several solutions exist which one is found. `contact_friction` and
-    `contact_restitution`, (..., candidates), are coefficients of sliding friction and of restitution in place of those that
-    `contacts` says; they may also be given among `parameters`.
+    `contacts`, such as `lw.Contacts()`, say what may touch what. `warm_start` (..., impulses) are impulses to begin with, such
+    as those of the last step; they change how long it takes, and where several solutions exist which one is found.
+    `contact_friction` and `contact_restitution`, (..., candidates), are coefficients of sliding friction and of restitution in
+    place of those that `contacts` says; they may also be given among `parameters`.
 
     `details` gives four more results: the impulses [N s or N m s], (..., impulses), named by `lw.impulse_names`; the largest
     violation of any law [m/s or rad/s], (...); the number of iterations, (...); and whether that violation is within the
