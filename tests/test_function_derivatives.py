@@ -170,7 +170,9 @@ def test_every_public_function_has_derivatives(name: str) -> None:
         model = lw.robots.chain(6)
         values = {"frames": (model.bodies[-1].name,)}
     options = {word: values[word] for word, default in function.options.items() if default is inspect.Parameter.empty}
-    arrays = {**point(model), "x": np.array([0.3, -0.2, 0.5])}
+    if name == "contact_points":  # the model has no shapes
+        options["contacts"] = lw.Contacts(shapes=("link3",))
+    arrays = {**point(model), "x": np.array([0.3, -0.2, 0.5]), "dt": np.array(0.01)}
     now = model.parameters()
     parameters = {f"mass@{model.bodies[1].name}": now["mass"][1], f"placement@{model.joints[1].name}": now["placement"][1]}
     own = {n: arrays[n] for n in function.required}
