@@ -440,6 +440,7 @@ def test_leg_of_a_hexapod() -> None:
     assert operations(apart) < 0.85 * operations(whole)
 
 
+@pytest.mark.slow
 def test_chain_of_two_hundred_links() -> None:
     """As linear as a short one: operators sweep over it, and determinants stay within the range of floats as logarithms."""
     model = lw.robots.chain(200)
