@@ -55,6 +55,53 @@ def test_bodies_fall(shape: str, size: tuple[float, ...]) -> None:
     assert drop(one_body(shape, size), lw.Contacts(), 60, steps=300, seed=0, speed=1.0) < 0.2
 
 
+def slender_rod() -> lw.Model:
+    """1 kg and 1 m along x, with a ball at each end, and without gravity."""
+    b = lw.ModelBuilder("rod", gravity=(0.0, 0.0, 0.0))
+    b.add_body("rod", mass=1.0, inertia=np.diag([0.001, 1.0 / 12.0, 1.0 / 12.0]))
+    b.add_joint("float", lw.joints.Free(), parent="world", child="rod")
+    for name, x in (("left", -0.5), ("right", 0.5)):
+        b.add_geometry(lw.Geometry(name, -1, Pose(np.eye(3), np.array([x, 0.0, 0.0])), "sphere", (0.01,), link="rod"))
+    return b.build()
+
+
+def test_a_rod_that_lands_on_one_end_while_the_other_lifts_gains_no_energy() -> None:
+    """By Newton's law alone it would gain a third: the end that lifts with 0.5 m/s is held, the other bounces with 1 m/s."""
+    model = slender_rod()
+    q, v = np.array([0.0, 0.0, 0.01, *model.neutral()[3:]]), np.array([0.0, 1.5, 0.0, 0.0, 0.0, -0.25])
+    for friction in (0.0, 0.5):
+        contacts = lw.Contacts(restitution=1.0, friction=friction)
+        q1, v1, _, _, _, converged = lw.step(model, q, v, np.zeros(6), 1e-4, contacts=contacts, details=True)
+        part = lw.kinetic_energy(model, q1, v1) / lw.kinetic_energy(model, q, v)
+        assert converged == 1.0 and 0.9 < part <= 1.0
+
+
+@pytest.mark.parametrize("shape", ["box", "rod"])
+def test_bounces_gain_no_energy(shape: str) -> None:
+    """Any velocities, restitution and friction where several contacts touch, in one step; one bounce keeps what it may."""
+    model = slender_rod() if shape == "rod" else one_body("box", (0.2, 0.2, 0.1)).weightless()
+    rng, rows, contacts = np.random.default_rng(5), 400, lw.Contacts()
+    q = np.tile(model.neutral(), (rows, 1))
+    q[:, 2] -= lw.contact_points(model, q, contacts=contacts)[0].min(axis=-1)
+    v = rng.standard_normal((rows, 6)) * rng.choice([0.1, 1.0, 5.0], (rows, 6))
+    count = len(contacts.candidates(model))
+    own = {
+        "contact_friction": rng.uniform(0.0, 1.5, (rows, 1)) * np.ones(count),
+        "contact_restitution": rng.uniform(0.3, 1.0, (rows, count)),
+    }
+    v1, _, _, _, converged = lw.step(model, q, v, np.zeros(6), 1e-6, contacts=contacts, details=True, parameters=own)[1:]
+    before, after = (0.5 * np.einsum("ri,ij,rj->r", x, lw.mass_matrix(model, q[0]), x) for x in (v, v1))
+    assert converged.mean() > 0.95
+    assert (after <= before * (1.0 + 1e-4)).all(), (after / before).max()
+
+
+def test_one_elastic_bounce_keeps_its_energy() -> None:
+    model = one_body("sphere", (0.1,)).weightless()
+    q, v = np.array([0.0, 0.0, 0.1, *model.neutral()[3:]]), np.array([0.0, 0.0, 0.0, 0.3, 0.0, -2.0])
+    found = lw.step(model, q, v, np.zeros(6), 1e-3, contacts=lw.Contacts(restitution=1.0, friction=0.0))[1]
+    assert np.allclose(found, [0.0, 0.0, 0.0, 0.3, 0.0, 2.0], rtol=0.0, atol=1e-9)
+
+
 ROBOTS = {
     "mini_cheetah": [f"{leg}_knee_link" for leg in ("FR", "FL", "HR", "HL")],
     "mit_humanoid": ["right_ankle_link", "left_ankle_link", "right_elbow_link", "left_elbow_link"],
