@@ -23,7 +23,7 @@ from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
 from linkwork.simulate.stiffness import implicit_parameters, stiff_at
 from linkwork.simulate.stopped import open_at_start, why_stopped
-from linkwork.simulate.traced import CARRIED, COEFFICIENTS
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS, taken_coefficients
 
 IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
 
@@ -132,7 +132,7 @@ def rollout(
         return _with_contact(result, found[4])
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
     numbers = dict(parameters or {})
-    own = {name: numbers.pop(name) for name in COEFFICIENTS if name in numbers and contacts is not None}
+    own = taken_coefficients(numbers, contacts, "rollout")
     arrays |= {name: (numbers[name], shape_of(model, name)) for name in known(model, numbers)}
     if contacts is not None and own:
         arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in own.items()}
