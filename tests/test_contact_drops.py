@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,8 +23,31 @@ def one_body(shape: str, size: tuple[float, ...]) -> lw.Model:
     return b.build()
 
 
-def drop(model: lw.Model, contacts: lw.Contacts, rows: int, *, steps: int, seed: int, speed: float) -> float:
-    """The part of steps' rows that are marked; the rest is asserted."""
+class Fallen(NamedTuple):
+    """A rollout of drops, what has been gained of energy, (rows,) [J], and what may be gained: a millimetre of height."""
+
+    found: lw.Rollout
+    gained: np.ndarray
+    least: np.ndarray
+
+
+def fallen(model: lw.Model, contacts: lw.Contacts, q: Any, v: Any, numbers: Mapping[str, Any], dt: float, steps: int) -> Fallen:
+    found = lw.rollout(model, q, v, dt=dt, steps=steps, every=steps // 15, contacts=contacts, parameters=numbers)
+    mass = {"mass": numbers["mass"][:, None]}
+    kinetic = lw.kinetic_energy(model, found.q, found.v, parameters=mass)
+    energy = kinetic + lw.potential_energy(model, found.q, parameters=mass)
+    least = 1e-2 * kinetic[:, 0] + 1e-3 * 9.81 * numbers["mass"].sum(axis=1)
+    return Fallen(found, energy.max(axis=1) - energy[:, 0], least)
+
+
+def drop(
+    model: lw.Model, contacts: lw.Contacts, rows: int, *, steps: int, seed: int, speed: float, bounce: float = 0.0
+) -> float:
+    """The part of rows that are marked; the rest is asserted.
+
+    Rows that gain energy are dropped again with a step that is four times shorter: what the integrator alone has gained, of
+    joints that turn by some degrees in a step, is then gone.
+    """
     rng = np.random.default_rng(seed)
     q = np.array([model.random_state(rng)[0] for _ in range(min(rows, 64))])[rng.integers(0, min(rows, 64), rows)]
     q[:, :2] = 0.0
@@ -32,27 +56,26 @@ def drop(model: lw.Model, contacts: lw.Contacts, rows: int, *, steps: int, seed:
     v = speed * rng.standard_normal((rows, model.nv))
     numbers: dict[str, Any] = {
         "mass": model.parameters()["mass"] * rng.uniform(0.7, 1.4, (rows, len(model.bodies))),
-        "contact_friction": rng.uniform(0.0, 1.5, (rows, gaps.shape[-1])),
+        "contact_friction": rng.uniform(0.0, 1.5, gaps.shape),
     }
-    found = lw.rollout(model, q, v, dt=2e-3, steps=steps, every=10, contacts=contacts, parameters=numbers)
-    going = np.isin(found.status, (lw.Status.OK, lw.Status.CONTACT_NOT_CONVERGED))
-    assert going.all() or model.loops  # a row stops where coordinates of loops turn singular
-    assert np.isfinite(found.q[going]).all() and np.isfinite(found.v[going]).all() and np.isfinite(found.impulses[going]).all()
+    if bounce:
+        numbers["contact_restitution"] = rng.uniform(0.0, bounce, gaps.shape)
+    found, gained, least = fallen(model, contacts, q, v, numbers, 2e-3, steps)
+    assert np.isin(found.status, (lw.Status.OK, lw.Status.CONTACT_NOT_CONVERGED)).all()
+    assert np.isfinite(found.q).all() and np.isfinite(found.v).all() and np.isfinite(found.impulses).all()
     fine = found.status == lw.Status.OK
     assert (found.residual[fine] <= 1e-8).all()
-    mass = {"mass": numbers["mass"][:, None]}
-    kinetic = lw.kinetic_energy(model, found.q, found.v, parameters=mass)
-    energy = kinetic + lw.potential_energy(model, found.q, parameters=mass)
-    weight = 9.81 * numbers["mass"].sum(axis=1)
-    gained = energy.max(axis=1) - energy[:, 0]
-    least = 1e-2 * kinetic[:, 0] + 1e-3 * weight  # a millimetre of height
-    assert (gained <= least)[going].all(), (gained - least)[going].max()
+    if (again := np.flatnonzero(gained > least)).size:
+        assert len(again) < 0.01 * rows, (gained - least).max()
+        these = {name: x[again] for name, x in numbers.items()}
+        shorter = fallen(model, contacts, q[again], v[again], these, 5e-4, 4 * steps)
+        assert (shorter.gained <= shorter.least).all(), (shorter.gained - shorter.least).max()
     return float(np.mean(~fine))
 
 
-@pytest.mark.parametrize(("shape", "size"), [("box", (0.2, 0.2, 0.1)), ("capsule", (0.05, 0.2))])
-def test_bodies_fall(shape: str, size: tuple[float, ...]) -> None:
-    assert drop(one_body(shape, size), lw.Contacts(), 60, steps=300, seed=0, speed=1.0) < 0.2
+@pytest.mark.parametrize(("shape", "size", "bounce"), [("box", (0.2, 0.2, 0.1), 0.9), ("capsule", (0.05, 0.2), 0.0)])
+def test_bodies_fall(shape: str, size: tuple[float, ...], bounce: float) -> None:
+    assert drop(one_body(shape, size), lw.Contacts(), 60, steps=300, seed=0, speed=1.0, bounce=bounce) < 0.3
 
 
 def slender_rod() -> lw.Model:
@@ -117,15 +140,21 @@ ROBOTS = {
 def test_robots_fall(name: str) -> None:
     model = getattr(lw.robots, name)()
     shapes = ROBOTS[name] or [body.name for body in model.bodies if not any(j.parent == body.index for j in model.joints)][:6]
-    contacts = lw.Contacts(shapes=shapes, limits=False)
+    contacts = lw.Contacts(shapes=shapes, limits=bool(model.loops))  # beyond limits, coordinates of loops turn singular
     for part in range(0, DROPS, 500):
-        assert drop(model, contacts, min(500, DROPS - part), steps=150, seed=part, speed=0.5) < 0.2
+        bounce = 1.0 if part % 1000 else 0.0
+        assert drop(model, contacts, min(500, DROPS - part), steps=150, seed=part, speed=0.5, bounce=bounce) < 0.4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("shape", "size"), [("box", (0.2, 0.2, 0.1)), ("capsule", (0.05, 0.2)), ("sphere", (0.1,)), ("cylinder", (0.05, 0.2))]
+    ("shape", "size", "marked"),  # points of a cylinder's rims may lie next to each other: many rows have a step of 1e-8 m/s
+    [("box", (0.2, 0.2, 0.1), 0.4), ("capsule", (0.05, 0.2), 0.2), ("sphere", (0.1,), 0.0), ("cylinder", (0.05, 0.2), 0.6)],
 )
-def test_many_bodies_fall(shape: str, size: tuple[float, ...]) -> None:
+def test_many_bodies_fall(shape: str, size: tuple[float, ...], marked: float) -> None:
     for part in range(0, DROPS, 1000):
-        assert drop(one_body(shape, size), lw.Contacts(), min(1000, DROPS - part), steps=400, seed=part, speed=1.0) < 0.2
+        bounce = 1.0 if part % 2000 else 0.0
+        found = drop(
+            one_body(shape, size), lw.Contacts(), min(1000, DROPS - part), steps=405, seed=part, speed=1.0, bounce=bounce
+        )
+        assert found <= marked
