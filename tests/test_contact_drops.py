@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,8 +23,31 @@ def one_body(shape: str, size: tuple[float, ...]) -> lw.Model:
     return b.build()
 
 
-def drop(model: lw.Model, contacts: lw.Contacts, rows: int, *, steps: int, seed: int, speed: float) -> float:
-    """The part of steps' rows that are marked; the rest is asserted."""
+class Fallen(NamedTuple):
+    """A rollout of drops, what has been gained of energy, (rows,) [J], and what may be gained: a millimetre of height."""
+
+    found: lw.Rollout
+    gained: np.ndarray
+    least: np.ndarray
+
+
+def fallen(model: lw.Model, contacts: lw.Contacts, q: Any, v: Any, numbers: Mapping[str, Any], dt: float, steps: int) -> Fallen:
+    found = lw.rollout(model, q, v, dt=dt, steps=steps, every=steps // 15, contacts=contacts, parameters=numbers)
+    mass = {"mass": numbers["mass"][:, None]}
+    kinetic = lw.kinetic_energy(model, found.q, found.v, parameters=mass)
+    energy = kinetic + lw.potential_energy(model, found.q, parameters=mass)
+    least = 1e-2 * kinetic[:, 0] + 1e-3 * 9.81 * numbers["mass"].sum(axis=1)
+    return Fallen(found, energy.max(axis=1) - energy[:, 0], least)
+
+
+def drop(
+    model: lw.Model, contacts: lw.Contacts, rows: int, *, steps: int, seed: int, speed: float, bounce: float = 0.0
+) -> float:
+    """The part of rows that are marked; the rest is asserted.
+
+    Rows that gain energy are dropped again with a step that is four times shorter: what the integrator alone has gained, of
+    joints that turn by some degrees in a step, is then gone.
+    """
     rng = np.random.default_rng(seed)
     q = np.array([model.random_state(rng)[0] for _ in range(min(rows, 64))])[rng.integers(0, min(rows, 64), rows)]
     q[:, :2] = 0.0
@@ -32,27 +56,73 @@ def drop(model: lw.Model, contacts: lw.Contacts, rows: int, *, steps: int, seed:
     v = speed * rng.standard_normal((rows, model.nv))
     numbers: dict[str, Any] = {
         "mass": model.parameters()["mass"] * rng.uniform(0.7, 1.4, (rows, len(model.bodies))),
-        "contact_friction": rng.uniform(0.0, 1.5, (rows, gaps.shape[-1])),
+        "contact_friction": rng.uniform(0.0, 1.5, gaps.shape),
     }
-    found = lw.rollout(model, q, v, dt=2e-3, steps=steps, every=10, contacts=contacts, parameters=numbers)
-    going = np.isin(found.status, (lw.Status.OK, lw.Status.CONTACT_NOT_CONVERGED))
-    assert going.all() or model.loops  # a row stops where coordinates of loops turn singular
-    assert np.isfinite(found.q[going]).all() and np.isfinite(found.v[going]).all() and np.isfinite(found.impulses[going]).all()
+    if bounce:
+        numbers["contact_restitution"] = rng.uniform(0.0, bounce, gaps.shape)
+    found, gained, least = fallen(model, contacts, q, v, numbers, 2e-3, steps)
+    assert np.isin(found.status, (lw.Status.OK, lw.Status.CONTACT_NOT_CONVERGED)).all()
+    assert np.isfinite(found.q).all() and np.isfinite(found.v).all() and np.isfinite(found.impulses).all()
     fine = found.status == lw.Status.OK
     assert (found.residual[fine] <= 1e-8).all()
-    mass = {"mass": numbers["mass"][:, None]}
-    kinetic = lw.kinetic_energy(model, found.q, found.v, parameters=mass)
-    energy = kinetic + lw.potential_energy(model, found.q, parameters=mass)
-    weight = 9.81 * numbers["mass"].sum(axis=1)
-    gained = energy.max(axis=1) - energy[:, 0]
-    least = 1e-2 * kinetic[:, 0] + 1e-3 * weight  # a millimetre of height
-    assert (gained <= least)[going].all(), (gained - least)[going].max()
+    if (again := np.flatnonzero(gained > least)).size:
+        assert len(again) < 0.01 * rows, (gained - least).max()
+        these = {name: x[again] for name, x in numbers.items()}
+        shorter = fallen(model, contacts, q[again], v[again], these, 5e-4, 4 * steps)
+        assert (shorter.gained <= shorter.least).all(), (shorter.gained - shorter.least).max()
     return float(np.mean(~fine))
 
 
-@pytest.mark.parametrize(("shape", "size"), [("box", (0.2, 0.2, 0.1)), ("capsule", (0.05, 0.2))])
-def test_bodies_fall(shape: str, size: tuple[float, ...]) -> None:
-    assert drop(one_body(shape, size), lw.Contacts(), 60, steps=300, seed=0, speed=1.0) < 0.2
+@pytest.mark.parametrize(("shape", "size", "bounce"), [("box", (0.2, 0.2, 0.1), 0.9), ("capsule", (0.05, 0.2), 0.0)])
+def test_bodies_fall(shape: str, size: tuple[float, ...], bounce: float) -> None:
+    assert drop(one_body(shape, size), lw.Contacts(), 60, steps=300, seed=0, speed=1.0, bounce=bounce) < 0.3
+
+
+def slender_rod() -> lw.Model:
+    """1 kg and 1 m along x, with a ball at each end, and without gravity."""
+    b = lw.ModelBuilder("rod", gravity=(0.0, 0.0, 0.0))
+    b.add_body("rod", mass=1.0, inertia=np.diag([0.001, 1.0 / 12.0, 1.0 / 12.0]))
+    b.add_joint("float", lw.joints.Free(), parent="world", child="rod")
+    for name, x in (("left", -0.5), ("right", 0.5)):
+        b.add_geometry(lw.Geometry(name, -1, Pose(np.eye(3), np.array([x, 0.0, 0.0])), "sphere", (0.01,), link="rod"))
+    return b.build()
+
+
+def test_a_rod_that_lands_on_one_end_while_the_other_lifts_gains_no_energy() -> None:
+    """By Newton's law alone it would gain a third: the end that lifts with 0.5 m/s is held, the other bounces with 1 m/s."""
+    model = slender_rod()
+    q, v = np.array([0.0, 0.0, 0.01, *model.neutral()[3:]]), np.array([0.0, 1.5, 0.0, 0.0, 0.0, -0.25])
+    for friction in (0.0, 0.5):
+        contacts = lw.Contacts(restitution=1.0, friction=friction)
+        q1, v1, _, _, _, converged = lw.step(model, q, v, np.zeros(6), 1e-4, contacts=contacts, details=True)
+        part = lw.kinetic_energy(model, q1, v1) / lw.kinetic_energy(model, q, v)
+        assert converged == 1.0 and 0.9 < part <= 1.0
+
+
+@pytest.mark.parametrize("shape", ["box", "rod"])
+def test_bounces_gain_no_energy(shape: str) -> None:
+    """Any velocities, restitution and friction where several contacts touch, in one step; one bounce keeps what it may."""
+    model = slender_rod() if shape == "rod" else one_body("box", (0.2, 0.2, 0.1)).weightless()
+    rng, rows, contacts = np.random.default_rng(5), 400, lw.Contacts()
+    q = np.tile(model.neutral(), (rows, 1))
+    q[:, 2] -= lw.contact_points(model, q, contacts=contacts)[0].min(axis=-1)
+    v = rng.standard_normal((rows, 6)) * rng.choice([0.1, 1.0, 5.0], (rows, 6))
+    count = len(contacts.candidates(model))
+    own = {
+        "contact_friction": rng.uniform(0.0, 1.5, (rows, 1)) * np.ones(count),
+        "contact_restitution": rng.uniform(0.3, 1.0, (rows, count)),
+    }
+    v1, _, _, _, converged = lw.step(model, q, v, np.zeros(6), 1e-6, contacts=contacts, details=True, parameters=own)[1:]
+    before, after = (0.5 * np.einsum("ri,ij,rj->r", x, lw.mass_matrix(model, q[0]), x) for x in (v, v1))
+    assert converged.mean() > 0.95
+    assert (after <= before * (1.0 + 1e-4)).all(), (after / before).max()
+
+
+def test_one_elastic_bounce_keeps_its_energy() -> None:
+    model = one_body("sphere", (0.1,)).weightless()
+    q, v = np.array([0.0, 0.0, 0.1, *model.neutral()[3:]]), np.array([0.0, 0.0, 0.0, 0.3, 0.0, -2.0])
+    found = lw.step(model, q, v, np.zeros(6), 1e-3, contacts=lw.Contacts(restitution=1.0, friction=0.0))[1]
+    assert np.allclose(found, [0.0, 0.0, 0.0, 0.3, 0.0, 2.0], rtol=0.0, atol=1e-9)
 
 
 ROBOTS = {
@@ -70,15 +140,21 @@ ROBOTS = {
 def test_robots_fall(name: str) -> None:
     model = getattr(lw.robots, name)()
     shapes = ROBOTS[name] or [body.name for body in model.bodies if not any(j.parent == body.index for j in model.joints)][:6]
-    contacts = lw.Contacts(shapes=shapes, limits=False)
+    contacts = lw.Contacts(shapes=shapes, limits=bool(model.loops))  # beyond limits, coordinates of loops turn singular
     for part in range(0, DROPS, 500):
-        assert drop(model, contacts, min(500, DROPS - part), steps=150, seed=part, speed=0.5) < 0.2
+        bounce = 1.0 if part % 1000 else 0.0
+        assert drop(model, contacts, min(500, DROPS - part), steps=150, seed=part, speed=0.5, bounce=bounce) < 0.4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("shape", "size"), [("box", (0.2, 0.2, 0.1)), ("capsule", (0.05, 0.2)), ("sphere", (0.1,)), ("cylinder", (0.05, 0.2))]
+    ("shape", "size", "marked"),  # points of a cylinder's rims may lie next to each other: many rows have a step of 1e-8 m/s
+    [("box", (0.2, 0.2, 0.1), 0.4), ("capsule", (0.05, 0.2), 0.2), ("sphere", (0.1,), 0.0), ("cylinder", (0.05, 0.2), 0.6)],
 )
-def test_many_bodies_fall(shape: str, size: tuple[float, ...]) -> None:
+def test_many_bodies_fall(shape: str, size: tuple[float, ...], marked: float) -> None:
     for part in range(0, DROPS, 1000):
-        assert drop(one_body(shape, size), lw.Contacts(), min(1000, DROPS - part), steps=400, seed=part, speed=1.0) < 0.2
+        bounce = 1.0 if part % 2000 else 0.0
+        found = drop(
+            one_body(shape, size), lw.Contacts(), min(1000, DROPS - part), steps=405, seed=part, speed=1.0, bounce=bounce
+        )
+        assert found <= marked

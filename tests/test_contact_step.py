@@ -284,3 +284,44 @@ def test_quadruped_stands_still() -> None:
     assert found.status == lw.Status.OK and found.residual <= 1e-9
     assert np.abs(found.q - found.q[0]).max() < 1e-6
     assert lw.contact_points(model, found.q, contacts=contacts)[0].min() > -1e-7
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"friction": -0.1}, "friction must be a number that is not negative, not -0.1"),
+        ({"restitution": 1.5}, "restitution must be a number from 0 to 1"),
+        ({"restitution": 0.5, "stiffness": 1e4}, "restitution is for rigid contacts"),
+        ({"damping": 10.0}, "damping is for compliant contacts"),
+        ({"ground": np.zeros(3)}, "ground must be 'plane', None, or geometries"),
+        ({"friction": np.array([0.5, 0.5])}, "friction must be a number"),
+    ],
+)
+def test_contacts_that_cannot_be(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(lw.ModelError, match=told):
+        lw.Contacts(**given)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    found = lw.Contacts(friction=np.float32(0.5), iterations=np.int64(50), limits=np.True_)
+    assert found == lw.Contacts(friction=0.5, iterations=50, limits=True) and type(found.iterations) is int
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"parameters": {"contact_friction": [-1.0]}}, "contact_friction must be finite numbers, not negative, not -1"),
+        ({"parameters": {"contact_friction": [np.nan]}}, "contact_friction must be finite numbers, not negative, not nan"),
+        (
+            {"parameters": {"contact_restitution": [[0.5], [2.0]]}},
+            "must be finite numbers, from 0 to 1, not 2",
+        ),
+        ({"parameters": {"contact_friction": [0.5]}, "contacts": None}, "is for contacts=, which is not given"),
+        ({"contacts": True}, r"contacts must be given as Contacts\(...\), not True"),
+        ({"tau": lambda q, v, t: 0.0 * v}, "give policy=, which is traced"),
+    ],
+)
+def test_rollouts_with_contact_that_cannot_be(how: dict[str, Any], told: str) -> None:
+    model = body("sphere", (0.1,))
+    with pytest.raises(lw.ModelError, match=told):
+        lw.rollout(model, model.neutral(), np.zeros(6), **{"dt": 1e-3, "steps": 2, "contacts": lw.Contacts(), **how})

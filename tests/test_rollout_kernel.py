@@ -160,3 +160,23 @@ def test_rows_leave_the_kernel_for_the_steps_in_which_they_change_charts(monkeyp
     assert 0 < sum(takes) < 0.6 * 3 * 400
     alone = lw.rollout(model, q[1], v[1], dt=2e-3, steps=400, every=50)
     assert np.array_equal(alone.q[::2], found.q[1]) and np.array_equal(alone.v[::2], found.v[1])
+
+
+@pytest.mark.parametrize(
+    "how", [{"contacts": lw.Contacts(ground=None)}, {"tau": lw.PD(0.0, 0.0, np.zeros(3))}], ids=["contacts", "PD"]
+)
+@pytest.mark.parametrize("every", [1, 40])
+def test_rows_in_one_chart_say_why_they_stopped(how: dict[str, Any], every: int) -> None:
+    """A rocker that is independent turns back where crank and coupler are in one line: there it no longer tells the motion."""
+    model = four_bar(0.3, 1.0, 0.8, 1.0, gravity=0.0).with_independent("rocker")
+    regular = crank_states(np.array([0.7, 2.0]))
+    v = np.array([lw.spanning_velocity(four_bar(0.3, 1.0, 0.8, 1.0), q, [w])[2] for q, w in zip(regular, (6.0, 1e-3))])
+    q = np.array([regular[0], regular[1], regular[1] + 0.01, regular[1] * np.nan])
+    found = lw.rollout(model, q, v[[0, 1, 1, 1], None], dt=2e-3, steps=800, every=every, **how)
+    assert found.status.tolist() == [lw.Status.SINGULAR_COORDINATES, lw.Status.OK, lw.Status.NOT_CLOSED, lw.Status.NOT_FINITE]
+    assert 0 < found.steps[0] < 800 and found.steps[1:].tolist() == [800, 0, 0]
+    last = found.steps[0] // every
+    assert np.isfinite(found.q[0, : last + 1]).all() and np.isnan(found.q[0, last + 1 :]).all()
+    assert np.array_equal(found.q[2, 0], q[2]) and np.isnan(found.q[2, 1:]).all()
+    flat = lw.rollout(lw.robots.four_bar(), np.zeros(3), [1.0], dt=1e-3, steps=20, **how)
+    assert flat.status == lw.Status.DEAD_POINT and flat.steps < 3

@@ -26,11 +26,15 @@ FASTEST = 0.1  # [m/s or rad/s] the largest velocity of that: too slow to add en
 
 
 class Law(NamedTuple):
-    """A block of rows with what has to be added to their velocities (m,) and to the diagonal of G (m,)."""
+    """A block of rows with what has to be added to their velocities (m,) and to the diagonal of G (m,).
+
+    `bounces`: the first row has restitution.
+    """
 
     block: Block
     target: list[Any]
     compliance: list[Any]
+    bounces: bool = False
 
 
 def limited(model: Model) -> list[tuple[PlacedJoint, int]]:
@@ -116,20 +120,21 @@ class _OfCandidate:
         self.friction = (sliding if given.friction is None else given.friction, *others)
         self.restitution = candidate.restitution if given.restitution is None else given.restitution
 
-    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int) -> list[Law]:
-        target, compliance = self._normal(dt, before[0], free[0])
+    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any) -> list[Law]:
+        target, compliance = self._normal(dt, before[0], free[0], part)
+        bounces = not (is_zero(self.restitution) or np.isfinite(self.contacts.stiffness))
         size = self.candidate.dimension
         sliding, torsional, rolling = self.friction
         if size == 1:
-            return [Law(Interval(first, normal=first), [target], [compliance])]
-        laws = [Law(Coulomb(first, sliding), [target, 0.0, 0.0], [compliance, 0.0, 0.0])]
+            return [Law(Interval(first, normal=first), [target], [compliance], bounces)]
+        laws = [Law(Coulomb(first, sliding), [target, 0.0, 0.0], [compliance, 0.0, 0.0], bounces)]
         if size > 3:
             laws.append(Law(Bounded(first + 3, torsional, first), [0.0], [0.0]))
         if size > 4:
             laws.append(Law(Rolling(first + 4, rolling, first), [0.0, 0.0], [0.0, 0.0]))
         return laws
 
-    def _normal(self, dt: Any, before: Any, free: Any) -> tuple[Any, Any]:
+    def _normal(self, dt: Any, before: Any, free: Any, part: Any) -> tuple[Any, Any]:
         """What is added to the normal velocity so that it must not be negative, and the compliance [1/kg]."""
         k, d = self.contacts.stiffness, self.contacts.damping
         if np.isfinite(k):
@@ -141,7 +146,7 @@ class _OfCandidate:
             return target, 0.0
         closing = (self.gap + dt * free < 0.0) & (before < 0.0)
         # the bounce, and what forces do to the velocity in a step: without that, it would gain energy
-        back = e * before - minimum(free - before, 0.0)
+        back = part * e * before - minimum(free - before, 0.0)
         return where(closing, minimum(target, back), target), 0.0
 
 
@@ -149,7 +154,7 @@ class _OfLimit:
     def __init__(self, joint: PlacedJoint, i: int, q: Any) -> None:
         self.lower, self.upper, self.q = joint.lower[i], joint.upper[i], q
 
-    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int) -> list[Law]:
+    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any) -> list[Law]:
         lower = -_corrected(self.q - self.lower, dt) if np.isfinite(self.lower) else None
         upper = _corrected(self.upper - self.q, dt) if np.isfinite(self.upper) else None
         return [Law(Interval(first, lower, upper), [0.0], [0.0])]
@@ -159,16 +164,21 @@ class _OfFriction:
     def __init__(self, force: Any) -> None:
         self.force = force
 
-    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int) -> list[Law]:
+    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any) -> list[Law]:
         return [Law(Bounded(first, dt * self.force), [0.0], [0.0])]
 
 
-def laws_of(laws: Sequence[Any], sizes: Sequence[int], dt: Any, before: np.ndarray, free: np.ndarray) -> list[Law]:
-    """The laws of all groups of rows, from their velocities before the step and without impulses, (m,) each."""
+def laws_of(
+    laws: Sequence[Any], sizes: Sequence[int], dt: Any, before: np.ndarray, free: np.ndarray, part: Any = 1.0
+) -> list[Law]:
+    """The laws of all groups of rows, from their velocities before the step and without impulses, (m,) each.
+
+    `part`: coefficients of restitution are this part of what they are.
+    """
     found: list[Law] = []
     first = 0
     for law, size in zip(laws, sizes):
         own = slice(first, first + size)
-        found += law(dt, before[own], free[own], first)
+        found += law(dt, before[own], free[own], first, part)
         first += size
     return found

@@ -26,32 +26,65 @@ WATCHED = 5  # Newton steps in a row that may fail in this before sweeps go on f
 ROUNDED = 1e-12  # of the velocities: what may be left by rounding
 FAST = 3.0  # [m/s] the largest velocity that counts in this: targets of contacts that are far away are larger
 PROXIMAL = 1e-4  # its geometric mean with the former, 1e-8, is what Newton's steps add to the diagonal of G, relative to it
+GAINED = 1e-6  # of the energy that bounces give and take: what they may gain by rounding
+LEAST_PART = 0.01  # of restitution: less is none
 MOST_NEWTON_ROWS = 24  # beyond, the factorisation of a Newton step costs more than the sweeps that it saves
 MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints among them
+
+
+class Bounce(NamedTuple):
+    """Restitution in some `rows`: `free`, (m,), are all velocities without impulses, and g = free + targets(part), (m,).
+
+    Several contacts that bounce, or friction that turns a sliding point back, may gain energy by Newton's law (Kane's
+    paradox). Then only a part of the restitution acts, the same in all contacts. With none of it energy is never gained.
+    """
+
+    free: np.ndarray
+    targets: Callable[[Any], np.ndarray]
+    rows: Sequence[int]
+
+    def less(self, lam: np.ndarray, part: Any) -> Any:
+        """The part of the restitution with which impulses do not gain energy, from a solution: `part` if that does not.
+
+        The work of impulses is λᵀ(w + free) / 2. Of λᵀw that of friction is left out, which is never positive.
+        """
+        back = self.targets(0.0) - self.targets(part)
+        given: Any = sum(lam[i] * back[i] for i in self.rows)
+        taken = -_product(lam, self.free, 0.0)
+        gains = (given - taken > GAINED * (given + taken)) & (given > 0.0)
+        ratio = where(gains, 0.5 * (given + taken) / where(gains, given, 1.0), 1.0)
+        smaller = part * ratio * ratio
+        return where(gains, where(smaller > LEAST_PART, smaller, 0.0), part)
 
 
 class Problem(NamedTuple):
     """G, (m, m), is symmetric and positive semidefinite, g (m,) are velocities without impulses; blocks cover all rows.
 
-    `carried`: G has only the blocks of single contacts, and the rest goes through the motion of bodies.
+    `carried`: G has only the blocks of single contacts, and the rest goes through the motion of bodies. `bounce`: what g is
+    with a part of restitution only.
     """
 
     G: np.ndarray
     g: np.ndarray
     blocks: Sequence[Block]
     carried: Carried | None = None
+    bounce: Bounce | None = None
 
 
 Step = Callable[[np.ndarray], tuple[np.ndarray, Any]]
 
 
 class Solution(NamedTuple):
-    """Impulses, (m,), the largest violation of any law [m/s or rad/s], the sweeps, and 1 if that is within the tolerance."""
+    """Impulses, (m,), the largest violation of any law [m/s or rad/s], the sweeps, and 1 if that is within the tolerance.
+
+    `part`: of the restitution, that which acts.
+    """
 
     impulses: np.ndarray
     residual: Any
     iterations: Any
     converged: Any
+    part: Any = 1.0
 
 
 def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *, implicit: bool = False) -> Solution:
@@ -59,7 +92,7 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
 
     `implicit`: its derivatives are those of the branches of the laws that hold there, by the implicit function theorem.
     """
-    G, g, blocks, carried = problem
+    G, g, blocks, carried, bounce = problem
     m = len(g)
     if m == 0:
         return Solution(np.zeros(0, dtype=object), 0.0, 0.0, 1.0)
@@ -72,12 +105,13 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
         lam, kept = x[:m], x[m : 2 * m]
-        best, guessed, wait, pause, count = x[2 * m :]
+        best, guessed, wait, pause, *part, count = x[2 * m :]
         V: Any = None
+        now = problem if bounce is None else problem._replace(g=bounce.free + bounce.targets(part[0]))
         if carried is None:
-            swept, change, branches = _sweep(problem, lam)
+            swept, change, branches = _sweep(now, lam)
         else:
-            swept, change, branches, V = contact_carried.sweep(carried, G, g, blocks, lam)
+            swept, change, branches, V = contact_carried.sweep(carried, G, now.g, blocks, lam)
         change = _plain(change)
         better = (LESS * best > change) | (guessed < 0.5)
         kept, best = where(better, swept, kept), where(better, change, best)
@@ -85,27 +119,36 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
         if solved:
             lines = [blocks[k].linearised(swept[list(blocks[k].rows)], branches[k]) for k in solved]
             if carried is None:
-                tried = _newton(problem, swept, [blocks[k] for k in solved], lines)
+                tried = _newton(now, swept, [blocks[k] for k in solved], lines)
             else:
                 pairs = [(blocks[k], line) for k, line in zip(solved, lines)]
-                tried = contact_carried.newton(carried, g, swept, V, pairs, _eliminated)
+                tried = contact_carried.newton(carried, now.g, swept, V, pairs, _eliminated)
             tried = _until_one_opens(blocks, swept, tried)
             take = (where(better, wait, guessed - (WATCHED - 1.0)) < 0.5) & (one_norm(tried) < np.inf)
             ahead = where(take, tried, kept)
             guessed = where(take, where(better, 1.0, guessed + 1.0), 0.0)
             wait = where(better, wait - 1.0, where(take, wait, pause))
             pause = where(better | take, pause, 2.0 * pause)
-        return np.array([*ahead, *kept, best, guessed, wait, pause, count + 1.0], dtype=object), best > 0.1 * least
+        more = best > 0.1 * least
+        if bounce is not None:  # solved, but impulses gain energy: go on from here with a smaller part of the restitution
+            smaller = where(more, part[0], bounce.less(kept, part[0]))
+            again = smaller < part[0]
+            part, more = [smaller], more | again
+            ahead, best = where(again, kept, ahead), where(again, np.inf, best)
+            guessed, wait, pause = (where(again, x, y) for x, y in ((0.0, guessed), (0.0, wait), (1.0, pause)))
+        return np.array([*ahead, *kept, best, guessed, wait, pause, *part, count + 1.0], dtype=object), more
 
-    first = np.array([*start, *start, np.inf, 0.0, 0.0, 1.0, 0.0], dtype=object)
+    first = np.array([*start, *start, np.inf, 0.0, 0.0, 1.0, *([] if bounce is None else [1.0]), 0.0], dtype=object)
     if implicit:
         last = loop(_with_branches(problem, step), np.concatenate([start, first, np.zeros(m * m)]), limit=iterations, newton=m)
         lam, last = last[:m], last[: -m * m]
     else:
         last = loop(step, first, limit=iterations)
         lam = last[m : 2 * m]
-    residual = violation(problem, lam)
-    return Solution(lam, residual, last[-1], where(_plain(residual) <= least, 1.0, 0.0))
+    part = 1.0 if bounce is None else last[-2]
+    at_end = problem if bounce is None else problem._replace(g=bounce.free + bounce.targets(part))
+    residual = violation(at_end, lam)
+    return Solution(lam, residual, last[-1], where(_plain(residual) <= least, 1.0, 0.0), part)
 
 
 def proximal(g: np.ndarray) -> Any:
@@ -120,7 +163,7 @@ def _plain(x: Any) -> Any:
 
 def violation(problem: Problem, lam: np.ndarray) -> Any:
     """The largest violation of any law [m/s or rad/s]; infinite where an impulse is no finite number."""
-    G, g, blocks, carried = problem
+    G, g, blocks, carried, _ = problem
     w = g + (G @ lam if carried is None else carried.T @ carried.motion(lam) + carried.soft * lam)
     found: Any = 0.0
     for block in blocks:
@@ -131,7 +174,7 @@ def violation(problem: Problem, lam: np.ndarray) -> Any:
 
 def _sweep(problem: Problem, lam: np.ndarray) -> tuple[np.ndarray, Any, list[Any]]:
     """Impulses after one update of each block in turn, the largest change in units of velocity, and branches of the laws."""
-    G, g, blocks, _ = problem
+    G, g, blocks, *_ = problem
     lam, change, branches = np.array(lam, dtype=object), 0.0, []
     for block in blocks:
         rows = list(block.rows)

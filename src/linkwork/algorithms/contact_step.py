@@ -14,7 +14,7 @@ import numpy as np
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_carried import Carried
 from linkwork.algorithms.contact_rows import NONE_GIVEN, Coefficients, all_rows, laws_of
-from linkwork.algorithms.contact_solver import Problem, Solution, solve
+from linkwork.algorithms.contact_solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.delassus import compliance
 from linkwork.algorithms.forward_dynamics import articulated_body, factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
@@ -81,14 +81,21 @@ def velocity_after(
     before = before[:size]
     if bodies is not None:
         before, g = bodies.T @ before, bodies.T @ g
-    found = laws_of(laws, [len(each.k) for each in rows], dt, before, g)
-    g = g + np.array([x for law in found for x in law.target], dtype=object)
+    sizes = [len(each.k) for each in rows]
+
+    def targets(part: Any) -> np.ndarray:
+        return np.array([x for law in laws_of(laws, sizes, dt, before, without, part) for x in law.target], dtype=object)
+
+    found, without = laws_of(laws, sizes, dt, before, g), g
+    g = g + targets(1.0)
+    bouncing = [law.block.rows[0] for law in found if law.bounces]
+    bounce = Bounce(without, targets, bouncing) if bouncing and not differentiable else None
     soft, blocks = np.array([x for law in found for x in law.compliance], dtype=object), [law.block for law in found]
     if bodies is None:
-        problem = Problem(G + np.diag(soft) if size else G, g, blocks)
+        problem = Problem(G + np.diag(soft) if size else G, g, blocks, bounce=bounce)
     else:
         carried = Carried(bodies.T, G, soft, bodies.groups)
-        problem = Problem(carried.delassus_blocks(), g, blocks, carried)
+        problem = Problem(carried.delassus_blocks(), g, blocks, carried, bounce)
     solution = solve(problem, start, contacts.iterations, contacts.tolerance, implicit=differentiable)
     impulses = solution.impulses if bodies is None else bodies.T.T @ solution.impulses
     return Stepped(v + turning + response.moved(released(impulses)), solution)

@@ -6,7 +6,8 @@ branches that hold there (open, sticking, sliding), a step solves
     r = dt T(q, v, (u - v) / dt) - dt τ - Jᵀ λ = 0,        F(J u + targets, λ) = 0,
 
 so that changes of u and λ solve the linear system of these, with the factor of M and the matrix of the laws' own Newton steps.
-Restitution asks for the velocity without impulses besides, which solves the first with λ = 0.
+Restitution asks for the velocity without impulses besides, which solves the first with λ = 0. Where only a part of it acts,
+that part is taken as constant.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ class StepSolution:
         q, v, tau, dt = (arrays[name] for name in ("q", "v", "tau", "dt"))
         self.contacts, f_ext, given = contacts, arrays.get("f_ext"), _coefficients(arrays)
         self.u, solution = velocity_after(model, contacts, q, v, tau, dt, f_ext, start, "mass_matrix", given)
-        self.lam = solution.impulses
+        self.lam, self.part = solution.impulses, solution.part
         nodes, held, laws, sizes = self._rows(model, arrays)
         self.M, self.J = factorised(nodes), held.jacobian()
         self.Y = self.M.solve(self.J.T)
         bias = inverse_dynamics(nodes, np.zeros(model.nv), maps=True)
         self.free = v + dt * turning_axes(model, v) + self.M.solve(dt * (tau - bias))
-        found = laws_of(laws, sizes, dt, self.J @ v, self.J @ self.free)
+        found = laws_of(laws, sizes, dt, self.J @ v, self.J @ self.free, self.part)
         soft = np.array([x for law in found for x in law.compliance], dtype=object)
         target = np.array([x for law in found for x in law.target], dtype=object)
         self.G = mirrored(self.J @ self.Y) + np.diag(soft)
@@ -66,7 +67,7 @@ class StepSolution:
         """F, (m,), at this u and λ, in another state or of another model."""
         _, held, laws, sizes = made or self._rows(model, arrays)
         J = held.jacobian()
-        found = laws_of(laws, sizes, arrays["dt"], J @ arrays["v"], J @ arrays.get("free", self.free))
+        found = laws_of(laws, sizes, arrays["dt"], J @ arrays["v"], J @ arrays.get("free", self.free), self.part)
         added = [(x, y) for law in found for x, y in zip(law.target, law.compliance)]
         w = J @ self.u + np.array([x + y * z for (x, y), z in zip(added, self.lam)], dtype=object)
         lines: list[tuple[Block, Linear]] = []

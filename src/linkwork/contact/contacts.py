@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields, replace
 from math import inf, isfinite
 from typing import Any, final
 
+import numpy as np
+
 from linkwork.contact.candidates import Candidate
 from linkwork.contact.rule import candidates_of, most_error, none_error
 from linkwork.errors import ModelError
@@ -52,6 +54,9 @@ class Contacts:
     found: tuple[Candidate, ...] | None = None  # the candidates of one model: the normal form, by which kernels are found
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            if isinstance(x := getattr(self, each.name), np.generic):  # a number of NumPy's is one of Python's
+                put(self, each.name, x.item())
         put(self, "ground", _ground(self.ground))
         put(self, "shapes", _shapes(self.shapes))
         put(self, "pairs", _pairs(self.pairs))
@@ -71,6 +76,10 @@ class Contacts:
                 raise ModelError(f"Contacts: {word} must be a whole number of at least 1, not {x!r}")
         if self.stiffness == 0.0:
             raise ModelError("Contacts: stiffness must be above zero [N/m], or infinite for rigid contact")
+        if isfinite(self.stiffness) and self.restitution != 0.0:
+            raise ModelError("Contacts: restitution is for rigid contacts; how compliant ones bounce follows from damping=")
+        if not isfinite(self.stiffness) and self.damping != 0.0:
+            raise ModelError("Contacts: damping is for compliant contacts: give stiffness= too, or restitution= of rigid ones")
 
     def __hash__(self) -> int:  # asked at every call, and a height field has many numbers
         if "hash" not in self.__dict__:
@@ -115,7 +124,7 @@ def _number(word: str, x: Any, *, most: float = inf, infinite: bool = False) -> 
 
 
 def _ground(given: Any) -> Any:
-    if given is None or given == "plane":
+    if given is None or (isinstance(given, str) and given == "plane"):
         return given
     several = (given,) if isinstance(given, Geometry) else given
     if isinstance(several, (tuple, list)) and all(isinstance(each, Geometry) for each in several):

@@ -92,4 +92,4 @@ def step(
     v, solution = velocity_after(model, chosen, q, v, tau, dt, f_ext, start, method, given, differentiable=differentiable)
     motion, v = moved_straight(model, dt * v, v)
     q = integrate(model, q, motion)
-    return (q, v, *solution) if details else (q, v)
+    return (q, v, *solution[:4]) if details else (q, v)

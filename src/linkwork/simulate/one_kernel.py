@@ -49,15 +49,17 @@ def segments(steps: int, every: int, single: bool) -> Iterator[tuple[int, int, i
 def roll_out(
     kernel: Any, looped: bool, states: tuple[np.ndarray, np.ndarray], inputs: Mapping[str, np.ndarray], each: np.ndarray | None,
     *, dt: float, steps: int, every: int, carried: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, tuple[np.ndarray, np.ndarray]]:  # fmt: skip
     """q, (rows, n, nq), v, (rows, n, nv), the steps that rows took, (rows,), and what is `carried` at the end.
+
+    Last q, (rows, nq), and v, (rows, nv), of rows that stopped: the states after the steps that they took.
 
     `inputs` are arrays of rows, in the order of the kernel's inputs; `each` are forces for each step, (rows, steps, nv).
     """
     rows, n = len(states[0]), steps // every + 1
     q, v = (np.empty((rows, n, x.shape[1])) for x in states)
     q[:, 0], v[:, 0] = states
-    done = np.zeros(rows)
+    done, last = np.zeros(rows), (np.array(states[0]), np.array(states[1]))
     ends = None if carried is None else np.array(carried)
     for start in range(0, rows, CHUNK):
         part = slice(start, min(rows, start + CHUNK))
@@ -72,9 +74,30 @@ def roll_out(
                 given["tau"] = forces[:, over]
             kernel(*now, np.array([dt, count, 0.0, over]), *given.values(), out=spare)
             now, spare = spare, now
+            stopped = np.flatnonzero((now[2] != over + count) & (spare[2] == over))
+            if len(stopped):
+                found = _last_states(kernel, spare, now[2] - over, stopped, given, dt, over)
+                last[0][start + stopped], last[1][start + stopped] = found
             if place is not None:
                 q[part, place], v[part, place] = now[0], now[1]
         done[part] = now[2]
         if ends is not None:
             ends[part] = now[3]
-    return q, v, done.astype(int), ends
+    return q, v, done.astype(int), ends, last
+
+
+def _last_states(
+    kernel: Any, before: tuple[np.ndarray, ...], taken: np.ndarray, stopped: np.ndarray, given: Mapping[str, np.ndarray],
+    dt: float, over: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """q and v of rows that `stopped` in a call of the kernel, after the steps that they had `taken` in it.
+
+    The same steps are taken again, with the same bits.
+    """
+    q, v = before[0][stopped], before[1][stopped]
+    some = taken[stopped] > 0.0
+    if some.any():
+        rows = stopped[some]
+        how = np.column_stack([np.full(len(rows), dt), taken[rows], np.zeros(len(rows)), np.full(len(rows), over)])
+        q[some], v[some] = kernel(*(x[rows] for x in before), how, *(x[rows] for x in given.values()))[:2]
+    return q, v

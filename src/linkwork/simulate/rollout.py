@@ -22,7 +22,8 @@ from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
 from linkwork.simulate.stiffness import implicit_parameters, stiff_at
-from linkwork.simulate.traced import CARRIED, COEFFICIENTS
+from linkwork.simulate.stopped import open_at_start, why_stopped
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS, taken_coefficients
 
 IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
 
@@ -131,7 +132,7 @@ def rollout(
         return _with_contact(result, found[4])
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
     numbers = dict(parameters or {})
-    own = {name: numbers.pop(name) for name in COEFFICIENTS if name in numbers and contacts is not None}
+    own = taken_coefficients(numbers, contacts, "rollout")
     arrays |= {name: (numbers[name], shape_of(model, name)) for name in known(model, numbers)}
     if contacts is not None and own:
         arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in own.items()}
@@ -197,15 +198,23 @@ def _in_one_kernel(
     carried = None
     if contacts is not None:
         carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
-    found = roll_out(kernel, looped, (q, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
+    numbers = {name: rows[name] for name in names if name not in COEFFICIENTS}
+    bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
+    unclosed = open_at_start(model, q, numbers)
+    first = np.where(unclosed[:, None], np.nan, q)  # these take no step
+    found = roll_out(kernel, looped, (first, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
+    found[0][:, 0] = q
     status = np.where(found[2] == steps, int(Status.OK), int(Status.NOT_FINITE))
+    ended = np.flatnonzero((status != int(Status.OK)) & ~bad & ~unclosed)
+    last = found[4]
+    solved = np.zeros(len(ended), dtype=bool) if found[3] is None else np.isfinite(found[3][ended]).all(axis=1)
+    here = {name: x[ended] for name, x in numbers.items()}
+    status[ended] = why_stopped(model, last[0][ended], last[1][ended], dt, here, solved)
     if found[3] is not None:
         failed = (found[3][:, -1] > 0.0) & (status == int(Status.OK))
         status = np.where(failed, int(Status.CONTACT_NOT_CONVERGED), status)
-    bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
-    status = np.where(bad, int(Status.NOT_FINITE), status)
-    numbers = {name: rows[name] for name in names if name not in COEFFICIENTS}
-    status = _told_stiff(model, status, ~bad, (q,), numbers, dt, integrator)
+    status = np.where(bad, int(Status.NOT_FINITE), np.where(unclosed, int(Status.NOT_CLOSED), status))
+    status = _told_stiff(model, status, ~(bad | unclosed), (q, last[0]), numbers, dt, integrator)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found[0], found[1], status)))
     result.steps = found[2].reshape(batch)
     return _with_contact(result, None if found[3] is None else found[3].reshape((*batch, -1)))

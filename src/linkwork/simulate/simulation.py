@@ -26,7 +26,7 @@ from linkwork.simulate.sensors import Moment, Suite
 from linkwork.simulate.status import Status
 from linkwork.simulate.stiffness import implicit_parameters
 from linkwork.simulate.touching import contact_forces
-from linkwork.simulate.traced import CARRIED, COEFFICIENTS
+from linkwork.simulate.traced import CARRIED, taken_coefficients
 
 MOST = 10_000_000  # steps of one call
 STOPPED = int(Status.STOPPED)
@@ -140,7 +140,7 @@ class _Run:
         q, v = states if start is None else (start.q, start.v)
         arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
         self._candidates = () if self._contacts is None else self._contacts.candidates(model)
-        own = {name: parameters.pop(name) for name in COEFFICIENTS if name in parameters and contacts is not None}
+        own = taken_coefficients(parameters, contacts, "simulate")
         arrays |= {name: (x, (len(self._candidates),)) for name, x in own.items()}
         arrays |= {name: (parameters[name], shape_of(model, name)) for name in known(model, parameters)}
         self.batch, rows = _rows(arrays | drive.arrays, "simulate")

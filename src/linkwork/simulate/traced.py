@@ -107,6 +107,7 @@ def _with_contact(
 
 
 COEFFICIENTS = ("contact_friction", "contact_restitution")  # parameters of contacts, one for each candidate
+MOST_COEFFICIENT = {"contact_friction": np.inf, "contact_restitution": 1.0}
 CARRIED = ("residual", "iterations", "failed")  # the largest of both, and the number of steps that did not converge
 
 
@@ -133,6 +134,20 @@ def rollout_program(
     """
     shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts)
     return trace(body, shapes, name=f"rollout_{integrator}")
+
+
+def taken_coefficients(parameters: dict[str, Any], contacts: Contacts | None, who: str) -> dict[str, Any]:
+    """Those of `COEFFICIENTS` among parameters, which are taken out of them; numbers that no contact can have are errors."""
+    own = {name: parameters[name] for name in COEFFICIENTS if name in parameters}
+    if own and contacts is None:
+        raise ModelError(f"{who}: parameters={{{next(iter(own))!r}: ...}} is for contacts=, which is not given")
+    for name in own:
+        x, most = np.asarray(parameters.pop(name), dtype=float), MOST_COEFFICIENT[name]
+        wrong = ~((x >= 0.0) & (x <= most) & np.isfinite(x))
+        if wrong.any():
+            span = "not negative" if most == np.inf else f"from 0 to {most:g}"
+            raise ModelError(f"{who}: {name} must be finite numbers, {span}, not {x[wrong][0]:g}")
+    return own
 
 
 def rollout_body(
