@@ -31,6 +31,16 @@ class Linear(NamedTuple):
     column: Any = 0.0
 
 
+class Proximal(NamedTuple):
+    """Impulses, what they lose by a velocity (rows, rows), gain by the impulse in row `other`, and the change as a velocity."""
+
+    impulses: np.ndarray
+    slope: np.ndarray
+    moved: Any
+    other: int | None = None
+    column: Any = 0.0
+
+
 class Block(ABC):
     """Rows of one law; `prepare` is called once, with G."""
 
@@ -64,6 +74,13 @@ class Block(ABC):
     @abstractmethod
     def linearised(self, own: np.ndarray, branch: Any) -> Linear:
         """Newton's equations on this branch."""
+
+    @abstractmethod
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        """Impulses on the law's set nearest to λ - ρ w, with ρ = rate / G and w without the compliance of rows, `soft`.
+
+        `normal` is the impulse in the normal row of another block. A fixed point, where w belongs to λ, satisfies the law.
+        """
 
     @abstractmethod
     def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
@@ -114,6 +131,10 @@ class _Scalar(Block):
         r = where(free, w + self.small * self.d * own, self.d * bound)
         return Linear(np.array([[P]]), np.array([[N]]), np.array([r]))
 
+    def _near(self, new: Any, slope: Any, own: Any, rate: Any, column: Any = None, other: int | None = None) -> Proximal:
+        moved = self.d * absolute(new - own) / rate
+        return Proximal(np.array([new]), np.array([[slope]]), moved, other, 0.0 if column is None else np.array([column]))
+
 
 @dataclass(eq=False)
 class Interval(_Scalar):
@@ -137,6 +158,15 @@ class Interval(_Scalar):
     def linearised(self, own: np.ndarray, branch: Any) -> Linear:
         touching, bound = branch
         return self._linear(touching, bound, 0.0, own[0])
+
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        rho, new = rate * self.inverse, 0.0
+        slope = rho / (1.0 + rho * soft[0])
+        if self.lower is not None:
+            new = maximum((own[0] - rho * (w[0] - self.lower)) / (1.0 + rho * soft[0]), 0.0)
+        if self.upper is not None:
+            new = new + minimum((own[0] - rho * (w[0] - self.upper)) / (1.0 + rho * soft[0]), 0.0)
+        return self._near(new, where(absolute(new) > 0.0, slope, 0.0), own[0], rate)
 
     def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
         free = w[0] - self.d * own[0]
@@ -171,6 +201,15 @@ class Bounded(_Scalar):
         found = self._linear(sticks, 0.0, 0.0, own[0])
         column = where(sticks, 0.0, -self.d * sign * self.bound)
         return found._replace(other=self.normal, column=np.array([column]))
+
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        most = self.bound if self.normal is None else self.bound * normal
+        rho = rate * self.inverse
+        wanted = own[0] - rho * w[0]
+        new = minimum(maximum(wanted, -most), most)
+        sticks = absolute(wanted) < most
+        column = where(sticks, 0.0, where(wanted < 0.0, -self.bound, self.bound))
+        return self._near(new, where(sticks, rho, 0.0), own[0], rate, column, self.normal)
 
     def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
         most = self.d * self._bound(lam)
@@ -212,6 +251,19 @@ class _Disc:
         N = where(touches, where(slips, alpha, 0.0) * across + (s * self.s) * uu, self.s * np.eye(2))
         soft = self.small * self.s * across
         return P, N + where(touches, soft, 0.0), where(touches, soft @ t, 0.0)
+
+    def proximal(self, w: np.ndarray, t: np.ndarray, rate: Any, radius: Any) -> tuple[np.ndarray, np.ndarray, Any, Any]:
+        """The point of the disc nearest to t - ρ w, what it loses by w, (2, 2), gains by the radius, and the change."""
+        rho = rate * self.inverse_size
+        size, u = _polar(t - rho * w)
+        slips = size > radius
+        new = minimum(size, radius) * u
+        uu = np.array([[u[0] * u[0], u[0] * u[1]], [u[0] * u[1], u[1] * u[1]]], dtype=object)
+        shrunk = where(slips, rho * radius / maximum(size, TINY), rho)
+        slope = shrunk * (np.eye(2) - where(slips, 1.0, 0.0) * uu)
+        back = new - t
+        moved = self.size * maximum(absolute(back[0]), absolute(back[1])) / rate
+        return new, slope, where(slips, 1.0, 0.0) * u, moved
 
     def violation(self, w: np.ndarray, t: np.ndarray, radius: Any) -> Any:
         size, u = _polar(t - w * self.inverse_size)
@@ -277,6 +329,17 @@ class Coulomb(Block):
         N[1:, 0] = where(slips, -self.disc.s * self.mu * u, 0.0)
         return Linear(P, N, np.array([where(touches, self.small * self.n * own[0], 0.0), *r], dtype=object))
 
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        rho = rate * self.inverse_n
+        stiff = 1.0 / (1.0 + rho * soft[0])
+        wanted = (own[0] - rho * w[0]) * stiff
+        n, falls = maximum(wanted, 0.0), where(wanted > 0.0, rho * stiff, 0.0)
+        t, slope, along, moved = self.disc.proximal(w[1:], own[1:], rate, self.mu * n)
+        D: Any = np.zeros((3, 3), dtype=object)
+        D[0, 0], D[1:, 0], D[1:, 1:] = falls, self.mu * falls * along, slope
+        moved = maximum(moved, self.n * absolute(n - own[0]) / rate)
+        return Proximal(np.array([n, *t], dtype=object), D, moved)
+
     def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
         normal = absolute(minimum(self.n * own[0], w[0]))
         found = maximum(normal, self.disc.violation(w[1:], own[1:], self.mu * own[0]))
@@ -319,6 +382,10 @@ class Rolling(Block):
         always = slips | (where(slips, 1.0, 0.0) < 0.5)
         P, N, r = self.disc.linearised(own, always, slips, alpha, u)
         return Linear(P, N, r, self.normal, where(slips, -self.disc.s * self.coefficient * u, 0.0))
+
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        new, slope, along, moved = self.disc.proximal(w, own, rate, self.coefficient * normal)
+        return Proximal(new, slope, moved, self.normal, self.coefficient * along)
 
     def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
         return self.disc.violation(w, own, self.coefficient * lam[self.normal])

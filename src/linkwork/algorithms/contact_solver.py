@@ -17,6 +17,7 @@ import numpy as np
 from linkwork.algorithms import contact_carried
 from linkwork.algorithms.contact_carried import Carried
 from linkwork.algorithms.contact_laws import IMMOBILE, Block, Bounded, Coulomb, Interval, Linear
+from linkwork.algorithms.contact_multipliers import multipliers
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.ir.functions import absolute, loop, maximum, minimum, sqrt, where
 from linkwork.spatial import is_zero
@@ -28,6 +29,7 @@ FAST = 3.0  # [m/s] the largest velocity that counts in this: targets of contact
 PROXIMAL = 1e-4  # its geometric mean with the former, 1e-8, is what Newton's steps add to the diagonal of G, relative to it
 GAINED = 1e-6  # of the energy that bounces give and take: what they may gain by rounding
 LEAST_PART = 0.01  # of restitution: less is none
+SWEPT = 5  # sweeps on few bodies before the method of multipliers
 MOST_NEWTON_ROWS = 24  # beyond, the factorisation of a Newton step costs more than the sweeps that it saves
 MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints among them
 
@@ -102,6 +104,8 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
         block.prepare(G, small)
     least = within + rounded * minimum(infinity_norm(g), FAST)
     solved = _solved_by_newton(problem)
+    only_contacts = carried is not None and bounce is None and len(solved) == len(blocks)
+    sweeps = min(iterations, SWEPT) if only_contacts else iterations
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
         lam, kept = x[:m], x[m : 2 * m]
@@ -143,12 +147,19 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
         last = loop(_with_branches(problem, step), np.concatenate([start, first, np.zeros(m * m)]), limit=iterations, newton=m)
         lam, last = last[:m], last[: -m * m]
     else:
-        last = loop(step, first, limit=iterations)
+        last = loop(step, first, limit=sweeps)
         lam = last[m : 2 * m]
     part = 1.0 if bounce is None else last[-2]
     at_end = problem if bounce is None else problem._replace(g=bounce.free + bounce.targets(part))
-    residual = violation(at_end, lam)
-    return Solution(lam, residual, last[-1], where(_plain(residual) <= least, 1.0, 0.0), part)
+    residual, count = violation(at_end, lam), last[-1]
+    if carried is not None and sweeps < iterations:
+        swept = where(_plain(residual) <= least, 1.0, 0.0)
+        tried, more = multipliers(carried, g, blocks, lam, swept, least, iterations - sweeps, _eliminated)
+        after = violation(problem, tried)
+        better = (swept < 0.5) & (after < residual)
+        lam, residual = where(better, tried, lam), where(better, after, residual)
+        count = count + where(swept < 0.5, more, 0.0)
+    return Solution(lam, residual, count, where(_plain(residual) <= least, 1.0, 0.0), part)
 
 
 def proximal(g: np.ndarray) -> Any:

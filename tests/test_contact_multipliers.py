@@ -1,0 +1,90 @@
+"""Contacts of many coplanar points on few bodies: the method of multipliers solves what sweeps do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linkwork.algorithms.contact_carried import Carried
+from linkwork.algorithms.contact_laws import Block, Bounded, Coulomb, Interval, Rolling
+from linkwork.algorithms.contact_solver import Problem, solve, violation
+from test_contact_solver import at_point, check_laws
+
+
+def two_feet(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """T, C and g of two tilted feet of a falling robot with eight points each: gaps close for some of them."""
+    points = [np.array([x, y, -0.03]) for x in (-0.05, 0.0, 0.06, 0.12) for y in (-0.03, 0.03)]
+    T, g = np.zeros((48, 12)), np.zeros(48)
+    legs = rng.normal(size=(12, 8))
+    C = np.diag(np.tile([300.0, 200.0, 200.0, 1.0, 1.0, 1.0], 2)) + 0.2 * legs @ legs.T
+    for foot in range(2):
+        pitch, roll = rng.uniform(-0.003, 0.003, size=2)
+        V = rng.normal(size=6) * np.array([0.2, 0.2, 0.2, 0.06, 0.06, 0.06]) - 0.3 * np.eye(6)[5]
+        heights = np.array([-pitch * p[0] + roll * p[1] for p in points])
+        for k, p in enumerate(points):
+            rows = slice(24 * foot + 3 * k, 24 * foot + 3 * k + 3)
+            T[rows, 6 * foot : 6 * foot + 6] = at_point(p + heights[k] * np.eye(3)[2])
+            g[rows] = T[rows, 6 * foot : 6 * foot + 6] @ V + (heights[k] - heights.min()) / 2e-3 * np.eye(3)[0]
+    return T, C, g
+
+
+def problem_of(T: np.ndarray, C: np.ndarray, g: np.ndarray, blocks: list[Block], soft: Any = 0.0, size: int = 3) -> Problem:
+    groups = [list(range(i, i + size)) for i in range(0, len(g), size)]
+    carried = Carried(T.astype(object), C.astype(object), np.full(len(g), soft, dtype=object), groups)
+    return Problem(carried.delassus_blocks(), g.astype(object), blocks, carried)
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_feet_that_land_on_an_edge(seed: int) -> None:
+    T, C, g = two_feet(np.random.default_rng(seed))
+    found = solve(problem_of(T, C, g, [Coulomb(3 * k, 0.8) for k in range(16)]), np.zeros(48), 200, 1e-8)
+    assert found.converged == 1.0
+    assert found.iterations < 150
+    check_laws(T @ C @ T.T, g, 0.8, found.impulses.astype(float), 1e-6)
+
+
+@pytest.mark.parametrize("law", ["coulomb", "interval", "limits", "torsion", "rolling"])
+def test_slopes_of_impulses_near_a_law(law: str) -> None:
+    """Against differences, on all branches."""
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(3, 3))
+    cases: dict[str, Block] = {
+        "coulomb": Coulomb(0, 0.7),
+        "interval": Interval(0, normal=0),
+        "limits": Interval(0, -0.5, 0.5),
+        "torsion": Bounded(0, 0.4, normal=2),
+        "rolling": Rolling(0, 0.5, normal=2),
+    }
+    block = cases[law]
+    block.prepare((A @ A.T + np.eye(3)).astype(object), 1e-8)
+    size = len(block.rows)
+    soft = np.array([0.1, 0.0, 0.0])[:size] if law in ("coulomb", "interval") else np.zeros(size)
+    for _ in range(20):
+        w, own = rng.normal(size=(2, size))
+        found = block.proximal(w, own, 3.0, soft, 0.6)
+        for k in range(size):
+            step = 1e-6 * np.eye(size)[k]
+            ends = [block.proximal(w + s * step, own, 3.0, soft, 0.6).impulses for s in (1.0, -1.0)]
+            assert np.allclose(-((ends[0] - ends[1]) / 2e-6).astype(float), found.slope[:, k].astype(float), atol=1e-6)
+        ends = [block.proximal(w, own, 3.0, soft, 0.6 + s * 1e-6).impulses for s in (1.0, -1.0)]
+        assert np.allclose(((ends[0] - ends[1]) / 2e-6).astype(float), np.asarray(found.column, dtype=float), atol=1e-6)
+
+
+def test_torsion_rolling_and_compliance_take_part() -> None:
+    T, C, g = two_feet(np.random.default_rng(3))
+    wide, large = np.zeros((48, 12)), np.zeros(48)
+    blocks: list[Block] = []
+    for k in range(8):  # every other point, with moments about all axes
+        foot = 6 * (k // 4)
+        wide[6 * k : 6 * k + 3], large[6 * k : 6 * k + 3] = T[6 * k : 6 * k + 3], g[6 * k : 6 * k + 3]
+        wide[6 * k + 3 : 6 * k + 6, foot : foot + 3] = np.eye(3)[[2, 0, 1]]
+        blocks += [Coulomb(6 * k, 0.8), Bounded(6 * k + 3, 0.01, 6 * k), Rolling(6 * k + 4, 0.005, 6 * k)]
+    soft = np.tile([1e-3, 0.0, 0.0, 0.0, 0.0, 0.0], 8)
+    problem = problem_of(wide, C, large, blocks, size=6)
+    problem = problem._replace(carried=problem.carried._replace(soft=soft))  # type: ignore[union-attr]
+    problem = problem._replace(G=problem.carried.delassus_blocks())  # type: ignore[union-attr]
+    found = solve(problem, np.zeros(48), 200, 1e-8)
+    assert found.converged == 1.0
+    assert violation(problem, found.impulses) < 1e-7
