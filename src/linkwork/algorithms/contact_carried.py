@@ -14,6 +14,7 @@ import numpy as np
 from linkwork.algorithms.contact_laws import Block, Linear
 from linkwork.ir.functions import absolute, maximum
 from linkwork.spatial import is_zero, mirrored
+from linkwork.spatial.solve import solve_without_pivots
 
 
 class Carried(NamedTuple):
@@ -73,9 +74,9 @@ def sweep(
 
 
 def newton(
-    carried: Carried, g: np.ndarray, lam: np.ndarray, V: np.ndarray, lines: Sequence[tuple[Block, Linear]], solve: Any
+    carried: Carried, g: np.ndarray, lam: np.ndarray, V: np.ndarray, lines: Sequence[tuple[Block, Linear]]
 ) -> np.ndarray:
-    """Impulses after a Newton step of the contacts' laws, while those in joints stay; `solve` gives x of A x = b.
+    """Impulses after a Newton step of the contacts' laws, while those in joints stay.
 
     For a contact P (w + δw) + N (λ + δλ) = r with δw = T δV, so that δλ = c - B T δV, and δV = C Tᵀ δλ.
     """
@@ -91,13 +92,13 @@ def newton(
         w = g[group] + T @ V[columns] + carried.soft[group] * lam[group]
         N = N + P * carried.soft[group]
         left = r - N @ lam[group] - P @ (w - carried.soft[group] * lam[group])
-        solved = solve(N, np.concatenate([P, left[:, None]], axis=1))
+        solved = solve_without_pivots(N, np.concatenate([P, left[:, None]], axis=1))
         B, c = solved[:, :-1], solved[:, -1]
         S[np.ix_(at, at)] = S[np.ix_(at, at)] + T.T @ (B @ T)
         f[at] = f[at] + T.T @ c
         found.append((group, at, T, B, c))
     C = carried.C[np.ix_(used, used)]
-    change = solve(np.eye(len(used)) + C @ S, (C @ f)[:, None])[:, 0]
+    change = solve_without_pivots(np.eye(len(used)) + C @ S, (C @ f)[:, None])[:, 0]
     after = np.array(lam, dtype=object)
     for group, at, T, B, c in found:
         after[group] = after[group] + c - B @ (T @ change[at])

@@ -16,6 +16,7 @@ from linkwork.algorithms.contact_carried import Carried
 from linkwork.algorithms.contact_laws import Block
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.ir.functions import loop, maximum, minimum, where
+from linkwork.spatial.solve import solve_without_pivots
 
 FIRST_RATE, LEAST_RATE, LAST_RATE = 30.0, 1.0, 1e5  # ρ in units of 1 / G
 LAST_RATE_SINGLE = 1e3  # in single precision, where ρ makes more of what is rounded
@@ -63,11 +64,11 @@ class _Bodies:
 
 
 def multipliers(
-    carried: Carried, g: np.ndarray, blocks: Sequence[Block], lam: np.ndarray, solved: Any, least: Any, limit: int, solve: Any
+    carried: Carried, g: np.ndarray, blocks: Sequence[Block], lam: np.ndarray, solved: Any, least: Any, limit: int
 ) -> tuple[np.ndarray, Any]:
     """Impulses from those given, (m,), and the iterations; one only where the problem is `solved`. All rows are of contacts.
 
-    `solve` gives x of A x = b, and `least` is the tolerance [m/s].
+    `least` is the tolerance [m/s].
     """
     bodies = _Bodies(carried, g, blocks)
     m, size = len(lam), carried.T.shape[1]
@@ -90,7 +91,7 @@ def multipliers(
         slower = where(taken & (now >= wanted), maximum(FALLS * rate, LEAST_RATE), rate)
         rate = where(near, minimum(GROWS * rate, last_rate), slower)
         found = bodies.near(V, f, lam, rate)
-        newton = -solve(np.eye(size) + found.S @ bodies.C, found.missing[:, None])[:, 0]
+        newton = -solve_without_pivots(np.eye(size) + found.S @ bodies.C, found.missing[:, None])[:, 0]
         newton = where(one_norm(newton) < np.inf, newton, 0.0)
         merit = where(taken, found.missing @ (bodies.C @ found.missing), merit)
         after = [*where(taken, f, base), *where(taken, newton, ahead), where(taken, 1.0, 0.5 * part), merit, rate, count + 1.0]

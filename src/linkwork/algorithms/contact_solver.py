@@ -21,6 +21,7 @@ from linkwork.algorithms.contact_multipliers import multipliers
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.ir.functions import absolute, loop, maximum, minimum, sqrt, where
 from linkwork.spatial import is_zero
+from linkwork.spatial.solve import solve_without_pivots
 
 LESS = 0.9  # by what factor a Newton step must make the change of the next sweep smaller
 WATCHED = 5  # Newton steps in a row that may fail in this before sweeps go on from where they were
@@ -126,7 +127,7 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
                 tried = _newton(now, swept, [blocks[k] for k in solved], lines)
             else:
                 pairs = [(blocks[k], line) for k, line in zip(solved, lines)]
-                tried = contact_carried.newton(carried, now.g, swept, V, pairs, _eliminated)
+                tried = contact_carried.newton(carried, now.g, swept, V, pairs)
             tried = _until_one_opens(blocks, swept, tried)
             take = (where(better, wait, guessed - (WATCHED - 1.0)) < 0.5) & (one_norm(tried) < np.inf)
             ahead = where(take, tried, kept)
@@ -154,7 +155,7 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
     residual, count = violation(at_end, lam), last[-1]
     if carried is not None and sweeps < iterations:
         swept = where(_plain(residual) <= least, 1.0, 0.0)
-        tried, more = multipliers(carried, g, blocks, lam, swept, least, iterations - sweeps, _eliminated)
+        tried, more = multipliers(carried, g, blocks, lam, swept, least, iterations - sweeps)
         after = violation(problem, tried)
         better = (swept < 0.5) & (after < residual)
         lam, residual = where(better, tried, lam), where(better, after, residual)
@@ -273,7 +274,7 @@ def inverse_of(problem: Problem, lines: Sequence[tuple[Block, Linear]]) -> np.nd
             A[rows, line.other] = A[rows, line.other] + line.column
     for i in range(len(G)):
         A[i, i] = where(G[i, i] > IMMOBILE, A[i, i], 1.0)  # a row that cannot move has no impulse
-    return _eliminated(A, np.eye(len(G)).astype(object))
+    return solve_without_pivots(A, np.eye(len(G)).astype(object))
 
 
 def _newton(problem: Problem, lam: np.ndarray, blocks: Sequence[Block], lines: Sequence[Linear]) -> np.ndarray:
@@ -293,7 +294,7 @@ def _newton(problem: Problem, lam: np.ndarray, blocks: Sequence[Block], lines: S
         if line.other is not None:
             A[own, place[line.other]] = A[own, place[line.other]] + line.column
     found = np.array(lam, dtype=object)
-    found[rows] = _eliminated(A, b[:, None])[:, 0]
+    found[rows] = solve_without_pivots(A, b[:, None])[:, 0]
     return found
 
 
@@ -313,29 +314,3 @@ def _until_one_opens(blocks: Sequence[Block], lam: np.ndarray, tried: np.ndarray
     for i in normals:
         found[i] = where(part < parts[i], found[i], 0.0)
     return found
-
-
-def _eliminated(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x of A x = b, (m,) or (m, columns), by elimination without pivoting.
-
-    Where that fails, x is not finite, or no good, and is not taken.
-    """
-    m = len(b)
-    A, b = np.array(A, dtype=object), np.array(b, dtype=object)
-    inverse: list[Any] = []
-    for k in range(m):
-        inverse.append(0.0 if is_zero(A[k, k]) else 1.0 / A[k, k])  # a row that nothing moves carries nothing
-        for i in range(k + 1, m):
-            if is_zero(A[i, k]):
-                continue
-            factor = A[i, k] * inverse[k]
-            for j in range(k + 1, m):
-                if not is_zero(A[k, j]):
-                    A[i, j] = A[i, j] - factor * A[k, j]
-            b[i] = b[i] - factor * b[k]
-    for k in reversed(range(m)):
-        for j in range(k + 1, m):
-            if not is_zero(A[k, j]):
-                b[k] = b[k] - A[k, j] * b[j]
-        b[k] = b[k] * inverse[k]
-    return b

@@ -47,6 +47,32 @@ def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     return x
 
 
+def solve_without_pivots(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """x of A x = b, (m,) or (m, columns), by elimination without pivoting.
+
+    Where a pivot is small, x is not finite, or no good: for callers who check it. Where nothing moves a row, x is zero there.
+    """
+    m = len(b)
+    A, b = np.array(A, dtype=object), np.array(b, dtype=object)
+    inverse: list[Any] = []
+    for k in range(m):
+        inverse.append(0.0 if is_zero(A[k, k]) else 1.0 / A[k, k])
+        for i in range(k + 1, m):
+            if is_zero(A[i, k]):
+                continue
+            factor = A[i, k] * inverse[k]
+            for j in range(k + 1, m):
+                if not is_zero(A[k, j]):
+                    A[i, j] = A[i, j] - factor * A[k, j]
+            b[i] = b[i] - factor * b[k]
+    for k in reversed(range(m)):
+        for j in range(k + 1, m):
+            if not is_zero(A[k, j]):
+                b[k] = b[k] - A[k, j] * b[j]
+        b[k] = b[k] * inverse[k]
+    return b
+
+
 def _size(x: Any) -> Any:
     return absolute(x) if isinstance(x, Symbol) else abs(float(x))
 
