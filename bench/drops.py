@@ -8,8 +8,9 @@ posture and velocities; each batch has a step of 0.5 to 2 ms. Limits of joints a
 kernels without restitution, which are shorter.
 
 Per robot: the drops; those with a number that is not finite; those that stopped; those flagged as not converged; the largest
-gain of energy over the least that came before, in J and relative to the kinetic energy and a metre of height; the drops that gained
-more than `GAIN` of that; the deepest penetration; the drops deeper than `DEEP`; the largest residual of rows that are not flagged.
+gain of energy over the least that came before, in J and relative to the kinetic energy and a metre of height; the drops that
+gained more than `GAIN` of that; the deepest penetration; the drops deeper than `DEEP`; the largest residual of rows that are
+not flagged.
 """
 
 from __future__ import annotations
@@ -156,13 +157,11 @@ def count(found: Found, model: lw.Model, contacts: lw.Contacts, made: Drops, bat
     dtype = where["dtype"]
     q, v = q.astype(dtype), v.astype(dtype)
     given = {name: x.astype(dtype) for name, x in numbers.items()}
-    fell = lw.rollout(
-        model, q, v, dt=dt, steps=steps, every=steps // RECORDED, contacts=contacts, parameters=given, **place
-    )
+    fell = lw.rollout(model, q, v, dt=dt, steps=steps, every=steps // RECORDED, contacts=contacts, parameters=given, **place)
     found.seconds += time.perf_counter() - began
     status, residual = np.asarray(fell.status), np.asarray(fell.residual, dtype=float)
     q, v = np.asarray(fell.q, dtype=float), np.asarray(fell.v, dtype=float)
-    finite = np.isfinite(q).all(axis=(1, 2)) & np.isfinite(v).all(axis=(1, 2)) & np.isfinite(np.asarray(fell.impulses)).all(axis=1)
+    finite = np.isfinite(np.concatenate([q.reshape(len(q), -1), v.reshape(len(q), -1), fell.impulses], axis=1)).all(axis=1)
     stopped = ~np.isin(status, (lw.Status.OK, lw.Status.CONTACT_NOT_CONVERGED))
     found.drops += len(q)
     found.stopped += int(stopped.sum())
