@@ -67,15 +67,22 @@ class DerivativeRule(NamedTuple):
     jacobians: Callable[..., Any]
     when: Callable[[Any, Mapping[str, Any]], bool] | None = None
     pullback: Callable[..., Any] | None = None
+    pushforward: Callable[..., Any] | None = None
 
     @property
     def selective(self) -> bool:
         """Whether it asks which names are `wanted`, to leave out others."""
         return "wanted" in inspect.signature(self.jacobians).parameters
 
-    def holds(self, model: Any, settings: Mapping[str, Any], names: Iterable[str], *, reverse: bool = False) -> bool:
-        """Whether it says how a function of this model with these options changes by these names; a pullback has all."""
-        known = (reverse and self.pullback is not None) or set(names) <= set(self.names)
+    def holds(self, model: Any, settings: Mapping[str, Any], names: Iterable[str], kind: str = "jacobian") -> bool:
+        """Whether it says how a function of this model with these options changes by these names.
+
+        By which "jvp" and "vjp" may be is not asked: a pushforward and a pullback know all names.
+        """
+        if kind == "jvp":
+            known = self.pushforward is not None
+        else:
+            known = (kind == "vjp" and self.pullback is not None) or set(names) <= set(self.names)
         return known and (self.when is None or self.when(model, settings))
 
 
@@ -121,7 +128,11 @@ class ModelFunction:
                     raise LinkworkError(f"{self.__name__}: the shape of {name} has {word!r}; known are {', '.join(_SIZES)}")
 
     def derivative(
-        self, *names: str, when: Callable[..., bool] | None = None, pullback: Callable[..., Any] | None = None
+        self,
+        *names: str,
+        when: Callable[..., bool] | None = None,
+        pullback: Callable[..., Any] | None = None,
+        pushforward: Callable[..., Any] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorates a function that gives this one's Jacobians by the named arrays, on the tangent space.
 
@@ -129,14 +140,15 @@ class ModelFunction:
         there are several. `lw.jacobian` then uses it, and `lw.vjp` does where reverse mode cannot go. `when`, of the model and
         the options, says where the rule holds. Where it has an argument `wanted`, it is told the names that are asked for, and
         may give anything for others. `pullback` may give Jᵀ bar without J: it takes weights of the outputs, a tuple, and the
-        arrays and parameters that are asked for, by name, then what the body takes; it returns one array for each name.
+        arrays and parameters that are asked for, by name, then what the body takes; it returns the outputs, and one array for
+        each name. `pushforward` gives J d for `lw.jvp` in the same way, from directions: the outputs, and the change of each.
         """
         unknown = [name for name in names if name not in self.shapes]
         if unknown or not names:
             raise LinkworkError(f"{self.__name__} has no array {unknown[0]!r}" if unknown else "name the arrays of the rule")
 
         def decorate(jacobians: Callable[..., Any]) -> Callable[..., Any]:
-            self.rule = DerivativeRule(names, jacobians, when, pullback)
+            self.rule = DerivativeRule(names, jacobians, when, pullback, pushforward)
             return jacobians
 
         return decorate
