@@ -90,7 +90,7 @@ class StepSolution:
         return residual_of(w, self.lam, lines)
 
     def residual(self, model: Model, **arrays: Any) -> np.ndarray:
-        """What both equations of motion, without and with contact, and the laws miss, (2 (nv + loops) + m,), at this solution."""
+        """What the equations of motion, without and with contact, and the laws miss at this solution, (2 (nv + loops) + m,)."""
         v, tau, dt = arrays["v"], arrays["tau"], arrays["dt"]
         made = self._rows(model, arrays)
         nodes, held, _, sizes = made

@@ -17,7 +17,7 @@ from linkwork.functions.wrt import by_columns, changes_along, changes_by
 from linkwork.model import Model
 from linkwork.passes.differentiate import jacobian_of, jvp_of
 
-NAMES = ("q", "v", "tau", "dt", "f_ext", "contact_friction", "contact_restitution")
+NAMES = ("q", "v", "tau", "dt", "f_ext", "contact_friction", "contact_restitution", "warm_start")  # the last changes nothing
 
 
 def _holds(model: Any, settings: Mapping[str, Any]) -> bool:

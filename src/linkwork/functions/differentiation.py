@@ -254,9 +254,7 @@ class Derivative:
         rule, base = self.function.rule, self._base
         assert rule is not None
         told = {"wanted": self.wrt} if rule.selective else {}
-        found = dict(
-            zip(rule.names, rule.jacobians(self._moving(arrays), **self._told_to_rule(arrays), **told), strict=True)
-        )
+        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **self._told_to_rule(arrays), **told), strict=True))
         several = len(base.outputs) > 1
         return {
             (of.name, name): found[name][k] if several else found[name]

@@ -31,6 +31,7 @@ from linkwork.sko import Tree
 
 Sizes = Callable[[Model], tuple[int, ...]]
 Check = Callable[[Any, Any, Sequence[Any]], None]  # the model, a result, and the arrays that it was made from
+CheckGiven = Callable[[Mapping[str, Any], Mapping[str, Any]], None]  # arrays of a call, and those options that were given
 _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model and a function's options
     "nq": lambda model, _: model.nq,
     "nv": lambda model, _: model.nv,
@@ -107,10 +108,11 @@ class ModelFunction:
         by_hand: bool,
         configurations: tuple[str, ...] = (),
         check: Check | None = None,
+        check_given: CheckGiven | None = None,
     ) -> None:
         functools.update_wrapper(self, body)
         self.body, self.shapes, self._normal, self.methods, self.by_hand = body, shapes, options, methods, by_hand
-        self.configurations, self._check = configurations, check
+        self.configurations, self._check, self._check_given = configurations, check, check_given
         self.rule: DerivativeRule | None = None
         arguments = list(inspect.signature(body).parameters.values())[1:]
         arrays = [p for p in arguments if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -191,6 +193,8 @@ class ModelFunction:
         if any(map(has_symbols, (*arrays.values(), *numbers))):  # inside of a trace
             settings = self._one_method(model, inputs.optional, self.chosen(model, options))
             return self.body(model.traced_with(values) if values else model, **{**settings, **arrays})
+        if self._check_given is not None and device == "cpu":
+            self._check_given(arrays, options)
         asked: Any = (self, device, dtype, inputs, *options.items())
         if any(isinstance(value, Iterator) for value in options.values()):
             asked = None  # it says something else every time
@@ -399,6 +403,7 @@ def model_function(
     by_hand: bool = False,
     configurations: tuple[str, ...] = (),
     check: Check | None = None,
+    check_given: CheckGiven | None = None,
     **shapes: str,
 ) -> Callable[[Callable[..., Any]], ModelFunction]:
     """Make a function of a model out of what it computes; see `ModelFunction`.
@@ -409,11 +414,12 @@ def model_function(
     takes SKO models made by hand (`linkwork.sko.Tree`), which have nodes and no bodies. `configurations` names the outputs that
     are configurations as q is ("out", or "out0" of several): their derivatives are on the tangent space. `check`, called with
     the model, the result and the arrays, raises an error where loops could not be closed; compiled functions have no such
-    look back.
+    look back. `check_given`, called with the arrays of a call and the options that it names, raises one where numbers make no
+    sense; it is left out where all options have their defaults, on GPUs and in traces.
     """
 
     def decorate(body: Callable[..., Any]) -> ModelFunction:
-        return ModelFunction(body, shapes, options, methods or {}, by_hand, configurations, check)
+        return ModelFunction(body, shapes, options, methods or {}, by_hand, configurations, check, check_given)
 
     return decorate
 
