@@ -115,7 +115,7 @@ def rollout(
         parameters = implicit_parameters(model, parameters or {}, dt)
     control, driven = _control(model, tau, policy, inputs)
     if contacts is not None:
-        contacts = _contacts(model, contacts, control, integrator)
+        contacts = contacts_in_rollout(model, contacts, control, integrator)
     elif warm_start is not None:
         raise ModelError("rollout: warm_start= are impulses of contacts=, which is not given")
     device, dtype = place_of("rollout", {} if with_device is None else {"with_device": with_device}, (q, v, tau))
@@ -233,8 +233,8 @@ def _with_contact(result: Rollout, carried: Any) -> Rollout:
     return result
 
 
-def _contacts(model: Model, contacts: Any, control: Control | None, integrator: str) -> Contacts:
-    """The contacts in normal form."""
+def contacts_in_rollout(model: Model, contacts: Any, control: Control | None, integrator: str) -> Contacts:
+    """The contacts of a rollout in normal form."""
     if control is None:
         raise ModelError(
             "rollout: with contacts= tau cannot be a function that is called in Python: give policy=, which is traced"

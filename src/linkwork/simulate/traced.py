@@ -14,6 +14,7 @@ import numpy as np
 from linkwork.algorithms import contact_rows
 from linkwork.contact import Contacts
 from linkwork.errors import ModelError
+from linkwork.functions.contact import COEFFICIENTS, check_coefficient
 from linkwork.functions.contact import step as contact_step
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import integrate
@@ -107,8 +108,6 @@ def _with_contact(
     return q, v, np.array([*impulses, worst, most, failed + (1.0 - converged)], dtype=object)
 
 
-COEFFICIENTS = ("contact_friction", "contact_restitution")  # parameters of contacts, one for each candidate
-MOST_COEFFICIENT = {"contact_friction": np.inf, "contact_restitution": 1.0}
 CARRIED = ("residual", "iterations", "failed")  # the largest of both, and the number of steps that did not converge
 
 
@@ -144,11 +143,7 @@ def taken_coefficients(parameters: dict[str, Any], contacts: Contacts | None, wh
     if own and contacts is None:
         raise ModelError(f"{who}: parameters={{{next(iter(own))!r}: ...}} is for contacts=, which is not given")
     for name in own:
-        x, most = np.asarray(parameters.pop(name), dtype=float), MOST_COEFFICIENT[name]
-        wrong = ~((x >= 0.0) & (x <= most) & np.isfinite(x))
-        if wrong.any():
-            span = "not negative" if most == np.inf else f"from 0 to {most:g}"
-            raise ModelError(f"{who}: {name} must be finite numbers, {span}, not {x[wrong][0]:g}")
+        check_coefficient(who, name, parameters.pop(name))
     return own
 
 
