@@ -26,7 +26,7 @@ def test_painleve_rod_slides_or_stops_at_once(angle: float, dt: float) -> None:
     """Painlevé's paradox of a slender rod that slides at an angle θ to the ground, its foot ahead of its centre.
 
     While it slides, the foot's normal acceleration by a normal force N is (1 + 3 cos θ (cos θ - μ sin θ)) N / m. Beyond
-    μ_P = (4 + tan² θ) / (3 tan θ), which is at least 4/3, at tan θ = 2, that is negative, and no force keeps the foot out of the
+    μ_P = (4 + tan² θ) / (3 tan θ), which is at least 4/3, at tan θ = 2, that is negative: no force keeps the foot out of the
     ground (Painlevé 1895; Génot and Brogliato 1999, Eur. J. Mech. A 18, 653). Below it slides on, and a short step changes
     little; above, an impulse stops the foot at once, however short the step is.
     """
