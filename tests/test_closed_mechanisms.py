@@ -21,7 +21,7 @@ from mp_mechanics import Tree, constrained_motion
 EPS = float(np.finfo(float).eps)
 QUICK = [name for name, mechanism in CATALOGUE.items() if not mechanism.large]
 ALL = list(CATALOGUE)
-slow = pytest.mark.slow
+slow, third = pytest.mark.slow, pytest.mark.sweep(3)
 
 
 def test_there_are_many() -> None:
@@ -92,6 +92,7 @@ def test_mobility(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
+@third
 def test_states_are_closed_and_on_one_branch(name: str) -> None:
     check_states(CATALOGUE[name], 5, 1)
 
@@ -108,6 +109,7 @@ def test_neutral_is_what_was_drawn(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
+@third
 def test_dynamics_to_40_digits(name: str) -> None:
     check_dynamics(CATALOGUE[name], 1, 2, floats)
 
