@@ -305,12 +305,12 @@ class CudaKernel:
     def resources(self, *, measured: int = 0) -> dict[str, Any]:
         """What the kernel takes of a GPU, and how fast it is.
 
-        Registers, threads and states of a block (two threads may do a state together), blocks and warps on a multiprocessor and
-        their share of the most (occupancy); bytes of shared memory of a block, and of local memory of a thread; how often values
-        wait in shared memory (stores and loads of a state) and how often they are left to the assembler; states a second and the
-        share of all instructions that could be started, as the model predicts them, which takes loops to run a hundred times if
-        they may. `measured` asks for a run of so many random states: then also the measured rate, and the share of programs
-        without loops.
+        Registers, threads and states of a block (two threads may do a state together), blocks and warps on a multiprocessor
+        and their share of the most (occupancy); bytes of shared memory of a block, and of local memory of a thread; how often
+        values wait in shared memory (stores and loads of a state) and how often they are left to the assembler; states a second
+        and the share of all instructions that could be started, as the model predicts them, which takes loops to run a hundred
+        times if they may. `measured` asks for a run of so many random states: then also the measured rate, and the share of
+        programs without loops.
         """
         here = current_gpu()
         header, function = self._function(here)

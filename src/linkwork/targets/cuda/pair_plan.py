@@ -14,7 +14,7 @@ from typing import Any
 
 from linkwork.ir.program import Program
 from linkwork.targets.cuda.packed import Packed, own_values
-from linkwork.targets.cuda.plan import CHUNK, Action, Chunk, Plan, loaded_early, Pool, Walk
+from linkwork.targets.cuda.plan import CHUNK, Action, Chunk, Plan, Pool, Walk, loaded_early
 
 
 def pair_plan(packed: Packed, registers: int, slots: int, *, ahead: int = 2, lead: int = 0) -> Plan:
