@@ -15,7 +15,6 @@ from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP, expressions,
 
 BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
 TOGETHER = 100  # the same where warps are kept together
-OFTEN = False
 NAME = "linkwork"  # of the kernel: programs' own names may be anything
 
 
@@ -73,7 +72,7 @@ class _Unit:
         lines = main.write()
         arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
-        local = [f"    real lw_l[{choice.local}];"] if choice.local else []
+        local, on = [f"    real lw_l[{choice.local}];"] if choice.local else [], choice.steps_together
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
             f"{NAME}(int rows, {', '.join(arrays)}) {{",
@@ -88,7 +87,11 @@ class _Unit:
             "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
             f"    real *lw_b = shared + {choice.shared * choice.threads} + warp * {choice.buffers * WARP * ROW};",
             *local,
-            *(["    bool lw_on = true; /* whether this thread goes on in the loop that all go through together */"] if choice.steps_together else []),
+            *(
+                ["    bool lw_on = true; /* in a loop that threads go through together: whether this one goes on */"]
+                if on
+                else []
+            ),
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
         table = [f"LW_TABLE real lw_c[] = {{{', '.join(self.table)}}};"] if self.table else []
@@ -136,7 +139,7 @@ class _Code:
                 self.lines, self.names, self.block = [], {}, 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                together = self.unit.choice.together and (not self.unit.choice.steps_together or (OFTEN and self.depth == 1))
+                together = self.unit.choice.together and not self.unit.choice.steps_together
                 if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind == "op":
                     self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
                     self.block = len(self.lines)
@@ -328,8 +331,10 @@ class _Code:
             last = lines[-1].removeprefix("    return ").removesuffix(";")
             lines = [*lines[:-1], *self._leave(last, inner.depth)]
         self.lines += [*self._loop_head(v, loop), *lines, "    }"]
-        if unit.choice.steps_together:
-            self.lines.append("    lw_on = true;" if together else "    LW_TOGETHER();" if self.depth == 1 else "")
+        if together:
+            self.lines.append("    lw_on = true;")
+        elif unit.choice.steps_together and self.depth == 1:
+            self.lines.append("    LW_TOGETHER();")
         for r in range(v + 1, len(self.program.code)):
             op, inner_args, attr = self.program.code[r]
             if op == "result" and inner_args == (v,):
