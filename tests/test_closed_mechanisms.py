@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+import spatial_mechanisms as spatial
 from closed_mechanisms import CATALOGUE, Mechanism, side_signs
 from drawings import Drawing, frame
 from linkages import floats
@@ -181,3 +182,8 @@ def test_what_cannot_be_closed_is_refused_with_its_gap(draw: Any, name: str, gap
         draw().builder.build()
     numbers = [float(x) for x in re.findall(rf"([0-9.]+(?:e[-+]?\d+)?) {unit}\b", str(told.value))]
     assert any(abs(x - gap) < 0.02 * gap for x in numbers), str(told.value)
+
+
+def test_equations_that_tie_supports_are_not_taken_for_redundant() -> None:
+    """A rod between a crank and the plate, which hangs elsewhere, follows both in one state, but not where they go."""
+    assert spatial.delta_on_a_rod(digits=4).builder.build(tolerance=2e-3).nv == 3

@@ -76,14 +76,16 @@ def test_rows_say_why_they_stopped(library: str) -> None:
     regular = crank_states(np.array([0.7, 2.0]))
     v = np.array([lw.spanning_velocity(four_bar(0.3, 1.0, 0.8, 1.0), q, [w])[2] for q, w in zip(regular, (6.0, 1e-3))])
     q, v = np.array([regular[0], regular[1], regular[1] + 0.01, regular[1] * np.nan]), v[[0, 1, 1, 1], None]
-    how: dict[str, Any] = {"dt": 2e-3, "steps": 800, "every": 40}
-    for tau in (lw.PD(0.0, 0.0, np.zeros(3)), np.zeros((4, 800, 1))):
-        wanted = lw.rollout(model, q, v, lw.PD(0.0, 0.0, np.zeros(3)), **how)
+    how: dict[str, Any] = {"dt": 2e-3, "steps": 800, "every": 40, "contacts": lw.Contacts(ground=None)}  # in one chart
+    wanted = lw.rollout(model, q, v, **how)
+    for tau in (None, np.zeros((4, 800, 1))):
         found = lw.rollout(model, put(q), put(v), tau, with_device="cuda", **how)
         assert [int(x) for x in found.status] == wanted.status.tolist() == [4, 0, 2, 3]
         assert [int(x) for x in found.steps] == wanted.steps.tolist()
         assert type(found.status) is type(put(q))
-    again = lw.rollout(model, put(q), put(v), with_device="cuda", dt=2e-3, steps=1, status=found.status)
+    again = lw.rollout(
+        model, put(q), put(v), with_device="cuda", dt=2e-3, steps=1, status=found.status, contacts=how["contacts"]
+    )
     assert [int(x) for x in again.status] == [4, 0, 2, 3] and [int(x) for x in again.steps] == [0, 1, 0, 0]
     assert cupy.isfinite(cupy.asarray(again.q)[0, 0]).all() and cupy.isnan(cupy.asarray(again.q)[0, 1]).all()
 
