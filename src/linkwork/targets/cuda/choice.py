@@ -95,7 +95,7 @@ class Choice:
 
     @property
     def steps_together(self) -> bool:
-        """Whether the warps of a block go through the outermost loop together, and wait for each other behind loops in it."""
+        """Whether the warps of a block go through loops of loops together, and wait for each other behind the innermost."""
         return self.together and any(op == "loop" for op, _, _ in self.program.code)
 
     @property

@@ -127,7 +127,8 @@ class _Code:
         self.count = 0
         self.block = 0  # line where the basic block began
         self.constants: dict[int, str] = {}  # inputs that are constants outside of a body
-        self.depth = 0  # loops around it
+        self.is_together = unit.choice.steps_together  # the threads of a block go through it together
+        self.is_body = False
         self.kept: frozenset[int] = frozenset()  # slots of a state that threads which have stopped keep
 
     def write(self, end: LoopPlan | None = None) -> list[str]:
@@ -313,10 +314,12 @@ class _Code:
         unit = self.unit
         unit.bodies += 1
         inner = _Code(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
-        inner.depth = self.depth + 1
-        together = unit.choice.steps_together and not self.depth
-        if together:
+        has_loops = any(action.kind == "loop" and action.place.long for action in plan.body.actions)
+        inner.is_together = self.is_together and (not self.is_body or has_loops)
+        inner.is_body = True
+        if inner.is_together:
             inner.kept = frozenset(plan.states)
+            self.lines.append(f"    const bool {inner.prefix}on = lw_on;")
         args = self.program.code[v].args
         for u, (op, _, attr) in enumerate(loop.body.code):
             if op == "input":
@@ -329,11 +332,11 @@ class _Code:
         lines = inner.write(plan)
         if lines and lines[-1].startswith("    return "):
             last = lines[-1].removeprefix("    return ").removesuffix(";")
-            lines = [*lines[:-1], *self._leave(last, inner.depth)]
+            lines = [*lines[:-1], *inner._leave(last)]
         self.lines += [*self._loop_head(v, loop), *lines, "    }"]
-        if together:
-            self.lines.append("    lw_on = true;")
-        elif unit.choice.steps_together and self.depth == 1:
+        if inner.is_together:
+            self.lines.append(f"    lw_on = {inner.prefix}on;")
+        elif self.is_together:
             self.lines.append("    LW_TOGETHER();")
         for r in range(v + 1, len(self.program.code)):
             op, inner_args, attr = self.program.code[r]
@@ -352,16 +355,13 @@ class _Code:
             again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
         for slot, text in texts:
             self._put_slot(slot, text)
-        self.lines += [f"    return {again};"] if cut else self._leave(again, self.depth)
+        self.lines += [f"    return {again};"] if cut else self._leave(again)
 
-    def _leave(self, again: str, depth: int) -> list[str]:
+    def _leave(self, again: str) -> list[str]:
         """The end of a body: out of the loop unless it goes `again`; all threads of a block together where they are kept so."""
-        if not self.unit.choice.steps_together:
-            stops = f"!{again}"
-        elif depth == 1:
+        if self.is_together:
             return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
-        else:
-            stops = f"!({again} & lw_on)"
+        stops = f"!({again} & lw_on)" if self.unit.choice.steps_together else f"!{again}"
         return [f"    if ({stops}) {{", "        break;", "    }"]
 
 
