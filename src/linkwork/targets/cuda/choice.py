@@ -24,7 +24,7 @@ CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
 WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # on a multiprocessor
-NESTED = {"float32": (16, 8), "float64": (8, 4)}  # the same for programs of nested loops whose values do not fit
+NESTED = 8  # the same for programs of nested loops whose values do not fit
 LARGEST_BLOCK = 1024  # threads
 CACHED = 6600, 8200  # instructions up to which a program fits the instruction cache, and from which it does not
 LEAD = 16  # operations by which values are loaded before they are used
@@ -111,7 +111,7 @@ class Choice:
 
     @property
     def steps_together(self) -> bool:
-        """Whether the warps of a block go through the outermost loop together, and wait for each other behind loops in it."""
+        """Whether the warps of a block go through loops of loops together, and wait for each other behind the innermost."""
         return self.together and any(op == "loop" for op, _, _ in self.program.code)
 
     @property
@@ -136,9 +136,8 @@ def _singles(program: Program, device: Device, warps: int | None) -> list[Choice
     found: list[Choice] = []
     if warps is None and _is_nested(order):
         few = sizes(order, device, min(WARPS), late=late, most=device.shared)
-        if few.values + few.slots < live:  # most values are in local memory anyway: enough warps to wait for it
-            every = (sizes(order, device, w, late=late, most=device.shared) for w in NESTED[order.dtype])
-            return [way for size in every for way in _ways(planned(order, device, size))]
+        if few.values + few.slots < live:  # most values are in local memory anyway
+            return _ways(planned(order, device, sizes(order, device, NESTED, late=late, most=device.shared)))
     for most in (device.shared, device.shared - STEP):
         every = {
             w: sizes(order, device, w, late=late, most=most, write=write)

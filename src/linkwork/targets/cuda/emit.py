@@ -17,7 +17,6 @@ from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP, expressions,
 
 BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
 TOGETHER = 100  # the same where warps are kept together
-OFTEN = False
 NAME = "linkwork"  # of the kernel: programs' own names may be anything
 
 
@@ -76,7 +75,7 @@ class _Unit:
         lines = main.write()
         arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
-        local = [f"    real lw_l[{choice.local}];"] if choice.local else []
+        local, on = [f"    real lw_l[{choice.local}];"] if choice.local else [], choice.steps_together
         states = choice.rows * WARP // choice.threads
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
@@ -92,7 +91,11 @@ class _Unit:
             "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
             f"    real *lw_b = shared + {choice.shared * choice.threads} + warp * {choice.buffers * WARP * ROW};",
             *local,
-            *(["    bool lw_on = true; /* whether this thread goes on in the loop that all go through together */"] if choice.steps_together else []),
+            *(
+                ["    bool lw_on = true; /* in a loop that threads go through together: whether this one goes on */"]
+                if on
+                else []
+            ),
             *(self._pair_head() if choice.places else []),
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
@@ -161,7 +164,8 @@ class _Code:
         self.count = 0
         self.block = 0  # line where the basic block began
         self.constants: dict[int, str] = {}  # inputs that are constants outside of a body
-        self.depth = 0  # loops around it
+        self.is_together = unit.choice.steps_together  # the threads of a block go through it together
+        self.is_body = False
         self.kept: frozenset[int] = frozenset()  # slots of a state that threads which have stopped keep
 
     def write(self, end: LoopPlan | None = None) -> list[str]:
@@ -173,7 +177,7 @@ class _Code:
                 self.lines, self.names, self.block = [], {}, 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                together = self.unit.choice.together and (not self.unit.choice.steps_together or (OFTEN and self.depth == 1))
+                together = self.unit.choice.together and not self.unit.choice.steps_together
                 if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind == "op":
                     self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
                     self.block = len(self.lines)
@@ -372,10 +376,12 @@ class _Code:
         unit = self.unit
         unit.bodies += 1
         inner = _Code(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
-        inner.depth = self.depth + 1
-        together = unit.choice.steps_together and not self.depth
-        if together:
+        has_loops = any(action.kind == "loop" and action.place.long for action in plan.body.actions)
+        inner.is_together = self.is_together and (not self.is_body or has_loops)
+        inner.is_body = True
+        if inner.is_together:
             inner.kept = frozenset(plan.states)
+            self.lines.append(f"    const bool {inner.prefix}on = lw_on;")
         args = self.program.code[v].args
         for u, (op, _, attr) in enumerate(loop.body.code):
             if op == "input":
@@ -388,10 +394,12 @@ class _Code:
         lines = inner.write(plan)
         if lines and lines[-1].startswith("    return "):
             last = lines[-1].removeprefix("    return ").removesuffix(";")
-            lines = [*lines[:-1], *self._leave(last, inner.depth)]
+            lines = [*lines[:-1], *inner._leave(last)]
         self.lines += [*self._loop_head(v, loop), *lines, "    }"]
-        if unit.choice.steps_together:
-            self.lines.append("    lw_on = true;" if together else "    LW_TOGETHER();" if self.depth == 1 else "")
+        if inner.is_together:
+            self.lines.append(f"    lw_on = {inner.prefix}on;")
+        elif self.is_together:
+            self.lines.append("    LW_TOGETHER();")
         for r in range(v + 1, len(self.program.code)):
             op, inner_args, attr = self.program.code[r]
             if op == "result" and inner_args == (v,):
@@ -409,16 +417,13 @@ class _Code:
             again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
         for slot, text in texts:
             self._put_slot(slot, text)
-        self.lines += [f"    return {again};"] if cut else self._leave(again, self.depth)
+        self.lines += [f"    return {again};"] if cut else self._leave(again)
 
-    def _leave(self, again: str, depth: int) -> list[str]:
+    def _leave(self, again: str) -> list[str]:
         """The end of a body: out of the loop unless it goes `again`; all threads of a block together where they are kept so."""
-        if not self.unit.choice.steps_together:
-            stops = f"!{again}"
-        elif depth == 1:
+        if self.is_together:
             return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
-        else:
-            stops = f"!({again} & lw_on)"
+        stops = f"!({again} & lw_on)" if self.unit.choice.steps_together else f"!{again}"
         return [f"    if ({stops}) {{", "        break;", "    }"]
 
 
