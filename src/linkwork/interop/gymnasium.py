@@ -119,8 +119,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     `lw.rollout`.
 
     `autoreset` says when worlds that ended begin anew: in the "next_step", in the "same_step" (then `infos["final_obs"]` has
-    what was observed before, and `infos["final_info"]` what was told), or "disabled", and by `reset(options={"reset_mask": mask})`. A world that left the finite
-    numbers ends where it last was, and `infos["failed"]` says so.
+    what was observed before, and `infos["final_info"]` what was told), or "disabled", and by `reset(options={"reset_mask":
+    mask})`. A world that left the finite numbers ends where it last was, and `infos["failed"]` says so.
     """
 
     def __init__(
