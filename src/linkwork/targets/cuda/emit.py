@@ -74,6 +74,7 @@ class _Unit:
         arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
         local = [f"    real lw_l[{choice.local}];"] if choice.local else []
+        local += ["    const auto lw_f = LW_LOCAL(lw_l);"] if choice.deep and choice.local else []
         states = choice.rows * WARP // choice.threads
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
@@ -129,6 +130,7 @@ class _Unit:
 
     def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
         """Add a function that is not inlined, with everything that a part of the program may need."""
+        lines = [*(["    const auto lw_f = LW_LOCAL(lw_l);"] if self.choice.deep and self.choice.local else []), *lines]
         self.functions.append("\n".join([f"LW_PART {kind} {name}({', '.join(self.context)}) {{", *lines, "}", ""]))
 
     def call(self, name: str) -> str:
@@ -168,7 +170,8 @@ class _Code:
             else:
                 getattr(self, f"_{action.kind}")(action)
                 if len(self.lines) - self.block > (TOGETHER if self.unit.choice.together else BLOCK) and action.kind == "op":
-                    self.lines.append("    LW_TOGETHER();" if self.unit.choice.together else "    LW_BLOCK();")
+                    self.lines += ["    LW_TOGETHER();"] if self.unit.choice.together else []
+                    self.lines.append("    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -208,7 +211,11 @@ class _Code:
         name = f"{self.prefix}{v}_{self.count}"
         place = self.unit.slot(slot, v)
         if place is None:
-            self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.choice.shared}];")
+            far = slot - self.unit.choice.shared
+            if self.unit.choice.deep:
+                self.lines.append(f"    real {name}; LW_GET_FAR({far * self.unit.real.size}, {name});")
+            else:
+                self.lines.append(f"    const real {name} = lw_l[{far}];")
         else:
             self.lines.append(f"    real {name}; LW_GET({place}, {name});")
         self.names[v] = name
@@ -216,7 +223,9 @@ class _Code:
     def _put_slot(self, slot: int, text: str, v: int = 0) -> None:
         place = self.unit.slot(slot, v)
         if place is None:
-            self.lines.append(f"    lw_l[{slot - self.unit.choice.shared}] = {text};")
+            far = slot - self.unit.choice.shared
+            deep = self.unit.choice.deep
+            self.lines.append(f"    LW_PUT_FAR({far * self.unit.real.size}, {text});" if deep else f"    lw_l[{far}] = {text};")
         else:
             self.lines.append(f"    LW_PUT({place}, {text});")
 
@@ -291,8 +300,9 @@ class _Code:
     def _flush(self, action: Action) -> None:
         chunk: Chunk = action.value
         to = f"out{chunk.array}" + (f" + {chunk.start}" if chunk.start else "")
-        step = self.program.outputs[chunk.array].size  # rows of outputs have no gaps
-        row = f", {self.unit.choice.write + 1}"
+        choice = self.unit.choice
+        step = f"out{chunk.array}_step" if choice.gaps else choice.program.outputs[chunk.array].size
+        row = f", {choice.write + 1}"
         self.lines.append(f"    lw_flush{self._move(str(step), to, chunk.length, chunk.other, row)}, {self._out()});")
 
     # two threads a state
