@@ -27,7 +27,7 @@ import linkwork as lw
 from linkwork.spatial import Pose
 
 BATCH, SECONDS, RECORDED = 1000, 0.6, 40
-GAIN = 1e-6  # relative: less is rounding
+GAIN = 1e-4  # relative: what a penetration of DEEP gives back when it is undone
 DEEP = 1e-4  # [m]
 STEPS = (0.5e-3, 1e-3, 2e-3)  # [s]
 G = 9.81

@@ -7,7 +7,7 @@ branches that hold there (open, sticking, sliding), a step solves
 
 so that changes of u and λ solve the linear system of these, with the factor of M and the matrix of the laws' own Newton steps.
 Restitution asks for the velocity without impulses besides, which solves the first with λ = 0. Where only a part of it acts,
-that part is taken as constant.
+that part is taken as constant; so is what a curved motion adds to gaps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_laws import Block, Linear
 from linkwork.algorithms.contact_rows import Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Problem, inverse_of, on_branches, proximal, residual_of
-from linkwork.algorithms.contact_step import nodes_with_contact, turning_axes, velocity_after
+from linkwork.algorithms.contact_step import Arrive, begun_at, guarded, nodes_with_contact, stepped, turning_axes
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.inverse_dynamics_derivatives import Differentiate
@@ -37,17 +37,20 @@ class StepSolution:
     `arrays` are those of `step` by name; `by` differentiates functions, as in `of_inverse_dynamics`.
     """
 
-    def __init__(self, model: Model, contacts: Contacts, start: Any, by: Differentiate, arrays: Mapping[str, Any]) -> None:
+    def __init__(
+        self, model: Model, contacts: Contacts, start: Any, by: Differentiate, arrays: Mapping[str, Any], arrive: Arrive
+    ) -> None:
         q, v, tau, dt = (arrays[name] for name in ("q", "v", "tau", "dt"))
         self.contacts, f_ext, given = contacts, arrays.get("f_ext"), _coefficients(arrays)
-        self.u, solution = velocity_after(model, contacts, q, v, tau, dt, f_ext, start, "mass_matrix", given)
-        self.lam, self.part = solution.impulses, solution.part
+        found = stepped(model, contacts, q, v, tau, dt, f_ext, start, "mass_matrix", arrive, given)
+        self.u, self.curved = found.u, found.curved
+        self.lam, self.part = found.solution.impulses, found.solution.part
         nodes, held, laws, sizes = self._rows(model, arrays)
         self.M, self.J = factorised(nodes), held.jacobian()
         self.Y = self.M.solve(self.J.T)
         bias = inverse_dynamics(nodes, np.zeros(model.nv), maps=True)
         self.free = v + dt * turning_axes(model, v) + self.M.solve(dt * (tau - bias))
-        found = laws_of(laws, sizes, dt, self.J @ v, self.J @ self.free, self.part)
+        found = laws_of(laws, sizes, dt, self.J @ v, self.J @ self.free, self.part, self.curved)
         soft = np.array([x for law in found for x in law.compliance], dtype=object)
         target = np.array([x for law in found for x in law.target], dtype=object)
         self.G = mirrored(self.J @ self.Y) + np.diag(soft)
@@ -67,7 +70,8 @@ class StepSolution:
         """F, (m,), at this u and λ, in another state or of another model."""
         _, held, laws, sizes = made or self._rows(model, arrays)
         J = held.jacobian()
-        found = laws_of(laws, sizes, arrays["dt"], J @ arrays["v"], J @ arrays.get("free", self.free), self.part)
+        free = J @ arrays.get("free", self.free)
+        found = laws_of(laws, sizes, arrays["dt"], J @ arrays["v"], free, self.part, self.curved)
         added = [(x, y) for law in found for x, y in zip(law.target, law.compliance)]
         w = J @ self.u + np.array([x + y * z for (x, y), z in zip(added, self.lam)], dtype=object)
         lines: list[tuple[Block, Linear]] = []
@@ -92,6 +96,10 @@ class StepSolution:
 
         free = missed(self.free) if filled(self.by_free) else np.zeros(len(v), dtype=object)
         return np.concatenate([free, missed(self.u) - held.joint_forces(self.lam), self._laws(model, arrays, made)])
+
+    def guarded(self, model: Model, arrays: Mapping[str, Any], q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """v after a step to q by the velocity u, in another state or of another model, so that it gains no energy."""
+        return guarded(model, self.contacts, begun_at(model, self.contacts, arrays), q, v, u, self.lam)
 
     def change(self, change: np.ndarray) -> np.ndarray:
         """The changes of u, (nv, columns), for changes of the residual, (2 nv + m, columns)."""

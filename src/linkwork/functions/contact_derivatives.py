@@ -27,13 +27,18 @@ def _no_held_loops(model: Any, settings: Mapping[str, Any]) -> bool:
 def _solution(model: Model, arrays: Mapping[str, Any], more: Mapping[str, Any]) -> StepSolution:
     contacts, start = more["contacts"], more.get("warm_start")
     start = np.zeros(contact_rows.count(model, contacts)) if start is None else start
-    return StepSolution(model, contacts, start, jacobian_of, arrays)
+    return StepSolution(model, contacts, start, jacobian_of, arrays, lambda u: _arrived(model, arrays["q"], arrays["dt"], u))
 
 
-def _ends(model: Model, q: Any, dt: Any, u: Any) -> np.ndarray:
-    """q and v after a step by the velocity u, (nq + nv,)."""
+def _arrived(model: Model, q: Any, dt: Any, u: Any) -> tuple[np.ndarray, np.ndarray]:
     motion, v = moved_straight(model, dt * u, u)
-    return np.concatenate([integrate(model, q, motion), v])
+    return integrate(model, q, motion), v
+
+
+def _ends(model: Model, at: StepSolution, arrays: Mapping[str, Any], u: Any) -> np.ndarray:
+    """q and v after a step by the velocity u, (nq + nv,)."""
+    q, v = _arrived(model, arrays["q"], arrays["dt"], u)
+    return np.concatenate([q, at.guarded(model, arrays, q, v, u)])
 
 
 def _given(q: Any, v: Any, tau: Any, dt: Any, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,13 +49,13 @@ def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any,
     """Of weights of q, on the tangent space, and of v: by the transposed system, and reverse mode through its residual."""
     arrays = _given(q, v, tau, dt, more)
     at = _solution(model, arrays, more)
-    end = _ends(model, q, dt, at.u)[: model.nq]
+    end = _ends(model, at, arrays, at.u)[: model.nq]
     back = np.concatenate([bars[0] @ velocities(model, end), bars[1]])
-    weights = at.weights(jacobian_of(lambda u: back @ _ends(model, q, dt, u), at.u)[1])
+    weights = at.weights(jacobian_of(lambda u: back @ _ends(model, at, arrays, u), at.u)[1])
     found = []
     for name in names:
         total = changes_by(model, name, arrays)(
-            lambda model, **x: back @ _ends(model, x["q"], x["dt"], at.u) + weights @ at.residual(model, **x)
+            lambda model, **x: back @ _ends(model, at, x, at.u) + weights @ at.residual(model, **x)
         )
         found.append(total @ rates(model, q) if name == "q" else total)
     return found
@@ -60,16 +65,16 @@ def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any,
 def _at_the_solution(model: Model, q: Any, v: Any, tau: Any, dt: Any, wanted: Sequence[str] = NAMES, **more: Any) -> list[Any]:
     arrays = _given(q, v, tau, dt, more)
     at = _solution(model, arrays, more)
-    end = _ends(model, q, dt, at.u)[: model.nq]
+    end = _ends(model, at, arrays, at.u)[: model.nq]
     into = velocities(model, end)
-    by_u = jacobian_of(lambda u: _ends(model, q, dt, u), at.u)[1]
+    by_u = jacobian_of(lambda u: _ends(model, at, arrays, u), at.u)[1]
     found: list[Any] = []
     for name in NAMES:
         if name not in arrays or name not in wanted:
             found.append((None, None))
             continue
         by = changes_by(model, name, arrays)
-        residual, ends = by(at.residual), by(lambda model, **x: _ends(model, x["q"], x["dt"], at.u))
+        residual, ends = by(at.residual), by(lambda model, **x: _ends(model, at, x, at.u))
         if name == "q":
             residual, ends = (np.asarray(x, dtype=object) @ rates(model, q) for x in (residual, ends))
         change = by_columns(at.change, residual)
