@@ -230,6 +230,67 @@ def test_rollouts_have_the_bits_of_python(integrator: str, tmp_path: Path) -> No
     assert np.isfinite(held.q).all() and same_bits(got[0], held.q[-1]).all() and same_bits(got[1], held.v[-1]).all()
 
 
+def test_steps_and_rollouts_with_contact_have_the_bits_of_python(tmp_path: Path) -> None:
+    """A sled that slides and bounces: in one call, in two, and step by step."""
+    b = lw.ModelBuilder("sled")
+    b.add_body("sled", mass=2.0, inertia=(0.1, 0.2, 0.3))
+    b.add_joint("plane", lw.joints.Planar((0.0, 1.0, 0.0)), parent="world", child="sled")
+    b.add_frame("foot", body="sled", xyz=(0.02, 0.0, -0.1))
+    model, contacts, dt = b.build(), lw.Contacts(shapes=["foot"], restitution=0.3), 0.004
+    how = {"contacts": contacts, "parameters": ("contact_friction", "mass")}
+    made = lw.export_c(
+        {
+            "many": (lw.rollout, model, how),
+            "one": (lw.rollout, model, {**how, "looped": False}),
+            "stepped": (lw.step, model, {"contacts": contacts, "optional": ("warm_start",), "details": True}),
+        },
+        tmp_path,
+        name="contact",
+        freestanding=True,
+    )
+    assert all(name in made.header.read_text() for name in lw.impulse_names(model, contacts=contacts))
+    library = link_alone(compiler("gcc"), ["-O1"], made, tmp_path / "contact.so")
+    q, v, tau = np.array([0.12, 0.0, 0.1]), np.array([-1.0, 2.0, 0.5]), np.array([0.0, 0.5, 0.1])
+    friction, mass, none = np.array([0.2]), np.array([3.0]), np.zeros(3)
+    wanted = lw.rollout(
+        model, q, v, tau, dt=dt, steps=40, contacts=contacts, parameters={"contact_friction": friction, "mass": mass}
+    )
+    assert np.abs(wanted.impulses).max() > 0.0
+    sizes = (model.nq, model.nv, 1, 3, 1, 1, 1)
+    got = call(library.many, q, v, dt, 40, 0, none, tau, friction, mass, sizes=sizes)
+    told = (wanted.q[-1], wanted.v[-1], 40.0, wanted.impulses, wanted.residual, wanted.iterations, 0.0)
+    assert all(same_bits(x, np.atleast_1d(y)).all() for x, y in zip(got, told, strict=True))
+    half = call(library.many, q, v, dt, 15, 0, none, tau, friction, mass, sizes=sizes)
+    got = call(library.many, *half[:2], dt, 25, 15, half[3], tau, friction, mass, sizes=sizes)
+    assert same_bits(got[0], wanted.q[-1]).all() and same_bits(got[3], wanted.impulses).all()
+    got = [q, v, None, none]
+    for k in range(40):
+        got = call(library.one, *got[:2], dt, k, got[3], tau, friction, mass, sizes=sizes)
+        assert same_bits(got[0], wanted.q[k + 1]).all() and same_bits(got[1], wanted.v[k + 1]).all()
+    found = lw.step(model, wanted.q[20], wanted.v[20], tau, dt, warm_start=none, contacts=contacts, details=True)
+    got = call(library.stepped, wanted.q[20], wanted.v[20], tau, dt, none, sizes=(3, 3, 3, 1, 1, 1))
+    assert all(same_bits(x, np.atleast_1d(y)).all() for x, y in zip(got, found, strict=True))
+
+
+@pytest.mark.slow
+def test_recorded_rollouts_with_contact(tmp_path: Path) -> None:
+    model = chain()
+    made = lw.export_c(lw.rollout, model, tmp_path / "one", contacts=lw.Contacts(shapes=["rod"]), control="pd")
+    run(compiler("gcc"), *STRICT, "-O1", made.source, made.test, "-o", tmp_path / "check", "-lm")
+    assert run(tmp_path / "check") == "8 passed, 0 failed\n"
+    for options, words in (
+        ({"contacts": True}, r"contacts must be given as Contacts\(...\)"),
+        ({"contacts": lw.Contacts(shapes=["rood"])}, "did you mean 'rod'"),
+        (
+            {"contacts": lw.Contacts(shapes=["rod"]), "integrator": "rk4"},
+            "with contacts= the integrator is semi_implicit_euler",
+        ),
+        ({"parameters": ("contact_friction",)}, "is for contacts=, which is not given"),
+    ):
+        with pytest.raises(LinkworkError, match=words):
+            lw.export_c(lw.rollout, model, tmp_path / "two", **options)
+
+
 def test_recorded_rollouts_and_refusals(tmp_path: Path) -> None:
     made = lw.export_c(lw.rollout, chain(), tmp_path / "one", parameters=("mass",))
     assert made.name == "rollout" and " *        " in made.header.read_text() and "hinge" in made.header.read_text()

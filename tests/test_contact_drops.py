@@ -35,7 +35,7 @@ def gained(model: lw.Model, found: lw.Rollout, numbers: Mapping[str, Any]) -> np
 def drop(
     model: lw.Model, contacts: lw.Contacts, rows: int, *, steps: int, seed: int, speed: float, bounce: float = 0.0
 ) -> float:
-    """The part of rows that are marked; the rest is asserted: what gains and penetrates is less than a tenth of a millimetre."""
+    """The part of rows that are marked; the rest is asserted: nothing gains or penetrates by a tenth of a millimetre."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random_state(rng)[0] for _ in range(min(rows, 64))])[rng.integers(0, min(rows, 64), rows)]
     q[:, :2] = 0.0

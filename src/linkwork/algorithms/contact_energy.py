@@ -70,7 +70,8 @@ def energy_of(model: Model, contacts: Contacts, nodes: ModelTree[Any], v: np.nda
     roots = [_root(model, body) for body in range(len(model.bodies))]
     for body, own in floating(model):
         k = nodes.node_of(body)
-        mass: Any = sum(nodes[other].M.mass for other, root in enumerate(roots) if root == body)
+        carried: Any = [nodes[other] for other, root in enumerate(roots) if root == body]
+        mass: Any = sum(each.M.mass for each in carried)
         if is_zero(mass):
             continue
         straight[own] = (k.H @ L[k])[3:6] * (1.0 / mass)
@@ -103,5 +104,6 @@ def without_gain(before: Any, after: Energy, v: np.ndarray, touching: Any) -> np
     turning = after.kinetic - kept
     allowed = before - after.potential - kept
     gains = turning > allowed + rounded
-    scale = where(gains, sqrt(maximum(allowed, 0.0) / where(gains, turning, 1.0)), 1.0)
+    some = gains & (allowed > 0.0)
+    scale = where(gains, where(some, sqrt(where(some, allowed / where(some, turning, 1.0), 1.0)), 0.0), 1.0)
     return scale * v + where(touching, 0.0, 1.0 - scale) * after.straight

@@ -179,7 +179,7 @@ def laws_of(
     before: np.ndarray,
     free: np.ndarray,
     part: Any = 1.0,
-    curved: Sequence[Any] = (),
+    curved: Any = (),
 ) -> list[Law]:
     """The laws of all groups of rows, from their velocities before the step and without impulses, (m,) each.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError
 from linkwork.functions.constrained import shallow
 from linkwork.functions.dynamics import forward_dynamics
-from linkwork.functions.model_function import model_function
+from linkwork.functions.model_function import as_numbers, model_function
 from linkwork.functions.states import integrate
 from linkwork.model import Model
 
@@ -30,8 +31,42 @@ def _options(model: Model, contacts: Any, details: Any, differentiable: Any, **_
     return {"contacts": None, "differentiable": False}  # as it is
 
 
+COEFFICIENTS = {"contact_friction": np.inf, "contact_restitution": 1.0}  # with the largest that there can be
+
+
+def check_coefficient(who: str, name: str, x: Any) -> None:
+    """An error where one of `COEFFICIENTS` is no number that a contact can have."""
+    numbers, most = as_numbers(x), COEFFICIENTS[name]
+    wrong = ~((numbers >= 0.0) & (numbers <= most) & np.isfinite(numbers))
+    if wrong.any():
+        span = "not negative" if most == np.inf else f"from 0 to {most:g}"
+        raise ModelError(f"{who}: {name} must be finite numbers, {span}, not {numbers[wrong][0]:g}")
+
+
+def _only_contacts(arrays: Mapping[str, Any]) -> None:
+    for name in ("warm_start", *COEFFICIENTS):
+        if arrays.get(name) is not None:
+            raise ModelError(f"step: {name} is for contacts=, which is not given")
+
+
+def _check_given(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    if options.get("contacts") is None:
+        _only_contacts(arrays)
+        return
+    dt = arrays["dt"]
+    if not (type(dt) is float and 0.0 < dt < np.inf):
+        numbers = as_numbers(dt)
+        if not ((numbers > 0.0) & np.isfinite(numbers)).all():
+            raise ModelError(f"step: with contacts= dt must be positive numbers of seconds, not {dt!r}")
+    for name in COEFFICIENTS:
+        if name in arrays:
+            check_coefficient("step", name, arrays[name])
+
+
 def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[str, ...]:
     """A name for each impulse of `step`: rows of contacts, then limits of joints, then dry friction in them."""
+    if not isinstance(model, Model):
+        raise ModelError(f"impulse_names: the first argument must be a model, not {type(model).__name__}")
     return contact_rows.names(model, chosen_contacts(model, contacts)["contacts"])
 
 
@@ -47,6 +82,7 @@ def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[st
     options=_options,
     methods={"sweeps": lambda _: True, "mass_matrix": shallow},
     configurations=("out0",),
+    check_given=_check_given,
 )
 def step(
     model: Model,
@@ -83,6 +119,9 @@ def step(
     implicit function theorem (docs/how_to/contact.md). For derivatives of functions that call it, let it be `differentiable`.
     """
     if contacts is None:
+        _only_contacts(
+            {"warm_start": warm_start, "contact_friction": contact_friction, "contact_restitution": contact_restitution}
+        )
         v = v + dt * forward_dynamics(model, q, v, tau, f_ext)
         return integrate(model, q, dt * v), v
     chosen = chosen_contacts(model, contacts)["contacts"]

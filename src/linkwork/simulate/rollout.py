@@ -14,7 +14,9 @@ from linkwork.functions.model_function import place_of
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.simulate.adaptive import Adaptive
+from linkwork.simulate.charts import Charts
 from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
+from linkwork.simulate.driving import evaluated
 from linkwork.simulate.in_chart import STEPS, chart_kernel, roll_out_loops
 from linkwork.simulate.integrators import INTEGRATORS, integrator_of
 from linkwork.simulate.midpoint import check_midpoint
@@ -99,13 +101,13 @@ def rollout(
     `contacts` (`lw.Contacts(...)`): each step is that of `lw.step`, with contact, friction and limits of joints, begun with the
     impulses of the step before; `warm_start`, (..., impulses), are those before the first. A row in which the contact problem
     was not solved within the tolerance goes on, and is `Status.CONTACT_NOT_CONVERGED` at the end. Loops stay closed in the
-    model's own coordinates; a row stops where these turn singular. "contact_friction" and "contact_restitution", (...,
-    candidates), among `parameters` are coefficients of each row's own.
+    model's own coordinates; a row stops some ten steps before these turn singular. "contact_friction" and
+    "contact_restitution", (..., candidates), among `parameters` are coefficients of each row's own.
 
     Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call; a row
     of a mechanism with loops leaves it for those steps in which it needs other coordinates than the model's own. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
-    a row stops where these turn singular. There a result has arrays of the library that the states came in.
+    a row stops where these are about to turn singular. There a result has arrays of the library that the states came in.
     """
     _check(model, dt, steps, every, integrator)
     method = _method(model, integrator, rtol, atol)
@@ -113,7 +115,7 @@ def rollout(
         parameters = implicit_parameters(model, parameters or {}, dt)
     control, driven = _control(model, tau, policy, inputs)
     if contacts is not None:
-        contacts = _contacts(model, contacts, control, integrator)
+        contacts = contacts_in_rollout(model, contacts, control, integrator)
     elif warm_start is not None:
         raise ModelError("rollout: warm_start= are impulses of contacts=, which is not given")
     device, dtype = place_of("rollout", {} if with_device is None else {"with_device": with_device}, (q, v, tau))
@@ -141,19 +143,22 @@ def rollout(
         arrays["warm_start"] = (np.zeros(m) if warm_start is None else warm_start, (m,))
     batch, rows = _rows(arrays)
     q0, v0 = rows.pop("q"), rows.pop("v")
-    if control is not None and (not model.loops or driven or contacts is not None):
+    ruled = policy is not None or isinstance(tau, PD)
+    steady = not model.loops or (ruled and not Charts(model).moving)  # the model's own coordinates are good everywhere
+    if control is not None and (steady or contacts is not None):
         names = (*own, *numbers)
         return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts)
-    forces = _Forces(model, tau, batch, steps, dt)
+    given = {name: rows.pop(name) for name in driven}
     step, largest = integrator_of(method)
     stepping = Stepping(model, q0, v0, rows, largest)
+    forces = _Driven(control, given, stepping, dt) if control and ruled else _Forces(model, tau, batch, steps, dt)
     began = stepping.active
 
     def take() -> None:
         with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
             stepping.take(lambda rows: step(rows, forces, dt), dt)
 
-    kernel = None if callable(tau) or method not in STEPS else chart_kernel(model, str(method), tuple(rows))
+    kernel = None if control is None or method not in STEPS else chart_kernel(model, control, str(method), tuple(rows))
     each = kernel is None or forces.differ
     found_q, found_v = roll_out_loops(stepping, kernel, forces, take, rows, dt=dt, steps=steps, every=every, each=each)
     found_q[:, 0], found_v[:, 0] = q0, v0
@@ -228,8 +233,8 @@ def _with_contact(result: Rollout, carried: Any) -> Rollout:
     return result
 
 
-def _contacts(model: Model, contacts: Any, control: Control | None, integrator: str) -> Contacts:
-    """The contacts in normal form."""
+def contacts_in_rollout(model: Model, contacts: Any, control: Control | None, integrator: str) -> Contacts:
+    """The contacts of a rollout in normal form."""
     if control is None:
         raise ModelError(
             "rollout: with contacts= tau cannot be a function that is called in Python: give policy=, which is traced"
@@ -282,6 +287,21 @@ def _method(model: Model, integrator: str, rtol: Any, atol: Any, who: str = "rol
     return "semi_implicit_euler" if integrator == IMPLICIT else integrator
 
 
+class _Driven:
+    """Joint forces of PD control or of a policy, with the arrays `given` to it."""
+
+    asks_states, differ, step = True, False, 0
+
+    def __init__(self, control: Control, given: dict[str, np.ndarray], rows: Stepping, dt: float) -> None:
+        self._control, self._given, self._rows, self._dt = control, given, rows, dt
+
+    def inputs(self) -> dict[str, np.ndarray]:
+        return self._given
+
+    def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
+        return evaluated(self._rows.model, self._control, q, v, (self._rows.steps + part) * self._dt, self._given)
+
+
 class _Forces:
     """Joint forces in one `step` after another, of whatever was given as tau."""
 
@@ -295,9 +315,13 @@ class _Forces:
         own = (steps, model.nv) if self._each else (model.nv,)
         self._given = _as_rows(given, batch, own, "tau has shape")
 
+    def inputs(self) -> dict[str, np.ndarray]:
+        """Those of a kernel in the step that is told."""
+        return {"tau": self._given[:, self.step] if self._each else self._given}
+
     def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         if not self.asks_states:
-            return self._given[:, self.step] if self._each else self._given
+            return self.inputs()["tau"]
         states = q.reshape(*self._batch, -1).copy(), v.reshape(*self._batch, self._nv).copy()
         t = (self.step + part) * self._dt
         with np.errstate(**self._warnings):

@@ -46,6 +46,7 @@ class Stepping:
         self.model, self.charts, self._parameters = model, Charts(model), parameters
         self.q, self.active = q.copy(), np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
         self.status, self.steps = np.full(rows, int(Status.OK)), np.zeros(rows, dtype=int)
+        self.before = 0  # steps that were over when these began: they say the time
         self.far = np.zeros(rows)  # about 1 / σ of the mechanism
         self.choices: list[Choice] = [self.charts.own] * rows if went_on is None else list(went_on[1])
         self._groups: list[tuple[Choice, np.ndarray]] | None = None

@@ -11,6 +11,7 @@ from linkwork.functions.conditioning import KINDS, loop_conditioning, loop_equat
 from linkwork.functions.states import integrate, spanning_velocity
 from linkwork.model import Model
 from linkwork.simulate.charts import SINGULAR, Charts
+from linkwork.simulate.own_chart import turns_back
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import CLOSED_AT_START
 
@@ -42,6 +43,7 @@ def why_stopped(
     own, whole = (np.take_along_axis(x, worst, axis=1)[:, 0] for x in (by_coordinates, of_mechanism))
     speed = np.abs(spanning_velocity(model, q, v, **given)).max(axis=1)
     near = own < np.minimum(np.fmax(AHEAD * dt * speed, SINGULAR), POOR)  # a speed may be NaN
+    near |= turns_back(model, q, v, np.full(len(q), dt), **given) > 0.999  # the kernel's may differ in the last bits
     opens = ~np.isfinite(integrate(model, q, dt * v, **given)).all(axis=1)
     found[opens | solved] = int(Status.NOT_CLOSED)
     found[near] = int(Status.SINGULAR_COORDINATES)

@@ -22,6 +22,8 @@ CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
 WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # on a multiprocessor
+NESTED = {"float32": (16, 8), "float64": (8, 4)}  # the same for programs of nested loops whose values do not fit
+LARGEST_BLOCK = 1024  # threads
 CACHED = 6600, 8200  # instructions up to which a program fits the instruction cache, and from which it does not
 LEAD = 16  # operations by which values are loaded before they are used
 AHEAD = {"float32": 3, "float64": 2}  # chunks of inputs that are read ahead
@@ -92,6 +94,11 @@ class Choice:
     together: bool = False
 
     @property
+    def steps_together(self) -> bool:
+        """Whether the warps of a block go through the outermost loop together, and wait for each other behind loops in it."""
+        return self.together and any(op == "loop" for op, _, _ in self.program.code)
+
+    @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block."""
         size = REALS[self.program.dtype].size
@@ -103,6 +110,11 @@ def candidates(program: Program, device: Device, *, warps: int | None = None) ->
     order, late = _order(program, device)
     live = _live(order)
     found: list[Choice] = []
+    if warps is None and _is_nested(order):
+        few = sizes(order, device, min(WARPS), late=late, most=device.shared)
+        if few.values + few.slots < live:  # most values are in local memory anyway: enough warps to wait for it
+            every = (sizes(order, device, w, late=late, most=device.shared) for w in NESTED[order.dtype])
+            return [way for size in every for way in _ways(planned(order, device, size))]
     for most in (device.shared, device.shared - STEP):
         every = {w: sizes(order, device, w, late=late, most=most) for w in ([warps] if warps else WARPS) if w <= device.warps}
         for count in _near({w: size for w, size in every.items() if size.fits}, live):
@@ -119,12 +131,25 @@ def candidates(program: Program, device: Device, *, warps: int | None = None) ->
 def _ways(choice: Choice) -> list[Choice]:
     """With warps that go their own ways, together, or both where nobody knows whether code fits the instruction cache."""
     code = choice.program.code
+    if _is_nested(choice.program) and _length(choice.program) >= CACHED[0] and choice.threads * choice.blocks <= LARGEST_BLOCK:
+        return [replace(choice, together=True, threads=choice.threads * choice.blocks, blocks=1)]
     if any(op == "loop" for op, _, _ in code):  # a barrier is no place for warps that may have left a loop
         return [choice]
     constants = sum(code[a].op == "const" for _, args, _ in code for a in args) if choice.program.dtype in TABLED else 0
     size = _operations(choice.program) + choice.plan.loads + choice.plan.stores + 2 * choice.plan.left + constants
     together = replace(choice, together=True)
     return [choice] if size < CACHED[0] else [choice, together] if size < CACHED[1] else [together]
+
+
+def _is_nested(program: Program) -> bool:
+    """Whether a loop has loops in it: warps then drift apart, and each reads instructions for itself."""
+    bodies = [attr.body for _, _, attr in program.code if isinstance(attr, BoundedLoop)]
+    return any(op == "loop" for body in bodies for op, _, _ in body.code)
+
+
+def _length(program: Program) -> int:
+    """Instructions, those of bodies too."""
+    return sum(1 + _length(attr.body) if isinstance(attr, BoundedLoop) else 1 for _, _, attr in program.code)
 
 
 def _cut(program: Program) -> Program:

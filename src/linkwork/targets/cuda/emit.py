@@ -15,6 +15,7 @@ from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP, expressions,
 
 BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
 TOGETHER = 100  # the same where warps are kept together
+OFTEN = False
 NAME = "linkwork"  # of the kernel: programs' own names may be anything
 
 
@@ -57,9 +58,11 @@ class _Unit:
             "lw_slot lw_s",
             "real *lw_b",
             *(["real *lw_l"] if choice.local else []),
+            *(["bool lw_on"] if choice.steps_together else []),
         ]
         self.arguments = [
             *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b", *(["lw_l"] if choice.local else []),
+            *(["lw_on"] if choice.steps_together else []),
         ]  # fmt: skip
         self.arrays = arrays
 
@@ -85,6 +88,11 @@ class _Unit:
             "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
             f"    real *lw_b = shared + {choice.shared * choice.threads} + warp * {choice.buffers * WARP * ROW};",
             *local,
+            *(
+                ["    bool lw_on = true; /* whether this thread goes on in the loop that all go through together */"]
+                if choice.steps_together
+                else []
+            ),
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
         table = [f"LW_TABLE real lw_c[] = {{{', '.join(self.table)}}};"] if self.table else []
@@ -120,6 +128,8 @@ class _Code:
         self.count = 0
         self.block = 0  # line where the basic block began
         self.constants: dict[int, str] = {}  # inputs that are constants outside of a body
+        self.depth = 0  # loops around it
+        self.kept: frozenset[int] = frozenset()  # slots of a state that threads which have stopped keep
 
     def write(self, end: LoopPlan | None = None) -> list[str]:
         """The lines that run it; those of a cut program call its parts. `end`: of the loop that this is the body of."""
@@ -130,8 +140,9 @@ class _Code:
                 self.lines, self.names, self.block = [], {}, 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                if len(self.lines) - self.block > (TOGETHER if self.unit.choice.together else BLOCK) and action.kind == "op":
-                    self.lines.append("    LW_TOGETHER();" if self.unit.choice.together else "    LW_BLOCK();")
+                together = self.unit.choice.together and (not self.unit.choice.steps_together or (OFTEN and self.depth == 1))
+                if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind == "op":
+                    self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -178,10 +189,11 @@ class _Code:
 
     def _put_slot(self, slot: int, text: str) -> None:
         place = self.unit.slot(slot)
+        on = "if (lw_on) " if slot in self.kept else ""
         if place is None:
-            self.lines.append(f"    lw_l[{slot - self.unit.choice.shared}] = {text};")
+            self.lines.append(f"    {on}lw_l[{slot - self.unit.choice.shared}] = {text};")
         else:
-            self.lines.append(f"    LW_PUT({place}, {text});")
+            self.lines.append(f"    {on}LW_PUT({place}, {text});")
 
     # actions
 
@@ -302,6 +314,10 @@ class _Code:
         unit = self.unit
         unit.bodies += 1
         inner = _Code(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
+        inner.depth = self.depth + 1
+        together = unit.choice.steps_together and not self.depth
+        if together:
+            inner.kept = frozenset(plan.states)
         args = self.program.code[v].args
         for u, (op, _, attr) in enumerate(loop.body.code):
             if op == "input":
@@ -314,8 +330,10 @@ class _Code:
         lines = inner.write(plan)
         if lines and lines[-1].startswith("    return "):
             last = lines[-1].removeprefix("    return ").removesuffix(";")
-            lines = [*lines[:-1], f"    if (!{last}) {{", "        break;", "    }"]
+            lines = [*lines[:-1], *self._leave(last, inner.depth)]
         self.lines += [*self._loop_head(v, loop), *lines, "    }"]
+        if unit.choice.steps_together:
+            self.lines.append("    lw_on = true;" if together else "    LW_TOGETHER();" if self.depth == 1 else "")
         for r in range(v + 1, len(self.program.code)):
             op, inner_args, attr = self.program.code[r]
             if op == "result" and inner_args == (v,):
@@ -333,7 +351,17 @@ class _Code:
             again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
         for slot, text in texts:
             self._put_slot(slot, text)
-        self.lines += [f"    return {again};"] if cut else [f"    if (!{again}) {{", "        break;", "    }"]
+        self.lines += [f"    return {again};"] if cut else self._leave(again, self.depth)
+
+    def _leave(self, again: str, depth: int) -> list[str]:
+        """The end of a body: out of the loop unless it goes `again`; all threads of a block together where they are kept so."""
+        if not self.unit.choice.steps_together:
+            stops = f"!{again}"
+        elif depth == 1:
+            return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
+        else:
+            stops = f"!({again} & lw_on)"
+        return [f"    if ({stops}) {{", "        break;", "    }"]
 
 
 def _fits_instruction(number: float) -> bool:
