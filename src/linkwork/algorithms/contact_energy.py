@@ -84,14 +84,19 @@ def energy_of(model: Model, contacts: Contacts, nodes: ModelTree[Any], v: np.nda
     return Energy(kinetic, potential, in_straight, straight)
 
 
-def undone(model: Model, dt: Any, rates: Sequence[Any], pressed: Sequence[Any]) -> Any:
-    """The energy [J] that penetrations may give back in a step; `rates` undo them, where normal impulses are `pressed`."""
+def undone(model: Model, dt: Any, rates: Sequence[Any], pressed: Sequence[Any], kinetic: Any) -> Any:
+    """The energy [J] that penetrations may give back in a step; `rates` undo them, where normal impulses are `pressed`.
+
+    A robot that moves pays for it with its `kinetic` energy; one that rests has none.
+    """
     fastest: Any = 0.0
     for rate, impulse in zip(rates, pressed):
         fastest = maximum(where(impulse > 0.0, minimum(rate, GENTLE), 0.0), fastest)
     x, y, z = model.gravity
     weight = sqrt(x * x + y * y + z * z) * dt
-    return model.mass * (weight * fastest + 0.5 * fastest * fastest)
+    whole = model.mass * (weight * fastest + 0.5 * fastest * fastest)
+    some = whole > 0.0
+    return where(some, whole * whole / where(some, whole + kinetic, 1.0), 0.0)
 
 
 def without_gain(before: Any, after: Energy, v: np.ndarray, touching: Any) -> np.ndarray:

@@ -149,14 +149,14 @@ def _begun(
 def guarded(model: Model, contacts: Contacts, begun: Begun, q: Any, v: Any, u: Any, impulses: Any) -> np.ndarray:
     """v after a step to q, scaled down where the step has gained energy; u and impulses are those of the step."""
     soft = np.isfinite(contacts.stiffness)
-    before = energy_of(model, contacts, tree(model, begun.q), begun.v, begun.gaps if soft else []).total
+    before = energy_of(model, contacts, tree(model, begun.q), begun.v, begun.gaps if soft else [])
     pressed = [impulses[i] for i in begun.normals]
     touching: Any = 0.0
     for impulse in pressed:
         touching = touching + impulse
-    may = before + begun.dt * (u @ begun.forces)
+    may = before.total + begun.dt * (u @ begun.forces)
     if not soft:
-        may = may + undone(model, begun.dt, begun.undoing, pressed)
+        may = may + undone(model, begun.dt, begun.undoing, pressed, before.kinetic)
     after = energy_of(model, contacts, tree(model, q), v, gaps_at(model, contacts, q) if soft else [])
     return without_gain(may, after, v, touching > 0.0)
 
