@@ -45,7 +45,7 @@ class HostKernels:
             parts.append(
                 f"namespace k{k} {{\n{emitted.source.replace(chr(34) + 'C' + chr(34), chr(34) + 'C++' + chr(34))}\n}}\n"
                 f'extern "C" void run{k}(int rows, k{k}::real **p, long long *s) {{\n'
-                f"lw_run_grid((rows + {choice.threads} - 1) / {choice.threads}, {choice.threads}, {choice.shared_bytes},"
+                f"lw_run_grid((rows + {choice.rows} - 1) / {choice.rows}, {choice.threads}, {choice.shared_bytes},"
                 f" [=] {{ k{k}::{emitted.name}(rows{arguments}); }});\n}}\n"
             )
         source = folder / "kernels.cpp"

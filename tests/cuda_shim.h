@@ -20,8 +20,10 @@ than it is waited for, so that a read of what is not there yet is seen. */
 #define LW_TABLE static const
 #define LW_SHARED(name) real *name = (real *)lw_memory
 #define LW_ADDRESS(p) ((char *)(p))
-#define LW_PUT(o, x) (*(real *)(lw_s + (o)) = (x))
-#define LW_GET(o, x) ((x) = *(real *)(lw_s + (o)))
+#define LW_DATA static const
+#define LW_PUT(s, o, x) (*(real *)((s) + (o)) = (x))
+#define LW_GET(s, o, x) ((x) = *(real *)((s) + (o)))
+#define LW_SHUFFLE(x, from) lw_shuffle(x, from)
 #define LW_COPY(to, from) lw_warp.copies[lw_warp.lane].back().push_back({(to), (from), sizeof *(to)})
 #define LW_COMMIT() lw_warp.copies[lw_warp.lane].push_back({})
 #define LW_ARRIVE(n) lw_arrive(n)
@@ -51,6 +53,15 @@ static bool LW_ANY(bool x) {
     for (bool vote : lw_warp.votes) any = any || vote;
     __syncwarp();
     return any;
+}
+
+template <class T> static T lw_shuffle(T x, int from) {
+    static T given[32];
+    given[lw_warp.lane] = x;
+    __syncwarp();
+    const T found = given[from];
+    __syncwarp();
+    return found;
 }
 
 static void lw_arrive(size_t left) {

@@ -41,7 +41,7 @@ def against_a_wall(model: Model, frame: str, seed: int) -> tuple[np.ndarray, np.
     return q, v, Contacts(shapes=frame, ground=[wall], limits=False, friction=0.2, tolerance=1e-13)
 
 
-CASES = [(name, False) for name in SCENES] + [("loop", True), ("flexible bodies in loops", True)]
+CASES = [(name, False) for name in SCENES] + [("loop", True)]
 
 
 @pytest.mark.slow

@@ -102,9 +102,13 @@ def nested(x: Any) -> Any:
         many = [s[0] * (0.01 * k) + s[1] for k in range(12)]
         return np.array([s[0] + 0.1 * sum(many), s[1], s[2] - 1.0], dtype=object), s[2] > 1.0
 
+    def middle(s: Any) -> Any:
+        last = lw.loop(inner, np.array([s[0], s[1], s[2] * 0.5], dtype=object), limit=7)
+        return np.array([last[0] * 0.1, s[1], s[2] - 2.0], dtype=object), (s[2] > 3.0) & (last[0] < 1e9)
+
     def outer(s: Any) -> Any:
         first = lw.loop(inner, np.array([s[0], s[1], s[2]], dtype=object), limit=20)
-        last = lw.loop(inner, np.array([s[1], first[0], s[2] * 0.5], dtype=object), limit=7)
+        last = lw.loop(middle, np.array([s[1], first[0], s[2] * 0.5], dtype=object), limit=7)
         return np.array([first[0], last[0] * 1e-3, s[2] - 1.0, s[3] + 1.0], dtype=object), (s[2] > 2.0) & (first[0] < 1e9)
 
     return lw.loop(outer, np.array([x[0], x[1], 6.0 * x[0] * x[0], 0.0], dtype=object), limit=30)
@@ -119,7 +123,7 @@ def test_blocks_step_together_through_a_loop_of_loops(slots: int, tmp_path: Path
         choice = replace(tight(each, 6, slots).choice, together=True)
         kernels.append((each, emit_cuda(each, DEVICES["sm_90"], choice)))
         text = kernels[-1][1].source
-        assert "return;" not in text and text.count("LW_ANY(lw_on)") == 1 and text.count("LW_TOGETHER();") == 2
+        assert "return;" not in text and text.count("LW_ANY(lw_on)") == 2 and text.count("LW_TOGETHER();") == 2
     compare(HostKernels(kernels, tmp_path))
     monkeypatch.setattr(choice_module, "CACHED", (0, 0))
     assert all(way.together for way in choice_module.candidates(program, DEVICES["sm_90"]))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.errors import ModelError, ShapeError
 from linkwork.simulate import one_kernel
 from linkwork.simulate.stepping import Stepping
 from planar_bars import crank_states, four_bar
@@ -187,6 +188,25 @@ def test_rows_in_one_chart_say_why_they_stopped(every: int) -> None:
     assert np.array_equal(found.q[2, 0], q[2]) and np.isnan(found.q[2, 1:]).all()
     flat = lw.rollout(lw.robots.four_bar(), np.zeros(3), [1.0], dt=1e-3, steps=20, **how)
     assert flat.status == lw.Status.DEAD_POINT and flat.steps < 3
+
+
+@pytest.mark.parametrize("contacts", [None, lw.Contacts(ground=None)], ids=["charts", "one kernel"])
+def test_rows_that_had_stopped_stay_so(contacts: Any) -> None:
+    """A rollout that goes on from another, with its status, is the longer rollout."""
+    model, tau = four_bar(0.3, 1.0, 0.8, 1.0), None
+    q, v = crank_states(np.array([0.7, 2.0, 1.0, 2.5])), np.array([[6.0], [0.1], [np.inf], [1.0]])
+    first = lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=20, every=20)
+    codes = np.where(np.arange(4) == 3, int(lw.Status.STOPPED), first.status)
+    last_q, last_v = np.nan_to_num(first.q[:, -1]), np.nan_to_num(first.v[:, -1])  # what stopped has no state to go on from
+    then = lw.rollout(model, last_q, last_v, tau, dt=2e-3, contacts=contacts, steps=20, every=20, status=codes)
+    assert then.status.tolist() == [lw.Status.OK, lw.Status.OK, lw.Status.NOT_FINITE, lw.Status.STOPPED]
+    assert then.steps.tolist() == [20, 20, 0, 0] and np.isnan(then.q[2:, 1]).all() and np.array_equal(then.q[:, 0], last_q)
+    assert np.array_equal(then.q[:2, 1], lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=40, every=40).q[:2, 1])
+    assert lw.rollout(model, q[:2], v[:2], tau, dt=2e-3, contacts=contacts, steps=1, status=6).status.tolist() == [6, 6]
+    with pytest.raises(ModelError, match="numbers of lw.Status"):
+        lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=1, status=[0, 0, 0, 77])
+    with pytest.raises(ShapeError, match=r"status has shape \(3,\), not \(4,\)"):
+        lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=1, status=[0, 0, 0])
 
 
 def test_rows_in_one_chart_stop_before_they_lose_their_speed() -> None:

@@ -13,14 +13,15 @@ that part is taken as constant; so is what a curved motion adds to gaps.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_laws import Block, Linear
 from linkwork.algorithms.contact_rows import Coefficients, all_rows, laws_of
-from linkwork.algorithms.contact_solver import Problem, inverse_of, on_branches, proximal, residual_of
+from linkwork.algorithms.contact_solver import Problem, inverse_of, proximal, residual_of
 from linkwork.algorithms.contact_step import (
     REDUNDANT,
     Arrive,
@@ -76,8 +77,8 @@ class StepSolution:
         problem = Problem(self.G, self.J @ self.free + target, [law.block for law in found])
         for block in problem.blocks:
             block.prepare(self.G, proximal(problem.g))
-        self.lines = on_branches(problem, self.lam)
-        self.inverse = inverse_of(problem, self.lines)
+        self.lines, added = _on_branches(problem, self.lam)
+        self.laws = _Laws(inverse_of(problem, self.lines), added)
         self.by_free = by(lambda x: self._laws(model, {**arrays, "free": x}), self.free)[1]  # by restitution alone
 
     def _rows(self, model: Model, arrays: Mapping[str, Any]) -> tuple[Any, ConstraintRows, list[Any], list[int]]:
@@ -130,12 +131,12 @@ class StepSolution:
         """The changes of u, (nv, columns), for changes of the residual, (2 (nv + loops) + m, columns)."""
         n = self.motion.size
         freely, moved = self.motion.change(change[:n]), self.motion.change(change[n : 2 * n])
-        lam = self.inverse @ (self.by_free @ freely - change[2 * n :] + self._by_w(self.J @ moved))
+        lam = self.laws.solve(self.by_free @ freely - change[2 * n :] + self._by_w(self.J @ moved))
         return self.Y @ lam - moved
 
     def weights(self, u: np.ndarray) -> np.ndarray:
         """The weights of the residual, (2 (nv + loops) + m,), whose gradient is that of given weights of u."""
-        laws = self.inverse.T @ (self.Y.T @ u)
+        laws = self.laws.weights(self.Y.T @ u)
         motion = self.motion.weights(self.J.T @ self._by_w(laws, transposed=True) - u)
         return np.concatenate([self.motion.weights(self.by_free.T @ laws), motion, -laws])
 
@@ -146,6 +147,48 @@ class StepSolution:
             rows = list(block.rows)
             found[rows] = (line.P.T if transposed else line.P) @ x[rows]
         return found
+
+
+class _Laws(NamedTuple):
+    """A x = b, the laws' linear system, from the inverse of A + `added`, the proximal term of the laws' Newton steps.
+
+    One step of refinement takes the error of that term, 1e-8 of x, away; where A is singular, x is a solution all the same.
+    """
+
+    inverse: np.ndarray
+    added: np.ndarray
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """x, of b (m, columns)."""
+        found = self.inverse @ b
+        return found + self.inverse @ (self.added @ found)
+
+    def weights(self, b: np.ndarray) -> np.ndarray:
+        """The same of the transposed system, of b (m,)."""
+        found = self.inverse.T @ b
+        return found + self.inverse.T @ (self.added.T @ found)
+
+
+def _on_branches(problem: Problem, lam: np.ndarray) -> tuple[list[tuple[Block, Linear]], np.ndarray]:
+    """The linearised laws on their branches at lam, and what proximal terms add to their matrix, (m, m)."""
+    lines, added = [], np.zeros(problem.G.shape, dtype=object)
+    w = problem.G @ lam + problem.g
+    for block in problem.blocks:
+        rows = list(block.rows)
+        own, at = lam[rows], np.ix_(rows, rows)
+        branch = block.branch(w[rows], own, lam, problem.G[at])
+        lines.append((block, block.linearised(own, branch)))
+        added[at] = lines[-1][1].N - _without_proximal(block).linearised(own, branch).N
+    return lines, added
+
+
+def _without_proximal(block: Block) -> Any:
+    found: Any = copy(block)
+    found.small = 0.0
+    if hasattr(found, "disc"):
+        found.disc = copy(found.disc)
+        found.disc.small = 0.0
+    return found
 
 
 class _Motion:

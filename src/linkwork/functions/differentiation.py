@@ -391,6 +391,28 @@ def entrywise_vjp(
     return trace(body, shapes, name=program.name)
 
 
+def entrywise_jvp(
+    function: ModelFunction, model: Any, names: list[str], optional: Any, parameters: Any, options: dict[str, Any]
+) -> Program:
+    """`jvp` of a function whose rule says how, with directions and changes of q by its entries; those off its velocities count
+    for nothing."""
+    made = Derivative("jvp", function, model, names, None, optional, parameters, options)
+    program = made.program()
+    own = {array.name: array.shape for array in program.inputs}
+    shapes = {word: own[word.removeprefix("d_")] if word.removeprefix("d_") in made._charts else own[word] for word in own}
+
+    def body(*all_arrays: Any) -> dict[str, Any]:
+        arrays = dict(zip(shapes, all_arrays))
+        for name in made._charts:
+            arrays[f"d_{name}"] = tangent.velocities(model, arrays[name]) @ arrays[f"d_{name}"]
+        found = {a.name: x for a, x in zip(program.outputs, call_in_trace(program, *arrays.values()), strict=True)}
+        for name in made._told:
+            found[f"d_{name}"] = tangent.rates(model, found[name]) @ found[f"d_{name}"]
+        return found
+
+    return trace(body, shapes, name=program.name)
+
+
 @overload
 def jvp(source: Program, wrt: Wrt = None) -> Program: ...
 @overload

@@ -30,6 +30,7 @@ from linkwork.simulate.midpoint import midpoint
 from linkwork.simulate.own_chart import turns_back
 
 HOW = 4  # dt, the number of steps, zero, and how many steps are over
+ZERO = 2  # its place; where it is NaN, a row takes no step
 MOST = 2**31  # steps of one call
 Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any]]
 Integrator = str | Adaptive

@@ -25,7 +25,7 @@ from linkwork.runtime.cuda.binding import Gpu, call, compile_text, compiler_vers
 from linkwork.targets.cuda import Choice, candidates, emit_cuda
 
 COMPILER = ("ir", "passes", "targets/cuda")  # the rooms that decide what code a program becomes
-LAUNCH = ("threads", "blocks", "shared_bytes")
+LAUNCH = ("threads", "rows", "blocks", "shared_bytes")
 FIGURES = ("registers", "slots", "local_slots", "loads", "stores", "left", "predicted_rate", "predicted_share")
 WARP = 32
 MEASURED = 1500  # instructions from which several ways are compiled and measured
@@ -274,7 +274,7 @@ class CudaKernel:
         for address, step in [*inputs, *outputs]:
             held += [ctypes.c_void_p(address), ctypes.c_longlong(step)]
         pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(x) for x in held))
-        blocks = -(-count // header["threads"])
+        blocks = -(-count // header["rows"])
         call(
             "cuLaunchKernel", function, blocks, 1, 1, header["threads"], 1, 1, header["shared_bytes"], stream,
             ctypes.addressof(pointers), 0,
@@ -305,11 +305,12 @@ class CudaKernel:
     def resources(self, *, measured: int = 0) -> dict[str, Any]:
         """What the kernel takes of a GPU, and how fast it is.
 
-        Registers, threads of a block, blocks and warps on a multiprocessor and their share of the most (occupancy); bytes of
-        shared memory of a block, and of local memory of a thread; how often values wait in shared memory (stores and loads of
-        a state) and how often they are left to the assembler; states a second and the share of all instructions that could be
-        started, as the model predicts them, which takes loops to run a hundred times if they may. `measured` asks for a run of
-        so many random states: then also the measured rate, and the share of programs without loops.
+        Registers, threads and states of a block (two threads may do a state together), blocks and warps on a multiprocessor
+        and their share of the most (occupancy); bytes of shared memory of a block, and of local memory of a thread; how often
+        values wait in shared memory (stores and loads of a state) and how often they are left to the assembler; states a second
+        and the share of all instructions that could be started, as the model predicts them, which takes loops to run a hundred
+        times if they may. `measured` asks for a run of so many random states: then also the measured rate, and the share of
+        programs without loops.
         """
         here = current_gpu()
         header, function = self._function(here)
@@ -325,6 +326,7 @@ class CudaKernel:
             found = {
                 "gpu": here.name,
                 "threads": header["threads"],
+                "states": header["rows"],
                 "blocks": blocks,
                 "warps": blocks * header["threads"] // WARP,
                 "occupancy": blocks * header["threads"] / WARP / here.device.warps,
@@ -337,7 +339,10 @@ class CudaKernel:
             rate = self._measure(here, measured)
             found["measured_rate"] = rate
             if not header["loops"]:  # nobody knows how often these run
-                found["measured_share"] = rate * header["work"] / WARP / (4.0 * here.device.multiprocessors * here.device.clock)
+                states = WARP * header["rows"] // header["threads"]  # of a warp
+                found["measured_share"] = (
+                    rate * header["work"] / states / (4.0 * here.device.multiprocessors * here.device.clock)
+                )
         return found
 
     def _measure(self, here: Gpu, rows: int) -> float:
@@ -485,6 +490,7 @@ def _header(program: Program, choice: Choice, here: Gpu) -> dict[str, Any]:
         "outputs": [[a.name, *a.shape] for a in program.outputs],
         "size": len(choice.program),
         "threads": choice.threads,
+        "rows": choice.rows,
         "blocks": choice.blocks,
         "shared_bytes": choice.shared_bytes,
         "registers": choice.registers,

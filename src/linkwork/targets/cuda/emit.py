@@ -10,12 +10,13 @@ from linkwork.ir.check import check
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.targets.cuda.choice import Choice, Device, choose
+from linkwork.targets.cuda.packed import own_values
+from linkwork.targets.cuda.pair_plan import constants
 from linkwork.targets.cuda.plan import Action, Chunk, LoopPlan, Plan
 from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP, expressions, prelude
 
 BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
 TOGETHER = 100  # the same where warps are kept together
-OFTEN = False
 NAME = "linkwork"  # of the kernel: programs' own names may be anything
 
 
@@ -50,6 +51,7 @@ class _Unit:
         self.functions: list[str] = []
         self.table: dict[str, int] = {}  # literal -> its place in constant memory
         self.bodies = 0
+        self.own = own_values(program) if choice.places else []
         arrays = [f"in{k}" for k in range(len(program.inputs))] + [f"out{k}" for k in range(len(program.outputs))]
         self.context = [
             *(f"{'const ' if n.startswith('in') else ''}real *{n}, long long {n}_step" for n in arrays),
@@ -73,30 +75,57 @@ class _Unit:
         lines = main.write()
         arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
-        local = [f"    real lw_l[{choice.local}];"] if choice.local else []
+        local, on = [f"    real lw_l[{choice.local}];"] if choice.local else [], choice.steps_together
+        states = choice.rows * WARP // choice.threads
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
             f"{NAME}(int rows, {', '.join(arrays)}) {{",
             "    LW_SHARED(shared);",
             f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
-            f"    int row = (int)blockIdx.x * {choice.threads} + warp * {WARP};",
+            f"    int row = (int)blockIdx.x * {choice.rows} + warp * {states};",
             *([] if choice.together else ["    if (row >= rows) {", "        return;", "    }"]),
-            f"    if (row > rows - {WARP}) {{ /* the last warps compute some rows again rather than none */",
-            f"        row = rows - {WARP};",
+            f"    if (row > rows - {states}) {{ /* the last warps compute some rows again rather than none */",
+            f"        row = rows - {states};",
             "    }",
             *shift,
             "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
             f"    real *lw_b = shared + {choice.shared * choice.threads} + warp * {choice.buffers * WARP * ROW};",
             *local,
             *(
-                ["    bool lw_on = true; /* whether this thread goes on in the loop that all go through together */"]
-                if choice.steps_together
+                ["    bool lw_on = true; /* in a loop that threads go through together: whether this one goes on */"]
+                if on
                 else []
             ),
+            *(self._pair_head() if choice.places else []),
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
         table = [f"LW_TABLE real lw_c[] = {{{', '.join(self.table)}}};"] if self.table else []
+        if choice.table:
+            numbers = ", ".join(real.literal(c) for each in constants(self.program) for c in each)
+            table.append(f"LW_DATA real lw_c2[] = {{{numbers}}};")
         return "\n".join([prelude(real), *table, *self.functions, kernel])
+
+    def _pair_head(self) -> list[str]:
+        """Where the values of two threads that do a state together are, and their constants."""
+        choice, real = self.choice, self.real
+        sign = f"({real.integer})1 << {8 * real.size - 1}"
+        place = choice.shared * choice.threads + choice.threads // WARP * choice.buffers * WARP * ROW
+        head = [
+            "    const int second = lane & 1;",
+            "    const lw_slot lw_e = LW_ADDRESS(shared + (threadIdx.x & ~1));",
+            f"    const lw_slot lw_h = LW_ADDRESS(shared + warp * {WARP} + lane / 2);",
+            f"    const {real.integer} lw_sign0 = second ? 0 : {sign}, lw_sign1 = second ? {sign} : 0;",
+        ]
+        if choice.table:
+            head += [
+                f"    real *lw_table = shared + {place};",
+                f"    for (int i = lane; i < {2 * choice.table}; i += {WARP}) {{ /* every warp of the block writes the same */",
+                "        lw_table[i] = lw_c2[i];",
+                "    }",
+                "    __syncwarp();",
+                "    const lw_slot lw_t = LW_ADDRESS(lw_table + second);",
+            ]
+        return head
 
     def constant(self, number: float | bool) -> str:
         """A constant: as a literal where an instruction has room for it, else in constant memory, where all read it."""
@@ -112,9 +141,16 @@ class _Unit:
     def call(self, name: str) -> str:
         return f"{name}({', '.join(self.arguments)})"
 
-    def slot(self, slot: int) -> int | None:
-        """The distance of a slot in shared memory from the thread's first; None where it is local."""
-        return slot * self.choice.threads * self.real.size if slot < self.choice.shared else None
+    def slot(self, slot: int, v: int) -> str | None:
+        """Where the slot of a value lies in shared memory, an address and a distance from it; None where it is local."""
+        size, step = self.real.size, self.choice.threads * self.real.size
+        if not self.choice.places:
+            return f"lw_s, {slot * step}" if slot < self.choice.shared else None
+        if slot < 0:
+            return f"lw_t, {(-1 - slot) * 2 * size}"
+        if self.own[v]:
+            return f"lw_s, {slot // 2 * step}"
+        return f"lw_h, {slot // 2 * step + slot % 2 * (WARP // 2) * size}"
 
 
 class _Code:
@@ -128,7 +164,8 @@ class _Code:
         self.count = 0
         self.block = 0  # line where the basic block began
         self.constants: dict[int, str] = {}  # inputs that are constants outside of a body
-        self.depth = 0  # loops around it
+        self.is_together = unit.choice.steps_together  # the threads of a block go through it together
+        self.is_body = False
         self.kept: frozenset[int] = frozenset()  # slots of a state that threads which have stopped keep
 
     def write(self, end: LoopPlan | None = None) -> list[str]:
@@ -140,7 +177,7 @@ class _Code:
                 self.lines, self.names, self.block = [], {}, 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                together = self.unit.choice.together and (not self.unit.choice.steps_together or (OFTEN and self.depth == 1))
+                together = self.unit.choice.together and not self.unit.choice.steps_together
                 if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind == "op":
                     self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
                     self.block = len(self.lines)
@@ -180,15 +217,15 @@ class _Code:
     def _get(self, v: int, slot: int) -> None:
         self.count += 1
         name = f"{self.prefix}{v}_{self.count}"
-        place = self.unit.slot(slot)
+        place = self.unit.slot(slot, v)
         if place is None:
             self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.choice.shared}];")
         else:
             self.lines.append(f"    real {name}; LW_GET({place}, {name});")
         self.names[v] = name
 
-    def _put_slot(self, slot: int, text: str) -> None:
-        place = self.unit.slot(slot)
+    def _put_slot(self, slot: int, text: str, v: int = 0) -> None:
+        place = self.unit.slot(slot, v)
         on = "if (lw_on) " if slot in self.kept else ""
         if place is None:
             self.lines.append(f"    {on}lw_l[{slot - self.unit.choice.shared}] = {text};")
@@ -202,7 +239,7 @@ class _Code:
 
     def _store(self, action: Action) -> None:
         self.where[action.value] = action.place
-        self._put_slot(action.place, self.names[action.value])
+        self._put_slot(action.place, self.names[action.value], action.value)
 
     def _hold(self, action: Action) -> None:
         real = self.unit.real
@@ -210,9 +247,9 @@ class _Code:
 
     def _op(self, action: Action) -> None:
         v = action.value
-        op, args, _ = self.program.code[v]
+        op, args, attr = self.program.code[v]
         kind = "bool" if self.program.kinds[v] == BOOL else "real"
-        text = self.unit.expressions[op].format(*(self.use(a) for a in args))
+        text = self.unit.expressions[op].format(*(self.use(a) for a in args), attr=attr)
         self.lines.append(f"    const {kind} {self.prefix}{v} = {text};")
         self.names[v] = f"{self.prefix}{v}"
 
@@ -221,13 +258,21 @@ class _Code:
         return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
 
     def _issue(self, action: Action) -> None:
-        array, start, count = self.plan.fetches[action.value]
+        array, start, count, other = self.plan.fetches[action.value]
         if action.value >= self.unit.choice.ahead:
             self.lines.append("    __syncwarp();")
         from_ = f"in{array}" + (f" + {start}" if start else "")
-        self.lines.append(
-            f"    lw_fetch<{_width(count)}, {count}>({from_}, in{array}_step, lane, {self._buffer(action.value)});"
-        )
+        self.lines.append(f"    lw_fetch{self._move(f'in{array}_step', from_, count, other)}, {self._buffer(action.value)});")
+
+    def _move(self, step: str, address: str, count: int, other: int | None, row: str = "") -> str:
+        """The words of a move of rows between memories, without its buffer."""
+        if not self.unit.choice.places:
+            return f"<{_width(count)}, {count}{row}>({address}, {step}, lane"
+        return f"_pairs<{_width(count)}, {count}, {1 if other is None else 2}>({address}, {step}, {other or 0}, lane"
+
+    def _line(self, own: bool) -> str:
+        """The row of the warp's buffer that is a thread's."""
+        return "lane" if own or not self.unit.choice.places else "(lane >> 1)"
 
     def _arrive(self, action: Action) -> None:
         after = min(self.unit.choice.ahead - 1, len(self.plan.fetches) - 1 - action.value)
@@ -238,7 +283,8 @@ class _Code:
     def _take(self, action: Action) -> None:
         v = action.value
         name = self._fresh(v)
-        self.lines.append(f"    const real {name} = ({self._buffer(self.fetch)})[lane * {ROW} + {action.place}];")
+        line = self._line(self.program.code[v].op == "input2")
+        self.lines.append(f"    const real {name} = ({self._buffer(self.fetch)})[{line} * {ROW} + {action.place}];")
         self.names[v] = name
 
     def _begin(self, action: Action) -> None:
@@ -250,14 +296,30 @@ class _Code:
         return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
 
     def _put(self, action: Action) -> None:
-        self.lines.append(f"    ({self._out()})[lane * {ROW} + {action.place}] = {self.use(action.value)};")
+        v = action.value
+        line = self._line(bool(self.unit.choice.places) and self.unit.own[v])
+        self.lines.append(f"    ({self._out()})[{line} * {self.unit.choice.write + 1} + {action.place}] = {self.use(v)};")
 
     def _flush(self, action: Action) -> None:
         chunk: Chunk = action.value
         to = f"out{chunk.array}" + (f" + {chunk.start}" if chunk.start else "")
-        self.lines.append(
-            f"    lw_flush<{_width(chunk.length)}, {chunk.length}>({to}, out{chunk.array}_step, lane, {self._out()});"
-        )
+        step = self.program.outputs[chunk.array].size  # rows of outputs have no gaps
+        row = f", {self.unit.choice.write + 1}"
+        self.lines.append(f"    lw_flush{self._move(str(step), to, chunk.length, chunk.other, row)}, {self._out()});")
+
+    # two threads a state
+
+    def _even(self, action: Action, other: int = 0) -> None:
+        v, unit = action.value, self.unit
+        place = action.place // 2 * unit.choice.threads * unit.real.size + other
+        self.lines.append(f"    real {self.prefix}{v}; LW_GET(lw_e, {place}, {self.prefix}{v});")
+        self.names[v] = f"{self.prefix}{v}"
+
+    def _odd(self, action: Action) -> None:
+        self._even(action, self.unit.real.size)
+
+    def _sync(self, action: Action) -> None:
+        self.lines.append("    __syncwarp();")
 
     # loops
 
@@ -314,10 +376,12 @@ class _Code:
         unit = self.unit
         unit.bodies += 1
         inner = _Code(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
-        inner.depth = self.depth + 1
-        together = unit.choice.steps_together and not self.depth
-        if together:
+        has_loops = any(action.kind == "loop" and action.place.long for action in plan.body.actions)
+        inner.is_together = self.is_together and (not self.is_body or has_loops)
+        inner.is_body = True
+        if inner.is_together:
             inner.kept = frozenset(plan.states)
+            self.lines.append(f"    const bool {inner.prefix}on = lw_on;")
         args = self.program.code[v].args
         for u, (op, _, attr) in enumerate(loop.body.code):
             if op == "input":
@@ -330,10 +394,12 @@ class _Code:
         lines = inner.write(plan)
         if lines and lines[-1].startswith("    return "):
             last = lines[-1].removeprefix("    return ").removesuffix(";")
-            lines = [*lines[:-1], *self._leave(last, inner.depth)]
+            lines = [*lines[:-1], *inner._leave(last)]
         self.lines += [*self._loop_head(v, loop), *lines, "    }"]
-        if unit.choice.steps_together:
-            self.lines.append("    lw_on = true;" if together else "    LW_TOGETHER();" if self.depth == 1 else "")
+        if inner.is_together:
+            self.lines.append(f"    lw_on = {inner.prefix}on;")
+        elif self.is_together:
+            self.lines.append("    LW_TOGETHER();")
         for r in range(v + 1, len(self.program.code)):
             op, inner_args, attr = self.program.code[r]
             if op == "result" and inner_args == (v,):
@@ -351,16 +417,13 @@ class _Code:
             again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
         for slot, text in texts:
             self._put_slot(slot, text)
-        self.lines += [f"    return {again};"] if cut else self._leave(again, self.depth)
+        self.lines += [f"    return {again};"] if cut else self._leave(again)
 
-    def _leave(self, again: str, depth: int) -> list[str]:
+    def _leave(self, again: str) -> list[str]:
         """The end of a body: out of the loop unless it goes `again`; all threads of a block together where they are kept so."""
-        if not self.unit.choice.steps_together:
-            stops = f"!{again}"
-        elif depth == 1:
+        if self.is_together:
             return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
-        else:
-            stops = f"!({again} & lw_on)"
+        stops = f"!({again} & lw_on)" if self.unit.choice.steps_together else f"!{again}"
         return [f"    if ({stops}) {{", "        break;", "    }"]
 
 
