@@ -80,7 +80,7 @@ def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[st
     contact_friction="candidates",
     contact_restitution="candidates",
     options=_options,
-    methods={"sweeps": lambda _: True, "mass_matrix": shallow},
+    methods={"sweeps": lambda model: not shallow(model), "mass_matrix": shallow},
     configurations=("out0",),
     check_given=_check_given,
 )
