@@ -264,7 +264,7 @@ def solve(carried: Carried, g: np.ndarray, blocks: Sequence[Block], start: np.nd
         own_then = where(ends, start, tried)
         f_then = where(ends, first_f, forces)
         own = where(quick, own_then, where(near, tried, own))
-        f = where(quick, f_then, then)
+        f = where(quick, f_then, where(nearer, then, 0.5 * (f + then)))  # half a step, so that steps do not go to and fro
         rate = where(quick, where(ends, FIRST_RATE, turn), grown)
         return np.array([*best, *own, *f, residual, rate, count + 1.0], dtype=object), residual > least
 
