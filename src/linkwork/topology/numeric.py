@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -64,6 +64,12 @@ class _Screw:
 _EYE, _ZERO = np.eye(3), np.zeros(3)
 
 
+def _places_of(ends: Iterable[End]) -> tuple[np.ndarray, np.ndarray]:
+    """Rotations, (n, 3, 3), and origins, (n, 3), of loops' ends on their bodies."""
+    places = [end.place for end in ends]
+    return np.array([place.R for place in places]).astype(float), np.array([place.p for place in places]).astype(float)
+
+
 class NumericPosture:
     """A cluster's bodies in one state after another, each in its own frame, seen from the one body below.
 
@@ -103,17 +109,19 @@ class NumericPosture:
         self._screw_axes = np.array([S.reshape(2, 3) for S in screws.values()]).reshape(-1, 2, 3)
         self._moving: dict[int, np.ndarray] = {}
         self._asked: dict[tuple[int, int], tuple[int, End, End]] = {}  # ends whose relative velocities are asked for
-        self._signs: np.ndarray = np.zeros((0, len(self._folded)))
+        self._signs: list[np.ndarray] = []
         self._motions: tuple[np.ndarray, np.ndarray] | None = None  # all of these in this state
+        self._first: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}  # those not asked for before this state
         self._frames: dict[int, Pose] = {}  # by the end's identity, in this state
         self._ends: dict[int, End] = {}  # those that were asked for, and their places on their bodies
-        self._places, self._points = np.zeros((0, 3, 3)), np.zeros((0, 3))
+        self._placed: tuple[np.ndarray, np.ndarray] = np.zeros((0, 3, 3)), np.zeros((0, 3))
         self._turning, self._sliding, self._origin = (np.zeros((3, len(self._folded))) for _ in range(3))
         self._q: dict[int, np.ndarray] = {}
 
     def move(self, q: np.ndarray) -> None:
         """Go to the state q, (nq,) of the model."""
         self._frames.clear()
+        self._first.clear()
         self._motions = None
         Rs, ps = self._R, self._p
         for k, own, parent, place_R, place_p, placing in self._steps:
@@ -143,16 +151,21 @@ class NumericPosture:
         """The pose of a loop's end. All that were asked for once are found at once in the next state."""
         if end.body not in self._R:
             return end.place
-        if id(end) not in self._frames:
-            if id(end) not in self._ends:
-                self._ends[id(end)] = end
-                self._places = np.array([one.place.R for one in self._ends.values()]).astype(float)
-                self._points = np.array([one.place.p for one in self._ends.values()]).astype(float)
-            on = [one.body for one in self._ends.values()]
-            R, p = np.array([self._R[k] for k in on]), np.array([self._p[k] for k in on])
-            turned, moved = R @ self._places, p + np.einsum("nij,nj->ni", R, self._points)
-            self._frames = {key: Pose(*at) for key, *at in zip(self._ends, turned, moved)}
+        if id(end) not in self._ends:
+            self._ends[id(end)] = end
+            self._frames |= self._placed_ends({id(end): end}, *_places_of([end]))
+        elif id(end) not in self._frames:
+            if len(self._placed[0]) < len(self._ends):
+                self._placed = _places_of(self._ends.values())
+            self._frames = self._placed_ends(self._ends, *self._placed)
         return self._frames[id(end)]
+
+    def _placed_ends(self, ends: dict[int, End], places: np.ndarray, points: np.ndarray) -> dict[int, Pose]:
+        """The poses of ends in this state, by what they are found by, from their places on their bodies."""
+        on = [end.body for end in ends.values()]
+        R, p = np.array([self._R[k] for k in on]), np.array([self._p[k] for k in on])
+        turned, moved = R @ places, p + np.einsum("nij,nj->ni", R, points)
+        return {key: Pose(*at) for key, *at in zip(ends, turned, moved)}
 
     def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Jacobians of the angular velocity of a loop's end, and of the velocity of its point that is `at`, (3, width)."""
@@ -166,11 +179,13 @@ class NumericPosture:
         key = id(end), id(seen_from)
         if key not in self._asked:
             self._asked[key] = len(self._asked), end, seen_from
-            signs = self.moving(end.body) - self.moving(seen_from.body)
-            self._signs, self._motions = np.concatenate([self._signs, signs[None]]), None
+            self._signs.append(self.moving(end.body) - self.moving(seen_from.body))
+            self._first[key] = self.motion(self._signs[-1], self.frame(end).p)
+        if key in self._first:
+            return self._first[key]
         if self._motions is None:
             points = np.array([self.frame(one).p for _, one, _ in self._asked.values()])
-            self._motions = self._motions_of(self._signs[:, None], points)
+            self._motions = self._motions_of(np.array(self._signs)[:, None], points)
         w, v = self._motions
         n = self._asked[key][0]
         return w[n], v[n]
