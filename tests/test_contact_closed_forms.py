@@ -151,3 +151,36 @@ def test_stack_of_boxes() -> None:
         own = [i for i, name in enumerate(names) if name.startswith(f"foot {k}") and i % 3 == 0]
         np.testing.assert_allclose(found.impulses[own].sum(), sum(masses[k:]) * G * dt, rtol=1e-9)
         np.testing.assert_allclose(found.impulses[own], sum(masses[k:]) * G * dt / 2.0, rtol=1e-6)
+
+
+def test_steps_satisfy_the_equations_of_motion_and_the_laws() -> None:
+    """M (v' - v) = dt (τ - b) + Jᵀ λ, Signorini's and Coulomb's laws and maximum dissipation, each from other functions."""
+    arm, mu, dt, height = lw.robots.arm(), 0.4, 2e-3, 0.3
+    tip, rng = arm.bodies[-1].name, np.random.default_rng(0)
+    q, v = rng.uniform(-2.0, 2.0, (20000, arm.nq)), rng.normal(size=(20000, arm.nv))
+    above = lw.frame_pose(arm, q, frame=tip)[:, 2, 3] - height
+    near = np.abs(above) < 1e-3
+    q, v, above = q[near], v[near], above[near]
+    tau = rng.normal(size=v.shape)
+    floor = lw.Geometry("floor", -1, Pose.translation(np.array([0.0, 0.0, height])), "plane")
+    contacts = lw.Contacts(shapes=tip, ground=[floor], friction=mu, limits=False, joint_friction=False)
+    _, v1, impulses, residual, _, ok = lw.step(arm, q, v, tau, dt, contacts=contacts, details=True)
+    assert len(q) > 20 and ok.all() and residual.max() <= 1e-9
+    points, normals = lw.contact_points(arm, q, contacts=contacts)[1:]
+    np.testing.assert_allclose(normals[:, 0], np.broadcast_to([0.0, 0.0, 1.0], (len(q), 3)), atol=1e-12)
+    J = lw.frame_jacobian(arm, q, frame=tip, reference="world_aligned")[:, 3:]
+    np.testing.assert_allclose(points[:, 0], lw.frame_pose(arm, q, frame=tip)[:, :3, 3], atol=2e-3)
+    J = J[:, [2, 0, 1]]  # normal, x, y
+    forces = tau - lw.inverse_dynamics(arm, q, v, np.zeros_like(v))
+    change = (lw.mass_matrix(arm, q) @ (v1 - v)[..., None])[..., 0] - dt * forces
+    np.testing.assert_allclose(change, (impulses[:, None] @ J)[:, 0], atol=1e-9)
+    w, size = (J @ v1[..., None])[..., 0], np.hypot(*impulses[:, 1:].T)
+    ends = w[:, 0] + np.maximum(above / dt, -0.1)  # a penetration is undone with 0.1 m/s at most
+    assert (impulses[:, 0] >= 0.0).all() and ends[above > 0.0].min() >= -1e-9
+    assert np.abs(impulses[above > 0.0, 0] * ends[above > 0.0]).max() <= 1e-9
+    slip = np.hypot(*w[:, 1:].T)
+    np.testing.assert_allclose(size, np.minimum(size, mu * impulses[:, 0]), atol=1e-10)
+    dissipated = np.einsum("ij,ij->i", w[:, 1:], impulses[:, 1:])
+    np.testing.assert_allclose(dissipated, -mu * impulses[:, 0] * slip, atol=1e-9)  # no other friction takes more
+    touching = impulses[:, 0] > 0.0
+    assert touching.sum() > 5 and (slip[touching] > 1e-3).any()
