@@ -20,13 +20,18 @@ than it is waited for, so that a read of what is not there yet is seen. */
 #define LW_TABLE static const
 #define LW_SHARED(name) real *name = (real *)lw_memory
 #define LW_ADDRESS(p) ((char *)(p))
-#define LW_PUT(o, x) (*(real *)(lw_s + (o)) = (x))
-#define LW_GET(o, x) ((x) = *(real *)(lw_s + (o)))
+#define LW_DATA static const
+#define LW_PUT(s, o, x) (*(real *)((s) + (o)) = (x))
+#define LW_GET(s, o, x) ((x) = *(real *)((s) + (o)))
+#define LW_SHUFFLE(x, from) lw_shuffle(x, from)
+#define LW_LOCAL(p) ((char *)(p))
+#define LW_PUT_FAR(o, x) LW_PUT(lw_f, o, x)
+#define LW_GET_FAR(o, x) LW_GET(lw_f, o, x)
 #define LW_COPY(to, from) lw_warp.copies[lw_warp.lane].back().push_back({(to), (from), sizeof *(to)})
 #define LW_COMMIT() lw_warp.copies[lw_warp.lane].push_back({})
 #define LW_ARRIVE(n) lw_arrive(n)
 #define LW_BLOCK()
-#define LW_TOGETHER()
+#define LW_TOGETHER() __syncwarp()
 
 typedef char *lw_slot;
 static char *lw_memory;
@@ -39,9 +44,28 @@ static struct {
     int lane;
     std::deque<std::vector<lw_copy>> copies[32];
     std::function<void()> kernel;
+    bool votes[32];
 } lw_warp;
 
 static void __syncwarp() { swapcontext(&lw_warp.lanes[lw_warp.lane], &lw_warp.main); }
+
+static bool LW_ANY(bool x) {
+    bool any = false;
+    lw_warp.votes[lw_warp.lane] = x;
+    __syncwarp();
+    for (bool vote : lw_warp.votes) any = any || vote;
+    __syncwarp();
+    return any;
+}
+
+template <class T> static T lw_shuffle(T x, int from) {
+    static T given[32];
+    given[lw_warp.lane] = x;
+    __syncwarp();
+    const T found = given[from];
+    __syncwarp();
+    return found;
+}
 
 static void lw_arrive(size_t left) {
     auto &groups = lw_warp.copies[lw_warp.lane]; /* the last one is open */

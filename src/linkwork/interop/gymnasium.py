@@ -114,9 +114,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     `lw.rollout(parameters=)` takes them. Both draw from `rng`, a NumPy generator that `reset(seed=)` seeds: one seed gives one
     sequence of bits.
 
-    `arrays` is "numpy", "torch" or "jax": what functions get and what is returned. `with_device="cuda"` steps on a GPU, in
-    `dtype`; on the CPU steps are in float64, and what is observed is given as `dtype`. `contacts` and `integrator` are those of
-    `lw.rollout`.
+    `arrays` is "numpy", "torch", "jax" or, on a GPU, "cupy": what functions get and what is returned. `with_device="cuda"`
+    steps on a GPU, in `dtype`; on the CPU steps are in float64, and what is observed is given as `dtype`. `contacts` and
+    `integrator` are those of `lw.rollout`.
 
     `autoreset` says when worlds that ended begin anew: in the "next_step", in the "same_step" (then `infos["final_obs"]` has
     what was observed before, and `infos["final_info"]` what was told), or "disabled", and by `reset(options={"reset_mask":

@@ -22,10 +22,11 @@ from linkwork.simulate.engines import OK, Engine, InCharts, OneKernel
 from linkwork.simulate.events import Watch
 from linkwork.simulate.integrators import INTEGRATORS
 from linkwork.simulate.log import Log, Occurrence, State
-from linkwork.simulate.rollout import IMPLICIT, _method, _rows, _told_stiff
+from linkwork.simulate.rollout import IMPLICIT, _method, _rows
 from linkwork.simulate.sensors import Moment, Suite
 from linkwork.simulate.status import Status
 from linkwork.simulate.stiffness import implicit_parameters
+from linkwork.simulate.stopped import told_stiff
 from linkwork.simulate.touching import contact_forces
 from linkwork.simulate.traced import CARRIED, taken_coefficients
 
@@ -287,7 +288,7 @@ class _Run:
         steps = np.array([record["step"] for record in records])
         began = np.isfinite(self._start[0]).all(axis=1) & np.isfinite(self._start[1]).all(axis=1)
         postures = (self._start[0], engine.q)
-        status = _told_stiff(self.model, engine.status, began, postures, self._parameters, self._dt, self._method)
+        status = told_stiff(self.model, engine.status, began, postures, self._parameters, self._dt, self._method)
         if self._contacts is not None:
             failed = (engine.hidden["carried"][:, -1] > 0.0) & (status == OK)
             status = np.where(failed, int(Status.CONTACT_NOT_CONVERGED), status)

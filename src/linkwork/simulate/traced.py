@@ -27,8 +27,10 @@ from linkwork.simulate import kernels
 from linkwork.simulate.adaptive import Adaptive, adaptive_step
 from linkwork.simulate.control import Control
 from linkwork.simulate.midpoint import midpoint
+from linkwork.simulate.own_chart import turns_back
 
 HOW = 4  # dt, the number of steps, zero, and how many steps are over
+ZERO = 2  # its place; where it is NaN, a row takes no step
 MOST = 2**31  # steps of one call
 Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any]]
 Integrator = str | Adaptive
@@ -129,7 +131,8 @@ def rollout_program(
     With contact, `carried` stands behind done, on both sides: impulses and what `CARRIED` names.
 
     So many steps are taken, at least one, without the loop just one, at times from `over` · dt on. `done` counts those that a
-    row took. Where one would leave the finite numbers, the row stops: its q and v are NaN from then on.
+    row took. Where one would leave the finite numbers, or cannot be taken in the model's own coordinates (`own_chart`), the row
+    stops: its q and v are NaN from then on.
     """
     shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts)
     return trace(body, shapes, name=f"rollout_{integrator}")
@@ -188,7 +191,7 @@ def rollout_body(
             bad = zero
             for x in [*q1, *v1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
-            fine = bad == zero
+            fine = (bad == zero) & (turns_back(moving, q, v, dt) <= 1.0)
             after = np.array([*q1, *v1, *carried, where(fine, k + 1.0, k)], dtype=object)
             return after, fine & (k + 1.0 < count)
 

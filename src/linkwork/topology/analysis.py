@@ -27,6 +27,7 @@ from linkwork.topology.mobility import (
     explored,
     find_rank,
     independent_everywhere,
+    missed_in_motion,
     most_independent,
 )
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture
@@ -304,7 +305,18 @@ class ClusterAnalysis:
         for state in states:  # supports may move it into violations
             if not _holds(self._embedding(made, state), best[1]):
                 raise stuck(self.model, cluster)
+        if accepted and not self._follows(made, states[0].q):
+            raise stuck(self.model, cluster)
         return made, states
+
+    def _follows(self, cluster: Cluster, q: np.ndarray) -> bool:
+        """Whether equations that are dropped miss by no more than the tolerance while supports move far.
+
+        In one state that cannot be told: of few digits, an equation that ties the supports may be as good as redundant there.
+        """
+        problem = Closing(self.model, cluster.family, cluster.lineage, budget=self._budget)
+        missed = missed_in_motion(problem, q, _kept_of_lineage(cluster), far=True)
+        return bool(np.all(missed[-cluster.count :] < problem.tolerance))
 
     def _by_substitution(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]] | None:
         """The same for couplings that substitution solves, such as mimic joints; None where they are not of that form."""
@@ -416,6 +428,14 @@ def _gaps(problem: Closing, found: Rank) -> tuple[tuple[float, float], ...]:
 def _own(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[float, ...]:
     """The coordinates of a cluster's joints, one body after the other."""
     return tuple(x for k in cluster.bodies for x in q[model.joints[k].q_slice].tolist())
+
+
+def _kept_of_lineage(cluster: Cluster) -> list[int]:
+    """The equations that are kept among those of its lineage."""
+    rows, one = list(cluster.rows), cluster.below
+    while one:
+        rows, one = [*one.rows, *(one.count + row for row in rows)], one.below
+    return rows
 
 
 def _holds(embedding: Embedding[BodyMotion], problem: Closing) -> bool:

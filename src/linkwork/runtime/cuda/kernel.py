@@ -25,7 +25,7 @@ from linkwork.runtime.cuda.binding import Gpu, call, compile_text, compiler_vers
 from linkwork.targets.cuda import Choice, candidates, emit_cuda
 
 COMPILER = ("ir", "passes", "targets/cuda")  # the rooms that decide what code a program becomes
-LAUNCH = ("threads", "blocks", "shared_bytes")
+LAUNCH = ("threads", "rows", "gaps", "blocks", "shared_bytes")
 FIGURES = ("registers", "slots", "local_slots", "loads", "stores", "left", "predicted_rate", "predicted_share")
 WARP = 32
 MEASURED = 1500  # instructions from which several ways are compiled and measured
@@ -250,7 +250,7 @@ class CudaKernel:
         stream: int,
         memory: Memory,
     ) -> None:
-        """Run the kernel; fewer states than a warp has threads are padded."""
+        """Run the kernel; fewer states than a warp has threads are padded, and rows of outputs with gaps copied there."""
         if rows == 0:
             return
         header, function = self._function(here)
@@ -270,11 +270,15 @@ class CudaKernel:
             places = [(memory.take((WARP, *spec.shape)), spec.size) for spec in self.outputs]
             back = list(zip(self.outputs, outputs, places, strict=True))
             outputs = places
+        elif not header["gaps"] and any(step != spec.size for spec, (_, step) in zip(self.outputs, outputs, strict=True)):
+            places = [(memory.take((rows, *spec.shape)), spec.size) for spec in self.outputs]
+            back = list(zip(self.outputs, outputs, places, strict=True))
+            outputs = places
         held: list[Any] = [ctypes.c_int(count)]
         for address, step in [*inputs, *outputs]:
             held += [ctypes.c_void_p(address), ctypes.c_longlong(step)]
         pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(x) for x in held))
-        blocks = -(-count // header["threads"])
+        blocks = -(-count // header["rows"])
         call(
             "cuLaunchKernel", function, blocks, 1, 1, header["threads"], 1, 1, header["shared_bytes"], stream,
             ctypes.addressof(pointers), 0,
@@ -305,11 +309,12 @@ class CudaKernel:
     def resources(self, *, measured: int = 0) -> dict[str, Any]:
         """What the kernel takes of a GPU, and how fast it is.
 
-        Registers, threads of a block, blocks and warps on a multiprocessor and their share of the most (occupancy); bytes of
-        shared memory of a block, and of local memory of a thread; how often values wait in shared memory (stores and loads of
-        a state) and how often they are left to the assembler; states a second and the share of all instructions that could be
-        started, as the model predicts them, which takes loops to run a hundred times if they may. `measured` asks for a run of
-        so many random states: then also the measured rate, and the share of programs without loops.
+        Registers, threads and states of a block (two threads may do a state together), blocks and warps on a multiprocessor
+        and their share of the most (occupancy); bytes of shared memory of a block, and of local memory of a thread; how often
+        values wait in shared memory (stores and loads of a state) and how often they are left to the assembler; states a second
+        and the share of all instructions that could be started, as the model predicts them, which takes loops to run a hundred
+        times if they may. `measured` asks for a run of so many random states: then also the measured rate, and the share of
+        programs without loops.
         """
         here = current_gpu()
         header, function = self._function(here)
@@ -325,6 +330,7 @@ class CudaKernel:
             found = {
                 "gpu": here.name,
                 "threads": header["threads"],
+                "states": header["rows"],
                 "blocks": blocks,
                 "warps": blocks * header["threads"] // WARP,
                 "occupancy": blocks * header["threads"] / WARP / here.device.warps,
@@ -337,7 +343,10 @@ class CudaKernel:
             rate = self._measure(here, measured)
             found["measured_rate"] = rate
             if not header["loops"]:  # nobody knows how often these run
-                found["measured_share"] = rate * header["work"] / WARP / (4.0 * here.device.multiprocessors * here.device.clock)
+                states = WARP * header["rows"] // header["threads"]  # of a warp
+                found["measured_share"] = (
+                    rate * header["work"] / states / (4.0 * here.device.multiprocessors * here.device.clock)
+                )
         return found
 
     def _measure(self, here: Gpu, rows: int) -> float:
@@ -467,7 +476,7 @@ def fastest(program: Program, lowered: Program, here: Gpu) -> tuple[dict[str, An
     choices = candidates(lowered, here.device)
     choices = choices[: TRIED if choices[0].work >= MEASURED else 1]
     with ThreadPoolExecutor(len(choices)) as pool:  # NVRTC works without the interpreter lock
-        cubins = list(pool.map(lambda c: compile_text(emit_cuda(c.program, here.device, c).source, here.device.arch), choices))
+        cubins = list(pool.map(lambda c: compile_text(emit_cuda(lowered, here.device, c).source, here.device.arch), choices))
     made = [(_header(program, choice, here), cubin) for choice, cubin in zip(choices, cubins, strict=True)]
     if len(made) == 1:
         return made[0]
@@ -485,6 +494,8 @@ def _header(program: Program, choice: Choice, here: Gpu) -> dict[str, Any]:
         "outputs": [[a.name, *a.shape] for a in program.outputs],
         "size": len(choice.program),
         "threads": choice.threads,
+        "rows": choice.rows,
+        "gaps": choice.gaps,
         "blocks": choice.blocks,
         "shared_bytes": choice.shared_bytes,
         "registers": choice.registers,

@@ -15,13 +15,17 @@ from linkwork.ir.liveness import Liveness
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.passes.cut import Cutting, cut
 from linkwork.passes.schedule import Scheduling, schedule
-from linkwork.targets.cuda.plan import Plan, plan
+from linkwork.targets.cuda.packed import Packed, pack
+from linkwork.targets.cuda.pair_plan import constants, pair_plan
+from linkwork.targets.cuda.plan import CHUNK, Plan, plan
 from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP
 
 CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
 WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # on a multiprocessor
+NESTED = 8  # the same for programs of nested loops whose values do not fit
+LARGEST_BLOCK = 1024  # threads
 CACHED = 6600, 8200  # instructions up to which a program fits the instruction cache, and from which it does not
 LEAD = 16  # operations by which values are loaded before they are used
 AHEAD = {"float32": 3, "float64": 2}  # chunks of inputs that are read ahead
@@ -31,7 +35,10 @@ ALONE = 0.25
 SQUEEZED = 0.18  # the same where the first cache is left less than CACHE
 CACHE = 60 * 1024  # bytes
 STEP = 32 * 1024  # bytes of shared memory that are given up for that
-NEAR, FAR = 6, 40  # what a value in local memory costs, where that fits the first cache and where it does not
+NEAR, FAR = 2, 16  # what a value in local memory costs, where that fits the first cache and where it does not
+SLACK = 20  # values more than planned for that the assembler finds room for
+MANY = 25  # operations for each output from which outputs are little of the work
+PAIR_WARPS = {"float32": (8, 12, 16), "float64": (5, 6, 7, 8)}  # on a multiprocessor, of programs with two threads a state
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,9 @@ class Choice:
         rate: states a second that the model predicts
         share: of the most instructions that the device can start
         together: whether the warps of a block wait for each other now and then, to read instructions together
+        places: of a packed program, which two threads of a state run together, the places of its outputs (see `Packed`)
+        table: of a packed program, how many constants differ between the two threads
+        write: elements of outputs that are written together
     """
 
     program: Program
@@ -90,41 +100,115 @@ class Choice:
     rate: float
     share: float
     together: bool = False
+    places: tuple[tuple[tuple[int, int | None], ...], ...] = ()
+    table: int = 0
+    write: int = CHUNK
+    deep: bool = False
+
+    @property
+    def gaps(self) -> bool:
+        """Whether rows of outputs may have gaps, as records of rollouts have them; elsewhere their distance is a constant."""
+        return any(op == "loop" for op, _, _ in self.program.code)
+
+    @property
+    def rows(self) -> int:
+        """States of a block."""
+        return self.threads // 2 if self.places else self.threads
+
+    @property
+    def steps_together(self) -> bool:
+        """Whether the warps of a block go through loops of loops together, and wait for each other behind the innermost."""
+        return self.together and any(op == "loop" for op, _, _ in self.program.code)
 
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block."""
         size = REALS[self.program.dtype].size
-        return self.threads * (self.shared + self.buffers * ROW) * size
+        return (self.threads * (self.shared + self.buffers * ROW) + 2 * self.table) * size
 
 
 def candidates(program: Program, device: Device, *, warps: int | None = None) -> list[Choice]:
     """Ways to run a lowered program, the fastest by the model first; with so many warps on a multiprocessor, if given."""
+    found = [*_singles(program, device, warps), *_pairs(program, device, warps)]
+    if not found:
+        raise TargetError(f"{warps} warps leave too few registers or too little shared memory to a thread")
+    return [way for choice in sorted(found, key=lambda choice: -choice.rate) for way in _ways(choice)]
+
+
+def _singles(program: Program, device: Device, warps: int | None) -> list[Choice]:
+    """Ways with one thread a state."""
     order, late = _order(program, device)
-    live = _live(order)
+    live, write = _live(order), _written(order)
     found: list[Choice] = []
+    if warps is None and _is_nested(order):
+        few = sizes(order, device, min(WARPS), late=late, most=device.shared)
+        if few.values + few.slots < live:  # most values are in local memory anyway
+            return _ways(planned(order, device, sizes(order, device, NESTED, late=late, most=device.shared)))
     for most in (device.shared, device.shared - STEP):
-        every = {w: sizes(order, device, w, late=late, most=most) for w in ([warps] if warps else WARPS) if w <= device.warps}
+        every = {
+            w: sizes(order, device, w, late=late, most=most, write=write)
+            for w in ([warps] if warps else WARPS)
+            if w <= device.warps
+        }
         for count in _near({w: size for w, size in every.items() if size.fits}, live):
             size = every[count]
             if not any(
                 c.threads * c.blocks == count * WARP and c.plan.slots <= size.slots for c in found
             ):  # else it is the same
                 found.append(planned(order, device, size))
-    if not found:
-        raise TargetError(f"{warps} warps leave too few registers or too little shared memory to a thread")
-    return [way for choice in sorted(found, key=lambda choice: -choice.rate) for way in _ways(choice)]
+    return found
+
+
+def _pairs(program: Program, device: Device, warps: int | None) -> list[Choice]:
+    """Ways with two threads a state, where a program has limbs that pay."""
+    if len(program) > CUTTING.whole or (packed := pack(program)) is None:
+        return []
+    best = None
+    for order in (replace(packed, program=schedule(packed.program, SCHEDULING)), packed):
+        late = pair_plan(order, 1 << 30, 0).writes_late
+        size = sizes(program, device, 12 if program.dtype == "float32" else 6, late=late, most=device.shared)
+        made = pair_plan(order, size.values, size.slots)
+        cost = made.loads + made.stores + NEAR * made.left
+        if best is None or cost < best[0]:
+            best = cost, order, late
+    assert best is not None
+    _, packed, late = best
+    every = (
+        sizes(program, device, w, late=late, most=device.shared) for w in ([warps] if warps else PAIR_WARPS[program.dtype])
+    )
+    return [planned_pairs(packed, device, size) for size in every if size.fits]
+
+
+def _written(program: Program) -> int:
+    """How many elements of outputs are written together: 128 bytes where outputs are much of the work."""
+    outputs = [a.size for a in program.outputs]
+    if sum(outputs) * MANY < _operations(program):
+        return CHUNK
+    return min(128 // REALS[program.dtype].size, max(CHUNK, 1 << (max(outputs) - 1).bit_length()))
 
 
 def _ways(choice: Choice) -> list[Choice]:
     """With warps that go their own ways, together, or both where nobody knows whether code fits the instruction cache."""
     code = choice.program.code
+    if _is_nested(choice.program) and _length(choice.program) >= CACHED[0] and choice.threads * choice.blocks <= LARGEST_BLOCK:
+        return [replace(choice, together=True, threads=choice.threads * choice.blocks, blocks=1)]
     if any(op == "loop" for op, _, _ in code):  # a barrier is no place for warps that may have left a loop
         return [choice]
     constants = sum(code[a].op == "const" for _, args, _ in code for a in args) if choice.program.dtype in TABLED else 0
     size = _operations(choice.program) + choice.plan.loads + choice.plan.stores + 2 * choice.plan.left + constants
     together = replace(choice, together=True)
     return [choice] if size < CACHED[0] else [choice, together] if size < CACHED[1] else [together]
+
+
+def _is_nested(program: Program) -> bool:
+    """Whether a loop has loops in it: warps then drift apart, and each reads instructions for itself."""
+    bodies = [attr.body for _, _, attr in program.code if isinstance(attr, BoundedLoop)]
+    return any(op == "loop" for body in bodies for op, _, _ in body.code)
+
+
+def _length(program: Program) -> int:
+    """Instructions, those of bodies too."""
+    return sum(1 + _length(attr.body) if isinstance(attr, BoundedLoop) else 1 for _, _, attr in program.code)
 
 
 def _cut(program: Program) -> Program:
@@ -182,6 +266,7 @@ class Sizes(NamedTuple):
     slots: int
     ahead: int
     buffers: int
+    write: int = CHUNK
 
     @property
     def fits(self) -> bool:
@@ -189,15 +274,16 @@ class Sizes(NamedTuple):
         return self.values >= 8 and self.slots >= 0
 
 
-def sizes(program: Program, device: Device, warps: int, *, late: bool, most: int) -> Sizes:
+def sizes(program: Program, device: Device, warps: int, *, late: bool, most: int, write: int = CHUNK) -> Sizes:
     """What each thread has with so many warps on a multiprocessor, which give up at most so many bytes of shared memory."""
     size, ahead = REALS[program.dtype].size, AHEAD[program.dtype]
     threads, blocks = _blocks(warps)
     registers = min(255, device.registers // (threads * blocks) // 8 * 8)
     values = (registers - SPARE[program.dtype]) // (size // 4)
-    buffers = ahead if late else ahead + 1
+    out = -(-(write + 1) // ROW)  # buffers that a chunk of outputs takes
+    buffers = ahead if late and out <= ahead else ahead + out
     room = min(device.block, most // blocks - 1024) // threads // size
-    return Sizes(threads, blocks, registers, values, room - buffers * ROW, ahead, buffers)
+    return Sizes(threads, blocks, registers, values, room - buffers * ROW, ahead, buffers, write)
 
 
 def writes_late(program: Program) -> bool:
@@ -207,20 +293,45 @@ def writes_late(program: Program) -> bool:
 
 def planned(program: Program, device: Device, size: Sizes) -> Choice:
     """The choice of so many threads with so much for each."""
-    made = plan(program, size.values, size.slots, ahead=size.ahead, lead=LEAD)
+    made = plan(program, size.values, size.slots, ahead=size.ahead, lead=LEAD, write=size.write)
     shared = min(size.slots, made.slots)
     warps = size.threads * size.blocks // WARP
     item = REALS[program.dtype].size
     cached = device.l1 - size.blocks * (size.threads * (shared + size.buffers * ROW) * item + 1024)
-    away = made.left + made.slots - shared  # about as many values are in local memory
-    near = away * item * size.threads * size.blocks <= cached
-    work = _operations(program) + made.loads + made.stores + (NEAR if near else FAR) * away
+    work = _operations(program) + made.loads + made.stores + _away(made.left + made.slots - shared, cached, size, item)
     alone = ALONE if cached >= CACHE or item == 8 else SQUEEZED
     issued = 1.0 / (1.0 / ISSUE[program.dtype] + 1.0 / (alone * warps))
     rate = issued * WARP * device.multiprocessors * device.clock / max(work, 1)
     return Choice(
         program, made, size.threads, size.blocks, size.registers, shared, made.slots - shared, size.ahead, size.buffers,
-        work, rate, issued / 4.0,
+        work, rate, issued / 4.0, write=size.write,
+    )  # fmt: skip
+
+
+def _away(values: int, cached: int, size: Sizes, item: int) -> int:
+    """What it costs that so many values have no room on the multiprocessor: some of them are in the first cache."""
+    values = max(0, values - SLACK)
+    bytes_ = values * item * size.threads * size.blocks
+    near = min(1.0, max(0, cached) / max(bytes_, 1))
+    return round(values * (NEAR * near + FAR * (1.0 - near)))
+
+
+def planned_pairs(packed: Packed, device: Device, size: Sizes) -> Choice:
+    """The choice of so many threads, two of which do a state, with so much for each."""
+    program = packed.program
+    table = len(constants(program))
+    room = size.slots - -(-2 * table // size.threads)
+    made = pair_plan(packed, size.values, room, ahead=size.ahead, lead=LEAD)
+    warps = size.threads * size.blocks // WARP
+    item = REALS[program.dtype].size
+    cached = device.l1 - size.blocks * (size.threads * (made.slots + size.buffers * ROW) * item + 1024)
+    work = _operations(program) + made.loads + made.stores + _away(made.left, cached, size, item)
+    alone = ALONE if cached >= CACHE or item == 8 else SQUEEZED
+    issued = 1.0 / (1.0 / ISSUE[program.dtype] + 1.0 / (alone * warps))
+    rate = issued * WARP / 2 * device.multiprocessors * device.clock / max(work, 1)
+    return Choice(
+        program, made, size.threads, size.blocks, size.registers, made.slots, 0, size.ahead, size.buffers,
+        work, rate, issued / 4.0, places=packed.places, table=table,
     )  # fmt: skip
 
 
@@ -230,6 +341,6 @@ def _operations(program: Program) -> int:
     for op, _, attr in program.code:
         if isinstance(attr, BoundedLoop):
             total += min(attr.limit, 100) * _operations(attr.body)
-        elif op not in ("const", "input", "neg", "result"):
+        elif op not in ("const", "const2", "input", "input2", "neg", "result", "even", "odd"):
             total += 1
     return total

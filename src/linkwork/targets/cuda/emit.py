@@ -10,6 +10,8 @@ from linkwork.ir.check import check
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.targets.cuda.choice import Choice, Device, choose
+from linkwork.targets.cuda.packed import own_values
+from linkwork.targets.cuda.pair_plan import constants
 from linkwork.targets.cuda.plan import Action, Chunk, LoopPlan, Plan
 from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP, expressions, prelude
 
@@ -49,6 +51,7 @@ class _Unit:
         self.functions: list[str] = []
         self.table: dict[str, int] = {}  # literal -> its place in constant memory
         self.bodies = 0
+        self.own = own_values(program) if choice.places else []
         arrays = [f"in{k}" for k in range(len(program.inputs))] + [f"out{k}" for k in range(len(program.outputs))]
         self.context = [
             *(f"{'const ' if n.startswith('in') else ''}real *{n}, long long {n}_step" for n in arrays),
@@ -57,9 +60,11 @@ class _Unit:
             "lw_slot lw_s",
             "real *lw_b",
             *(["real *lw_l"] if choice.local else []),
+            *(["bool lw_on"] if choice.steps_together else []),
         ]
         self.arguments = [
             *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b", *(["lw_l"] if choice.local else []),
+            *(["lw_on"] if choice.steps_together else []),
         ]  # fmt: skip
         self.arrays = arrays
 
@@ -70,25 +75,58 @@ class _Unit:
         lines = main.write()
         arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
-        local = [f"    real lw_l[{choice.local}];"] if choice.local else []
+        local, on = [f"    real lw_l[{choice.local}];"] if choice.local else [], choice.steps_together
+        local += ["    const auto lw_f = LW_LOCAL(lw_l);"] if choice.deep and choice.local else []
+        states = choice.rows * WARP // choice.threads
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
             f"{NAME}(int rows, {', '.join(arrays)}) {{",
             "    LW_SHARED(shared);",
             f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
-            f"    int row = (int)blockIdx.x * {choice.threads} + warp * {WARP};",
+            f"    int row = (int)blockIdx.x * {choice.rows} + warp * {states};",
             *([] if choice.together else ["    if (row >= rows) {", "        return;", "    }"]),
-            f"    if (row > rows - {WARP}) {{ /* the last warps compute some rows again rather than none */",
-            f"        row = rows - {WARP};",
+            f"    if (row > rows - {states}) {{ /* the last warps compute some rows again rather than none */",
+            f"        row = rows - {states};",
             "    }",
             *shift,
             "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
             f"    real *lw_b = shared + {choice.shared * choice.threads} + warp * {choice.buffers * WARP * ROW};",
             *local,
+            *(
+                ["    bool lw_on = true; /* in a loop that threads go through together: whether this one goes on */"]
+                if on
+                else []
+            ),
+            *(self._pair_head() if choice.places else []),
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
         table = [f"LW_TABLE real lw_c[] = {{{', '.join(self.table)}}};"] if self.table else []
+        if choice.table:
+            numbers = ", ".join(real.literal(c) for each in constants(self.program) for c in each)
+            table.append(f"LW_DATA real lw_c2[] = {{{numbers}}};")
         return "\n".join([prelude(real), *table, *self.functions, kernel])
+
+    def _pair_head(self) -> list[str]:
+        """Where the values of two threads that do a state together are, and their constants."""
+        choice, real = self.choice, self.real
+        sign = f"({real.integer})1 << {8 * real.size - 1}"
+        place = choice.shared * choice.threads + choice.threads // WARP * choice.buffers * WARP * ROW
+        head = [
+            "    const int second = lane & 1;",
+            "    const lw_slot lw_e = LW_ADDRESS(shared + (threadIdx.x & ~1));",
+            f"    const lw_slot lw_h = LW_ADDRESS(shared + warp * {WARP} + lane / 2);",
+            f"    const {real.integer} lw_sign0 = second ? 0 : {sign}, lw_sign1 = second ? {sign} : 0;",
+        ]
+        if choice.table:
+            head += [
+                f"    real *lw_table = shared + {place};",
+                f"    for (int i = lane; i < {2 * choice.table}; i += {WARP}) {{ /* every warp of the block writes the same */",
+                "        lw_table[i] = lw_c2[i];",
+                "    }",
+                "    __syncwarp();",
+                "    const lw_slot lw_t = LW_ADDRESS(lw_table + second);",
+            ]
+        return head
 
     def constant(self, number: float | bool) -> str:
         """A constant: as a literal where an instruction has room for it, else in constant memory, where all read it."""
@@ -99,14 +137,22 @@ class _Unit:
 
     def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
         """Add a function that is not inlined, with everything that a part of the program may need."""
+        lines = [*(["    const auto lw_f = LW_LOCAL(lw_l);"] if self.choice.deep and self.choice.local else []), *lines]
         self.functions.append("\n".join([f"LW_PART {kind} {name}({', '.join(self.context)}) {{", *lines, "}", ""]))
 
     def call(self, name: str) -> str:
         return f"{name}({', '.join(self.arguments)})"
 
-    def slot(self, slot: int) -> int | None:
-        """The distance of a slot in shared memory from the thread's first; None where it is local."""
-        return slot * self.choice.threads * self.real.size if slot < self.choice.shared else None
+    def slot(self, slot: int, v: int) -> str | None:
+        """Where the slot of a value lies in shared memory, an address and a distance from it; None where it is local."""
+        size, step = self.real.size, self.choice.threads * self.real.size
+        if not self.choice.places:
+            return f"lw_s, {slot * step}" if slot < self.choice.shared else None
+        if slot < 0:
+            return f"lw_t, {(-1 - slot) * 2 * size}"
+        if self.own[v]:
+            return f"lw_s, {slot // 2 * step}"
+        return f"lw_h, {slot // 2 * step + slot % 2 * (WARP // 2) * size}"
 
 
 class _Code:
@@ -120,6 +166,9 @@ class _Code:
         self.count = 0
         self.block = 0  # line where the basic block began
         self.constants: dict[int, str] = {}  # inputs that are constants outside of a body
+        self.is_together = unit.choice.steps_together  # the threads of a block go through it together
+        self.is_body = False
+        self.kept: frozenset[int] = frozenset()  # slots of a state that threads which have stopped keep
 
     def write(self, end: LoopPlan | None = None) -> list[str]:
         """The lines that run it; those of a cut program call its parts. `end`: of the loop that this is the body of."""
@@ -130,8 +179,10 @@ class _Code:
                 self.lines, self.names, self.block = [], {}, 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                if len(self.lines) - self.block > (TOGETHER if self.unit.choice.together else BLOCK) and action.kind == "op":
-                    self.lines.append("    LW_TOGETHER();" if self.unit.choice.together else "    LW_BLOCK();")
+                together = self.unit.choice.together and not self.unit.choice.steps_together
+                if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind == "op":
+                    self.lines += ["    LW_TOGETHER();"] if together else []
+                    self.lines.append("    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -169,19 +220,27 @@ class _Code:
     def _get(self, v: int, slot: int) -> None:
         self.count += 1
         name = f"{self.prefix}{v}_{self.count}"
-        place = self.unit.slot(slot)
+        place = self.unit.slot(slot, v)
         if place is None:
-            self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.choice.shared}];")
+            far = slot - self.unit.choice.shared
+            if self.unit.choice.deep:
+                self.lines.append(f"    real {name}; LW_GET_FAR({far * self.unit.real.size}, {name});")
+            else:
+                self.lines.append(f"    const real {name} = lw_l[{far}];")
         else:
             self.lines.append(f"    real {name}; LW_GET({place}, {name});")
         self.names[v] = name
 
-    def _put_slot(self, slot: int, text: str) -> None:
-        place = self.unit.slot(slot)
+    def _put_slot(self, slot: int, text: str, v: int = 0) -> None:
+        place = self.unit.slot(slot, v)
+        on = "if (lw_on) " if slot in self.kept else ""
         if place is None:
-            self.lines.append(f"    lw_l[{slot - self.unit.choice.shared}] = {text};")
+            far = slot - self.unit.choice.shared
+            deep = self.unit.choice.deep
+            put = f"LW_PUT_FAR({far * self.unit.real.size}, {text});" if deep else f"lw_l[{far}] = {text};"
+            self.lines.append(f"    {on}{put}")
         else:
-            self.lines.append(f"    LW_PUT({place}, {text});")
+            self.lines.append(f"    {on}LW_PUT({place}, {text});")
 
     # actions
 
@@ -190,7 +249,7 @@ class _Code:
 
     def _store(self, action: Action) -> None:
         self.where[action.value] = action.place
-        self._put_slot(action.place, self.names[action.value])
+        self._put_slot(action.place, self.names[action.value], action.value)
 
     def _hold(self, action: Action) -> None:
         real = self.unit.real
@@ -198,9 +257,9 @@ class _Code:
 
     def _op(self, action: Action) -> None:
         v = action.value
-        op, args, _ = self.program.code[v]
+        op, args, attr = self.program.code[v]
         kind = "bool" if self.program.kinds[v] == BOOL else "real"
-        text = self.unit.expressions[op].format(*(self.use(a) for a in args))
+        text = self.unit.expressions[op].format(*(self.use(a) for a in args), attr=attr)
         self.lines.append(f"    const {kind} {self.prefix}{v} = {text};")
         self.names[v] = f"{self.prefix}{v}"
 
@@ -209,13 +268,21 @@ class _Code:
         return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
 
     def _issue(self, action: Action) -> None:
-        array, start, count = self.plan.fetches[action.value]
+        array, start, count, other = self.plan.fetches[action.value]
         if action.value >= self.unit.choice.ahead:
             self.lines.append("    __syncwarp();")
         from_ = f"in{array}" + (f" + {start}" if start else "")
-        self.lines.append(
-            f"    lw_fetch<{_width(count)}, {count}>({from_}, in{array}_step, lane, {self._buffer(action.value)});"
-        )
+        self.lines.append(f"    lw_fetch{self._move(f'in{array}_step', from_, count, other)}, {self._buffer(action.value)});")
+
+    def _move(self, step: str, address: str, count: int, other: int | None, row: str = "") -> str:
+        """The words of a move of rows between memories, without its buffer."""
+        if not self.unit.choice.places:
+            return f"<{_width(count)}, {count}{row}>({address}, {step}, lane"
+        return f"_pairs<{_width(count)}, {count}, {1 if other is None else 2}>({address}, {step}, {other or 0}, lane"
+
+    def _line(self, own: bool) -> str:
+        """The row of the warp's buffer that is a thread's."""
+        return "lane" if own or not self.unit.choice.places else "(lane >> 1)"
 
     def _arrive(self, action: Action) -> None:
         after = min(self.unit.choice.ahead - 1, len(self.plan.fetches) - 1 - action.value)
@@ -226,7 +293,8 @@ class _Code:
     def _take(self, action: Action) -> None:
         v = action.value
         name = self._fresh(v)
-        self.lines.append(f"    const real {name} = ({self._buffer(self.fetch)})[lane * {ROW} + {action.place}];")
+        line = self._line(self.program.code[v].op == "input2")
+        self.lines.append(f"    const real {name} = ({self._buffer(self.fetch)})[{line} * {ROW} + {action.place}];")
         self.names[v] = name
 
     def _begin(self, action: Action) -> None:
@@ -238,14 +306,31 @@ class _Code:
         return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
 
     def _put(self, action: Action) -> None:
-        self.lines.append(f"    ({self._out()})[lane * {ROW} + {action.place}] = {self.use(action.value)};")
+        v = action.value
+        line = self._line(bool(self.unit.choice.places) and self.unit.own[v])
+        self.lines.append(f"    ({self._out()})[{line} * {self.unit.choice.write + 1} + {action.place}] = {self.use(v)};")
 
     def _flush(self, action: Action) -> None:
         chunk: Chunk = action.value
         to = f"out{chunk.array}" + (f" + {chunk.start}" if chunk.start else "")
-        self.lines.append(
-            f"    lw_flush<{_width(chunk.length)}, {chunk.length}>({to}, out{chunk.array}_step, lane, {self._out()});"
-        )
+        choice = self.unit.choice
+        step = f"out{chunk.array}_step" if choice.gaps else choice.program.outputs[chunk.array].size
+        row = f", {choice.write + 1}"
+        self.lines.append(f"    lw_flush{self._move(str(step), to, chunk.length, chunk.other, row)}, {self._out()});")
+
+    # two threads a state
+
+    def _even(self, action: Action, other: int = 0) -> None:
+        v, unit = action.value, self.unit
+        place = action.place // 2 * unit.choice.threads * unit.real.size + other
+        self.lines.append(f"    real {self.prefix}{v}; LW_GET(lw_e, {place}, {self.prefix}{v});")
+        self.names[v] = f"{self.prefix}{v}"
+
+    def _odd(self, action: Action) -> None:
+        self._even(action, self.unit.real.size)
+
+    def _sync(self, action: Action) -> None:
+        self.lines.append("    __syncwarp();")
 
     # loops
 
@@ -302,6 +387,12 @@ class _Code:
         unit = self.unit
         unit.bodies += 1
         inner = _Code(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
+        has_loops = any(action.kind == "loop" and action.place.long for action in plan.body.actions)
+        inner.is_together = self.is_together and (not self.is_body or has_loops)
+        inner.is_body = True
+        if inner.is_together:
+            inner.kept = frozenset(plan.states)
+            self.lines.append(f"    const bool {inner.prefix}on = lw_on;")
         args = self.program.code[v].args
         for u, (op, _, attr) in enumerate(loop.body.code):
             if op == "input":
@@ -314,8 +405,12 @@ class _Code:
         lines = inner.write(plan)
         if lines and lines[-1].startswith("    return "):
             last = lines[-1].removeprefix("    return ").removesuffix(";")
-            lines = [*lines[:-1], f"    if (!{last}) {{", "        break;", "    }"]
+            lines = [*lines[:-1], *inner._leave(last)]
         self.lines += [*self._loop_head(v, loop), *lines, "    }"]
+        if inner.is_together:
+            self.lines.append(f"    lw_on = {inner.prefix}on;")
+        elif self.is_together:
+            self.lines.append("    LW_TOGETHER();")
         for r in range(v + 1, len(self.program.code)):
             op, inner_args, attr = self.program.code[r]
             if op == "result" and inner_args == (v,):
@@ -333,7 +428,14 @@ class _Code:
             again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
         for slot, text in texts:
             self._put_slot(slot, text)
-        self.lines += [f"    return {again};"] if cut else [f"    if (!{again}) {{", "        break;", "    }"]
+        self.lines += [f"    return {again};"] if cut else self._leave(again)
+
+    def _leave(self, again: str) -> list[str]:
+        """The end of a body: out of the loop unless it goes `again`; all threads of a block together where they are kept so."""
+        if self.is_together:
+            return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
+        stops = f"!({again} & lw_on)" if self.unit.choice.steps_together else f"!{again}"
+        return [f"    if ({stops}) {{", "        break;", "    }"]
 
 
 def _fits_instruction(number: float) -> bool:

@@ -40,6 +40,7 @@ class Action(NamedTuple):
         "loop", value, LoopPlan
         "begin": a new chunk of an output; "put", value, element of the chunk; "flush", chunk
         "cut": a new function
+        of two threads a state: "even" and "odd", value, slot; "sync"
     """
 
     kind: str
@@ -48,11 +49,12 @@ class Action(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """So many elements of an array from `start` on."""
+    """So many elements of an array from `start` on; of two threads a state, the second one's are `other` elements farther."""
 
     array: int
     start: int
     length: int
+    other: int | None = None  # None: they are for both
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Plan:
     writes_late: bool = True  # no chunk is written before the last one is read
 
 
-class _Pool:
+class Pool:
     """Slots. The lowest free one is taken first, so that those in shared memory are."""
 
     def __init__(self, shared: int) -> None:
@@ -113,48 +115,54 @@ class _Pool:
         heapq.heappush(self._free, slot)
 
 
-def plan(program: Program, registers: int, shared: int, *, ahead: int = 2, lead: int = 0) -> Plan:
+def plan(program: Program, registers: int, shared: int, *, ahead: int = 2, lead: int = 0, write: int = CHUNK) -> Plan:
     """The plan of a lowered program for so many values in registers and so many slots of shared memory.
 
-    So many chunks of inputs are read ahead; values are loaded so many operations before they are used.
+    So many chunks of inputs are read ahead; values are loaded so many operations before they are used; `write` elements of
+    outputs are written together.
     """
-    walk = _Walk(program, registers, _Pool(shared), ahead)
+    walk = Walk(program, registers, Pool(shared), ahead, write=write)
     made = walk.run()
     made.slots = walk.pool.size
-    return _loaded_early(made, lead) if lead else made
+    return loaded_early(made, lead) if lead else made
 
 
-def _loaded_early(made: Plan, lead: int) -> Plan:
-    """The same plan with loads so many operations earlier: few warps hide little of the time that a load takes."""
+def loaded_early(made: Plan, lead: int, far: int = 0, shared: int = 1 << 30) -> Plan:
+    """The same plan with loads so many operations earlier: few warps hide little of the time that a load takes.
+
+    Those from slots beyond `shared`, which are in local memory, come `far` operations earlier.
+    """
     found: list[Action] = []
     for action in made.actions:
         kind, value, place = action
         at, passed = len(found), 0
         if kind == "load":
-            while at and passed < lead:
+            early = lead if place < shared else far
+            while at and passed < early:
                 before = found[at - 1]
                 if before.kind in ("cut", "loop") or (before.kind in ("store", "hold") and before.place == place):
                     break
                 at, passed = at - 1, passed + (before.kind == "op")
         elif kind == "loop" and place.long:
-            action = Action(kind, value, replace(place, body=_loaded_early(place.body, lead)))
+            action = Action(kind, value, replace(place, body=loaded_early(place.body, lead)))
         found.insert(at, action)
     return replace(made, actions=found)
 
 
-class _Walk:
+class Walk:
     """The walk through one program, or the body of a long loop, that decides."""
 
     def __init__(
         self,
         program: Program,
         registers: int,
-        pool: _Pool,
+        pool: Pool,
         ahead: int,
         homes: dict[int, int] | None = None,
         totals: Plan | None = None,
+        write: int = CHUNK,
     ) -> None:
-        self.program, self.registers, self.pool, self.ahead = program, registers, pool, ahead
+        self.program, self.registers, self.pool, self.ahead, self.write = program, registers, pool, ahead, write
         self.is_body = homes is not None
         self.made = Plan()
         self.totals = totals or self.made
@@ -234,8 +242,8 @@ class _Walk:
         if self.is_body:
             return found
         for array, values in enumerate(self.program.results):
-            for start in range(0, len(values), CHUNK):
-                some = values[start : start + CHUNK]
+            for start in range(0, len(values), self.write):
+                some = values[start : start + self.write]
                 found.setdefault(max(some), []).append((Chunk(array, start, len(some)), some))
         return found
 
@@ -439,11 +447,11 @@ class _Walk:
                 self.pool.give(slot)
 
 
-class _BodyWalk(_Walk):
+class _BodyWalk(Walk):
     """The walk through a long loop's body: states are in slots, and are stored there again."""
 
     def __init__(
-        self, body: Program, registers: int, pool: _Pool, homes: dict[int, int], states: list[int], totals: Plan
+        self, body: Program, registers: int, pool: Pool, homes: dict[int, int], states: list[int], totals: Plan
     ) -> None:
         super().__init__(body, registers, pool, 0, homes, totals)
         self.states = states

@@ -78,6 +78,10 @@ def expressions(real: Real) -> dict[str, str]:
         "or": "({0} | {1})",
         "not": "(!{0})",
         "select": "({0} ? {1} : {2})",
+        "pick": "(second ? {1} : {0})",
+        "flip": "lw_flip({0}, lw_sign{attr})",
+        "even": "LW_SHUFFLE({0}, lane & ~1)",
+        "odd": "LW_SHUFFLE({0}, lane | 1)",
     }
 
 
@@ -91,14 +95,21 @@ typedef $c real;
 #define LW_SHARED(name) extern __shared__ __align__(16) real name[]
 #define LW_ADDRESS(p) (unsigned)__cvta_generic_to_shared(p)
 typedef unsigned lw_slot; /* the address of a thread's first slot in shared memory; slots are so many bytes from there */
-#define LW_PUT(o, x) asm volatile("st.shared.$kind [%0+" #o "], %1;" :: "r"(lw_s), "$constraint"(x))
-#define LW_GET(o, x) asm volatile("ld.shared.$kind %0, [%1+" #o "];" : "=$constraint"(x) : "r"(lw_s))
+#define LW_DATA static __device__ const
+#define LW_PUT(s, o, x) asm volatile("st.shared.$kind [%0+" #o "], %1;" :: "r"(s), "$constraint"(x))
+#define LW_GET(s, o, x) asm volatile("ld.shared.$kind %0, [%1+" #o "];" : "=$constraint"(x) : "r"(s))
+#define LW_SHUFFLE(x, from) __shfl_sync(0xffffffffu, x, from)
+#define LW_LOCAL(p) (unsigned long long)__cvta_generic_to_local(p)
+#define LW_PUT_FAR(o, x) asm volatile("st.local.$kind [%0+" #o "], %1;" :: "l"(lw_f), "$constraint"(x))
+#define LW_GET_FAR(o, x) asm volatile("ld.local.$kind %0, [%1+" #o "];" : "=$constraint"(x) : "l"(lw_f))
 #define LW_COPY(to, from) \\
     asm volatile("cp.async.ca.shared.global [%0], [%1], $size;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
 #define LW_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 #define LW_ARRIVE(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 /* The end of a basic block, at which the warps of a block wait for each other. */
 #define LW_TOGETHER() __syncthreads()
+/* Whether x is true in any thread of a block, which wait for each other. */
+#define LW_ANY(x) __syncthreads_or(x)
 /* The same by a branch that is never taken, and that the assembler drops. */
 #define LW_BLOCK() if (rows == -1) asm volatile("")
 #endif
@@ -129,16 +140,48 @@ template <int W, int count> LW_FN void lw_fetch(const real *from, long long step
 }
 
 /* Write such elements from the buffer to the rows of an output. */
-template <int W, int count> LW_FN void lw_flush(real *to, long long step, int lane, const real *buffer) {
+template <int W, int count, int row> LW_FN void lw_flush(real *to, long long step, int lane, const real *buffer) {
     const int c = lane & (W - 1), r = lane / W;
     to += r * step + c;
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < W; i++) {
         if (count == W || c < count) {
-            to[i * ($warp / W) * step] = buffer[(r + i * ($warp / W)) * $row + c];
+            to[i * ($warp / W) * step] = buffer[(r + i * ($warp / W)) * row + c];
         }
     }
+}
+
+/* The same for two threads a state, 16 rows a warp: P = 2 where the second thread's elements are `other` elements farther. */
+template <int W, int count, int P>
+LW_FN void lw_fetch_pairs(const real *from, long long step, int other, int lane, real *buffer) {
+    const int c = lane & (W - 1);
+#pragma unroll
+    for (int i = 0; i < (W * P + 1) / 2; i++) {
+        const int u = lane / W + i * ($warp / W);
+        if ((count == W || c < count) && (W * P > 1 || u < $warp / 2)) {
+            LW_COPY(buffer + u * $row + c, from + (u / P) * step + (u % P) * other + c);
+        }
+    }
+    LW_COMMIT();
+}
+
+template <int W, int count, int P>
+LW_FN void lw_flush_pairs(real *to, long long step, int other, int lane, const real *buffer) {
+    const int c = lane & (W - 1);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < (W * P + 1) / 2; i++) {
+        const int u = lane / W + i * ($warp / W);
+        if ((count == W || c < count) && (W * P > 1 || u < $warp / 2)) {
+            to[(u / P) * step + (u % P) * other + c] = buffer[u * $row + c];
+        }
+    }
+}
+
+/* The value, negated where the mask has the bit of the sign */
+LW_FN real lw_flip(real x, $integer mask) {
+    return __${name}_as_$own(__${own}_as_$name(x) ^ mask);
 }
 """)
 
