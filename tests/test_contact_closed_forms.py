@@ -153,6 +153,31 @@ def test_stack_of_boxes() -> None:
         np.testing.assert_allclose(found.impulses[own], sum(masses[k:]) * G * dt / 2.0, rtol=1e-6)
 
 
+@pytest.mark.slow
+def test_stack_of_boxes_in_space() -> None:
+    """Three boxes with corners against faces: the same weights, and less than 1e-9 m in two seconds."""
+    masses, sizes, dt = (2.0, 0.5, 5.0), ((0.4, 0.4, 0.2), (0.3, 0.3, 0.1), (0.2, 0.2, 0.3)), 2e-3
+    b = lw.ModelBuilder("stack")
+    for k, (mass, edges) in enumerate(zip(masses, sizes)):
+        squares = np.square(edges)
+        b.add_body(f"box {k}", mass=mass, inertia=np.diag(mass / 12.0 * (squares.sum() - squares)))
+        b.add_joint(f"float {k}", lw.joints.Free(), parent="world", child=f"box {k}")
+        b.add_geometry(lw.Geometry(f"shape {k}", -1, Pose.identity(), "box", edges, link=f"box {k}"))
+    model = b.build()
+    contacts = lw.Contacts(shapes=["shape 0"], pairs=[("shape 1", "shape 0"), ("shape 2", "shape 1")], friction=0.5)
+    tops = np.cumsum([edges[2] for edges in sizes])
+    q = np.concatenate([at(top - edges[2] / 2.0) for top, edges in zip(tops, sizes)])
+    found = lw.rollout(model, q, np.zeros(model.nv), dt=dt, steps=1000, every=100, contacts=contacts)
+    assert found.status == lw.Status.OK and found.residual <= 1e-9
+    np.testing.assert_allclose(found.q, np.broadcast_to(q, found.q.shape), atol=1e-9)
+    candidates = lw.contact_candidates(model, contacts)
+    normal = found.impulses.reshape(-1, 3)[:, 0]
+    for k in range(3):
+        own = [i for i, each in enumerate(candidates) if {each.body, each.other} in ({k, k - 1}, {k, lw.model.GROUND})]
+        own = [i for i in own if k == 0 or candidates[i].other != lw.model.GROUND]
+        np.testing.assert_allclose(normal[own].sum(), sum(masses[k:]) * G * dt, rtol=1e-6)
+
+
 def test_steps_satisfy_the_equations_of_motion_and_the_laws() -> None:
     """M (v' - v) = dt (τ - b) + Jᵀ λ, Signorini's and Coulomb's laws and maximum dissipation, each from other functions."""
     arm, mu, dt, height = lw.robots.arm(), 0.4, 2e-3, 0.3
