@@ -74,7 +74,6 @@ class _Unit:
         arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
         local = [f"    real lw_l[{choice.local}];"] if choice.local else []
-        local += ["    const auto lw_f = LW_LOCAL(lw_l);"] if choice.deep and choice.local else []
         states = choice.rows * WARP // choice.threads
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
@@ -130,7 +129,6 @@ class _Unit:
 
     def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
         """Add a function that is not inlined, with everything that a part of the program may need."""
-        lines = [*(["    const auto lw_f = LW_LOCAL(lw_l);"] if self.choice.deep and self.choice.local else []), *lines]
         self.functions.append("\n".join([f"LW_PART {kind} {name}({', '.join(self.context)}) {{", *lines, "}", ""]))
 
     def call(self, name: str) -> str:
@@ -170,8 +168,7 @@ class _Code:
             else:
                 getattr(self, f"_{action.kind}")(action)
                 if len(self.lines) - self.block > (TOGETHER if self.unit.choice.together else BLOCK) and action.kind == "op":
-                    self.lines += ["    LW_TOGETHER();"] if self.unit.choice.together else []
-                    self.lines.append("    LW_BLOCK();")
+                    self.lines.append("    LW_TOGETHER();" if self.unit.choice.together else "    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -211,11 +208,7 @@ class _Code:
         name = f"{self.prefix}{v}_{self.count}"
         place = self.unit.slot(slot, v)
         if place is None:
-            far = slot - self.unit.choice.shared
-            if self.unit.choice.deep:
-                self.lines.append(f"    real {name}; LW_GET_FAR({far * self.unit.real.size}, {name});")
-            else:
-                self.lines.append(f"    const real {name} = lw_l[{far}];")
+            self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.choice.shared}];")
         else:
             self.lines.append(f"    real {name}; LW_GET({place}, {name});")
         self.names[v] = name
@@ -223,9 +216,7 @@ class _Code:
     def _put_slot(self, slot: int, text: str, v: int = 0) -> None:
         place = self.unit.slot(slot, v)
         if place is None:
-            far = slot - self.unit.choice.shared
-            deep = self.unit.choice.deep
-            self.lines.append(f"    LW_PUT_FAR({far * self.unit.real.size}, {text});" if deep else f"    lw_l[{far}] = {text};")
+            self.lines.append(f"    lw_l[{slot - self.unit.choice.shared}] = {text};")
         else:
             self.lines.append(f"    LW_PUT({place}, {text});")
 
