@@ -7,10 +7,10 @@ coefficients of friction (0 to 1.5) and, in every second drop, of restitution (0
 posture and velocities; each batch has a step of 0.5 to 2 ms. Limits of joints and dry friction in them act. `--bounce 0` runs
 kernels without restitution, which are shorter.
 
-Per robot: the drops; those with a number that is not finite; those that stopped; those flagged as not converged; the largest
-gain of energy over the least that came before, in J and relative to the kinetic energy and a metre of height; the drops that
-gained more than `GAIN` of that; the deepest penetration; the drops deeper than `DEEP`; the largest residual of rows that are
-not flagged.
+Per robot: the drops; those with a number that is not finite; those that stopped; those flagged as not converged; those that
+gained more than `GAIN`; those deeper than `DEEP`; the largest gain of energy over the least before, in J and relative to the
+kinetic energy and a metre of height, and that over the energy at the start; the deepest penetration; the largest residual of
+rows that are not flagged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import linkwork as lw
 from linkwork.spatial import Pose
 
 BATCH, SECONDS, RECORDED = 1000, 0.6, 40
-GAIN = 1e-6  # relative: less is rounding
+GAIN = 1e-4  # relative: what a penetration of DEEP gives back when it is undone
 DEEP = 1e-4  # [m]
 STEPS = (0.5e-3, 1e-3, 2e-3)  # [s]
 G = 9.81
@@ -104,6 +104,7 @@ class Found:
     deep: int = 0
     gain: float = -np.inf
     relative: float = -np.inf
+    over_start: float = -np.inf
     penetration: float = -np.inf
     residual: float = 0.0
     seconds: float = 0.0
@@ -111,12 +112,13 @@ class Found:
 
     def line(self, name: str) -> str:
         counts = (self.drops, self.not_finite, self.stopped, self.flagged, self.gaining, self.deep)
-        told = f"{self.gain:10.2e} {self.relative:9.1e} {1e3 * self.penetration:9.3f} {self.residual:9.1e} {self.seconds:7.1f}"
+        told = f"{self.gain:10.2e} {self.relative:9.1e} {self.over_start:9.1e} {1e3 * self.penetration:9.3f}"
+        told += f" {self.residual:9.1e} {self.seconds:7.1f}"
         return f"{name:14}" + "".join(f"{n:9d}" for n in counts) + f" {told}  {self.worst}"
 
 
 HEAD = f"{'robot':14}" + "".join(f"{w:>9}" for w in ("drops", "NaN", "stopped", "flagged", "gaining", "deep"))
-HEAD += f" {'gain J':>10} {'relative':>9} {'depth mm':>9} {'residual':>9} {'s':>7}"
+HEAD += f" {'gain J':>10} {'relative':>9} {'on start':>9} {'depth mm':>9} {'residual':>9} {'s':>7}"
 
 
 class Drops(NamedTuple):
@@ -175,11 +177,12 @@ def count(found: Found, model: lw.Model, contacts: lw.Contacts, made: Drops, bat
     least = np.fmin.accumulate(energy, axis=1)  # of a row that stopped, what was before
     gain = np.nanmax(energy[:, 1:] - least[:, :-1], axis=1)
     relative = gain / (kinetic[:, 0] + G * numbers["mass"].sum(axis=1))
+    over_start = np.nanmax(energy - energy[:, :1], axis=1) / (kinetic[:, 0] + G * numbers["mass"].sum(axis=1))
     gaps = lw.contact_points(model, q, contacts=contacts)[0]
     depth = np.nanmax(-gaps[:, 1:].min(axis=2), axis=1)
     found.gaining += int((relative > GAIN).sum())
     found.deep += int((depth > DEEP).sum())
-    for word, x in (("gain", gain), ("relative", relative), ("penetration", depth)):
+    for word, x in (("gain", gain), ("relative", relative), ("over_start", over_start), ("penetration", depth)):
         if float(np.nanmax(x)) > getattr(found, word):
             setattr(found, word, float(np.nanmax(x)))
             found.worst[word] = (batch, int(np.nanargmax(x)))

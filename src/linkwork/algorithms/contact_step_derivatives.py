@@ -7,7 +7,7 @@ rows J and K, and the laws F of all contacts on the branches that hold there (op
 
 so that changes of u and λ solve the linear system of these, with the factor of M and the matrix of the laws' own Newton steps.
 Restitution asks for the velocity without contact besides, which solves the first two with λ = 0. Where only a part of it acts,
-that part is taken as constant.
+that part is taken as constant; so is what a curved motion adds to gaps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_laws import Block, Linear
 from linkwork.algorithms.contact_rows import Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Problem, inverse_of, proximal, residual_of
-from linkwork.algorithms.contact_step import REDUNDANT, nodes_with_contact, turning_axes, velocity_after
+from linkwork.algorithms.contact_step import (
+    REDUNDANT,
+    Arrive,
+    begun_at,
+    guarded,
+    nodes_with_contact,
+    stepped,
+    turning_axes,
+)
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.inverse_dynamics_derivatives import Differentiate
@@ -39,12 +47,19 @@ class StepSolution:
     """
 
     def __init__(
-        self, model: Model, contacts: Contacts, start: Any, by: Differentiate, arrays: Mapping[str, Any], method: str
+        self,
+        model: Model,
+        contacts: Contacts,
+        start: Any,
+        by: Differentiate,
+        arrays: Mapping[str, Any],
+        method: str,
+        arrive: Arrive,
     ) -> None:
         q, v, tau, dt = (arrays[name] for name in ("q", "v", "tau", "dt"))
         self.contacts, f_ext, given = contacts, arrays.get("f_ext"), _coefficients(arrays)
-        self.u, solution = velocity_after(model, contacts, q, v, tau, dt, f_ext, start, method, given)
-        self.lam, self.part = solution.impulses, solution.part
+        end = stepped(model, contacts, q, v, tau, dt, f_ext, start, method, arrive, given)
+        self.u, self.curved, self.lam, self.part = end.u, end.curved, end.solution.impulses, end.solution.part
         nodes, held, laws, sizes = self._rows(model, arrays)
         J, m = held.jacobian(), sum(sizes)
         self.J = J[:m]
@@ -55,7 +70,7 @@ class StepSolution:
         self.held = self.motion.holding(alone + self.motion.M.solve(self.J.T @ self.lam))
         self.held_freely = self.motion.holding(alone)
         self.free = alone + self.motion.M.solve(J[m:].T @ self.held_freely)
-        found = laws_of(laws, sizes, dt, self.J @ v, self.J @ self.free, self.part)
+        found = laws_of(laws, sizes, dt, self.J @ v, self.J @ self.free, self.part, self.curved)
         soft = np.array([x for law in found for x in law.compliance], dtype=object)
         target = np.array([x for law in found for x in law.target], dtype=object)
         self.G = mirrored(self.J @ self.Y) + np.diag(soft)
@@ -78,7 +93,8 @@ class StepSolution:
         """F, (m,), at this u and λ, in another state or of another model."""
         _, held, laws, sizes = made or self._rows(model, arrays)
         J = held.jacobian()[: sum(sizes)]
-        found = laws_of(laws, sizes, arrays["dt"], J @ arrays["v"], J @ arrays.get("free", self.free), self.part)
+        free = J @ arrays.get("free", self.free)
+        found = laws_of(laws, sizes, arrays["dt"], J @ arrays["v"], free, self.part, self.curved)
         added = [(x, y) for law in found for x, y in zip(law.target, law.compliance)]
         w = J @ self.u + np.array([x + y * z for (x, y), z in zip(added, self.lam)], dtype=object)
         lines: list[tuple[Block, Linear]] = []
@@ -106,6 +122,10 @@ class StepSolution:
         if filled(self.by_free):
             free = missed(self.free, np.zeros(sum(sizes)), self.held_freely)
         return np.concatenate([free, missed(self.u, self.lam, self.held), self._laws(model, arrays, made)])
+
+    def guarded(self, model: Model, arrays: Mapping[str, Any], q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """v after a step to q by the velocity u, in another state or of another model, so that it gains no energy."""
+        return guarded(model, self.contacts, begun_at(model, self.contacts, arrays), q, v, u, self.lam)
 
     def change(self, change: np.ndarray) -> np.ndarray:
         """The changes of u, (nv, columns), for changes of the residual, (2 (nv + loops) + m, columns)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.algorithms import contact_rows
 from linkwork.algorithms.contact_rows import Coefficients
-from linkwork.algorithms.contact_step import moved_straight, velocity_after
+from linkwork.algorithms.contact_step import moved_straight, stepped
 from linkwork.algorithms.massless import check_motions
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError
@@ -80,7 +80,7 @@ def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[st
     contact_friction="candidates",
     contact_restitution="candidates",
     options=_options,
-    methods={"sweeps": lambda _: True, "mass_matrix": shallow},
+    methods={"sweeps": lambda model: not shallow(model), "mass_matrix": shallow},
     configurations=("out0",),
     check_given=_check_given,
 )
@@ -128,7 +128,10 @@ def step(
     check_motions(model)
     start = np.zeros(contact_rows.count(model, chosen)) if warm_start is None else warm_start
     given = Coefficients(contact_friction, contact_restitution)
-    v, solution = velocity_after(model, chosen, q, v, tau, dt, f_ext, start, method, given, differentiable=differentiable)
-    motion, v = moved_straight(model, dt * v, v)
-    q = integrate(model, q, motion)
-    return (q, v, *solution[:4]) if details else (q, v)
+
+    def arrive(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        motion, after = moved_straight(model, dt * u, u)
+        return integrate(model, q, motion), after
+
+    found = stepped(model, chosen, q, v, tau, dt, f_ext, start, method, arrive, given, differentiable=differentiable)
+    return (found.q, found.v, *found.solution[:4]) if details else (found.q, found.v)
