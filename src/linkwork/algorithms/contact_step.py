@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_carried import Carried
-from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, without_gain
+from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, whirls, without_gain
 from linkwork.algorithms.contact_rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.delassus import compliance
@@ -157,7 +157,7 @@ def guarded(model: Model, contacts: Contacts, begun: Begun, end: Energy, v: Any,
     may = begun.energy.total + begun.dt * (u @ begun.forces)
     if not np.isfinite(contacts.stiffness):
         may = may + undone(model, begun.dt, begun.undoing, pressed, begun.energy.kinetic)
-    return without_gain(model, may, end, v, touching > 0.0)
+    return without_gain(model, may, end, v, touching > 0.0, whirls(model, begun.dt * u))
 
 
 class Step:
