@@ -26,7 +26,7 @@ from linkwork.topology.scales import velocity_units
 
 ROUNDED = 1e-12  # of energies
 WHIRLING = 0.02  # [rad] a joint that turns by more in a step is fast for the integrator
-SMOOTH = 1e-3  # of the kinetic energy: what a step may gain where no joint is
+SMOOTH = 2e-4  # of the kinetic energy: what a step may gain where no joint is
 SLIDING = 1e30  # [m] so that no joint slides as far
 GENTLE = 1e-3  # [m/s] penetrations that this velocity undoes may be undone without being paid for: standing robots stay free
 
