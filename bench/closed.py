@@ -1,9 +1,8 @@
 """How soon mechanisms with many loops are there: `python bench/closed.py [--sizes 5 10 20 40]`.
 
 So many four-bars in a row, a biped of 53 bodies with closed hips, knees, ankles and fingers, and a foot with 50 rods, each in a
-fresh process with an empty cache: seconds of CPU time, all threads, to build the model, to the first answer of forward dynamics,
-and until its optimised kernel is in place; and operations of forward dynamics. CPU time is what does not change with what else
-a machine does.
+fresh process with an empty cache: seconds of CPU time to build the model, to the first answer of forward dynamics and until its
+optimised kernel is in place; and operations of forward dynamics. CPU time, unlike the clock's, is the same on a busy machine.
 """
 
 from __future__ import annotations
