@@ -342,6 +342,9 @@ def test_it_is_the_rollout_with_contact_and_goes_on_with_the_same_bits(model: lw
         assert np.array_equal(again.forces, log.forces[k:]) and np.array_equal(again.points, log.points[k:])
     played = as_log(model, log)
     assert np.array_equal(played.forces, log.forces)
+    with pytest.raises(lw.ModelError, match=r"start= is a state with \d+ impulses of contacts, and contacts= has 6"):
+        two = lw.Contacts(shapes=[Geometry(name, link=model.bodies[0].name) for name in "ab"])
+        lw.simulate(model, start=log.state(3), duration=0.02, contacts=two, dt=2e-3)
 
 
 def test_logged_contact_forces_are_what_changes_momentum() -> None:

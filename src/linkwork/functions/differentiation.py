@@ -278,28 +278,29 @@ class Derivative:
             shapes[f"bar_{of.name}"] = (self.model.nv,) if of.name in self._told else of.shape
 
         def body(*all_arrays: Any) -> dict[str, Any]:
-            arrays = dict(zip(shapes, all_arrays))
-            if self.function.rule is not None and self.function.rule.pullback is not None:
-                return self._pulled_back(arrays)
-            out = {a.name: x for a, x in zip(base.outputs, call_in_trace(base, *all_arrays[: len(base.inputs)]), strict=True)}
-            found = self._by_rule(arrays)
-            for name in self.wrt:
-                bars = [(np.ravel(arrays[f"bar_{of.name}"]), found[of.name, name]) for of in base.outputs]
-                shape = np.shape(bars[0][1])[np.ndim(arrays[f"bar_{base.outputs[0].name}"]) :]
-                parts = [bar @ np.reshape(J, (bar.size, -1)) for bar, J in bars]
-                out[f"bar_{self._word[name]}"] = np.reshape(sum(parts[1:], parts[0]), shape)
-            return out
+            values, found = self._pulled_back(dict(zip(shapes, all_arrays)))
+            if values is None:
+                values = call_in_trace(base, *all_arrays[: len(base.inputs)])
+            out = {of.name: x for of, x in zip(base.outputs, values, strict=True)}
+            return out | {f"bar_{self._word[name]}": bar for name, bar in zip(self.wrt, found, strict=True)}
 
         return trace(body, shapes, name=f"{base.name}_vjp")
 
-    def _pulled_back(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs, and Jᵀ bar for all of `wrt`, by the function's own pullback."""
+    def _pulled_back(self, arrays: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+        """The outputs, if the rule gives them, and Jᵀ bar for all of `wrt`: by its own pullback, or from its Jacobians."""
         rule, outputs = self.function.rule, self._base.outputs
-        assert rule is not None and rule.pullback is not None
+        assert rule is not None
         bars = tuple(arrays[f"bar_{of.name}"] for of in outputs)
-        values, found = rule.pullback(bars, self.wrt, self._moving(arrays), **self._told_to_rule(arrays))
-        out = {of.name: x for of, x in zip(outputs, values, strict=True)}
-        return out | {f"bar_{self._word[name]}": bar for name, bar in zip(self.wrt, found, strict=True)}
+        if rule.pullback is not None:
+            pulled: tuple[Any, list[Any]] = rule.pullback(bars, self.wrt, self._moving(arrays), **self._told_to_rule(arrays))
+            return pulled
+        jacobians, found = self._by_rule(arrays), []
+        for name in self.wrt:
+            pairs = [(np.ravel(bar), jacobians[of.name, name]) for bar, of in zip(bars, outputs)]
+            shape = np.shape(pairs[0][1])[np.ndim(bars[0]) :]
+            parts = [bar @ np.reshape(J, (bar.size, -1)) for bar, J in pairs]
+            found.append(np.reshape(sum(parts[1:], parts[0]), shape))
+        return None, found
 
     def _jvp_by_rule(self) -> Program:
         base = self._base

@@ -142,8 +142,9 @@ class ModelFunction:
         there are several. `lw.jacobian` then uses it, and `lw.vjp` does where reverse mode cannot go. `when`, of the model and
         the options, says where the rule holds. Where it has an argument `wanted`, it is told the names that are asked for, and
         may give anything for others. `pullback` may give Jᵀ bar without J: it takes weights of the outputs, a tuple, and the
-        arrays and parameters that are asked for, by name, then what the body takes; it returns the outputs, and one array for
-        each name. `pushforward` gives J d for `lw.jvp` in the same way, from directions: the outputs, and the change of each.
+        arrays and parameters that are asked for, by name, then what the body takes; it returns the outputs, or None where the
+        body is to give them, and one array for each name. `pushforward` gives J d for `lw.jvp` in the same way, from
+        directions: the outputs, and the change of each.
         """
         unknown = [name for name in names if name not in self.shapes]
         if unknown or not names:

@@ -34,8 +34,10 @@ class Source:
         rule: Rule | None = None,
         arrays_of: Callable[[str], tuple[Arrays, Arrays]] | None = None,
     ) -> None:
-        """`rule` gives the programs of "jvp" and of "vjp" by names of inputs, None where it has none for it; that of "vjp" is
-        asked for only where reverse mode cannot go. `arrays_of` gives what `arrays` does."""
+        """`rule` gives the programs of "jvp" and "vjp" by names of inputs, or None; that of "vjp" where reverse mode cannot go.
+
+        `arrays_of` gives what `arrays` does.
+        """
         self.name, self.identity, self._make, self._rule = name, identity, make, rule
         self._arrays_of = arrays_of or self._arrays_of_kernel
         self._arrays: tuple[Arrays, Arrays] | None = None

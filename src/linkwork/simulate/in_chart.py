@@ -56,7 +56,8 @@ def chart_program(model: Model, control: Control, integrator: str, parameters: t
 
     def body(*arrays: Any) -> dict[str, Any]:
         given = dict(zip(shapes, arrays))
-        moving = model.traced_with({n: given[w] for n, w in zip(parameters, words)}) if parameters else model
+        numbers = {n: given[w] for n, w in zip(parameters, words)}
+        moving, whole = (each.traced_with(numbers) if parameters else each for each in (model, charts.whole))
         dt, count, zero, before = given["how"]
 
         def step(state: Any) -> tuple[Any, Any]:
@@ -66,7 +67,7 @@ def chart_program(model: Model, control: Control, integrator: str, parameters: t
                 return control.force(moving, q, v, (before + k + part) * dt, given)
 
             q1, w1, moved = STEPS[integrator](moving, q0, w0[own], dt, force)
-            kept, far1 = _good(moving, q1, charts, INTEGRATORS[integrator][1])
+            kept, far1 = _good(whole, q1, charts, INTEGRATORS[integrator][1])
             bad = zero
             for x in [*q1, *w1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
@@ -102,7 +103,10 @@ STEPS: dict[str, Callable[..., Any]] = {"semi_implicit_euler": _euler, "rk4": _r
 
 
 def _good(model: Model, q: Any, charts: Charts, largest: float) -> tuple[Any, Any]:
-    """Whether q is closed and a state for the model's own chart; and `far` there, as `Charts.measured` measures it."""
+    """Whether q is closed and a state for the model's own chart; and `far` there, as `Charts.measured` measures it.
+
+    The `model` is the one that `charts` has as a whole.
+    """
     far: Any = 0.0
     good = absolute(0.0 * q[0]) <= 0.0
     if not charts.moving:

@@ -33,12 +33,12 @@ def turns_back(model: Model, q: Any, v: Any, dt: Any) -> Any:
     relative to `SOON`.
     """
     found: Any = 0.0 * dt
-    moving = Charts(model).moving
-    if not moving:
+    charts = Charts(model)
+    if not charts.moving:
         return found
-    nodes, units, clusters = tree(model, q, v), _units(model), looped(model)
+    nodes, units, clusters = tree(model, q, v), _units(charts.whole), charts.clusters
     own = np.concatenate([units[places_of(model, c)[list(c.independent)]] for c in model.clusters])
-    for body in (nodes.bodies[k] for n in moving for k in clusters[n].bodies):
+    for body in (nodes.bodies[k] for n in charts.moving for k in clusters[n].bodies):
         for G, g, unit in zip(body.G, body.g, units[body.joint.v_slice]):
             speed: Any = 0.0
             large: Any = 0.0

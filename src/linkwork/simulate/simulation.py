@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.contact_rows import count
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
 from linkwork.model import Model
@@ -174,6 +175,10 @@ class _Run:
         self._a, self._tau = (x.reshape(-1, self.model.nv) for x in (start.a, start.tau))
         dims = len(self.batch)
         hidden = {name: np.reshape(x, (len(self._a), *np.shape(x)[dims:])) for name, x in start.hidden.items()}
+        if self._contacts is not None and "carried" in hidden:
+            has, needs = hidden["carried"].shape[1] - len(CARRIED), count(self.model, self._contacts)
+            if has != needs:
+                raise ModelError(f"simulate: start= is a state with {has} impulses of contacts, and contacts= has {needs}")
         if self._candidates and {"points", "forces"} <= set(hidden):
             self._felt = hidden["points"], hidden["forces"]
         return hidden

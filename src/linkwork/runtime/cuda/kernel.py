@@ -25,7 +25,7 @@ from linkwork.runtime.cuda.binding import Gpu, call, compile_text, compiler_vers
 from linkwork.targets.cuda import Choice, candidates, emit_cuda
 
 COMPILER = ("ir", "passes", "targets/cuda")  # the rooms that decide what code a program becomes
-LAUNCH = ("threads", "rows", "blocks", "shared_bytes")
+LAUNCH = ("threads", "rows", "gaps", "blocks", "shared_bytes")
 FIGURES = ("registers", "slots", "local_slots", "loads", "stores", "left", "predicted_rate", "predicted_share")
 WARP = 32
 MEASURED = 1500  # instructions from which several ways are compiled and measured
@@ -250,7 +250,7 @@ class CudaKernel:
         stream: int,
         memory: Memory,
     ) -> None:
-        """Run the kernel; fewer states than a warp has threads are padded."""
+        """Run the kernel; fewer states than a warp has threads are padded, and rows of outputs with gaps copied there."""
         if rows == 0:
             return
         header, function = self._function(here)
@@ -268,6 +268,10 @@ class CudaKernel:
                 padded.append((address, spec.size if step else 0))
             inputs = padded
             places = [(memory.take((WARP, *spec.shape)), spec.size) for spec in self.outputs]
+            back = list(zip(self.outputs, outputs, places, strict=True))
+            outputs = places
+        elif not header["gaps"] and any(step != spec.size for spec, (_, step) in zip(self.outputs, outputs, strict=True)):
+            places = [(memory.take((rows, *spec.shape)), spec.size) for spec in self.outputs]
             back = list(zip(self.outputs, outputs, places, strict=True))
             outputs = places
         held: list[Any] = [ctypes.c_int(count)]
@@ -472,7 +476,7 @@ def fastest(program: Program, lowered: Program, here: Gpu) -> tuple[dict[str, An
     choices = candidates(lowered, here.device)
     choices = choices[: TRIED if choices[0].work >= MEASURED else 1]
     with ThreadPoolExecutor(len(choices)) as pool:  # NVRTC works without the interpreter lock
-        cubins = list(pool.map(lambda c: compile_text(emit_cuda(c.program, here.device, c).source, here.device.arch), choices))
+        cubins = list(pool.map(lambda c: compile_text(emit_cuda(lowered, here.device, c).source, here.device.arch), choices))
     made = [(_header(program, choice, here), cubin) for choice, cubin in zip(choices, cubins, strict=True)]
     if len(made) == 1:
         return made[0]
@@ -491,6 +495,7 @@ def _header(program: Program, choice: Choice, here: Gpu) -> dict[str, Any]:
         "size": len(choice.program),
         "threads": choice.threads,
         "rows": choice.rows,
+        "gaps": choice.gaps,
         "blocks": choice.blocks,
         "shared_bytes": choice.shared_bytes,
         "registers": choice.registers,

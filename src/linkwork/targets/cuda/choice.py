@@ -103,6 +103,12 @@ class Choice:
     places: tuple[tuple[tuple[int, int | None], ...], ...] = ()
     table: int = 0
     write: int = CHUNK
+    deep: bool = False
+
+    @property
+    def gaps(self) -> bool:
+        """Whether rows of outputs may have gaps, as records of rollouts have them; elsewhere their distance is a constant."""
+        return any(op == "loop" for op, _, _ in self.program.code)
 
     @property
     def rows(self) -> int:

@@ -76,6 +76,7 @@ class _Unit:
         arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
         local, on = [f"    real lw_l[{choice.local}];"] if choice.local else [], choice.steps_together
+        local += ["    const auto lw_f = LW_LOCAL(lw_l);"] if choice.deep and choice.local else []
         states = choice.rows * WARP // choice.threads
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
@@ -136,6 +137,7 @@ class _Unit:
 
     def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
         """Add a function that is not inlined, with everything that a part of the program may need."""
+        lines = [*(["    const auto lw_f = LW_LOCAL(lw_l);"] if self.choice.deep and self.choice.local else []), *lines]
         self.functions.append("\n".join([f"LW_PART {kind} {name}({', '.join(self.context)}) {{", *lines, "}", ""]))
 
     def call(self, name: str) -> str:
@@ -179,7 +181,8 @@ class _Code:
                 getattr(self, f"_{action.kind}")(action)
                 together = self.unit.choice.together and not self.unit.choice.steps_together
                 if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind == "op":
-                    self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
+                    self.lines += ["    LW_TOGETHER();"] if together else []
+                    self.lines.append("    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -219,7 +222,11 @@ class _Code:
         name = f"{self.prefix}{v}_{self.count}"
         place = self.unit.slot(slot, v)
         if place is None:
-            self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.choice.shared}];")
+            far = slot - self.unit.choice.shared
+            if self.unit.choice.deep:
+                self.lines.append(f"    real {name}; LW_GET_FAR({far * self.unit.real.size}, {name});")
+            else:
+                self.lines.append(f"    const real {name} = lw_l[{far}];")
         else:
             self.lines.append(f"    real {name}; LW_GET({place}, {name});")
         self.names[v] = name
@@ -228,7 +235,10 @@ class _Code:
         place = self.unit.slot(slot, v)
         on = "if (lw_on) " if slot in self.kept else ""
         if place is None:
-            self.lines.append(f"    {on}lw_l[{slot - self.unit.choice.shared}] = {text};")
+            far = slot - self.unit.choice.shared
+            deep = self.unit.choice.deep
+            put = f"LW_PUT_FAR({far * self.unit.real.size}, {text});" if deep else f"lw_l[{far}] = {text};"
+            self.lines.append(f"    {on}{put}")
         else:
             self.lines.append(f"    {on}LW_PUT({place}, {text});")
 
@@ -303,8 +313,9 @@ class _Code:
     def _flush(self, action: Action) -> None:
         chunk: Chunk = action.value
         to = f"out{chunk.array}" + (f" + {chunk.start}" if chunk.start else "")
-        step = self.program.outputs[chunk.array].size  # rows of outputs have no gaps
-        row = f", {self.unit.choice.write + 1}"
+        choice = self.unit.choice
+        step = f"out{chunk.array}_step" if choice.gaps else choice.program.outputs[chunk.array].size
+        row = f", {choice.write + 1}"
         self.lines.append(f"    lw_flush{self._move(str(step), to, chunk.length, chunk.other, row)}, {self._out()});")
 
     # two threads a state
