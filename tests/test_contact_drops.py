@@ -35,7 +35,7 @@ def gained(model: lw.Model, found: lw.Rollout, numbers: Mapping[str, Any]) -> np
 def drop(
     model: lw.Model, contacts: lw.Contacts, rows: int, *, steps: int, seed: int, speed: float, bounce: float = 0.0
 ) -> float:
-    """The part of rows that are marked; the rest is asserted: nothing gains or penetrates by a tenth of a millimetre."""
+    """The part of rows that are marked; the rest is asserted: nothing gains a tenth of a millimetre, or is so deep."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random_state(rng)[0] for _ in range(min(rows, 64))])[rng.integers(0, min(rows, 64), rows)]
     q[:, :2] = 0.0
@@ -54,7 +54,7 @@ def drop(
     fine = found.status == lw.Status.OK
     assert (found.residual[fine] <= 1e-8).all()
     assert gained(model, found, numbers).max() <= 1e-4
-    assert lw.contact_points(model, found.q, contacts=contacts)[0].min() >= -1e-4
+    assert lw.contact_points(model, found.q[fine], contacts=contacts)[0].min(initial=0.0) >= -1e-4
     return float(np.mean(~fine))
 
 
