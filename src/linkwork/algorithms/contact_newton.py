@@ -144,37 +144,46 @@ class _Rows:
         self.blocks = [[block for block in blocks if block.rows[0] in group] for group in self.groups]
         self.columns = [carried.columns(group) for group in self.groups]
         self.all = list(zip(self.groups, self.blocks, self.columns))
+        self.B, self.carried = carried.B, carried
 
     def at(self, V: np.ndarray) -> np.ndarray:
         """Velocities of rows, (m,), without their compliance."""
         return self.g + self.along(V)
 
     def along(self, V: np.ndarray) -> np.ndarray:
-        """T V."""
+        """T V, or T B V."""
+        V = V if self.B is None else self.B @ V
         found: Any = np.zeros(len(self.g), dtype=object)
         for group, _, at in self.all:
             found[group] = self.T[np.ix_(group, at)] @ V[at]
         return found
 
     def forces(self, lam: np.ndarray) -> np.ndarray:
-        """Tᵀ λ."""
-        found: Any = np.zeros(len(self.C), dtype=object)
+        """Tᵀ λ, or Bᵀ Tᵀ λ."""
+        found: Any = np.zeros(self.T.shape[1], dtype=object)
         for group, _, at in self.all:
             found[at] = found[at] + self.T[np.ix_(group, at)].T @ lam[group]
-        return found
+        return found if self.B is None else self.B.T @ found
 
     def newton(self, w: np.ndarray, own: np.ndarray, how: _How) -> tuple[np.ndarray, np.ndarray, list[Branch]]:
         """Tᵀ p, what forces on bodies lose by their motion, and branches by group."""
-        S: Any = np.zeros(self.C.shape, dtype=object)
-        f: Any = np.zeros(len(self.C), dtype=object)
+        lost: dict[tuple[int, ...], Any] = {}  # by the motions that contacts have in common
+        f: Any = np.zeros(self.T.shape[1], dtype=object)
         found = []
         for group, blocks, at in self.all:
             T = self.T[np.ix_(group, at)]
             branch = branches(blocks, group[0], w[group], own[group], how, self.soft[group])
             f[at] = f[at] + T.T @ (own[group] + np.array(branch.c, dtype=object))
-            S[np.ix_(at, at)] = S[np.ix_(at, at)] + T.T @ (branch.B @ T)
+            lost[tuple(at)] = lost.get(tuple(at), 0.0) + T.T @ (branch.B @ T)
             found.append(branch)
-        return f, S, found
+        S: Any = np.zeros(self.C.shape, dtype=object)
+        for motions, part in lost.items():
+            used = list(motions)
+            if self.B is not None:
+                used, B = self.carried.joints(motions)
+                part = B.T @ (part @ B)
+            S[np.ix_(used, used)] = S[np.ix_(used, used)] + part
+        return f if self.B is None else self.B.T @ f, S, found
 
     def after(self, own: np.ndarray, found: Sequence[Branch], change: np.ndarray) -> np.ndarray:
         """Impulses after a step that changes velocities of rows by (m,)."""
@@ -255,7 +264,7 @@ def solve(carried: Carried, g: np.ndarray, blocks: Sequence[Block], start: np.nd
         own_then = where(ends, start, tried)
         f_then = where(ends, first_f, forces)
         own = where(quick, own_then, where(near, tried, own))
-        f = where(quick, f_then, then)
+        f = where(quick, f_then, where(nearer, then, 0.5 * (f + then)))  # half a step, so that steps do not go to and fro
         rate = where(quick, where(ends, FIRST_RATE, turn), grown)
         return np.array([*best, *own, *f, residual, rate, count + 1.0], dtype=object), residual > least
 

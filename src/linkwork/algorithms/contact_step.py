@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_carried import Carried
-from linkwork.algorithms.contact_energy import energy_of, undone, without_gain
+from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, whirls, without_gain
 from linkwork.algorithms.contact_rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.delassus import compliance
@@ -25,7 +25,7 @@ from linkwork.ir.functions import loop, maximum, minimum, where
 from linkwork.model import Model
 from linkwork.parts import PlacedJoint
 from linkwork.simplify.rotors import lumped
-from linkwork.simplify.trees import hinge_tree, tree
+from linkwork.simplify.trees import hinge_tree
 from linkwork.sko.tree import ModelTree
 from linkwork.spatial import Factor, mirrored
 
@@ -81,46 +81,48 @@ def stepped(
     is solved again with the difference, as often as one is too deep.
     """
     at = Step(model, contacts, q, v, tau, dt, f_ext, method, given, differentiable=differentiable)
-    m, c, nq, nv = len(start), len(at.begun.gaps), model.nq, model.nv
-    again = c > 0 and not np.isfinite(contacts.stiffness) and not differentiable
+    gaps = at.begun.gaps
+    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 3, 3 * len(floating(model)), 3, 1]
+    places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
+    again = len(gaps) > 0 and not np.isfinite(contacts.stiffness) and not differentiable
 
     def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
-        curved = state[m : m + c]
-        u, solution = at.solved(state[:m], curved)
+        lam, curved, *_, iterations = (state[own] for own in places)
+        u, solution = at.solved(lam, curved)
         q1, v1 = arrive(u)
-        gaps = gaps_at(model, contacts, q1) if again else []
+        there, energy = after(model, contacts, q1, v1)
         deep: Any = 0.0
         if again:
-            missed = [minimum(x - y, 0.0) for x, y in zip(gaps, at.expected(u))]
-            for gap, miss in zip(gaps, missed):
+            missed = [minimum(x - y, 0.0) for x, y in zip(there, at.expected(u))]
+            for gap, miss in zip(there, missed):
                 deep = maximum(where(miss < -DEEP, -gap, 0.0), deep)
             curved = np.array([where(deep > DEEP, x, y) for x, y in zip(missed, curved)], dtype=object)
-        told = [solution.residual, state[-2] + solution.iterations, solution.converged, solution.part]
-        end = [*solution.impulses, *curved, *u, *q1, *v1, *told[:1], *told[2:], told[1], state[-1] + 1.0]
-        return np.array(end, dtype=object), deep > DEEP
+        told = (solution.residual, solution.converged, solution.part)
+        parts = (solution.impulses, curved, u, q1, v1, energy[:3], energy.straight, told)
+        return np.array([*(x for part in parts for x in part), iterations[0] + solution.iterations], dtype=object), deep > DEEP
 
-    first = np.array([*start, *np.zeros(c + 2 * nv + nq + 5)], dtype=object)
+    first = np.array([*start, *np.zeros(sum(sizes[1:]))], dtype=object)
     last = loop(once, first, limit=PASSES) if again else once(first)[0]
-    lam, curved, u, q1, v1 = np.split(last[:-5], np.cumsum([m, c, nv, nq]))
-    residual, converged, part, iterations, _ = last[-5:]
-    solution = Solution(lam, residual, iterations, converged, part)
-    return Stepped(q1, guarded(model, contacts, at.begun, q1, v1, u, lam), u, solution, curved)
+    lam, curved, u, q1, v1, (kinetic, potential, in_straight), straight, told, (iterations,) = (last[own] for own in places)
+    end = guarded(model, contacts, at.begun, Energy(kinetic, potential, in_straight, straight), v1, u, lam)
+    return Stepped(q1, end, u, Solution(lam, told[0], iterations, *told[1:]), curved)
 
 
-def gaps_at(model: Model, contacts: Contacts, q: np.ndarray) -> list[Any]:
-    """The gaps of all candidates [m]."""
-    kinematics = BodyKinematics(nodes_with_contact(model, contacts, q, None))
-    return [candidate.touch(kinematics).gap for candidate in contacts.candidates(model)]
+def after(model: Model, contacts: Contacts, q: np.ndarray, v: np.ndarray) -> tuple[list[Any], Energy]:
+    """The gaps of all candidates [m], and the energy of a state."""
+    nodes = nodes_with_contact(model, contacts, q, None)
+    kinematics = BodyKinematics(nodes)
+    gaps = [candidate.touch(kinematics).gap for candidate in contacts.candidates(model)]
+    return gaps, energy_of(model, contacts, nodes, v, gaps)
 
 
 class Begun(NamedTuple):
-    """What the energy at the end of a step is judged by: the state before it, its length, and generalised forces (nv,).
+    """What the end of a step is judged by: the energy before it, its length, and generalised forces (nv,).
 
     `gaps` are those of candidates, `undoing` velocities that undo penetrations [m/s], and `normals` their rows.
     """
 
-    q: np.ndarray
-    v: np.ndarray
+    energy: Energy
     dt: Any
     forces: np.ndarray
     gaps: list[Any]
@@ -142,23 +144,20 @@ def _begun(
     q, v, tau, dt, f_ext = given
     sizes, own = [len(each.k) for each in rows], laws[: len(contacts.candidates(model))]
     forces = tau if f_ext is None else tau + _of_outer_forces(model, contacts, nodes, q, v)
-    normals = [sum(sizes[:k]) for k in range(len(own))]
-    return Begun(q, v, dt, forces, [law.gap for law in own], [law.undoing(dt) for law in own], normals)
+    normals, gaps = [sum(sizes[:k]) for k in range(len(own))], [law.gap for law in own]
+    return Begun(energy_of(model, contacts, nodes, v, gaps), dt, forces, gaps, [law.undoing(dt) for law in own], normals)
 
 
-def guarded(model: Model, contacts: Contacts, begun: Begun, q: Any, v: Any, u: Any, impulses: Any) -> np.ndarray:
-    """v after a step to q, scaled down where the step has gained energy; u and impulses are those of the step."""
-    soft = np.isfinite(contacts.stiffness)
-    before = energy_of(model, contacts, tree(model, begun.q), begun.v, begun.gaps if soft else [])
+def guarded(model: Model, contacts: Contacts, begun: Begun, end: Energy, v: Any, u: Any, impulses: Any) -> np.ndarray:
+    """v after a step with this energy, scaled down where the step has gained some; u and impulses are those of the step."""
     pressed = [impulses[i] for i in begun.normals]
     touching: Any = 0.0
     for impulse in pressed:
         touching = touching + impulse
-    may = before.total + begun.dt * (u @ begun.forces)
-    if not soft:
-        may = may + undone(model, begun.dt, begun.undoing, pressed, before.kinetic)
-    after = energy_of(model, contacts, tree(model, q), v, gaps_at(model, contacts, q) if soft else [])
-    return without_gain(may, after, v, touching > 0.0)
+    may = begun.energy.total + begun.dt * (u @ begun.forces)
+    if not np.isfinite(contacts.stiffness):
+        may = may + undone(model, begun.dt, begun.undoing, pressed, begun.energy.kinetic)
+    return without_gain(model, may, end, v, touching > 0.0, whirls(model, begun.dt * u))
 
 
 class Step:
@@ -185,8 +184,8 @@ class Step:
         self.sizes = [len(each.k) for each in rows]
         self.begun = _begun(model, contacts, nodes, (q, v, tau, dt, f_ext), rows, self.laws)
         loops = [constraint.equations(model, kinematics) for constraint in force_held_loops(model)]
-        self.bodies = None if differentiable else on_few_bodies(rows)
-        moving = rows if self.bodies is None else self.bodies.rows
+        self.bodies = None if differentiable else on_bodies(nodes, rows)
+        moving = rows if self.bodies is None else self.bodies.moving
         held = ConstraintRows.of(nodes, [*moving, *loops])
         self.size = sum(len(each.k) for each in moving)
         J = held.jacobian()
@@ -197,7 +196,7 @@ class Step:
         self.G, self.free, self.released = _without_loops(self.response.G, free, self.size)
         self.J, self.before = J[: self.size], before[: self.size]
         if self.bodies is not None:
-            self.before, self.free = self.bodies.T @ self.before, self.bodies.T @ self.free
+            self.before, self.free = self.bodies.of_rows(self.before), self.bodies.of_rows(self.free)
 
     def solved(self, start: np.ndarray, curved: np.ndarray) -> tuple[np.ndarray, Solution]:
         """The velocity after the step, in axes before it, and the solution, from impulses to start with."""
@@ -215,17 +214,18 @@ class Step:
         if bodies is None:
             problem = Problem(G + np.diag(soft) if self.size else G, g, blocks, bounce=bounce)
         else:
-            carried = Carried(bodies.T, G, soft, bodies.groups)
+            carried = Carried(bodies.T, G, soft, bodies.groups, bodies.B)
             problem = Problem(carried.delassus_blocks(), g, blocks, carried, bounce)
         how = self.contacts
         solution = solve(problem, start, how.iterations, how.tolerance, implicit=self.differentiable)
-        impulses = solution.impulses if bodies is None else bodies.T.T @ solution.impulses
+        impulses = solution.impulses if bodies is None else bodies.onto(solution.impulses)
         return self.v + self.turning + self.response.moved(self.released(impulses)), solution
 
     def expected(self, u: np.ndarray) -> list[Any]:
         """The gaps after the step [m] by their rates at its beginning."""
         w = self.J @ u
-        rates = [w[i] if self.bodies is None else self.bodies.T[i] @ w for i in self.begun.normals]
+        w = w if self.bodies is None else self.bodies.of_rows(w)
+        rates = [w[i] for i in self.begun.normals]
         return [gap + self.dt * rate for gap, rate in zip(self.begun.gaps, rates)]
 
 
@@ -238,20 +238,45 @@ def _of_outer_forces(model: Model, contacts: Contacts, nodes: Any, q: Any, v: An
 
 
 class OnBodies(NamedTuple):
-    """Rows that are the motions of bodies, then rows in joints; T from these to all rows, and the rows of each contact."""
+    """What contacts act on: `moving` are the motions of bodies, then rows in joints; or the velocities of all joints.
 
-    rows: list[Rows]
+    T leads from motions of bodies to all rows, B to them from the velocities of all joints, if these are `moving`. `groups` are
+    the rows of each contact.
+    """
+
+    moving: list[Rows]
     T: np.ndarray
     groups: list[list[int]]
+    B: np.ndarray | None = None
+
+    def of_rows(self, motion: np.ndarray) -> np.ndarray:
+        """Velocities of rows, (m,), by what is moving."""
+        return self.T @ (motion if self.B is None else self.B @ motion)
+
+    def onto(self, impulses: np.ndarray) -> np.ndarray:
+        """Impulses on what is moving, from those of rows, (m,)."""
+        found = self.T.T @ impulses
+        return found if self.B is None else self.B.T @ found
 
 
-def on_few_bodies(rows: Sequence[Rows]) -> OnBodies | None:
-    """Contacts on the bodies that carry them, where these are so few that motions of bodies are fewer than rows."""
+def on_bodies(nodes: ModelTree[Any], rows: Sequence[Rows]) -> OnBodies | None:
+    """Contacts on the bodies that carry them, where motions of these, or of all joints if that is less, are fewer than rows."""
     contacts = [each for each in rows if each.nodes]
     keys = list(dict.fromkeys((node, block.start, block.stop) for each in contacts for node, block, _ in each.nodes))
     count, size = sum(len(each.k) for each in contacts), sum(stop - start for _, start, stop in keys)
-    if count < FEWEST or count < MANY * size:
+    if count < FEWEST or count < MANY * min(size, nodes.nv):
         return None
+    found = _on_bodies(rows, keys)
+    if found.T.shape[1] <= nodes.nv:
+        return found
+    every = sorted(nodes.base_to_tips(), key=lambda k: k.dofs.start)
+    joints = [Rows((), [(k, np.eye(n))], np.zeros(n, dtype=object)) for k in every if (n := k.dofs.stop - k.dofs.start)]
+    return found._replace(moving=joints, B=ConstraintRows.of(nodes, found.moving).jacobian())
+
+
+def _on_bodies(rows: Sequence[Rows], keys: Sequence[tuple[Any, int, int]]) -> OnBodies:
+    """By the blocks of nodes that carry contacts."""
+    size = sum(stop - start for _, start, stop in keys)
     first = {key: sum(stop - start for _, start, stop in keys[:n]) for n, key in enumerate(keys)}
     moving = [Rows([(node, slice(a, b), np.eye(b - a))], (), np.zeros(b - a, dtype=object)) for node, a, b in keys]
     in_joints = [each for each in rows if not each.nodes]

@@ -25,6 +25,7 @@ from linkwork.algorithms.contact_solver import Problem, inverse_of, proximal, re
 from linkwork.algorithms.contact_step import (
     REDUNDANT,
     Arrive,
+    after,
     begun_at,
     guarded,
     nodes_with_contact,
@@ -125,7 +126,8 @@ class StepSolution:
 
     def guarded(self, model: Model, arrays: Mapping[str, Any], q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
         """v after a step to q by the velocity u, in another state or of another model, so that it gains no energy."""
-        return guarded(model, self.contacts, begun_at(model, self.contacts, arrays), q, v, u, self.lam)
+        begun, end = begun_at(model, self.contacts, arrays), after(model, self.contacts, q, v)[1]
+        return guarded(model, self.contacts, begun, end, v, u, self.lam)
 
     def change(self, change: np.ndarray) -> np.ndarray:
         """The changes of u, (nv, columns), for changes of the residual, (2 (nv + loops) + m, columns)."""

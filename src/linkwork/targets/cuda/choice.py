@@ -103,7 +103,6 @@ class Choice:
     places: tuple[tuple[tuple[int, int | None], ...], ...] = ()
     table: int = 0
     write: int = CHUNK
-    deep: bool = False
 
     @property
     def gaps(self) -> bool:
