@@ -9,7 +9,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.spatial import Pose
-from test_contact_step import G, at, body, energy, planar_block
+from test_contact_step import G, at, body, energy
 
 
 def rod(length: float, mass: float) -> lw.Model:
@@ -58,6 +58,18 @@ def test_painleve_rod_slides_or_stops_at_once(angle: float, dt: float) -> None:
             assert np.abs(foot).max() < 20.0 * dt  # the rod turns by dt w meanwhile
 
 
+@pytest.mark.slow
+def test_painleve_rod_loses_energy_until_it_lies() -> None:
+    """From an angle where accelerations do not exist, through impacts without collision, with every step solved."""
+    model, angle = rod(1.0, 1.0), np.radians(50.0)
+    q, lean = np.array([0.5 * np.sin(angle), 0.0, angle - np.pi / 2.0]), angle - np.pi / 2.0
+    v = 5.0 * np.array([np.sin(lean), np.cos(lean), 0.0])
+    found = lw.rollout(model, q, v, dt=1e-3, steps=300, contacts=lw.Contacts(shapes="foot", friction=1.9))
+    assert found.status == lw.Status.OK and found.residual <= 1e-9
+    assert np.diff(energy(model, found)).max() < 1e-9 and np.isfinite(found.q).all()
+    assert energy(model, found)[0] > 1.5 * energy(model, found)[-1]
+
+
 def _foot(model: lw.Model, q: Any, v: Any) -> np.ndarray:
     """The velocity of the foot in the world's axes."""
     R = lw.frame_pose(model, q, frame="foot")[:3, :3]
@@ -97,6 +109,17 @@ def test_spinning_disc() -> None:
     np.testing.assert_allclose(found.impulses.reshape(3, 3)[:, 0], 1.5 * G * dt / 3.0, rtol=1e-6)
     stopped = lw.rollout(b.build(), found.q[-1], found.v[-1], dt=dt, steps=400, every=400, contacts=contacts)
     np.testing.assert_allclose(stopped.v[-1], 0.0, atol=1e-9)
+
+
+def planar_block(b: float, h: float, m: float, moment: float) -> lw.Model:
+    """A block that moves in the plane of x and z, with points at its lower edges."""
+    made = lw.ModelBuilder("block")
+    made.add_body("block", mass=m, inertia=np.diag([1.0, moment, 1.0]))
+    made.add_joint("plane", lw.joints.Planar((0.0, 1.0, 0.0)), parent="world", child="block")
+    for side in (1.0, -1.0):
+        place = Pose.translation(np.array([side * b / 2.0, 0.0, -h / 2.0]))
+        made.add_geometry(lw.Geometry(f"edge {side:+}", -1, place, "sphere", (1e-9,), link="block"))
+    return made.build()
 
 
 def test_period_of_a_rocking_block() -> None:

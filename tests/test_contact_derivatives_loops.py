@@ -38,7 +38,7 @@ def against_a_wall(model: Model, frame: str, seed: int) -> tuple[np.ndarray, np.
     n /= np.linalg.norm(n)
     across = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
     across /= np.linalg.norm(across)
-    wall = lw.Geometry("wall", -1, Pose(np.stack([across, np.cross(n, across), n], axis=1), place[:3, 3] - 1e-4 * n), "plane")
+    wall = lw.Geometry("wall", -1, Pose(np.stack([across, np.cross(n, across), n], axis=1), place[:3, 3] - 3e-4 * n), "plane")
     point = lw.Geometry("tip", -1, Pose.translation(tip), "point", link=frame)
     return q, v, Contacts(shapes=[point], ground=[wall], limits=False, friction=0.2, tolerance=1e-13)
 
