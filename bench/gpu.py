@@ -125,7 +125,7 @@ def contact_rollouts(steps: int = 200) -> None:
 
     import contact
 
-    for name, rows in (("quadruped", 1 << 17), ("humanoid", 1 << 15)):
+    for name, rows in (("quadruped", 1 << 17), ("humanoid", 1 << 16)):
         scene = contact.SCENES[name]()
         model, gains = scene.model, np.concatenate([np.zeros((6, 2)), scene.gains]).T
         held = lw.PD(

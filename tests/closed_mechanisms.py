@@ -156,6 +156,7 @@ CATALOGUE: dict[str, Mechanism] = {
     **{f"3-{kind}": Mechanism(lambda kind=kind: spatial.three_legged(kind), 3) for kind in ("RPS", "PRS", "RRS", "UPU")},
     "delta with rods": Mechanism(spatial.delta, 3),
     "delta with rods of mass": Mechanism(lambda: spatial.delta("US"), 3, large=True),
+    "delta with its plate on a rod": Mechanism(spatial.delta_on_a_rod, 3, large=True),
     "tripteron": Mechanism(spatial.tripteron, 3),
     "spherical wrist": Mechanism(spatial.spherical_wrist, 3),
     "agile eye": Mechanism(lambda: spatial.spherical_wrist(agile=True), 3),

@@ -1,15 +1,39 @@
-"""For all tests: kernels are cached in a folder of this run, never in the user's; of long sweeps `make test` runs a share."""
+"""For all tests: one cache of kernels for the run, never the user's; what `make test` leaves to `make test-all`.
+
+`make test` runs a share of long sweeps, and optimises long kernels only where somebody waits for them: there, most tests would
+end before the compiler in the background has done. `make test-all` lets it work in every test, as for users.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import zlib
+from collections.abc import Iterator
 
 import pytest
 
-_folder = tempfile.TemporaryDirectory(prefix="linkwork-tests-", ignore_cleanup_errors=True)
-os.environ["LINKWORK_CACHE"] = _folder.name  # before linkwork is imported; child processes inherit it
+PREFIX = "linkwork-tests-"
+if not ("PYTEST_XDIST_WORKER" in os.environ and PREFIX in os.environ.get("LINKWORK_CACHE", "")):  # workers share a folder
+    _folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+    os.environ["LINKWORK_CACHE"] = _folder.name  # before linkwork is imported; child processes inherit it
+
+# tests of the compiler in the background
+BACKGROUND = ("test_bound", "test_cache", "test_functions", "test_kernel", "test_memory", "test_model", "test_progress",
+              "test_rollout_kernel", "test_same_bits", "test_threads", "test_tiers")  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _optimise_when_awaited(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The compiler in the background is given nothing to do: whoever waits for optimised code makes it."""
+    if os.environ.get("LINKWORK_TEST_ALL") or request.module.__name__ in BACKGROUND:
+        yield
+        return
+    from linkwork.runtime.compiler import Background
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Background, "submit", lambda self, job: None)
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m "not slow" chooses

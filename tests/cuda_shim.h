@@ -28,7 +28,7 @@ than it is waited for, so that a read of what is not there yet is seen. */
 #define LW_COMMIT() lw_warp.copies[lw_warp.lane].push_back({})
 #define LW_ARRIVE(n) lw_arrive(n)
 #define LW_BLOCK()
-#define LW_TOGETHER()
+#define LW_TOGETHER() __syncwarp()
 
 typedef char *lw_slot;
 static char *lw_memory;
@@ -41,9 +41,19 @@ static struct {
     int lane;
     std::deque<std::vector<lw_copy>> copies[32];
     std::function<void()> kernel;
+    bool votes[32];
 } lw_warp;
 
 static void __syncwarp() { swapcontext(&lw_warp.lanes[lw_warp.lane], &lw_warp.main); }
+
+static bool LW_ANY(bool x) {
+    bool any = false;
+    lw_warp.votes[lw_warp.lane] = x;
+    __syncwarp();
+    for (bool vote : lw_warp.votes) any = any || vote;
+    __syncwarp();
+    return any;
+}
 
 template <class T> static T lw_shuffle(T x, int from) {
     static T given[32];

@@ -271,6 +271,28 @@ def four_bars_in_a_row(
     return d
 
 
+def folding_dyad(slack: float = 0.02, **more: Any) -> Drawing:
+    """A crank-rocker whose crank and rocker are tied by a dyad: near to where that is stretched, all turn back.
+
+    The dyad is longer than where it is drawn by a part, `slack`, of that distance.
+    """
+    d = Drawing("folding dyad", **more)
+    crank, coupler, rocker, ground = 0.3, 1.0, 0.8, array(1.0, 0.0)
+    pin = crank * array(np.cos(1.2), np.sin(1.2))
+    apart = float(np.linalg.norm(ground - pin))
+    along = (ground - pin) / apart
+    part = (apart**2 + coupler**2 - rocker**2) / (2 * apart)
+    tip = pin + part * along + np.sqrt(coupler**2 - part**2) * array(-along[1], along[0])
+    d.bar("crank", WORLD, (0, 0))
+    d.bar("coupler", "crank", pin)
+    d.bar("rocker", WORLD, ground)
+    d.pin("coupler", "rocker", tip)
+    across = tip + pin
+    height = np.sqrt((1.0 + slack) ** 2 - 1.0) / 2
+    d.dyad("crank", "rocker", -pin, tip, -pin + across / 2 + height * array(-across[1], across[0]), "dyad", keeps=False)
+    return d
+
+
 def assur(bars: int, *, seed: int, **more: Any) -> Drawing:
     """A crank and random dyads on what is there, so many bars and one degree of freedom."""
     d = Drawing(f"Assur of {bars}", seed=seed, **more)

@@ -216,6 +216,23 @@ def delta(kind: str = "rods", **more: Any) -> Drawing:
     return d
 
 
+def delta_on_a_rod(**more: Any) -> Drawing:
+    """The same as files have it that may only hang bodies on one another: its plate hangs on a rod."""
+    d = Drawing("delta on a rod", gravity=UP, **more)
+    for k in range(3):
+        angle = 2 * np.pi * k / 3
+        out, side = around(1.0, angle), np.cross((0, 0, 1), around(1.0, angle))
+        d.body(f"crank {k}", WORLD, Revolute(), frame(0.2 * out, side), **SMALL)
+        knee, head = 0.45 * out + array(0, 0, -0.15), 0.06 * out + array(0, 0, -0.75)
+        for s in (0.05, -0.05):
+            rod = d.body(f"rod {k} {s}", f"crank {k}", Universal(), universal_frame(knee + s * side, side, head + s * side))
+            if "plate" in d.frames:
+                d.loop(Spherical(), rod, "plate", head + s * side)
+            else:
+                d.body("plate", rod, Spherical(), frame(head + s * side))
+    return d
+
+
 def tripteron(**more: Any) -> Drawing:
     """Three sliders along x, y and z, each with two hinged bars to one plate, which only moves along: overconstrained."""
     d = Drawing("tripteron", gravity=UP, **more)

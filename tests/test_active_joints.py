@@ -15,7 +15,7 @@ from loops import loop_equations
 from test_loops import Closed, close, places, precision, state, state_of
 
 every = pytest.mark.parametrize("name", list(CATALOGUE))
-some = pytest.mark.sweep(4)  # of laws that take long
+some = pytest.mark.sweep(6)  # of laws that take long
 
 
 def names_of(m: Model) -> list[str]:
@@ -68,6 +68,7 @@ def compare(s: Closed, u: np.ndarray, *, least: str = "torque", weighed: bool = 
 
 
 @every
+@pytest.mark.sweep(3)
 def test_forward_dynamics_with_forces_in_all_joints(name: str) -> None:
     s = state(name)
     compare(s, np.zeros(s.model.nv_spanning, dtype=bool))
@@ -124,6 +125,7 @@ def test_a_five_bar_as_in_the_paper() -> None:
 
 
 @every
+@pytest.mark.sweep(3)
 def test_forces_of_loops_close_the_equations(name: str) -> None:
     """M q̈ + b = τ + Aᵀ λ in all joints, for the forces that make a motion and for those of independent joints."""
     m, q, v, a, _, f, V, A, _ = state(name)

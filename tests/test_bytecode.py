@@ -22,7 +22,7 @@ def llvm_lines(program: Program) -> int:
 
 
 def test_llvm_has_no_more_to_do_for_a_longer_program() -> None:
-    short, long = chain(3), chain(8)
+    short, long = chain(8), chain(16)
     assert len(long) > 2 * len(short)
     assert llvm_lines(long) == llvm_lines(short)
 

@@ -119,10 +119,13 @@ def test_derivatives_by_state_and_input(name: str) -> None:
     jacobian = lw.jacobian(lw.step, model, wrt=("q", "v", "tau"), contacts=contacts)(q, v, tau, DT)
     found = np.block([list(jacobian[:3]), list(jacobian[3:])])
     scale = max(1.0, np.abs(right).max())
-    assert np.abs(found - right).max() < 1e-6 * scale
+    assert np.abs(found - right).max() < (1e-6 if name == "block at rest" else 1e-8) * scale  # at rest steps lose digits
     bars = np.random.default_rng(0).normal(size=(2, nv))
     pulled = lw.vjp(lw.step, model, wrt=("q", "v", "tau"), contacts=contacts)(q, v, tau, DT, *bars)[2:]
     assert np.abs(np.concatenate(pulled) - np.concatenate(bars) @ found).max() < 1e-7 * scale  # redundant contacts lose digits
+    along = np.random.default_rng(1).normal(size=(3, nv))
+    pushed = lw.jvp(lw.step, model, wrt=("q", "v", "tau"), contacts=contacts)(q, v, tau, DT, *along)[2:]
+    assert np.abs(np.concatenate(pushed) - found @ np.concatenate(along)).max() < 1e-7 * scale
 
 
 @pytest.mark.slow
@@ -143,7 +146,7 @@ def test_directional_derivatives_and_functions_that_call_steps(name: str) -> Non
     program = lw.trace(speed, {"q": model.nq, "v": nv, "tau": nv})
     gradient = lw.compile(lw.vjp(program, "v"))(q, v, tau, [1.0])[-1]
     after = lw.step(model, q, v, tau, DT, contacts=contacts)[1]
-    assert np.abs(gradient - 2.0 * after @ jacobian[2]).max() < 1e-9
+    assert np.abs(gradient - 2.0 * after @ jacobian[2]).max() < 1e-7  # a proximal term of 1e-8 is part of these
 
 
 @pytest.mark.slow
@@ -169,6 +172,22 @@ def test_derivatives_by_parameters() -> None:
 
 
 @pytest.mark.slow
+def test_derivatives_by_restitution() -> None:
+    model, q, v, contacts = scene("bouncing")
+    tau, own = np.zeros(model.nv), (np.array([0.2]), np.array([0.6]))
+
+    def moved(x: np.ndarray) -> Any:
+        given = {"contact_friction": own[0] + x[0], "contact_restitution": own[1] + x[1]}
+        return lw.step(model, q, v, tau, DT, contacts=contacts, **given)
+
+    right, names = differences(moved, model, 2), ("contact_friction", "contact_restitution")
+    found = lw.jacobian(lw.step, model, wrt=names, contacts=contacts)(q, v, tau, DT, *own)
+    assert np.abs(np.block([list(found[:2]), list(found[2:])]) - right).max() < 1e-8
+    pushed = lw.jvp(lw.step, model, wrt=names, contacts=contacts)(q, v, tau, DT, *own, [0.5], [-2.0])[2:]
+    assert np.abs(np.concatenate(pushed) - right @ [0.5, -2.0]).max() < 1e-8
+
+
+@pytest.mark.slow
 def test_a_quadruped_that_stands() -> None:
     model = lw.robots.quadruped()
     q = model.neutral()
@@ -187,3 +206,5 @@ def test_a_quadruped_that_stands() -> None:
     right = differences(moved, model, 1)[:, 0]
     pulled = lw.vjp(lw.step, model, wrt=("q", "v", "tau"), contacts=contacts)(q, v, tau, 0.002, *bars)[2:]
     assert sum(a @ b for a, b in zip(pulled, along)) == pytest.approx(np.concatenate(bars) @ right, rel=1e-6)
+    pushed = lw.jvp(lw.step, model, wrt=("q", "v", "tau"), contacts=contacts)(q, v, tau, 0.002, *along)[2:]
+    assert np.abs(np.concatenate(pushed) - right).max() < 1e-6 * np.abs(right).max()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,31 +23,19 @@ def one_body(shape: str, size: tuple[float, ...]) -> lw.Model:
     return b.build()
 
 
-class Fallen(NamedTuple):
-    """A rollout of drops, what has been gained of energy, (rows,) [J], and what may be gained: a millimetre of height."""
-
-    found: lw.Rollout
-    gained: np.ndarray
-    least: np.ndarray
-
-
-def fallen(model: lw.Model, contacts: lw.Contacts, q: Any, v: Any, numbers: Mapping[str, Any], dt: float, steps: int) -> Fallen:
-    found = lw.rollout(model, q, v, dt=dt, steps=steps, every=steps // 15, contacts=contacts, parameters=numbers)
+def gained(model: lw.Model, found: lw.Rollout, numbers: Mapping[str, Any]) -> np.ndarray:
+    """The largest gain of energy over the least before, (rows,), as a height [m] to which it would lift the robot."""
     mass = {"mass": numbers["mass"][:, None]}
-    kinetic = lw.kinetic_energy(model, found.q, found.v, parameters=mass)
-    energy = kinetic + lw.potential_energy(model, found.q, parameters=mass)
-    least = 1e-2 * kinetic[:, 0] + 1e-3 * 9.81 * numbers["mass"].sum(axis=1)
-    return Fallen(found, energy.max(axis=1) - energy[:, 0], least)
+    energy = lw.kinetic_energy(model, found.q, found.v, parameters=mass) + lw.potential_energy(model, found.q, parameters=mass)
+    most = (energy[:, 1:] - np.minimum.accumulate(energy, axis=1)[:, :-1]).max(axis=1)
+    height: np.ndarray = most / (9.81 * numbers["mass"].sum(axis=1))
+    return height
 
 
 def drop(
     model: lw.Model, contacts: lw.Contacts, rows: int, *, steps: int, seed: int, speed: float, bounce: float = 0.0
 ) -> float:
-    """The part of rows that are marked; the rest is asserted.
-
-    Rows that gain energy are dropped again with a step that is four times shorter: what the integrator alone has gained, of
-    joints that turn by some degrees in a step, is then gone.
-    """
+    """The part of rows that are marked; the rest is asserted: nothing gains or penetrates by a tenth of a millimetre."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random_state(rng)[0] for _ in range(min(rows, 64))])[rng.integers(0, min(rows, 64), rows)]
     q[:, :2] = 0.0
@@ -60,16 +48,13 @@ def drop(
     }
     if bounce:
         numbers["contact_restitution"] = rng.uniform(0.0, bounce, gaps.shape)
-    found, gained, least = fallen(model, contacts, q, v, numbers, 2e-3, steps)
+    found = lw.rollout(model, q, v, dt=2e-3, steps=steps, every=steps // 15, contacts=contacts, parameters=numbers)
     assert np.isin(found.status, (lw.Status.OK, lw.Status.CONTACT_NOT_CONVERGED)).all()
     assert np.isfinite(found.q).all() and np.isfinite(found.v).all() and np.isfinite(found.impulses).all()
     fine = found.status == lw.Status.OK
     assert (found.residual[fine] <= 1e-8).all()
-    if (again := np.flatnonzero(gained > least)).size:
-        assert len(again) < 0.01 * rows, (gained - least).max()
-        these = {name: x[again] for name, x in numbers.items()}
-        shorter = fallen(model, contacts, q[again], v[again], these, 5e-4, 4 * steps)
-        assert (shorter.gained <= shorter.least).all(), (shorter.gained - shorter.least).max()
+    assert gained(model, found, numbers).max() <= 1e-4
+    assert lw.contact_points(model, found.q, contacts=contacts)[0].min() >= -1e-4
     return float(np.mean(~fine))
 
 
@@ -135,12 +120,8 @@ ROBOTS = {
 }
 
 
-# About one drop of fifty gains energy in steps of 2 ms. The cause is not known yet.
-KNOWN = {"jvrc1": pytest.mark.xfail(reason="some drops gain energy", strict=False)}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(name, marks=KNOWN.get(name, ())) for name in ROBOTS])
+@pytest.mark.parametrize("name", ROBOTS)
 def test_robots_fall(name: str) -> None:
     model = getattr(lw.robots, name)()
     shapes = ROBOTS[name] or [body.name for body in model.bodies if not any(j.parent == body.index for j in model.joints)][:6]

@@ -10,7 +10,7 @@ import pytest
 from linkwork.algorithms.contact_carried import Carried
 from linkwork.algorithms.contact_laws import Block, Bounded, Coulomb, Interval, Rolling
 from linkwork.algorithms.contact_solver import Problem, solve, violation
-from test_contact_solver import at_point, check_laws
+from test_contact_solver import at_point, by_pinocchio, check_laws, off_the_law
 
 
 def two_feet(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -43,6 +43,20 @@ def test_feet_that_land_on_an_edge(seed: int) -> None:
     assert found.converged == 1.0
     assert found.iterations < 150
     check_laws(T @ C @ T.T, g, 0.8, found.impulses.astype(float), 1e-6)
+
+
+@pytest.mark.slow
+def test_soles_of_pinocchio_and_ours_both_satisfy_the_laws() -> None:
+    """Eight points on each of two soles share the load in many ways: both solutions are exact, and from theirs ours stays."""
+    T, C, g = two_feet(np.random.default_rng(1))
+    G, blocks = T @ C @ T.T, [Coulomb(3 * k, 0.8) for k in range(16)]
+    theirs = by_pinocchio(G, g, 0.8)
+    for start in (np.zeros(48), theirs):
+        found = solve(problem_of(T, C, g, blocks), start, 200, 1e-9)
+        assert found.converged == 1.0
+        assert off_the_law(G, g, 0.8, found.impulses.astype(float)) < 1e-8
+    assert off_the_law(G, g, 0.8, theirs) < 1e-8
+    np.testing.assert_allclose(T.T @ found.impulses.astype(float), T.T @ theirs, atol=1e-6)
 
 
 @pytest.mark.parametrize("law", ["coulomb", "interval", "limits", "torsion", "rolling"])

@@ -112,34 +112,94 @@ def test_torsion_rolling_limits_and_boxes() -> None:
         assert abs(x[7]) <= 0.05 + 1e-12 and abs(w[7] * x[7] + 0.05 * abs(w[7])) < 1e-9
 
 
-def test_against_pinocchio() -> None:
-    """Impulses of its ADMM solver on the same problems, where these are unique; elsewhere its solution satisfies our laws."""
+def by_pinocchio(G: np.ndarray, g: np.ndarray, mu: float) -> np.ndarray:
+    """The impulses of Pinocchio's ADMM solver, of the problem that is not made convex, to 1e-11."""
     pin = pytest.importorskip("pinocchio")
     if not hasattr(pin, "ADMMConstraintSolver"):
         pytest.skip("a Pinocchio before 4")
-    model = pin.Model()
+    model, n = pin.Model(), len(g) // 3
     joint = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "free")
+    order = np.concatenate([[3 * k + 1, 3 * k + 2, 3 * k] for k in range(n)])  # it has tangents first
+    models, datas = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
+    for _ in range(n):
+        contact = pin.PointContactConstraintModel(model, joint, pin.SE3.Identity())
+        contact.setFriction(mu)
+        models.append(pin.ConstraintModel(contact))
+        datas.append(models[-1].createData())
+    settings, result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
+    settings.max_iterations, settings.solve_ncp = 20000, True
+    for word in ("feasibility", "complementarity"):
+        setattr(settings, f"absolute_{word}_tol", 1e-11)
+        setattr(settings, f"relative_{word}_tol", 1e-11)
+    theirs = pin.DelassusOperatorDense(np.array(G[np.ix_(order, order)]))
+    assert pin.ADMMConstraintSolver(3 * n).solve(theirs, np.array(g[order]), models, datas, settings, result)
+    lam = np.zeros(3 * n)
+    lam[order] = np.ravel(result.retrieveConstraintImpulses())
+    return lam
+
+
+def off_the_law(G: np.ndarray, g: np.ndarray, mu: float, lam: np.ndarray) -> float:
+    """How far impulses are from K ∋ λ ⊥ w + μ |w_t| n ∈ K*, as a velocity: De Saxcé's form of Signorini's and Coulomb's laws.
+
+    λ solves it where it is its own projection onto the cone K from λ - ρ (w + μ |w_t| n), for any ρ > 0.
+    """
+    rho, worst = 1.0 / np.diag(G).max(), 0.0
+    for w, x in zip((G @ lam + g).reshape(-1, 3), lam.reshape(-1, 3)):
+        z = x - rho * (w + mu * np.hypot(*w[1:]) * np.eye(3)[0])
+        size = np.hypot(*z[1:])
+        near = np.zeros(3)
+        if size <= mu * z[0]:
+            near = z
+        elif z[0] > -mu * size:
+            normal = (z[0] + mu * size) / (1.0 + mu * mu)
+            near = np.array([normal, *(mu * normal * z[1:] / size)])
+        worst = max(worst, float(np.abs(x - near).max()) / rho)
+    return worst
+
+
+def sliding_box(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """J, G and g of a box that lies on four corners, with a velocity [w, v]."""
+    half = np.array([0.1, 0.1, 0.05])
+    J = np.concatenate([at_point(half * np.array([x, y, -1.0])) for x in (-1.0, 1.0) for y in (-1.0, 1.0)])
+    moment = (np.sum(half**2) - half**2) / 3.0
+    return J, J @ np.diag([*(1.0 / moment), 1.0, 1.0, 1.0]) @ J.T, J @ v
+
+
+@pytest.mark.parametrize("corners", [None, 3])
+def test_impulses_and_resultants_of_pinocchio(corners: int | None) -> None:
+    """Impulses on the feet of a quadruped, and what they do to a box on three corners, which may stick against each other."""
     rng, mu, touched = np.random.default_rng(3), 0.6, 0
     for _ in range(12):
-        G, g = quadruped(rng)
-        n = len(g) // 3
-        order = np.concatenate([[3 * k + 1, 3 * k + 2, 3 * k] for k in range(n)])  # it has tangents first
-        models, datas = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
-        for _ in range(n):
-            contact = pin.PointContactConstraintModel(model, joint, pin.SE3.Identity())
-            contact.setFriction(mu)
-            models.append(pin.ConstraintModel(contact))
-            datas.append(models[-1].createData())
-        settings, result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
-        settings.max_iterations = 20000
-        for word in ("feasibility", "complementarity"):
-            setattr(settings, f"absolute_{word}_tol", 1e-11)
-            setattr(settings, f"relative_{word}_tol", 1e-11)
-        theirs = pin.DelassusOperatorDense(np.array(G[np.ix_(order, order)]))
-        if not pin.ADMMConstraintSolver(3 * n).solve(theirs, np.array(g[order]), models, datas, settings, result):
-            continue
-        lam = np.zeros(3 * n)
-        lam[order] = np.ravel(result.retrieveConstraintImpulses())
-        touched += bool(lam.any())
-        np.testing.assert_allclose(solved(G, g, mu).impulses, lam, atol=1e-6)
+        G, g = quadruped(rng) if corners is None else box(rng, corners)
+        ours, theirs = solved(G, g, mu).impulses, by_pinocchio(G, g, mu)
+        touched += bool(theirs.any())
+        if corners is None:
+            np.testing.assert_allclose(ours, theirs, atol=1e-6)
+        np.testing.assert_allclose(G @ ours, G @ theirs, atol=1e-6)
     assert touched >= 6
+
+
+def test_resultants_of_pinocchio_on_a_box_that_slides_straight() -> None:
+    """Four corners share the load in any way, and all slide in one direction: resultants are unique."""
+    rng = np.random.default_rng(4)
+    for _ in range(6):
+        J, G, g = sliding_box(np.array([0.0, 0.0, 0.0, *rng.normal(size=2), -0.02]))
+        ours, theirs = solved(G, g, 0.3).impulses, by_pinocchio(G, g, 0.3)
+        np.testing.assert_allclose(J.T @ ours, J.T @ theirs, atol=1e-6)
+
+
+def test_a_box_that_slides_and_turns_has_several_solutions() -> None:
+    """Pinocchio's resultants differ from ours, and both satisfy the laws exactly; from theirs, our solver stays where it is.
+
+    The corners share the load in any way, and each has a friction of another direction: so resultants depend on the share.
+    """
+    rng, mu, apart = np.random.default_rng(5), 0.5, 0.0
+    for _ in range(6):
+        J, G, g = sliding_box(np.array([0.0, 0.0, 5.0 * rng.normal(), *rng.normal(size=2), -0.3]))
+        ours, theirs = solved(G, g, mu).impulses, by_pinocchio(G, g, mu)
+        assert max(off_the_law(G, g, mu, lam) for lam in (ours, theirs)) < 1e-9 < off_the_law(G, g, mu, 1.001 * ours)
+        again = solved(G, g, mu, theirs)
+        assert again.converged == 1.0
+        np.testing.assert_allclose(again.impulses, theirs, atol=1e-6)
+        apart = max(apart, float(np.abs(J.T @ (ours - theirs)).max()))
+    assert apart > 1e-4

@@ -325,3 +325,45 @@ def test_rollouts_with_contact_that_cannot_be(how: dict[str, Any], told: str) ->
     model = body("sphere", (0.1,))
     with pytest.raises(lw.ModelError, match=told):
         lw.rollout(model, model.neutral(), np.zeros(6), **{"dt": 1e-3, "steps": 2, "contacts": lw.Contacts(), **how})
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"dt": -1e-3}, "with contacts= dt must be positive numbers of seconds, not -0.001"),
+        ({"dt": 0.0}, "dt must be positive numbers of seconds, not 0.0"),
+        ({"dt": np.array([1e-3, np.nan])}, "dt must be positive numbers of seconds"),
+        ({"parameters": {"contact_friction": [-0.1]}}, "step: contact_friction must be finite numbers, not negative, not -0.1"),
+        ({"contact_restitution": [[0.5], [1.5]]}, "step: contact_restitution must be finite numbers, from 0 to 1, not 1.5"),
+        ({"contact_friction": [np.nan]}, "step: contact_friction must be finite numbers, not negative, not nan"),
+        ({"contact_friction": [0.5, 0.5]}, r"step: contact_friction must have shape \(..., 1\), not \(2,\)"),
+        ({"warm_start": np.zeros(4)}, r"step: warm_start must have shape \(..., 3\), not \(4,\)"),
+        ({"warm_start": np.zeros(3), "contacts": None}, "step: warm_start is for contacts=, which is not given"),
+        ({"contact_friction": [0.5], "contacts": None}, "step: contact_friction is for contacts=, which is not given"),
+        ({"details": True, "contacts": None}, "details are those of contact: give contacts="),
+        ({"v": np.zeros((2, 6)), "tau": np.zeros((3, 6))}, "the batch shapes do not broadcast"),
+        ({"contacts": lw.Contacts(shapes="shap")}, "no shape, link or frame named 'shap' .did you mean 'shape'"),
+        ({"contacts": lw.Contacts(pairs=[("shape", "table")])}, "no shape, link or frame named 'table'"),
+    ],
+)
+def test_steps_that_cannot_be(how: dict[str, Any], told: str) -> None:
+    model = body("sphere", (0.1,))
+    given = {"q": at(0.1), "v": np.zeros(6), "tau": np.zeros(6), "dt": 1e-3, "contacts": lw.Contacts(), **how}
+    with pytest.raises(lw.LinkworkError, match=told):
+        lw.step(model, **given)
+
+
+def test_contacts_of_models_without_shapes() -> None:
+    arm = lw.robots.arm()
+    q, v = arm.neutral(), np.zeros(arm.nv)
+    for call in (
+        lambda: lw.step(arm, q, v, v, 1e-3, contacts=lw.Contacts()),
+        lambda: lw.rollout(arm, q, v, dt=1e-3, steps=1, contacts=lw.Contacts()),
+        lambda: lw.simulate(arm, q, v, 0.01, contacts=lw.Contacts()),
+    ):
+        with pytest.raises(
+            lw.ModelError, match=r"no shape that may touch the ground: name shapes or frames, Contacts\(shapes="
+        ):
+            call()
+    with pytest.raises(lw.ModelError, match="impulse_names: the first argument must be a model, not int"):
+        lw.impulse_names(3)  # type: ignore[arg-type]

@@ -52,6 +52,7 @@ def compliances(name: str, m: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("method", ["sweeps", "factorisation"])
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.sweep(2)
 def test_delassus(name: str, method: str) -> None:
     model, constraints, q, right = system(name)
     found = floats(lw.delassus, model, q, constraints=constraints, method=method)
@@ -60,6 +61,7 @@ def test_delassus(name: str, method: str) -> None:
 
 @pytest.mark.parametrize("method", ["caba", "pv", "ltl"])
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.sweep(2)
 def test_damped_inverse(name: str, method: str) -> None:
     model, constraints, q, right = system(name)
     for R in compliances(name, len(right.J)):

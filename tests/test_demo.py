@@ -21,6 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 SMALL: dict[str, Any] = {"side": 4, "states": 64, "patience": 0.002, "wait": False}
 
 
+@pytest.mark.slow
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert demo.run(tmp_path / "new", **SMALL) == 0
     said = capsys.readouterr().out

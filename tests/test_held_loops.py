@@ -20,7 +20,7 @@ from test_loop_robots import EVERY, robot
 from test_loops import state_of
 
 every = pytest.mark.parametrize("name", list(CATALOGUE))
-some = pytest.mark.sweep(4)  # of laws that take long
+some = pytest.mark.sweep(6)  # of laws that take long
 
 
 def names(model: Model) -> list[str]:
@@ -182,6 +182,7 @@ def test_compiled() -> None:
 
 
 @every
+@pytest.mark.sweep(3)
 def test_there_and_back(name: str) -> None:
     model = linkage(name)
     assert constrained(model).with_loops(embed=names(model)) == model

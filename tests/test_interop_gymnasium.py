@@ -212,6 +212,36 @@ def test_gymnasiums_checker_is_content() -> None:
     check_env(OneWorld(), skip_render_check=True)
 
 
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_episodes_are_those_of_gymnasiums_own_vector_environments(mode: str) -> None:
+    """Of worlds that begin alike, one after the other: the same observations, rewards, ends and what infos say of them."""
+
+    def alike(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.tile([0.0, 0.1], (count, 1)), np.zeros((count, 2))
+
+    class Alike(OneWorld):
+        def __init__(self) -> None:
+            super().__init__()
+            self.vector = environment(1, reset=alike, duration=0.5, dtype="float32")
+
+    wanted = gymnasium.vector.SyncVectorEnv([Alike] * 3, autoreset_mode=gymnasium.vector.AutoresetMode[mode.upper()])
+    env = environment(3, reset=alike, duration=0.5, dtype="float32", autoreset=mode)
+    assert np.array_equal(env.reset(seed=0)[0], wanted.reset(seed=0)[0])
+    rng, ends = np.random.default_rng(1), 0
+    for _ in range(60):
+        actions = rng.uniform(-1, 1, (3, 1)).astype(np.float32)
+        *ours, infos = env.step(actions)
+        *theirs, told = wanted.step(actions)
+        assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+        ends += int((ours[2] | ours[3]).sum())
+        assert set(told) == set(infos)
+        if "final_obs" in told:
+            who = told["_final_obs"]
+            assert np.array_equal(who, infos["_final_obs"]) and np.array_equal(who, infos["_final_info"])
+            assert np.array_equal(np.stack(told["final_obs"][who]), infos["final_obs"][who])
+    assert ends > 5
+
+
 def test_gymnasiums_wrappers_work() -> None:
     env = gymnasium.wrappers.vector.RecordEpisodeStatistics(environment(4, autoreset="same_step"))
     found = [infos for *_, infos in played(env, 60)]
@@ -245,6 +275,9 @@ def test_what_is_wrong_in_a_step_is_said() -> None:
     env.reset()
     with pytest.raises(lw.ShapeError, match="actions has shape"):
         env.step(np.zeros((2, 2)))
+    for mask in (np.array([True]), np.array([0, 1])):
+        with pytest.raises(lw.ShapeError, match=r"reset_mask'\] must be bool of shape \(2,\), not"):
+            env.reset(options={"reset_mask": mask})
     builder = lw.ModelBuilder("free").add_body("a", mass=1.0, inertia=(1.0, 1.0, 1.0))
     with pytest.raises(lw.ModelError, match="no independent joint of free has a largest effort"):
         lw.interop.gymnasium.torques(builder.add_joint("j", Free(), parent="world", child="a").build())

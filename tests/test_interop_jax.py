@@ -216,3 +216,24 @@ def test_gradients_make_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     f = lw.interop.jax.function(lw.forward_dynamics, lw.robots.chain(4))
     jax.grad(lambda q: f(q, q, q).sum())(np.ones(4))
     assert len(made) == 2 and len(set(made)) == 1  # the function, and its gradient; no other dtype, no change along directions
+
+
+@pytest.mark.slow
+def test_steps_with_contact_have_the_derivatives_of_their_solution() -> None:
+    """Forward and reverse mode by entries, of a body that slides on one point."""
+    builder = lw.ModelBuilder("block").add_body("block", mass=2.0, inertia=(0.02, 0.03, 0.04))
+    builder.add_joint("free", lw.joints.Free(), parent="world", child="block")
+    block = builder.add_frame("corner", body="block", xyz=(0.1, 0.0, -0.05)).build()
+    contacts = lw.Contacts(shapes="corner", friction=0.3, tolerance=1e-13)
+    q, v, dt = np.array([0.0, 0.0, 0.0499, 0.0, 0.0, 0.0, 1.0]), np.array([0.1, 0.2, 0.3, 1.0, 0.5, -0.8]), 0.005
+    step = lw.interop.jax.function(lw.step, block, contacts=contacts)
+    wanted = lw.jacobian(lw.step, block, wrt=("q", "v"), contacts=contacts)(q, v, 0.0 * v, dt)
+    for mode in (jax.jacfwd, jax.jacrev):
+        found = mode(lambda v: step(q, v, 0.0 * v, dt)[1])(v)
+        np.testing.assert_allclose(found, wanted[3], atol=1e-12)
+    along = np.array([0.3, -0.2, 0.1, 0.0, 0.0, 0.0])
+    moved = lambda x: lw.integrate(block, q, x * along)  # noqa: E731
+    by_entries = (moved(1e-6) - moved(-1e-6)) / 2e-6
+    q1, pushed = jax.jvp(lambda q: step(q, v, 0.0 * v, dt)[0], (q,), (by_entries,))
+    ends = lw.difference(block, q1 - 1e-6 * np.asarray(pushed), q1 + 1e-6 * np.asarray(pushed)) / 2e-6
+    np.testing.assert_allclose(ends, wanted[0] @ along, atol=1e-8)

@@ -17,7 +17,7 @@ from linkwork.spatial import Inertia, Pose
 from test_loops import along, close, state
 
 every = pytest.mark.parametrize("name", list(CATALOGUE))
-some = pytest.mark.sweep(4)  # of laws that take long
+some = pytest.mark.sweep(6)  # of laws that take long
 
 
 def to_world(T: Pose, f: Any) -> np.ndarray:

@@ -48,7 +48,7 @@ from linkwork.topology.embedding import tree_equations
 from mechanisms import make, random_model
 
 every = pytest.mark.parametrize("name", list(CATALOGUE))
-some = pytest.mark.sweep(4)  # of laws that take long
+some, third = pytest.mark.sweep(4), pytest.mark.sweep(3)  # of laws that take long, and of others
 REFERENCES = ("body", "world", "world_aligned")
 
 
@@ -121,6 +121,7 @@ def test_states_are_closed_to_the_second_derivative(name: str) -> None:
 
 
 @every
+@third
 def test_closing_holds_the_independent_coordinates(name: str) -> None:
     m, q, *_ = state(name)
     rng = np.random.default_rng(1)
@@ -139,6 +140,7 @@ def test_closing_holds_the_independent_coordinates(name: str) -> None:
 
 
 @every
+@third
 def test_integrating_keeps_loops_closed(name: str) -> None:
     m, q, v, _, _, _, V, *_ = state(name)
     step = 1e-3 * v
@@ -156,6 +158,7 @@ def test_integrating_keeps_loops_closed(name: str) -> None:
 
 
 @every
+@third
 def test_forces_are_those_of_the_spanning_tree(name: str) -> None:
     m, q, v, a, _, f, V, A, G = state(name)
     for pushed in ((), (f,)):
@@ -170,6 +173,7 @@ def test_forces_are_those_of_the_spanning_tree(name: str) -> None:
 
 
 @every
+@third
 def test_forward_dynamics_inverts_inverse_dynamics(name: str) -> None:
     m, q, v, a, tau, f, *_ = state(name)
     tolerance = precision(m, q)
@@ -182,6 +186,7 @@ def test_forward_dynamics_inverts_inverse_dynamics(name: str) -> None:
 
 
 @every
+@third
 def test_forward_dynamics_solves_the_equations_with_multipliers(name: str) -> None:
     m, q, v, _, tau, f, V, *_ = state(name)
     _, K, k = equations(m, q, V)
@@ -199,6 +204,7 @@ def test_forward_dynamics_solves_the_equations_with_multipliers(name: str) -> No
 
 
 @every
+@third
 def test_the_mass_matrix(name: str) -> None:
     m, q, v, a, _, f, _, _, G = state(name)
     M = floats(lw.mass_matrix, m, q)
@@ -218,6 +224,7 @@ def test_the_mass_matrix(name: str) -> None:
 
 
 @every
+@third
 def test_hybrid_dynamics_lies_between(name: str) -> None:
     m, q, v, a, tau, f, *_ = state(name)
     tolerance = precision(m, q)
@@ -247,6 +254,7 @@ def along(m: Model, fn: Any, q: np.ndarray, V: np.ndarray, v: np.ndarray, a: np.
 
 
 @every
+@third
 def test_energy_and_the_power_that_goes_in(name: str) -> None:
     m, q, v, a, _, f, V, _, _ = state(name)
     energy = floats(lw.kinetic_energy, m, q, v)
@@ -264,6 +272,7 @@ def test_energy_and_the_power_that_goes_in(name: str) -> None:
 
 
 @every
+@third
 def test_momentum(name: str) -> None:
     m, q, v, _, _, _, V, _, G = state(name)
     momentum = floats(lw.momentum, m, q, v)
@@ -318,6 +327,7 @@ def test_frames_move_as_derivatives_say(name: str) -> None:
 
 
 @every
+@third
 def test_nodes_of_clusters_are_like_any_other(name: str) -> None:
     """Loops Eq. 15 to 24, on dense matrices: T^a and T^c, and V = A* V(℘) + H* θ̇ and the same of accelerations and forces."""
     m, q, v, a, _, f, *_ = state(name)
@@ -517,6 +527,7 @@ def most(joints: Any, constraints: list[Any]) -> int:
 
 
 @pytest.mark.parametrize("seed", range(60))
+@third
 def test_clusters_are_the_smallest(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 8))
@@ -889,6 +900,7 @@ def test_a_simulated_four_bar_stays_closed(step: Any, order: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100))
+@some
 def test_random_linkages(seed: int) -> None:
     rng = np.random.default_rng(1000 + seed)
     t = random_model(rng, int(rng.integers(3, 8)), massless=False)
@@ -913,6 +925,7 @@ def test_random_linkages(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
+@some
 def test_random_gears(seed: int) -> None:
     rng = np.random.default_rng(2000 + seed)
     try:

@@ -61,6 +61,7 @@ class Dense:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sweep(3)
 def test_operators_are_those_of_dense_algebra(name: str) -> None:
     o = given(name)
     d, rng = Dense(o), np.random.default_rng(3)
@@ -140,6 +141,7 @@ ZERO = ("Eq. 38, H tau bar", "Eq. 39")  # both sides vanish in some systems: rel
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sweep(3)
 def test_identities(name: str, law: str) -> None:
     """As matrices, and in products with vectors, where no matrix is made."""
     o = given(name)

@@ -30,7 +30,7 @@ NEEDS = {"docs/from_pinocchio.md": "pinocchio", "docs/from_mujoco.md": "mujoco",
          "docs/how_to/learn_to_balance.md": "cma gymnasium"}  # fmt: skip
 SLOW = ("docs/ilqr.md", "docs/from_mujoco.md", "docs/from_pinocchio.md", "docs/how_to/gradients.md", "docs/partition.md",
         "docs/how_to/learn_to_trot.md", "docs/how_to/learn_to_balance.md", "docs/models.md",
-        "docs/how_to/simulate.md")  # fmt: skip
+        "docs/how_to/simulate.md", "docs/control.md", "docs/flexible.md", "docs/operators.md", "docs/viewer.md")  # fmt: skip
 SHOWN = ("text", "xml", "yaml", "c", "toctree", "eval-rst", "list-table", "image", "figure", "")  # fences that are not run
 
 

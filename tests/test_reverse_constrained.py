@@ -31,7 +31,7 @@ def test_weights_times_jacobians(name: str) -> None:
     bars = [rng.normal(size=len(jacobians[k])) for k in (0, 3)]
     rule = lw.constrained_dynamics.rule
     assert rule is not None and rule.pullback is not None
-    found = rule.pullback(bars, ("q", "v", "tau"), model, q, v, tau, f_ext=f_ext, constraints=every)
+    _, found = rule.pullback(bars, ("q", "v", "tau"), model, q, v, tau, f_ext=f_ext, constraints=every)
     for x, A, F in zip(found, jacobians[:3], jacobians[3:], strict=True):
         assert np.abs(x - bars[0] @ A - bars[1] @ F).max() < 1e-10 * max(1.0, np.abs(A).max(), np.abs(F).max())
 

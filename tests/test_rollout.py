@@ -13,6 +13,7 @@ from andrews import END, START, force, squeezer
 from linkwork.joints import Revolute, Spherical
 from linkwork.simulate.charts import Charts
 from planar_bars import crank_states, four_bar, parallelograms
+from planar_mechanisms import folding_dyad
 
 
 def energy(model: lw.Model, q: Any, v: Any) -> np.ndarray:
@@ -211,7 +212,7 @@ def lasting(model: lw.Model, q: Any, v: float, seconds: int) -> tuple[lw.Rollout
     found = lw.rollout(model, q, [v], dt=0.001, steps=1000 * seconds, every=10, integrator="rk4")
     last = int(found.steps) // 10 + 1
     q, v = found.q[:last], found.v[:last]
-    good = lw.loop_conditioning(model, q)[:, 0] > 0.05
+    good = lw.loop_conditioning(model, q).min(axis=1) > 0.05
     total = energy(model, q[good], v[good])
     return found, float(np.abs(total - total[0]).max() / lw.kinetic_energy(model, q[good], v[good]).max())
 
@@ -230,6 +231,16 @@ def test_non_grashof_four_bars_for_a_minute(lengths: tuple[float, float, float, 
     model = four_bar(*lengths)
     found, change = lasting(model, model.neutral(), 2.0, 60)
     assert found.status == lw.Status.OK and change < 1e-6
+
+
+@pytest.mark.slow
+def test_a_dyad_on_two_bodies_is_stretched() -> None:
+    """Its joints follow these bodies except where it is: there they turn back, and it leads."""
+    model = folding_dyad().builder.build().with_independent("to crank")
+    assert any(cluster.below for cluster in model.clusters)
+    found, change = lasting(model, model.neutral(), -3.0, 2)
+    assert found.status == lw.Status.OK and change < 1e-7
+    assert lw.loop_conditioning(model, found.q).min() < 0.02, "it was nearly stretched"
 
 
 @pytest.mark.slow

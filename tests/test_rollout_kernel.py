@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.errors import ModelError, ShapeError
 from linkwork.simulate import one_kernel
 from linkwork.simulate.stepping import Stepping
 from planar_bars import crank_states, four_bar
@@ -162,17 +163,24 @@ def test_rows_leave_the_kernel_for_the_steps_in_which_they_change_charts(monkeyp
     assert np.array_equal(alone.q[::2], found.q[1]) and np.array_equal(alone.v[::2], found.v[1])
 
 
-@pytest.mark.parametrize(
-    "how", [{"contacts": lw.Contacts(ground=None)}, {"tau": lw.PD(0.0, 0.0, np.zeros(3))}], ids=["contacts", "PD"]
-)
+ROCKER = four_bar(0.3, 1.0, 0.8, 1.0, gravity=0.0).with_independent("rocker")
+NO_GAIN = lw.PD(0.0, 0.0, np.zeros(3))
+
+
+def rockers(angles: Any, speeds: Any) -> tuple[np.ndarray, np.ndarray]:
+    """States of `ROCKER` by angles and speeds of its crank; it turns back where crank and coupler are in one line."""
+    q = crank_states(np.asarray(angles, dtype=float))
+    w = lw.spanning_velocity(ROCKER.with_independent("crank"), q, np.asarray(speeds, dtype=float)[:, None])
+    return q, w[:, [ROCKER.joint("rocker").v_start]]
+
+
 @pytest.mark.parametrize("every", [1, 40])
-def test_rows_in_one_chart_say_why_they_stopped(how: dict[str, Any], every: int) -> None:
+def test_rows_in_one_chart_say_why_they_stopped(every: int) -> None:
     """A rocker that is independent turns back where crank and coupler are in one line: there it no longer tells the motion."""
-    model = four_bar(0.3, 1.0, 0.8, 1.0, gravity=0.0).with_independent("rocker")
-    regular = crank_states(np.array([0.7, 2.0]))
-    v = np.array([lw.spanning_velocity(four_bar(0.3, 1.0, 0.8, 1.0), q, [w])[2] for q, w in zip(regular, (6.0, 1e-3))])
+    how: dict[str, Any] = {"contacts": lw.Contacts(ground=None)}
+    regular, v = rockers([1.5, 2.0], [6.0, 1e-3])
     q = np.array([regular[0], regular[1], regular[1] + 0.01, regular[1] * np.nan])
-    found = lw.rollout(model, q, v[[0, 1, 1, 1], None], dt=2e-3, steps=800, every=every, **how)
+    found = lw.rollout(ROCKER, q, v[[0, 1, 1, 1]], dt=2e-3, steps=800, every=every, **how)
     assert found.status.tolist() == [lw.Status.SINGULAR_COORDINATES, lw.Status.OK, lw.Status.NOT_CLOSED, lw.Status.NOT_FINITE]
     assert 0 < found.steps[0] < 800 and found.steps[1:].tolist() == [800, 0, 0]
     last = found.steps[0] // every
@@ -180,3 +188,62 @@ def test_rows_in_one_chart_say_why_they_stopped(how: dict[str, Any], every: int)
     assert np.array_equal(found.q[2, 0], q[2]) and np.isnan(found.q[2, 1:]).all()
     flat = lw.rollout(lw.robots.four_bar(), np.zeros(3), [1.0], dt=1e-3, steps=20, **how)
     assert flat.status == lw.Status.DEAD_POINT and flat.steps < 3
+
+
+@pytest.mark.parametrize("contacts", [None, lw.Contacts(ground=None)], ids=["charts", "one kernel"])
+def test_rows_that_had_stopped_stay_so(contacts: Any) -> None:
+    """A rollout that goes on from another, with its status, is the longer rollout."""
+    model, tau = four_bar(0.3, 1.0, 0.8, 1.0), None
+    q, v = crank_states(np.array([0.7, 2.0, 1.0, 2.5])), np.array([[6.0], [0.1], [np.inf], [1.0]])
+    first = lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=20, every=20)
+    codes = np.where(np.arange(4) == 3, int(lw.Status.STOPPED), first.status)
+    last_q, last_v = np.nan_to_num(first.q[:, -1]), np.nan_to_num(first.v[:, -1])  # what stopped has no state to go on from
+    then = lw.rollout(model, last_q, last_v, tau, dt=2e-3, contacts=contacts, steps=20, every=20, status=codes)
+    assert then.status.tolist() == [lw.Status.OK, lw.Status.OK, lw.Status.NOT_FINITE, lw.Status.STOPPED]
+    assert then.steps.tolist() == [20, 20, 0, 0] and np.isnan(then.q[2:, 1]).all() and np.array_equal(then.q[:, 0], last_q)
+    assert np.array_equal(then.q[:2, 1], lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=40, every=40).q[:2, 1])
+    assert lw.rollout(model, q[:2], v[:2], tau, dt=2e-3, contacts=contacts, steps=1, status=6).status.tolist() == [6, 6]
+    with pytest.raises(ModelError, match="numbers of lw.Status"):
+        lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=1, status=[0, 0, 0, 77])
+    with pytest.raises(ShapeError, match=r"status has shape \(3,\), not \(4,\)"):
+        lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=1, status=[0, 0, 0])
+
+
+def test_rows_in_one_chart_stop_before_they_lose_their_speed() -> None:
+    """Semi-implicit Euler creeps towards a turning point of its coordinate, and would stay there with no energy left."""
+    q, v = rockers([1.5, 1.5, 2.0, 2.0, 1.0, 2.5], [1.0, 3.0, -6.0, 20.0, 40.0, -1.0])
+    contacts = lw.Contacts(ground=None)
+    found = lw.rollout(ROCKER, q, v, dt=1e-3, steps=6000, contacts=contacts)
+    assert set(found.status) == {lw.Status.SINGULAR_COORDINATES}
+    energy = lw.kinetic_energy(ROCKER, found.q, found.v)
+    for row, steps in zip(energy, found.steps):
+        assert 0 < steps < 6000 and np.abs(row[: steps + 1] / row[0] - 1.0).max() < 0.15
+    alone = lw.rollout(ROCKER, q[3], v[3], dt=1e-3, steps=6000, every=100, contacts=contacts)
+    assert alone.steps == found.steps[3] and np.array_equal(alone.q, found.q[3, ::100], equal_nan=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_policies_and_pd_pass_turning_points_in_other_charts(integrator: str) -> None:
+    q, v = rockers([1.5, 2.0, 2.5], [3.0, -6.0, 0.1])
+    how: dict[str, Any] = {"dt": 2e-3, "steps": 500, "integrator": integrator}
+
+    def pushes(q: Any, v: Any, t: Any, inputs: Any) -> Any:
+        return np.array([0.02 * lw.sin(30.0 * t) - inputs["damping"] * v[0]])
+
+    free, pd = lw.rollout(ROCKER, q, v, **how), lw.rollout(ROCKER, q, v, NO_GAIN, **how)
+    assert set(pd.status) == {lw.Status.OK} and np.allclose(pd.q, free.q, rtol=0.0, atol=1e-9)
+    assert np.array_equal(pd.q, lw.rollout(ROCKER, q, v, policy=lambda q, v, t, inputs: 0.0 * v, **how).q)
+    policy = lw.rollout(ROCKER, q, v, policy=pushes, inputs={"damping": 0.01}, **how)
+    called = lw.rollout(ROCKER, q, v, lambda q, v, t: 0.02 * np.sin(30.0 * np.full(v.shape, t)) - 0.01 * v, **how)
+    assert set(policy.status) == {lw.Status.OK} and np.allclose(policy.q, called.q, rtol=0.0, atol=1e-8)
+    assert np.abs(policy.q - free.q).max() > 0.01, "what the policy does is seen"
+    alone = lw.rollout(ROCKER, q[1], v[1], policy=pushes, inputs={"damping": 0.01}, every=50, **how)
+    assert np.array_equal(alone.q, policy.q[1, ::50]) and np.array_equal(alone.v, policy.v[1, ::50])
+
+
+def test_a_policy_without_inputs_moves_a_mechanism_with_loops() -> None:
+    q, v = rockers([2.2], [1.0])
+    how: dict[str, Any] = {"dt": 1e-3, "steps": 3}
+    found = lw.rollout(ROCKER, q, v, policy=lambda q, v, t, inputs: np.array([3.0]) + 0.0 * v, **how)
+    assert np.allclose(found.v, lw.rollout(ROCKER, q, v, [3.0], **how).v, rtol=1e-12)

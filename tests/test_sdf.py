@@ -283,7 +283,7 @@ FAULTS = {
     "axis of no length": (model(*LINKS, joint("j", "revolute", "a", "b", "<axis><xyz>0 0 0</xyz></axis>")), "no length"),
     "limits": (model(*LINKS, joint("j", "revolute", "a", "b", "<axis><limit><lower>2</lower><upper>1</upper></limit></axis>")),
                "its lower limit 2 is above"),
-    "skew universal": (model(*LINKS, joint("j", "universal", "a", "b", AXES.replace("0 1 0", "1 1 0"))),
+    "skew universal": (model(*LINKS, joint("j", "universal", "a", "b", AXES.replace("0 1 0", "0.01 1 0"))),
                        "right angles"),
     "mass": (model(LINKS[0].replace("<mass>2", "<mass>-2")), "the mass -2 kg is negative"),
     "number": (model(LINKS[0].replace("<mass>2", "<mass>two")), "'two' is not a finite decimal number"),
@@ -307,3 +307,10 @@ def test_limits() -> None:
     deep = "".join(f'<model name="m{k}">' for k in range(30)) + LINKS[0] + "</model>" * 30
     with pytest.raises(ModelError, match="nested deeper"):
         lw.load(model(deep))
+
+
+def test_axes_of_universal_joints_with_few_digits() -> None:
+    """They are at right angles to the digits that are written."""
+    axes = "<axis><xyz>-0.2035 0.6062 0.4136</xyz></axis><axis2><xyz>-0.7960 -0.5000 0.3411</xyz></axis2>"
+    found = lw.load(model(*LINKS, joint("j", "universal", "a", "b", axes)))
+    assert found.joint("j").kind == Universal()

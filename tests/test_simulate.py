@@ -159,6 +159,16 @@ def test_it_goes_on_in_the_chart_of_each_row() -> None:
 
 
 @pytest.mark.slow
+def test_a_mechanism_in_contact_says_that_its_coordinates_turn_back() -> None:
+    rocker = four_bar(0.3, 1.0, 0.8, 1.0, independent="rocker", gravity=0.0)
+    crank, q = rocker.with_independent("crank"), crank_states(np.array([1.5, 2.0]))
+    v = lw.spanning_velocity(crank, q, np.array([[3.0], [1e-3]]))[:, [rocker.joint("rocker").v_start]]
+    for controller in (None, lambda q, v, t: 0.0 * v):
+        log = lw.simulate(rocker, q, v, 3.0, controller, contacts=lw.Contacts(ground=None), every=100)
+        assert log.status.tolist() == [lw.Status.SINGULAR_COORDINATES, lw.Status.OK] and 0 < log.steps[0] < 3000
+
+
+@pytest.mark.slow
 def test_policies_of_mechanisms_with_loops_are_asked_at_every_stage() -> None:
     """Adaptive steps and the midpoint rule ask at times within a step, of each row its own."""
     model = four_bar(0.3, 1.0, 0.8, 1.0)
@@ -332,6 +342,9 @@ def test_it_is_the_rollout_with_contact_and_goes_on_with_the_same_bits(model: lw
         assert np.array_equal(again.forces, log.forces[k:]) and np.array_equal(again.points, log.points[k:])
     played = as_log(model, log)
     assert np.array_equal(played.forces, log.forces)
+    with pytest.raises(lw.ModelError, match=r"start= is a state with \d+ impulses of contacts, and contacts= has 6"):
+        two = lw.Contacts(shapes=[Geometry(name, link=model.bodies[0].name) for name in "ab"])
+        lw.simulate(model, start=log.state(3), duration=0.02, contacts=two, dt=2e-3)
 
 
 def test_logged_contact_forces_are_what_changes_momentum() -> None:

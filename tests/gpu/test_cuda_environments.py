@@ -42,7 +42,7 @@ def played(env: Any, make: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-@pytest.mark.parametrize("arrays", ["numpy", "torch", "jax"])
+@pytest.mark.parametrize("arrays", ["numpy", "torch", "jax", "cupy"])
 def test_a_gpu_has_the_cpus_numbers(arrays: str, autoreset: str) -> None:
     make: Any = np.asarray
     kind: Any = np.ndarray
@@ -52,12 +52,15 @@ def test_a_gpu_has_the_cpus_numbers(arrays: str, autoreset: str) -> None:
         jax = pytest.importorskip("jax", reason="no JAX")
         jax.config.update("jax_enable_x64", True)
         make, kind = jax.numpy.asarray, jax.Array
+    elif arrays == "cupy":
+        cupy = pytest.importorskip("cupy", reason="no CuPy")
+        make, kind = cupy.asarray, cupy.ndarray
     here = played(environment(autoreset=autoreset), np.asarray)
     there = played(environment(autoreset=autoreset, arrays=arrays, with_device="cuda"), make)
     for a, b in zip(here, there):
         assert all(isinstance(x, kind) for x in b[:-1])
         assert arrays != "torch" or all(x.is_cuda for x in b[:-1])
-        host = [x.cpu().numpy() if arrays == "torch" else np.asarray(x) for x in b[:-1]]
+        host = [x.cpu().numpy() if arrays == "torch" else x.get() if arrays == "cupy" else np.asarray(x) for x in b[:-1]]
         assert all(np.allclose(x, y, rtol=0.0, atol=1e-9) for x, y in zip(a[:-1], host))
 
 

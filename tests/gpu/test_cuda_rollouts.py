@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from planar_bars import crank_states, four_bar
 
 pytest.importorskip("cuda.bindings", reason="no cuda-bindings")
 cupy = pytest.importorskip("cupy", reason="no CuPy")
@@ -59,6 +60,34 @@ def test_loops_stay_closed() -> None:
     good = (np.asarray(found.status) == 0) & (wanted.status == 0)
     assert good.any()
     assert np.allclose(found.q[good], wanted.q[good], rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("library", ["numpy", "cupy", "torch", "jax"])
+def test_rows_say_why_they_stopped(library: str) -> None:
+    """As on the CPU: coordinates that turn singular, loops that are open, springs too stiff for the step, no numbers."""
+    put: Any = np.asarray
+    if library != "numpy":
+        module = pytest.importorskip(library)
+        put = {"cupy": cupy.asarray, "torch": lambda x: module.as_tensor(x, device="cuda")}.get(library)
+        if library == "jax":
+            module.config.update("jax_enable_x64", True)
+            put = module.numpy.asarray
+    model = four_bar(0.3, 1.0, 0.8, 1.0, gravity=0.0).with_independent("rocker")
+    regular = crank_states(np.array([0.7, 2.0]))
+    v = np.array([lw.spanning_velocity(four_bar(0.3, 1.0, 0.8, 1.0), q, [w])[2] for q, w in zip(regular, (6.0, 1e-3))])
+    q, v = np.array([regular[0], regular[1], regular[1] + 0.01, regular[1] * np.nan]), v[[0, 1, 1, 1], None]
+    how: dict[str, Any] = {"dt": 2e-3, "steps": 800, "every": 40, "contacts": lw.Contacts(ground=None)}  # in one chart
+    wanted = lw.rollout(model, q, v, **how)
+    for tau in (None, np.zeros((4, 800, 1))):
+        found = lw.rollout(model, put(q), put(v), tau, with_device="cuda", **how)
+        assert [int(x) for x in found.status] == wanted.status.tolist() == [4, 0, 2, 3]
+        assert [int(x) for x in found.steps] == wanted.steps.tolist()
+        assert type(found.status) is type(put(q))
+    again = lw.rollout(
+        model, put(q), put(v), with_device="cuda", dt=2e-3, steps=1, status=found.status, contacts=how["contacts"]
+    )
+    assert [int(x) for x in again.status] == [4, 0, 2, 3] and [int(x) for x in again.steps] == [0, 1, 0, 0]
+    assert cupy.isfinite(cupy.asarray(again.q)[0, 0]).all() and cupy.isnan(cupy.asarray(again.q)[0, 1]).all()
 
 
 def test_contact_has_the_cpu_s_bits() -> None:

@@ -1,7 +1,7 @@
 """The contact problem where many contacts are on few bodies: w = T V + g, with V = C Tᵀ λ the motion of these bodies.
 
-Eight points on a foot have rows of rank six: what they do to each other goes through the foot's own motion. Sweeps then carry V
-along instead of multiplying with all of G = T C Tᵀ, and a Newton step solves for V (the matrix inversion lemma).
+Eight points on a foot have rows of rank six: what they do to each other goes through the foot's own motion. So a Newton step
+solves for V (the matrix inversion lemma) instead of using all of G = T C Tᵀ.
 """
 
 from __future__ import annotations
@@ -11,111 +11,105 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.contact_laws import Block, Linear
-from linkwork.ir.functions import absolute, maximum
+from linkwork.ir.symbol import Symbol
 from linkwork.spatial import is_zero, mirrored
-from linkwork.spatial.solve import solve_without_pivots
 
 
 class Carried(NamedTuple):
     """T, (m, D), leads from the motions of bodies and joints to rows, and C, (D, D), is what impulses on these do to them.
 
-    `soft`, (m,), is the compliance of rows; `groups` are the rows of contacts, which Newton's steps solve for, by columns of T.
+    `soft`, (m,), is the compliance of rows; `groups` are the rows of each contact. All other rows are in joints. Where bodies
+    are many, `B` leads to their motions from the velocities of all joints, and C is what impulses on these do to them: then
+    w = T B V + g.
     """
 
     T: np.ndarray
     C: np.ndarray
     soft: np.ndarray
     groups: list[list[int]]
+    B: np.ndarray | None = None
+
+    def every_group(self) -> list[list[int]]:
+        """The rows of each contact, then single rows in joints."""
+        contacts = {i for group in self.groups for i in group}
+        return [*self.groups, *([i] for i in range(len(self.T)) if i not in contacts)]
 
     def delassus_blocks(self) -> np.ndarray:
         """G where rows of one contact, or one joint, meet, (m, m); zero elsewhere."""
         m = len(self.T)
         G: Any = np.zeros((m, m), dtype=object)
-        alone = [[i] for i in range(m) if not any(i in group for group in self.groups)]
-        for rows in [*self.groups, *alone]:
+        felt: dict[tuple[int, ...], np.ndarray] = {}
+        for rows in self.every_group():
             columns = self.columns(rows)
             T = self.T[np.ix_(rows, columns)]
-            own = mirrored(T @ self.C[np.ix_(columns, columns)] @ T.T)
-            G[np.ix_(rows, rows)] = own + np.diag(self.soft[rows])
+            if tuple(columns) not in felt:
+                felt[tuple(columns)] = self._felt(columns)
+            G[np.ix_(rows, rows)] = mirrored(T @ felt[tuple(columns)] @ T.T) + np.diag(self.soft[rows])
         return G
+
+    def _felt(self, columns: list[int]) -> np.ndarray:
+        """What impulses on some motions of bodies do to these."""
+        if self.B is None:
+            return self.C[np.ix_(columns, columns)]
+        used, B = self.joints(columns)
+        return mirrored(B @ self.C[np.ix_(used, used)] @ B.T)
+
+    def joints(self, columns: Sequence[int]) -> tuple[list[int], np.ndarray]:
+        """The joints' velocities that some motions of bodies depend on, and that part of B."""
+        assert self.B is not None
+        used = [j for j in range(self.B.shape[1]) if not all(is_zero(x) for x in self.B[list(columns), j])]
+        return used, self.B[np.ix_(columns, used)]
 
     def columns(self, rows: Sequence[int]) -> list[int]:
         """The columns in which T is not zero for some rows."""
         return [j for j in range(self.T.shape[1]) if not all(is_zero(x) for x in self.T[list(rows), j])]
 
     def motion(self, lam: np.ndarray) -> np.ndarray:
-        """V, (D,), of all impulses."""
-        return self.C @ (self.T.T @ lam)
+        """The motions of bodies by all impulses."""
+        f = self.T.T @ lam
+        return self.C @ f if self.B is None else self.B @ (self.C @ (self.B.T @ f))
+
+    def in_axes_of_contact(self) -> Carried:
+        """The same with the motions of bodies in the axes of their contacts, where these have them in common.
+
+        T is then made of ones and of the places of points, as on a plane.
+        """
+        T, C = np.array(self.T, dtype=object), np.array(self.C, dtype=object)
+        B = None if self.B is None else np.array(self.B, dtype=object)
+        used: dict[tuple[int, ...], list[list[int]]] = {}
+        for group in self.groups:
+            used.setdefault(tuple(self.columns(group)), []).append(group)
+        for columns, groups in used.items():
+            apart = all(not set(columns) & set(others) for others in used if others != columns)
+            if apart and len(columns) == 6 and all(len(group) >= 3 for group in groups):
+                turn, linear = list(columns[:3]), list(columns[3:])
+                A = self.T[np.ix_(groups[0][:3], linear)]
+                if all(_same(A, self.T[np.ix_(group[:3], linear)]) for group in groups):
+                    for group in groups:
+                        T[np.ix_(group, columns)] = _turned(self.T[np.ix_(group[:3], turn)], A, len(group))
+                    for own in (turn, linear):
+                        if B is not None:
+                            B[own] = A @ B[own]
+                            continue
+                        C[own] = A @ C[own]
+                        C[:, own] = C[:, own] @ A.T
+        return self._replace(T=T, C=mirrored(C), B=B)
 
 
-def sweep(
-    carried: Carried, G: np.ndarray, g: np.ndarray, blocks: Sequence[Block], lam: np.ndarray
-) -> tuple[np.ndarray, Any, list[Any], np.ndarray]:
-    """As `contact_solver` sweeps: impulses, the largest change, branches by block; and V.
-
-    Rows in joints come first: what contacts do to them later is found from V of the next sweep.
-    """
-    lam, change, V = np.array(lam, dtype=object), 0.0, carried.motion(lam)
-    branches: dict[int, Any] = {}
-    contacts = {i for group in carried.groups for i in group}
-    for k in sorted(range(len(blocks)), key=lambda k: blocks[k].rows[0] in contacts):
-        rows = list(blocks[k].rows)
-        columns = carried.columns(rows)
-        T = carried.T[np.ix_(rows, columns)]
-        own = lam[rows]
-        pure = G[np.ix_(rows, rows)] - np.diag(carried.soft[rows])
-        new, branches[k] = blocks[k].update(g[rows] + T @ V[columns] - pure @ own, own, lam)
-        for i, x in zip(rows, new):
-            change = maximum(change, G[i, i] * absolute(x - lam[i]))
-        V = V + carried.C[:, columns] @ (T.T @ (new - own))
-        lam[rows] = new
-    return lam, change, [branches[k] for k in range(len(blocks))], V
+def _same(A: np.ndarray, B: np.ndarray) -> bool:
+    return all(_number(x) == _number(y) for x, y in zip(A.ravel(), B.ravel()))
 
 
-def newton(
-    carried: Carried, g: np.ndarray, lam: np.ndarray, V: np.ndarray, lines: Sequence[tuple[Block, Linear]]
-) -> np.ndarray:
-    """Impulses after a Newton step of the contacts' laws, while those in joints stay.
-
-    For a contact P (w + δw) + N (λ + δλ) = r with δw = T δV, so that δλ = c - B T δV, and δV = C Tᵀ δλ.
-    """
-    used = carried.columns([i for group in carried.groups for i in group])
-    place = {j: k for k, j in enumerate(used)}
-    S: Any = np.zeros((len(used), len(used)), dtype=object)
-    f: Any = np.zeros(len(used), dtype=object)
-    found: list[tuple[list[int], list[int], np.ndarray, np.ndarray, np.ndarray]] = []
-    for group in carried.groups:
-        P, N, r = _together(group, lines)
-        columns = carried.columns(group)
-        at, T = [place[j] for j in columns], carried.T[np.ix_(group, columns)]
-        w = g[group] + T @ V[columns] + carried.soft[group] * lam[group]
-        N = N + P * carried.soft[group]
-        left = r - N @ lam[group] - P @ (w - carried.soft[group] * lam[group])
-        solved = solve_without_pivots(N, np.concatenate([P, left[:, None]], axis=1))
-        B, c = solved[:, :-1], solved[:, -1]
-        S[np.ix_(at, at)] = S[np.ix_(at, at)] + T.T @ (B @ T)
-        f[at] = f[at] + T.T @ c
-        found.append((group, at, T, B, c))
-    C = carried.C[np.ix_(used, used)]
-    change = solve_without_pivots(np.eye(len(used)) + C @ S, (C @ f)[:, None])[:, 0]
-    after = np.array(lam, dtype=object)
-    for group, at, T, B, c in found:
-        after[group] = after[group] + c - B @ (T @ change[at])
-    return after
+def _number(x: Any) -> Any:
+    return (id(x.builder), x.value) if isinstance(x, Symbol) else float(x)
 
 
-def _together(group: Sequence[int], lines: Sequence[tuple[Block, Linear]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """P, N and r of all laws of one contact."""
-    size, place = len(group), {i: k for k, i in enumerate(group)}
-    P: Any = np.zeros((size, size), dtype=object)
-    N: Any = np.zeros((size, size), dtype=object)
-    r: Any = np.zeros(size, dtype=object)
-    for block, line in lines:
-        if block.rows[0] not in place:
-            continue
-        own = [place[i] for i in block.rows]
-        P[np.ix_(own, own)], N[np.ix_(own, own)], r[own] = line.P, line.N, line.r
-        if line.other is not None:
-            N[own, place[line.other]] = N[own, place[line.other]] + line.column
-    return P, N, r
+def _turned(moments: np.ndarray, A: np.ndarray, size: int) -> np.ndarray:
+    """Rows of a contact, (size, 6), in its axes A; `moments` are those of its first three rows, rows of p x A."""
+    P: Any = np.zeros((3, 3), dtype=object)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        P[i, j] = moments[i] @ A[j]
+        P[j, i] = -P[i, j]
+    found: Any = np.zeros((6, 6), dtype=object)
+    found[:3, :3], found[:3, 3:], found[3:, :3] = P, np.eye(3), np.eye(3)
+    return found[:size]

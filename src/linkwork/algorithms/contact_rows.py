@@ -120,8 +120,8 @@ class _OfCandidate:
         self.friction = (sliding if given.friction is None else given.friction, *others)
         self.restitution = candidate.restitution if given.restitution is None else given.restitution
 
-    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any) -> list[Law]:
-        target, compliance = self._normal(dt, before[0], free[0], part)
+    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any, curved: Any) -> list[Law]:
+        target, compliance = self._normal(dt, before[0], free[0], part, curved)
         bounces = not (is_zero(self.restitution) or np.isfinite(self.contacts.stiffness))
         size = self.candidate.dimension
         sliding, torsional, rolling = self.friction
@@ -134,13 +134,17 @@ class _OfCandidate:
             laws.append(Law(Rolling(first + 4, rolling, first), [0.0, 0.0], [0.0, 0.0]))
         return laws
 
-    def _normal(self, dt: Any, before: Any, free: Any, part: Any) -> tuple[Any, Any]:
+    def undoing(self, dt: Any) -> Any:
+        """The velocity with which a penetration is undone [m/s]."""
+        return maximum(-_corrected(self.gap, dt), 0.0)
+
+    def _normal(self, dt: Any, before: Any, free: Any, part: Any, curved: Any) -> tuple[Any, Any]:
         """What is added to the normal velocity so that it must not be negative, and the compliance [1/kg]."""
         k, d = self.contacts.stiffness, self.contacts.damping
         if np.isfinite(k):
             soft = 1.0 / (dt * k + d)  # an impulse dt (-k gap' - d w), with the gap at the step's end
             return k * self.gap * soft, soft / dt
-        target = _corrected(self.gap, dt)
+        target = _corrected(self.gap, dt) + curved * (1.0 / dt)
         e = self.restitution
         if is_zero(e):
             return target, 0.0
@@ -154,7 +158,7 @@ class _OfLimit:
     def __init__(self, joint: PlacedJoint, i: int, q: Any) -> None:
         self.lower, self.upper, self.q = joint.lower[i], joint.upper[i], q
 
-    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any) -> list[Law]:
+    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any, curved: Any) -> list[Law]:
         lower = -_corrected(self.q - self.lower, dt) if np.isfinite(self.lower) else None
         upper = _corrected(self.upper - self.q, dt) if np.isfinite(self.upper) else None
         return [Law(Interval(first, lower, upper), [0.0], [0.0])]
@@ -164,21 +168,28 @@ class _OfFriction:
     def __init__(self, force: Any) -> None:
         self.force = force
 
-    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any) -> list[Law]:
+    def __call__(self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any, curved: Any) -> list[Law]:
         return [Law(Bounded(first, dt * self.force), [0.0], [0.0])]
 
 
 def laws_of(
-    laws: Sequence[Any], sizes: Sequence[int], dt: Any, before: np.ndarray, free: np.ndarray, part: Any = 1.0
+    laws: Sequence[Any],
+    sizes: Sequence[int],
+    dt: Any,
+    before: np.ndarray,
+    free: np.ndarray,
+    part: Any = 1.0,
+    curved: Any = (),
 ) -> list[Law]:
     """The laws of all groups of rows, from their velocities before the step and without impulses, (m,) each.
 
-    `part`: coefficients of restitution are this part of what they are.
+    `part`: coefficients of restitution are this part of what they are. `curved` [m], (candidates,): what is added to gaps by a
+    step, beside its length times the rates at its beginning.
     """
     found: list[Law] = []
     first = 0
-    for law, size in zip(laws, sizes):
+    for k, (law, size) in enumerate(zip(laws, sizes)):
         own = slice(first, first + size)
-        found += law(dt, before[own], free[own], first, part)
+        found += law(dt, before[own], free[own], first, part, curved[k] if k < len(curved) else 0.0)
         first += size
     return found

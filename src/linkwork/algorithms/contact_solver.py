@@ -4,7 +4,7 @@ Block Gauss-Seidel solves one block's law after the other; it is robust, and slo
 followed by a Newton step on the branches of the laws (open, sticking, sliding) that the sweep has found. It is kept if the
 next sweep has less to change then, or after a few more such steps: branches may have to change on the way, one contact after
 the other, as in active-set methods. Otherwise sweeps go on from where they were, more of them after each such failure. Near a
-solution that is quadratic convergence.
+solution that is quadratic convergence. Many points on few bodies are solved by Newton's method alone (`contact_newton`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms import contact_carried
+from linkwork.algorithms import contact_newton
 from linkwork.algorithms.contact_carried import Carried
 from linkwork.algorithms.contact_laws import IMMOBILE, Block, Bounded, Coulomb, Interval, Linear
-from linkwork.algorithms.contact_multipliers import multipliers
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.ir.functions import absolute, loop, maximum, minimum, sqrt, where
 from linkwork.spatial import is_zero
@@ -30,7 +29,7 @@ FAST = 3.0  # [m/s] the largest velocity that counts in this: targets of contact
 PROXIMAL = 1e-4  # its geometric mean with the former, 1e-8, is what Newton's steps add to the diagonal of G, relative to it
 GAINED = 1e-6  # of the energy that bounces give and take: what they may gain by rounding
 LEAST_PART = 0.01  # of restitution: less is none
-SWEPT = 5  # sweeps on few bodies before the method of multipliers
+PARTS = 20  # how often a smaller part of the restitution may be tried
 MOST_NEWTON_ROWS = 24  # beyond, the factorisation of a Newton step costs more than the sweeps that it saves
 MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints among them
 
@@ -95,40 +94,31 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
 
     `implicit`: its derivatives are those of the branches of the laws that hold there, by the implicit function theorem.
     """
-    G, g, blocks, carried, bounce = problem
-    m = len(g)
+    m = len(problem.g)
     if m == 0:
         return Solution(np.zeros(0, dtype=object), 0.0, 0.0, 1.0)
+    if problem.carried is not None:
+        return _on_bodies(problem, start, iterations, within)
+    G, g, blocks, _, bounce = problem
     rounded = tolerance(ROUNDED, g)  # more in single precision
     small = proximal(g)
     for block in blocks:
         block.prepare(G, small)
     least = within + rounded * minimum(infinity_norm(g), FAST)
     solved = _solved_by_newton(problem)
-    only_contacts = carried is not None and bounce is None and len(solved) == len(blocks)
-    sweeps = min(iterations, SWEPT) if only_contacts else iterations
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
         lam, kept = x[:m], x[m : 2 * m]
         best, guessed, wait, pause, *part, count = x[2 * m :]
-        V: Any = None
         now = problem if bounce is None else problem._replace(g=bounce.free + bounce.targets(part[0]))
-        if carried is None:
-            swept, change, branches = _sweep(now, lam)
-        else:
-            swept, change, branches, V = contact_carried.sweep(carried, G, now.g, blocks, lam)
+        swept, change, branches = _sweep(now, lam)
         change = _plain(change)
         better = (LESS * best > change) | (guessed < 0.5)
         kept, best = where(better, swept, kept), where(better, change, best)
         ahead = kept
         if solved:
             lines = [blocks[k].linearised(swept[list(blocks[k].rows)], branches[k]) for k in solved]
-            if carried is None:
-                tried = _newton(now, swept, [blocks[k] for k in solved], lines)
-            else:
-                pairs = [(blocks[k], line) for k, line in zip(solved, lines)]
-                tried = contact_carried.newton(carried, now.g, swept, V, pairs)
-            tried = _until_one_opens(blocks, swept, tried)
+            tried = _until_one_opens(blocks, swept, _newton(now, swept, [blocks[k] for k in solved], lines))
             take = (where(better, wait, guessed - (WATCHED - 1.0)) < 0.5) & (one_norm(tried) < np.inf)
             ahead = where(take, tried, kept)
             guessed = where(take, where(better, 1.0, guessed + 1.0), 0.0)
@@ -148,18 +138,40 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
         last = loop(_with_branches(problem, step), np.concatenate([start, first, np.zeros(m * m)]), limit=iterations, newton=m)
         lam, last = last[:m], last[: -m * m]
     else:
-        last = loop(step, first, limit=sweeps)
+        last = loop(step, first, limit=iterations)
         lam = last[m : 2 * m]
     part = 1.0 if bounce is None else last[-2]
     at_end = problem if bounce is None else problem._replace(g=bounce.free + bounce.targets(part))
     residual, count = violation(at_end, lam), last[-1]
-    if carried is not None and sweeps < iterations:
-        swept = where(_plain(residual) <= least, 1.0, 0.0)
-        tried, more = multipliers(carried, g, blocks, lam, swept, least, iterations - sweeps)
-        after = violation(problem, tried)
-        better = (swept < 0.5) & (after < residual)
-        lam, residual = where(better, tried, lam), where(better, after, residual)
-        count = count + where(swept < 0.5, more, 0.0)
+    return Solution(lam, residual, count, where(_plain(residual) <= least, 1.0, 0.0), part)
+
+
+def _on_bodies(problem: Problem, start: np.ndarray, iterations: int, within: float) -> Solution:
+    """The solution where bodies carry contacts."""
+    assert problem.carried is not None
+    _, g, blocks, carried, bounce = problem
+    carried = problem.carried.in_axes_of_contact()
+    G = carried.delassus_blocks()
+    for block in blocks:
+        block.prepare(G, proximal(g))
+    least = within + tolerance(ROUNDED, g) * minimum(infinity_norm(g), FAST)
+    if bounce is None:
+        lam, residual, count = contact_newton.solve(carried, g, blocks, start, least, iterations)
+        return Solution(lam, residual, count, where(_plain(residual) <= least, 1.0, 0.0))
+    m = len(g)
+
+    def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Solved with a part of the restitution; again with a smaller one where impulses gain energy."""
+        part = x[m]
+        targets = bounce.free + bounce.targets(part)
+        lam, residual, count = contact_newton.solve(carried, targets, blocks, x[:m], least, iterations)
+        smaller = where(residual <= least, bounce.less(lam, part), part)
+        again = smaller < part
+        after = [*lam, where(again, smaller, part), residual, x[m + 2] + count]
+        return np.array(after, dtype=object), again
+
+    first = np.array([*start, 1.0, np.inf, 0.0], dtype=object)
+    lam, (part, residual, count) = (last := loop(step, first, limit=PARTS))[:m], last[m:]
     return Solution(lam, residual, count, where(_plain(residual) <= least, 1.0, 0.0), part)
 
 
@@ -209,9 +221,6 @@ def _product(row: np.ndarray, x: np.ndarray, start: Any) -> Any:
 
 def _solved_by_newton(problem: Problem) -> list[int]:
     """The blocks that Newton's steps solve for: all, or only contacts, or none where these are too many."""
-    if problem.carried is not None:
-        rows = {i for group in problem.carried.groups for i in group}
-        return [k for k, block in enumerate(problem.blocks) if block.rows[0] in rows]
     every = list(problem.blocks)
     contacts = [block for block in every if not isinstance(block, (Interval, Bounded)) or block.normal is not None]
     for chosen, most in ((every, MOST_ROWS_TOGETHER), (contacts, MOST_NEWTON_ROWS)):

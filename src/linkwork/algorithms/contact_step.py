@@ -6,13 +6,14 @@ Force-held loops are rows that must not move; they are eliminated before the con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_carried import Carried
+from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, without_gain
 from linkwork.algorithms.contact_rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.delassus import compliance
@@ -20,6 +21,7 @@ from linkwork.algorithms.forward_dynamics import articulated_body, factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.constraints import BodyKinematics, Rows, force_held_loops
 from linkwork.contact import Contacts
+from linkwork.ir.functions import loop, maximum, minimum, where
 from linkwork.model import Model
 from linkwork.parts import PlacedJoint
 from linkwork.simplify.rotors import lumped
@@ -31,11 +33,23 @@ FEWEST, MANY = 13, 1.5  # rows of contacts, and rows for a motion of a body, fro
 REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to their diagonal
 
 
-class Stepped(NamedTuple):
-    """v' (nv,), in axes before the step (see `moved_straight`), and the solution of the contact problem."""
+PASSES = 5  # times that a step is solved until gaps at its end are what they should be
+DEEP = 2e-5  # [m] what gaps at the end may miss of that
 
+Arrive = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # q and v after a step, from its velocity in axes before it
+
+
+class Stepped(NamedTuple):
+    """The state after a step; `u` (nv,) is the velocity that led to q, in axes before the step (see `moved_straight`).
+
+    `curved` (candidates,) is what the step added to gaps beside its length times u.
+    """
+
+    q: np.ndarray
     v: np.ndarray
+    u: np.ndarray
     solution: Solution
+    curved: np.ndarray
 
 
 def nodes_with_contact(model: Model, contacts: Contacts, q: Any, v: Any, f_ext: Any = None) -> ModelTree[Any]:
@@ -46,7 +60,7 @@ def nodes_with_contact(model: Model, contacts: Contacts, q: Any, v: Any, f_ext: 
     return hinge_tree(model, q, v, f_ext, whole=bool(rotors & (touching | held)))
 
 
-def velocity_after(
+def stepped(
     model: Model,
     contacts: Contacts,
     q: Any,
@@ -56,66 +70,213 @@ def velocity_after(
     f_ext: Any,
     start: Any,
     method: str,
+    arrive: Arrive,
     given: Coefficients = NONE_GIVEN,
     *,
     differentiable: bool = False,
 ) -> Stepped:
-    """The velocity after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps."""
-    nodes = nodes_with_contact(model, contacts, q, v, f_ext)
+    """The state after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps.
+
+    Rates of gaps are those at the beginning of the step. Where limbs whirl, gaps at its end differ from what these say, so it
+    is solved again with the difference, as often as one is too deep.
+    """
+    at = Step(model, contacts, q, v, tau, dt, f_ext, method, given, differentiable=differentiable)
+    gaps = at.begun.gaps
+    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 3, 3 * len(floating(model)), 3, 1]
+    places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
+    again = len(gaps) > 0 and not np.isfinite(contacts.stiffness) and not differentiable
+
+    def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
+        lam, curved, *_, iterations = (state[own] for own in places)
+        u, solution = at.solved(lam, curved)
+        q1, v1 = arrive(u)
+        there, energy = after(model, contacts, q1, v1)
+        deep: Any = 0.0
+        if again:
+            missed = [minimum(x - y, 0.0) for x, y in zip(there, at.expected(u))]
+            for gap, miss in zip(there, missed):
+                deep = maximum(where(miss < -DEEP, -gap, 0.0), deep)
+            curved = np.array([where(deep > DEEP, x, y) for x, y in zip(missed, curved)], dtype=object)
+        told = (solution.residual, solution.converged, solution.part)
+        parts = (solution.impulses, curved, u, q1, v1, energy[:3], energy.straight, told)
+        return np.array([*(x for part in parts for x in part), iterations[0] + solution.iterations], dtype=object), deep > DEEP
+
+    first = np.array([*start, *np.zeros(sum(sizes[1:]))], dtype=object)
+    last = loop(once, first, limit=PASSES) if again else once(first)[0]
+    lam, curved, u, q1, v1, (kinetic, potential, in_straight), straight, told, (iterations,) = (last[own] for own in places)
+    end = guarded(model, contacts, at.begun, Energy(kinetic, potential, in_straight, straight), v1, u, lam)
+    return Stepped(q1, end, u, Solution(lam, told[0], iterations, *told[1:]), curved)
+
+
+def after(model: Model, contacts: Contacts, q: np.ndarray, v: np.ndarray) -> tuple[list[Any], Energy]:
+    """The gaps of all candidates [m], and the energy of a state."""
+    nodes = nodes_with_contact(model, contacts, q, None)
     kinematics = BodyKinematics(nodes)
-    rows, laws = all_rows(model, kinematics, contacts, given)
-    loops = [constraint.equations(model, kinematics) for constraint in force_held_loops(model)]
-    bodies = None if differentiable else on_few_bodies(rows)
-    moving = rows if bodies is None else bodies.rows
-    held = ConstraintRows.of(nodes, [*moving, *loops])
-    size = sum(len(each.k) for each in moving)
-    J = held.jacobian()
-    before = J @ v
-    turning = dt * turning_axes(model, v)
-    if method == "mass_matrix":
-        response: Any = _ByMassMatrix(nodes, held, J, tau, dt)
-    else:
-        response = _BySweeps(nodes, held, J, tau, dt)
-    free = before + response.gained + J @ turning
-    G, g, released = _without_loops(response.G, free, size)
-    before = before[:size]
-    if bodies is not None:
-        before, g = bodies.T @ before, bodies.T @ g
-    sizes = [len(each.k) for each in rows]
+    gaps = [candidate.touch(kinematics).gap for candidate in contacts.candidates(model)]
+    return gaps, energy_of(model, contacts, nodes, v, gaps)
 
-    def targets(part: Any) -> np.ndarray:
-        return np.array([x for law in laws_of(laws, sizes, dt, before, without, part) for x in law.target], dtype=object)
 
-    found, without = laws_of(laws, sizes, dt, before, g), g
-    g = g + targets(1.0)
-    bouncing = [law.block.rows[0] for law in found if law.bounces]
-    bounce = Bounce(without, targets, bouncing) if bouncing and not differentiable else None
-    soft, blocks = np.array([x for law in found for x in law.compliance], dtype=object), [law.block for law in found]
-    if bodies is None:
-        problem = Problem(G + np.diag(soft) if size else G, g, blocks, bounce=bounce)
-    else:
-        carried = Carried(bodies.T, G, soft, bodies.groups)
-        problem = Problem(carried.delassus_blocks(), g, blocks, carried, bounce)
-    solution = solve(problem, start, contacts.iterations, contacts.tolerance, implicit=differentiable)
-    impulses = solution.impulses if bodies is None else bodies.T.T @ solution.impulses
-    return Stepped(v + turning + response.moved(released(impulses)), solution)
+class Begun(NamedTuple):
+    """What the end of a step is judged by: the energy before it, its length, and generalised forces (nv,).
+
+    `gaps` are those of candidates, `undoing` velocities that undo penetrations [m/s], and `normals` their rows.
+    """
+
+    energy: Energy
+    dt: Any
+    forces: np.ndarray
+    gaps: list[Any]
+    undoing: list[Any]
+    normals: list[int]
+
+
+def begun_at(model: Model, contacts: Contacts, arrays: Mapping[str, Any]) -> Begun:
+    """The same from the arrays of a step, by name."""
+    q, v, tau, dt, f_ext = (arrays.get(name) for name in ("q", "v", "tau", "dt", "f_ext"))
+    nodes = nodes_with_contact(model, contacts, q, v, f_ext)
+    rows, laws = all_rows(model, BodyKinematics(nodes), contacts)
+    return _begun(model, contacts, nodes, (q, v, tau, dt, f_ext), rows, laws)
+
+
+def _begun(
+    model: Model, contacts: Contacts, nodes: Any, given: tuple[Any, ...], rows: Sequence[Rows], laws: Sequence[Any]
+) -> Begun:
+    q, v, tau, dt, f_ext = given
+    sizes, own = [len(each.k) for each in rows], laws[: len(contacts.candidates(model))]
+    forces = tau if f_ext is None else tau + _of_outer_forces(model, contacts, nodes, q, v)
+    normals, gaps = [sum(sizes[:k]) for k in range(len(own))], [law.gap for law in own]
+    return Begun(energy_of(model, contacts, nodes, v, gaps), dt, forces, gaps, [law.undoing(dt) for law in own], normals)
+
+
+def guarded(model: Model, contacts: Contacts, begun: Begun, end: Energy, v: Any, u: Any, impulses: Any) -> np.ndarray:
+    """v after a step with this energy, scaled down where the step has gained some; u and impulses are those of the step."""
+    pressed = [impulses[i] for i in begun.normals]
+    touching: Any = 0.0
+    for impulse in pressed:
+        touching = touching + impulse
+    may = begun.energy.total + begun.dt * (u @ begun.forces)
+    if not np.isfinite(contacts.stiffness):
+        may = may + undone(model, begun.dt, begun.undoing, pressed, begun.energy.kinetic)
+    return without_gain(model, may, end, v, touching > 0.0)
+
+
+class Step:
+    """The contact problem of one step, for any `curved` gaps; see `laws_of`."""
+
+    def __init__(
+        self,
+        model: Model,
+        contacts: Contacts,
+        q: Any,
+        v: Any,
+        tau: Any,
+        dt: Any,
+        f_ext: Any,
+        method: str,
+        given: Coefficients,
+        *,
+        differentiable: bool = False,
+    ) -> None:
+        self.v, self.dt, self.contacts, self.differentiable = v, dt, contacts, differentiable
+        nodes = nodes_with_contact(model, contacts, q, v, f_ext)
+        kinematics = BodyKinematics(nodes)
+        rows, self.laws = all_rows(model, kinematics, contacts, given)
+        self.sizes = [len(each.k) for each in rows]
+        self.begun = _begun(model, contacts, nodes, (q, v, tau, dt, f_ext), rows, self.laws)
+        loops = [constraint.equations(model, kinematics) for constraint in force_held_loops(model)]
+        self.bodies = None if differentiable else on_bodies(nodes, rows)
+        moving = rows if self.bodies is None else self.bodies.moving
+        held = ConstraintRows.of(nodes, [*moving, *loops])
+        self.size = sum(len(each.k) for each in moving)
+        J = held.jacobian()
+        before = J @ v
+        self.turning = dt * turning_axes(model, v)
+        self.response: Any = (_ByMassMatrix if method == "mass_matrix" else _BySweeps)(nodes, held, J, tau, dt)
+        free = before + self.response.gained + J @ self.turning
+        self.G, self.free, self.released = _without_loops(self.response.G, free, self.size)
+        self.J, self.before = J[: self.size], before[: self.size]
+        if self.bodies is not None:
+            self.before, self.free = self.bodies.of_rows(self.before), self.bodies.of_rows(self.free)
+
+    def solved(self, start: np.ndarray, curved: np.ndarray) -> tuple[np.ndarray, Solution]:
+        """The velocity after the step, in axes before it, and the solution, from impulses to start with."""
+        G, bodies = self.G, self.bodies
+
+        def targets(part: Any) -> np.ndarray:
+            made = laws_of(self.laws, self.sizes, self.dt, self.before, self.free, part, curved)
+            return np.array([x for law in made for x in law.target], dtype=object)
+
+        found = laws_of(self.laws, self.sizes, self.dt, self.before, self.free, 1.0, curved)
+        g = self.free + targets(1.0)
+        bouncing = [law.block.rows[0] for law in found if law.bounces]
+        bounce = Bounce(self.free, targets, bouncing) if bouncing and not self.differentiable else None
+        soft, blocks = np.array([x for law in found for x in law.compliance], dtype=object), [law.block for law in found]
+        if bodies is None:
+            problem = Problem(G + np.diag(soft) if self.size else G, g, blocks, bounce=bounce)
+        else:
+            carried = Carried(bodies.T, G, soft, bodies.groups, bodies.B)
+            problem = Problem(carried.delassus_blocks(), g, blocks, carried, bounce)
+        how = self.contacts
+        solution = solve(problem, start, how.iterations, how.tolerance, implicit=self.differentiable)
+        impulses = solution.impulses if bodies is None else bodies.onto(solution.impulses)
+        return self.v + self.turning + self.response.moved(self.released(impulses)), solution
+
+    def expected(self, u: np.ndarray) -> list[Any]:
+        """The gaps after the step [m] by their rates at its beginning."""
+        w = self.J @ u
+        w = w if self.bodies is None else self.bodies.of_rows(w)
+        rates = [w[i] for i in self.begun.normals]
+        return [gap + self.dt * rate for gap, rate in zip(self.begun.gaps, rates)]
+
+
+def _of_outer_forces(model: Model, contacts: Contacts, nodes: Any, q: Any, v: Any) -> np.ndarray:
+    """The generalised forces of f_ext, (nv,)."""
+    still = np.zeros(nodes.nv)
+    without = inverse_dynamics(nodes_with_contact(model, contacts, q, v), still, maps=True)
+    found: np.ndarray = without - inverse_dynamics(nodes, still, maps=True)
+    return found
 
 
 class OnBodies(NamedTuple):
-    """Rows that are the motions of bodies, then rows in joints; T from these to all rows, and the rows of each contact."""
+    """What contacts act on: `moving` are the motions of bodies, then rows in joints; or the velocities of all joints.
 
-    rows: list[Rows]
+    T leads from motions of bodies to all rows, B to them from the velocities of all joints, if these are `moving`. `groups` are
+    the rows of each contact.
+    """
+
+    moving: list[Rows]
     T: np.ndarray
     groups: list[list[int]]
+    B: np.ndarray | None = None
+
+    def of_rows(self, motion: np.ndarray) -> np.ndarray:
+        """Velocities of rows, (m,), by what is moving."""
+        return self.T @ (motion if self.B is None else self.B @ motion)
+
+    def onto(self, impulses: np.ndarray) -> np.ndarray:
+        """Impulses on what is moving, from those of rows, (m,)."""
+        found = self.T.T @ impulses
+        return found if self.B is None else self.B.T @ found
 
 
-def on_few_bodies(rows: Sequence[Rows]) -> OnBodies | None:
-    """Contacts on the bodies that carry them, where these are so few that motions of bodies are fewer than rows."""
+def on_bodies(nodes: ModelTree[Any], rows: Sequence[Rows]) -> OnBodies | None:
+    """Contacts on the bodies that carry them, where motions of these, or of all joints if that is less, are fewer than rows."""
     contacts = [each for each in rows if each.nodes]
     keys = list(dict.fromkeys((node, block.start, block.stop) for each in contacts for node, block, _ in each.nodes))
     count, size = sum(len(each.k) for each in contacts), sum(stop - start for _, start, stop in keys)
-    if count < FEWEST or count < MANY * size:
+    if count < FEWEST or count < MANY * min(size, nodes.nv):
         return None
+    found = _on_bodies(rows, keys)
+    if found.T.shape[1] <= nodes.nv:
+        return found
+    every = sorted(nodes.base_to_tips(), key=lambda k: k.dofs.start)
+    joints = [Rows((), [(k, np.eye(n))], np.zeros(n, dtype=object)) for k in every if (n := k.dofs.stop - k.dofs.start)]
+    return found._replace(moving=joints, B=ConstraintRows.of(nodes, found.moving).jacobian())
+
+
+def _on_bodies(rows: Sequence[Rows], keys: Sequence[tuple[Any, int, int]]) -> OnBodies:
+    """By the blocks of nodes that carry contacts."""
+    size = sum(stop - start for _, start, stop in keys)
     first = {key: sum(stop - start for _, start, stop in keys[:n]) for n, key in enumerate(keys)}
     moving = [Rows([(node, slice(a, b), np.eye(b - a))], (), np.zeros(b - a, dtype=object)) for node, a, b in keys]
     in_joints = [each for each in rows if not each.nodes]

@@ -1,73 +1,101 @@
 """How a step with contact changes with anything that enters it: by the implicit function theorem at its solution.
 
-With the velocity u after the step (in axes before it) and impulses λ, inverse dynamics T and the laws F of all rows on the
-branches that hold there (open, sticking, sliding), a step solves
+With the velocity u after the step (in axes before it), impulses λ of contacts and μ of force-held loops, inverse dynamics T,
+rows J and K, and the laws F of all contacts on the branches that hold there (open, sticking, sliding), a step solves
 
-    r = dt T(q, v, (u - v) / dt) - dt τ - Jᵀ λ = 0,        F(J u + targets, λ) = 0,
+    r = dt T(q, v, (u - v) / dt) - dt τ - Jᵀ λ - Kᵀ μ = 0,        K u = 0,        F(J u + targets, λ) = 0,
 
 so that changes of u and λ solve the linear system of these, with the factor of M and the matrix of the laws' own Newton steps.
-Restitution asks for the velocity without impulses besides, which solves the first with λ = 0. Where only a part of it acts,
-that part is taken as constant.
+Restitution asks for the velocity without contact besides, which solves the first two with λ = 0. Where only a part of it acts,
+that part is taken as constant; so is what a curved motion adds to gaps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_laws import Block, Linear
 from linkwork.algorithms.contact_rows import Coefficients, all_rows, laws_of
-from linkwork.algorithms.contact_solver import Problem, inverse_of, on_branches, proximal, residual_of
-from linkwork.algorithms.contact_step import nodes_with_contact, turning_axes, velocity_after
+from linkwork.algorithms.contact_solver import Problem, inverse_of, proximal, residual_of
+from linkwork.algorithms.contact_step import (
+    REDUNDANT,
+    Arrive,
+    after,
+    begun_at,
+    guarded,
+    nodes_with_contact,
+    stepped,
+    turning_axes,
+)
 from linkwork.algorithms.forward_dynamics import factorised
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.inverse_dynamics_derivatives import Differentiate
-from linkwork.constraints import BodyKinematics
+from linkwork.constraints import BodyKinematics, force_held_loops
 from linkwork.contact import Contacts
 from linkwork.model import Model
-from linkwork.spatial import filled, mirrored
+from linkwork.spatial import Factor, filled, mirrored
 
 
 class StepSolution:
-    """The solution of one step of a model without force-held loops, and the system that its changes solve.
+    """The solution of one step of a model, and the system that its changes solve.
 
     `arrays` are those of `step` by name; `by` differentiates functions, as in `of_inverse_dynamics`.
     """
 
-    def __init__(self, model: Model, contacts: Contacts, start: Any, by: Differentiate, arrays: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        contacts: Contacts,
+        start: Any,
+        by: Differentiate,
+        arrays: Mapping[str, Any],
+        method: str,
+        arrive: Arrive,
+    ) -> None:
         q, v, tau, dt = (arrays[name] for name in ("q", "v", "tau", "dt"))
         self.contacts, f_ext, given = contacts, arrays.get("f_ext"), _coefficients(arrays)
-        self.u, solution = velocity_after(model, contacts, q, v, tau, dt, f_ext, start, "mass_matrix", given)
-        self.lam, self.part = solution.impulses, solution.part
+        end = stepped(model, contacts, q, v, tau, dt, f_ext, start, method, arrive, given)
+        self.u, self.curved, self.lam, self.part = end.u, end.curved, end.solution.impulses, end.solution.part
         nodes, held, laws, sizes = self._rows(model, arrays)
-        self.M, self.J = factorised(nodes), held.jacobian()
-        self.Y = self.M.solve(self.J.T)
+        J, m = held.jacobian(), sum(sizes)
+        self.J = J[:m]
+        self.motion = _Motion(factorised(nodes), J[m:])
+        self.Y = self.motion.solve(self.J.T)
         bias = inverse_dynamics(nodes, np.zeros(model.nv), maps=True)
-        self.free = v + dt * turning_axes(model, v) + self.M.solve(dt * (tau - bias))
-        found = laws_of(laws, sizes, dt, self.J @ v, self.J @ self.free, self.part)
+        alone = v + dt * turning_axes(model, v) + self.motion.M.solve(dt * (tau - bias))
+        self.held = self.motion.holding(alone + self.motion.M.solve(self.J.T @ self.lam))
+        self.held_freely = self.motion.holding(alone)
+        self.free = alone + self.motion.M.solve(J[m:].T @ self.held_freely)
+        found = laws_of(laws, sizes, dt, self.J @ v, self.J @ self.free, self.part, self.curved)
         soft = np.array([x for law in found for x in law.compliance], dtype=object)
         target = np.array([x for law in found for x in law.target], dtype=object)
         self.G = mirrored(self.J @ self.Y) + np.diag(soft)
         problem = Problem(self.G, self.J @ self.free + target, [law.block for law in found])
         for block in problem.blocks:
             block.prepare(self.G, proximal(problem.g))
-        self.lines = on_branches(problem, self.lam)
-        self.inverse = inverse_of(problem, self.lines)
+        self.lines, added = _on_branches(problem, self.lam)
+        self.laws = _Laws(inverse_of(problem, self.lines), added)
         self.by_free = by(lambda x: self._laws(model, {**arrays, "free": x}), self.free)[1]  # by restitution alone
 
     def _rows(self, model: Model, arrays: Mapping[str, Any]) -> tuple[Any, ConstraintRows, list[Any], list[int]]:
+        """Nodes, rows of contacts and then of force-held loops, laws of the former, and how many rows each has."""
         nodes = nodes_with_contact(model, self.contacts, arrays["q"], arrays["v"], arrays.get("f_ext"))
-        rows, laws = all_rows(model, BodyKinematics(nodes), self.contacts, _coefficients(arrays))
-        return nodes, ConstraintRows.of(nodes, rows), laws, [len(each.k) for each in rows]
+        kinematics = BodyKinematics(nodes)
+        rows, laws = all_rows(model, kinematics, self.contacts, _coefficients(arrays))
+        loops = [constraint.equations(model, kinematics) for constraint in force_held_loops(model)]
+        return nodes, ConstraintRows.of(nodes, [*rows, *loops]), laws, [len(each.k) for each in rows]
 
     def _laws(self, model: Model, arrays: Mapping[str, Any], made: Any = None) -> np.ndarray:
         """F, (m,), at this u and λ, in another state or of another model."""
         _, held, laws, sizes = made or self._rows(model, arrays)
-        J = held.jacobian()
-        found = laws_of(laws, sizes, arrays["dt"], J @ arrays["v"], J @ arrays.get("free", self.free), self.part)
+        J = held.jacobian()[: sum(sizes)]
+        free = J @ arrays.get("free", self.free)
+        found = laws_of(laws, sizes, arrays["dt"], J @ arrays["v"], free, self.part, self.curved)
         added = [(x, y) for law in found for x, y in zip(law.target, law.compliance)]
         w = J @ self.u + np.array([x + y * z for (x, y), z in zip(added, self.lam)], dtype=object)
         lines: list[tuple[Block, Linear]] = []
@@ -80,32 +108,39 @@ class StepSolution:
         return residual_of(w, self.lam, lines)
 
     def residual(self, model: Model, **arrays: Any) -> np.ndarray:
-        """What both equations of motion, without and with impulses, and the laws miss, (2 nv + m,), at this solution."""
+        """What the equations of motion, without and with contact, and the laws miss at this solution, (2 (nv + loops) + m,)."""
         v, tau, dt = arrays["v"], arrays["tau"], arrays["dt"]
         made = self._rows(model, arrays)
-        nodes, held, _, _ = made
-        turning = turning_axes(model, v)
+        nodes, held, _, sizes = made
+        turning, K = turning_axes(model, v), held.jacobian()[sum(sizes) :]
 
-        def missed(u: Any) -> np.ndarray:
+        def missed(u: Any, lam: Any, held_by: Any) -> np.ndarray:
             a = (u - v) * (1.0 / dt) - turning
-            return dt * (inverse_dynamics(nodes, a, maps=True) - tau)
+            forces = held.joint_forces(np.concatenate([lam, held_by]))
+            return np.concatenate([dt * (inverse_dynamics(nodes, a, maps=True) - tau) - forces, K @ u])
 
-        free = missed(self.free) if filled(self.by_free) else np.zeros(len(v), dtype=object)
-        return np.concatenate([free, missed(self.u) - held.joint_forces(self.lam), self._laws(model, arrays, made)])
+        free: Any = np.zeros(len(v) + len(K), dtype=object)
+        if filled(self.by_free):
+            free = missed(self.free, np.zeros(sum(sizes)), self.held_freely)
+        return np.concatenate([free, missed(self.u, self.lam, self.held), self._laws(model, arrays, made)])
+
+    def guarded(self, model: Model, arrays: Mapping[str, Any], q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """v after a step to q by the velocity u, in another state or of another model, so that it gains no energy."""
+        begun, end = begun_at(model, self.contacts, arrays), after(model, self.contacts, q, v)[1]
+        return guarded(model, self.contacts, begun, end, v, u, self.lam)
 
     def change(self, change: np.ndarray) -> np.ndarray:
-        """The changes of u, (nv, columns), for changes of the residual, (2 nv + m, columns)."""
-        n = len(self.u)
-        free, motion, laws = change[:n], change[n : 2 * n], change[2 * n :]
-        freely = self.M.solve(motion)
-        lam = self.inverse @ (self.by_free @ self.M.solve(free) - laws + self._by_w(self.J @ freely))
-        return self.Y @ lam - freely
+        """The changes of u, (nv, columns), for changes of the residual, (2 (nv + loops) + m, columns)."""
+        n = self.motion.size
+        freely, moved = self.motion.change(change[:n]), self.motion.change(change[n : 2 * n])
+        lam = self.laws.solve(self.by_free @ freely - change[2 * n :] + self._by_w(self.J @ moved))
+        return self.Y @ lam - moved
 
     def weights(self, u: np.ndarray) -> np.ndarray:
-        """The weights of the residual, (2 nv + m,), whose gradient is that of given weights of u."""
-        laws = self.inverse.T @ (self.Y.T @ u)
-        motion = self.M.solve(self.J.T @ self._by_w(laws, transposed=True) - u)
-        return np.concatenate([self.M.solve(self.by_free.T @ laws), motion, -laws])
+        """The weights of the residual, (2 (nv + loops) + m,), whose gradient is that of given weights of u."""
+        laws = self.laws.weights(self.Y.T @ u)
+        motion = self.motion.weights(self.J.T @ self._by_w(laws, transposed=True) - u)
+        return np.concatenate([self.motion.weights(self.by_free.T @ laws), motion, -laws])
 
     def _by_w(self, x: np.ndarray, *, transposed: bool = False) -> np.ndarray:
         """∂F/∂w times x."""
@@ -114,6 +149,77 @@ class StepSolution:
             rows = list(block.rows)
             found[rows] = (line.P.T if transposed else line.P) @ x[rows]
         return found
+
+
+class _Laws(NamedTuple):
+    """A x = b, the laws' linear system, from the inverse of A + `added`, the proximal term of the laws' Newton steps.
+
+    One step of refinement takes the error of that term, 1e-8 of x, away; where A is singular, x is a solution all the same.
+    """
+
+    inverse: np.ndarray
+    added: np.ndarray
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """x, of b (m, columns)."""
+        found = self.inverse @ b
+        return found + self.inverse @ (self.added @ found)
+
+    def weights(self, b: np.ndarray) -> np.ndarray:
+        """The same of the transposed system, of b (m,)."""
+        found = self.inverse.T @ b
+        return found + self.inverse.T @ (self.added.T @ found)
+
+
+def _on_branches(problem: Problem, lam: np.ndarray) -> tuple[list[tuple[Block, Linear]], np.ndarray]:
+    """The linearised laws on their branches at lam, and what proximal terms add to their matrix, (m, m)."""
+    lines, added = [], np.zeros(problem.G.shape, dtype=object)
+    w = problem.G @ lam + problem.g
+    for block in problem.blocks:
+        rows = list(block.rows)
+        own, at = lam[rows], np.ix_(rows, rows)
+        branch = block.branch(w[rows], own, lam, problem.G[at])
+        lines.append((block, block.linearised(own, branch)))
+        added[at] = lines[-1][1].N - _without_proximal(block).linearised(own, branch).N
+    return lines, added
+
+
+def _without_proximal(block: Block) -> Any:
+    found: Any = copy(block)
+    found.small = 0.0
+    if hasattr(found, "disc"):
+        found.disc = copy(found.disc)
+        found.disc.small = 0.0
+    return found
+
+
+class _Motion:
+    """M u = f + Kᵀ μ with K u = 0: how velocities follow forces while loops do not move."""
+
+    def __init__(self, M: Factor, K: np.ndarray) -> None:
+        self.M, self.K, self.size = M, K, K.shape[1] + len(K)
+        self.by_loops = M.solve(K.T)
+        self.S = Factor(mirrored(K @ self.by_loops), dependent=REDUNDANT) if len(K) else None
+
+    def holding(self, u: np.ndarray) -> np.ndarray:
+        """The impulses μ of loops, (loops,), where the velocity would be u without them."""
+        return np.zeros(0, dtype=object) if self.S is None else -self.S.solve(self.K @ u)
+
+    def solve(self, f: np.ndarray) -> np.ndarray:
+        """Velocities by impulses at joints, (nv, columns)."""
+        found = self.M.solve(f)
+        return found if self.S is None else found - self.by_loops @ self.S.solve(self.K @ found)
+
+    def change(self, missed: np.ndarray) -> np.ndarray:
+        """Velocities that undo what both equations miss, (nv + loops, columns)."""
+        n = self.size - len(self.K)
+        found = self.solve(missed[:n])
+        return found if self.S is None else found + self.by_loops @ self.S.solve(missed[n:])
+
+    def weights(self, u: np.ndarray) -> np.ndarray:
+        """The transposed of `change`, of one column."""
+        found = self.solve(u)
+        return found if self.S is None else np.concatenate([found, self.S.solve(self.by_loops.T @ u)])
 
 
 def _coefficients(arrays: Mapping[str, Any]) -> Coefficients:

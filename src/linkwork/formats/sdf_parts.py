@@ -79,7 +79,7 @@ def axes(scope: Scope, joint: Element, J: Pose, *, version: float, notes: Notes)
     found = [(axis, direction(scope, axis, J, in_model=_in_model(axis, version))) for axis in map(joint.needed, tags)]
     if type_ == "universal":
         (first, x), (second, y) = found
-        if abs(float(x @ y)) > 1e-6:
+        if abs(float(x @ y)) > SKEW:
             raise joint.error("the axes of a universal joint must be at right angles")
         y = y - x * float(x @ y)
         y = y / math.sqrt(float(y @ y))
@@ -97,6 +97,7 @@ def axes(scope: Scope, joint: Element, J: Pose, *, version: float, notes: Notes)
     return chain
 
 
+SKEW = 2e-3  # cosine of axes that are at right angles in a file with three digits
 NONE = {  # what is not said of one axis of two
     "lower": -math.inf, "upper": math.inf, "max_velocity": math.inf, "max_effort": math.inf,
     "damping": 0.0, "friction": 0.0, "stiffness": 0.0, "rest": 0.0,

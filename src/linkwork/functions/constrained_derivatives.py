@@ -86,7 +86,7 @@ def _converges(model: Any, settings: Mapping[str, Any]) -> bool:
     return settings["tolerance"] is not None and not settings["details"] and not isinstance(model, Tree)
 
 
-def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any, v: Any, tau: Any, **more: Any) -> list[Any]:
+def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any, v: Any, tau: Any, **more: Any) -> Any:
     """Of weights of accelerations and forces: by the transposed system, and reverse mode through its residual alone."""
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": more.get("f_ext"), "targets": more.get("targets")}
     at = ConstrainedSolution(model, more["constraints"], **arrays, active=more.get("active"))
@@ -95,7 +95,7 @@ def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any,
     for name in names:
         by = changes_by(model, name, arrays)(lambda model, **x: weights @ at.residual(model, **x))
         found.append(-(by @ rates(model, q) if name == "q" else by))
-    return found
+    return None, found
 
 
 @constrained_dynamics.derivative("q", "v", "tau", "f_ext", "targets", when=_converges, pullback=_pullback)
@@ -111,7 +111,7 @@ def _held_by_forces(model: Any, settings: Mapping[str, Any]) -> bool:
     return not isinstance(model, Tree) and bool(model.force_held)
 
 
-def _pullback_with_held_loops(bars: Any, names: Any, model: Model, q: Any, v: Any, tau: Any, **more: Any) -> list[Any]:
+def _pullback_with_held_loops(bars: Any, names: Any, model: Model, q: Any, v: Any, tau: Any, **more: Any) -> Any:
     every = chosen_constraints(model, ())["constraints"]
     still = np.zeros(total(model, every))
     return _pullback((bars[0], still), names, model, q, v, tau, f_ext=more.get("f_ext"), constraints=every)

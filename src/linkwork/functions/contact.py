@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from linkwork.algorithms import contact_rows
 from linkwork.algorithms.contact_rows import Coefficients
-from linkwork.algorithms.contact_step import moved_straight, velocity_after
+from linkwork.algorithms.contact_step import moved_straight, stepped
 from linkwork.algorithms.massless import check_motions
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError
 from linkwork.functions.constrained import shallow
 from linkwork.functions.dynamics import forward_dynamics
-from linkwork.functions.model_function import model_function
+from linkwork.functions.model_function import as_numbers, model_function
 from linkwork.functions.states import integrate
 from linkwork.model import Model
 
@@ -30,8 +31,42 @@ def _options(model: Model, contacts: Any, details: Any, differentiable: Any, **_
     return {"contacts": None, "differentiable": False}  # as it is
 
 
+COEFFICIENTS = {"contact_friction": np.inf, "contact_restitution": 1.0}  # with the largest that there can be
+
+
+def check_coefficient(who: str, name: str, x: Any) -> None:
+    """An error where one of `COEFFICIENTS` is no number that a contact can have."""
+    numbers, most = as_numbers(x), COEFFICIENTS[name]
+    wrong = ~((numbers >= 0.0) & (numbers <= most) & np.isfinite(numbers))
+    if wrong.any():
+        span = "not negative" if most == np.inf else f"from 0 to {most:g}"
+        raise ModelError(f"{who}: {name} must be finite numbers, {span}, not {numbers[wrong][0]:g}")
+
+
+def _only_contacts(arrays: Mapping[str, Any]) -> None:
+    for name in ("warm_start", *COEFFICIENTS):
+        if arrays.get(name) is not None:
+            raise ModelError(f"step: {name} is for contacts=, which is not given")
+
+
+def _check_given(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    if options.get("contacts") is None:
+        _only_contacts(arrays)
+        return
+    dt = arrays["dt"]
+    if not (type(dt) is float and 0.0 < dt < np.inf):
+        numbers = as_numbers(dt)
+        if not ((numbers > 0.0) & np.isfinite(numbers)).all():
+            raise ModelError(f"step: with contacts= dt must be positive numbers of seconds, not {dt!r}")
+    for name in COEFFICIENTS:
+        if name in arrays:
+            check_coefficient("step", name, arrays[name])
+
+
 def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[str, ...]:
     """A name for each impulse of `step`: rows of contacts, then limits of joints, then dry friction in them."""
+    if not isinstance(model, Model):
+        raise ModelError(f"impulse_names: the first argument must be a model, not {type(model).__name__}")
     return contact_rows.names(model, chosen_contacts(model, contacts)["contacts"])
 
 
@@ -45,8 +80,9 @@ def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[st
     contact_friction="candidates",
     contact_restitution="candidates",
     options=_options,
-    methods={"sweeps": lambda _: True, "mass_matrix": shallow},
+    methods={"sweeps": lambda model: not shallow(model), "mass_matrix": shallow},
     configurations=("out0",),
+    check_given=_check_given,
 )
 def step(
     model: Model,
@@ -68,7 +104,8 @@ def step(
 
     Without `contacts` v' = v + dt a and q' = integrate(q, dt v'), semi-implicit Euler, as `rollout` steps. With them v' = v +
     dt a + M⁻¹ Jᵀ λ and q' = integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at v'
-    (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum.
+    (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum. Where
+    such a step would end with more energy than it began with and forces gave it, the velocity that is returned is scaled down.
 
     `contacts`, such as `lw.Contacts()`, say what may touch what. `warm_start` (..., impulses) are impulses to begin with, such
     as those of the last step; they change how long it takes, and where several solutions exist which one is found.
@@ -83,13 +120,19 @@ def step(
     implicit function theorem (docs/how_to/contact.md). For derivatives of functions that call it, let it be `differentiable`.
     """
     if contacts is None:
+        _only_contacts(
+            {"warm_start": warm_start, "contact_friction": contact_friction, "contact_restitution": contact_restitution}
+        )
         v = v + dt * forward_dynamics(model, q, v, tau, f_ext)
         return integrate(model, q, dt * v), v
     chosen = chosen_contacts(model, contacts)["contacts"]
     check_motions(model)
     start = np.zeros(contact_rows.count(model, chosen)) if warm_start is None else warm_start
     given = Coefficients(contact_friction, contact_restitution)
-    v, solution = velocity_after(model, chosen, q, v, tau, dt, f_ext, start, method, given, differentiable=differentiable)
-    motion, v = moved_straight(model, dt * v, v)
-    q = integrate(model, q, motion)
-    return (q, v, *solution[:4]) if details else (q, v)
+
+    def arrive(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        motion, after = moved_straight(model, dt * u, u)
+        return integrate(model, q, motion), after
+
+    found = stepped(model, chosen, q, v, tau, dt, f_ext, start, method, arrive, given, differentiable=differentiable)
+    return (found.q, found.v, *found.solution[:4]) if details else (found.q, found.v)

@@ -147,6 +147,8 @@ class Derivative:
         ]
 
     def _jvp(self) -> Program:
+        if self._has_rule:
+            return self._jvp_by_rule()
         words = [self._word[name] for name in self.wrt]
         made, base = differentiate.jvp(self._base, words), self._base
         given, tangents = len(base.inputs), len(base.outputs)
@@ -168,7 +170,7 @@ class Derivative:
             made = differentiate.vjp(base, words)
         except DifferentiationError:
             rule = self.function.rule
-            if rule is None or not rule.holds(self.model, self.settings, self.wrt, reverse=True):
+            if rule is None or not rule.holds(self.model, self.settings, self.wrt, "vjp"):
                 raise
             return self._vjp_by_rule()
         given, bars = len(base.inputs), len(base.outputs)
@@ -239,8 +241,8 @@ class Derivative:
     def _has_rule(self) -> bool:
         """Whether the function's own rule takes the place of its program."""
         rule = self.function.rule
-        ruled = rule is not None and rule.holds(self.model, self.settings, self.wrt, reverse=self.kind == "vjp")
-        return ruled and self.kind in ("jacobian", "vjp")
+        known = self.kind in ("jacobian", "jvp", "vjp")
+        return known and rule is not None and rule.holds(self.model, self.settings, self.wrt, self.kind)
 
     @property
     def _ruled(self) -> bool:
@@ -251,10 +253,8 @@ class Derivative:
         """The Jacobians that the function's own rule gives, by output and array."""
         rule, base = self.function.rule, self._base
         assert rule is not None
-        own = {name: arrays[name] for name in (*self.function.required, *self.given.optional)}
-        settings = self.function._one_method(self.model, self.given.optional, self.settings)
         told = {"wanted": self.wrt} if rule.selective else {}
-        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **{**settings, **own, **told}), strict=True))
+        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **self._told_to_rule(arrays), **told), strict=True))
         several = len(base.outputs) > 1
         return {
             (of.name, name): found[name][k] if several else found[name]
@@ -278,29 +278,51 @@ class Derivative:
             shapes[f"bar_{of.name}"] = (self.model.nv,) if of.name in self._told else of.shape
 
         def body(*all_arrays: Any) -> dict[str, Any]:
-            arrays = dict(zip(shapes, all_arrays))
-            out = {a.name: x for a, x in zip(base.outputs, call_in_trace(base, *all_arrays[: len(base.inputs)]), strict=True)}
-            if self.function.rule is not None and self.function.rule.pullback is not None:
-                return out | self._pulled_back(arrays)
-            found = self._by_rule(arrays)
-            for name in self.wrt:
-                bars = [(np.ravel(arrays[f"bar_{of.name}"]), found[of.name, name]) for of in base.outputs]
-                shape = np.shape(bars[0][1])[np.ndim(arrays[f"bar_{base.outputs[0].name}"]) :]
-                parts = [bar @ np.reshape(J, (bar.size, -1)) for bar, J in bars]
-                out[f"bar_{self._word[name]}"] = np.reshape(sum(parts[1:], parts[0]), shape)
-            return out
+            values, found = self._pulled_back(dict(zip(shapes, all_arrays)))
+            if values is None:
+                values = call_in_trace(base, *all_arrays[: len(base.inputs)])
+            out = {of.name: x for of, x in zip(base.outputs, values, strict=True)}
+            return out | {f"bar_{self._word[name]}": bar for name, bar in zip(self.wrt, found, strict=True)}
 
         return trace(body, shapes, name=f"{base.name}_vjp")
 
-    def _pulled_back(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Jᵀ bar for all of `wrt`, by the function's own pullback."""
-        rule = self.function.rule
-        assert rule is not None and rule.pullback is not None
+    def _pulled_back(self, arrays: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+        """The outputs, if the rule gives them, and Jᵀ bar for all of `wrt`: by its own pullback, or from its Jacobians."""
+        rule, outputs = self.function.rule, self._base.outputs
+        assert rule is not None
+        bars = tuple(arrays[f"bar_{of.name}"] for of in outputs)
+        if rule.pullback is not None:
+            pulled: tuple[Any, list[Any]] = rule.pullback(bars, self.wrt, self._moving(arrays), **self._told_to_rule(arrays))
+            return pulled
+        jacobians, found = self._by_rule(arrays), []
+        for name in self.wrt:
+            pairs = [(np.ravel(bar), jacobians[of.name, name]) for bar, of in zip(bars, outputs)]
+            shape = np.shape(pairs[0][1])[np.ndim(bars[0]) :]
+            parts = [bar @ np.reshape(J, (bar.size, -1)) for bar, J in pairs]
+            found.append(np.reshape(sum(parts[1:], parts[0]), shape))
+        return None, found
+
+    def _jvp_by_rule(self) -> Program:
+        base = self._base
+        shapes = {array.name: array.shape for array in base.inputs}
+        for name in self.wrt:
+            moving = (self.model.nv,) if name in self._charts else shapes[self._word[name]]
+            shapes[f"d_{self._word[name]}"] = moving
+
+        def body(*all_arrays: Any) -> dict[str, Any]:
+            arrays, rule = dict(zip(shapes, all_arrays)), self.function.rule
+            assert rule is not None and rule.pushforward is not None
+            directions = tuple(arrays[f"d_{self._word[name]}"] for name in self.wrt)
+            values, found = rule.pushforward(directions, self.wrt, self._moving(arrays), **self._told_to_rule(arrays))
+            out = {of.name: x for of, x in zip(base.outputs, values, strict=True)}
+            return out | {f"d_{of.name}": x for of, x in zip(base.outputs, found, strict=True)}
+
+        return trace(body, shapes, name=f"{base.name}_jvp")
+
+    def _told_to_rule(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """What the body takes: arrays, and options with the method that is taken outside too."""
         own = {name: arrays[name] for name in (*self.function.required, *self.given.optional)}
-        settings = self.function._one_method(self.model, self.given.optional, self.settings)
-        bars = tuple(arrays[f"bar_{of.name}"] for of in self._base.outputs)
-        found = rule.pullback(bars, self.wrt, self._moving(arrays), **{**settings, **own})
-        return {f"bar_{self._word[name]}": bar for name, bar in zip(self.wrt, found, strict=True)}
+        return {**self.function._one_method(self.model, self.given.optional, self.settings), **own}
 
     # kernels
 
@@ -365,6 +387,28 @@ def entrywise_vjp(
         found = {a.name: x for a, x in zip(program.outputs, call_in_trace(program, *all_arrays), strict=True)}
         for name in made._charts:
             found[f"bar_{name}"] = tangent.velocities(model, arrays[name]).T @ found[f"bar_{name}"]
+        return found
+
+    return trace(body, shapes, name=program.name)
+
+
+def entrywise_jvp(
+    function: ModelFunction, model: Any, names: list[str], optional: Any, parameters: Any, options: dict[str, Any]
+) -> Program:
+    """`jvp` of a function whose rule says how, with directions and changes of q by its entries; those off its velocities count
+    for nothing."""
+    made = Derivative("jvp", function, model, names, None, optional, parameters, options)
+    program = made.program()
+    own = {array.name: array.shape for array in program.inputs}
+    shapes = {word: own[word.removeprefix("d_")] if word.removeprefix("d_") in made._charts else own[word] for word in own}
+
+    def body(*all_arrays: Any) -> dict[str, Any]:
+        arrays = dict(zip(shapes, all_arrays))
+        for name in made._charts:
+            arrays[f"d_{name}"] = tangent.velocities(model, arrays[name]) @ arrays[f"d_{name}"]
+        found = {a.name: x for a, x in zip(program.outputs, call_in_trace(program, *arrays.values()), strict=True)}
+        for name in made._told:
+            found[f"d_{name}"] = tangent.rates(model, found[name]) @ found[f"d_{name}"]
         return found
 
     return trace(body, shapes, name=program.name)

@@ -52,7 +52,8 @@ def export_c(
     options of one goes before that of all.
 
     `export_c(lw.rollout, model, folder)` writes steps through time: q, v, dt, steps, over (how many are over, for the time) and
-    tau to q_end, v_end and how many steps were taken, with the bits of `rollout` (see `docs/how_to/microcontroller.md`).
+    tau to q_end, v_end and how many steps were taken, with the bits of `rollout`, also with `contacts=` (see
+    `docs/how_to/microcontroller.md`).
 
     `freestanding=True` needs no C library: only the headers float.h and stdint.h.
     """

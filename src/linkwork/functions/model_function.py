@@ -31,6 +31,7 @@ from linkwork.sko import Tree
 
 Sizes = Callable[[Model], tuple[int, ...]]
 Check = Callable[[Any, Any, Sequence[Any]], None]  # the model, a result, and the arrays that it was made from
+CheckGiven = Callable[[Mapping[str, Any], Mapping[str, Any]], None]  # arrays of a call, and those options that were given
 _SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model and a function's options
     "nq": lambda model, _: model.nq,
     "nv": lambda model, _: model.nv,
@@ -67,15 +68,22 @@ class DerivativeRule(NamedTuple):
     jacobians: Callable[..., Any]
     when: Callable[[Any, Mapping[str, Any]], bool] | None = None
     pullback: Callable[..., Any] | None = None
+    pushforward: Callable[..., Any] | None = None
 
     @property
     def selective(self) -> bool:
         """Whether it asks which names are `wanted`, to leave out others."""
         return "wanted" in inspect.signature(self.jacobians).parameters
 
-    def holds(self, model: Any, settings: Mapping[str, Any], names: Iterable[str], *, reverse: bool = False) -> bool:
-        """Whether it says how a function of this model with these options changes by these names; a pullback has all."""
-        known = (reverse and self.pullback is not None) or set(names) <= set(self.names)
+    def holds(self, model: Any, settings: Mapping[str, Any], names: Iterable[str], kind: str = "jacobian") -> bool:
+        """Whether it says how a function of this model with these options changes by these names.
+
+        By which "jvp" and "vjp" may be is not asked: a pushforward and a pullback know all names.
+        """
+        if kind == "jvp":
+            known = self.pushforward is not None
+        else:
+            known = (kind == "vjp" and self.pullback is not None) or set(names) <= set(self.names)
         return known and (self.when is None or self.when(model, settings))
 
 
@@ -100,10 +108,11 @@ class ModelFunction:
         by_hand: bool,
         configurations: tuple[str, ...] = (),
         check: Check | None = None,
+        check_given: CheckGiven | None = None,
     ) -> None:
         functools.update_wrapper(self, body)
         self.body, self.shapes, self._normal, self.methods, self.by_hand = body, shapes, options, methods, by_hand
-        self.configurations, self._check = configurations, check
+        self.configurations, self._check, self._check_given = configurations, check, check_given
         self.rule: DerivativeRule | None = None
         arguments = list(inspect.signature(body).parameters.values())[1:]
         arrays = [p for p in arguments if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -121,7 +130,11 @@ class ModelFunction:
                     raise LinkworkError(f"{self.__name__}: the shape of {name} has {word!r}; known are {', '.join(_SIZES)}")
 
     def derivative(
-        self, *names: str, when: Callable[..., bool] | None = None, pullback: Callable[..., Any] | None = None
+        self,
+        *names: str,
+        when: Callable[..., bool] | None = None,
+        pullback: Callable[..., Any] | None = None,
+        pushforward: Callable[..., Any] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorates a function that gives this one's Jacobians by the named arrays, on the tangent space.
 
@@ -129,14 +142,16 @@ class ModelFunction:
         there are several. `lw.jacobian` then uses it, and `lw.vjp` does where reverse mode cannot go. `when`, of the model and
         the options, says where the rule holds. Where it has an argument `wanted`, it is told the names that are asked for, and
         may give anything for others. `pullback` may give Jᵀ bar without J: it takes weights of the outputs, a tuple, and the
-        arrays and parameters that are asked for, by name, then what the body takes; it returns one array for each name.
+        arrays and parameters that are asked for, by name, then what the body takes; it returns the outputs, or None where the
+        body is to give them, and one array for each name. `pushforward` gives J d for `lw.jvp` in the same way, from
+        directions: the outputs, and the change of each.
         """
         unknown = [name for name in names if name not in self.shapes]
         if unknown or not names:
             raise LinkworkError(f"{self.__name__} has no array {unknown[0]!r}" if unknown else "name the arrays of the rule")
 
         def decorate(jacobians: Callable[..., Any]) -> Callable[..., Any]:
-            self.rule = DerivativeRule(names, jacobians, when, pullback)
+            self.rule = DerivativeRule(names, jacobians, when, pullback, pushforward)
             return jacobians
 
         return decorate
@@ -179,6 +194,8 @@ class ModelFunction:
         if any(map(has_symbols, (*arrays.values(), *numbers))):  # inside of a trace
             settings = self._one_method(model, inputs.optional, self.chosen(model, options))
             return self.body(model.traced_with(values) if values else model, **{**settings, **arrays})
+        if self._check_given is not None and device == "cpu":
+            self._check_given(arrays, options)
         asked: Any = (self, device, dtype, inputs, *options.items())
         if any(isinstance(value, Iterator) for value in options.values()):
             asked = None  # it says something else every time
@@ -387,6 +404,7 @@ def model_function(
     by_hand: bool = False,
     configurations: tuple[str, ...] = (),
     check: Check | None = None,
+    check_given: CheckGiven | None = None,
     **shapes: str,
 ) -> Callable[[Callable[..., Any]], ModelFunction]:
     """Make a function of a model out of what it computes; see `ModelFunction`.
@@ -397,11 +415,12 @@ def model_function(
     takes SKO models made by hand (`linkwork.sko.Tree`), which have nodes and no bodies. `configurations` names the outputs that
     are configurations as q is ("out", or "out0" of several): their derivatives are on the tangent space. `check`, called with
     the model, the result and the arrays, raises an error where loops could not be closed; compiled functions have no such
-    look back.
+    look back. `check_given`, called with the arrays of a call and the options that it names, raises one where numbers make no
+    sense; it is left out where all options have their defaults, on GPUs and in traces.
     """
 
     def decorate(body: Callable[..., Any]) -> ModelFunction:
-        return ModelFunction(body, shapes, options, methods or {}, by_hand, configurations, check)
+        return ModelFunction(body, shapes, options, methods or {}, by_hand, configurations, check, check_given)
 
     return decorate
 

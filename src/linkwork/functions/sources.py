@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from linkwork.errors import DifferentiationError, LinkworkError, ModelError
-from linkwork.functions.differentiation import Derivative, entrywise_vjp
+from linkwork.functions.differentiation import Derivative, entrywise_jvp, entrywise_vjp
 from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import Array, Program
 from linkwork.lazy import cached_property
@@ -20,6 +20,7 @@ from linkwork.runtime.build import build_on
 from linkwork.runtime.kernel import Kernel, build_kernel, build_named_kernel
 
 Arrays = tuple[Array, ...]
+Rule = Callable[[str, list[str]], Program | None]
 
 
 class Source:
@@ -30,10 +31,13 @@ class Source:
         name: str,
         identity: str | None,
         make: Callable[[], Program],
-        rule: Callable[[list[str]], Program] | None = None,
+        rule: Rule | None = None,
         arrays_of: Callable[[str], tuple[Arrays, Arrays]] | None = None,
     ) -> None:
-        """`rule` gives the program of `vjp` by names of inputs where reverse mode cannot go, `arrays_of` what `arrays` does."""
+        """`rule` gives the programs of "jvp" and "vjp" by names of inputs, or None; that of "vjp" where reverse mode cannot go.
+
+        `arrays_of` gives what `arrays` does.
+        """
         self.name, self.identity, self._make, self._rule = name, identity, make, rule
         self._arrays_of = arrays_of or self._arrays_of_kernel
         self._arrays: tuple[Arrays, Arrays] | None = None
@@ -86,19 +90,24 @@ class Source:
 
     def jvp(self, wrt: Iterable[int]) -> Source:
         """The changes of the outputs: takes the inputs, then a direction for each of those at the places `wrt`."""
-        return self._derive("jvp", differentiate.jvp, differentiate.jvp_arrays, tuple(wrt))
+        return self._derive("jvp", self._forward, differentiate.jvp_arrays, tuple(wrt))
 
     def vjp(self, wrt: Iterable[int]) -> Source:
         """The gradients of inputs at the places `wrt`: takes the inputs, then a weight for each output."""
         return self._derive("vjp", self._reverse, differentiate.vjp_arrays, tuple(wrt))
 
+    def _forward(self, program: Program, names: list[str]) -> Program:
+        ruled = None if self._rule is None else self._rule("jvp", names)
+        return differentiate.jvp(program, names) if ruled is None else ruled
+
     def _reverse(self, program: Program, names: list[str]) -> Program:
         try:
             return differentiate.vjp(program, names)
         except DifferentiationError:
-            if self._rule is None:
+            ruled = None if self._rule is None else self._rule("vjp", names)
+            if ruled is None:
                 raise
-            return self._rule(names)
+            return ruled
 
     def _derive(self, kind: str, of: Callable[..., Program], adds: Any, wrt: tuple[int, ...]) -> Source:
         def make() -> Program:
@@ -130,8 +139,12 @@ def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
     chosen, inputs = function.chosen(model, options), function.inputs(model, optional, parameters)
     identity = function.identity(model, inputs, chosen)
 
-    def rule(names: list[str]) -> Program:
-        return entrywise_vjp(function, model, names, optional, parameters, options)
+    def rule(kind: str, names: list[str]) -> Program | None:
+        if kind == "vjp":
+            return entrywise_vjp(function, model, names, optional, parameters, options)
+        if function.rule is None or not function.rule.holds(model, chosen, names, "jvp"):
+            return None
+        return entrywise_jvp(function, model, names, optional, parameters, options)
 
     return _remembered(model, identity, function.__name__, lambda: function._program(model, inputs, chosen), rule)
 

@@ -14,7 +14,7 @@ import numpy as np
 from linkwork.errors import DifferentiationError
 from linkwork.model import Model, parameters
 from linkwork.parts.names import did_you_mean
-from linkwork.passes.differentiate import jacobian_of
+from linkwork.passes.differentiate import jacobian_of, jvp_of
 
 Options = Callable[..., dict[str, Any]]  # of a model and a function's options: these in their normal form
 Changed = Callable[[Callable[..., Any]], np.ndarray]  # of fn(model, **arrays): its Jacobian by something
@@ -59,6 +59,27 @@ def changes_by(model: Model, name: str, arrays: Mapping[str, Any]) -> Changed:
         return jacobian_of(lambda x: fn(model.traced_with({name: x}), **arrays), parameters.value_of(model, name))[1]
 
     return by
+
+
+def changes_along(model: Model, directions: Mapping[str, Any], arrays: Mapping[str, Any]) -> Changed:
+    """What gives the change of fn(model, **arrays) along directions of some arrays and parameters, by name, all at once."""
+    starts = {name: arrays[name] if name in arrays else parameters.value_of(model, name) for name in directions}
+    x, d = (np.concatenate([np.ravel(np.asarray(a, dtype=object)) for a in many.values()]) for many in (starts, directions))
+
+    def moved(fn: Callable[..., Any], x: np.ndarray) -> Any:
+        given, first = {}, 0
+        for name, start in starts.items():
+            shape, size = np.shape(start), np.size(start)
+            given[name] = x[first : first + size].reshape(shape)[()]
+            first += size
+        own = {name: value for name, value in given.items() if name not in arrays}
+        return fn(model.traced_with(own) if own else model, **{**arrays, **{n: a for n, a in given.items() if n in arrays}})
+
+    def along(fn: Callable[..., Any]) -> np.ndarray:
+        found: np.ndarray = jvp_of(lambda x: moved(fn, x), x, d)[1]
+        return found
+
+    return along
 
 
 def by_columns(solve: Callable[[np.ndarray], np.ndarray], change: np.ndarray) -> np.ndarray:

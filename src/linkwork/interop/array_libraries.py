@@ -1,4 +1,4 @@
-"""Arrays of NumPy, PyTorch and JAX, on the CPU or a GPU: the few things that an environment asks of them."""
+"""Arrays of NumPy, PyTorch, JAX and CuPy, on the CPU or a GPU: the few things that an environment asks of them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class _Jax(ArrayLibrary):
     def __init__(self, device: str = "cpu", dtype: str = "float32") -> None:
         super().__init__(device, dtype)
         jax = needed("jax", extra="jax")
-        self._jnp, kind = jax.numpy, "gpu" if device == "cuda" else "cpu"
+        self._jax, self._jnp, kind = jax, jax.numpy, "gpu" if device == "cuda" else "cpu"
         self._put = lambda x: jax.device_put(x, jax.devices(kind)[0])
 
     def native(self, x: np.ndarray) -> Any:
@@ -171,7 +171,7 @@ class _Jax(ArrayLibrary):
         return self._put(self._jnp.asarray(x, self.dtype))
 
     def constant(self, x: np.ndarray, like: Any) -> Any:
-        return self._put(np.asarray(x, like.dtype))
+        return self._jax.device_put(np.asarray(x, like.dtype), next(iter(like.devices())))
 
     def _made(self, x: Any, dtype: str) -> Any:
         return self._put(np.array(x, dtype))
@@ -197,14 +197,63 @@ class _Jax(ArrayLibrary):
         return self._jnp.concatenate([self._jnp.asarray(x, self.dtype) for x in arrays], axis=-1)
 
 
-LIBRARIES: dict[str, type[ArrayLibrary]] = {"numpy": ArrayLibrary, "torch": _Torch, "jax": _Jax}
+class _Cupy(ArrayLibrary):
+    """On a GPU only."""
+
+    name = "cupy"
+
+    def __init__(self, device: str = "cuda", dtype: str = "float32") -> None:
+        super().__init__(device, dtype)
+        self._cupy = needed("cupy", extra="cuda")
+
+    def native(self, x: np.ndarray) -> Any:
+        return self._made(x, self.dtype)
+
+    def shown(self, x: Any) -> Any:
+        return x.copy()
+
+    def given(self, x: Any) -> Any:
+        return self._cupy.asarray(x, self.dtype)
+
+    def constant(self, x: np.ndarray, like: Any) -> Any:
+        with like.device:
+            return self._cupy.asarray(np.asarray(x, like.dtype))
+
+    def _made(self, x: np.ndarray, dtype: str) -> Any:
+        return self._cupy.asarray(np.array(x, dtype))
+
+    def host(self, x: Any) -> np.ndarray:
+        return np.asarray(self._cupy.asnumpy(x))
+
+    def put(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
+        found = x.copy()
+        found[self._cupy.asarray(rows)] = self._cupy.asarray(new, x.dtype)
+        return found
+
+    def kept(self, mask: np.ndarray, old: Any, new: Any) -> Any:
+        return self._cupy.where(self._cupy.asarray(mask)[:, None], old, new)
+
+    def where(self, mask: Any, a: Any, b: Any) -> Any:
+        return self._cupy.where(mask, a, b)
+
+    def clipped(self, x: Any) -> Any:
+        return self._cupy.clip(x, -1.0, 1.0)
+
+    def joined(self, arrays: Sequence[Any]) -> Any:
+        return self._cupy.concatenate([self._cupy.asarray(x, self.dtype) for x in arrays], axis=-1)
+
+
+LIBRARIES: dict[str, type[ArrayLibrary]] = {"numpy": ArrayLibrary, "torch": _Torch, "jax": _Jax, "cupy": _Cupy}
 
 
 def array_library(of: Any, *, device: str = "cpu", dtype: str = "float32") -> ArrayLibrary:
     """The library by its name, or that of an array."""
-    if not isinstance(of, str):
+    named = of if isinstance(of, str) else None
+    if named is None:
         root = type(of).__module__.partition(".")[0]
         of = root if root in LIBRARIES else "jax" if root == "jaxlib" else "numpy"
     if of not in LIBRARIES:
         raise ModelError(f"VectorEnv: arrays must be one of {', '.join(LIBRARIES)}, not {of!r}")
+    if named == "cupy" and device != "cuda":
+        raise ModelError('VectorEnv: arrays="cupy" are on a GPU: give with_device="cuda" too')
     return LIBRARIES[of](device, dtype)

@@ -114,13 +114,13 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     `lw.rollout(parameters=)` takes them. Both draw from `rng`, a NumPy generator that `reset(seed=)` seeds: one seed gives one
     sequence of bits.
 
-    `arrays` is "numpy", "torch" or "jax": what functions get and what is returned. `with_device="cuda"` steps on a GPU, in
-    `dtype`; on the CPU steps are in float64, and what is observed is given as `dtype`. `contacts` and `integrator` are those of
-    `lw.rollout`.
+    `arrays` is "numpy", "torch", "jax" or, on a GPU, "cupy": what functions get and what is returned. `with_device="cuda"`
+    steps on a GPU, in `dtype`; on the CPU steps are in float64, and what is observed is given as `dtype`. `contacts` and
+    `integrator` are those of `lw.rollout`.
 
     `autoreset` says when worlds that ended begin anew: in the "next_step", in the "same_step" (then `infos["final_obs"]` has
-    what was observed before), or "disabled", and by `reset(options={"reset_mask": mask})`. A world that left the finite
-    numbers ends where it last was, and `infos["failed"]` says so.
+    what was observed before, and `infos["final_info"]` what was told), or "disabled", and by `reset(options={"reset_mask":
+    mask})`. A world that left the finite numbers ends where it last was, and `infos["failed"]` says so.
     """
 
     def __init__(
@@ -192,10 +192,17 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         if mask is None or self._worlds is None:
             chosen, before = np.arange(self.num_envs), self._none()
         else:
-            chosen, before = np.flatnonzero(self._library.host(mask)), self._worlds
+            chosen, before = np.flatnonzero(self._mask(mask)), self._worlds
         self._worlds = self._begun(before, chosen, self.np_random)
         self._ended[chosen] = False
         return self._observed(), {}
+
+    def _mask(self, mask: Any) -> np.ndarray:
+        found = np.asarray(self._library.host(mask))
+        if found.shape != (self.num_envs,) or found.dtype != bool:
+            told = f"{found.dtype} of shape {found.shape}"
+            raise ShapeError(f"VectorEnv: options['reset_mask'] must be bool of shape ({self.num_envs},), not {told}")
+        return found
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """One step of all worlds: observations, rewards, terminated, truncated, infos."""
@@ -220,7 +227,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         self._ended = library.host(terminated | truncated)
         observed = self._observed()
         if self._autoreset is Autoreset.SAME_STEP and self._ended.any():
-            infos |= {"final_obs": observed, "_final_obs": self._ended.copy()}
+            ended = self._ended.copy()
+            infos = {"final_obs": observed, "_final_obs": ended, "final_info": infos, "_final_info": ended}
             self._worlds = self._begun(worlds, np.flatnonzero(self._ended), self.np_random)
             observed = self._observed()
         return observed, rewards, terminated, truncated, infos

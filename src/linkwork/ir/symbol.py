@@ -194,9 +194,14 @@ class Symbol:
         return f"<symbol %{self.value} = {op}({inner})>"
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """NumPy functions on a bare symbol act as they do on an object array that holds it."""
+        """NumPy functions on a bare symbol act as they do on an object array that holds it; comparisons are conditions."""
+        if ufunc in _COMPARISONS and method == "__call__":
+            kwargs.setdefault("dtype", object)  # NumPy would ask each for its truth
         boxed = [box(x) if isinstance(x, Symbol) else x for x in inputs]
         return getattr(ufunc, method)(*boxed, **kwargs)
+
+
+_COMPARISONS = frozenset({np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal})
 
 
 def box(symbol: Symbol) -> np.ndarray:

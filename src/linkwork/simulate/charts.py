@@ -28,10 +28,16 @@ Choice = tuple[
 
 
 class Charts:
-    """The charts of a model: each a model with the same q, known by its choice in each cluster with loops."""
+    """The charts of a model: each a model with the same q, known by its choice in each cluster with loops.
+
+    Clusters that hang on several bodies of another are one with it here: where their joints cannot follow these bodies, as at a
+    dead point of a dyad, other velocities of all of them together may be good. `whole` is the model with such clusters.
+    """
 
     def __init__(self, model: Model) -> None:
-        self.model, self.clusters = model, looped(model)
+        self.model = model
+        self.whole = model if all(c.below is None for c in model.clusters) else _with_whole_families(model)
+        self.clusters = looped(self.whole)
         self.own: Choice = tuple((cluster.independent, cluster.rows) for cluster in self.clusters)
         self.moving = [n for n, c in enumerate(self.clusters) if c.rows and not all(x.linear for x in c.constraints)]
         self.numbers = sum(c.count * (len(c.rows) + len(c.independent)) for c in self.clusters)  # of K of all
@@ -43,7 +49,7 @@ class Charts:
             return self.model
         known = self.model.memory.setdefault(Charts, {})  # kernels stay with the model
         if choice not in known:
-            known[choice] = self.model.with_clusters(with_choice(self.model, choice))
+            known[choice] = self.model.with_clusters(with_choice(self.whole, choice))
         chart: Model = known[choice]
         return chart
 
@@ -100,9 +106,46 @@ def with_choice(model: Model, choice: Choice) -> tuple[Cluster, ...]:
     left = iter(choice)
     for cluster in model.clusters:
         independent, rows = next(left) if cluster.constraints else (cluster.independent, cluster.rows)
-        below = found[cluster.below.bodies] if cluster.below else None
-        found[cluster.bodies] = replace(cluster, independent=independent, rows=rows, below=below)
+        found[cluster.bodies] = replace(cluster, independent=independent, rows=rows)
     return tuple(found.values())
+
+
+def _with_whole_families(model: Model) -> Model:
+    """The model with clusters that hang on several bodies of another in one cluster with it; kept with the model."""
+    known: Model | None = model.memory.get(_with_whole_families)
+    if known is None:
+        roots: dict[tuple[int, ...], list[Cluster]] = {}
+        for cluster in model.clusters:
+            root = cluster
+            while root.below:
+                root = root.below
+            roots.setdefault(root.bodies, []).append(cluster)
+        joined = tuple(several[0] if len(several) == 1 else _joined(model, several) for several in roots.values())
+        known = model.memory[_with_whole_families] = model.with_clusters(joined)
+    return known
+
+
+def _joined(model: Model, several: Sequence[Cluster]) -> Cluster:
+    """Clusters that hang on one another as one, with the same independent velocities and kept equations."""
+    columns = {k: range(model.joints[k].nv) for cluster in several for k in cluster.bodies}
+    bodies = tuple(sorted(columns))
+    places = {key: n for n, key in enumerate((k, i) for k in bodies for i in columns[k])}
+    independent: list[int] = []
+    rows: list[int] = []
+    accepted: list[float] = []
+    for cluster in several:
+        own = [(k, i) for k in cluster.bodies for i in columns[k]]
+        independent += [places[own[c]] for c in cluster.independent]
+        rows += [len(accepted) + row for row in cluster.rows]
+        accepted += cluster.accepted or (0.0,) * cluster.count
+    return Cluster(
+        bodies,
+        tuple(constraint for cluster in several for constraint in cluster.constraints),
+        tuple(sorted(independent)),
+        tuple(rows),
+        len(accepted),
+        accepted=tuple(accepted) if any(accepted) else (),
+    )
 
 
 def sizes_in(K: np.ndarray, independent: Sequence[int], rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:

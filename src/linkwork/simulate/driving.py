@@ -116,11 +116,11 @@ class Drive:
         """The controller's joint forces in states at a time, (rows, nv)."""
         if self._own.key == "tau":
             return inputs["tau"]
-        return _evaluated(self.model, self._own, q, v, t, inputs)
+        return evaluated(self.model, self._own, q, v, t, inputs)
 
     def all_forces(self, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """The same with forces from outside."""
-        return self.forces(q, v, t, inputs) if self._external is None else _evaluated(self.model, self.control, q, v, t, inputs)
+        return self.forces(q, v, t, inputs) if self._external is None else evaluated(self.model, self.control, q, v, t, inputs)
 
 
 def _arguments(controller: Any) -> set[str]:
@@ -155,7 +155,7 @@ def _with_external(own: Control, external: External) -> Control:
     return Control((own.key, "f_ext", external.frames), {**own.inputs, "f_ext": external.shape}, force)
 
 
-def _evaluated(
+def evaluated(
     model: Model, control: Control, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]
 ) -> np.ndarray:
     """Forces of a control as numbers, (rows, nv), by a kernel of its own."""

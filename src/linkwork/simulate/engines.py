@@ -15,10 +15,11 @@ from linkwork.simulate.charts import Charts
 from linkwork.simulate.driving import Drive
 from linkwork.simulate.in_chart import STEPS, chart_kernel, reach
 from linkwork.simulate.integrators import integrator_of
-from linkwork.simulate.one_kernel import kernel_for
+from linkwork.simulate.one_kernel import kernel_for, last_states
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
-from linkwork.simulate.traced import carried_size
+from linkwork.simulate.stopped import why_stopped
+from linkwork.simulate.traced import COEFFICIENTS, carried_size
 
 OK = int(Status.OK)
 
@@ -61,19 +62,32 @@ class OneKernel:
             self.hidden["carried"] = hidden.get("carried", np.zeros((len(self.q), carried_size(model, contacts))))
         fine = np.isfinite(self.q).all(axis=1) & np.isfinite(self.v).all(axis=1)
         self.status, self.steps = np.where(fine, OK, int(Status.NOT_FINITE)), np.zeros(len(self.q), dtype=int)
-        self._dt, self._parameters = dt, parameters
+        self._model, self._dt, self._parameters = model, dt, parameters
         how: dict[str, Any] = {"target": "cpu", "dtype": "float64", "each": single, "contacts": contacts}
         self._kernel, self._looped = kernel_for(model, drive.control, integrator, tuple(parameters), **how)
 
     def advance(self, over: int, count: int, inputs: Mapping[str, np.ndarray]) -> None:
-        done = np.zeros(len(self.q))
-        given = (*inputs.values(), *self._parameters.values())
-        for k in range(1 if self._looped else count):
-            how = np.array([self._dt, count if self._looped else 1.0, 0.0, over + k])
-            self.q, self.v, done, *carried = self._kernel(self.q, self.v, done, *self.hidden.values(), how, *given)
+        given = {**inputs, **self._parameters}
+        for k, some in [(0, count)] if self._looped else [(k, 1) for k in range(count)]:
+            before = (self.q, self.v, np.zeros(len(self.q)), *self.hidden.values())
+            how = np.array([self._dt, some, 0.0, over + k])
+            self.q, self.v, done, *carried = self._kernel(*before, how, *given.values())
             self.hidden = dict(zip(self.hidden, carried))
-        self.steps = self.steps + np.where(self.status == OK, done, 0.0).astype(int)
-        self.status = np.where((self.status == OK) & (done < count), int(Status.NOT_FINITE), self.status)
+            going = self.status == OK
+            self.steps = self.steps + np.where(going, done, 0.0).astype(int)
+            ended = np.flatnonzero(going & (done < some))
+            if len(ended):
+                self.status = self.status.copy()
+                last = last_states(self._kernel, before, done, ended, given, self._dt, over + k)
+                self.status[ended] = self._why(*last, ended)
+
+    def _why(self, q: np.ndarray, v: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The status of rows that stopped, by their last states."""
+        numbers = {name: x[rows] for name, x in self._parameters.items() if name not in COEFFICIENTS}
+        solved = np.full(len(rows), bool(self.hidden))
+        for x in self.hidden.values():
+            solved &= np.isfinite(x[rows]).all(axis=1)
+        return why_stopped(self._model, q, v, self._dt, numbers, solved)
 
 
 class InCharts:
@@ -91,8 +105,8 @@ class InCharts:
         self._rows = Stepping(model, *states, parameters, largest, went_on)
         if hidden:
             self._rows.far = hidden["far"].copy()
-        inside = drive.only_joint_forces and integrator in STEPS
-        self._kernel = chart_kernel(model, str(integrator), tuple(parameters)) if inside else None
+        inside = integrator in STEPS
+        self._kernel = chart_kernel(model, drive.control, str(integrator), tuple(parameters)) if inside else None
         self._end = 0  # steps that rows took if they did not stop
 
     @property
@@ -120,12 +134,11 @@ class InCharts:
 
     def advance(self, over: int, count: int, inputs: Mapping[str, np.ndarray]) -> None:
         rows, dt = self._rows, self._dt
-        for k, some in [(0, count)] if self._kernel is not None else [(k, 1) for k in range(count)]:
-            force = _InState(self._drive, inputs, over + k, dt)
+        rows.before, force = over - self._end, _InState(self._drive, inputs, rows, dt)
+        for some in (count,) if self._kernel is not None else (1,) * count:
             self._end += some
             with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
-                tau = inputs["tau"] if self._kernel is not None else np.zeros(0)
-                reach(self._end, rows, self._kernel, tau, partial(self._take, force), self._parameters, dt)
+                reach(self._end, rows, self._kernel, {**inputs, **self._parameters}, partial(self._take, force), dt)
 
     def _take(self, force: _InState) -> None:
         self._rows.take(lambda rows: self._step(rows, force, self._dt), self._dt)
@@ -134,9 +147,9 @@ class InCharts:
 class _InState:
     """Forces of what drives a simulation, for an integrator."""
 
-    def __init__(self, drive: Drive, inputs: Mapping[str, np.ndarray], over: int, dt: float) -> None:
+    def __init__(self, drive: Drive, inputs: Mapping[str, np.ndarray], rows: Stepping, dt: float) -> None:
         self.asks_states = drive.asks_velocities
-        self._drive, self._inputs, self._over, self._dt = drive, inputs, over, dt
+        self._drive, self._inputs, self._rows, self._dt = drive, inputs, rows, dt
 
     def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
-        return self._drive.all_forces(q, v, (self._over + part) * self._dt, self._inputs)
+        return self._drive.all_forces(q, v, (self._rows.before + self._rows.steps + part) * self._dt, self._inputs)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms import contact_rows
+from linkwork.contact import Contacts
 from linkwork.errors import ModelError
 from linkwork.functions.export import EXPORTED, Exported
 from linkwork.ir.functions import where
@@ -15,10 +17,11 @@ from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.model.parameters import known, read
 from linkwork.simulate.control import Control, Policy, given_forces, pd_control, traced_policy
-from linkwork.simulate.rollout import rollout
-from linkwork.simulate.traced import STEPS, rollout_body
+from linkwork.simulate.rollout import contacts_in_rollout, rollout
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS, STEPS, rollout_body
 
 SAMPLES = 8  # recorded calls
+TOLD = ("residual", "iterations", "unsolved")  # what the numbers of `CARRIED` are called
 
 
 def exported_rollout(
@@ -29,20 +32,27 @@ def exported_rollout(
     inputs: Mapping[str, Any] | None = None,
     integrator: str = "semi_implicit_euler",
     parameters: tuple[str, ...] = (),
+    contacts: Contacts | None = None,
     looped: bool = True,
 ) -> Exported:
     """The program of many steps, or of one if not `looped`, with names and states for its recorded calls.
 
     `control` is "tau", forces that stay the same in a call, or "pd". A `policy` takes its place, with `inputs`, the shapes of
-    its arrays by name.
+    its arrays by name. With `contacts`, impulses to begin with are an input, and those of the last step a result.
     """
     if not isinstance(model, Model):
         raise ModelError(f"rollout takes a model, not {type(model).__name__}")
     if integrator not in STEPS:
         raise ModelError(f"rollout: integrator must be one of {', '.join(STEPS)}, not {integrator!r}")
     chosen = _control(model, control, policy, inputs)
-    names = tuple(known(model, parameters))
-    program = _program(model, chosen, integrator, names, looped)
+    given = (parameters,) if isinstance(parameters, str) else tuple(parameters)
+    own = tuple(name for name in COEFFICIENTS if name in given)
+    if contacts is not None:
+        contacts = contacts_in_rollout(model, contacts, chosen, integrator)
+    elif own:
+        raise ModelError(f"rollout: the parameter {own[0]} is for contacts=, which is not given")
+    names = tuple(known(model, [name for name in given if name not in own]))
+    program = _program(model, chosen, integrator, (*own, *names), looped, contacts)
     words = {"q": "nq", "q_end": "nq", "pd_q": "nq"}
     axes = {a.name: words.get(a.name, "nv") for a in program.inputs + program.outputs}
     named = {"nq": model.q_names, "nv": model.v_names}
@@ -51,8 +61,17 @@ def exported_rollout(
         name: (name, (named[word],)) for name, word in axes.items() if name in ours
     }
     about = {"dt": "dt [s]", "steps": "steps to take", "over": "steps over, which says the time", "steps_end": "steps taken"}
+    about |= {"residual": "largest violation of any law [m/s or rad/s]", "iterations": "most in a step"}
+    about |= {"unsolved": "steps whose contact problem was not solved"}
     notes |= {name: (text, ()) for name, text in about.items() if name in axes}
-    return Exported(program, notes, _samples(model, program, names))
+    samples = _samples(model, program, names)
+    if contacts is not None:
+        rows = contact_rows.names(model, contacts)
+        notes |= {name: ("impulse [N s or N m s]", (rows,)) for name in ("impulses", "impulses_end") if name in axes}
+        count = len(contacts.candidates(model))
+        samples |= {name: np.full((SAMPLES, count), 0.5) for name in own}
+        samples |= {"impulses": np.zeros((SAMPLES, len(rows)))} if rows else {}
+    return Exported(program, notes, samples)
 
 
 def _control(model: Model, control: str, policy: Policy | None, inputs: Mapping[str, Any] | None) -> Control:
@@ -66,21 +85,38 @@ def _control(model: Model, control: str, policy: Policy | None, inputs: Mapping[
     return given_forces(model) if control == "tau" else pd_control(model)
 
 
-def _program(model: Model, control: Control, integrator: str, parameters: tuple[str, ...], looped: bool) -> Program:
-    """From q, v, dt, steps (where there are many), over and what controls them to q_end, v_end and steps_end."""
-    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped)
-    scalars: dict[str, Any] = {"dt": (), **({"steps": ()} if looped else {}), "over": ()}
-    rest = {name: shape for name, shape in shapes.items() if name not in ("q", "v", "done", "how")}
+def _program(
+    model: Model, control: Control, integrator: str, parameters: tuple[str, ...], looped: bool, contacts: Contacts | None
+) -> Program:
+    """From q, v, dt, steps (where there are many), over and what controls them to q_end, v_end and steps_end.
+
+    With contact, `impulses` stand behind over, and those of the last step and the numbers of `CARRIED` behind steps_end.
+    """
+    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts)
+    rows = 0 if contacts is None else contact_rows.count(model, contacts)
+    scalars: dict[str, Any] = {
+        "dt": (),
+        **({"steps": ()} if looped else {}),
+        "over": (),
+        **({"impulses": (rows,)} if rows else {}),
+    }
+    rest = {name: shape for name, shape in shapes.items() if name not in ("q", "v", "done", "carried", "how")}
 
     def traced(*arrays: Any) -> dict[str, Any]:
         given = dict(zip({"q": 0, "v": 0, **scalars, **rest}, arrays))
         dt, steps = given["dt"], given.get("steps", 1.0)
         zero = where(abs(dt) < np.inf, 0.0, np.nan)  # a program would leave out a sum of constants
         how = np.array([dt, steps, zero, given["over"]], dtype=object)
-        found = body(given["q"], given["v"], 0.0, how, *(given[name] for name in rest))
+        first = np.array([*given.get("impulses", ()), *(0.0 for _ in CARRIED)], dtype=object)
+        carried = () if contacts is None else (first,)
+        found = body(given["q"], given["v"], 0.0, *carried, how, *(given[name] for name in rest))
         ends = {"q_end": found["q_end"], "v_end": found["v_end"], "steps_end": found["done_end"]}
+        before = {"q_end": given["q"], "v_end": given["v"], "steps_end": np.array(0.0)}
+        if contacts is not None:
+            for told, x in ((ends, found["carried_end"]), (before, first)):
+                told |= {"impulses_end": x[:rows]} if rows else {}
+                told |= {name: np.asarray(y, dtype=object) for name, y in zip(TOLD, x[rows:], strict=True)}
         if looped:  # a loop takes one step at least
-            before = {"q_end": given["q"], "v_end": given["v"], "steps_end": np.array(0.0)}
             ends = {name: where(steps < 1.0, before[name], x) for name, x in ends.items()}
         return ends
 

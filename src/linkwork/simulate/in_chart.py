@@ -22,6 +22,7 @@ from linkwork.model.parameters import input_names, shape_of
 from linkwork.runtime.build import build_on
 from linkwork.simulate import kernels
 from linkwork.simulate.charts import SINGULAR, Charts, test_vector
+from linkwork.simulate.control import Control
 from linkwork.simulate.integrators import INTEGRATORS
 from linkwork.simulate.one_kernel import CHUNK, segments
 from linkwork.simulate.stepping import CLOSED, CLOSED_AT_START, CORRECTION, NEAR, TURNED, Stepping
@@ -31,35 +32,42 @@ from linkwork.topology.motion import all_equations
 MOST = 2**31  # steps of one call
 
 
-def chart_kernel(model: Model, integrator: str, parameters: tuple[str, ...]) -> Any:
+def chart_kernel(model: Model, control: Control, integrator: str, parameters: tuple[str, ...]) -> Any:
     """The kernel of the program of `chart_program`."""
-    key = ("rollout in one chart", integrator, parameters)
+    key = ("rollout in one chart", control.key, tuple(control.inputs.items()), integrator, parameters)
     known = model.memory.get(key)
     if known is None:
-        known = model.memory[key] = build_on("cpu", None, lambda: chart_program(model, integrator, parameters), "float64")
+        program = chart_program(model, control, integrator, parameters)
+        known = model.memory[key] = build_on("cpu", None, lambda: program, "float64")
     return known
 
 
-def chart_program(model: Model, integrator: str, parameters: tuple[str, ...] = ()) -> Program:
-    """From q, the velocities w of all joints, `far` (see `sizes_in`), how = (dt, count, 0) and tau to these after some steps.
+def chart_program(model: Model, control: Control, integrator: str, parameters: tuple[str, ...] = ()) -> Program:
+    """From q, the velocities w of all joints, `far` (see `sizes_in`), how and what controls it to these after some steps.
 
-    `taken` says after how many: at most `count`, fewer where a step is not one for the model's own chart.
+    `how` is (dt, count, 0, over), where so many steps are over. `taken` says how many followed: at most `count`, fewer where a
+    step is not one for the model's own chart.
     """
     charts = Charts(model)
     own, nq, size = charts.places(charts.own), model.nq, model.nv_spanning
-    shapes: dict[str, Any] = {"q": (nq,), "w": (size,), "far": (), "how": (3,), "tau": (model.nv,)}
+    shapes: dict[str, Any] = {"q": (nq,), "w": (size,), "far": (), "how": (4,), **control.inputs}
     words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
     shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
 
     def body(*arrays: Any) -> dict[str, Any]:
         given = dict(zip(shapes, arrays))
-        moving = model.traced_with({n: given[w] for n, w in zip(parameters, words)}) if parameters else model
-        dt, count, zero = given["how"]
+        numbers = {n: given[w] for n, w in zip(parameters, words)}
+        moving, whole = (each.traced_with(numbers) if parameters else each for each in (model, charts.whole))
+        dt, count, zero, before = given["how"]
 
         def step(state: Any) -> tuple[Any, Any]:
             q0, w0, far0, k = state[:nq], state[nq : nq + size], state[-2], state[-1]
-            q1, w1, moved = STEPS[integrator](moving, q0, w0[own], dt, given["tau"])
-            kept, far1 = _good(moving, q1, charts, INTEGRATORS[integrator][1])
+
+            def force(q: Any, v: Any, part: float) -> Any:
+                return control.force(moving, q, v, (before + k + part) * dt, given)
+
+            q1, w1, moved = STEPS[integrator](moving, q0, w0[own], dt, force)
+            kept, far1 = _good(whole, q1, charts, INTEGRATORS[integrator][1])
             bad = zero
             for x in [*q1, *w1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
@@ -73,20 +81,20 @@ def chart_program(model: Model, integrator: str, parameters: tuple[str, ...] = (
     return trace(body, shapes, name=f"rollout_{integrator}_in_chart")
 
 
-def _euler(model: Model, q: Any, v: Any, dt: Any, tau: Any) -> Any:
-    v = v + dt * forward_dynamics(model, q, v, tau)
+def _euler(model: Model, q: Any, v: Any, dt: Any, force: Any) -> Any:
+    v = v + dt * forward_dynamics(model, q, v, force(q, v, 0.0))
     return kernels.advanced(model, q, dt * v, v)
 
 
-def _rk4(model: Model, q: Any, v: Any, dt: Any, tau: Any) -> Any:
-    def rates(q: Any, v: Any) -> tuple[Any, Any]:
-        return kernels.rates(model, q, v), forward_dynamics(model, q, v, tau)
+def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Any) -> Any:
+    def rates(q: Any, v: Any, part: float) -> tuple[Any, Any]:
+        return kernels.rates(model, q, v), forward_dynamics(model, q, v, force(q, v, part))
 
     half, sixth = 0.5 * dt, dt / 6.0
-    k1, l1 = rates(q, v)
-    k2, l2 = rates(q + half * k1, v + half * l1)
-    k3, l3 = rates(q + half * k2, v + half * l2)
-    k4, l4 = rates(q + dt * k3, v + dt * l3)
+    k1, l1 = rates(q, v, 0.0)
+    k2, l2 = rates(q + half * k1, v + half * l1, 0.5)
+    k3, l3 = rates(q + half * k2, v + half * l2, 0.5)
+    k4, l4 = rates(q + dt * k3, v + dt * l3, 1.0)
     end = q + sixth * (k1 + 2.0 * (k2 + k3) + k4), v + sixth * (l1 + 2.0 * (l2 + l3) + l4)
     return kernels.settled(model, end[0], q, end[1])
 
@@ -95,7 +103,10 @@ STEPS: dict[str, Callable[..., Any]] = {"semi_implicit_euler": _euler, "rk4": _r
 
 
 def _good(model: Model, q: Any, charts: Charts, largest: float) -> tuple[Any, Any]:
-    """Whether q is closed and a state for the model's own chart; and `far` there, as `Charts.measured` measures it."""
+    """Whether q is closed and a state for the model's own chart; and `far` there, as `Charts.measured` measures it.
+
+    The `model` is the one that `charts` has as a whole.
+    """
     far: Any = 0.0
     good = absolute(0.0 * q[0]) <= 0.0
     if not charts.moving:
@@ -142,16 +153,15 @@ def roll_out_loops(
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """q, (rows, n, nq), and v, (rows, n, nv), after every `every` steps; NaN from where a row has stopped.
 
-    `force` gives joint forces in the step that it is told; `each`: steps are taken one by one, since they differ. `take` has
-    `stepping` take one step of the rows that are active; without a `kernel`, all of them.
+    `force` has the inputs of what controls the kernel in the step that it is told; `each`: steps are taken one by one, since
+    they differ. `take` has `stepping` take one step of the rows that are active; without a `kernel`, all of them.
     """
     model, rows, n = stepping.model, len(stepping.q), steps // every + 1
     found = [np.full((rows, n, size), np.nan) for size in (model.nq, model.nv)]
     found[0][:, 0], found[1][:, 0] = stepping.q, stepping.v
     for over, count, place in segments(steps, every, each):
         force.step, end = over, over + count
-        tau = np.zeros(0) if kernel is None else force(stepping.q, stepping.v, 0.0)
-        reach(end, stepping, kernel, tau, take, parameters, dt)
+        reach(end, stepping, kernel, {} if kernel is None else {**force.inputs(), **parameters}, take, dt)
         if place is not None:
             here = stepping.steps == end
             found[0][here, place], found[1][here, place] = stepping.q[here], stepping.v[here]
@@ -159,14 +169,16 @@ def roll_out_loops(
 
 
 def reach(
-    end: int, stepping: Stepping, kernel: Any, tau: np.ndarray, take: Callable[[], None], parameters: Mapping[str, np.ndarray],
-    dt: float,
+    end: int, stepping: Stepping, kernel: Any, inputs: Mapping[str, np.ndarray], take: Callable[[], None], dt: float,
 ) -> None:  # fmt: skip
-    """Have all active rows step until they took `end` steps or stopped; see `roll_out_loops`."""
+    """Have all active rows step until they took `end` steps or stopped; see `roll_out_loops`.
+
+    `inputs` are those of the kernel's control, then its parameters.
+    """
     while (going := stepping.active & (stepping.steps < end)).any():
         if kernel is not None:
             mine = np.flatnonzero(going & ~stepping.in_other_charts)
-            _call(stepping, kernel, mine, end - stepping.steps[mine], tau, parameters, dt)
+            _call(stepping, kernel, mine, end - stepping.steps[mine], inputs, dt)
         left = stepping.active & (stepping.steps < end)
         if left.any():
             others = stepping.active & ~left
@@ -176,13 +188,17 @@ def reach(
 
 
 def _call(
-    stepping: Stepping, kernel: Any, rows: np.ndarray, counts: np.ndarray, tau: np.ndarray,
-    parameters: Mapping[str, np.ndarray], dt: float,
-) -> None:  # fmt: skip
+    stepping: Stepping, kernel: Any, rows: np.ndarray, counts: np.ndarray, inputs: Mapping[str, np.ndarray], dt: float
+) -> None:
     """Let the kernel step some rows, each so often."""
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
-        how = np.column_stack([np.full(len(part), dt), counts[start : start + CHUNK], np.zeros(len(part))])
-        states, given = (stepping.q[part], stepping.w[part], stepping.far[part]), (x[part] for x in parameters.values())
-        stepping.q[part], stepping.w[part], stepping.far[part], taken = kernel(*states, how, tau[part], *given)
+        numbers = (
+            np.full(len(part), dt),
+            counts[start : start + CHUNK],
+            np.zeros(len(part)),
+            stepping.before + stepping.steps[part],
+        )
+        states, given = (stepping.q[part], stepping.w[part], stepping.far[part]), (x[part] for x in inputs.values())
+        stepping.q[part], stepping.w[part], stepping.far[part], taken = kernel(*states, np.column_stack(numbers), *given)
         stepping.steps[part] += taken.astype(int)

@@ -15,10 +15,13 @@ from linkwork.model.parameters import known, shape_of
 from linkwork.runtime.cuda.arrays import Library, library_of, row_step
 from linkwork.runtime.cuda.binding import call, current_gpu, gpu
 from linkwork.runtime.cuda.kernel import CudaKernel, Memory
+from linkwork.simulate.charts import Charts
 from linkwork.simulate.control import Control
 from linkwork.simulate.one_kernel import kernel_for, segments
 from linkwork.simulate.status import Status
-from linkwork.simulate.traced import CARRIED, COEFFICIENTS, carried_size
+from linkwork.simulate.stepping import CLOSED_AT_START
+from linkwork.simulate.stopped import CLOSED_IN_SINGLE, WENT_ON, earlier_status, open_at_start, status_of_stopped, went_on
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS, HOW, ZERO, carried_size
 
 Rows = tuple[int, int]  # address, and distance of rows in numbers: 0 for one row for all
 
@@ -26,7 +29,7 @@ Rows = tuple[int, int]  # address, and distance of rows in numbers: 0 for one ro
 def rollout_on_gpu(
     model: Model, q: Any, v: Any, tau: Any, control: Control, driven: dict[str, tuple[Any, tuple[int, ...]]],
     parameters: dict[str, Any], *, dt: float, steps: int, every: int, integrator: Any, dtype: str,
-    contacts: Contacts | None = None, warm_start: Any = None,
+    contacts: Contacts | None = None, warm_start: Any = None, earlier: Any = None,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
     """q, v, status and steps, as arrays of the library of the states, or of NumPy; and what is carried with contacts."""
     own = [name for name in COEFFICIENTS if name in parameters and contacts is not None]
@@ -65,6 +68,9 @@ def rollout_on_gpu(
         (tq, tv, done, *last_carried), size = [address for _, address in made], np.dtype(dtype).itemsize
         for place, target, width in ((places["q"], tq, model.nq), (places["v"], tv, model.nv)):
             memory.copy_rows(target, n * width, place[0], place[1], width, rows)
+        ends = _Ends(kernel, model, places, {name: own for name, (_, own) in arrays.items()}, (rows, names, control), each)
+        before, unclosed = earlier_status(earlier, batch), ends.unclosed()
+        hold = unclosed | ~np.isin(before, WENT_ON)  # these take no step
         here_now: list[Rows] = [(tq, n * model.nq), (tv, n * model.nv), (memory.take((rows,)), 1)]
         memory.clear(here_now[2][0], rows)
         spare = [[(memory.take((rows, w)), w) for w in (model.nq, model.nv)] for _ in range(2)]
@@ -76,33 +82,133 @@ def rollout_on_gpu(
                 memory.copy_rows(carried[0], size_carried, *places["warm_start"], size_carried - len(CARRIED), rows)
         for number, (over, count, record) in enumerate(segments(steps, every, each)):
             how = np.array([dt, count, 0.0, over], dtype)
+            if hold.any():
+                how = np.where(hold[:, None] & (np.arange(HOW) == ZERO), np.nan, how).astype(dtype)
             keep.append(how)
             more = [(address, size_carried) for address in carried]
-            given = [*here_now[:2], (counts[number % 2], 1), *more[number % 2 :][:1], (memory.upload(how), 0)]
+            given = [
+                *here_now[:2],
+                (counts[number % 2], 1),
+                *more[number % 2 :][:1],
+                (memory.upload(how), 0 if how.ndim == 1 else HOW),
+            ]
             for name in (*control.inputs, *names):
                 address, step = places[name]
                 if name == "tau" and each:
                     address += over * model.nv * size
                 given.append((address, step))
             if record is None:
-                ends = spare[number % 2]
+                to = spare[number % 2]
             else:
-                ends = [(tq + record * model.nq * size, n * model.nq), (tv + record * model.nv * size, n * model.nv)]
+                to = [(tq + record * model.nq * size, n * model.nq), (tv + record * model.nv * size, n * model.nv)]
             after = [(counts[(number + 1) % 2], 1), *more[(number + 1) % 2 :][:1]]
-            kernel.launch(here, rows, given, [*ends, *after], stream, memory)
-            here_now = list(ends)
+            kernel.launch(here, rows, given, [*to, *after], stream, memory)
+            here_now = list(to)
         last = len(list(segments(steps, every, each))) % 2
         memory.copy_rows(done, rows, counts[last], rows, rows, 1)
         for address in last_carried:
             memory.copy_rows(address, rows * size_carried, carried[last], rows * size_carried, rows * size_carried, 1)
         call("cuStreamSynchronize", stream)
-        found = [_returned(x, address, shape, dtype, main) for (x, address), shape in zip(made, shapes, strict=True)]
-    stopped = found[2] != steps
-    status = stopped * int(Status.NOT_FINITE)
-    if contacts is None:
-        return found[0], found[1], status, found[2], None
-    failed = (found[3][..., -1] > 0.0) & ~stopped
-    return found[0], found[1], status + failed * int(Status.CONTACT_NOT_CONVERGED), found[2], found[3]
+        status = ends.status(
+            before, unclosed, done, last_carried[0] if last_carried else None, size_carried, dt, steps, integrator
+        )
+        made.append(_made(kernel, main, batch, here.number, memory))
+        codes = status.astype(dtype)
+        if rows:
+            call("cuMemcpyHtoD", made[-1][1], codes.ctypes.data, codes.nbytes)
+        found = [_returned(x, address, shape, dtype, main) for (x, address), shape in zip(made, [*shapes, batch], strict=True)]
+    told = sum(((found[-1] == code) * code for code in set(status.tolist())), start=(found[-1] != found[-1]) * 0)
+    return found[0], found[1], told, found[2], found[3] if contacts is not None else None
+
+
+class _Ends:
+    """Where the rows of a rollout come from and how they ended, on this machine."""
+
+    def __init__(
+        self, kernel: CudaKernel, model: Model, places: dict[str, Rows], shapes: dict[str, tuple[int, ...]],
+        inputs: tuple[int, tuple[str, ...], Control], each: bool,
+    ) -> None:  # fmt: skip
+        self.kernel, self.model, self.places, self.shapes, self.each = kernel, model, places, shapes, each
+        self.rows, self.names, self.control = inputs
+        self.size = np.dtype(kernel.dtype).itemsize
+
+    def fetched(self, place: Rows, own: tuple[int, ...], chosen: np.ndarray) -> np.ndarray:
+        """Some rows of an array on the GPU, (chosen, *own)."""
+        address, step = place
+        found = np.empty((len(chosen), *own), self.kernel.dtype)
+        if not found.size:
+            return found
+        if step == 0:
+            call("cuMemcpyDtoH", found[:1].ctypes.data, address, found[:1].nbytes)
+            found[:] = found[0]
+        elif len(chosen) == self.rows and step == math.prod(own):
+            call("cuMemcpyDtoH", found.ctypes.data, address, found.nbytes)
+        else:
+            for k, row in enumerate(chosen.tolist()):
+                call("cuMemcpyDtoH", found[k : k + 1].ctypes.data, address + row * step * self.size, found[k : k + 1].nbytes)
+        return found
+
+    def _taken(self, name: str, chosen: np.ndarray) -> np.ndarray:
+        return self.fetched(self.places[name], self.shapes[name], chosen)
+
+    def _numbers(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
+        """Parameters of the model."""
+        return {name: self._taken(name, chosen).astype(float) for name in self.names if name not in COEFFICIENTS}
+
+    def unclosed(self) -> np.ndarray:
+        """Rows whose loops are open at the start, (rows,) of bool."""
+        if not Charts(self.model).moving:
+            return np.zeros(self.rows, dtype=bool)
+        every, within = np.arange(self.rows), CLOSED_AT_START if self.kernel.dtype == "float64" else CLOSED_IN_SINGLE
+        return open_at_start(self.model, self._taken("q", every).astype(float), self._numbers(every), within)
+
+    def status(
+        self, before: np.ndarray, unclosed: np.ndarray, done: int, carried: int | None, width: int, dt: float, steps: int,
+        integrator: Any,
+    ) -> np.ndarray:  # fmt: skip
+        """The status of all rows, (rows,), `before` being that of an earlier rollout."""
+        every = np.arange(self.rows)
+        taken = self.fetched((done, 1), (), every).astype(int)
+        going, status = np.isin(before, WENT_ON), np.full(self.rows, int(Status.OK))
+        if carried is not None:
+            ends = self.fetched((carried, width), (width,), every)
+            status[ends[:, -1] > 0.0] = int(Status.CONTACT_NOT_CONVERGED)
+        stopped = np.flatnonzero(((taken != steps) | unclosed) & going)
+        if len(stopped):
+            solved = np.zeros(len(stopped), dtype=bool) if carried is None else np.isfinite(ends[stopped]).all(axis=1)
+            start = self._taken("q", stopped), self._taken("v", stopped)
+            last = self._last(start, stopped, taken[stopped], width, dt)
+            numbers = self._numbers(stopped)
+            start, last = ((x[0].astype(float), x[1].astype(float)) for x in (start, last))
+            status[stopped] = status_of_stopped(self.model, start, last, unclosed[stopped], solved, dt, integrator, numbers)
+        return went_on(before, status)
+
+    def _last(
+        self, start: tuple[np.ndarray, np.ndarray], rows: np.ndarray, taken: np.ndarray, width: int, dt: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The states of rows after the steps that they took: the same steps are taken again, with the same bits."""
+        q, v = start[0].copy(), start[1].copy()
+        some = np.flatnonzero(taken > 0)
+        if not len(some):
+            return q, v
+        given = {name: self._taken(name, rows[some]) for name in (*self.control.inputs, *self.names)}
+        carried = np.zeros((len(some), width), self.kernel.dtype)
+        if "warm_start" in self.places:
+            carried[:, : width - len(CARRIED)] = self._taken("warm_start", rows[some])
+        state = [q[some], v[some], np.zeros(len(some), self.kernel.dtype), *([carried] if width else [])]
+        ends, count = [state[0].copy(), state[1].copy()], taken[some]
+        for over in range(int(count.max()) if self.each else 1):
+            left = np.flatnonzero(count > over)
+            how = np.column_stack([np.full(len(left), x) for x in (dt, 1.0, 0.0, over)])
+            if not self.each:
+                how[:, 1] = count
+            inputs = [x[left, over] if name == "tau" and self.each else x[left] for name, x in given.items()]
+            found = self.kernel(*(x[left] for x in state), how.astype(self.kernel.dtype), *inputs)
+            for x, new in zip(state, found, strict=True):
+                x[left] = new
+            ends[0][left], ends[1][left] = found[0], found[1]
+        q[some], v[some] = ends
+        return q, v
 
 
 def _batch(arrays: dict[str, tuple[Any, tuple[int, ...]]]) -> tuple[int, ...]:

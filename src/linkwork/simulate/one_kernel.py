@@ -76,7 +76,7 @@ def roll_out(
             now, spare = spare, now
             stopped = np.flatnonzero((now[2] != over + count) & (spare[2] == over))
             if len(stopped):
-                found = _last_states(kernel, spare, now[2] - over, stopped, given, dt, over)
+                found = last_states(kernel, spare, now[2] - over, stopped, given, dt, over)
                 last[0][start + stopped], last[1][start + stopped] = found
             if place is not None:
                 q[part, place], v[part, place] = now[0], now[1]
@@ -86,7 +86,7 @@ def roll_out(
     return q, v, done.astype(int), ends, last
 
 
-def _last_states(
+def last_states(
     kernel: Any, before: tuple[np.ndarray, ...], taken: np.ndarray, stopped: np.ndarray, given: Mapping[str, np.ndarray],
     dt: float, over: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip

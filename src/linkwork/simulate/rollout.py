@@ -14,15 +14,17 @@ from linkwork.functions.model_function import place_of
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.simulate.adaptive import Adaptive
+from linkwork.simulate.charts import Charts
 from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
+from linkwork.simulate.driving import evaluated
 from linkwork.simulate.in_chart import STEPS, chart_kernel, roll_out_loops
 from linkwork.simulate.integrators import INTEGRATORS, integrator_of
 from linkwork.simulate.midpoint import check_midpoint
 from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
-from linkwork.simulate.stiffness import implicit_parameters, stiff_at
-from linkwork.simulate.stopped import open_at_start, why_stopped
+from linkwork.simulate.stiffness import implicit_parameters
+from linkwork.simulate.stopped import WENT_ON, earlier_status, open_at_start, status_of_stopped, told_stiff, went_on
 from linkwork.simulate.traced import CARRIED, COEFFICIENTS, taken_coefficients
 
 IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
@@ -65,6 +67,7 @@ def rollout(
     inputs: Mapping[str, Any] | None = None,
     contacts: Contacts | None = None,
     warm_start: Any = None,
+    status: Any = None,
     with_device: str | None = None,
 ) -> Rollout:
     """The motion from states q, (..., nq), and v, (..., nv), in so many `steps` of `dt` [s]: q, v and a status for each row.
@@ -99,13 +102,16 @@ def rollout(
     `contacts` (`lw.Contacts(...)`): each step is that of `lw.step`, with contact, friction and limits of joints, begun with the
     impulses of the step before; `warm_start`, (..., impulses), are those before the first. A row in which the contact problem
     was not solved within the tolerance goes on, and is `Status.CONTACT_NOT_CONVERGED` at the end. Loops stay closed in the
-    model's own coordinates; a row stops where these turn singular. "contact_friction" and "contact_restitution", (...,
-    candidates), among `parameters` are coefficients of each row's own.
+    model's own coordinates; a row stops some ten steps before these turn singular. "contact_friction" and
+    "contact_restitution", (..., candidates), among `parameters` are coefficients of each row's own.
+
+    `status`, (...), is that of an earlier rollout whose last states these are: rows that had stopped take no step and keep
+    their status, and one that is `Status.CONTACT_NOT_CONVERGED` stays so.
 
     Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call; a row
     of a mechanism with loops leaves it for those steps in which it needs other coordinates than the model's own. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
-    a row stops where these turn singular. There a result has arrays of the library that the states came in.
+    a row stops where these are about to turn singular. There a result has arrays of the library that the states came in.
     """
     _check(model, dt, steps, every, integrator)
     method = _method(model, integrator, rtol, atol)
@@ -113,7 +119,7 @@ def rollout(
         parameters = implicit_parameters(model, parameters or {}, dt)
     control, driven = _control(model, tau, policy, inputs)
     if contacts is not None:
-        contacts = _contacts(model, contacts, control, integrator)
+        contacts = contacts_in_rollout(model, contacts, control, integrator)
     elif warm_start is not None:
         raise ModelError("rollout: warm_start= are impulses of contacts=, which is not given")
     device, dtype = place_of("rollout", {} if with_device is None else {"with_device": with_device}, (q, v, tau))
@@ -125,7 +131,7 @@ def rollout(
                 "rollout: on a GPU tau cannot be a function that is called in Python: give policy=, which is traced"
             )
         how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": method, "dtype": dtype}
-        how |= {"contacts": contacts, "warm_start": warm_start}
+        how |= {"contacts": contacts, "warm_start": warm_start, "earlier": status}
         found = rollout_on_gpu(model, q, v, tau, control, driven, dict(parameters or {}), **how)
         result = Rollout(*found[:3])
         result.steps = found[3]
@@ -140,25 +146,29 @@ def rollout(
     if contacts is not None and (m := contact_rows.count(model, contacts)):
         arrays["warm_start"] = (np.zeros(m) if warm_start is None else warm_start, (m,))
     batch, rows = _rows(arrays)
-    q0, v0 = rows.pop("q"), rows.pop("v")
-    if control is not None and (not model.loops or driven or contacts is not None):
+    q0, v0, earlier = rows.pop("q"), rows.pop("v"), earlier_status(status, batch)
+    ruled = policy is not None or isinstance(tau, PD)
+    steady = not model.loops or (ruled and not Charts(model).moving)  # the model's own coordinates are good everywhere
+    if control is not None and (steady or contacts is not None):
         names = (*own, *numbers)
-        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts)
-    forces = _Forces(model, tau, batch, steps, dt)
+        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts, earlier)
+    given = {name: rows.pop(name) for name in driven}
     step, largest = integrator_of(method)
-    stepping = Stepping(model, q0, v0, rows, largest)
+    going = np.isin(earlier, WENT_ON)
+    stepping = Stepping(model, np.where(going[:, None], q0, np.nan), v0, rows, largest)
+    forces = _Driven(control, given, stepping, dt) if control and ruled else _Forces(model, tau, batch, steps, dt)
     began = stepping.active
 
     def take() -> None:
         with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
             stepping.take(lambda rows: step(rows, forces, dt), dt)
 
-    kernel = None if callable(tau) or method not in STEPS else chart_kernel(model, str(method), tuple(rows))
+    kernel = None if control is None or method not in STEPS else chart_kernel(model, control, str(method), tuple(rows))
     each = kernel is None or forces.differ
     found_q, found_v = roll_out_loops(stepping, kernel, forces, take, rows, dt=dt, steps=steps, every=every, each=each)
     found_q[:, 0], found_v[:, 0] = q0, v0
-    status = _told_stiff(model, stepping.status, began, (q0, stepping.q), rows, dt, method)
-    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, status)))
+    ended = told_stiff(model, stepping.status, began, (q0, stepping.q), rows, dt, method)
+    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found_q, found_v, went_on(earlier, ended))))
     result.steps = stepping.steps.reshape(batch)
     return result
 
@@ -183,7 +193,8 @@ def _control(
 
 def _in_one_kernel(
     model: Model, control: Control, batch: tuple[int, ...], q: np.ndarray, v: np.ndarray, rows: dict[str, np.ndarray], tau: Any,
-    dt: float, steps: int, every: int, integrator: str | Adaptive, names: tuple[str, ...], contacts: Contacts | None = None,
+    dt: float, steps: int, every: int, integrator: str | Adaptive, names: tuple[str, ...], contacts: Contacts | None,
+    earlier: np.ndarray,
 ) -> Rollout:  # fmt: skip
     """The rollout by a kernel that takes the steps itself; see `one_kernel`."""
     inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
@@ -199,22 +210,20 @@ def _in_one_kernel(
     if contacts is not None:
         carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
     numbers = {name: rows[name] for name in names if name not in COEFFICIENTS}
-    bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
-    unclosed = open_at_start(model, q, numbers)
-    first = np.where(unclosed[:, None], np.nan, q)  # these take no step
+    unclosed, going = open_at_start(model, q, numbers), np.isin(earlier, WENT_ON)
+    first = np.where((unclosed | ~going)[:, None], np.nan, q)  # these take no step
     found = roll_out(kernel, looped, (first, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
     found[0][:, 0] = q
-    status = np.where(found[2] == steps, int(Status.OK), int(Status.NOT_FINITE))
-    ended = np.flatnonzero((status != int(Status.OK)) & ~bad & ~unclosed)
-    last = found[4]
-    solved = np.zeros(len(ended), dtype=bool) if found[3] is None else np.isfinite(found[3][ended]).all(axis=1)
-    here = {name: x[ended] for name, x in numbers.items()}
-    status[ended] = why_stopped(model, last[0][ended], last[1][ended], dt, here, solved)
+    status = np.full(len(q), int(Status.OK))
+    bad = ~np.isfinite(np.column_stack([q, v])).all(axis=1)
+    stopped = np.flatnonzero(((found[2] != steps) | unclosed | bad) & going)
+    start, last = ((x[0][stopped], x[1][stopped]) for x in ((q, v), found[4]))
+    solved = np.zeros(len(stopped), dtype=bool) if found[3] is None else np.isfinite(found[3][stopped]).all(axis=1)
+    here = {name: x[stopped] for name, x in numbers.items()}
+    status[stopped] = status_of_stopped(model, start, last, unclosed[stopped], solved, dt, integrator, here)
     if found[3] is not None:
-        failed = (found[3][:, -1] > 0.0) & (status == int(Status.OK))
-        status = np.where(failed, int(Status.CONTACT_NOT_CONVERGED), status)
-    status = np.where(bad, int(Status.NOT_FINITE), np.where(unclosed, int(Status.NOT_CLOSED), status))
-    status = _told_stiff(model, status, ~(bad | unclosed), (q, last[0]), numbers, dt, integrator)
+        status[(found[3][:, -1] > 0.0) & (status == int(Status.OK))] = int(Status.CONTACT_NOT_CONVERGED)
+    status = went_on(earlier, status)
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (found[0], found[1], status)))
     result.steps = found[2].reshape(batch)
     return _with_contact(result, None if found[3] is None else found[3].reshape((*batch, -1)))
@@ -228,8 +237,8 @@ def _with_contact(result: Rollout, carried: Any) -> Rollout:
     return result
 
 
-def _contacts(model: Model, contacts: Any, control: Control | None, integrator: str) -> Contacts:
-    """The contacts in normal form."""
+def contacts_in_rollout(model: Model, contacts: Any, control: Control | None, integrator: str) -> Contacts:
+    """The contacts of a rollout in normal form."""
     if control is None:
         raise ModelError(
             "rollout: with contacts= tau cannot be a function that is called in Python: give policy=, which is traced"
@@ -238,20 +247,6 @@ def _contacts(model: Model, contacts: Any, control: Control | None, integrator: 
         raise ModelError(f"rollout: with contacts= the integrator is semi_implicit_euler, not {integrator!r}")
     chosen: Contacts = chosen_contacts(model, contacts)["contacts"]
     return chosen
-
-
-def _told_stiff(
-    model: Model, status: np.ndarray, began: np.ndarray, postures: tuple[np.ndarray, ...], parameters: dict[str, np.ndarray],
-    dt: float, integrator: str | Adaptive,
-) -> np.ndarray:  # fmt: skip
-    """The status of rows, STIFF for those that began and stopped where a step is unstable, in one of these postures."""
-    found, ended = status.copy(), (Status.DEAD_POINT, Status.NOT_CLOSED, Status.NOT_FINITE)
-    for q in postures:
-        rows = np.flatnonzero(np.isin(found, ended) & began & np.isfinite(q).all(axis=1))
-        if len(rows):
-            stiff = stiff_at(model, q[rows], dt, integrator, {name: x[rows] for name, x in parameters.items()})
-            found[rows[stiff]] = int(Status.STIFF)
-    return found
 
 
 def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None:
@@ -282,6 +277,21 @@ def _method(model: Model, integrator: str, rtol: Any, atol: Any, who: str = "rol
     return "semi_implicit_euler" if integrator == IMPLICIT else integrator
 
 
+class _Driven:
+    """Joint forces of PD control or of a policy, with the arrays `given` to it."""
+
+    asks_states, differ, step = True, False, 0
+
+    def __init__(self, control: Control, given: dict[str, np.ndarray], rows: Stepping, dt: float) -> None:
+        self._control, self._given, self._rows, self._dt = control, given, rows, dt
+
+    def inputs(self) -> dict[str, np.ndarray]:
+        return self._given
+
+    def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
+        return evaluated(self._rows.model, self._control, q, v, (self._rows.steps + part) * self._dt, self._given)
+
+
 class _Forces:
     """Joint forces in one `step` after another, of whatever was given as tau."""
 
@@ -295,9 +305,13 @@ class _Forces:
         own = (steps, model.nv) if self._each else (model.nv,)
         self._given = _as_rows(given, batch, own, "tau has shape")
 
+    def inputs(self) -> dict[str, np.ndarray]:
+        """Those of a kernel in the step that is told."""
+        return {"tau": self._given[:, self.step] if self._each else self._given}
+
     def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         if not self.asks_states:
-            return self._given[:, self.step] if self._each else self._given
+            return self.inputs()["tau"]
         states = q.reshape(*self._batch, -1).copy(), v.reshape(*self._batch, self._nv).copy()
         t = (self.step + part) * self._dt
         with np.errstate(**self._warnings):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.contact_rows import count
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
 from linkwork.model import Model
@@ -21,10 +22,11 @@ from linkwork.simulate.engines import OK, Engine, InCharts, OneKernel
 from linkwork.simulate.events import Watch
 from linkwork.simulate.integrators import INTEGRATORS
 from linkwork.simulate.log import Log, Occurrence, State
-from linkwork.simulate.rollout import IMPLICIT, _method, _rows, _told_stiff
+from linkwork.simulate.rollout import IMPLICIT, _method, _rows
 from linkwork.simulate.sensors import Moment, Suite
 from linkwork.simulate.status import Status
 from linkwork.simulate.stiffness import implicit_parameters
+from linkwork.simulate.stopped import told_stiff
 from linkwork.simulate.touching import contact_forces
 from linkwork.simulate.traced import CARRIED, taken_coefficients
 
@@ -173,6 +175,10 @@ class _Run:
         self._a, self._tau = (x.reshape(-1, self.model.nv) for x in (start.a, start.tau))
         dims = len(self.batch)
         hidden = {name: np.reshape(x, (len(self._a), *np.shape(x)[dims:])) for name, x in start.hidden.items()}
+        if self._contacts is not None and "carried" in hidden:
+            has, needs = hidden["carried"].shape[1] - len(CARRIED), count(self.model, self._contacts)
+            if has != needs:
+                raise ModelError(f"simulate: start= is a state with {has} impulses of contacts, and contacts= has {needs}")
         if self._candidates and {"points", "forces"} <= set(hidden):
             self._felt = hidden["points"], hidden["forces"]
         return hidden
@@ -282,7 +288,7 @@ class _Run:
         steps = np.array([record["step"] for record in records])
         began = np.isfinite(self._start[0]).all(axis=1) & np.isfinite(self._start[1]).all(axis=1)
         postures = (self._start[0], engine.q)
-        status = _told_stiff(self.model, engine.status, began, postures, self._parameters, self._dt, self._method)
+        status = told_stiff(self.model, engine.status, began, postures, self._parameters, self._dt, self._method)
         if self._contacts is not None:
             failed = (engine.hidden["carried"][:, -1] > 0.0) & (status == OK)
             status = np.where(failed, int(Status.CONTACT_NOT_CONVERGED), status)

@@ -18,7 +18,7 @@ class Status(IntEnum):
     """An acceleration or a state is infinite, or no number."""
     SINGULAR_COORDINATES = 4
     """v does not determine how the mechanism moves, at the start or, where all steps are taken in the model's own coordinates
-    (with contacts, PD control or a policy), where the row stopped: `Model.independent_at` names joints that do."""
+    (with contacts, on a GPU, in exported C), near to where the row stopped: `Model.independent_at` names joints that do."""
     STIFF = 5
     """The step is too long for the springs and dampers of its joints: take a smaller dt, or "linearly_implicit_euler"."""
     CONTACT_NOT_CONVERGED = 6

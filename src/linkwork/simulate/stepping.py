@@ -46,6 +46,7 @@ class Stepping:
         self.model, self.charts, self._parameters = model, Charts(model), parameters
         self.q, self.active = q.copy(), np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
         self.status, self.steps = np.full(rows, int(Status.OK)), np.zeros(rows, dtype=int)
+        self.before = 0  # steps that were over when these began: they say the time
         self.far = np.zeros(rows)  # about 1 / σ of the mechanism
         self.choices: list[Choice] = [self.charts.own] * rows if went_on is None else list(went_on[1])
         self._groups: list[tuple[Choice, np.ndarray]] | None = None
@@ -119,7 +120,9 @@ class Stepping:
         return tuple(found) if several else found[0]
 
     def _in_chart(self, function: Any, choice: Choice, rows: Any, arrays: tuple[np.ndarray, ...]) -> Any:
-        model = self.charts.chart(choice)
+        return self._called(function, self.charts.chart(choice), rows, arrays)
+
+    def _called(self, function: Any, model: Model, rows: Any, arrays: tuple[np.ndarray, ...]) -> Any:
         if not self._parameters:
             return function(model, *(x[rows] for x in arrays))
         return function(model, *(x[rows] for x in arrays), parameters={n: x[rows] for n, x in self._parameters.items()})
@@ -198,7 +201,7 @@ class Stepping:
         found, gap = np.full((len(q), self.charts.numbers), np.nan), np.zeros(len(q))
         rows = np.flatnonzero(self.active)
         if len(rows) and self.charts.moving:
-            found[rows], gap[rows] = self._in_chart(loop_equations, self.charts.own, rows, (q,))
+            found[rows], gap[rows] = self._called(loop_equations, self.charts.whole, rows, (q,))
         return self.charts.equations(found), gap
 
     def _kept_good(self, K: list[np.ndarray]) -> np.ndarray:

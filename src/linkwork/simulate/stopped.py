@@ -2,29 +2,90 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.conditioning import KINDS, loop_conditioning, loop_equations
 from linkwork.functions.states import integrate, spanning_velocity
 from linkwork.model import Model
+from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.charts import SINGULAR, Charts
+from linkwork.simulate.own_chart import turns_back
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import CLOSED_AT_START
+from linkwork.simulate.stiffness import stiff_at
 
 POOR = 0.1  # conditioning of loops from which on a singular state may be near
 AHEAD = 3.0  # steps: so near, by the speeds of joints, it is why a row stopped
 WORSE = 3.0  # conditioning of the mechanism, relative to that of coordinates: below, no other coordinates would help
+WENT_ON = (Status.OK, Status.CONTACT_NOT_CONVERGED)  # rows that did not stop
+CLOSED_IN_SINGLE = 1e-4  # how far loops of a state may be open that was rounded to single precision
 
 
-def open_at_start(model: Model, q: np.ndarray, parameters: Mapping[str, np.ndarray]) -> np.ndarray:
+def open_at_start(
+    model: Model, q: np.ndarray, parameters: Mapping[str, np.ndarray], within: float = CLOSED_AT_START
+) -> np.ndarray:
     """Rows whose loops are not closed, (rows,) of bool."""
     if not Charts(model).moving:
         return np.zeros(len(q), dtype=bool)
     gap = loop_equations(model, q, **_given(parameters))[1]
-    return np.isfinite(q).all(axis=1) & ~(gap <= CLOSED_AT_START)
+    return np.isfinite(q).all(axis=1) & ~(gap <= within)
+
+
+States = tuple[np.ndarray, np.ndarray]  # q, (rows, nq), and v, (rows, nv)
+
+
+def status_of_stopped(
+    model: Model, start: States, last: States, unclosed: np.ndarray, solved: np.ndarray, dt: float,
+    integrator: str | Adaptive, parameters: Mapping[str, np.ndarray],
+) -> np.ndarray:  # fmt: skip
+    """The `Status` of rows that stopped in one kernel, (rows,), by their first states and the last that they reached.
+
+    `unclosed`, (rows,): their loops were open at the start. `solved`, (rows,): see `why_stopped`.
+    """
+    bad = ~(np.isfinite(start[0]).all(axis=1) & np.isfinite(start[1]).all(axis=1))
+    found = np.where(unclosed & ~bad, int(Status.NOT_CLOSED), int(Status.NOT_FINITE))
+    ended = np.flatnonzero(~bad & ~unclosed)
+    here = {name: x[ended] for name, x in parameters.items()}
+    found[ended] = why_stopped(model, last[0][ended], last[1][ended], dt, here, solved[ended])
+    return told_stiff(model, found, ~(bad | unclosed), (start[0], last[0]), parameters, dt, integrator)
+
+
+def told_stiff(
+    model: Model, status: np.ndarray, began: np.ndarray, postures: tuple[np.ndarray, ...],
+    parameters: Mapping[str, np.ndarray], dt: float, integrator: str | Adaptive,
+) -> np.ndarray:  # fmt: skip
+    """The status of rows, STIFF for those that began and stopped where a step is unstable, in one of these postures."""
+    found, ended = status.copy(), (Status.DEAD_POINT, Status.NOT_CLOSED, Status.NOT_FINITE)
+    for q in postures:
+        rows = np.flatnonzero(np.isin(found, ended) & began & np.isfinite(q).all(axis=1))
+        if len(rows):
+            stiff = stiff_at(model, q[rows], dt, integrator, {name: x[rows] for name, x in parameters.items()})
+            found[rows[stiff]] = int(Status.STIFF)
+    return found
+
+
+def went_on(earlier: np.ndarray, status: np.ndarray) -> np.ndarray:
+    """The status of rows that had an `earlier` one: those that had stopped keep it."""
+    return np.where(np.isin(earlier, WENT_ON) & (status != int(Status.OK)), status, earlier)
+
+
+def earlier_status(status: Any, batch: tuple[int, ...]) -> np.ndarray:
+    """The status of an earlier rollout as whole numbers for each row of a batch, (rows,); OK where None is given."""
+    if status is None:
+        return np.zeros(math.prod(batch), dtype=int)
+    host = status.get() if type(status).__module__.startswith("cupy") else status.cpu() if hasattr(status, "cpu") else status
+    numbers = np.asarray(host)
+    if not np.isin(numbers, [int(each) for each in Status]).all():
+        raise ModelError("rollout: status must be that of an earlier rollout, numbers of lw.Status")
+    try:
+        return np.broadcast_to(numbers.astype(int), batch).reshape(-1)
+    except ValueError:
+        raise ShapeError(f"rollout: status has shape {numbers.shape}, not {batch}") from None
 
 
 def why_stopped(
@@ -42,6 +103,7 @@ def why_stopped(
     own, whole = (np.take_along_axis(x, worst, axis=1)[:, 0] for x in (by_coordinates, of_mechanism))
     speed = np.abs(spanning_velocity(model, q, v, **given)).max(axis=1)
     near = own < np.minimum(np.fmax(AHEAD * dt * speed, SINGULAR), POOR)  # a speed may be NaN
+    near |= turns_back(model, q, v, np.full(len(q), dt), **given) > 0.999  # the kernel's may differ in the last bits
     opens = ~np.isfinite(integrate(model, q, dt * v, **given)).all(axis=1)
     found[opens | solved] = int(Status.NOT_CLOSED)
     found[near] = int(Status.SINGULAR_COORDINATES)

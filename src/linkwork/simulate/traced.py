@@ -14,6 +14,7 @@ import numpy as np
 from linkwork.algorithms import contact_rows
 from linkwork.contact import Contacts
 from linkwork.errors import ModelError
+from linkwork.functions.contact import COEFFICIENTS, check_coefficient
 from linkwork.functions.contact import step as contact_step
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import integrate
@@ -26,8 +27,10 @@ from linkwork.simulate import kernels
 from linkwork.simulate.adaptive import Adaptive, adaptive_step
 from linkwork.simulate.control import Control
 from linkwork.simulate.midpoint import midpoint
+from linkwork.simulate.own_chart import turns_back
 
 HOW = 4  # dt, the number of steps, zero, and how many steps are over
+ZERO = 2  # its place; where it is NaN, a row takes no step
 MOST = 2**31  # steps of one call
 Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any]]
 Integrator = str | Adaptive
@@ -106,8 +109,6 @@ def _with_contact(
     return q, v, np.array([*impulses, worst, most, failed + (1.0 - converged)], dtype=object)
 
 
-COEFFICIENTS = ("contact_friction", "contact_restitution")  # parameters of contacts, one for each candidate
-MOST_COEFFICIENT = {"contact_friction": np.inf, "contact_restitution": 1.0}
 CARRIED = ("residual", "iterations", "failed")  # the largest of both, and the number of steps that did not converge
 
 
@@ -130,7 +131,8 @@ def rollout_program(
     With contact, `carried` stands behind done, on both sides: impulses and what `CARRIED` names.
 
     So many steps are taken, at least one, without the loop just one, at times from `over` · dt on. `done` counts those that a
-    row took. Where one would leave the finite numbers, the row stops: its q and v are NaN from then on.
+    row took. Where one would leave the finite numbers, or cannot be taken in the model's own coordinates (`own_chart`), the row
+    stops: its q and v are NaN from then on.
     """
     shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts)
     return trace(body, shapes, name=f"rollout_{integrator}")
@@ -142,11 +144,7 @@ def taken_coefficients(parameters: dict[str, Any], contacts: Contacts | None, wh
     if own and contacts is None:
         raise ModelError(f"{who}: parameters={{{next(iter(own))!r}: ...}} is for contacts=, which is not given")
     for name in own:
-        x, most = np.asarray(parameters.pop(name), dtype=float), MOST_COEFFICIENT[name]
-        wrong = ~((x >= 0.0) & (x <= most) & np.isfinite(x))
-        if wrong.any():
-            span = "not negative" if most == np.inf else f"from 0 to {most:g}"
-            raise ModelError(f"{who}: {name} must be finite numbers, {span}, not {x[wrong][0]:g}")
+        check_coefficient(who, name, parameters.pop(name))
     return own
 
 
@@ -193,7 +191,7 @@ def rollout_body(
             bad = zero
             for x in [*q1, *v1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
-            fine = bad == zero
+            fine = (bad == zero) & (turns_back(moving, q, v, dt) <= 1.0)
             after = np.array([*q1, *v1, *carried, where(fine, k + 1.0, k)], dtype=object)
             return after, fine & (k + 1.0 < count)
 

@@ -27,12 +27,14 @@ from linkwork.topology.mobility import (
     explored,
     find_rank,
     independent_everywhere,
+    missed_in_motion,
     most_independent,
 )
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture
 
 ATTEMPTS = 24  # to close a loop: random starting points
 STATES = 8  # closed configurations that are looked at besides the first
+LOOPS = 4  # and couplings of a cluster, for each link that it may have
 
 S = TypeVar("S")
 
@@ -172,16 +174,23 @@ class ClusterAnalysis:
         simple = self._by_substitution(cluster)
         if simple:
             return simple
-        if self.limits and len(cluster.bodies) > self.limits.cluster:
+        self._check_size(cluster, "links", len(cluster.bodies), 1)
+        self._check_size(cluster, "loops and couplings", len(cluster.constraints), LOOPS)
+        return self._on_supports(cluster) if cluster.below else self._on_one_body(cluster)
+
+    def _check_size(self, cluster: Cluster, what: str, count: int, each: int) -> None:
+        """That a cluster has not more of something than `each` times the limit of its links."""
+        if self.limits and count > each * self.limits.cluster:
+            times = f"{each} times " if each > 1 else ""
             raise LimitError(
-                f"{names_of(cluster)} make one cluster of {len(cluster.bodies)} links, more than the limit of "
+                f"{names_of(cluster)} make one cluster of {count} {what}, more than {times}the limit of "
                 f"{self.limits.cluster}: {self.limits.raised('cluster')}"
             )
-        return self._on_supports(cluster) if cluster.below else self._on_one_body(cluster)
 
     def held(self, group: Group) -> Cluster:
         """A group whose loops will be force-held: the equations that say something where it is closed, and no more."""
         cluster = Cluster(tuple(group[0]), tuple(group[1]))
+        self._check_size(cluster, "loops and couplings", len(cluster.constraints), LOOPS)
         problem = Closing(self.model, cluster.bodies, cluster.constraints, budget=self._budget)
         rng = np.random.default_rng(0)
         first = self._first_closed(cluster, problem, rng)
@@ -304,7 +313,18 @@ class ClusterAnalysis:
         for state in states:  # supports may move it into violations
             if not _holds(self._embedding(made, state), best[1]):
                 raise stuck(self.model, cluster)
+        if accepted and not self._follows(made, states[0].q):
+            raise stuck(self.model, cluster)
         return made, states
+
+    def _follows(self, cluster: Cluster, q: np.ndarray) -> bool:
+        """Whether equations that are dropped miss by no more than the tolerance while supports move far.
+
+        In one state that cannot be told: of few digits, an equation that ties the supports may be as good as redundant there.
+        """
+        problem = Closing(self.model, cluster.family, cluster.lineage, budget=self._budget)
+        missed = missed_in_motion(problem, q, _kept_of_lineage(cluster), far=True)
+        return bool(np.all(missed[-cluster.count :] < problem.tolerance))
 
     def _by_substitution(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]] | None:
         """The same for couplings that substitution solves, such as mimic joints; None where they are not of that form."""
@@ -416,6 +436,14 @@ def _gaps(problem: Closing, found: Rank) -> tuple[tuple[float, float], ...]:
 def _own(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[float, ...]:
     """The coordinates of a cluster's joints, one body after the other."""
     return tuple(x for k in cluster.bodies for x in q[model.joints[k].q_slice].tolist())
+
+
+def _kept_of_lineage(cluster: Cluster) -> list[int]:
+    """The equations that are kept among those of its lineage."""
+    rows, one = list(cluster.rows), cluster.below
+    while one:
+        rows, one = [*one.rows, *(one.count + row for row in rows)], one.below
+    return rows
 
 
 def _holds(embedding: Embedding[BodyMotion], problem: Closing) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
@@ -59,13 +60,14 @@ def choose_independent(model: Mechanism, cluster: Cluster, rows: Sequence[int], 
     scales = scales_of(model, cluster)
     linear = all(constraint.linear for constraint in cluster.constraints)  # then all states are alike
 
+    walkers = [_Walker(model, cluster, scales, rows, below) for _, below in (states if cluster.below else states[:1])]
+    given = [walker.equations(q)[rows] for walker, (q, _) in zip(cycle(walkers), states)]
+
     def walks() -> list[Walk]:
-        near, *others = states[1:]
-        walked = [] if linear else _walks(_Walker(model, cluster, scales, rows, near[1]), near[0])
-        apart = [[Reached(q, _Walker(model, cluster, scales, rows, below).equations(q)[rows])] for q, below in others]
+        walked = [] if linear else _walks(walkers[1 if cluster.below else 0], states[1][0])
+        apart = [[Reached(q, K)] for (q, _), K in zip(states[2:], given[2:])]
         return walked + (apart if cluster.below else [])  # with other states below
 
-    given = [_Walker(model, cluster, scales, rows, below).equations(q)[rows] for q, below in states]
     independent = _chosen(model, cluster, given[0], names)
     if independent is None:
         independent = _best(model, cluster, given[0], walks)

@@ -73,14 +73,14 @@ def find_rank(problem: Closing, state: Closed, J: np.ndarray) -> Rank:
             return Rank(rank, rows, missed, cut, bool(s[rank - 1] > STIFF * s[0]))
         if exact and rank == len(J) and (rank == 0 or s[rank - 1] > STIFF * s[0]):
             return Rank(rank, rows, np.zeros(len(J)), cut, True)
-        missed = _missed_in_motion(problem, state.q, rows, far=not exact)
+        missed = missed_in_motion(problem, state.q, rows, far=not exact)
         allowed = 1e-8 if exact else problem.tolerance
         if np.all(missed < allowed):
             return Rank(rank, rows, np.zeros(len(J)) if exact else missed, cut, True)
     return Rank(whole, rows, missed, cut, False)
 
 
-def _missed_in_motion(problem: Closing, q: np.ndarray, rows: list[int], *, far: bool) -> np.ndarray:
+def missed_in_motion(problem: Closing, q: np.ndarray, rows: list[int], *, far: bool) -> np.ndarray:
     """The largest errors of all equations while some of them hold and the loops move, (equations,); infinite if none does."""
     rng = np.random.default_rng(0)
     worst, strides, moved = np.zeros(problem.count), 5 if far else 1, False

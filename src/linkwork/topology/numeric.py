@@ -102,19 +102,19 @@ class NumericPosture:
         self._screws, self._screw_columns = list(screws), [self.columns[k].start for k in screws]
         self._screw_axes = np.array([S.reshape(2, 3) for S in screws.values()]).reshape(-1, 2, 3)
         self._moving: dict[int, np.ndarray] = {}
-        self._asked: dict[tuple[int, int], tuple[int, End, End]] = {}  # ends whose relative velocities are asked for
-        self._signs: np.ndarray = np.zeros((0, len(self._folded)))
-        self._motions: tuple[np.ndarray, np.ndarray] | None = None  # all of these in this state
+        self._asked: dict[tuple[int, int], tuple[End, np.ndarray]] = {}  # ends whose relative velocities are asked for, signs
+        self._signs: np.ndarray | None = None  # these as an array
+        self._motions: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}  # what was found in this state
         self._frames: dict[int, Pose] = {}  # by the end's identity, in this state
-        self._ends: dict[int, End] = {}  # those that were asked for, and their places on their bodies
-        self._places, self._points = np.zeros((0, 3, 3)), np.zeros((0, 3))
+        self._ends: dict[int, End] = {}  # those that were asked for
+        self._places: tuple[np.ndarray, np.ndarray] | None = None  # these as arrays
         self._turning, self._sliding, self._origin = (np.zeros((3, len(self._folded))) for _ in range(3))
         self._q: dict[int, np.ndarray] = {}
 
     def move(self, q: np.ndarray) -> None:
         """Go to the state q, (nq,) of the model."""
         self._frames.clear()
-        self._motions = None
+        self._motions.clear()
         Rs, ps = self._R, self._p
         for k, own, parent, place_R, place_p, placing in self._steps:
             coordinates = self._q[k] = q[own]
@@ -143,16 +143,21 @@ class NumericPosture:
         """The pose of a loop's end. All that were asked for once are found at once in the next state."""
         if end.body not in self._R:
             return end.place
-        if id(end) not in self._frames:
-            if id(end) not in self._ends:
-                self._ends[id(end)] = end
-                self._places = np.array([one.place.R for one in self._ends.values()]).astype(float)
-                self._points = np.array([one.place.p for one in self._ends.values()]).astype(float)
-            on = [one.body for one in self._ends.values()]
-            R, p = np.array([self._R[k] for k in on]), np.array([self._p[k] for k in on])
-            turned, moved = R @ self._places, p + np.einsum("nij,nj->ni", R, self._points)
-            self._frames = {key: Pose(*at) for key, *at in zip(self._ends, turned, moved)}
+        if id(end) not in self._ends:
+            self._ends[id(end)] = end
+            self._places = None
+            self._frames |= self._frames_of([end], *_placed([end]))
+        elif id(end) not in self._frames:
+            ends = list(self._ends.values())
+            self._places = self._places or _placed(ends)
+            self._frames = self._frames_of(ends, *self._places)
         return self._frames[id(end)]
+
+    def _frames_of(self, ends: Sequence[End], places: np.ndarray, points: np.ndarray) -> dict[int, Pose]:
+        """The poses of ends, by their identities, from their orientations and positions on their bodies."""
+        R, p = np.array([self._R[one.body] for one in ends]), np.array([self._p[one.body] for one in ends])
+        turned, moved = R @ places, p + np.einsum("nij,nj->ni", R, points)
+        return {id(end): Pose(*at) for end, *at in zip(ends, turned, moved)}
 
     def velocity(self, end: End, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Jacobians of the angular velocity of a loop's end, and of the velocity of its point that is `at`, (3, width)."""
@@ -165,15 +170,15 @@ class NumericPosture:
         """
         key = id(end), id(seen_from)
         if key not in self._asked:
-            self._asked[key] = len(self._asked), end, seen_from
-            signs = self.moving(end.body) - self.moving(seen_from.body)
-            self._signs, self._motions = np.concatenate([self._signs, signs[None]]), None
-        if self._motions is None:
-            points = np.array([self.frame(one).p for _, one, _ in self._asked.values()])
-            self._motions = self._motions_of(self._signs[:, None], points)
-        w, v = self._motions
-        n = self._asked[key][0]
-        return w[n], v[n]
+            self._asked[key] = end, self.moving(end.body) - self.moving(seen_from.body)
+            self._signs = None
+            self._motions[key] = self.motion(self._asked[key][1], self.frame(end).p)
+        elif key not in self._motions:
+            if self._signs is None:
+                self._signs = np.array([signs for _, signs in self._asked.values()])
+            points = np.array([self.frame(one).p for one, _ in self._asked.values()])
+            self._motions = dict(zip(self._asked, zip(*self._motions_of(self._signs[:, None], points))))
+        return self._motions[key]
 
     def motion(self, signs: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same Jacobians for a sum of paths, given by the sign of each column: those of `moving`."""
@@ -215,3 +220,8 @@ class NumericPosture:
                 k = self._joints[k].parent
             self._moving[body] = np.array(found, dtype=int)
         return self._moving[body]
+
+
+def _placed(ends: Sequence[End]) -> tuple[np.ndarray, np.ndarray]:
+    """Orientations, (n, 3, 3), and positions, (n, 3), of ends on their bodies."""
+    return np.array([one.place.R for one in ends]).astype(float), np.array([one.place.p for one in ends]).astype(float)

@@ -1,21 +1,20 @@
 """The computing part of a kernel as LLVM text: one program on `lanes` states at once.
 
 With one lane a body reads and writes a contiguous row per array. With more it reads `lanes` rows per input, so many bytes
-apart, turns them into columns, and writes columns into a tile per output (see `rows`). A program with cuts becomes several
-functions, and the values that are spilled, for a use far away or in another function, lie in a scratch array (see
+apart, turns them into columns, and columns of results into rows again (see `rows`, `outputs`). A program with cuts becomes
+several functions, and the values that are spilled, for a use far away or in another function, lie in a scratch array (see
 `ir.spills`). So does a loop whose body has cuts: that is a body of its own, from columns to columns, which lie in the scratch
 array of what runs the loop.
 """
 
 from __future__ import annotations
 
-import math
-
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.ir.spills import spill
 from linkwork.targets.cpu.operations import declarations, operation
-from linkwork.targets.cpu.rows import load_columns, row_declarations, row_pointers
+from linkwork.targets.cpu.outputs import Outputs
+from linkwork.targets.cpu.rows import LINE, load_columns, row_declarations, row_pointers, unpack_text
 from linkwork.targets.cpu.types import Types
 
 SPARE = 6  # registers that constants take, and what LLVM moves
@@ -30,10 +29,9 @@ class Body:
         self.name = name
         self.inputs = {attr: v for v, (op, _, attr) in enumerate(program.code) if op == "input"}
         spread = 1 if self.columns else lanes  # rows of the user's that a body reads at once
-        self.stores, self.parameters = stores_of(program, spread), body_parameters(program, spread)
+        self.parameters = body_parameters(program, spread)
         # in a program without cuts LLVM, which may change the order, allocates registers better
         self.spills = spill(program, registers - SPARE if program.cuts else None, block=spread)
-        self.prefetches = {} if self.columns else _prefetches(program, self.types)
         self.loops: dict[int, CutLoop] = {}
         self.scratch = self.spills.slots.size  # columns of the scratch array
         for v, (_, _, attr) in enumerate(program.code):
@@ -41,6 +39,11 @@ class Body:
                 body = Body(attr.body, lanes, f"{name}.v{v}", registers, columns=True)
                 self.loops[v] = CutLoop(body, attr, self.scratch)
                 self.scratch = self.loops[v].end
+        self.outputs = None if self.columns else Outputs(program, self.types)
+        self.waiting = -(-self.scratch * self.types.bytes // LINE) * LINE // self.types.bytes  # where columns of outputs wait
+        self.scratch = self.waiting + self.outputs.size if self.outputs else self.scratch
+        self.stores = stores_of(program)
+        self.prefetches = _prefetches(program, self.types) if self.outputs else {}
 
     def declaration(self, name: str | None = None) -> str:
         """The declaration of a function of this body, for other modules.
@@ -56,12 +59,15 @@ class Body:
         known += "".join(loop.body.declaration() for loop in self.loops.values())
         inner = [text for loop in self.loops.values() for text in loop.body.functions()]
         parts = [_Part(self, part).text() for part in self.program.parts]
+        tables, rows = self.outputs.rows_text(self.waiting) if self.outputs else ("", "")
+        unpack = unpack_text(t) + tables if self.outputs else ""
         if len(parts) == 1:
-            return [*inner, known + self._define(self.name, parts[0])]
+            return [*inner, known + unpack + self._define(self.name, parts[0] + rows)]
         names = [f"{self.name}.{k}" for k in range(len(parts))]
         arguments = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
         calls = "".join(f"call void @{name}({arguments})\n" for name in names)
-        whole = "".join(map(self.declaration, names)) + self._define(self.name, calls)
+        unpack = (row_declarations(t) if self.outputs else "") + unpack
+        whole = unpack + "".join(map(self.declaration, names)) + self._define(self.name, calls + rows)
         return [*inner, *(known + self._define(name, part) for name, part in zip(names, parts, strict=True)), whole]
 
     def _define(self, name: str, text: str) -> str:
@@ -115,8 +121,7 @@ class _Part:
                     self._name(v, f"%v{v}")
                 else:
                     self._name(v, self._instruction(f"%v{v}", op, operands, attr))
-            for array, element in body.stores.get(v, ()):
-                self._store(f"%out{array}", element, self._as_real(v))
+            self._give(v)
         self.lines.append("")
         return "\n".join(self.lines)
 
@@ -126,6 +131,15 @@ class _Part:
         slot = self.body.spills.slots.of.get(v)
         if slot is not None:
             self._store("%scratch", slot, name)
+
+    def _give(self, v: int) -> None:
+        """Store a value, as soon as it is known, where outputs have it: in the one row, or as a column that waits."""
+        if self.body.outputs:
+            for column in self.body.outputs.columns.get(v, ()):
+                self._store("%scratch", self.body.waiting + column, self._as_real(v))
+        else:
+            for array, element in self.body.stores.get(v, ()):
+                self._store(f"%out{array}", element, self._as_real(v))
 
     def _use(self, v: int) -> str:
         """The name of a value. Values are negated where they are used: most instructions do that on the way."""
@@ -168,7 +182,8 @@ class _Part:
 
     def _prefetch(self, base: str, line: int) -> None:
         """Prefetch a cache line of the rows that the next tile will read, or that this one will write."""
-        at, start, write = f"{base}.p{line}", f"{base}.rows", int(base.startswith("%out"))
+        write = int(base.startswith("%out"))
+        at, start = f"{base}.p{line}", base if write else f"{base}.rows"
         near = 3 if self.body.program.cuts else 2  # a short program needs the nearest cache for itself
         if not write:
             rows = f"{start} = getelementptr i8, ptr {base}, i64 {start}.far"
@@ -284,7 +299,6 @@ class _Part:
         self.block = f"{label}.done"
 
 
-LINE = 64  # bytes of a cache line
 LONG_ROW = 128  # bytes from which the rows of a tile are worth a prefetch
 WORK = 30  # instructions to each line; with fewer, prefetching takes longer than it saves
 
@@ -307,34 +321,21 @@ def _prefetches(program: Program, t: Types) -> dict[int, list[tuple[str, int]]]:
     return places
 
 
-def is_plain_zero(program: Program, v: int) -> bool:
-    """Whether a value is the constant zero, with all bits zero."""
-    op, _, attr = program.code[v]
-    return op == "const" and math.copysign(1.0, attr) > 0.0 == attr
-
-
-def stores_of(program: Program, lanes: int) -> dict[int, list[tuple[int, int]]]:
-    """Which output elements each value is: (array, element); written as soon as the value is known.
-
-    With several lanes zeros of the structure are left out: they are in the tile once for all rows.
-    """
+def stores_of(program: Program) -> dict[int, list[tuple[int, int]]]:
+    """Which output elements each value is: (array, element)."""
     addresses: dict[int, list[tuple[int, int]]] = {}
     for array, values in enumerate(program.results):
         for element, v in enumerate(values):
             addresses.setdefault(v, []).append((array, element))
-    return {v: places for v, places in addresses.items() if lanes == 1 or not is_plain_zero(program, v)}
+    return addresses
 
 
 def body_parameters(program: Program, lanes: int) -> list[tuple[str, str]]:
-    """Type and name of each parameter of a body: a pointer per array and, with several lanes, the distance of an input's rows
-    and the place of an output's; then the scratch array."""
+    """Type and name of each parameter of a body: a pointer per array and, with several lanes, the distance of its rows; then
+    the scratch array."""
     pairs = []
-    for k in range(len(program.inputs)):
-        pairs.append(("ptr", f"%in{k}"))
+    for name in [f"%in{k}" for k in range(len(program.inputs))] + [f"%out{k}" for k in range(len(program.outputs))]:
+        pairs.append(("ptr", name))
         if lanes > 1:
-            pairs.append(("i64", f"%in{k}.step"))
-    for k in range(len(program.outputs)):
-        pairs.append(("ptr", f"%out{k}"))
-        if lanes > 1:
-            pairs.append(("ptr", f"%out{k}.rows"))
+            pairs.append(("i64", f"{name}.step"))
     return [*pairs, ("ptr", "%scratch")]

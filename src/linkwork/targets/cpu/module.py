@@ -15,10 +15,10 @@ of the words [result object, Py_IncRef, args, dims, steps, data]. `direct` is on
 from __future__ import annotations
 
 from linkwork.ir.program import Array, Program
-from linkwork.targets.cpu.body import Body, is_plain_zero
+from linkwork.targets.cpu.body import Body
 from linkwork.targets.cpu.direct import NDARRAY_DATA, direct_text
 from linkwork.targets.cpu.machine import Machine
-from linkwork.targets.cpu.rows import copy_text, row_declarations, tile_items, unpack_text
+from linkwork.targets.cpu.rows import copy_text
 from linkwork.targets.cpu.share import share_text
 from linkwork.targets.cpu.types import Types
 from linkwork.targets.cpu.virtual_machine import InterpretedBody
@@ -115,7 +115,7 @@ def _texts(program: Program, one: AnyBody | None, many: AnyBody | None, machine:
         frame.append(one.declaration())
     if many:
         texts += many.functions()
-        frame += [many.declaration(), row_declarations(wide), unpack_text(wide)]
+        frame.append(many.declaration())
     for k, array in enumerate(program.inputs):
         frame.append(copy_text(f"gather{k}", array, scalar, into_strided=False))
     for k, array in enumerate(program.outputs):
@@ -145,8 +145,8 @@ class _Run:
         setup = "\n".join(self._operand(k) for k in range(len(self.arrays)))
         tiles, start, come = "", "br label %singles", "[ 0, %start ]"
         if self.many:
-            tiles = self._zeros() + self._tiles()
-            start = f"%few0 = icmp ult i64 %n, {self.fewest}\nbr i1 %few0, label %singles, label %zeros"
+            tiles = self._tiles()
+            start = f"%few0 = icmp ult i64 %n, {self.fewest}\nbr i1 %few0, label %singles, label %tiles"
             come += ", [ %tnext, %tdone ]"
         if self.one:
             come += ", [ %snext, %sdone ]"
@@ -154,7 +154,6 @@ class _Run:
 declare i64 @llvm.umin.i64(i64, i64)
 declare ptr @malloc(i64) nonlazybind
 declare void @free(ptr) nonlazybind
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define void @run(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
 entry:
 %n = load i64, ptr %dims
@@ -182,12 +181,8 @@ ret void
 """
 
     def _places(self) -> list[tuple[str, int]]:
-        """Names and sizes in bytes of the work space's pieces: a tile per output, contiguous rows per array, the scratch."""
-        places = []
-        for k, array in enumerate(self.arrays):
-            if self.many and k in self.outputs:
-                places.append((f"%tile{k}", tile_items(array, self.lanes) * self.item))
-            places.append((f"%rows{k}", max(array.size, 1) * self.lanes * self.item))
+        """Names and sizes in bytes of the work space's pieces: contiguous rows per array, and the scratch."""
+        places = [(f"%rows{k}", max(array.size, 1) * self.lanes * self.item) for k, array in enumerate(self.arrays)]
         scratch = max(body.scratch * body.types.lanes for body in (self.one, self.many) if body)
         places.append(("%scratch", max(scratch, 1) * self.item))
         return places
@@ -288,19 +283,10 @@ call void @{name}(ptr %{p}.r, ptr %strides{k}, ptr %{p}.t)
 br i1 %{p}.more, label %{p}.copy, label %{p}.next
 """
 
-    def _zeros(self) -> str:
-        """Zeros into the tiles of outputs that have some by structure: they stay there for all rows."""
-        text = "zeros:\n"
-        for k, values in zip(self.outputs, self.program.results):
-            if any(is_plain_zero(self.program, v) for v in values):
-                size = tile_items(self.arrays[k], self.lanes) * self.item
-                text += f"call void @llvm.memset.p0.i64(ptr align 64 %tile{k}, i8 0, i64 {size}, i1 false)\n"
-        return text + "br label %tiles\n"
-
     def _tiles(self) -> str:
         """The wide body on the user's rows; where these are strided or too few, on contiguous ones."""
         text = f"""tiles:
-%ti = phi i64 [ 0, %zeros ], [ %tnext, %tdone ]
+%ti = phi i64 [ 0, %start ], [ %tnext, %tdone ]
 %tleft = sub i64 %n, %ti
 %count = call i64 @llvm.umin.i64(i64 %tleft, i64 {self.lanes})
 %full = icmp eq i64 %count, {self.lanes}
@@ -316,12 +302,10 @@ br i1 %{p}.more, label %{p}.copy, label %{p}.next
 t{k}.from:
 {self._copies(k, "%ti", str(self.lanes), "t", last="%last")}t{k}.next:
 """
-        rows = ", ".join(f"ptr %t{k}.base, i64 %t{k}.step" for k in self.inputs)
-        tiles = ", ".join(f"ptr %tile{k}, ptr %t{k}.base" for k in self.outputs)
-        text += f"call void @lw.many({rows}, {tiles}, ptr %scratch)\n"
+        rows = ", ".join(f"ptr %t{k}.base, i64 %t{k}.step" for k in range(len(self.arrays)))
+        text += f"call void @lw.many({rows}, ptr %scratch)\n"
         for k in self.outputs:
-            text += f"""call void @unpack(ptr %tile{k}, ptr %t{k}.base, i64 %t{k}.step, i64 {self.arrays[k].size})
-br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
+            text += f"""br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
 t{k}.from:
 {self._copies(k, "%ti", "%count", "t")}t{k}.next:
 """

@@ -1,8 +1,8 @@
 """Between the rows of user arrays and the columns that a body computes with, as LLVM text.
 
 A row is one state's array; lane k of a column is an element of row k. Inputs are loaded in blocks of `lanes` elements of
-each row and transposed in registers. Outputs are first written as columns into a tile, column c at tile[c * lanes], because
-they come in no order, and `unpack` turns the tile into rows. `gather` and `scatter` make a strided row contiguous and back.
+each row and transposed in registers. Columns of outputs come in no order: they wait in memory (see `outputs`) until the
+functions of `unpack_text` make rows of them. `gather` and `scatter` make a strided row contiguous and back.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ def load_columns(t: Types, base: str, block: int, size: int) -> tuple[list[str],
     return lines + moves, columns
 
 
-def _transpose(t: Types, rows: list[str], tag: str) -> tuple[list[str], list[str]]:
-    """Instructions that transpose `lanes` vectors of `lanes` reals in log2(lanes) steps, and the names of the result."""
-    n, half = t.lanes, t.lanes // 2
+def _transpose(t: Types, rows: list[str], tag: str, half: int | None = None) -> tuple[list[str], list[str]]:
+    """Instructions that transpose `lanes` vectors of `lanes` reals in log2(lanes) steps, and the names of the result.
+
+    With `half` the steps for larger blocks are done already.
+    """
+    n, half = t.lanes, t.lanes // 2 if half is None else half
     lines: list[str] = []
     while half >= 1:
         # blocks of size `half` off the diagonal change places
@@ -55,57 +58,85 @@ def _transpose(t: Types, rows: list[str], tag: str) -> tuple[list[str], list[str
     return lines, rows
 
 
-def tile_items(array: Array, lanes: int) -> int:
-    """Reals that the tile of an output holds: whole blocks of `lanes` columns, so that no block ends early."""
-    return -(-array.size // lanes) * lanes * lanes
+def _load_rows(t: Types, source: str, tag: str) -> tuple[str, list[str]]:
+    """Instructions that load the columns of a block, and transpose them into rows.
+
+    Halves of columns are loaded: then the first step takes no shuffle, since processors load into half a register.
+    """
+    n, half = t.lanes, t.lanes // 2
+    part = f"<{half} x {t.scalar}>"
+    every = ", ".join(f"i32 {k}" for k in range(n))
+    lines, pairs = [], []
+    for i in range(n):
+        first, side = i % half, i // half
+        whole = f"%{tag}{i}"
+        for k, column in enumerate((first, first + half)):
+            at = f"{whole}.{k}"
+            lines.append(f"{at}.p = getelementptr i8, ptr {source}, i64 {column * t.bytes + side * half * t.item}")
+            lines.append(f"{at} = load {part}, ptr {at}.p, align {half * t.item}")
+        pairs.append(whole)
+        lines.append(f"{whole} = shufflevector {part} {whole}.0, {part} {whole}.1, <{n} x i32> <{every}>")
+    moves, rows = _transpose(t, pairs, f"%{tag}t", half // 2)
+    return "\n".join(lines + moves), rows
+
+
+UNPACK, UNPACK_LAST = "lw.unpack", "lw.unpack.last"
+LINE = 64  # bytes of a cache line
 
 
 def unpack_text(t: Types) -> str:
-    """`unpack(tile, row, step, size)`: a tile into `lanes` rows."""
-    n = t.lanes
+    """Functions that write columns as rows, `step` bytes apart, from the first block of `lanes` elements on.
+
+    `unpack(table, count, columns, row, step)`: blocks whose columns lie at the places of a table, in bytes.
+    `unpack.last(columns, row, step, left)`: the first `left` elements of a block.
+    """
+    n, together = t.lanes, max(1, LINE // t.bytes)  # stores that fill a line of a row follow each other
     pointers = "\n".join(row_pointers("%row", n))
-    at = "\n".join(f"%at{k} = getelementptr i8, ptr %row.r{k}, i64 %bytes" for k in range(n))
-    loads = "\n".join(
-        f"%s{k} = getelementptr i8, ptr %in, i64 {k * t.bytes}\n%a{k} = load {t.real}, ptr %s{k}, align {t.bytes}"
-        for k in range(n)
+    loads, stores = [], []
+    for b in range(together):
+        moves, rows = _load_rows(t, f"%in{b}", f"b{b}.")
+        loads.append(f"""%source{b}.p = getelementptr i32, ptr %entry.p, i64 {b}
+%source{b}.n = load i32, ptr %source{b}.p
+%source{b} = zext i32 %source{b}.n to i64
+%in{b} = getelementptr i8, ptr %columns, i64 %source{b}
+{moves}""")
+        stores += [(k, b, name) for k, name in enumerate(rows)]
+    puts = "\n".join(
+        f"%at{k}.{b} = getelementptr i8, ptr %at{k}, i64 {b * t.bytes}\nstore {t.real} {name}, ptr %at{k}.{b}, align {t.item}"
+        for k, b, name in sorted(stores)
     )
-    moves, rows = _transpose(t, [f"%a{k}" for k in range(n)], "%t")
-    stores = "\n".join(f"store {t.real} {name}, ptr %at{k}, align {t.item}" for k, name in enumerate(rows))
+    at = "\n".join(f"%at{k} = getelementptr i8, ptr %row.r{k}, i64 %place" for k in range(n))
+    moves, rows = _load_rows(t, "%columns", "b")
     masked = "\n".join(
-        f"call void @llvm.masked.store.{t.suffix}.p0({t.real} {name}, ptr %at{k}, i32 {t.item}, {t.condition} %mask)"
+        f"call void @llvm.masked.store.{t.suffix}.p0({t.real} {name}, ptr %row.r{k}, i32 {t.item}, {t.condition} %mask)"
         for k, name in enumerate(rows)
     )
     iota = ", ".join(f"i64 {k}" for k in range(n))
     return f"""
-define internal void @unpack(ptr noalias %tile, ptr %row, i64 %row.step, i64 %size) #0 {{
-entry:
+define internal void @{UNPACK}(ptr %table, i64 %count, ptr %columns, ptr %row, i64 %row.step) #0 {{
+start:
 {pointers}
-br label %block
-block:
-%c = phi i64 [ 0, %entry ], [ %c2, %whole ]
-%left = sub i64 %size, %c
-%bytes = mul i64 %c, {t.item}
-%inbytes = mul i64 %c, {t.bytes}
-%in = getelementptr i8, ptr %tile, i64 %inbytes
+br label %loop
+loop:
+%k = phi i64 [ 0, %start ], [ %k2, %loop ]
+%entry.p = getelementptr i32, ptr %table, i64 %k
+%place = mul i64 %k, {t.bytes}
 {at}
-%some = icmp ugt i64 %left, 0
-br i1 %some, label %move, label %done
-move:
-{loads}
-{chr(10).join(moves)}
-%fits = icmp uge i64 %left, {n}
-br i1 %fits, label %whole, label %partial
-whole:
-{stores}
-%c2 = add i64 %c, {n}
-br label %block
-partial:
+{chr(10).join(loads)}
+{puts}
+%k2 = add i64 %k, {together}
+%more = icmp ult i64 %k2, %count
+br i1 %more, label %loop, label %done
+done:
+ret void
+}}
+define internal void @{UNPACK_LAST}(ptr %columns, ptr %row, i64 %row.step, i64 %left) #0 {{
+{pointers}
+{moves}
 %l0 = insertelement <{n} x i64> poison, i64 %left, i64 0
 %l1 = shufflevector <{n} x i64> %l0, <{n} x i64> poison, <{n} x i32> zeroinitializer
 %mask = icmp ult <{n} x i64> <{iota}>, %l1
 {masked}
-br label %done
-done:
 ret void
 }}
 """

@@ -11,6 +11,8 @@ from linkwork.ir.program import Program
 from linkwork.targets.cpu.body import body_parameters, stores_of
 from linkwork.targets.cpu.bytecode import OPCODES, WORDS, Bytecode
 from linkwork.targets.cpu.operations import declarations, operation
+from linkwork.targets.cpu.outputs import Outputs
+from linkwork.targets.cpu.rows import row_declarations, unpack_text
 from linkwork.targets.cpu.types import Types
 
 _OUT, _A, _B, _C = 4, 8, 12, 16  # places of words in a record
@@ -24,8 +26,11 @@ class InterpretedBody:
     def __init__(self, program: Program, lanes: int, name: str) -> None:
         self.types, self.name = Types(program.dtype, lanes), name
         self.parameters = body_parameters(program, lanes)
-        self.bytecode = Bytecode(program, self.types, stores_of(program, lanes))
-        self.scratch = self.bytecode.registers
+        self.outputs = Outputs(program, self.types) if lanes > 1 else None
+        if self.outputs:  # one array in which columns wait takes the place of the outputs
+            places = {v: [(0, column) for column in columns] for v, columns in self.outputs.columns.items()}
+        self.bytecode = Bytecode(program, self.types, places if self.outputs else stores_of(program))
+        self.scratch = self.bytecode.registers + (self.outputs.size if self.outputs else 0)
 
     def declaration(self) -> str:
         """The declaration of this body, for other modules."""
@@ -38,8 +43,13 @@ class InterpretedBody:
         return [machine_text(self.types), *chunks, self._whole(names)]
 
     def _whole(self, names: list[str]) -> str:
-        words = [p for p in self.parameters[:-1] if not p[1].endswith(".rows")]  # the last is the scratch
-        if self.types.lanes == 1:  # nobody asks for the distance of rows, but it has its place
+        words, tables, rows, waiting = self.parameters[:-1], "", "", ""  # the last is the scratch
+        if self.outputs:
+            tables, rows = self.outputs.rows_text(self.bytecode.registers)
+            tables = row_declarations(self.types) + unpack_text(self.types) + tables
+            waiting = f"%waiting = getelementptr i8, ptr %scratch, i64 {self.bytecode.registers * self.types.bytes}\n"
+            words = [p for p in words if p[1].startswith("%in")] + [("ptr", "%waiting")]
+        else:  # nobody asks for the distance of rows, but it has its place
             words = [w for p in words for w in ([p, ("i64", "0")] if p[1].startswith("%in") else [p])]
         puts = "".join(
             f"%w{k} = getelementptr i64, ptr %arrays, i64 {k}\nstore {kind} {value}, ptr %w{k}\n"
@@ -47,10 +57,10 @@ class InterpretedBody:
         )
         calls = "".join(f"call void @{name}(ptr %scratch, ptr %arrays)\n" for name in names)
         given = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
-        return f"""{"".join(f"declare void @{name}(ptr, ptr) nonlazybind" + chr(10) for name in names)}
+        return f"""{"".join(f"declare void @{name}(ptr, ptr) nonlazybind" + chr(10) for name in names)}{tables}
 define void @{self.name}({given}) #0 {{
 %arrays = alloca [{len(words)} x i64]
-{puts}{calls}ret void
+{waiting}{puts}{calls}{rows}ret void
 }}
 """
 

@@ -24,6 +24,8 @@ CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 SPARE = {"float32": 30, "float64": 45}  # registers for addresses, constants and what the assembler moves
 WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # on a multiprocessor
+NESTED = 8  # the same for programs of nested loops whose values do not fit
+LARGEST_BLOCK = 1024  # threads
 CACHED = 6600, 8200  # instructions up to which a program fits the instruction cache, and from which it does not
 LEAD = 16  # operations by which values are loaded before they are used
 AHEAD = {"float32": 3, "float64": 2}  # chunks of inputs that are read ahead
@@ -113,6 +115,11 @@ class Choice:
         return self.threads // 2 if self.places else self.threads
 
     @property
+    def steps_together(self) -> bool:
+        """Whether the warps of a block go through loops of loops together, and wait for each other behind the innermost."""
+        return self.together and any(op == "loop" for op, _, _ in self.program.code)
+
+    @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block."""
         size = REALS[self.program.dtype].size
@@ -132,6 +139,10 @@ def _singles(program: Program, device: Device, warps: int | None) -> list[Choice
     order, late = _order(program, device)
     live, write = _live(order), _written(order)
     found: list[Choice] = []
+    if warps is None and _is_nested(order):
+        few = sizes(order, device, min(WARPS), late=late, most=device.shared)
+        if few.values + few.slots < live:  # most values are in local memory anyway
+            return _ways(planned(order, device, sizes(order, device, NESTED, late=late, most=device.shared)))
     for most in (device.shared, device.shared - STEP):
         every = {
             w: sizes(order, device, w, late=late, most=most, write=write)
@@ -178,12 +189,25 @@ def _written(program: Program) -> int:
 def _ways(choice: Choice) -> list[Choice]:
     """With warps that go their own ways, together, or both where nobody knows whether code fits the instruction cache."""
     code = choice.program.code
+    if _is_nested(choice.program) and _length(choice.program) >= CACHED[0] and choice.threads * choice.blocks <= LARGEST_BLOCK:
+        return [replace(choice, together=True, threads=choice.threads * choice.blocks, blocks=1)]
     if any(op == "loop" for op, _, _ in code):  # a barrier is no place for warps that may have left a loop
         return [choice]
     constants = sum(code[a].op == "const" for _, args, _ in code for a in args) if choice.program.dtype in TABLED else 0
     size = _operations(choice.program) + choice.plan.loads + choice.plan.stores + 2 * choice.plan.left + constants
     together = replace(choice, together=True)
     return [choice] if size < CACHED[0] else [choice, together] if size < CACHED[1] else [together]
+
+
+def _is_nested(program: Program) -> bool:
+    """Whether a loop has loops in it: warps then drift apart, and each reads instructions for itself."""
+    bodies = [attr.body for _, _, attr in program.code if isinstance(attr, BoundedLoop)]
+    return any(op == "loop" for body in bodies for op, _, _ in body.code)
+
+
+def _length(program: Program) -> int:
+    """Instructions, those of bodies too."""
+    return sum(1 + _length(attr.body) if isinstance(attr, BoundedLoop) else 1 for _, _, attr in program.code)
 
 
 def _cut(program: Program) -> Program:

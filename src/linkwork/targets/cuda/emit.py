@@ -60,9 +60,11 @@ class _Unit:
             "lw_slot lw_s",
             "real *lw_b",
             *(["real *lw_l"] if choice.local else []),
+            *(["bool lw_on"] if choice.steps_together else []),
         ]
         self.arguments = [
             *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b", *(["lw_l"] if choice.local else []),
+            *(["lw_on"] if choice.steps_together else []),
         ]  # fmt: skip
         self.arrays = arrays
 
@@ -73,7 +75,7 @@ class _Unit:
         lines = main.write()
         arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
-        local = [f"    real lw_l[{choice.local}];"] if choice.local else []
+        local, on = [f"    real lw_l[{choice.local}];"] if choice.local else [], choice.steps_together
         states = choice.rows * WARP // choice.threads
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
@@ -89,6 +91,11 @@ class _Unit:
             "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
             f"    real *lw_b = shared + {choice.shared * choice.threads} + warp * {choice.buffers * WARP * ROW};",
             *local,
+            *(
+                ["    bool lw_on = true; /* in a loop that threads go through together: whether this one goes on */"]
+                if on
+                else []
+            ),
             *(self._pair_head() if choice.places else []),
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
@@ -157,6 +164,9 @@ class _Code:
         self.count = 0
         self.block = 0  # line where the basic block began
         self.constants: dict[int, str] = {}  # inputs that are constants outside of a body
+        self.is_together = unit.choice.steps_together  # the threads of a block go through it together
+        self.is_body = False
+        self.kept: frozenset[int] = frozenset()  # slots of a state that threads which have stopped keep
 
     def write(self, end: LoopPlan | None = None) -> list[str]:
         """The lines that run it; those of a cut program call its parts. `end`: of the loop that this is the body of."""
@@ -167,8 +177,9 @@ class _Code:
                 self.lines, self.names, self.block = [], {}, 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                if len(self.lines) - self.block > (TOGETHER if self.unit.choice.together else BLOCK) and action.kind == "op":
-                    self.lines.append("    LW_TOGETHER();" if self.unit.choice.together else "    LW_BLOCK();")
+                together = self.unit.choice.together and not self.unit.choice.steps_together
+                if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind == "op":
+                    self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -215,10 +226,11 @@ class _Code:
 
     def _put_slot(self, slot: int, text: str, v: int = 0) -> None:
         place = self.unit.slot(slot, v)
+        on = "if (lw_on) " if slot in self.kept else ""
         if place is None:
-            self.lines.append(f"    lw_l[{slot - self.unit.choice.shared}] = {text};")
+            self.lines.append(f"    {on}lw_l[{slot - self.unit.choice.shared}] = {text};")
         else:
-            self.lines.append(f"    LW_PUT({place}, {text});")
+            self.lines.append(f"    {on}LW_PUT({place}, {text});")
 
     # actions
 
@@ -365,6 +377,12 @@ class _Code:
         unit = self.unit
         unit.bodies += 1
         inner = _Code(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
+        has_loops = any(action.kind == "loop" and action.place.long for action in plan.body.actions)
+        inner.is_together = self.is_together and (not self.is_body or has_loops)
+        inner.is_body = True
+        if inner.is_together:
+            inner.kept = frozenset(plan.states)
+            self.lines.append(f"    const bool {inner.prefix}on = lw_on;")
         args = self.program.code[v].args
         for u, (op, _, attr) in enumerate(loop.body.code):
             if op == "input":
@@ -377,8 +395,12 @@ class _Code:
         lines = inner.write(plan)
         if lines and lines[-1].startswith("    return "):
             last = lines[-1].removeprefix("    return ").removesuffix(";")
-            lines = [*lines[:-1], f"    if (!{last}) {{", "        break;", "    }"]
+            lines = [*lines[:-1], *inner._leave(last)]
         self.lines += [*self._loop_head(v, loop), *lines, "    }"]
+        if inner.is_together:
+            self.lines.append(f"    lw_on = {inner.prefix}on;")
+        elif self.is_together:
+            self.lines.append("    LW_TOGETHER();")
         for r in range(v + 1, len(self.program.code)):
             op, inner_args, attr = self.program.code[r]
             if op == "result" and inner_args == (v,):
@@ -396,7 +418,14 @@ class _Code:
             again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
         for slot, text in texts:
             self._put_slot(slot, text)
-        self.lines += [f"    return {again};"] if cut else [f"    if (!{again}) {{", "        break;", "    }"]
+        self.lines += [f"    return {again};"] if cut else self._leave(again)
+
+    def _leave(self, again: str) -> list[str]:
+        """The end of a body: out of the loop unless it goes `again`; all threads of a block together where they are kept so."""
+        if self.is_together:
+            return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
+        stops = f"!({again} & lw_on)" if self.unit.choice.steps_together else f"!{again}"
+        return [f"    if ({stops}) {{", "        break;", "    }"]
 
 
 def _fits_instruction(number: float) -> bool:

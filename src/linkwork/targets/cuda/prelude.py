@@ -105,6 +105,8 @@ typedef unsigned lw_slot; /* the address of a thread's first slot in shared memo
 #define LW_ARRIVE(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 /* The end of a basic block, at which the warps of a block wait for each other. */
 #define LW_TOGETHER() __syncthreads()
+/* Whether x is true in any thread of a block, which wait for each other. */
+#define LW_ANY(x) __syncthreads_or(x)
 /* The same by a branch that is never taken, and that the assembler drops. */
 #define LW_BLOCK() if (rows == -1) asm volatile("")
 #endif

@@ -1,0 +1,71 @@
+"""From columns that a body computes to rows of the outputs, in several lanes.
+
+Results come in no order, so their columns wait in memory until all are known. Then the rows are written in blocks of `lanes`
+elements, each transposed in registers, from the first to the last: processors follow that order in memory. The columns of a
+block lie side by side. Blocks that are zero by structure share one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+from linkwork.ir.program import Program
+from linkwork.targets.cpu.rows import LINE, UNPACK, UNPACK_LAST
+from linkwork.targets.cpu.types import Types
+
+
+def is_plain_zero(program: Program, v: int) -> bool:
+    """Whether a value is the constant zero, with all bits zero."""
+    op, _, attr = program.code[v]
+    return op == "const" and math.copysign(1.0, attr) > 0.0 == attr
+
+
+class Outputs:
+    """Where columns of outputs wait, and how they become rows.
+
+    Attributes:
+        columns: value -> places where it waits, in columns; stored as soon as the value is known
+        size: columns of memory that all this takes
+    """
+
+    def __init__(self, program: Program, t: Types) -> None:
+        self.types = t
+        self.columns: defaultdict[int, list[int]] = defaultdict(list)
+        self.blocks: list[list[int]] = []  # for each output, where its blocks begin, in columns
+        self.sizes = [array.size for array in program.outputs]
+        self.size = 0
+        blank = None
+        for values in program.results:
+            places: list[int] = []
+            for first in range(0, len(values), t.lanes):
+                block = values[first : first + t.lanes]
+                zero = all(is_plain_zero(program, v) for v in block)
+                if zero and blank is not None:
+                    places.append(blank)
+                    continue
+                blank = self.size if zero else blank
+                places.append(self.size)
+                for column, v in enumerate(block, self.size):
+                    self.columns[v].append(column)
+                self.size += t.lanes
+            self.blocks.append(places)
+
+    def rows_text(self, waiting: int) -> tuple[str, str]:
+        """Tables, and the calls that write rows from them. Waiting columns begin at `waiting`."""
+        t, tables, calls = self.types, "", ""
+        for array, (places, size) in enumerate(zip(self.blocks, self.sizes, strict=True)):
+            row, name = f"ptr %out{array}, i64 %out{array}.step", f"@lw.table{array}"
+            whole = size // t.lanes
+            odd = whole % max(1, LINE // t.bytes)
+            table = [(waiting + place) * t.bytes for place in places[: whole - odd]]
+            if table:
+                tables += f"{name} = private constant [{len(table)} x i32] [{', '.join(f'i32 {x}' for x in table)}]\n"
+                calls += f"call void @{UNPACK}(ptr {name}, i64 {len(table)}, ptr %scratch, {row})\n"
+            for k in range(whole - odd, len(places)):
+                at = f"%last{array}.{k}"
+                calls += f"""{at}.c = getelementptr i8, ptr %scratch, i64 {(waiting + places[k]) * t.bytes}
+{at}.r = getelementptr i8, ptr %out{array}, i64 {k * t.bytes}
+call void @{UNPACK_LAST}(ptr {at}.c, ptr {at}.r, i64 %out{array}.step, i64 {min(t.lanes, size - k * t.lanes)})
+"""
+        return tables, calls

@@ -1,0 +1,101 @@
+"""Steps with contact gain no energy and do not penetrate, however fast limbs whirl; and guarding this harms nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+
+DT = 2e-3
+
+
+def flail(gravity: float = 9.81) -> lw.Model:
+    """A floating ball with two rods of 0.4 m on it, one after the other, the second with a small ball at its end."""
+    b = lw.ModelBuilder("flail", gravity=(0.0, 0.0, -gravity))
+    b.add_body("hub", mass=2.0, inertia=(0.01, 0.02, 0.03))
+    b.add_joint("floating", lw.joints.Free(), parent="world", child="hub")
+    for name, parent, z in (("upper", "hub", 0.0), ("lower", "upper", -0.4)):
+        b.add_body(name, mass=0.5, center=(0.0, 0.0, -0.2), inertia=(0.007, 0.007, 0.0002))
+        axis = (0, 1, 0) if name == "upper" else (0.6, 0.8, 0.0)
+        b.add_joint(f"to {name}", lw.joints.Revolute(axis), parent=parent, child=name, xyz=(0.0, 0.0, z))
+    b.add_geometry("tip", "sphere", 0.01, link="lower", xyz=(0.0, 0.0, -0.4))
+    b.add_geometry("shell", "sphere", 0.1, link="hub")
+    return b.build()
+
+
+def energies(model: lw.Model, q: Any, v: Any) -> np.ndarray:
+    found: np.ndarray = lw.kinetic_energy(model, q, v) + lw.potential_energy(model, q)
+    return found
+
+
+def whirling(model: lw.Model, rows: int, height: float) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    q = np.array([model.random_state(rng)[0] for _ in range(rows)])
+    q[:, :2] = 0.0
+    q[:, 2] += height - lw.contact_points(model, q)[0].min(axis=-1)
+    return q, rng.standard_normal((rows, model.nv)) * np.array([5.0, 5.0, 5.0, 1.0, 1.0, 1.0, 40.0, 40.0])
+
+
+@pytest.mark.parametrize("restitution", [0.0, 1.0])
+def test_whirling_limbs_neither_gain_energy_nor_penetrate(restitution: float) -> None:
+    """Without the guard a fifth of the rows gain more than a tenth of their energy, and tips sink in by centimetres."""
+    model, contacts = flail(), lw.Contacts(restitution=restitution, friction=0.5)
+    q, v = whirling(model, 32, 0.05)
+    found = lw.rollout(model, q, v, dt=DT, steps=150, contacts=contacts)
+    energy = energies(model, found.q, found.v)
+    assert (np.diff(energy, axis=1) <= 1e-4 * 3.0 * 9.81).all()  # a penetration of a tenth of a millimetre that is undone
+    assert lw.contact_points(model, found.q, contacts=contacts)[0].min() >= -1e-4
+
+
+def test_in_flight_the_centre_of_mass_goes_its_way() -> None:
+    """A free body that tumbles keeps its linear momentum, while the guard keeps its energy from growing."""
+    b = lw.ModelBuilder("book")
+    b.add_body("book", mass=1.0, inertia=(0.001, 0.004, 0.005))
+    b.add_joint("floating", lw.joints.Free(), parent="world", child="book")
+    b.add_geometry("cover", "box", (0.2, 0.1, 0.02), link="book")
+    model = b.build()
+    q, v = np.array([0.0, 0.0, 2.0, *model.neutral()[3:]]), np.array([30.0, 20.0, 10.0, 1.0, -2.0, 3.0])
+    found = lw.rollout(model, q, v, dt=DT, steps=50, contacts=lw.Contacts())
+    along = lw.momentum(model, found.q, found.v)[:, 3:]
+    assert np.allclose(along, np.array([1.0, -2.0, 3.0]) - np.outer(DT * np.arange(51), [0.0, 0.0, 9.81]), rtol=0.0, atol=1e-11)
+    assert (np.diff(energies(model, found.q, found.v)) <= 1e-10).all()
+
+
+def test_what_forces_give_is_not_taken_away() -> None:
+    """Motors and a force from outside speed up limbs that rest: the step is v + dt a, as without contact."""
+    model, rng = flail(0.0), np.random.default_rng(3)
+    q = np.array([0.0, 0.0, 3.0, *model.neutral()[3:]])
+    v, tau, f_ext = np.zeros(8), np.array([*np.zeros(6), 3.0, -2.0]), rng.standard_normal((3, 6))
+    for outer in (None, f_ext):
+        v1 = lw.step(model, q, v, tau, DT, outer, contacts=lw.Contacts())[1]
+        wanted = DT * lw.forward_dynamics(model, q, v, tau, outer)
+        assert np.abs(wanted).max() > 0.1 and np.allclose(v1, wanted, rtol=0.0, atol=1e-3 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("of", ["joint", "contact"])
+def test_springs_give_back_what_they_took(of: str) -> None:
+    """A ball on a slide that swings at a spring high above the ground, or comes back from soft ground."""
+    b = lw.ModelBuilder("ball", gravity=(0.0, 0.0, 0.0))
+    b.add_body("ball", mass=1.0, inertia=(0.01, 0.01, 0.01))
+    b.add_joint("slide", lw.joints.Prismatic((0, 0, 1)), parent="world", child="ball", xyz=(0.0, 0.0, 2.0), stiffness=100.0)
+    b.add_geometry("shell", "sphere", 0.1, link="ball")
+    model, contacts = b.build(), lw.Contacts()
+    if of == "contact":
+        model, contacts = model.with_parameters({"stiffness": [0.0]}), lw.Contacts(stiffness=1e4)
+    q = -1.88 if of == "contact" else 0.5
+    found = lw.rollout(model, [q], [-1.0], dt=1e-4, steps=5000, contacts=contacts)
+    energy = energies(model, found.q, found.v)
+    assert found.v.max() > 0.9 and energy[-1] > 0.95 * energy[0] and energy.max() <= energy[0] * (1.0 + 1e-6)
+
+
+def test_a_robot_that_stands_is_free_to_move() -> None:
+    """A penetration of a micrometre is undone, and motors still move the robot that rests there."""
+    model, contacts = flail(), lw.Contacts(shapes=["shell"], friction=1.0)
+    q = np.array([0.0, 0.0, 0.1 - 1e-6, *model.neutral()[3:]])
+    tau = np.array([*np.zeros(6), 1e-3, 1e-3])
+    still, moved = (lw.step(model, q, np.zeros(8), x, DT, contacts=contacts)[1] for x in (np.zeros(8), tau))
+    wanted = DT * lw.mass_matrix_inverse(model, q) @ tau
+    assert np.linalg.norm((moved - still)[6:]) > 0.1 * np.linalg.norm(wanted[6:])
