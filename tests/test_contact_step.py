@@ -303,3 +303,15 @@ def test_contacts_of_models_without_shapes() -> None:
             call()
     with pytest.raises(lw.ModelError, match="impulse_names: the first argument must be a model, not int"):
         lw.impulse_names(3)  # type: ignore[arg-type]
+
+
+def test_a_step_from_open_loops_is_refused() -> None:
+    """One state is an error, a row of a batch is NaN, as `integrate` has it."""
+    model = lw.robots.four_bar()
+    q, still = model.random_state(np.random.default_rng(0))[0], np.zeros(model.nv)
+    apart = q + np.eye(model.nq)[-1]
+    lw.step(model, q, still, still, 1e-3)
+    with pytest.raises(lw.ClosureError, match="close q with lw.close_loops"):
+        lw.step(model, apart, still, still, 1e-3)
+    rows = lw.step(model, [q, apart], still, still, 1e-3)[0]
+    assert np.isfinite(rows[0]).all() and np.isnan(rows[1]).all()

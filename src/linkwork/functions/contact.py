@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from linkwork.errors import ModelError
 from linkwork.functions.constrained import shallow
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.model_function import as_numbers, model_function
-from linkwork.functions.states import integrate
+from linkwork.functions.states import integrate, refuse_open
 from linkwork.model import Model
 
 
@@ -47,6 +47,12 @@ def _only_contacts(arrays: Mapping[str, Any]) -> None:
     for name in ("warm_start", *COEFFICIENTS):
         if arrays.get(name) is not None:
             raise ModelError(f"step: {name} is for contacts=, which is not given")
+
+
+def _refuse_open(model: Any, result: tuple[Any, ...], given: Sequence[Any]) -> None:
+    """ClosureError where loops of one state could not be closed after the step."""
+    if np.isfinite(result[1]).all():
+        refuse_open(model, result[0], given)
 
 
 def _check_given(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
@@ -83,6 +89,7 @@ def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[st
     methods={"sweeps": lambda model: not shallow(model), "mass_matrix": shallow},
     configurations=("out0",),
     check_given=_check_given,
+    check=_refuse_open,
 )
 def step(
     model: Model,

@@ -19,7 +19,7 @@ from linkwork.simplify.trees import tree
 from linkwork.sko import Tree
 
 
-def _refuse_open(model: Any, q: np.ndarray, given: Sequence[Any]) -> None:
+def refuse_open(model: Any, q: np.ndarray, given: Sequence[Any]) -> None:
     """ClosureError where one state that was finite could not be closed, and all of it is NaN; of a batch, rows are."""
     if q.ndim == 1 and q[0] != q[0] and all(np.isfinite(np.asarray(x, dtype=float)).all() for x in given):
         names = some([repr(loop.name) for loop in model.loops])
@@ -29,7 +29,7 @@ def _refuse_open(model: Any, q: np.ndarray, given: Sequence[Any]) -> None:
         )
 
 
-@model_function(q="nq", v="nv", by_hand=True, configurations=("out",), check=_refuse_open)
+@model_function(q="nq", v="nv", by_hand=True, configurations=("out",), check=refuse_open)
 def integrate(model: Model, q: Any, v: Any) -> Any:
     """The retraction of v at q: integration of a constant v for one unit of time, (..., nq); loops stay closed.
 
