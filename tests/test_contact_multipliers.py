@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import linkwork as lw
 from linkwork.algorithms.contact_carried import Carried
 from linkwork.algorithms.contact_laws import Block, Bounded, Coulomb, Interval, Rolling
 from linkwork.algorithms.contact_solver import Problem, solve, violation
@@ -102,3 +103,61 @@ def test_torsion_rolling_and_compliance_take_part() -> None:
     found = solve(problem, np.zeros(48), 200, 1e-8)
     assert found.converged == 1.0
     assert violation(problem, found.impulses) < 1e-7
+
+
+def test_limits_and_dry_friction_of_joints_take_part() -> None:
+    """Rows of joints that move with the feet, some at their limits: all laws hold, which sweeps over joints did not reach."""
+    for seed in (0, 3):
+        rng = np.random.default_rng(seed)
+        T, C, g = two_feet(rng)
+        more = 8
+        legs = (
+            rng.normal(size=(12 + more, 6)) * np.array([*[3.0] * 3, *[0.3] * 3, *[3.0] * 3, *[0.3] * 3, *[2.0] * more])[:, None]
+        )
+        wide, large = np.zeros((48 + more, 12 + more)), np.concatenate([g, rng.normal(size=more)])
+        wide[:48, :12], wide[48:, 12:] = T, np.eye(more)
+        response = np.diag([*np.diag(C)[:12], *[2.0] * more]) + legs @ legs.T
+        blocks: list[Block] = [Coulomb(3 * k, 0.8) for k in range(16)]
+        blocks += [Interval(48 + k, -0.3, 0.3) if k % 2 else Bounded(48 + k, 0.05) for k in range(more)]
+        groups = [list(range(i, i + 3)) for i in range(0, 48, 3)]
+        carried = Carried(wide.astype(object), response.astype(object), np.zeros(48 + more, dtype=object), groups)
+        problem = Problem(carried.delassus_blocks(), large.astype(object), blocks, carried)
+        found = solve(problem, np.zeros(48 + more), 200, 1e-9)
+        assert found.converged == 1.0
+        lam = found.impulses.astype(float)
+        w = wide @ response @ wide.T @ lam + large
+        check_laws(np.zeros((48, 48)), w[:48], 0.8, lam[:48], 1e-7)
+        for k in range(more):
+            if k % 2:
+                assert abs(w[48 + k]) <= 0.3 + 1e-8
+                assert abs(lam[48 + k]) < 1e-9 or abs(w[48 + k] + 0.3 * np.sign(lam[48 + k])) < 1e-8
+            else:
+                assert abs(lam[48 + k]) <= 0.05 + 1e-12 and (abs(w[48 + k]) < 1e-8 or lam[48 + k] * w[48 + k] < 0.0)
+
+
+def test_axes_of_contact_change_no_velocity() -> None:
+    T, C, _ = two_feet(np.random.default_rng(0))
+    axes = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    turned = np.kron(np.eye(4), axes)  # motions of both feet in other axes
+    groups = [list(range(i, i + 3)) for i in range(0, 48, 3)]
+    carried = Carried((T @ turned.T).astype(object), (turned @ C @ turned.T).astype(object), np.zeros(48), groups)
+    same = carried.in_axes_of_contact()
+    np.testing.assert_allclose((same.T @ same.C @ same.T.T).astype(float), T @ C @ T.T, atol=1e-9)
+    assert all(np.count_nonzero(row) <= 3 for row in same.T)
+
+
+def test_single_precision_ends_with_what_it_can_resolve() -> None:
+    """All rows end, and nearly all within what rounding of single precision allows."""
+
+    def impulses(T: np.ndarray, C: np.ndarray, g: np.ndarray, start: np.ndarray) -> np.ndarray:
+        groups = [list(range(i, i + 3)) for i in range(0, 48, 3)]
+        carried = Carried(T, C, np.zeros(48), groups)
+        found = solve(Problem(carried.delassus_blocks(), g, [Coulomb(3 * k, 0.8) for k in range(16)], carried), start, 60, 1e-9)
+        return np.array([*found.impulses, found.residual], dtype=object)
+
+    kernel = lw.compile(impulses, {"T": (48, 12), "C": (12, 12), "g": (48,), "start": (48,)}, dtype="float32")
+    given = [two_feet(np.random.default_rng(seed)) for seed in range(12)]
+    T, C, g = (np.array([x[k] for x in given], dtype=np.float32) for k in range(3))
+    found = kernel(T, C, g, np.zeros((12, 48), dtype=np.float32))
+    assert np.isfinite(found).all()
+    assert np.quantile(found[:, -1], 0.75) < 1e-4 and found[:, -1].max() < 0.1
