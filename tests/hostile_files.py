@@ -90,6 +90,18 @@ MJCF = {
         '<equality><connect site1="s" site2="t"/></equality>',
     ),
 }
+MJCF |= {  # numbers that no model can have, and more than is compiled soon
+    "friction nan": mujoco(body('<joint/><geom size="0.1" friction="nan 1 1"/>')),
+    "gravity nan": mujoco(body("<joint/>" + BALL), '<option gravity="0 0 -NaN"/>'),
+    "equality nan": mujoco(body('<joint name="j"/>' + BALL), '<equality><joint joint1="j" polycoef="nan 1 0 0 0"/></equality>'),
+    "mass inf": mujoco(body('<joint/><inertial pos="0 0 0" mass="inf" diaginertia="1 1 1"/>')),
+    "negative armature": mujoco(body('<joint armature="-1"/>' + BALL)),
+    "keyframes": mujoco(body("<joint/>" + BALL), "<keyframe>" + "<key/>" * 60_000 + "</keyframe>"),
+    "height field": mujoco("", '<asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>'),
+    "replicate fraction": mujoco(f'<replicate count="1.5">{BALL}</replicate>'),
+    "weld of itself": mujoco(body("<joint/>" + BALL), '<equality><weld body1="a" body2="a"/></equality>'),
+    "many joints": mujoco(body("<joint/>" * 300 + BALL)),
+}
 GEAR = "<gearbox_reference_body>a</gearbox_reference_body><gearbox_ratio>2</gearbox_ratio>"
 SDF = {
     "no element": "<sdf",
@@ -132,6 +144,26 @@ SDF = {
     "many": sdf("".join(link(f"l{k}") for k in range(5000))),
     "reserved": sdf(link("world")),
 }
+SDF |= {
+    "mass words": sdf(link("a", "<inertial><mass>0x1p3</mass></inertial>")),
+    "joint to itself": sdf(link("a") + '<joint name="j" type="fixed"><parent>a</parent><child>a</child></joint>'),
+    "world below": sdf(link("a") + '<joint name="j" type="fixed"><parent>a</parent><child>world</child></joint>'),
+    "joint and link circle": sdf(
+        '<link name="a"><pose relative_to="j"/></link><link name="b"/><joint name="j" type="fixed"><parent>b</parent>'
+        '<child>a</child><pose relative_to="a"/></joint>'
+    ),
+    "all to all": sdf(
+        "".join(link(f"l{k}") for k in range(40))
+        + "".join(
+            f'<joint name="j{i} {k}" type="ball"><parent>l{i}</parent><child>l{k}</child></joint>'
+            for i in range(40)
+            for k in range(i + 1, 40)
+        )
+    ),
+    "deep plugin": sdf("<plugin>" + "<a>" * 300 + "</a>" * 300 + "</plugin>"),
+    "merge": sdf('<include merge="true"><uri>file.sdf</uri></include>'),
+    "itself": sdf("<include><uri>file.sdf</uri></include>"),
+}
 URDF = {
     "no element": "<robot",
     "no links": robot(""),
@@ -153,6 +185,30 @@ URDF = {
     "xacro": robot(TWO + "<xacro:macro/>"),
     "long name": robot(link(LONG)),
     "deep": robot("<gazebo>" * 200 + "</gazebo>" * 200),
+    "empty": "",
+    "control character": robot(link("a\x1b[31m")),
+    "encoding": '<?xml version="1.0" encoding="klingon"?>' + robot(TWO),
+    "two roots": robot(TWO) * 2,
+    "page": "<!doctype html><html><body>404</body></html>",
+    "mass nan": robot(link("a", '<inertial><mass value="nan"/></inertial>')),
+    "mass digits": robot(link("a", '<inertial><mass value="' + "1" * 90_000 + '"/></inertial>')),
+    "far": robot(TWO + urdf_joint('<origin xyz="1e308 0 0"/>')),
+    "mimic circle": robot(
+        TWO + link("c") + urdf_joint('<mimic joint="k"/>') + '<joint name="k" type="revolute"><parent link="b"/>'
+        '<child link="c"/><mimic joint="j"/></joint>'
+    ),
+    "own parent": robot(link("a") + '<joint name="j" type="fixed"><parent link="a"/><child link="a"/></joint>'),
+    "two parents": robot(
+        TWO + link("c") + urdf_joint() + '<joint name="k" type="fixed"><parent link="c"/><child link="b"/></joint>'
+    ),
+    "link twice": robot(TWO + link("a") + urdf_joint()),
+    "joint twice": robot(TWO + urdf_joint() + urdf_joint()),
+    "comment": robot(f"<!--{'x' * 2_000_000}-->"),
+    "parameter entity": '<!DOCTYPE r [<!ENTITY % p SYSTEM "http://127.0.0.1:1/x"> %p;]>' + robot(TWO),
+    "long chain": robot(
+        "".join(link(f"l{k}") for k in range(5001))
+        + "".join(f'<joint name="j{k}" type="fixed"><parent link="l{k}"/><child link="l{k + 1}"/></joint>' for k in range(5000))
+    ),
 }
 FILES = {
     f"{kind} {name}": text for kind, files in (("mjcf", MJCF), ("sdf", SDF), ("urdf", URDF)) for name, text in files.items()

@@ -231,13 +231,14 @@ def test_rollouts_have_the_bits_of_python(integrator: str, tmp_path: Path) -> No
 
 
 def test_steps_and_rollouts_with_contact_have_the_bits_of_python(tmp_path: Path) -> None:
-    """A sled that slides and bounces: in one call, in two, and step by step."""
+    """A sled that falls and slides: in one call, in two, and step by step."""
     b = lw.ModelBuilder("sled")
     b.add_body("sled", mass=2.0, inertia=(0.1, 0.2, 0.3))
     b.add_joint("plane", lw.joints.Planar((0.0, 1.0, 0.0)), parent="world", child="sled")
-    b.add_frame("foot", body="sled", xyz=(0.02, 0.0, -0.1))
-    model, contacts, dt = b.build(), lw.Contacts(shapes=["foot"], restitution=0.3), 0.004
-    how = {"contacts": contacts, "parameters": ("contact_friction", "mass")}
+    for k, x in enumerate((0.2, -0.2)):
+        b.add_frame(f"foot{k}", body="sled", xyz=(x, 0.0, -0.1))
+    model, contacts, dt = b.build(), lw.Contacts(shapes=["foot0", "foot1"], iterations=1), 0.004  # so warm starts count
+    how = {"contacts": contacts, "parameters": ("contact_friction",)}
     made = lw.export_c(
         {
             "many": (lw.rollout, model, how),
@@ -250,25 +251,25 @@ def test_steps_and_rollouts_with_contact_have_the_bits_of_python(tmp_path: Path)
     )
     assert all(name in made.header.read_text() for name in lw.impulse_names(model, contacts=contacts))
     library = link_alone(compiler("gcc"), ["-O1"], made, tmp_path / "contact.so")
-    q, v, tau = np.array([0.12, 0.0, 0.1]), np.array([-1.0, 2.0, 0.5]), np.array([0.0, 0.5, 0.1])
-    friction, mass, none = np.array([0.2]), np.array([3.0]), np.zeros(3)
-    wanted = lw.rollout(
-        model, q, v, tau, dt=dt, steps=40, contacts=contacts, parameters={"contact_friction": friction, "mass": mass}
-    )
+    q, v, tau = np.array([0.101, 0.0, 0.003]), np.array([-0.1, 2.0, 0.0]), np.array([0.0, 0.5, 0.1])
+    friction, none = np.array([0.2, 0.5]), np.zeros(6)
+    wanted = lw.rollout(model, q, v, tau, dt=dt, steps=40, contacts=contacts, parameters={"contact_friction": friction})
     assert np.abs(wanted.impulses).max() > 0.0
-    sizes = (model.nq, model.nv, 1, 3, 1, 1, 1)
-    got = call(library.many, q, v, dt, 40, 0, none, tau, friction, mass, sizes=sizes)
-    told = (wanted.q[-1], wanted.v[-1], 40.0, wanted.impulses, wanted.residual, wanted.iterations, 0.0)
-    assert all(same_bits(x, np.atleast_1d(y)).all() for x, y in zip(got, told, strict=True))
-    half = call(library.many, q, v, dt, 15, 0, none, tau, friction, mass, sizes=sizes)
-    got = call(library.many, *half[:2], dt, 25, 15, half[3], tau, friction, mass, sizes=sizes)
+    sizes = (model.nq, model.nv, 1, 6, 1, 1, 1)
+    got = call(library.many, q, v, dt, 40, 0, none, tau, friction, sizes=sizes)
+    told = (wanted.q[-1], wanted.v[-1], 40.0, wanted.impulses, wanted.residual, wanted.iterations)
+    assert all(same_bits(x, np.atleast_1d(y)).all() for x, y in zip(got, told)) and 0.0 < got[-1] < 40.0
+    half = call(library.many, q, v, dt, 15, 0, none, tau, friction, sizes=sizes)
+    got = call(library.many, *half[:2], dt, 25, 15, half[3], tau, friction, sizes=sizes)
     assert same_bits(got[0], wanted.q[-1]).all() and same_bits(got[3], wanted.impulses).all()
+    cold = call(library.many, *half[:2], dt, 25, 15, none, tau, friction, sizes=sizes)
+    assert not same_bits(cold[0], wanted.q[-1]).all()
     got = [q, v, None, none]
     for k in range(40):
-        got = call(library.one, *got[:2], dt, k, got[3], tau, friction, mass, sizes=sizes)
+        got = call(library.one, *got[:2], dt, k, got[3], tau, friction, sizes=sizes)
         assert same_bits(got[0], wanted.q[k + 1]).all() and same_bits(got[1], wanted.v[k + 1]).all()
     found = lw.step(model, wanted.q[20], wanted.v[20], tau, dt, warm_start=none, contacts=contacts, details=True)
-    got = call(library.stepped, wanted.q[20], wanted.v[20], tau, dt, none, sizes=(3, 3, 3, 1, 1, 1))
+    got = call(library.stepped, wanted.q[20], wanted.v[20], tau, dt, none, sizes=(3, 3, 6, 1, 1, 1))
     assert all(same_bits(x, np.atleast_1d(y)).all() for x, y in zip(got, found, strict=True))
 
 

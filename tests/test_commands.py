@@ -179,6 +179,40 @@ def test_export_and_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "entries" in json.loads(capsys.readouterr().out)
 
 
+def test_every_action_on_the_cache_can_be_told_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path / "cache"))
+    told = {}
+    for action in ("path", "verify", "clear"):
+        assert main(["cache", action, "--json"]) == 0
+        told[action] = json.loads(capsys.readouterr().out)
+    assert told["path"]["folder"] == str(tmp_path / "cache")
+    assert told["verify"]["good"] is True and told["clear"]["removed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["simulate", "arm", "--rows", "1e3"], "--rows: it must be a whole number of at least 1, not 1e3"),
+        (["simulate", "arm", "--dt", "soon"], "--dt: it must be a positive number of seconds, not soon"),
+        (["view", "arm", "--port", "99999999"], "--port: it must be a whole number from 1 to 65535, not 99999999"),
+    ],
+)
+def test_arguments_that_are_no_numbers(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(argv)
+    assert ended.value.code == 2 and words in capsys.readouterr().err
+
+
+def test_folders_and_files_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is a folder: name a file in it" in refused(["info", str(tmp_path)], capsys)
+    told = refused(["info", "arm", "--quick", "--graph", str(tmp_path)], capsys)
+    assert told.strip() == f"linkwork: {tmp_path}: Is a directory"
+    missing = refused(["view", "arm", "--log", str(tmp_path / "motion.npz")], capsys)
+    assert "motion.npz is no log: there is no such file" in missing
+
+
 @pytest.mark.parametrize("kind", ["urdf", "mjcf"])
 def test_a_robot_can_be_written_and_read_again(
     kind: str, door: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

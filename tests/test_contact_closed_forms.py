@@ -9,7 +9,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.spatial import Pose
-from test_contact_step import G, at, body, energy, planar_block
+from test_contact_step import G, at, body, energy
 
 
 def rod(length: float, mass: float) -> lw.Model:
@@ -58,6 +58,18 @@ def test_painleve_rod_slides_or_stops_at_once(angle: float, dt: float) -> None:
             assert np.abs(foot).max() < 20.0 * dt  # the rod turns by dt w meanwhile
 
 
+@pytest.mark.slow
+def test_painleve_rod_loses_energy_until_it_lies() -> None:
+    """From an angle where accelerations do not exist, through impacts without collision, with every step solved."""
+    model, angle = rod(1.0, 1.0), np.radians(50.0)
+    q, lean = np.array([0.5 * np.sin(angle), 0.0, angle - np.pi / 2.0]), angle - np.pi / 2.0
+    v = 5.0 * np.array([np.sin(lean), np.cos(lean), 0.0])
+    found = lw.rollout(model, q, v, dt=1e-3, steps=300, contacts=lw.Contacts(shapes="foot", friction=1.9))
+    assert found.status == lw.Status.OK and found.residual <= 1e-9
+    assert np.diff(energy(model, found)).max() < 1e-9 and np.isfinite(found.q).all()
+    assert energy(model, found)[0] > 1.5 * energy(model, found)[-1]
+
+
 def _foot(model: lw.Model, q: Any, v: Any) -> np.ndarray:
     """The velocity of the foot in the world's axes."""
     R = lw.frame_pose(model, q, frame="foot")[:3, :3]
@@ -97,6 +109,17 @@ def test_spinning_disc() -> None:
     np.testing.assert_allclose(found.impulses.reshape(3, 3)[:, 0], 1.5 * G * dt / 3.0, rtol=1e-6)
     stopped = lw.rollout(b.build(), found.q[-1], found.v[-1], dt=dt, steps=400, every=400, contacts=contacts)
     np.testing.assert_allclose(stopped.v[-1], 0.0, atol=1e-9)
+
+
+def planar_block(b: float, h: float, m: float, moment: float) -> lw.Model:
+    """A block that moves in the plane of x and z, with points at its lower edges."""
+    made = lw.ModelBuilder("block")
+    made.add_body("block", mass=m, inertia=np.diag([1.0, moment, 1.0]))
+    made.add_joint("plane", lw.joints.Planar((0.0, 1.0, 0.0)), parent="world", child="block")
+    for side in (1.0, -1.0):
+        place = Pose.translation(np.array([side * b / 2.0, 0.0, -h / 2.0]))
+        made.add_geometry(lw.Geometry(f"edge {side:+}", -1, place, "sphere", (1e-9,), link="block"))
+    return made.build()
 
 
 def test_period_of_a_rocking_block() -> None:
@@ -151,3 +174,61 @@ def test_stack_of_boxes() -> None:
         own = [i for i, name in enumerate(names) if name.startswith(f"foot {k}") and i % 3 == 0]
         np.testing.assert_allclose(found.impulses[own].sum(), sum(masses[k:]) * G * dt, rtol=1e-9)
         np.testing.assert_allclose(found.impulses[own], sum(masses[k:]) * G * dt / 2.0, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_stack_of_boxes_in_space() -> None:
+    """Three boxes with corners against faces: the same weights, and less than 1e-9 m in two seconds."""
+    masses, sizes, dt = (2.0, 0.5, 5.0), ((0.4, 0.4, 0.2), (0.3, 0.3, 0.1), (0.2, 0.2, 0.3)), 2e-3
+    b = lw.ModelBuilder("stack")
+    for k, (mass, edges) in enumerate(zip(masses, sizes)):
+        squares = np.square(edges)
+        b.add_body(f"box {k}", mass=mass, inertia=np.diag(mass / 12.0 * (squares.sum() - squares)))
+        b.add_joint(f"float {k}", lw.joints.Free(), parent="world", child=f"box {k}")
+        b.add_geometry(lw.Geometry(f"shape {k}", -1, Pose.identity(), "box", edges, link=f"box {k}"))
+    model = b.build()
+    contacts = lw.Contacts(shapes=["shape 0"], pairs=[("shape 1", "shape 0"), ("shape 2", "shape 1")], friction=0.5)
+    tops = np.cumsum([edges[2] for edges in sizes])
+    q = np.concatenate([at(top - edges[2] / 2.0) for top, edges in zip(tops, sizes)])
+    found = lw.rollout(model, q, np.zeros(model.nv), dt=dt, steps=1000, every=100, contacts=contacts)
+    assert found.status == lw.Status.OK and found.residual <= 1e-9
+    np.testing.assert_allclose(found.q, np.broadcast_to(q, found.q.shape), atol=1e-9)
+    candidates = lw.contact_candidates(model, contacts)
+    normal = found.impulses.reshape(-1, 3)[:, 0]
+    for k in range(3):
+        own = [i for i, each in enumerate(candidates) if {each.body, each.other} in ({k, k - 1}, {k, lw.model.GROUND})]
+        own = [i for i in own if k == 0 or candidates[i].other != lw.model.GROUND]
+        np.testing.assert_allclose(normal[own].sum(), sum(masses[k:]) * G * dt, rtol=1e-6)
+
+
+def test_steps_satisfy_the_equations_of_motion_and_the_laws() -> None:
+    """M (v' - v) = dt (τ - b) + Jᵀ λ, Signorini's and Coulomb's laws and maximum dissipation, each from other functions."""
+    arm, mu, dt, height = lw.robots.arm(), 0.4, 2e-3, 0.3
+    tip, rng = arm.bodies[-1].name, np.random.default_rng(0)
+    q, v = rng.uniform(-2.0, 2.0, (20000, arm.nq)), rng.normal(size=(20000, arm.nv))
+    above = lw.frame_pose(arm, q, frame=tip)[:, 2, 3] - height
+    near = np.abs(above) < 1e-3
+    q, v, above = q[near], v[near], above[near]
+    tau = rng.normal(size=v.shape)
+    floor = lw.Geometry("floor", -1, Pose.translation(np.array([0.0, 0.0, height])), "plane")
+    contacts = lw.Contacts(shapes=tip, ground=[floor], friction=mu, limits=False, joint_friction=False)
+    _, v1, impulses, residual, _, ok = lw.step(arm, q, v, tau, dt, contacts=contacts, details=True)
+    assert len(q) > 20 and ok.all() and residual.max() <= 1e-9
+    points, normals = lw.contact_points(arm, q, contacts=contacts)[1:]
+    np.testing.assert_allclose(normals[:, 0], np.broadcast_to([0.0, 0.0, 1.0], (len(q), 3)), atol=1e-12)
+    J = lw.frame_jacobian(arm, q, frame=tip, reference="world_aligned")[:, 3:]
+    np.testing.assert_allclose(points[:, 0], lw.frame_pose(arm, q, frame=tip)[:, :3, 3], atol=2e-3)
+    J = J[:, [2, 0, 1]]  # normal, x, y
+    forces = tau - lw.inverse_dynamics(arm, q, v, np.zeros_like(v))
+    change = (lw.mass_matrix(arm, q) @ (v1 - v)[..., None])[..., 0] - dt * forces
+    np.testing.assert_allclose(change, (impulses[:, None] @ J)[:, 0], atol=1e-9)
+    w, size = (J @ v1[..., None])[..., 0], np.hypot(*impulses[:, 1:].T)
+    ends = w[:, 0] + np.maximum(above / dt, -0.1)  # a penetration is undone with 0.1 m/s at most
+    assert (impulses[:, 0] >= 0.0).all() and ends[above > 0.0].min() >= -1e-9
+    assert np.abs(impulses[above > 0.0, 0] * ends[above > 0.0]).max() <= 1e-9
+    slip = np.hypot(*w[:, 1:].T)
+    np.testing.assert_allclose(size, np.minimum(size, mu * impulses[:, 0]), atol=1e-10)
+    dissipated = np.einsum("ij,ij->i", w[:, 1:], impulses[:, 1:])
+    np.testing.assert_allclose(dissipated, -mu * impulses[:, 0] * slip, atol=1e-9)  # no other friction takes more
+    touching = impulses[:, 0] > 0.0
+    assert touching.sum() > 5 and (slip[touching] > 1e-3).any()

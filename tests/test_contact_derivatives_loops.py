@@ -15,7 +15,7 @@ from linkwork.spatial import Pose
 from test_contact_derivatives import differences
 
 SCENES: dict[str, tuple[Callable[[], Model], str]] = {
-    "loop": (lw.robots.planar_leg_linkage, "foot"),
+    "loop": (lw.robots.five_bar, "left_lower"),
     "rotors": (lw.robots.mit_humanoid_leg, "ankle_link"),
     "flexible bodies": (lw.robots.flexible_arm, "tool"),
     "flexible bodies in loops": (lw.robots.flexible_stewart, "platform"),
@@ -24,21 +24,23 @@ DT = 1e-3
 
 
 def against_a_wall(model: Model, frame: str, seed: int) -> tuple[np.ndarray, np.ndarray, Contacts]:
-    """A state in which the frame's origin is near a wall, and runs into it and slides along it within a step."""
+    """A state in which a point fixed to a frame is near a wall, and runs into it and slides along it within a step."""
     rng = np.random.default_rng(seed)
     q, v = model.random_state(rng)
     q[[k for k, name in enumerate(model.q_names) if "modes" in name]] *= 1e-5
     v[[k for k, name in enumerate(model.v_names) if "modes" in name]] *= 1e-2
     q = lw.close_loops(model, q)[0]
-    place = lw.frame_pose(model, q, frame=frame)
-    velocity = place[:3, :3] @ lw.frame_velocity(model, q, v, frame=frame)[3:]
+    V, tip = lw.frame_velocity(model, q, v, frame=frame), np.array([0.1, 0.05, 0.0])
+    place = lw.frame_pose(model, q, frame=frame) @ np.block([[np.eye(3), tip[:, None]], [np.zeros(3), 1.0]])
+    velocity = place[:3, :3] @ (V[3:] + np.cross(V[:3], tip))
     n = -velocity / np.linalg.norm(velocity)
     n = n + 0.4 * np.cross(n, place[:3, 2] + 0.1)
     n /= np.linalg.norm(n)
     across = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
     across /= np.linalg.norm(across)
-    wall = lw.Geometry("wall", -1, Pose(np.stack([across, np.cross(n, across), n], axis=1), place[:3, 3] - 1e-4 * n), "plane")
-    return q, v, Contacts(shapes=frame, ground=[wall], limits=False, friction=0.2, tolerance=1e-13)
+    wall = lw.Geometry("wall", -1, Pose(np.stack([across, np.cross(n, across), n], axis=1), place[:3, 3] - 3e-4 * n), "plane")
+    point = lw.Geometry("tip", -1, Pose.translation(tip), "point", link=frame)
+    return q, v, Contacts(shapes=[point], ground=[wall], limits=False, friction=0.2, tolerance=1e-13)
 
 
 CASES = [(name, False) for name in SCENES] + [("loop", True)]

@@ -34,17 +34,6 @@ def tripod() -> lw.Model:
     return b.build()
 
 
-def planar_block(b: float, h: float, m: float, moment: float) -> lw.Model:
-    """A block that moves in the plane of x and z, with points at its lower edges."""
-    made = lw.ModelBuilder("block")
-    made.add_body("block", mass=m, inertia=np.diag([1.0, moment, 1.0]))
-    made.add_joint("plane", lw.joints.Planar((0.0, 1.0, 0.0)), parent="world", child="block")
-    for side in (1.0, -1.0):
-        place = Pose.translation(np.array([side * b / 2.0, 0.0, -h / 2.0]))
-        made.add_geometry(lw.Geometry(f"edge {side:+}", -1, place, "sphere", (1e-9,), link="block"))
-    return made.build()
-
-
 def at(height: float, quaternion: Any = UPRIGHT) -> np.ndarray:
     return np.array([0.0, 0.0, height, *quaternion])
 
@@ -143,59 +132,6 @@ def test_spinning_top_stops_by_torsional_friction() -> None:
     np.testing.assert_allclose(found.v[-1, 2], 0.0, atol=1e-12)
     free = lw.rollout(ball, at(r), v, dt=1e-3, steps=100, contacts=lw.Contacts(friction=0.5))
     np.testing.assert_allclose(free.v[-1, 2], spin, rtol=1e-12)
-
-
-def test_rocking_block() -> None:
-    """A block that is let go on one edge tips about it, and with no restitution loses what Housner's formula says."""
-    b, h, dt = 0.1, 0.4, 2e-4
-    m, tilt = 1.0, 0.1
-    moment = m / 12.0 * (b * b + h * h)
-    block = planar_block(b, h, m, moment)
-    corner = np.array([b / 2.0, -h / 2.0])  # it stands on the edge at +x
-    turned = np.array(
-        [np.cos(tilt) * corner[0] + np.sin(tilt) * corner[1], -np.sin(tilt) * corner[0] + np.cos(tilt) * corner[1]]
-    )
-    q = np.array([-turned[1], 0.0, tilt])  # z, x and the angle about y
-    found = lw.rollout(block, q, np.zeros(3), dt=dt, steps=1500, contacts=lw.Contacts(friction=2.0))
-    spins = found.v[:, 2]
-    k = int(np.argmax(np.abs(np.diff(spins))))
-    R2 = (b * b + h * h) / 4.0
-    ratio = 1.0 - m * R2 / (moment + m * R2) * (1.0 - np.cos(2.0 * np.arctan(b / h)))
-    before, after = spins[k - 1], spins[k + 3]
-    np.testing.assert_allclose(after / before, ratio, rtol=5e-3)
-    assert np.diff(energy(block, found)).max() < 1e-4
-    assert found.status == lw.Status.OK
-
-
-def test_painleve_rod() -> None:
-    """A sliding rod at an angle where rigid accelerations do not exist: impulses do, and friction stops its foot at once."""
-    length, mu, angle = 1.0, 1.9, np.radians(50.0)
-    m = 1.0
-    moment = m * length**2 / 12.0
-    b = lw.ModelBuilder("rod")
-    b.add_body("rod", mass=m, inertia=np.diag([moment, moment, 1e-4]))
-    b.add_joint("float", lw.joints.Free(), parent="world", child="rod")
-    b.add_geometry(
-        lw.Geometry("foot", -1, Pose.translation(np.array([0.0, 0.0, -length / 2.0])), "sphere", (1e-3,), link="rod")
-    )
-    rod = b.build()
-    tilt = np.pi / 2.0 - angle
-    # the foot slides ahead of the centre: friction presses it into the ground
-    q = at(length / 2.0 * np.cos(tilt) + 1e-3, [0.0, np.sin(-tilt / 2.0), 0.0, np.cos(tilt / 2.0)])
-    speed = np.array([5.0, 0.0, 0.0])
-    found = lw.rollout(
-        rod, q, np.concatenate([np.zeros(3), _in_body(q, speed)]), dt=1e-3, steps=200, contacts=lw.Contacts(friction=mu)
-    )
-    assert found.status == lw.Status.OK
-    assert np.diff(energy(rod, found)).max() < 1e-3
-    assert np.isfinite(found.q).all()
-
-
-def _in_body(q: np.ndarray, x: np.ndarray) -> np.ndarray:
-    from linkwork.spatial import rotation
-
-    turned: np.ndarray = np.asarray(rotation.numeric_matrix(q[3:7]), float).T @ x
-    return turned
 
 
 def test_friction_and_restitution_of_each_world() -> None:

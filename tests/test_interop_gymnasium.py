@@ -257,7 +257,8 @@ def test_gymnasiums_wrappers_work() -> None:
     [
         ({"autoreset": "never"}, "autoreset must be one of"),
         ({"worlds": 0}, "worlds must be a whole number"),
-        ({"arrays": "cupy"}, "arrays must be one of"),
+        ({"arrays": "dask"}, "arrays must be one of"),
+        ({"arrays": "cupy"}, "are on a GPU: give with_device"),
         ({"reset": lambda rng, n: (np.zeros((n, 3)), np.zeros((n, 2)))}, "reset gives q of shape"),
         ({"observation": lambda w: w.q[:, 0]}, "what is observed has shape"),
         ({"randomise": lambda rng, n: {"mass": np.ones(7)}}, "randomise gives mass of shape"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import linkwork as lw
 from linkwork.errors import LimitError
 from linkwork.formats import urdf
 from linkwork.parts import Coupling
+from linkwork.spatial import Pose
 from linkwork.topology.couplings import explicit_couplings
 from linkwork.topology.motion import all_equations, cluster_posture
 from linkwork.topology.numeric import NumericPosture
@@ -192,6 +194,36 @@ def test_limits_can_be_raised_and_change_nothing_else() -> None:
     with pytest.raises(lw.ModelError, match=r"'shut' cannot be closed: .* 'shut' is open by 1\.69 m"):
         urdf.read(robot(chain(2), loop("shut", "l0", "l2", "2.5 0 0")))  # all tries, where they are few
     assert urdf.read(robot(chain(4)), limits=lw.Limits(links=5)).nv == 4
+
+
+def all_to_all(n: int) -> str:
+    """n links, each on a ball joint with each other."""
+    links = "".join(f'<link name="l{k}"/>' for k in range(n))
+    ends = ((f"<parent>l{i}</parent><child>l{k}</child>", f"j{i} {k}") for k in range(n) for i in range(k))
+    joints = "".join(f'<joint name="{name}" type="ball">{inside}</joint>' for inside, name in ends)
+    return f'<sdf version="1.9"><model name="m">{links}{joints}</model></sdf>'
+
+
+def test_a_cluster_has_few_loops_for_each_link() -> None:
+    with pytest.raises(LimitError, match=r"one cluster of 55 loops and couplings, more than 4 times the limit of 13: to allow"):
+        lw.load(all_to_all(12), limits=lw.Limits(cluster=13))
+
+
+def test_poses_of_loop_ends_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first state too: twice the links have four times the joints, and not sixteen times the work."""
+    made, init = [0], Pose.__init__
+
+    def counted(self: Pose, *args: Any) -> None:
+        made[0] += 1
+        init(self, *args)
+
+    monkeypatch.setattr(Pose, "__init__", counted)
+    counts = []
+    for n in (5, 10):
+        made[0] = 0
+        lw.load(all_to_all(n))
+        counts.append(made[0])
+    assert counts[1] < 6 * counts[0]
 
 
 def test_a_limit_is_a_whole_number() -> None:

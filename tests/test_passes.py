@@ -225,7 +225,9 @@ def test_dead_code_by_example() -> None:
 
 
 # one by critical path, two as if it were long
-@pytest.mark.parametrize("scheduling", [Scheduling(), Scheduling(short=0, window=3), Scheduling(short=0, window=30)])
+@pytest.mark.parametrize(
+    "scheduling", [Scheduling(), Scheduling(short=0, window=3), Scheduling(short=0, window=30, together=4)]
+)
 @law(60)
 @given(program=core_programs(size=80), seed=st.integers(0, 2**32 - 1))
 def test_schedules_are_valid(scheduling: Scheduling, program: Program, seed: int) -> None:

@@ -544,3 +544,9 @@ def _settled(browser: chromium.Chromium) -> bytes | None:
     """The picture, as soon as it does not change any more."""
     one = browser.screenshot()
     return one if browser.screenshot() == one else None
+
+
+def test_a_host_that_is_not_this_machine_is_told() -> None:
+    for host in ("not a host", "203.0.113.7"):  # the second is of a network that is kept for documentation
+        with pytest.raises(lw.ModelError, match=r"host '.*' is no address of this machine, such as 127.0.0.1"):
+            lw.view(lw.robots.arm(), host=host)

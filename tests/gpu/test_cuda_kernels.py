@@ -145,7 +145,8 @@ def test_functions_of_all_sorts() -> None:
 def test_resources(quadruped: lw.Model) -> None:
     kernel = lw.compile(lw.forward_dynamics, quadruped, target="cuda", dtype="float32")
     told = kernel.resources(measured=1 << 17)
-    assert told["local_bytes"] == 0
+    assert told["local_bytes"] < 256  # the fastest way may have a few
+    assert told["states"] in (told["threads"], told["threads"] // 2)
     assert 0 < told["occupancy"] <= 1
     assert 0 < told["measured_share"] < 1
     assert told["measured_rate"] > 0 and told["predicted_rate"] > 0

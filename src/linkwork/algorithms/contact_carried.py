@@ -18,13 +18,16 @@ from linkwork.spatial import is_zero, mirrored
 class Carried(NamedTuple):
     """T, (m, D), leads from the motions of bodies and joints to rows, and C, (D, D), is what impulses on these do to them.
 
-    `soft`, (m,), is the compliance of rows; `groups` are the rows of each contact. All other rows are in joints.
+    `soft`, (m,), is the compliance of rows; `groups` are the rows of each contact. All other rows are in joints. Where bodies
+    are many, `B` leads to their motions from the velocities of all joints, and C is what impulses on these do to them: then
+    w = T B V + g.
     """
 
     T: np.ndarray
     C: np.ndarray
     soft: np.ndarray
     groups: list[list[int]]
+    B: np.ndarray | None = None
 
     def every_group(self) -> list[list[int]]:
         """The rows of each contact, then single rows in joints."""
@@ -35,20 +38,36 @@ class Carried(NamedTuple):
         """G where rows of one contact, or one joint, meet, (m, m); zero elsewhere."""
         m = len(self.T)
         G: Any = np.zeros((m, m), dtype=object)
+        felt: dict[tuple[int, ...], np.ndarray] = {}
         for rows in self.every_group():
             columns = self.columns(rows)
             T = self.T[np.ix_(rows, columns)]
-            own = mirrored(T @ self.C[np.ix_(columns, columns)] @ T.T)
-            G[np.ix_(rows, rows)] = own + np.diag(self.soft[rows])
+            if tuple(columns) not in felt:
+                felt[tuple(columns)] = self._felt(columns)
+            G[np.ix_(rows, rows)] = mirrored(T @ felt[tuple(columns)] @ T.T) + np.diag(self.soft[rows])
         return G
+
+    def _felt(self, columns: list[int]) -> np.ndarray:
+        """What impulses on some motions of bodies do to these."""
+        if self.B is None:
+            return self.C[np.ix_(columns, columns)]
+        used, B = self.joints(columns)
+        return mirrored(B @ self.C[np.ix_(used, used)] @ B.T)
+
+    def joints(self, columns: Sequence[int]) -> tuple[list[int], np.ndarray]:
+        """The joints' velocities that some motions of bodies depend on, and that part of B."""
+        assert self.B is not None
+        used = [j for j in range(self.B.shape[1]) if not all(is_zero(x) for x in self.B[list(columns), j])]
+        return used, self.B[np.ix_(columns, used)]
 
     def columns(self, rows: Sequence[int]) -> list[int]:
         """The columns in which T is not zero for some rows."""
         return [j for j in range(self.T.shape[1]) if not all(is_zero(x) for x in self.T[list(rows), j])]
 
     def motion(self, lam: np.ndarray) -> np.ndarray:
-        """V, (D,), of all impulses."""
-        return self.C @ (self.T.T @ lam)
+        """The motions of bodies by all impulses."""
+        f = self.T.T @ lam
+        return self.C @ f if self.B is None else self.B @ (self.C @ (self.B.T @ f))
 
     def in_axes_of_contact(self) -> Carried:
         """The same with the motions of bodies in the axes of their contacts, where these have them in common.
@@ -56,6 +75,7 @@ class Carried(NamedTuple):
         T is then made of ones and of the places of points, as on a plane.
         """
         T, C = np.array(self.T, dtype=object), np.array(self.C, dtype=object)
+        B = None if self.B is None else np.array(self.B, dtype=object)
         used: dict[tuple[int, ...], list[list[int]]] = {}
         for group in self.groups:
             used.setdefault(tuple(self.columns(group)), []).append(group)
@@ -68,9 +88,12 @@ class Carried(NamedTuple):
                     for group in groups:
                         T[np.ix_(group, columns)] = _turned(self.T[np.ix_(group[:3], turn)], A, len(group))
                     for own in (turn, linear):
+                        if B is not None:
+                            B[own] = A @ B[own]
+                            continue
                         C[own] = A @ C[own]
                         C[:, own] = C[:, own] @ A.T
-        return self._replace(T=T, C=mirrored(C))
+        return self._replace(T=T, C=mirrored(C), B=B)
 
 
 def _same(A: np.ndarray, B: np.ndarray) -> bool:

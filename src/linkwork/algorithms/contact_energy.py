@@ -1,9 +1,10 @@
-"""A step with contact ends with no more energy than it began with, and forces gave it.
+"""A step with contact ends with no more energy than it began with and forces gave it, where limbs whirl or much is gained.
 
 Semi-implicit Euler is of first order: where joints turn by some degrees in a step, it gains or loses a part of the kinetic
 energy by itself, with or without contact. So the energy at the end is compared with that at the beginning, both exactly, and
 where it has grown, velocities are scaled down. Scaled velocities still satisfy contacts that stick, slide or have come to rest,
-and keep loops closed. In flight the motion of the centre of mass is left as it is.
+and keep loops closed. In flight the motion of the centre of mass is left as it is. In slower motion the integrator's energy
+swings to and fro by a little and does not grow in the long run: that is left alone, since taking every rise away would damp it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ from linkwork.ir.functions import absolute, maximum, minimum, sqrt, where
 from linkwork.model import Model
 from linkwork.sko.tree import ModelTree
 from linkwork.spatial import is_zero
+from linkwork.topology.scales import velocity_units
 
 ROUNDED = 1e-12  # of energies
+WHIRLING = 0.02  # [rad] a joint that turns by more in a step is fast for the integrator
+SMOOTH = 2e-4  # of the kinetic energy: what a step may gain where no joint is
+SLIDING = 1e30  # [m] so that no joint slides as far
 GENTLE = 1e-3  # [m/s] penetrations that this velocity undoes may be undone without being paid for: standing robots stay free
 
 
@@ -100,11 +105,22 @@ def undone(model: Model, dt: Any, rates: Sequence[Any], pressed: Sequence[Any], 
     return where(some, whole * whole / where(some, whole + kinetic, 1.0), 0.0)
 
 
-def without_gain(model: Model, before: Any, after: Energy, v: np.ndarray, touching: Any) -> np.ndarray:
+def whirls(model: Model, step: np.ndarray) -> Any:
+    """Whether a joint turns far in a step, (nv,)."""
+    units = [velocity_units(model, each.bodies, SLIDING)[list(each.independent)] for each in model.clusters]
+    farthest: Any = 0.0
+    for x, unit in zip(step, np.concatenate(units)):
+        if unit < 0.5 * SLIDING:
+            farthest = maximum(absolute(x * (1.0 / unit)), farthest)
+    return farthest > WHIRLING
+
+
+def without_gain(model: Model, before: Any, after: Energy, v: np.ndarray, touching: Any, whirling: Any) -> np.ndarray:
     """v, (nv,), scaled down so that the energy `after` a step is at most what it may be by all that was `before`.
 
-    What goes `straight` is scaled too where something is `touching`.
+    What goes `straight` is scaled too where something is `touching`. Where no joint is `whirling`, a little may be gained.
     """
+    before = before + where(whirling, 0.0, SMOOTH * after.kinetic)
     rounded = tolerance(ROUNDED, v) * (absolute(before) + absolute(after.potential) + after.kinetic)
     kept = where(touching, 0.0, after.in_straight)
     turning = after.kinetic - kept

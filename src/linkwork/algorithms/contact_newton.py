@@ -21,9 +21,11 @@ from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.ir.functions import absolute, loop, maximum, minimum, sqrt, where
 from linkwork.spatial.solve import solve_without_pivots
 
-QUICK = 9  # steps in which λ follows
+QUICK, SLOW = 9, 20.0  # steps in which λ follows, and those of the method of multipliers, in turn; twice as many each time
 RATES = (1.0, 0.1, 0.01)  # ρ of these in turn, in units of 1 / G
 PROXIMAL, PROXIMAL_SINGLE = 1e-6, 1e-3  # what holds impulses where they are, relative to G: so redundant contacts share
+ALONE, ALONE_PROXIMAL = 0.1, 0.01  # parts of the tolerance, and of that
+LEAST_PROXIMAL = 0.02  # part of it that is tried last
 FIRST_RATE, LEAST_RATE, LAST_RATE = 30.0, 1.0, 1e6  # ρ of the method of multipliers
 LAST_RATE_SINGLE = 1e3  # in single precision, where ρ makes more of what is rounded
 GROWS, FALLS = 10.0, 0.04  # ρ by what factors where λ becomes p, and where a step has not led nearer
@@ -144,37 +146,46 @@ class _Rows:
         self.blocks = [[block for block in blocks if block.rows[0] in group] for group in self.groups]
         self.columns = [carried.columns(group) for group in self.groups]
         self.all = list(zip(self.groups, self.blocks, self.columns))
+        self.B, self.carried = carried.B, carried
 
     def at(self, V: np.ndarray) -> np.ndarray:
         """Velocities of rows, (m,), without their compliance."""
         return self.g + self.along(V)
 
     def along(self, V: np.ndarray) -> np.ndarray:
-        """T V."""
+        """T V, or T B V."""
+        V = V if self.B is None else self.B @ V
         found: Any = np.zeros(len(self.g), dtype=object)
         for group, _, at in self.all:
             found[group] = self.T[np.ix_(group, at)] @ V[at]
         return found
 
     def forces(self, lam: np.ndarray) -> np.ndarray:
-        """Tᵀ λ."""
-        found: Any = np.zeros(len(self.C), dtype=object)
+        """Tᵀ λ, or Bᵀ Tᵀ λ."""
+        found: Any = np.zeros(self.T.shape[1], dtype=object)
         for group, _, at in self.all:
             found[at] = found[at] + self.T[np.ix_(group, at)].T @ lam[group]
-        return found
+        return found if self.B is None else self.B.T @ found
 
     def newton(self, w: np.ndarray, own: np.ndarray, how: _How) -> tuple[np.ndarray, np.ndarray, list[Branch]]:
         """Tᵀ p, what forces on bodies lose by their motion, and branches by group."""
-        S: Any = np.zeros(self.C.shape, dtype=object)
-        f: Any = np.zeros(len(self.C), dtype=object)
+        lost: dict[tuple[int, ...], Any] = {}  # by the motions that contacts have in common
+        f: Any = np.zeros(self.T.shape[1], dtype=object)
         found = []
         for group, blocks, at in self.all:
             T = self.T[np.ix_(group, at)]
             branch = branches(blocks, group[0], w[group], own[group], how, self.soft[group])
             f[at] = f[at] + T.T @ (own[group] + np.array(branch.c, dtype=object))
-            S[np.ix_(at, at)] = S[np.ix_(at, at)] + T.T @ (branch.B @ T)
+            lost[tuple(at)] = lost.get(tuple(at), 0.0) + T.T @ (branch.B @ T)
             found.append(branch)
-        return f, S, found
+        S: Any = np.zeros(self.C.shape, dtype=object)
+        for motions, part in lost.items():
+            used = list(motions)
+            if self.B is not None:
+                used, B = self.carried.joints(motions)
+                part = B.T @ (part @ B)
+            S[np.ix_(used, used)] = S[np.ix_(used, used)] + part
+        return f if self.B is None else self.B.T @ f, S, found
 
     def after(self, own: np.ndarray, found: Sequence[Branch], change: np.ndarray) -> np.ndarray:
         """Impulses after a step that changes velocities of rows by (m,)."""
@@ -192,6 +203,22 @@ class _Rows:
                 found = block.proximal(w[rows], own[rows], rate, self.soft[rows], p[group[0]])
                 p[rows], moved = found.impulses, maximum(found.moved, moved)
         return p, moved
+
+    def allowed(self, lam: np.ndarray) -> np.ndarray:
+        """The nearest impulses on the laws' sets, whatever velocities are."""
+        found = np.array(lam, dtype=object)
+        for group, blocks, _ in self.all:
+            for block in blocks:
+                rows = list(block.rows)
+                if isinstance(block, Interval):
+                    if block.upper is None:
+                        found[rows[0]] = maximum(lam[rows[0]], 0.0)
+                    elif block.lower is None:
+                        found[rows[0]] = minimum(lam[rows[0]], 0.0)
+                else:
+                    still = np.zeros(len(rows))
+                    found[rows] = block.proximal(still, lam[rows], 1.0, still, found[group[0]]).impulses
+        return found
 
     def violation(self, w: np.ndarray, lam: np.ndarray) -> Any:
         """The largest violation of any law."""
@@ -211,20 +238,28 @@ class Found(NamedTuple):
     iterations: Any
 
 
-def solve(carried: Carried, g: np.ndarray, blocks: Sequence[Block], start: np.ndarray, least: Any, limit: int) -> Found:
-    """Impulses from those given, (m,), by at most so many steps; `least` is the tolerance. Blocks are prepared."""
+def solve(
+    carried: Carried, g: np.ndarray, blocks: Sequence[Block], start: np.ndarray, least: Any, limit: int, alone: bool = False
+) -> Found:
+    """Impulses from those given, (m,), by at most so many steps; `least` is the tolerance. Blocks are prepared.
+
+    `alone`: rows are motions themselves, few of which are redundant. Then first steps go on to a part of the tolerance.
+    """
+    goal, less = (ALONE, ALONE_PROXIMAL) if alone else (1.0, 1.0)
     rows = _Rows(carried, g, blocks)
     m, D = len(start), len(carried.C)
     single = tolerance(1.0, g) > 1.5
-    last_rate, proximal = where(single, LAST_RATE_SINGLE, LAST_RATE), where(single, PROXIMAL_SINGLE, PROXIMAL)
+    last_rate, proximal = where(single, LAST_RATE_SINGLE, LAST_RATE), where(single, PROXIMAL_SINGLE, less * PROXIMAL)
     start = np.array(start, dtype=object)
     first_f = rows.forces(start)
+    first_V = rows.C @ first_f
+    violated = where(one_norm(first_V) < np.inf, rows.violation(rows.at(first_V), start), np.inf)
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
-        best, own, f = x[:m], x[m : 2 * m], x[2 * m : 2 * m + D]
-        residual, rate, count = x[2 * m + D :]
-        quick = count < QUICK - 0.5
-        how = _How(rate, where(quick, proximal, 1.0 / rate))
+        best, own, f, best_f = x[:m], x[m : 2 * m], x[2 * m : 2 * m + D], x[2 * m + D : 2 * m + 2 * D]
+        residual, rate, small, turn, slow, count = x[2 * m + 2 * D :]
+        quick = turn < QUICK - 0.5
+        how = _How(rate, where(quick, small, 1.0 / rate))
         V = rows.C @ f
         w = rows.at(V)
         pulled, S, found = rows.newton(w, own, how)
@@ -236,29 +271,33 @@ def solve(carried: Carried, g: np.ndarray, blocks: Sequence[Block], start: np.nd
         moves = rows.along(change)
         then = f + where(fine, missing - S @ change, 0.0)
         p, moved = rows.nearest(w + moves, own, rate)
-        tried = where(quick, where(fine, rows.after(own, found, moves), own), p)
+        stepped = where(fine, rows.after(own, found, moves), own)
+        tried = where(quick, rows.allowed(stepped), p)
         forces = rows.forces(tried)
         motion = rows.C @ forces
         at_tried = rows.at(motion)
-        violated = rows.violation(at_tried, tried)
-        violated = where(one_norm(motion) < np.inf, violated, np.inf)
+        violated = where(one_norm(motion) < np.inf, rows.violation(at_tried, tried), np.inf)
         better = violated < residual
-        best, residual = where(better, tried, best), where(better, violated, residual)
-        # the method of multipliers: motion - V - change is what is missing now
-        left = motion - V - change
-        nearer = (forces - then) @ left < LESS * (missing @ wrong)
+        best, best_f, residual = (where(better, a, b) for a, b in ((tried, best), (forces, best_f), (violated, residual)))
+        # the method of multipliers: what is missing now is motion - V - change
+        nearer = (forces - then) @ (motion - V - change) < LESS * (missing @ wrong)
         near = nearer & (infinity_norm(at_tried - w - moves) <= maximum(NEAR * moved, 0.1 * least))
         slower = where(nearer, rate, maximum(FALLS * rate, LEAST_RATE))
         grown = where(near, minimum(GROWS * rate, last_rate), slower)
-        turn = where(rate > 0.5 * RATES[0], RATES[1], where(rate > 0.5 * RATES[1], RATES[2], RATES[0]))
-        ends = count > QUICK - 1.5  # of the quick steps
-        own_then = where(ends, start, tried)
-        f_then = where(ends, first_f, forces)
-        own = where(quick, own_then, where(near, tried, own))
-        f = where(quick, f_then, then)
-        rate = where(quick, where(ends, FIRST_RATE, turn), grown)
-        return np.array([*best, *own, *f, residual, rate, count + 1.0], dtype=object), residual > least
+        other = where(rate > 0.5 * RATES[0], RATES[1], where(rate > 0.5 * RATES[1], RATES[2], RATES[0]))
+        own = where(quick, stepped, where(near, tried, own))
+        f = where(quick | nearer, then, 0.5 * (f + then))  # half a step, so that steps do not go to and fro
+        rate = where(quick, other, grown)
+        # each way goes on from the best impulses of all, and differs from what was tried before
+        turn = turn + 1.0
+        slows, again = (turn > QUICK - 0.5) & (turn < QUICK + 0.5), turn > QUICK + slow - 0.5
+        own, f = where(slows | again, best, own), where(slows | again, best_f, f)
+        rate, turn = where(slows, FIRST_RATE, where(again, RATES[0], rate)), where(again, 0.0, turn)
+        small = where(again, where(small < LEAST_PROXIMAL * proximal, proximal / LEAST_PROXIMAL, 0.1 * small), small)
+        slow = where(again, 2.0 * slow, slow)
+        after = [*best, *own, *f, *best_f, residual, rate, small, turn, slow, count + 1.0]
+        return np.array(after, dtype=object), residual > where(count < QUICK - 1.5, goal * least, least)
 
-    first = np.array([*start, *start, *first_f, np.inf, RATES[0], 0.0], dtype=object)
+    first = np.array([*start, *start, *first_f, *first_f, violated, RATES[0], proximal, 0.0, SLOW, 0.0], dtype=object)
     last = loop(step, first, limit=limit)
-    return Found(last[:m], last[2 * m + D], last[-1])
+    return Found(last[:m], last[2 * m + 2 * D], last[-1])

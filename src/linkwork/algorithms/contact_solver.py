@@ -29,6 +29,7 @@ FAST = 3.0  # [m/s] the largest velocity that counts in this: targets of contact
 PROXIMAL = 1e-4  # its geometric mean with the former, 1e-8, is what Newton's steps add to the diagonal of G, relative to it
 GAINED = 1e-6  # of the energy that bounces give and take: what they may gain by rounding
 LEAST_PART = 0.01  # of restitution: less is none
+MOST_MOTIONS = 30  # rows up to which Newton's method alone solves for all of them
 PARTS = 20  # how often a smaller part of the restitution may be tried
 MOST_NEWTON_ROWS = 24  # beyond, the factorisation of a Newton step costs more than the sweeps that it saves
 MOST_ROWS_TOGETHER = 15  # up to here, with limits and dry friction of joints among them
@@ -97,7 +98,7 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
     m = len(problem.g)
     if m == 0:
         return Solution(np.zeros(0, dtype=object), 0.0, 0.0, 1.0)
-    if problem.carried is not None:
+    if problem.carried is not None or (m <= MOST_MOTIONS and not implicit):
         return _on_bodies(problem, start, iterations, within)
     G, g, blocks, _, bounce = problem
     rounded = tolerance(ROUNDED, g)  # more in single precision
@@ -148,15 +149,17 @@ def solve(problem: Problem, start: np.ndarray, iterations: int, within: float, *
 
 def _on_bodies(problem: Problem, start: np.ndarray, iterations: int, within: float) -> Solution:
     """The solution where bodies carry contacts."""
-    assert problem.carried is not None
-    _, g, blocks, carried, bounce = problem
-    carried = problem.carried.in_axes_of_contact()
-    G = carried.delassus_blocks()
+    G, g, blocks, carried, bounce = problem
+    if alone := carried is None:  # rows are motions themselves
+        carried = Carried(np.eye(len(g)).astype(object), G, np.zeros(len(g)), _contacts(blocks))
+    else:
+        carried = carried.in_axes_of_contact()
+        G = carried.delassus_blocks()
     for block in blocks:
         block.prepare(G, proximal(g))
     least = within + tolerance(ROUNDED, g) * minimum(infinity_norm(g), FAST)
     if bounce is None:
-        lam, residual, count = contact_newton.solve(carried, g, blocks, start, least, iterations)
+        lam, residual, count = contact_newton.solve(carried, g, blocks, start, least, iterations, alone)
         return Solution(lam, residual, count, where(_plain(residual) <= least, 1.0, 0.0))
     m = len(g)
 
@@ -164,7 +167,7 @@ def _on_bodies(problem: Problem, start: np.ndarray, iterations: int, within: flo
         """Solved with a part of the restitution; again with a smaller one where impulses gain energy."""
         part = x[m]
         targets = bounce.free + bounce.targets(part)
-        lam, residual, count = contact_newton.solve(carried, targets, blocks, x[:m], least, iterations)
+        lam, residual, count = contact_newton.solve(carried, targets, blocks, x[:m], least, iterations, alone)
         smaller = where(residual <= least, bounce.less(lam, part), part)
         again = smaller < part
         after = [*lam, where(again, smaller, part), residual, x[m + 2] + count]
@@ -173,6 +176,16 @@ def _on_bodies(problem: Problem, start: np.ndarray, iterations: int, within: flo
     first = np.array([*start, 1.0, np.inf, 0.0], dtype=object)
     lam, (part, residual, count) = (last := loop(step, first, limit=PARTS))[:m], last[m:]
     return Solution(lam, residual, count, where(_plain(residual) <= least, 1.0, 0.0), part)
+
+
+def _contacts(blocks: Sequence[Block]) -> list[list[int]]:
+    """The rows of each contact."""
+    found: dict[int, list[int]] = {}
+    for block in blocks:
+        first = block.rows[0] if isinstance(block, Coulomb) else getattr(block, "normal", None)
+        if first is not None:
+            found.setdefault(first, []).extend(block.rows)
+    return list(found.values())
 
 
 def proximal(g: np.ndarray) -> Any:

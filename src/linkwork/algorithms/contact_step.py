@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_carried import Carried
-from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, without_gain
+from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, whirls, without_gain
 from linkwork.algorithms.contact_rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.delassus import compliance
@@ -161,7 +161,7 @@ def guarded(model: Model, contacts: Contacts, begun: Begun, end: Energy, v: Any,
     may = begun.energy.total + begun.dt * (u @ begun.forces)
     if not np.isfinite(contacts.stiffness):
         may = may + undone(model, begun.dt, begun.undoing, pressed, begun.energy.kinetic)
-    return without_gain(model, may, end, v, touching > 0.0)
+    return without_gain(model, may, end, v, touching > 0.0, whirls(model, begun.dt * u))
 
 
 class Step:
@@ -188,8 +188,8 @@ class Step:
         self.sizes = [len(each.k) for each in rows]
         self.begun = _begun(model, contacts, nodes, (q, v, tau, dt, f_ext), rows, self.laws)
         loops = [constraint.equations(model, kinematics) for constraint in force_held_loops(model)]
-        self.bodies = None if differentiable else on_few_bodies(rows)
-        moving = rows if self.bodies is None else self.bodies.rows
+        self.bodies = None if differentiable else on_bodies(nodes, rows)
+        moving = rows if self.bodies is None else self.bodies.moving
         held = ConstraintRows.of(nodes, [*moving, *loops])
         self.size = sum(len(each.k) for each in moving)
         J = held.jacobian()
@@ -200,7 +200,7 @@ class Step:
         self.G, self.free, self.released = _without_loops(self.response.G, free, self.size)
         self.J, self.before = J[: self.size], before[: self.size]
         if self.bodies is not None:
-            self.before, self.free = self.bodies.T @ self.before, self.bodies.T @ self.free
+            self.before, self.free = self.bodies.of_rows(self.before), self.bodies.of_rows(self.free)
 
     def solved(self, start: np.ndarray, curved: np.ndarray) -> tuple[np.ndarray, Solution]:
         """The velocity after the step, in axes before it, and the solution, from impulses to start with."""
@@ -218,17 +218,18 @@ class Step:
         if bodies is None:
             problem = Problem(G + np.diag(soft) if self.size else G, g, blocks, bounce=bounce)
         else:
-            carried = Carried(bodies.T, G, soft, bodies.groups)
+            carried = Carried(bodies.T, G, soft, bodies.groups, bodies.B)
             problem = Problem(carried.delassus_blocks(), g, blocks, carried, bounce)
         how = self.contacts
         solution = solve(problem, start, how.iterations, how.tolerance, implicit=self.differentiable)
-        impulses = solution.impulses if bodies is None else bodies.T.T @ solution.impulses
+        impulses = solution.impulses if bodies is None else bodies.onto(solution.impulses)
         return self.v + self.turning + self.response.moved(self.released(impulses)), solution
 
     def expected(self, u: np.ndarray) -> list[Any]:
         """The gaps after the step [m] by their rates at its beginning."""
         w = self.J @ u
-        rates = [w[i] if self.bodies is None else self.bodies.T[i] @ w for i in self.begun.normals]
+        w = w if self.bodies is None else self.bodies.of_rows(w)
+        rates = [w[i] for i in self.begun.normals]
         return [gap + self.dt * rate for gap, rate in zip(self.begun.gaps, rates)]
 
 
@@ -241,20 +242,45 @@ def _of_outer_forces(model: Model, contacts: Contacts, nodes: Any, q: Any, v: An
 
 
 class OnBodies(NamedTuple):
-    """Rows that are the motions of bodies, then rows in joints; T from these to all rows, and the rows of each contact."""
+    """What contacts act on: `moving` are the motions of bodies, then rows in joints; or the velocities of all joints.
 
-    rows: list[Rows]
+    T leads from motions of bodies to all rows, B to them from the velocities of all joints, if these are `moving`. `groups` are
+    the rows of each contact.
+    """
+
+    moving: list[Rows]
     T: np.ndarray
     groups: list[list[int]]
+    B: np.ndarray | None = None
+
+    def of_rows(self, motion: np.ndarray) -> np.ndarray:
+        """Velocities of rows, (m,), by what is moving."""
+        return self.T @ (motion if self.B is None else self.B @ motion)
+
+    def onto(self, impulses: np.ndarray) -> np.ndarray:
+        """Impulses on what is moving, from those of rows, (m,)."""
+        found = self.T.T @ impulses
+        return found if self.B is None else self.B.T @ found
 
 
-def on_few_bodies(rows: Sequence[Rows]) -> OnBodies | None:
-    """Contacts on the bodies that carry them, where these are so few that motions of bodies are fewer than rows."""
+def on_bodies(nodes: ModelTree[Any], rows: Sequence[Rows]) -> OnBodies | None:
+    """Contacts on the bodies that carry them, where motions of these, or of all joints if that is less, are fewer than rows."""
     contacts = [each for each in rows if each.nodes]
     keys = list(dict.fromkeys((node, block.start, block.stop) for each in contacts for node, block, _ in each.nodes))
     count, size = sum(len(each.k) for each in contacts), sum(stop - start for _, start, stop in keys)
-    if count < FEWEST or count < MANY * size:
+    if count < FEWEST or count < MANY * min(size, nodes.nv):
         return None
+    found = _on_bodies(rows, keys)
+    if found.T.shape[1] <= nodes.nv:
+        return found
+    every = sorted(nodes.base_to_tips(), key=lambda k: k.dofs.start)
+    joints = [Rows((), [(k, np.eye(n))], np.zeros(n, dtype=object)) for k in every if (n := k.dofs.stop - k.dofs.start)]
+    return found._replace(moving=joints, B=ConstraintRows.of(nodes, found.moving).jacobian())
+
+
+def _on_bodies(rows: Sequence[Rows], keys: Sequence[tuple[Any, int, int]]) -> OnBodies:
+    """By the blocks of nodes that carry contacts."""
+    size = sum(stop - start for _, start, stop in keys)
     first = {key: sum(stop - start for _, start, stop in keys[:n]) for n, key in enumerate(keys)}
     moving = [Rows([(node, slice(a, b), np.eye(b - a))], (), np.zeros(b - a, dtype=object)) for node, a, b in keys]
     in_joints = [each for each in rows if not each.nodes]

@@ -16,13 +16,28 @@ from linkwork.runtime.cache import Cache, Listed
 def run(action: str, *, json: bool = False) -> int:
     """Do one of ACTIONS with the cache that the environment chooses; with `json`, what it is and what is in it."""
     cache = Cache.default()
-    if json and action == "show":
-        print(as_json(_as_dict(cache)))
-        return 0
-    return ACTIONS[action](cache)
+    if not json:
+        return ACTIONS[action](cache)
+    told, status = _as_dict(cache, action)
+    print(as_json(told))
+    return status
 
 
-def _as_dict(cache: Cache) -> dict[str, object]:
+def _as_dict(cache: Cache, action: str) -> tuple[dict[str, object], int]:
+    """What an action has to tell, and its exit status."""
+    if action == "clear":
+        count = cache.clear()
+        return {"removed": count, "notes": list(cache.notes)}, 1 if cache.notes else 0
+    if action == "verify":
+        problems = cache.verify()
+        return {"good": not problems, "problems": list(problems), "state": _state(cache)}, 1 if problems else 0
+    if action == "path":
+        folder = None if cache.folder is None else str(cache.folder)
+        return {"folder": folder, "state": _state(cache)}, 1 if folder is None else 0
+    return _listed(cache), 0
+
+
+def _listed(cache: Cache) -> dict[str, object]:
     entries = [{**(e.header or {}), "size": e.size, "seconds": time.time() - e.used} for e in cache.entries()]
     folder = None if cache.folder is None else str(cache.folder)
     state = {"folder": folder, "state": _state(cache), "size": cache.size(), "limit": cache.limit_bytes}

@@ -191,24 +191,38 @@ def view(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--row", type=int, default=0, metavar="N", help="which robot of a motion of many (0)")
     parser.add_argument("--folder", action="append", default=[], help="where meshes may be read, beside the file's own folder")
     parser.add_argument("--host", default="127.0.0.1", help="who can reach it (127.0.0.1: this machine only)")
-    parser.add_argument("--port", type=int, default=8080, help="the first port to try (8080)")
+    parser.add_argument("--port", type=_port, default=8080, help="the first port to try (8080)")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.add_argument("--seconds", type=_seconds, default=None, metavar="S", help="how long to serve (until Ctrl-C)")
     return _later("view")
 
 
 def _count(text: str) -> int:
-    number = int(text)
+    number = int(text) if _WHOLE.fullmatch(text) else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"it must be at least 1, not {number}")
+        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {text}")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text) if _WHOLE.fullmatch(text) else 0
+    if not 1 <= number <= LAST_PORT:
+        raise argparse.ArgumentTypeError(f"it must be a whole number from 1 to {LAST_PORT}, not {text}")
     return number
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0.0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"it must be a positive number of seconds, not {text}")
     return number
+
+
+_WHOLE = re.compile(r"[0-9]{1,18}")
+LAST_PORT = 65_535
 
 
 COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (
@@ -252,5 +266,10 @@ def _tell(error: Exception, args: argparse.Namespace) -> None:
     """One sentence on stderr; with --json also an object on stdout."""
     if getattr(args, "json", False):
         print(as_json({"sound": False, "error": str(error)} if args.run.__name__ == "info" else {"error": str(error)}))
-    first, *rest = map(plain, f"linkwork: {error}".split("\n"))
+    text = (
+        f"{error.filename}: {error.strerror}"
+        if isinstance(error, OSError) and error.filename and error.strerror
+        else str(error)
+    )
+    first, *rest = map(plain, f"linkwork: {text}".split("\n"))
     print("\n".join([Paint(sys.stderr)(first, "red"), *rest]), file=sys.stderr)

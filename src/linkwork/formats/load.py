@@ -72,6 +72,8 @@ def _root(path: Any, limits: Limits, arguments: Mapping[str, Any] | None) -> tup
         name, package = installed_robot(name)
         own = (package,)
         suffix = os.path.splitext(name)[1].lower()
+    if os.path.isdir(name):
+        raise ModelError(f"{shown(name, xml.PATH)}: this is a folder: name a file in it; {READ}")
     if suffix not in SUFFIXES:
         raise ModelError(f"{shown(name, xml.PATH)}: files named {shown(suffix) or 'without a suffix'} are not read; {READ}")
     return xml.parse(xml.content(name, limits), name, limits), name, own

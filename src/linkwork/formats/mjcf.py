@@ -35,11 +35,12 @@ def model(
     """The model of a <mujoco> element from `file`, or from a text where that is None; the rest is as for `load`."""
     notes = Notes()
     prepared = Preparation(Folders(file, folders, limits), limits, notes).document(root)
-    reader = Reader(prepared.compiled(), root, notes, base=base, gravity=gravity, strict=strict, limits=limits)
-    reader.add_bodies()
-    add_equalities(reader)
-    add_scene(reader, prepared.files, prepared.unread)
-    reader.note_rest()
+    with prepared.places_told():
+        reader = Reader(prepared.compiled(), root, notes, base=base, gravity=gravity, strict=strict, limits=limits)
+        reader.add_bodies()
+        add_equalities(reader)
+        add_scene(reader, prepared.files, prepared.unread)
+        reader.note_rest()
     closing = {
         e.attributes["name"]: e for equality in root.all("equality") for e in equality.children if "name" in e.attributes
     }

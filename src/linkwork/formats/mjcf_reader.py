@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.errors import LimitError
+from linkwork.errors import LimitError, ModelError
 from linkwork.formats.mjcf_names import body_names, free_name, joint_names
 from linkwork.formats.mjcf_process import Compiled
 from linkwork.formats.urdf_parts import LARGEST, LONGEST, Notes
@@ -72,8 +72,7 @@ class Reader:
         for name, values in (("mass", c.body_mass), ("inertia", c.body_inertia), ("pos", c.body_pos), ("ipos", c.body_ipos)):
             good = np.isfinite(values) & (np.abs(values) <= LARGEST)
             for bad in np.flatnonzero(~good.reshape(len(self.links), -1).all(axis=1)):
-                told = f"body {shown(self.links[bad])!r}: its {name} is not finite, or larger than {LARGEST:g}"
-                raise self.root.error(told)
+                raise ModelError(f"body {shown(self.links[bad])!r}: its {name} is not finite, or larger than {LARGEST:g}")
         free = [b for b in range(1, len(self.links)) if c.body_jntnum[b] and c.jnt_type[c.body_jntadr[b]] == FREE]
         roots = [b for b in range(1, len(self.links)) if c.body_parentid[b] == 0]
         if self.base == "free" and not free:
@@ -139,7 +138,7 @@ class Reader:
         mass = float(c.body_mass[body])
         problems = physical_problems(mass, moment)
         if problems and self.strict:
-            raise self.root.error(f"body {shown(link)!r}: {'; '.join(problems)}: not physically consistent")
+            raise ModelError(f"body {shown(link)!r}: {'; '.join(problems)}: not physically consistent")
         for problem in problems:
             self.notes.add(f"{problem}: not physically consistent", f"body {shown(link)!r}")
         self.builder.add_body(link, mass=mass, center=c.body_ipos[body].tolist(), inertia=0.5 * (moment + moment.T), check=None)

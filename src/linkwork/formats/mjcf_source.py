@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,10 +36,18 @@ REFUSED = {
     "flexcomp": "soft bodies (flex) have no counterpart: take it out",
     "flex": "soft bodies (flex) have no counterpart: take it out",
 }
+NAMES = {  # attributes that may be any word
+    "name", "class", "childclass", "file", "model", "prefix", "suffix", "joint", "joint1", "joint2", "jointinparent", "body",
+    "body1", "body2", "site", "site1", "site2", "geom", "geom1", "geom2", "mesh", "material", "hfield", "tendon", "tendon1",
+    "tendon2", "actuator", "target", "refsite", "slidersite", "cranksite", "sidesite", "texture", "layer", "frame",
+}  # fmt: skip
 DIRECTORIES = ("meshdir", "texturedir", "assetdir", "strippath")
 LARGEST_COUNT = 10**7
+COMPILED = 5  # of so many elements that may be read, one may be compiled: that takes longer than linear time
 MOST_HEIGHTS = 10**6  # of a height field
 _LINE = re.compile(r"\(?,?\s*\bline (\d+)\b\)?")
+_PLACED = re.compile(r".*:\d+: <")  # by Element.told
+_WORDS = re.compile(r"(?<!')\b[a-z]+\b(?!')")  # that are not quoted
 _QUOTED = re.compile(r"\b([a-z]+) '([^']*)'")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
@@ -71,10 +81,23 @@ class Document:
             said = said.replace(name, file)
         return element.error(f"MuJoCo's compiler says: {shown(said, 500)}")
 
+    @contextmanager
+    def places_told(self) -> Iterator[None]:
+        """In such a block, an error that has no place in a file is told with the element that it names."""
+        try:
+            yield
+        except ModelError as error:
+            if _PLACED.match(str(error)):
+                raise
+            raise type(error)(self._named(str(error)).told(str(error))) from None
+
     def _named(self, text: str) -> Element:
-        """The element that a text names, such as mesh 'hull'; otherwise the root."""
+        """The element that a text names, such as mesh 'hull'; else one that has an attribute of its words; else the root."""
         named = {(e.tag, e.attributes["name"]): e for e in self.elements if "name" in e.attributes}
-        return next((named[pair] for pair in _QUOTED.findall(text) if pair in named), self.elements[0])
+        found = next((named[pair] for pair in _QUOTED.findall(text) if pair in named), None)
+        tags, words = {tag for tag, _ in _QUOTED.findall(text)}, _WORDS.findall(text)
+        having = (e for e in self.elements if (not tags or e.tag in tags) and any(word in e.attributes for word in words))
+        return found or next(having, self.elements[0])
 
 
 class Preparation:
@@ -131,6 +154,9 @@ class Preparation:
         tag, attributes = element.tag, dict(element.attributes)
         if not _NAME.fullmatch(tag):
             raise element.error("there is no such element in MJCF")
+        for key, value in attributes.items():
+            if key not in NAMES and "nan" in value.lower().replace("-", " ").replace("+", " ").split():
+                raise element.error(f"its {shown(key)}={shown(value)!r} must be finite numbers")
         if tag in REFUSED:
             raise element.error(REFUSED[tag])
         if tag in UNREAD:
@@ -272,8 +298,9 @@ class Preparation:
     # how much it becomes
 
     def _count(self, root: Element) -> None:
-        """That <replicate> and <composite> do not make more elements and bodies than the limits allow."""
+        """That there are not more elements and bodies than the limits allow, with what <replicate> and <composite> make."""
         bodies, every = 0, 0
+        most = self.limits.elements // COMPILED
         waiting: list[tuple[Element, int]] = [(root, 1)]
         while waiting:
             element, times = waiting.pop()
@@ -283,8 +310,8 @@ class Preparation:
                 times *= max(1, _whole(element, "count", 1))
             every += times * (1 + len(element.attributes))
             bodies += times if element.tag in ("body", "composite") else 0
-            if every > self.limits.elements:
-                told = f"it makes more than {self.limits.elements} elements and attributes"
+            if every > most:
+                told = f"there are more than {most} elements and attributes to compile, of those to read 1 in {COMPILED}"
                 raise LimitError(element.told(f"{told}: {self.limits.raised('elements')}"))
             if bodies > self.limits.links:
                 raise LimitError(element.told(f"it makes more than {self.limits.links} bodies: {self.limits.raised('links')}"))

@@ -80,7 +80,7 @@ def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[st
     contact_friction="candidates",
     contact_restitution="candidates",
     options=_options,
-    methods={"sweeps": lambda _: True, "mass_matrix": shallow},
+    methods={"sweeps": lambda model: not shallow(model), "mass_matrix": shallow},
     configurations=("out0",),
     check_given=_check_given,
 )
@@ -105,7 +105,7 @@ def step(
     Without `contacts` v' = v + dt a and q' = integrate(q, dt v'), semi-implicit Euler, as `rollout` steps. With them v' = v +
     dt a + M⁻¹ Jᵀ λ and q' = integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at v'
     (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum. Where
-    such a step would end with more energy than it began with and forces gave it, the velocity that is returned is scaled down.
+    joints turn so far in a step that it would gain energy by itself, the velocity that is returned is scaled down.
 
     `contacts`, such as `lw.Contacts()`, say what may touch what. `warm_start` (..., impulses) are impulses to begin with, such
     as those of the last step; they change how long it takes, and where several solutions exist which one is found.

@@ -14,6 +14,7 @@ from linkwork.errors import ProgramError
 from linkwork.ir.liveness import register_operands
 from linkwork.ir.program import Program
 from linkwork.passes.dead import reorder
+from linkwork.passes.interleave import interleave
 
 LATENCY = {"div": 14, "sqrt": 20, "loop": 200, "neg": 0, "const": 0, "input": 0, "result": 0}
 FREE = frozenset({"const", "input", "neg", "result"})
@@ -28,11 +29,13 @@ def latency(op: str) -> int:
 class Scheduling:
     """Programs up to `short` instructions are scheduled by critical path, longer ones for low register pressure.
 
-    In a long one the next instruction is chosen from a window of so many instructions.
+    In a long one the next instruction is chosen from a window of so many instructions, and so many sums that share factors are
+    then added up side by side (see `interleave`).
     """
 
     short: int = 2500
     window: int = 240
+    together: int = 1
 
     def __post_init__(self) -> None:
         if self.window < 1:
@@ -47,7 +50,8 @@ def schedule(program: Program, scheduling: Scheduling = USUAL) -> Program:
     program = program.map_bodies(lambda body: schedule(body, scheduling))
     if len(program) <= scheduling.short:
         return reorder(program, _critical_path_order(program))
-    return reorder(program, _low_pressure_order(program, scheduling.window))
+    program = reorder(program, _low_pressure_order(program, scheduling.window))
+    return interleave(program, scheduling.together) if scheduling.together > 1 else program
 
 
 def _users(program: Program) -> tuple[list[list[int]], list[int]]:

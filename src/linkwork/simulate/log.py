@@ -202,7 +202,7 @@ def read_arrays(path: str | os.PathLike[str], words: Container[str] | None = Non
     """The arrays of an .npz file, or those of some names; none may be too large, and nothing in it is run."""
     try:
         if not zipfile.is_zipfile(path):  # NumPy would take other files too
-            raise ValueError("it is no .npz file")
+            raise ValueError("it is no .npz file" if os.path.exists(path) else "there is no such file")
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {word: _bounded(file, word) for word in file.files if words is None or word in words}
     except (

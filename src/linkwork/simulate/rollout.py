@@ -241,7 +241,8 @@ def contacts_in_rollout(model: Model, contacts: Any, control: Control | None, in
     """The contacts of a rollout in normal form."""
     if control is None:
         raise ModelError(
-            "rollout: with contacts= tau cannot be a function that is called in Python: give policy=, which is traced"
+            "rollout: with contacts= tau cannot be a function that is called in Python: give policy=, which is traced, or let "
+            "lw.simulate call it as controller="
         )
     if integrator != "semi_implicit_euler":
         raise ModelError(f"rollout: with contacts= the integrator is semi_implicit_euler, not {integrator!r}")

@@ -10,6 +10,8 @@ from linkwork.ir.functions import sqrt, where
 from linkwork.ir.symbol import Symbol
 from linkwork.lazy import cached_property
 
+TOGETHER = 6  # columns that are solved for at once
+
 
 class Factor:
     """M = Lᵀ D L for a symmetric positive definite M, (n, n), with L lower triangular and ones on its diagonal.
@@ -91,13 +93,17 @@ class Factor:
         return [{s: x * self.inverse[s] for s, x in row.items()} for row in self.inverse_rows]
 
     def solve_sparse(self, B: np.ndarray) -> np.ndarray:
-        """X of M X = B, (n, m): entries are sums over what a row of L⁻¹ D⁻¹ and a column of L⁻ᵀ B have in common."""
-        Y = self.half(B)
-        X = np.zeros(Y.shape, dtype=object)
-        filled_rows = [[s for s in range(len(Y)) if not is_zero(Y[s, j])] for j in range(Y.shape[1])]
-        for i, row in enumerate(self.scaled_rows):
-            for j, filled_row in enumerate(filled_rows):
-                X[i, j] = sum((row[s] * Y[s, j] for s in filled_row if s in row), 0.0)
+        """X of M X = B, (n, m): entries are sums over what a row of L⁻¹ D⁻¹ and a column of L⁻ᵀ B have in common.
+
+        A few columns after the other: what they need of L⁻ᵀ B then stays near.
+        """
+        X = np.zeros(B.shape, dtype=object)
+        for first in range(0, B.shape[1], TOGETHER):
+            Y = self.half(B[:, first : first + TOGETHER])
+            filled_rows = [[s for s in range(len(Y)) if not is_zero(Y[s, j])] for j in range(Y.shape[1])]
+            for i, row in enumerate(self.scaled_rows):
+                for j, filled_row in enumerate(filled_rows):
+                    X[i, first + j] = sum((row[s] * Y[s, j] for s in filled_row if s in row), 0.0)
         return X
 
     def inverted(self) -> np.ndarray:

@@ -34,6 +34,7 @@ from linkwork.topology.motion import ClusterPosture, all_equations, cluster_post
 
 ATTEMPTS = 24  # to close a loop: random starting points
 STATES = 8  # closed configurations that are looked at besides the first
+LOOPS = 4  # and couplings of a cluster, for each link that it may have
 
 S = TypeVar("S")
 
@@ -173,16 +174,23 @@ class ClusterAnalysis:
         simple = self._by_substitution(cluster)
         if simple:
             return simple
-        if self.limits and len(cluster.bodies) > self.limits.cluster:
+        self._check_size(cluster, "links", len(cluster.bodies), 1)
+        self._check_size(cluster, "loops and couplings", len(cluster.constraints), LOOPS)
+        return self._on_supports(cluster) if cluster.below else self._on_one_body(cluster)
+
+    def _check_size(self, cluster: Cluster, what: str, count: int, each: int) -> None:
+        """That a cluster has not more of something than `each` times the limit of its links."""
+        if self.limits and count > each * self.limits.cluster:
+            times = f"{each} times " if each > 1 else ""
             raise LimitError(
-                f"{names_of(cluster)} make one cluster of {len(cluster.bodies)} links, more than the limit of "
+                f"{names_of(cluster)} make one cluster of {count} {what}, more than {times}the limit of "
                 f"{self.limits.cluster}: {self.limits.raised('cluster')}"
             )
-        return self._on_supports(cluster) if cluster.below else self._on_one_body(cluster)
 
     def held(self, group: Group) -> Cluster:
         """A group whose loops will be force-held: the equations that say something where it is closed, and no more."""
         cluster = Cluster(tuple(group[0]), tuple(group[1]))
+        self._check_size(cluster, "loops and couplings", len(cluster.constraints), LOOPS)
         problem = Closing(self.model, cluster.bodies, cluster.constraints, budget=self._budget)
         rng = np.random.default_rng(0)
         first = self._first_closed(cluster, problem, rng)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.errors import LinkworkError, MissingPackageError
+from linkwork.errors import LinkworkError, MissingPackageError, ModelError
 from linkwork.functions.dynamics import gravity_force
 from linkwork.functions.energy import center_of_mass
 from linkwork.functions.kinematics import forward_kinematics
@@ -60,6 +61,18 @@ def view(
     return Viewer(model, motion, scene(model, file=file, folders=folders), host, port)
 
 
+def _check_host(host: str) -> None:
+    """That the name of a host means an address of this machine: the server's thread would end without a word."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.bind(address)
+    except (OSError, UnicodeError) as error:
+        raise ModelError(
+            f"view: host {shown(host)!r} is no address of this machine, such as 127.0.0.1 or 0.0.0.0: {error}"
+        ) from None
+
+
 class Viewer:
     """A model in the browser at `url`. `q`, (nq,), is the configuration that is shown; `move(name, value)` is a slider."""
 
@@ -71,6 +84,7 @@ class Viewer:
         self._shown = dict(OPTIONS)
         self._closed = threading.Event()
         self._state = 0  # of the log
+        _check_host(host)
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its address in a box
             self._server = _viser().ViserServer(host=host, port=port, label=plain(model.name), verbose=False)
         self.url = f"http://{'localhost' if host in ('0.0.0.0', '127.0.0.1') else host}:{self._server.get_port()}"

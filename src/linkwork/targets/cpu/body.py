@@ -17,7 +17,7 @@ from linkwork.targets.cpu.outputs import Outputs
 from linkwork.targets.cpu.rows import LINE, load_columns, row_declarations, row_pointers, unpack_text
 from linkwork.targets.cpu.types import Types
 
-SPARE = 6  # registers that constants take, and what LLVM moves
+SPARE = 5  # registers that constants take, and what LLVM moves
 
 
 class Body:

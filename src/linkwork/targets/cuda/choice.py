@@ -35,8 +35,8 @@ ALONE = 0.25
 SQUEEZED = 0.18  # the same where the first cache is left less than CACHE
 CACHE = 60 * 1024  # bytes
 STEP = 32 * 1024  # bytes of shared memory that are given up for that
-NEAR, FAR = 2, 16  # what a value in local memory costs, where that fits the first cache and where it does not
-SLACK = 20  # values more than planned for that the assembler finds room for
+NEAR, FAR = 6, 16  # what a value in local memory costs, where that fits the first cache and where it does not
+SLACK = 20  # values more than planned for that the assembler finds room for, where a thread has all registers
 MANY = 25  # operations for each output from which outputs are little of the work
 PAIR_WARPS = {"float32": (8, 12, 16), "float64": (5, 6, 7, 8)}  # on a multiprocessor, of programs with two threads a state
 
@@ -103,7 +103,6 @@ class Choice:
     places: tuple[tuple[tuple[int, int | None], ...], ...] = ()
     table: int = 0
     write: int = CHUNK
-    deep: bool = False
 
     @property
     def gaps(self) -> bool:
@@ -310,7 +309,7 @@ def planned(program: Program, device: Device, size: Sizes) -> Choice:
 
 def _away(values: int, cached: int, size: Sizes, item: int) -> int:
     """What it costs that so many values have no room on the multiprocessor: some of them are in the first cache."""
-    values = max(0, values - SLACK)
+    values = max(0, values - (SLACK if size.registers >= 255 else 0))
     bytes_ = values * item * size.threads * size.blocks
     near = min(1.0, max(0, cached) / max(bytes_, 1))
     return round(values * (NEAR * near + FAR * (1.0 - near)))

@@ -76,7 +76,6 @@ class _Unit:
         arrays = [f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step" for n in self.arrays]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
         local, on = [f"    real lw_l[{choice.local}];"] if choice.local else [], choice.steps_together
-        local += ["    const auto lw_f = LW_LOCAL(lw_l);"] if choice.deep and choice.local else []
         states = choice.rows * WARP // choice.threads
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
@@ -137,7 +136,6 @@ class _Unit:
 
     def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
         """Add a function that is not inlined, with everything that a part of the program may need."""
-        lines = [*(["    const auto lw_f = LW_LOCAL(lw_l);"] if self.choice.deep and self.choice.local else []), *lines]
         self.functions.append("\n".join([f"LW_PART {kind} {name}({', '.join(self.context)}) {{", *lines, "}", ""]))
 
     def call(self, name: str) -> str:
@@ -181,8 +179,7 @@ class _Code:
                 getattr(self, f"_{action.kind}")(action)
                 together = self.unit.choice.together and not self.unit.choice.steps_together
                 if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind == "op":
-                    self.lines += ["    LW_TOGETHER();"] if together else []
-                    self.lines.append("    LW_BLOCK();")
+                    self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -222,11 +219,7 @@ class _Code:
         name = f"{self.prefix}{v}_{self.count}"
         place = self.unit.slot(slot, v)
         if place is None:
-            far = slot - self.unit.choice.shared
-            if self.unit.choice.deep:
-                self.lines.append(f"    real {name}; LW_GET_FAR({far * self.unit.real.size}, {name});")
-            else:
-                self.lines.append(f"    const real {name} = lw_l[{far}];")
+            self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.choice.shared}];")
         else:
             self.lines.append(f"    real {name}; LW_GET({place}, {name});")
         self.names[v] = name
@@ -235,10 +228,7 @@ class _Code:
         place = self.unit.slot(slot, v)
         on = "if (lw_on) " if slot in self.kept else ""
         if place is None:
-            far = slot - self.unit.choice.shared
-            deep = self.unit.choice.deep
-            put = f"LW_PUT_FAR({far * self.unit.real.size}, {text});" if deep else f"lw_l[{far}] = {text};"
-            self.lines.append(f"    {on}{put}")
+            self.lines.append(f"    {on}lw_l[{slot - self.unit.choice.shared}] = {text};")
         else:
             self.lines.append(f"    {on}LW_PUT({place}, {text});")
 

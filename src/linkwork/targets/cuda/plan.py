@@ -127,18 +127,14 @@ def plan(program: Program, registers: int, shared: int, *, ahead: int = 2, lead:
     return loaded_early(made, lead) if lead else made
 
 
-def loaded_early(made: Plan, lead: int, far: int = 0, shared: int = 1 << 30) -> Plan:
-    """The same plan with loads so many operations earlier: few warps hide little of the time that a load takes.
-
-    Those from slots beyond `shared`, which are in local memory, come `far` operations earlier.
-    """
+def loaded_early(made: Plan, lead: int) -> Plan:
+    """The same plan with loads so many operations earlier: few warps hide little of the time that a load takes."""
     found: list[Action] = []
     for action in made.actions:
         kind, value, place = action
         at, passed = len(found), 0
         if kind == "load":
-            early = lead if place < shared else far
-            while at and passed < early:
+            while at and passed < lead:
                 before = found[at - 1]
                 if before.kind in ("cut", "loop") or (before.kind in ("store", "hold") and before.place == place):
                     break

@@ -99,9 +99,6 @@ typedef unsigned lw_slot; /* the address of a thread's first slot in shared memo
 #define LW_PUT(s, o, x) asm volatile("st.shared.$kind [%0+" #o "], %1;" :: "r"(s), "$constraint"(x))
 #define LW_GET(s, o, x) asm volatile("ld.shared.$kind %0, [%1+" #o "];" : "=$constraint"(x) : "r"(s))
 #define LW_SHUFFLE(x, from) __shfl_sync(0xffffffffu, x, from)
-#define LW_LOCAL(p) (unsigned long long)__cvta_generic_to_local(p)
-#define LW_PUT_FAR(o, x) asm volatile("st.local.$kind [%0+" #o "], %1;" :: "l"(lw_f), "$constraint"(x))
-#define LW_GET_FAR(o, x) asm volatile("ld.local.$kind %0, [%1+" #o "];" : "=$constraint"(x) : "l"(lw_f))
 #define LW_COPY(to, from) \\
     asm volatile("cp.async.ca.shared.global [%0], [%1], $size;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
 #define LW_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
