@@ -35,6 +35,7 @@ REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to the
 
 PASSES = 5  # times that a step is solved until gaps at its end are what they should be
 DEEP = 2e-5  # [m] what gaps at the end may miss of that
+TOO_DEEP = 1e-4  # [m] a step that ends deeper than that, and than its rates say, is marked as not converged
 
 Arrive = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # q and v after a step, from its velocity in axes before it
 
@@ -97,7 +98,10 @@ def stepped(
             for gap, miss in zip(there, missed):
                 deep = maximum(where(miss < -DEEP, -gap, 0.0), deep)
             curved = np.array([where(deep > DEEP, x, y) for x, y in zip(missed, curved)], dtype=object)
-        told = (solution.residual, solution.converged, solution.part)
+        sunk = deep > TOO_DEEP  # that counts in the last pass only
+        residual = where(sunk, maximum(deep / dt, solution.residual), solution.residual) if again else solution.residual
+        converged = where(sunk, 0.0, solution.converged) if again else solution.converged
+        told = (residual, converged, solution.part)
         parts = (solution.impulses, curved, u, q1, v1, energy[:3], energy.straight, told)
         return np.array([*(x for part in parts for x in part), iterations[0] + solution.iterations], dtype=object), deep > DEEP
 
