@@ -72,11 +72,12 @@ def test_derivatives_by_state_input_and_parameters(name: str, held: bool) -> Non
 
     right = differences(moved, model, n) / size
     scale = np.maximum(1.0, np.abs(right).max())
-    jacobian = lw.jacobian(lw.step, model, wrt=("q", "v", "tau", "contact_friction"), contacts=contacts)
-    found = jacobian(q, v, tau, DT, [0.2])
-    columns = np.block([list(found[:4]), list(found[4:])])
-    assert np.abs(columns[:, :nv] @ moving - right[:, :ways]).max() < 1e-6 * scale
-    assert np.abs(columns[:, nv:] - right[:, ways:-1]).max() < 1e-6 * scale
+    if nv <= 10:  # whole Jacobians of more take minutes to compile
+        jacobian = lw.jacobian(lw.step, model, wrt=("q", "v", "tau", "contact_friction"), contacts=contacts)
+        found = jacobian(q, v, tau, DT, [0.2])
+        columns = np.block([list(found[:4]), list(found[4:])])
+        assert np.abs(columns[:, :nv] @ moving - right[:, :ways]).max() < 1e-6 * scale
+        assert np.abs(columns[:, nv:] - right[:, ways:-1]).max() < 1e-6 * scale
 
     rng, wrt = np.random.default_rng(0), ("q", "v", "tau", "contact_friction", "mass")
     bars, along = rng.normal(size=(2, nv)), rng.normal(size=n)
