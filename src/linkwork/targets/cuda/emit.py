@@ -178,7 +178,9 @@ class _Code:
             else:
                 getattr(self, f"_{action.kind}")(action)
                 together = self.unit.choice.together and not self.unit.choice.steps_together
-                if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind == "op":
+                if action.kind == "flush" and not together:
+                    self.block -= 3 * action.value.length  # one line, but so many statements
+                if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind in ("op", "flush"):
                     self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
