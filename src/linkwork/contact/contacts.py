@@ -50,7 +50,7 @@ class Contacts:
     joint_friction: bool = True
     iterations: int = 200
     tolerance: float = 1e-9
-    most: int = 128
+    most: int = 256
     found: tuple[Candidate, ...] | None = None  # the candidates of one model: the normal form, by which kernels are found
 
     def __post_init__(self) -> None:
