@@ -1,10 +1,11 @@
-"""A step with contact ends with no more energy than it began with and forces gave it, where limbs whirl or much is gained.
+"""A step with contact ends with no more energy than it began with and forces gave it.
 
 Semi-implicit Euler is of first order: where joints turn by some degrees in a step, it gains or loses a part of the kinetic
 energy by itself, with or without contact. So the energy at the end is compared with that at the beginning, both exactly, and
 where it has grown, velocities are scaled down. Scaled velocities still satisfy contacts that stick, slide or have come to rest,
-and keep loops closed. In flight the motion of the centre of mass is left as it is. In slower motion the integrator's energy
-swings to and fro by a little and does not grow in the long run: that is left alone, since taking every rise away would damp it.
+and keep loops closed. In flight the motion of the centre of mass is left as it is. Where nothing floats or touches and joints
+are slow, as those of an arm that swings, the integrator's energy goes up and down by a little and does not grow in the long
+run: that is left alone, since taking every rise away would damp it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from linkwork.topology.scales import velocity_units
 
 ROUNDED = 1e-12  # of energies
 WHIRLING = 0.02  # [rad] a joint that turns by more in a step is fast for the integrator
-SMOOTH = 2e-4  # of the kinetic energy: what a step may gain where no joint is
+SMOOTH = 1e-3  # of the kinetic energy: what a step may gain where no joint is, and nothing floats or touches
 SLIDING = 1e30  # [m] so that no joint slides as far
 GENTLE = 1e-3  # [m/s] penetrations that this velocity undoes may be undone without being paid for: standing robots stay free
 
@@ -118,9 +119,11 @@ def whirls(model: Model, step: np.ndarray) -> Any:
 def without_gain(model: Model, before: Any, after: Energy, v: np.ndarray, touching: Any, whirling: Any) -> np.ndarray:
     """v, (nv,), scaled down so that the energy `after` a step is at most what it may be by all that was `before`.
 
-    What goes `straight` is scaled too where something is `touching`. Where no joint is `whirling`, a little may be gained.
+    What goes `straight` is scaled too where something is `touching`. Where nothing is, nothing floats and no joint is
+    `whirling`, a little may be gained.
     """
-    before = before + where(whirling, 0.0, SMOOTH * after.kinetic)
+    if not floating(model):
+        before = before + where(whirling | touching, 0.0, SMOOTH * after.kinetic)
     rounded = tolerance(ROUNDED, v) * (absolute(before) + absolute(after.potential) + after.kinetic)
     kept = where(touching, 0.0, after.in_straight)
     turning = after.kinetic - kept
