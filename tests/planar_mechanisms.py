@@ -192,11 +192,14 @@ def klann(**more: Any) -> Drawing:
     return d
 
 
-def peaucellier(**more: Any) -> Drawing:
-    """Peaucellier and Lipkin's eight bars, which draw a straight line."""
+def peaucellier(angle: float = 0.5, **more: Any) -> Drawing:
+    """Peaucellier and Lipkin's eight bars, which draw a straight line; the crank is drawn at an angle.
+
+    At about 1.082 the bars of each of its two dyads are in one line.
+    """
     d = Drawing("Peaucellier", **more)
     long, short, c = 1.0, 0.4, 0.35
-    P = np.array([c + c * np.cos(0.5), c * np.sin(0.5)])
+    P = np.array([c + c * np.cos(angle), c * np.sin(angle)])
     up, low = circles((0, 0), long, P, short, 1.0), circles((0, 0), long, P, short, -1.0)
     far = up + low - P
     d.bar("crank", WORLD, (c, 0), lower=-0.3, upper=0.3)

@@ -13,7 +13,7 @@ from andrews import END, START, force, squeezer
 from linkwork.joints import Revolute, Spherical
 from linkwork.simulate.charts import Charts
 from planar_bars import crank_states, four_bar, parallelograms
-from planar_mechanisms import folding_dyad
+from planar_mechanisms import folding_dyad, peaucellier
 
 
 def energy(model: lw.Model, q: Any, v: Any) -> np.ndarray:
@@ -298,6 +298,47 @@ def test_a_step_that_ends_at_a_dead_point_says_so() -> None:
     assert np.isfinite(found.q[: found.steps + 1]).all() and np.isnan(found.q[found.steps + 1 :]).all()
     passed = lw.rollout(model, q, [1.0], dt=0.0011, steps=20)
     assert passed.status == lw.Status.OK and np.allclose(passed.q[-1], [0.012, -0.012, 0.012], rtol=0.0, atol=1e-8)
+
+
+def kept_energy(model: lw.Model, found: lw.Rollout) -> np.ndarray:
+    """The largest change of energy of each row until it stopped, relative to its largest kinetic one, (rows,)."""
+    total, moving = energy(model, found.q, found.v), lw.kinetic_energy(model, found.q, found.v)
+    return np.asarray(np.nanmax(np.abs(total - total[:, :1]), axis=1) / np.nanmax(moving, axis=1))
+
+
+@pytest.mark.parametrize("driven", [False, True], ids=["kernel", "function"])
+def test_a_dead_point_within_a_step_is_reported_before_energy_is_lost(driven: bool) -> None:
+    """The longest bar and the shortest are as long as the others: at an angle of pi all are in one line."""
+    model, angles, speeds = four_bar(0.5, 0.7, 0.6, 0.8), np.array([2.95, 2.9, 2.95]), np.array([[3.3], [2.0], [-2.0]])
+    q = crank_states(angles, 0.5, 0.7, 0.6, 0.8)
+    tau = (lambda q, v, t: 0.0 * v) if driven else None
+    found = lw.rollout(model, q, speeds, tau, dt=0.001, steps=150, integrator="rk4")
+    assert found.status.tolist() == [lw.Status.DEAD_POINT, lw.Status.DEAD_POINT, lw.Status.OK]
+    assert kept_energy(model, found).max() < 5e-7
+    last = found.q[[0, 1], found.steps[:2]]
+    assert np.all(np.abs(last[:, 0] - np.pi) < 0.02), "it stopped near to where it is"
+    alone = lw.rollout(model, q[1], speeds[1], tau, dt=0.001, steps=150, integrator="rk4")
+    assert alone.steps == found.steps[1] and np.array_equal(alone.q, found.q[1], equal_nan=True)
+
+
+def test_a_peaucellier_linkage_keeps_its_energy_or_reports_a_dead_point() -> None:
+    model = peaucellier(1.0).builder.build()
+    states = np.tile(model.neutral(), (2, 1))
+    found = lw.rollout(model, states, [[2.0], [-2.0]], lambda q, v, t: 0.0 * v, dt=0.001, steps=120, integrator="rk4")
+    assert found.status.tolist() == [lw.Status.DEAD_POINT, lw.Status.OK]
+    assert found.steps[0] > 10 and kept_energy(model, found).max() < 5e-7
+
+
+@pytest.mark.slow
+def test_peaucellier_linkages_keep_their_energy_or_report_a_dead_point() -> None:
+    model = peaucellier().builder.build().with_independent("to crank")
+    states = np.tile(model.neutral(), (12, 1))
+    found = lw.rollout(model, states, np.linspace(-4.0, 4.0, 12)[:, None], dt=0.001, steps=1500, every=5, integrator="rk4")
+    good = np.nan_to_num(lw.loop_conditioning(model, found.q).min(axis=-1)) > 0.03  # energies are exact there
+    total = np.where(good, energy(model, found.q, found.v), np.nan)
+    change = np.nanmax(np.abs(total - total[:, :1]), axis=1) / np.nanmax(lw.kinetic_energy(model, found.q, found.v), axis=1)
+    assert change.max() < 1e-6 and set(found.status) <= {lw.Status.OK, lw.Status.DEAD_POINT}
+    assert (found.status == lw.Status.DEAD_POINT).any()
 
 
 def test_other_reports() -> None:

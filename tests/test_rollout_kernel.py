@@ -136,7 +136,7 @@ def test_loops_are_stepped_in_the_kernel_while_their_chart_is_good(integrator: s
     called = lw.rollout(model, q, v, lambda q, v, t: np.broadcast_to(tau, v.shape), every=20, **how)
     takes = counted_takes(monkeypatch)
     whole = lw.rollout(model, q, v, tau, every=20, **how)
-    assert not takes, "no row leaves its chart"
+    assert set(takes) == {1} and len(takes) < 20, "the last row passes its flat position, and leaves the kernel near to it"
     assert np.abs(whole.q - called.q).max() < 1e-11 and np.abs(whole.v - called.v).max() < 1e-9
     for other in (
         lw.rollout(model, q, v, tau, every=7, **how),

@@ -14,7 +14,7 @@ from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.charts import Charts
 from linkwork.simulate.driving import Drive
 from linkwork.simulate.in_chart import STEPS, chart_kernel, reach
-from linkwork.simulate.integrators import integrator_of
+from linkwork.simulate.integrators import in_parts, integrator_of
 from linkwork.simulate.one_kernel import kernel_for, last_states
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import Stepping
@@ -97,7 +97,7 @@ class InCharts:
         self, model: Model, drive: Drive, states: tuple[np.ndarray, np.ndarray], dt: float, integrator: str | Adaptive,
         parameters: dict[str, np.ndarray], hidden: Mapping[str, np.ndarray],
     ) -> None:  # fmt: skip
-        self._step, largest = integrator_of(integrator)
+        self._step, largest, self._agree = integrator_of(integrator)
         self._dt, self._drive, self._parameters, charts = dt, drive, parameters, Charts(model)
         went_on = None
         if hidden:
@@ -141,7 +141,7 @@ class InCharts:
                 reach(self._end, rows, self._kernel, {**inputs, **self._parameters}, partial(self._take, force), dt)
 
     def _take(self, force: _InState) -> None:
-        self._rows.take(lambda rows: self._step(rows, force, self._dt), self._dt)
+        self._rows.take(in_parts(self._step, force, self._dt), self._dt, self._agree)
 
 
 class _InState:

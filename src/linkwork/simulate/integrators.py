@@ -11,7 +11,7 @@ from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import independent_force, integrate
 from linkwork.simulate import kernels
 from linkwork.simulate.adaptive import MOST, SHORTEST, Adaptive, attempt, growth, relative
-from linkwork.simulate.stepping import Arrived, Stepping
+from linkwork.simulate.stepping import Arrived, Step, Stepping
 
 
 class Force(Protocol):
@@ -126,16 +126,32 @@ def _in_charts(rows: Stepping, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
     return np.where(other[:, None], spread, tau)
 
 
-# With the largest entry of unit-free G of charts that are kept: an accurate method gains by coordinates that are good.
-INTEGRATORS: dict[str, tuple[Integrator, float]] = {
-    "semi_implicit_euler": (semi_implicit_euler, 10.0),
-    "rk4": (rk4, 2.5),
-    "implicit_midpoint": (implicit_midpoint, 2.5),
+class _InPart:
+    """Forces in one of several equal parts of a step."""
+
+    def __init__(self, force: Force, k: int, count: int) -> None:
+        self.asks_states, self._force, self._k, self._count = force.asks_states, force, k, count
+
+    def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
+        return self._force(q, v, (self._k + part) / self._count)
+
+
+def in_parts(integrator: Integrator, force: Force, dt: float) -> Step:
+    """Steps of dt by an integrator, whole or in parts."""
+    return lambda rows, k, count: integrator(rows, force if count == 1 else _InPart(force, k, count), dt / count)
+
+
+# With the largest entry of unit-free G of charts that are kept: an accurate method gains by coordinates that are good. And with
+# how well a step must agree with its parts near to a singular state, relative to velocities: an accurate one has more to lose.
+INTEGRATORS: dict[str, tuple[Integrator, float, float]] = {
+    "semi_implicit_euler": (semi_implicit_euler, 10.0, 3e-3),
+    "rk4": (rk4, 2.5, 1e-7),
+    "implicit_midpoint": (implicit_midpoint, 2.5, 1e-5),
 }
 
 
-def integrator_of(name: str | Adaptive) -> tuple[Integrator, float]:
-    """The integrator of a name, or that of adaptive steps with some tolerances."""
+def integrator_of(name: str | Adaptive) -> tuple[Integrator, float, float]:
+    """The integrator of a name, or that of adaptive steps with some tolerances; see `INTEGRATORS`."""
     if isinstance(name, Adaptive):
-        return lambda rows, force, dt: rk45(rows, force, dt, name), 2.5
+        return lambda rows, force, dt: rk45(rows, force, dt, name), 2.5, 1e-7 + 10.0 * name.rtol
     return INTEGRATORS[name]

@@ -18,7 +18,7 @@ from linkwork.simulate.charts import Charts
 from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
 from linkwork.simulate.driving import evaluated
 from linkwork.simulate.in_chart import STEPS, chart_kernel, roll_out_loops
-from linkwork.simulate.integrators import INTEGRATORS, integrator_of
+from linkwork.simulate.integrators import INTEGRATORS, in_parts, integrator_of
 from linkwork.simulate.midpoint import check_midpoint
 from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
@@ -95,9 +95,11 @@ def rollout(
     Where the model's independent velocities turn bad coordinates in a row, as at a turning point of their joint, others are
     chosen for that row, from its state alone; v is always that of the model's own, and tau acts at their joints. Where the
     mechanism itself is singular, or a row cannot go on, its `Status` says why, the result's attribute `steps` when, and later
-    rows of its trajectory are NaN. A singular state between two steps is passed, on the same branch. Force-held loops are
-    closed after every step, and velocities projected onto those that keep them closed, in the kinetic-energy metric. A row that
-    stops where its joints' springs and dampers make such a step unstable is `Status.STIFF`.
+    rows of its trajectory are NaN. Within some steps of such a state, a step is compared with finer ones: it is passed, on the
+    same branch, where they agree as well as the integrator can, and where they do not the row stops before it, as
+    `Status.DEAD_POINT`. Force-held loops are closed after every step, and velocities projected onto those that keep them
+    closed, in the kinetic-energy metric. A row that stops where its joints' springs and dampers make such a step unstable is
+    `Status.STIFF`.
 
     `contacts` (`lw.Contacts(...)`): each step is that of `lw.step`, with contact, friction and limits of joints, begun with the
     impulses of the step before; `warm_start`, (..., impulses), are those before the first. A row in which the contact problem
@@ -153,7 +155,7 @@ def rollout(
         names = (*own, *numbers)
         return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts, earlier)
     given = {name: rows.pop(name) for name in driven}
-    step, largest = integrator_of(method)
+    step, largest, agree = integrator_of(method)
     going = np.isin(earlier, WENT_ON)
     stepping = Stepping(model, np.where(going[:, None], q0, np.nan), v0, rows, largest)
     forces = _Driven(control, given, stepping, dt) if control and ruled else _Forces(model, tau, batch, steps, dt)
@@ -161,7 +163,7 @@ def rollout(
 
     def take() -> None:
         with np.errstate(invalid="ignore", over="ignore"):  # a status tells of what is not finite
-            stepping.take(lambda rows: step(rows, forces, dt), dt)
+            stepping.take(in_parts(step, forces, dt), dt, agree)
 
     kernel = None if control is None or method not in STEPS else chart_kernel(model, control, str(method), tuple(rows))
     each = kernel is None or forces.differ

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.closing import places_of
 from linkwork.functions.conditioning import loop_equations
 from linkwork.functions.states import spanning_velocity
 from linkwork.model import Model
@@ -18,11 +19,14 @@ CLOSED = 1e-9  # gap of loops after a step, relative to their length
 CLOSED_AT_START = 1e-6
 LOST = 1e8  # an entry of unit-free G that leaves velocities few digits
 NEAR = 10.0  # steps: so near to a singular state another branch may be taken
-TURNED = 0.5  # change of velocities in one step that shows it, relative to their size
+WITHIN = 3.0  # steps: so near, one may lie within the step
+CHANGED = 0.05  # change of velocities in one step that such a state may be the cause of, relative to their size
+TURNED = 0.5  # change that shows another branch
+PARTS = (3, 5, 9, 17, 33)  # of a step near to a singular state; odd, since its middle is such a state where the ends are alike
 CORRECTION = 2.0  # of a step by closing loops, relative to the step: more is another branch
 
 Arrived = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, w, and how far closing loops moved q
-Step = Callable[["Stepping"], Arrived]
+Step = Callable[["Stepping", int, int], Arrived]  # rows, and which of how many equal parts of a step they take
 
 
 class Stepping:
@@ -51,6 +55,8 @@ class Stepping:
         self.choices: list[Choice] = [self.charts.own] * rows if went_on is None else list(went_on[1])
         self._groups: list[tuple[Choice, np.ndarray]] | None = None
         self._own = self.charts.places(self.charts.own)
+        clusters = [self.charts.clusters[n] for n in self.charts.moving]
+        self._looped = np.concatenate([*(places_of(self.charts.whole, cluster) for cluster in clusters), []]).astype(int)
         if went_on is not None:
             self.w = went_on[0].copy()
         else:
@@ -137,22 +143,84 @@ class Stepping:
         """Have these rows be the active ones, (rows,) of truth values."""
         self.active, self._groups = rows, None
 
-    def take(self, step: Step, dt: float) -> None:
-        """One step of all active rows; those that it fails in take it again in the best chart where they are."""
+    def take(self, step: Step, dt: float, agree: float) -> None:
+        """One step of all active rows; those that it fails in take it again in the best chart where they are.
+
+        Near to a singular state it is compared with several parts of it: velocities must agree to a part `agree` of their size.
+        """
         if not self.active.any():
             return
-        arrived = step(self)
+        arrived = step(self, 0, 1)
         K, gap = self._equations(arrived[0])
         failed = self._failed(arrived, gap, dt)
         again = self._in_best_charts(failed) if failed.any() and self.charts.moving else failed
         if again.any() and self.charts.moving:
             everyone, self.active, self._groups = self.active, again, None
-            anew = step(self)
+            anew = step(self, 0, 1)
             self.active, self._groups = everyone, None
             arrived = tuple(np.where(_column(again, x), y, x) for x, y in zip(arrived, anew))  # type: ignore[assignment]
             K, gap = self._equations(arrived[0])
             failed = self._failed(arrived, gap, dt)
+        watched = self._watched(arrived[1], K, dt) & ~failed
+        if watched.any():
+            arrived, lost = self._in_finer_steps(step, arrived, watched, dt, agree)
+            self._stop(lost, Status.DEAD_POINT)
+            K, _ = self._equations(arrived[0])
         self._arrive(arrived, failed, K, dt)
+
+    def _watched(self, w: np.ndarray, K: list[np.ndarray], dt: float) -> np.ndarray:
+        """Active rows whose step to velocities w and equations K may have passed a singular state of the mechanism, (rows,)."""
+        watched = np.zeros(len(w), dtype=bool)
+        if not self.charts.moving:
+            return watched
+        far = np.zeros(len(w))
+        for choice, rows in self.groups():
+            _, far[rows] = self.charts.measured([k[rows] for k in K], choice)
+        with np.errstate(invalid="ignore"):
+            near = np.maximum(self.far * dt * _largest(self.w), far * dt * _largest(w))
+            size = np.maximum(np.linalg.norm(self.w, axis=1), np.linalg.norm(w, axis=1))
+            changed = np.linalg.norm(w - self.w, axis=1) > CHANGED * size
+        watched |= self.active & ((near * WITHIN > 1.0) | ((near * NEAR > 1.0) & changed))
+        return watched
+
+    def _in_finer_steps(
+        self, step: Step, arrived: Arrived, rows: np.ndarray, dt: float, agree: float
+    ) -> tuple[Arrived, np.ndarray]:
+        """Where some rows arrive in as many parts of their step as agree with fewer; and those where none do, (rows,).
+
+        Truncation errors grow without bound towards a singular state, and finer steps across it agree only where the motion
+        is smooth there for the integrator too.
+        """
+        found, coarse, left = arrived, arrived, rows
+        for count in PARTS:
+            fine = self._in_parts(step, left, count, dt)
+            before, after = (x[1][:, self._looped] for x in (coarse, fine))
+            size = np.maximum(np.linalg.norm(before, axis=1), np.linalg.norm(after, axis=1))
+            agreed = left & (np.linalg.norm(after - before, axis=1) <= agree * size)
+            if coarse is not arrived:  # a whole step that agrees with its parts is taken as it is
+                found = tuple(np.where(_column(agreed, x), y, x) for x, y in zip(found, fine))  # type: ignore[assignment]
+            coarse, left = fine, left & ~agreed
+            if not left.any():
+                break
+        return found, left
+
+    def _in_parts(self, step: Step, rows: np.ndarray, count: int, dt: float) -> Arrived:
+        """Where some rows arrive in so many equal parts of a step, in the charts where they are; w is NaN where one fails."""
+        start, everyone, far = (self.q, self.w), self.active, np.zeros(len(self.q))
+        self.choose(rows)
+        for k in range(count):
+            q, w, moved = step(self, k, count)
+            failed = self._failed((q, w, moved), self._equations(q)[1], dt / count)
+            self.choose(self.active & ~failed)
+            if not self.active.any():
+                break
+            going = self.active[:, None]
+            self.q, self.w = np.where(going, q, self.q), np.where(going, w, self.w)
+            far = np.where(self.active, np.maximum(far, moved), far)
+        found = self.q, np.where(self.active[:, None], self.w, np.nan), far
+        self.q, self.w = start
+        self.choose(everyone)
+        return found
 
     def _arrive(self, arrived: Arrived, failed: np.ndarray, K: list[np.ndarray], dt: float) -> None:
         """Take over states that steps led to; rows that failed stop where they are."""
@@ -176,14 +244,14 @@ class Stepping:
 
     def _near_singular(self, dt: float) -> np.ndarray:
         """Rows that are a few steps away from a singular state of the mechanism, (rows,)."""
-        near: np.ndarray = self.far * (NEAR * dt * np.abs(self.w).max(axis=1, initial=0.0)) > 1.0
+        near: np.ndarray = self.far * (NEAR * dt * _largest(self.w)) > 1.0
         return near
 
     def _failed(self, arrived: Arrived, gap: np.ndarray, dt: float) -> np.ndarray:
         """Active rows whose step did not arrive at a closed state on the same branch, (rows,)."""
         q, w, moved = arrived
         fine = np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1) & (gap <= CLOSED)
-        step = np.maximum(np.abs(q - self.q).max(axis=1, initial=0.0), dt * np.abs(self.w).max(axis=1, initial=0.0))
+        step = np.maximum(_largest(q - self.q), dt * _largest(self.w))
         failed: np.ndarray = self.active & ~(fine & (moved <= CORRECTION * step + CLOSED_AT_START))
         return failed
 
@@ -227,6 +295,12 @@ class Stepping:
             best = self.charts.best([x[k] for x in K], anew=True)
             changed[k], self.choices[k], self._groups = best != self.choices[k], best, None
         return changed
+
+
+def _largest(x: np.ndarray) -> np.ndarray:
+    """The largest size of an entry of each row, (rows,)."""
+    found: np.ndarray = np.abs(x).max(axis=1, initial=0.0)
+    return found
 
 
 def _column(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
