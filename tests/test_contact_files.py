@@ -66,6 +66,15 @@ def test_meshes_are_opened_only_in_the_folders_that_are_named(tmp_path: Path) ->
         lw.with_hulls(model, [tmp_path / "robot"])
 
 
+def test_a_mesh_that_is_not_found_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "it").mkdir()
+    (tmp_path / "other").mkdir()
+    with pytest.raises(
+        lw.ModelError, match=r"it/block.stl': there is no such file: in .*other there is no it/block.stl and no block.stl"
+    ):
+        lw.with_hulls(lw.load(URDF, base="free"), [tmp_path / "other"])
+
+
 def test_corners_of_a_hull_are_bounded_and_near() -> None:
     rng = np.random.default_rng(1)
     ball = rng.normal(size=(5000, 3))

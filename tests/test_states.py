@@ -335,3 +335,17 @@ def test_single_precision_closes_as_far_as_it_can() -> None:
     rows = np.array([model.random_state(rng)[0] for _ in range(50)]).astype("float32")
     moved = lw.integrate(model, rows, np.full((50, 1), 0.05, "float32"), dtype="float32")
     assert np.isfinite(moved).all() and errors(model, moved.astype(float)).max() < 1e-5
+
+
+def test_a_linkage_that_lies_flat_says_how_to_leave_that_state() -> None:
+    """A parallelogram whose bars are in one line can go two ways: `integrate` refuses, and what its error says works."""
+    model = lw.robots.planar_leg_linkage()
+    flat = model.neutral()
+    assert lw.loop_conditioning(model, flat) < 1e-9
+    with pytest.raises(lw.ClosureError, match="singular .*set the independent joints in q and close it with lw.close_loops"):
+        lw.integrate(model, flat, np.full(model.nv, 0.2))
+    for name in model.v_names:
+        flat[model.joint(name).q_slice] = 0.8
+    q, gap = lw.close_loops(model, flat)
+    assert gap < 1e-9 and lw.loop_conditioning(model, q) > 0.1
+    assert error(model, lw.integrate(model, q, np.full(model.nv, 0.1))) < 1e-12

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from linkwork.errors import ModelError
 from linkwork.parts.limits import Limits
-from linkwork.parts.names import shown
+from linkwork.parts.names import shown, some
 
 PATH = 1000  # characters of a path in a message
+NO_FILE = "there is no such file"
 
 
 class Found(NamedTuple):
@@ -68,7 +69,7 @@ class Folders:
             return Found("", f"it cannot be opened: {error}")
         if outside:
             return Found("", f"it is not in the folder {shown(self.all[0], PATH)}: name others with folders=")
-        return Found("", "there is no such file")
+        return Found("", NO_FILE)
 
 
 def find_mesh(uri: str, folders: Folders) -> Path:
@@ -82,4 +83,8 @@ def find_mesh(uri: str, folders: Folders) -> Path:
     for each in found:
         if each.path:
             return Path(each.path)
-    raise ModelError(f"mesh {shown(uri)!r}: {found[0].why if found else 'this names no file'}")
+    why = found[0].why if found else "this names no file"
+    if why == NO_FILE and folders.all:
+        looked = some([shown(folder, PATH) for folder in folders.all])
+        why += f": in {looked} there is no {' and no '.join(shown(name) for name in tries if name)}"
+    raise ModelError(f"mesh {shown(uri)!r}: {why}")

@@ -25,7 +25,8 @@ def refuse_open(model: Any, q: np.ndarray, given: Sequence[Any]) -> None:
         names = some([repr(loop.name) for loop in model.loops])
         raise ClosureError(
             f"{shown(model.name)}: {names} cannot be closed after this motion: q is not closed before it, or v leads too far, "
-            "to a dead point or to another assembly mode; close q with lw.close_loops, or go by smaller steps"
+            "to a dead point or to another assembly mode; close q with lw.close_loops, or go by smaller steps; where q itself "
+            "is singular (lw.loop_conditioning near 0), set the independent joints in q and close it with lw.close_loops"
         )
 
 
