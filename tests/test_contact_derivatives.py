@@ -90,10 +90,10 @@ def scene(name: str) -> tuple[Model, np.ndarray, np.ndarray, Contacts]:
     return model, q, np.array(v, dtype=float), contacts
 
 
-def differences(fn: Any, model: Model, n: int) -> np.ndarray:
+def differences(fn: Any, model: Model, n: int, e: float = 2e-5) -> np.ndarray:
     """d(q, v)/dx at 0, (2 nv, n), of fn(x) = q, v, by differences of order 4."""
     q, _ = fn(np.zeros(n))
-    total, e = np.zeros((2 * model.nv, n)), 2e-5
+    total = np.zeros((2 * model.nv, n))
     for k, unit in enumerate(e * np.eye(n)):
         for x, weight in ((-2.0, 1.0), (-1.0, -8.0), (1.0, 8.0), (2.0, -1.0)):
             ends = fn(x * unit)
@@ -115,7 +115,7 @@ def test_derivatives_by_state_and_input(name: str) -> None:
     def moved(x: np.ndarray) -> Any:
         return lw.step(model, lw.integrate(model, q, x[:nv]), v + x[nv : 2 * nv], tau + x[2 * nv :], DT, contacts=contacts)
 
-    right = differences(moved, model, 3 * nv)
+    right = differences(moved, model, 3 * nv, 2e-6 if name == "block at rest" else 2e-5)  # a block tilts on to two corners soon
     jacobian = lw.jacobian(lw.step, model, wrt=("q", "v", "tau"), contacts=contacts)(q, v, tau, DT)
     found = np.block([list(jacobian[:3]), list(jacobian[3:])])
     scale = max(1.0, np.abs(right).max())
