@@ -159,6 +159,9 @@ def test_what_cannot_be() -> None:
         compare_approximations(leg(), {**motion, "v": motion["v"][:, :3]})
     with pytest.raises(ModelError, match="carries others"):
         compare_approximations(leg(), motion, rotors=["knee"])
+    for wrong in (None, motion["q"], "qva"):
+        with pytest.raises(ModelError, match="the trajectory must be a mapping with 'q', 'v' and 'a', not"):
+            compare_approximations(leg(), wrong)
     with pytest.raises(ModelError, match="4 degrees of freedom, not 5"):
         compare_approximations(leg(), motion, rotors=["ankle", "ankle rotor"])
     with pytest.raises(ModelError, match="are not closed in state 1"):

@@ -214,6 +214,8 @@ def _rotor(model: Model, name: str) -> int:
 
 
 def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
+    if not isinstance(trajectory, Mapping):
+        raise ModelError(f"the trajectory must be a mapping with 'q', 'v' and 'a', not {type(trajectory).__name__}")
     missing = [word for word in ("q", "v", "a") if word not in trajectory]
     if missing:
         raise ModelError(f"the trajectory has no {missing[0]!r}: it needs 'q', 'v' and 'a', and may have 't'")
