@@ -199,17 +199,8 @@ class _PairWalk(Walk):
         self._used(x, position)
         self._made_value(v)
 
-    def _wait(self, v: int, force: bool) -> None:
-        if v not in self.slot:
-            slot = self.pool.take_for(self.own[v])
-            if slot is None:
-                self.left.add(v)
-                self.totals.left += 1
-            else:
-                self._act("store", v, slot)
-                self.totals.stores += 1
-                self.slot[v] = slot
-        self.held.pop(v, None)
+    def _slot_for(self, v: int, force: bool) -> int | None:
+        return self.pool.take_for(self.own[v])
 
     def _free(self, v: int) -> None:
         slot = self.slot.pop(v, None)

@@ -354,9 +354,8 @@ class Walk:
 
     def _wait(self, v: int, force: bool) -> None:
         """Let a value wait in a slot; where none is left and none must be, the assembler keeps it."""
-        slot = self.slot.get(v)
-        if slot is None:
-            slot = self.pool.take(force)
+        if v not in self.slot:
+            slot = self._slot_for(v, force)
             if slot is None:
                 self.left.add(v)
                 self.totals.left += 1
@@ -365,6 +364,10 @@ class Walk:
                 self.totals.stores += 1
                 self.slot[v] = slot
         self.held.pop(v, None)
+
+    def _slot_for(self, v: int, force: bool) -> int | None:
+        """A slot for a value to wait in; None where none is left and none must be."""
+        return self.pool.take(force)
 
     def _clear(self, force: bool) -> None:
         """Let everything wait."""
