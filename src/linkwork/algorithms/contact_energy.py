@@ -116,14 +116,14 @@ def whirls(model: Model, step: np.ndarray) -> Any:
     return farthest > WHIRLING
 
 
-def without_gain(model: Model, before: Any, after: Energy, v: np.ndarray, touching: Any, whirling: Any) -> np.ndarray:
+def without_gain(model: Model, before: Any, after: Energy, v: np.ndarray, touching: Any, step: np.ndarray) -> np.ndarray:
     """v, (nv,), scaled down so that the energy `after` a step is at most what it may be by all that was `before`.
 
-    What goes `straight` is scaled too where something is `touching`. Where nothing is, nothing floats and no joint is
-    `whirling`, a little may be gained.
+    What goes `straight` is scaled too where something is `touching`. Where nothing is, nothing floats and no joint
+    turns far in the `step`, (nv,), a little may be gained.
     """
     if not floating(model):
-        before = before + where(whirling | touching, 0.0, SMOOTH * after.kinetic)
+        before = before + where(whirls(model, step) | touching, 0.0, SMOOTH * after.kinetic)
     rounded = tolerance(ROUNDED, v) * (absolute(before) + absolute(after.potential) + after.kinetic)
     kept = where(touching, 0.0, after.in_straight)
     turning = after.kinetic - kept

@@ -63,8 +63,8 @@ class Bounce(NamedTuple):
 class Problem(NamedTuple):
     """G, (m, m), is symmetric and positive semidefinite, g (m,) are velocities without impulses; blocks cover all rows.
 
-    `carried`: G has only the blocks of single contacts, and the rest goes through the motion of bodies. `bounce`: what g is
-    with a part of restitution only.
+    `carried`: impulses act through the motion of bodies instead, and `solve` does not look at G. `bounce`: what g is with a
+    part of restitution only.
     """
 
     G: np.ndarray

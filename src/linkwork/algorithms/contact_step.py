@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_carried import Carried
-from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, whirls, without_gain
+from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, without_gain
 from linkwork.algorithms.contact_rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.delassus import compliance
@@ -161,7 +161,7 @@ def guarded(model: Model, contacts: Contacts, begun: Begun, end: Energy, v: Any,
     may = begun.energy.total + begun.dt * (u @ begun.forces)
     if not np.isfinite(contacts.stiffness):
         may = may + undone(model, begun.dt, begun.undoing, pressed, begun.energy.kinetic)
-    return without_gain(model, may, end, v, touching > 0.0, whirls(model, begun.dt * u))
+    return without_gain(model, may, end, v, touching > 0.0, begun.dt * u)
 
 
 class Step:
@@ -218,8 +218,7 @@ class Step:
         if bodies is None:
             problem = Problem(G + np.diag(soft) if self.size else G, g, blocks, bounce=bounce)
         else:
-            carried = Carried(bodies.T, G, soft, bodies.groups, bodies.B)
-            problem = Problem(carried.delassus_blocks(), g, blocks, carried, bounce)
+            problem = Problem(np.zeros((0, 0)), g, blocks, Carried(bodies.T, G, soft, bodies.groups, bodies.B), bounce)
         how = self.contacts
         solution = solve(problem, start, how.iterations, how.tolerance, implicit=self.differentiable)
         impulses = solution.impulses if bodies is None else bodies.onto(solution.impulses)

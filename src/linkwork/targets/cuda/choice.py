@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from linkwork.errors import TargetError
 from linkwork.ir.liveness import Liveness
@@ -162,16 +162,12 @@ def _pairs(program: Program, device: Device, warps: int | None) -> list[Choice]:
     """Ways with two threads a state, where a program has limbs that pay."""
     if len(program) > CUTTING.whole or (packed := pack(program)) is None:
         return []
-    best = None
+    ways = []
     for order in (replace(packed, program=schedule(packed.program, SCHEDULING)), packed):
         late = pair_plan(order, 1 << 30, 0).writes_late
         size = sizes(program, device, 12 if program.dtype == "float32" else 6, late=late, most=device.shared)
-        made = pair_plan(order, size.values, size.slots)
-        cost = made.loads + made.stores + NEAR * made.left
-        if best is None or cost < best[0]:
-            best = cost, order, late
-    assert best is not None
-    _, packed, late = best
+        ways.append((pair_plan(order, size.values, size.slots), order, late))
+    _, packed, late = min(ways, key=_waiting)
     every = (
         sizes(program, device, w, late=late, most=device.shared) for w in ([warps] if warps else PAIR_WARPS[program.dtype])
     )
@@ -223,16 +219,18 @@ def _live(program: Program) -> int:
 
 def _order(program: Program, device: Device) -> tuple[Program, bool]:
     """The traced order or one of low pressure, whichever lets fewer values wait, cut; and whether it writes late."""
-    best = None
+    ways = []
     for order in (_cut(each) for each in (schedule(program, SCHEDULING), program)):
         late = writes_late(order)
         size = sizes(order, device, 8 if program.dtype == "float32" else 4, late=late, most=device.shared)
-        made = plan(order, size.values, size.slots)
-        cost = made.loads + made.stores + NEAR * made.left
-        if best is None or cost < best[0]:
-            best = cost, order, late
-    assert best is not None
-    return best[1], best[2]
+        ways.append((plan(order, size.values, size.slots), order, late))
+    return min(ways, key=_waiting)[1:]
+
+
+def _waiting(way: tuple[Plan, Any, bool]) -> float:
+    """What it costs that values wait, in loads and stores."""
+    made = way[0]
+    return made.loads + made.stores + NEAR * made.left
 
 
 def choose(program: Program, device: Device, *, warps: int | None = None) -> Choice:

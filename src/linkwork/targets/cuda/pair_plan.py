@@ -14,7 +14,7 @@ from typing import Any
 
 from linkwork.ir.program import Program
 from linkwork.targets.cuda.packed import Packed, own_values
-from linkwork.targets.cuda.plan import CHUNK, Action, Chunk, Plan, Pool, Walk, loaded_early
+from linkwork.targets.cuda.plan import CHUNK, Action, Chunk, Plan, Pool, Walk, loaded_early, written
 
 
 def pair_plan(packed: Packed, registers: int, slots: int, *, ahead: int = 2, lead: int = 0) -> Plan:
@@ -117,9 +117,7 @@ class _PairWalk(Walk):
             for chunk, values in chunks.get(v, ()):
                 for a in values:
                     fetch(self.plain[a])
-                items.append(Action("begin"))
-                items.extend(Action("put", a, k) for k, a in enumerate(values))
-                items.append(Action("flush", chunk))
+                items += written(chunk, values)
                 first_write = len(self.made.fetches) if first_write is None else first_write
         self.made.writes_late = first_write is None or first_write == len(self.made.fetches)
         return items

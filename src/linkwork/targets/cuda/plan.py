@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -145,6 +145,11 @@ def loaded_early(made: Plan, lead: int) -> Plan:
     return replace(made, actions=found)
 
 
+def written(chunk: Chunk, values: Sequence[int]) -> list[Action]:
+    """The actions that write a chunk of outputs."""
+    return [Action("begin"), *(Action("put", a, k) for k, a in enumerate(values)), Action("flush", chunk)]
+
+
 class Walk:
     """The walk through one program, or the body of a long loop, that decides."""
 
@@ -225,9 +230,7 @@ class Walk:
                 for a in values:
                     if code[self.plain[a]].op == "input":
                         fetch(self.plain[a])
-                items.append(Action("begin"))
-                items.extend(Action("put", a, k) for k, a in enumerate(values))
-                items.append(Action("flush", chunk))
+                items += written(chunk, values)
                 first_write = len(self.made.fetches) if first_write is None else first_write
         self.made.writes_late = first_write is None or first_write == len(self.made.fetches)
         return items
