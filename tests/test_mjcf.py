@@ -295,6 +295,16 @@ def test_an_error_of_the_compiler_names_the_element(tmp_path: Path) -> None:
         lw.load(tmp_path / "robot.xml")
 
 
+def test_a_material_of_another_file_is_not_needed() -> None:
+    """As in parts of scenes: MuJoCo refuses them, but no number depends on materials."""
+    text = ROBOT.replace('material="red"', 'material="of the scene"')
+    with pytest.raises(ValueError, match="material 'of the scene' not found"):
+        mujoco.MjModel.from_xml_string(text)
+    model = lw.load(text)
+    assert "a material that is not defined is left out: of the scene (line 15)" in model.notes
+    assert difference(model, peer_of(ROBOT), 1) < 1e-9
+
+
 def test_a_model_is_attached(tmp_path: Path) -> None:
     arm = '<body name="arm"><joint name="j" axis="0 0 1"/><geom size="0.1"/><geom type="mesh" mesh="m" mass="0"/></body>'
     mesh = '<asset><mesh name="m" file="absent.stl"/></asset>'

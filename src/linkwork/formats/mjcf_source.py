@@ -120,6 +120,7 @@ class Preparation:
         """One text without includes, line by line."""
         self._include(root, within)
         self._count(root)
+        self._leave_out_missing_materials(root)
         meshdir, assetdir, strip = "", "", False
         for compiler in root.all("compiler"):
             meshdir = compiler.attributes.get("meshdir", meshdir)
@@ -146,6 +147,20 @@ class Preparation:
                 waiting.append('<compiler><lengthrange mode="none"/></compiler>')
             waiting += reversed(element.children)
         return "\n".join(lines), elements
+
+    def _leave_out_missing_materials(self, root: Element) -> None:
+        """Parts of scenes name materials of their scenes; these only draw, and must not keep a part from being read."""
+        every = [root]
+        for element in every:
+            every += element.children
+        if any(element.tag == "attach" for element in every):  # it may bring materials
+            return
+        defined = {element.attributes.get("name") for element in every if element.tag == "material"}
+        for element in every:
+            name = element.attributes.get("material", "")
+            if name and name not in defined:
+                self.notes.add("a material that is not defined is left out", f"{shown(name)} (line {element.line})")
+                del element.attributes["material"]
 
     # what stays
 
