@@ -10,8 +10,8 @@ import numpy as np
 from linkwork.algorithms import contact_rows
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
+from linkwork.functions.call_arguments import place_of
 from linkwork.functions.compile import check_dtype
-from linkwork.functions.model_function import place_of
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.simulate.adaptive import Adaptive
