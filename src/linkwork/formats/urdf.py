@@ -26,7 +26,7 @@ from linkwork.formats.urdf_parts import (
     place,
     unknown,
 )
-from linkwork.formats.urdf_shapes import shapes
+from linkwork.formats.urdf_shapes import UNOPENED, shapes
 from linkwork.formats.xml import Element, parse
 from linkwork.joints import Fixed, Free, Revolute, Spherical
 from linkwork.model import WORLD, Model, ModelBuilder
@@ -288,9 +288,7 @@ def _note_rest(robot: Element, notes: Notes) -> None:
         meshes += [m.attributes.get("filename", "") for m in _within(link, ("visual", "collision"), ("geometry",), ("mesh",))]
     if meshes:
         files = sorted(set(meshes))
-        notes.add(
-            f"{len(files)} mesh file{'s' * (len(files) > 1)} named, none opened: {some([shown(file) for file in files], 3)}"
-        )
+        notes.add(f"{len(files)} mesh file{'s' * (len(files) > 1)} {UNOPENED}: {some([shown(file) for file in files], 3)}")
 
 
 def _within(element: Element, *tags: Sequence[str]) -> Iterable[Element]:
