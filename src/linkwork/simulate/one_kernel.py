@@ -32,7 +32,9 @@ def kernel_for(
     known = model.memory.get(key)
     if known is None:
         looped = target != "cpu" or not each
-        program = rollout_program(model, control, integrator, parameters, looped=looped, contacts=contacts)
+        program = rollout_program(
+            model, control, integrator, parameters, looped=looped, contacts=contacts, early=target == "cpu"
+        )
         known = model.memory[key] = build_on(target, None, lambda: program, dtype), looped
     return known
 

@@ -20,9 +20,11 @@ from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import integrate
 from linkwork.ir.functions import fma, loop, maximum, where
 from linkwork.ir.program import Program
+from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.model.parameters import input_names, shape_of
+from linkwork.passes.soon import move_up
 from linkwork.simulate import kernels
 from linkwork.simulate.adaptive import Adaptive, adaptive_step
 from linkwork.simulate.control import Control
@@ -32,17 +34,20 @@ from linkwork.simulate.own_chart import turns_back
 HOW = 4  # dt, the number of steps, zero, and how many steps are over
 ZERO = 2  # its place; where it is NaN, a row takes no step
 MOST = 2**31  # steps of one call
-Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any]]
+Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any, Any]]
 Integrator = str | Adaptive
 
 
-def _semi_implicit_euler(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
-    v = v + dt * forward_dynamics(model, q, v, force(q, v, 0.0))
+def _semi_implicit_euler(
+    model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]
+) -> tuple[Any, Any, Any]:
+    a = forward_dynamics(model, q, v, force(q, v, 0.0))
+    v = v + dt * a
     q = integrate(model, q, dt * v)
-    return q, kernels.projected(model, q, v)
+    return q, kernels.projected(model, q, v), a
 
 
-def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any]:
+def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any, Any]:
     def rates(q: Any, v: Any, part: float) -> tuple[Any, Any]:
         return kernels.rates(model, q, v), forward_dynamics(model, q, v, force(q, v, part))
 
@@ -54,12 +59,12 @@ def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float
     q = q + sixth * (k1 + 2.0 * (k2 + k3) + k4)
     v = v + sixth * (l1 + 2.0 * (l2 + l3) + l4)
     q = integrate(model, q, np.zeros(model.nv))
-    return q, kernels.projected(model, q, v)
+    return q, kernels.projected(model, q, v), l4
 
 
-def _implicit_midpoint(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+def _implicit_midpoint(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any, Any]:
     found = midpoint(model, q, v, dt, force)
-    return found.q, found.v
+    return found.q, found.v, found.v
 
 
 STEPS: dict[str, Step] = {
@@ -70,11 +75,11 @@ STEPS: dict[str, Step] = {
 
 
 def step_of(integrator: Integrator) -> Step:
-    """One step by an integrator, given by name or, for adaptive steps, by their tolerances."""
+    """One step by an integrator, given by name or, for adaptive steps, by their tolerances: q, v, and what they follow from."""
     if not isinstance(integrator, Adaptive):
         return STEPS[integrator]
 
-    def step(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+    def step(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any, Any]:
         nq = model.nq
 
         def rates(y: Any, part: Any) -> Any:
@@ -85,7 +90,7 @@ def step_of(integrator: Integrator) -> Step:
             return np.concatenate([integrate(model, y[:nq], np.zeros(model.nv)), y[nq:]])
 
         end = adaptive_step(rates, settle, np.concatenate([q, v]), dt, integrator)
-        return end[:nq], end[nq:]
+        return end[:nq], end[nq:], end
 
     return step
 
@@ -125,6 +130,7 @@ def rollout_program(
     *,
     looped: bool = True,
     contacts: Contacts | None = None,
+    early: bool = False,
 ) -> Program:
     """The program of a rollout: from q, v, done, how = (dt, count, 0, over) and what controls it to q, v and done.
 
@@ -133,9 +139,16 @@ def rollout_program(
     So many steps are taken, at least one, without the loop just one, at times from `over` · dt on. `done` counts those that a
     row took. Where one would leave the finite numbers, or cannot be taken in the model's own coordinates (`own_chart`), the row
     stops: its q and v are NaN from then on.
+
+    `early`: the end of a step stands as soon as it is known, and not behind its dynamics (see `move_up`).
     """
-    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts)
-    return trace(body, shapes, name=f"rollout_{integrator}")
+    known: list[Any] = []
+    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts, known=known)
+    program = trace(body, shapes, name=f"rollout_{integrator}")
+    values = [x.value for x in known if isinstance(x, Symbol)]
+    if not early or not values or model.loops:
+        return program
+    return program.map_bodies(lambda step: move_up(step, values)) if looped else move_up(program, values)
 
 
 def taken_coefficients(parameters: dict[str, Any], contacts: Contacts | None, who: str) -> dict[str, Any]:
@@ -148,6 +161,16 @@ def taken_coefficients(parameters: dict[str, Any], contacts: Contacts | None, wh
     return own
 
 
+def telling(q: Any, v: Any) -> list[Any]:
+    """Those of the numbers of a state that are not finite if any is: q, and v of joints whose q is no sum of q + dt v."""
+    told: set[int] = set()
+    for x in (x for x in q if isinstance(x, Symbol)):
+        op, args, _ = x.builder.code[x.value]
+        for product in (x.builder.code[a] for a in args if op == "add"):
+            told.update(product.args if product.op == "mul" else ())
+    return [*q, *(x for x in v if not (isinstance(x, Symbol) and x.value in told))]
+
+
 def rollout_body(
     model: Model,
     control: Control,
@@ -156,8 +179,12 @@ def rollout_body(
     *,
     looped: bool,
     contacts: Contacts | None = None,
+    known: list[Any] | None = None,
 ) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
-    """The shapes of a rollout's inputs by name, and the function from them to results that is traced."""
+    """The shapes of a rollout's inputs by name, and the function from them to results that is traced.
+
+    That puts the accelerations that a step ends with into the list `known`.
+    """
     if model.nv == 0:
         raise ModelError(f"rollout: {model.name} cannot move")
     more = {} if contacts is None else {"carried": (carried_size(model, contacts),)}
@@ -184,12 +211,14 @@ def rollout_body(
 
             carried = state[nq + nv : -1]
             if contacts is None:
-                q1, v1 = one_step(moving, q, v, dt, force)
+                q1, v1, last_known = one_step(moving, q, v, dt, force)
+                if known is not None:
+                    known.extend(last_known)
             else:
                 own = {name: given[name] for name in coefficients}
                 q1, v1, carried = _with_contact(moving, contacts, carried, q, v, dt, force, own)
             bad = zero
-            for x in [*q1, *v1]:
+            for x in telling(q1, v1):
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
             fine = (bad == zero) & (turns_back(moving, q, v, dt) <= 1.0)
             after = np.array([*q1, *v1, *carried, where(fine, k + 1.0, k)], dtype=object)

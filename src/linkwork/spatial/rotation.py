@@ -143,9 +143,10 @@ _SCREW_INVERSE = [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1
 def screw(r: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The left Jacobian of SO(3) at r [rad], times v: ∫ exp(t [r]) v dt, the translation of a unit screw motion."""
     square = r @ r
-    angle, close = _angle(square), square < _CLOSE * _CLOSE
-    a = 0.5 * sinc(0.5 * angle) * sinc(0.5 * angle)
-    b = where(close, _series(square, _SCREW), (1.0 - sinc(angle)) / where(close, 1.0, square))
+    half, close = 0.5 * _angle(square), square < _CLOSE * _CLOSE
+    s = sinc(half)
+    a = 0.5 * s * s
+    b = where(close, _series(square, _SCREW), (1.0 - s * cos(half)) / where(close, 1.0, square))  # sinc(2 x) = sinc(x) cos(x)
     u = cross(r, v)
     return v + a * u + b * cross(r, u)
 

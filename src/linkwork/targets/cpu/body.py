@@ -280,7 +280,7 @@ class _Part:
         lines += [f"br label %{label}.loop", f"{label}.loop:", *self._counting(out, before, back)]
         for here, other, first in (("now", "then", "state"), ("then", "now", "following")):
             lines.append(f"{out}.{here} = phi ptr [ {out}.{first}, %{before} ], [ {out}.{other}, %{back} ]")
-        given = ", ".join(f"ptr {out}.{name}" for name in ("now", "outer", "then", "again", "scratch"))
+        given = ", ".join(f"ptr {out}.{name}" for name in ("scratch", "now", "outer", "then", "again"))
         lines.append(f"call void @{places.body.name}({given})")
         if t.lanes > 1:  # lanes that have stopped keep their state
             lines.append(operation("not", f"{out}.off", [f"{out}.on"], t))
@@ -331,11 +331,14 @@ def stores_of(program: Program) -> dict[int, list[tuple[int, int]]]:
 
 
 def body_parameters(program: Program, lanes: int) -> list[tuple[str, str]]:
-    """Type and name of each parameter of a body: a pointer per array and, with several lanes, the distance of its rows; then
-    the scratch array."""
-    pairs = []
+    """Type and name of each parameter of a body: the scratch array, then a pointer per array and, with several lanes, the
+    distance of its rows.
+
+    On x86 a first parameter is in one of the registers that take a byte less in every instruction with an address.
+    """
+    pairs = [("ptr", "%scratch")]
     for name in [f"%in{k}" for k in range(len(program.inputs))] + [f"%out{k}" for k in range(len(program.outputs))]:
         pairs.append(("ptr", name))
         if lanes > 1:
             pairs.append(("i64", f"{name}.step"))
-    return [*pairs, ("ptr", "%scratch")]
+    return pairs

@@ -303,7 +303,7 @@ t{k}.from:
 {self._copies(k, "%ti", str(self.lanes), "t", last="%last")}t{k}.next:
 """
         rows = ", ".join(f"ptr %t{k}.base, i64 %t{k}.step" for k in range(len(self.arrays)))
-        text += f"call void @lw.many({rows}, ptr %scratch)\n"
+        text += f"call void @lw.many(ptr %scratch, {rows})\n"
         for k in self.outputs:
             text += f"""br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
 t{k}.from:
@@ -332,7 +332,7 @@ s{k}.from:
         for k in self.outputs:
             text += f"{self._row(k, '%si', 's')}%s{k} = select i1 %plain{k}, ptr %row{k}s, ptr %rows{k}\n"
         pointers = ", ".join(f"ptr %s{k}" for k in range(len(self.arrays)))
-        text += f"call void @lw.one({pointers}, ptr %scratch)\n"
+        text += f"call void @lw.one(ptr %scratch, {pointers})\n"
         for k in self.outputs:
             text += f"""br i1 %plain{k}, label %s{k}.next, label %s{k}.from
 s{k}.from:

@@ -43,7 +43,7 @@ class InterpretedBody:
         return [machine_text(self.types), *chunks, self._whole(names)]
 
     def _whole(self, names: list[str]) -> str:
-        words, tables, rows, waiting = self.parameters[:-1], "", "", ""  # the last is the scratch
+        words, tables, rows, waiting = self.parameters[1:], "", "", ""  # the first is the scratch
         if self.outputs:
             tables, rows = self.outputs.rows_text(self.bytecode.registers)
             tables = row_declarations(self.types) + unpack_text(self.types) + tables
