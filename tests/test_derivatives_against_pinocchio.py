@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,14 @@ def test_robots_of_the_bench(robot: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not EXAMPLES, reason="example-robot-data is not installed")
-@pytest.mark.parametrize("base", ["fixed", "free"])
-@pytest.mark.parametrize("path", [*EXAMPLES, *BULLET], ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize(
+    ("path", "base"), list(zip([*EXAMPLES, *BULLET], cycle(["fixed", "free"]))), ids=lambda x: getattr(x, "stem", x)
+)
 def test_robots_of_the_package_index(path: Path, base: str) -> None:
-    """Without mimic joints, damping and friction, which Pinocchio leaves out of its derivatives."""
+    """On a fixed base and on a free one in turn, for most robots are there in several variants.
+
+    Without mimic joints, damping and friction, which Pinocchio leaves out of its derivatives.
+    """
     if path.stem in REFUSED:
         pytest.skip("this file cannot be loaded")
     text = DYNAMICS.sub("", MIMIC.sub("", path.read_text(errors="replace")))
