@@ -295,6 +295,15 @@ def test_inside_a_trace_it_is_traced() -> None:
     np.testing.assert_allclose(A, np.hstack(J(q, v, np.zeros(2))), rtol=1e-13)
 
 
+def test_inside_a_trace_arrays_are_counted() -> None:
+    model = lw.robots.chain(2)
+    J = lw.jacobian(lw.forward_dynamics, model, wrt="q")
+    calls = [lambda q: J(q, q), lambda q: J(q, q, q, q), lambda q: J(q, q, tao=q), lambda q: J(q, q, q, v=q)]
+    for call in calls:
+        with pytest.raises(TypeError, match="takes the arrays q, v, tau"):
+            lw.trace(call, {"q": 2})
+
+
 def test_found_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
     """An equal model, and an equal derivative, find the kernel without tracing; another choice does not."""
 

@@ -357,10 +357,16 @@ class Derivative:
             args, named = self._placed(args, named, values)
         if any(map(has_symbols, (*args, *named.values()))):
             program = self._program
-            arrays = dict(zip((array.name for array in program.inputs), args)) | named
-            found = call_in_trace(program, *(arrays[array.name] for array in program.inputs))
+            found = call_in_trace(program, *self._in_order(program, args, named))
             return found[0] if len(found) == 1 else tuple(found)
         return self.kernel(target=device, dtype=dtype)(*args, **named, **how)
+
+    def _in_order(self, program: Program, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        """The arrays of a call inside a trace, as the program takes them."""
+        names = [array.name for array in program.inputs]
+        if len(args) + len(named) != len(names) or set(names[len(args) :]) != set(named):
+            raise TypeError(f"{self!r} takes the arrays {', '.join(names)}")
+        return [*args, *(named[name] for name in names[len(args) :])]
 
     def _placed(self, args: tuple[Any, ...], named: dict[str, Any], values: Mapping[str, Any]) -> tuple[tuple[Any, ...], Any]:
         """The arrays of a call whose parameters are given by name, in their places."""
