@@ -30,7 +30,7 @@ DIGITS = 1e-13  # rounding, times the condition of the mass matrix: what the inv
 def check(model: lw.Model, peer: Any, count: int) -> None:
     """∂ID and ∂FD in random states, to 1e-10 of the largest entry, or what the mass matrix's condition leaves.
 
-    Where all entries vanish, as for rotors on a fixed base, Pinocchio's may be rounding errors.
+    Where all entries vanish, as for rotors on a fixed base, they may be the rounding errors of forces and accelerations.
     """
     states, data, rng = States(model, peer), peer.createData(), np.random.default_rng(0)
     pairs = [model.random_state(rng) for _ in range(count)]
@@ -40,7 +40,8 @@ def check(model: lw.Model, peer: Any, count: int) -> None:
     condition = float(np.linalg.cond(M).max())
     calls = {lw.inverse_dynamics_derivatives: (pin.computeRNEADerivatives, a, 1e-10, float(np.abs(M).max()))}
     if condition < 1e9:
-        calls[lw.forward_dynamics_derivatives] = (pin.computeABADerivatives, tau, max(1e-10, DIGITS * condition), 1.0)
+        size = float(np.abs(np.linalg.solve(M, tau[..., None])).max())
+        calls[lw.forward_dynamics_derivatives] = (pin.computeABADerivatives, tau, max(1e-10, DIGITS * condition), size)
     for function, (theirs, x, tolerance, size) in calls.items():
         found = ours(function, model, q, v, x, compiled=False)
         Q, V, X = states.q_to(q), states.v_to(v), states.v_to(x)
