@@ -168,11 +168,8 @@ class Derivative:
         words, base = [self._word[name] for name in self.wrt], self._base
         try:
             made = differentiate.vjp(base, words)
-        except DifferentiationError:
-            rule = self.function.rule
-            if rule is None or not rule.holds(self.model, self.settings, self.wrt, "vjp"):
-                raise
-            return self._vjp_by_rule()
+        except DifferentiationError:  # through a loop that is not Newton's method
+            return self._vjp_without_reverse_mode()
         given, bars = len(base.inputs), len(base.outputs)
         shapes = {array.name: array.shape for array in made.inputs}
         for array, of in zip(made.inputs[given:], base.outputs, strict=True):
@@ -271,7 +268,8 @@ class Derivative:
 
         return trace(body, shapes, name=f"{self._base.name}_jacobian")
 
-    def _vjp_by_rule(self) -> Program:
+    def _vjp_without_reverse_mode(self) -> Program:
+        """By the function's own rule, else by Jacobians in forward mode."""
         base = self._base
         shapes = {array.name: array.shape for array in base.inputs}
         for of in base.outputs:
@@ -287,20 +285,26 @@ class Derivative:
         return trace(body, shapes, name=f"{base.name}_vjp")
 
     def _pulled_back(self, arrays: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-        """The outputs, if the rule gives them, and Jᵀ bar for all of `wrt`: by its own pullback, or from its Jacobians."""
+        """The outputs, if a rule gives them, and Jᵀ bar for all of `wrt`: by a rule's own pullback, or from Jacobians."""
         rule, outputs = self.function.rule, self._base.outputs
-        assert rule is not None
+        ruled = rule is not None and rule.holds(self.model, self.settings, self.wrt, "vjp")
         bars = tuple(arrays[f"bar_{of.name}"] for of in outputs)
-        if rule.pullback is not None:
+        if ruled and rule is not None and rule.pullback is not None:
             pulled: tuple[Any, list[Any]] = rule.pullback(bars, self.wrt, self._moving(arrays), **self._told_to_rule(arrays))
             return pulled
-        jacobians, found = self._by_rule(arrays), []
+        jacobians, found = self._by_rule(arrays) if ruled else self._in_forward_mode(arrays), []
         for name in self.wrt:
             pairs = [(np.ravel(bar), jacobians[of.name, name]) for bar, of in zip(bars, outputs)]
             shape = np.shape(pairs[0][1])[np.ndim(bars[0]) :]
             parts = [bar @ np.reshape(J, (bar.size, -1)) for bar, J in pairs]
             found.append(np.reshape(sum(parts[1:], parts[0]), shape))
         return None, found
+
+    def _in_forward_mode(self, arrays: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+        """Jacobians by output and array, of the program."""
+        base, program = self._base, self._jacobian()
+        found = iter(call_in_trace(program, *(arrays[array.name] for array in base.inputs)))
+        return {(of.name, name): next(found) for of in base.outputs for name in self.wrt}
 
     def _jvp_by_rule(self) -> Program:
         base = self._base

@@ -84,8 +84,9 @@ def vjp(source: ModelFunction, model: Model | Tree, *, wrt: Wrt = None, **option
 def vjp(source: Any, *where: Any, **options: Any) -> Any:
     """Reverse mode: takes a weight `bar_<output>` for each output, gives the outputs and `bar_<input>` = Jᵀ bar.
 
-    Arguments and names as for `jvp`. Raises `DifferentiationError` where an output depends on `wrt` through a loop that is not
-    Newton's method (see `lw.loop`), and the function has no rule of its own.
+    Arguments and names as for `jvp`. Of a program it raises `DifferentiationError` where an output depends on `wrt` through a
+    loop that is not Newton's method (see `lw.loop`). Of a function the function's own rule is taken there, or Jacobians in
+    forward mode, which cost more.
     """
     return _derived("vjp", differentiate.vjp, source, where, options)
 
@@ -115,7 +116,7 @@ def hvp(source: Any, *where: Any, **options: Any) -> Any:
 
     Takes the source's inputs, a weight `bar_<output>` for each output and a direction `d_<input>` for each input in `wrt`, and
     gives `d_bar_<input>` = Σ bar ∂²output d for each in `wrt`, for a few times the cost of the source. Arguments as for `jvp`;
-    where it cannot go, as for `vjp`. Of a function it is on the tangent space: the change of bar_q, which has nv numbers, along
+    through loops, as for `vjp`. Of a function it is on the tangent space: the change of bar_q, which has nv numbers, along
     `integrate(q, t d_q)`. `inverse_dynamics_second_derivatives` gives whole arrays.
     """
     return _derived("hvp", _hvp_of_program, source, where, options)
