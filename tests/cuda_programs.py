@@ -33,21 +33,23 @@ def host_compiler() -> str:
 
 
 class HostKernels:
-    """Kernels compiled into one library of this machine; each is called with arrays of rows."""
+    """Kernels compiled into one library of this machine, each of one text or of parts; each is called with arrays of rows."""
 
-    def __init__(self, kernels: list[tuple[Program, Emitted]], folder: Path) -> None:
-        self.kernels = kernels
+    def __init__(self, kernels: list[tuple[Program, Emitted | list[Emitted]]], folder: Path) -> None:
+        self.kernels = [(program, each if isinstance(each, list) else [each]) for program, each in kernels]
         parts = []
-        for k, (program, emitted) in enumerate(kernels):
+        for k, (program, texts) in enumerate(self.kernels):
             count = len(program.inputs) + len(program.outputs)
             arguments = "".join(f", p[{n}], s[{n}]" for n in range(count))
-            choice = emitted.choice
-            parts.append(
-                f"namespace k{k} {{\n{emitted.source.replace(chr(34) + 'C' + chr(34), chr(34) + 'C++' + chr(34))}\n}}\n"
-                f'extern "C" void run{k}(int rows, k{k}::real **p, long long *s) {{\n'
-                f"lw_run_grid((rows + {choice.rows} - 1) / {choice.rows}, {choice.threads}, {choice.shared_bytes},"
-                f" [=] {{ k{k}::{emitted.name}(rows{arguments}); }});\n}}\n"
-            )
+            for n, emitted in enumerate(texts):
+                choice, name = emitted.choice, f"k{k}_{n}"
+                more = "" if choice.part is None else ", x"
+                parts.append(
+                    f"namespace {name} {{\n{emitted.source.replace(chr(34) + 'C' + chr(34), chr(34) + 'C++' + chr(34))}\n}}\n"
+                    f'extern "C" void run{k}_{n}(int rows, {name}::real **p, long long *s, {name}::real *x) {{\n'
+                    f"lw_run_grid((rows + {choice.rows} - 1) / {choice.rows}, {choice.threads}, {choice.shared_bytes},"
+                    f" [=] {{ {name}::{emitted.name}(rows{arguments}{more}); }});\n}}\n"
+                )
         source = folder / "kernels.cpp"
         source.write_text("".join(parts))
         library = folder / "kernels.so"
@@ -58,7 +60,7 @@ class HostKernels:
 
     def run(self, k: int, inputs: list[np.ndarray], rows: int) -> list[np.ndarray]:
         """The outputs of the k-th kernel for rows of inputs; an input without rows is the same for all."""
-        program, _ = self.kernels[k]
+        program, texts = self.kernels[k]
         gap = 3 if any(op == "loop" for op, _, _ in program.code) else 0  # where kernels must take one
         outputs = [np.full((rows, a.size + gap), 7.0, program.dtype) for a in program.outputs]
         given = [
@@ -67,6 +69,9 @@ class HostKernels:
         arrays = given + outputs
         pointers = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
         steps = (ctypes.c_longlong * len(arrays))(*(x.shape[1] if len(x) == rows else 0 for x in arrays))
-        getattr(self.library, f"run{k}")(rows, pointers, steps)
+        slots = texts[0].choice.part.slots if texts[0].choice.part else 0
+        scratch = np.full((rows + 31) // 32 * 32 * slots + 1, np.nan, program.dtype)
+        for n in range(len(texts)):
+            getattr(self.library, f"run{k}_{n}")(rows, pointers, steps, ctypes.c_void_p(scratch.ctypes.data))
         assert all((o[:, a.size :] == 7.0).all() for o, a in zip(outputs, program.outputs, strict=True))
         return [o[:, : a.size].reshape(rows, *a.shape) for o, a in zip(outputs, program.outputs, strict=True)]

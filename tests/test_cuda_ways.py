@@ -17,7 +17,7 @@ class FakeGpu:
 
 
 def test_every_way_is_emitted_and_the_fastest_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from linkwork.runtime.cuda import kernel as kernel_module
+    from linkwork.runtime.cuda import making as kernel_module
 
     monkeypatch.setattr(pairs_module, "LEAST", 5)
     monkeypatch.setattr(kernel_module, "MEASURED", 0)

@@ -14,7 +14,8 @@ from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.runtime.cuda.arrays import Library, library_of, row_step
 from linkwork.runtime.cuda.binding import call, current_gpu, gpu
-from linkwork.runtime.cuda.kernel import CudaKernel, Memory
+from linkwork.runtime.cuda.kernel import CudaKernel
+from linkwork.runtime.cuda.memory import Memory
 from linkwork.simulate.charts import Charts
 from linkwork.simulate.control import Control
 from linkwork.simulate.one_kernel import kernel_for, segments

@@ -6,32 +6,22 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from linkwork.errors import DtypeError, OverlapError, ProgramError, ShapeError, TargetError
-from linkwork.ir.program import Array, Program, signature
-from linkwork.passes import lower
+from linkwork.errors import DtypeError, OverlapError, ShapeError, TargetError
+from linkwork.ir.program import Array, signature
 from linkwork.runtime.arguments import numbers, shape_text
-from linkwork.runtime.cache import Cache, make_key
-from linkwork.runtime.compiler import default_cache, source_digest
 from linkwork.runtime.cuda import binding
 from linkwork.runtime.cuda.arrays import Library, OnDevice, library_of, row_step
-from linkwork.runtime.cuda.binding import Gpu, call, compile_text, compiler_version, current_gpu, gpu
-from linkwork.targets.cuda import Choice, candidates, emit_cuda
+from linkwork.runtime.cuda.binding import Gpu, call, current_gpu, gpu
+from linkwork.runtime.cuda.memory import Memory
 
-COMPILER = ("ir", "passes", "targets/cuda")  # the rooms that decide what code a program becomes
 LAUNCH = ("threads", "rows", "gaps", "blocks", "shared_bytes")
 FIGURES = ("registers", "slots", "local_slots", "loads", "stores", "left", "predicted_rate", "predicted_share")
 WARP = 32
-MEASURED = 1500  # instructions from which several ways are compiled and measured
-TRIED = 4  # so many
-ROUNDS = 3  # of measurements, of which the best counts: others may use the GPU too
-ROWS, BYTES = 1 << 17, 1 << 28  # of a measurement, at most
 
 
 class CudaKernel:
@@ -46,7 +36,7 @@ class CudaKernel:
     def __init__(self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> None:
         self.name, self.dtype, self.inputs, self.outputs = name, dtype, inputs, outputs
         self._code: dict[str, tuple[dict[str, Any], bytes]] = {}  # architecture -> header, cubin
-        self._functions: dict[int, Any] = {}  # GPU -> function
+        self._functions: dict[int, list[Any]] = {}  # GPU -> functions, one after the other
         self._make: Callable[[Gpu], tuple[dict[str, Any], bytes]] | None = None
         self._lock = threading.Lock()
         self._size = np.dtype(dtype).itemsize
@@ -204,9 +194,10 @@ class CudaKernel:
         except Exception as error:  # each library has its own words for it
             if "memory" not in f"{type(error).__name__} {error}".lower():
                 raise
-            raise self._too_many(shape) from None
+            raise self.too_many(shape) from None
 
-    def _too_many(self, shape: tuple[int, ...]) -> TargetError:
+    def too_many(self, shape: tuple[int, ...]) -> TargetError:
+        """The error where an array of such a shape has no room."""
         free, _ = call("cuMemGetInfo")
         wanted = math.prod(shape) * self._size
         return TargetError(
@@ -254,7 +245,7 @@ class CudaKernel:
         """Run the kernel; fewer states than a warp has threads are padded, and rows of outputs with gaps copied there."""
         if rows == 0:
             return
-        header, function = self._function(here)
+        header, functions = self._loaded(here)
         back = []
         count = rows
         if rows < WARP:
@@ -275,22 +266,50 @@ class CudaKernel:
             places = [(memory.take((rows, *spec.shape)), spec.size) for spec in self.outputs]
             back = list(zip(self.outputs, outputs, places, strict=True))
             outputs = places
-        held: list[Any] = [ctypes.c_int(count)]
-        for address, step in [*inputs, *outputs]:
+        if "parts" in header:
+            self._run_parts(header, functions, count, [*inputs, *outputs], here, memory)
+        else:
+            self._run(header, functions[0], count, [*inputs, *outputs], stream)
+        for spec, (address, step), (place, _) in back:
+            memory.copy_rows(address, step, place, spec.size, spec.size, rows)
+
+    def _run(
+        self, header: dict[str, Any], function: Any, rows: int, arrays: list[tuple[int, int]], stream: int, scratch: int = 0
+    ) -> None:
+        """Launch one function."""
+        held: list[Any] = [ctypes.c_int(rows)]
+        for address, step in arrays:
             held += [ctypes.c_void_p(address), ctypes.c_longlong(step)]
+        if scratch:
+            held.append(ctypes.c_void_p(scratch))
         pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(x) for x in held))
-        blocks = -(-count // header["rows"])
+        blocks = -(-rows // header["rows"])
         call(
             "cuLaunchKernel", function, blocks, 1, 1, header["threads"], 1, 1, header["shared_bytes"], stream,
             ctypes.addressof(pointers), 0,
         )  # fmt: skip
-        for spec, (address, step), (place, _) in back:
-            memory.copy_rows(address, step, place, spec.size, spec.size, rows)
+
+    def _run_parts(
+        self,
+        header: dict[str, Any],
+        functions: list[Any],
+        rows: int,
+        arrays: list[tuple[int, int]],
+        here: Gpu,
+        memory: Memory,
+    ) -> None:
+        """Launch one part after the other over as many states as there is memory for crossing values, then over the next."""
+        scratch, most = memory.scratch(here.number, rows, max(1, header["scratch_slots"]))
+        for start in range(0, rows, most):
+            first = min(start, rows - WARP)  # a warp at least: some rows may be computed again
+            shifted = [(address + first * step * self._size, step) for address, step in arrays]
+            for part, function in zip(header["parts"], functions, strict=True):
+                self._run(part, function, min(most, rows - first), shifted, memory.stream, scratch)
 
     # code
 
-    def _function(self, here: Gpu) -> tuple[dict[str, Any], Any]:
-        """What the kernel is launched with, and its function on a GPU."""
+    def _loaded(self, here: Gpu) -> tuple[dict[str, Any], list[Any]]:
+        """What the kernel is launched with, and its functions on a GPU."""
         arch = here.device.arch
         if here.number not in self._functions:
             with self._lock:
@@ -298,13 +317,8 @@ class CudaKernel:
                     assert self._make is not None
                     self._code[arch] = self._make(here)
                 if here.number not in self._functions:
-                    header, cubin = self._code[arch]
-                    with here.current():
-                        module = call("cuModuleLoadData", cubin)
-                        function = call("cuModuleGetFunction", module, b"linkwork")
-                        word = binding.driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                        call("cuFuncSetAttribute", function, word, header["shared_bytes"])
-                    self._functions[here.number] = function
+                    header, code = self._code[arch]
+                    self._functions[here.number] = _functions(header, code, here)
         return self._code[arch][0], self._functions[here.number]
 
     def resources(self, *, measured: int = 0) -> dict[str, Any]:
@@ -314,32 +328,22 @@ class CudaKernel:
         and their share of the most (occupancy); bytes of shared memory of a block, and of local memory of a thread; how often
         values wait in shared memory (stores and loads of a state) and how often they are left to the assembler; states a second
         and the share of all instructions that could be started, as the model predicts them, which takes loops to run a hundred
-        times if they may. `measured` asks for a run of so many random states: then also the measured rate, and the share of
-        programs without loops.
+        times if they may. A long program runs in `parts`, one kernel each; of the largest all this is told first, then of each,
+        and the bytes of a state that wait in memory of the GPU between them (scratch_bytes). `measured` asks for a run of so
+        many random states: then also the measured rate, and the share of programs without loops.
         """
         here = current_gpu()
-        header, function = self._function(here)
-        words = binding.driver().CUfunction_attribute
-
-        def ask(word: str) -> int:
-            return int(call("cuFuncGetAttribute", getattr(words, f"CU_FUNC_ATTRIBUTE_{word}"), function))
-
+        header, functions = self._loaded(here)
         with here.current():
-            blocks = int(
-                call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, header["threads"], header["shared_bytes"])
-            )
-            found = {
-                "gpu": here.name,
-                "threads": header["threads"],
-                "states": header["rows"],
-                "blocks": blocks,
-                "warps": blocks * header["threads"] // WARP,
-                "occupancy": blocks * header["threads"] / WARP / here.device.warps,
-                "registers": ask("NUM_REGS"),
-                "shared_bytes": header["shared_bytes"],
-                "local_bytes": ask("LOCAL_SIZE_BYTES"),
-                **{word: header[word] for word in FIGURES if word != "registers"},
-            }
+            each = [
+                _taken(part, function, here) for part, function in zip(header.get("parts", [header]), functions, strict=True)
+            ]
+            largest = max(each, key=lambda part: int(part["work"]))
+            found = {"gpu": here.name} | largest | {word: header[word] for word in FIGURES if word != "registers"}
+            del found["work"]
+            if "parts" in header:
+                found["parts"] = each
+                found["scratch_bytes"] = header["scratch_slots"] * self._size
         if measured:
             rate = self._measure(here, measured)
             found["measured_rate"] = rate
@@ -377,151 +381,36 @@ class CudaKernel:
         return rows / sorted(times)[len(times) // 2]
 
 
-class Memory:
-    """Memory on the GPU for one call, freed in the order of its stream."""
-
-    def __init__(self, kernel: CudaKernel, stream: int, stack: ExitStack) -> None:
-        self.kernel, self.stream, self.stack = kernel, stream, stack
-
-    def take(self, shape: tuple[int, ...]) -> int:
-        size = max(1, math.prod(shape)) * self.kernel._size
-        code, address = binding.driver().cuMemAllocAsync(size, self.stream)
-        if int(code) == int(binding.driver().CUresult.CUDA_ERROR_OUT_OF_MEMORY):
-            raise self.kernel._too_many(shape)
-        if int(code) != 0:
-            raise TargetError(f"cuMemAllocAsync failed: {code.name}")
-        self.stack.callback(call, "cuMemFreeAsync", address, self.stream)
-        return int(address)
-
-    def upload(self, array: np.ndarray) -> int:
-        """A copy of an array of this machine; the array must live until the stream has come so far."""
-        address = self.take(array.shape)
-        if array.size:
-            call("cuMemcpyHtoDAsync", address, array.ctypes.data, array.nbytes, self.stream)
-        return address
-
-    def clear(self, address: int, count: int) -> None:
-        call("cuMemsetD8Async", address, 0, count * self.kernel._size, self.stream)
-
-    def copy_rows(self, to: int, to_step: int, source: int, source_step: int, count: int, rows: int) -> None:
-        """Copy rows of so many numbers from one place on the GPU to another."""
-        if rows == 0 or count == 0:
-            return
-        size = self.kernel._size
-        if source_step == 0 and rows > 1:  # one row for all
-            for row in range(rows):
-                call("cuMemcpyDtoDAsync", to + row * to_step * size, source, count * size, self.stream)
-            return
-        cuda = binding.driver()
-        how = cuda.CUDA_MEMCPY2D()
-        how.srcMemoryType = how.dstMemoryType = cuda.CUmemorytype.CU_MEMORYTYPE_DEVICE
-        how.srcDevice, how.srcPitch = source, max(source_step, count) * size
-        how.dstDevice, how.dstPitch = to, max(to_step, count) * size
-        how.WidthInBytes, how.Height = count * size, rows
-        call("cuMemcpy2DAsync", how, self.stream)
+def _functions(header: dict[str, Any], code: bytes, here: Gpu) -> list[Any]:
+    """The functions of a kernel, loaded on a GPU: one, or one for each part."""
+    word = binding.driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    found, at = [], 0
+    with here.current():
+        for part in header.get("parts", [header | {"bytes": len(code)}]):
+            module = call("cuModuleLoadData", code[at : at + part["bytes"]])
+            at += part["bytes"]
+            function = call("cuModuleGetFunction", module, b"linkwork")
+            call("cuFuncSetAttribute", function, word, part["shared_bytes"])
+            found.append(function)
+    return found
 
 
-# making of
+def _taken(part: dict[str, Any], function: Any, here: Gpu) -> dict[str, Any]:
+    """What one function takes of a multiprocessor."""
+    words = binding.driver().CUfunction_attribute
 
-_kernels: WeakValueDictionary[tuple[str, str], CudaKernel] = WeakValueDictionary()
-_making = threading.Lock()
+    def ask(word: str) -> int:
+        return int(call("cuFuncGetAttribute", getattr(words, f"CU_FUNC_ATTRIBUTE_{word}"), function))
 
-
-def build_cuda_kernel(program: Program, dtype: str = "float64", *, cache: Cache | None = None) -> CudaKernel:
-    """The CUDA kernel of a traced program, compiled for this machine's GPU."""
-    program = program.with_dtype(dtype)
-    return _build(program.digest, source_digest(COMPILER), lambda: program, dtype, cache)
-
-
-def build_named_cuda_kernel(
-    identity: str, make: Callable[[], Program], dtype: str, *, cache: Cache | None = None
-) -> CudaKernel:
-    """The CUDA kernel of the program that `make` traces, by an `identity` that decides it, given this package's source."""
-    return _build(identity, source_digest((".",)), lambda: make().with_dtype(dtype), dtype, cache)
-
-
-def _build(content: str, source: str | None, program_of: Callable[[], Program], dtype: str, cache: Cache | None) -> CudaKernel:
-    with _making:
-        kernel = _kernels.get((content, dtype))
-        if kernel is None or cache is not None:
-            kernel = _make(content, source, program_of, dtype, cache or default_cache())
-            _kernels[content, dtype] = kernel
-    return kernel
-
-
-def _make(content: str, source: str | None, program_of: Callable[[], Program], dtype: str, cache: Cache) -> CudaKernel:
-    def make(here: Gpu) -> tuple[dict[str, Any], bytes]:
-        device = here.device
-        key = None if source is None else make_key("cuda", source, content, dtype, repr(device), compiler_version())
-        stored = cache.load(key) if key is not None else None
-        if stored is not None and stored.blob.startswith(b"\x7fELF") and set(LAUNCH) <= stored.header.keys():
-            return stored.header, stored.blob
-        program = _fit(program_of())
-        header, cubin = fastest(program, lower(program, dtype, arranged=None), here)
-        if key is not None and not cache.read_only:
-            cache.store(key, header, cubin)
-        return header, cubin
-
-    here = current_gpu()
-    header, cubin = make(here)
-    kernel = _kernel_of(header, cubin, here)
-    kernel._make = make
-    return kernel
-
-
-def _kernel_of(header: dict[str, Any], cubin: bytes, here: Gpu) -> CudaKernel:
-    inputs, outputs = (tuple(Array(name, tuple(shape)) for name, *shape in header[part]) for part in ("inputs", "outputs"))
-    kernel = CudaKernel(header["name"], header["dtype"], inputs, outputs)
-    kernel._code[here.device.arch] = header, cubin
-    return kernel
-
-
-def fastest(program: Program, lowered: Program, here: Gpu) -> tuple[dict[str, Any], bytes]:
-    """Of the ways that are good by the model, the one that is the fastest on this GPU; short programs are not measured."""
-    choices = candidates(lowered, here.device)
-    choices = choices[: TRIED if choices[0].work >= MEASURED else 1]
-    with ThreadPoolExecutor(len(choices)) as pool:  # NVRTC works without the interpreter lock
-        cubins = list(pool.map(lambda c: compile_text(emit_cuda(lowered, here.device, c).source, here.device.arch), choices))
-    made = [(_header(program, choice, here), cubin) for choice, cubin in zip(choices, cubins, strict=True)]
-    if len(made) == 1:
-        return made[0]
-    numbers = sum(a.size for a in program.inputs + program.outputs)
-    rows = max(WARP, min(ROWS, BYTES // (numbers * np.dtype(lowered.dtype).itemsize)))
-    kernels = [_kernel_of(header, cubin, here) for header, cubin in made]
-    rates = [max(each) for each in zip(*([k._measure(here, rows) for k in kernels] for _ in range(ROUNDS)), strict=True)]
-    return made[rates.index(max(rates))]
-
-
-def _header(program: Program, choice: Choice, here: Gpu) -> dict[str, Any]:
+    blocks = int(call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, part["threads"], part["shared_bytes"]))
     return {
-        "name": program.name,
-        "dtype": choice.program.dtype,
-        "cpu": here.device.arch,
-        "inputs": [[a.name, *a.shape] for a in program.inputs],
-        "outputs": [[a.name, *a.shape] for a in program.outputs],
-        "size": len(choice.program),
-        "threads": choice.threads,
-        "rows": choice.rows,
-        "gaps": choice.gaps,
-        "blocks": choice.blocks,
-        "shared_bytes": choice.shared_bytes,
-        "registers": choice.registers,
-        "slots": choice.shared,
-        "local_slots": choice.local,
-        "loads": choice.plan.loads,
-        "stores": choice.plan.stores,
-        "left": choice.plan.left,
-        "predicted_rate": choice.rate,
-        "predicted_share": choice.share,
-        "work": choice.work,
-        "loops": any(op == "loop" for op, _, _ in choice.program.code),
-    }
-
-
-def _fit(program: Program) -> Program:
-    for array in program.inputs + program.outputs:
-        if array.size == 0:
-            raise ProgramError(f"{program.name}: array {array.name!r} of shape {array.shape} is empty: leave it out")
-    if not program.inputs:
-        raise ProgramError(f"{program.name} has no inputs: it is a constant, and needs no kernel")
-    return program
+        "threads": part["threads"],
+        "states": part["rows"],
+        "blocks": blocks,
+        "warps": blocks * part["threads"] // WARP,
+        "occupancy": blocks * part["threads"] / WARP / here.device.warps,
+        "registers": ask("NUM_REGS"),
+        "shared_bytes": part["shared_bytes"],
+        "local_bytes": ask("LOCAL_SIZE_BYTES"),
+        "work": part["work"],
+    } | {word: part[word] for word in ("reads", "keeps") if word in part}

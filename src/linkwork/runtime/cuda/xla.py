@@ -12,7 +12,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from linkwork.runtime.cuda.binding import call, driver, gpu
-from linkwork.runtime.cuda.kernel import CudaKernel, Memory
+from linkwork.runtime.cuda.kernel import CudaKernel
+from linkwork.runtime.cuda.memory import Memory
 
 EXTENSION, API, CONTEXT, ARGUMENTS, RESULTS = 8, 16, 24, 72, 112  # of a call frame
 DATA, RANK, DIMENSIONS = 24, 32, 40  # of a buffer

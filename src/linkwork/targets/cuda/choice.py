@@ -17,8 +17,9 @@ from linkwork.passes.cut import Cutting, cut
 from linkwork.passes.schedule import Scheduling, schedule
 from linkwork.targets.cuda.packed import Packed, pack
 from linkwork.targets.cuda.pair_plan import constants, pair_plan
-from linkwork.targets.cuda.plan import CHUNK, Plan, plan
-from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP
+from linkwork.targets.cuda.plan import CHUNK, Crossing, Plan, plan
+from linkwork.targets.cuda.prelude import LINE, REALS, ROW, TABLED, WARP, ring
+from linkwork.targets.cuda.split import READ, Part
 
 CUTTING = Cutting(whole=12_000, part=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
@@ -37,6 +38,7 @@ CACHE = 60 * 1024  # bytes
 STEP = 32 * 1024  # bytes of shared memory that are given up for that
 NEAR, FAR = 6, 16  # what a value in local memory costs, where that fits the first cache and where it does not
 SLACK = 20  # values more than planned for that the assembler finds room for, where a thread has all registers
+SHORT_ROW = 48  # elements of an output up to which whole rows may be written at once
 MANY = 25  # operations for each output from which outputs are little of the work
 PAIR_WARPS = {"float32": (8, 12, 16), "float64": (5, 6, 7, 8)}  # on a multiprocessor, of programs with two threads a state
 
@@ -85,6 +87,7 @@ class Choice:
         places: of a packed program, which two threads of a state run together, the places of its outputs (see `Packed`)
         table: of a packed program, how many constants differ between the two threads
         write: elements of outputs that are written together
+        part: of a program that is run in parts, which one this is (see `split`)
     """
 
     program: Program
@@ -103,6 +106,7 @@ class Choice:
     places: tuple[tuple[tuple[int, int | None], ...], ...] = ()
     table: int = 0
     write: int = CHUNK
+    part: Part | None = None
 
     @property
     def gaps(self) -> bool:
@@ -131,13 +135,28 @@ def candidates(program: Program, device: Device, *, warps: int | None = None) ->
     found = [*_singles(program, device, warps), *_pairs(program, device, warps)]
     if not found:
         raise TargetError(f"{warps} warps leave too few registers or too little shared memory to a thread")
-    return [way for choice in sorted(found, key=lambda choice: -choice.rate) for way in _ways(choice)]
+    found.sort(key=lambda choice: -choice.rate)
+    found[1:1] = _whole_rows(found[0], device)
+    return [way for choice in found for way in _ways(choice)]
+
+
+def _whole_rows(choice: Choice, device: Device) -> list[Choice]:
+    """The same way with whole rows of outputs written at once, where these are short: less traffic, and fewer slots."""
+    row = max(a.size for a in choice.program.outputs)
+    if not choice.write < row <= SHORT_ROW or choice.gaps or choice.places:
+        return []
+    warps, late = choice.threads * choice.blocks // WARP, writes_late(choice.program)
+    every = (
+        sizes(choice.program, device, warps, late=late, most=most, write=row) for most in (device.shared, device.shared - STEP)
+    )
+    found = [planned(choice.program, device, size) for size in every if size.fits]
+    return [max(found, key=lambda choice: choice.rate)] if found else []
 
 
 def _singles(program: Program, device: Device, warps: int | None) -> list[Choice]:
     """Ways with one thread a state."""
     order, late = _order(program, device)
-    live, write = _live(order), _written(order)
+    live, write = _live(order), written_together(order)
     found: list[Choice] = []
     if warps is None and _is_nested(order):
         few = sizes(order, device, min(WARPS), late=late, most=device.shared)
@@ -174,12 +193,12 @@ def _pairs(program: Program, device: Device, warps: int | None) -> list[Choice]:
     return [planned_pairs(packed, device, size) for size in every if size.fits]
 
 
-def _written(program: Program) -> int:
+def written_together(program: Program) -> int:
     """How many elements of outputs are written together: 128 bytes where outputs are much of the work."""
     outputs = [a.size for a in program.outputs]
     if sum(outputs) * MANY < _operations(program):
         return CHUNK
-    return min(128 // REALS[program.dtype].size, max(CHUNK, 1 << (max(outputs) - 1).bit_length()))
+    return min(LINE // REALS[program.dtype].size, max(CHUNK, 1 << (max(outputs) - 1).bit_length()))
 
 
 def _ways(choice: Choice) -> list[Choice]:
@@ -250,7 +269,7 @@ def _near(every: Mapping[int, Sizes], live: int) -> list[int]:
 
 def _blocks(warps: int) -> tuple[int, int]:
     """Threads of a block and blocks on a multiprocessor."""
-    return (warps * WARP, 1) if warps <= 8 else (4 * WARP, warps // 4)
+    return (warps * WARP, 1) if warps <= 10 else (4 * WARP, warps // 4)
 
 
 class Sizes(NamedTuple):
@@ -271,16 +290,22 @@ class Sizes(NamedTuple):
         return self.values >= 8 and self.slots >= 0
 
 
-def sizes(program: Program, device: Device, warps: int, *, late: bool, most: int, write: int = CHUNK) -> Sizes:
+def sizes(program: Program, device: Device, warps: int, *, late: bool, most: int, write: int = CHUNK, ahead: int = 0) -> Sizes:
     """What each thread has with so many warps on a multiprocessor, which give up at most so many bytes of shared memory."""
-    size, ahead = REALS[program.dtype].size, AHEAD[program.dtype]
+    size, ahead = REALS[program.dtype].size, ahead or AHEAD[program.dtype]
     threads, blocks = _blocks(warps)
     registers = min(255, device.registers // (threads * blocks) // 8 * 8)
     values = (registers - SPARE[program.dtype]) // (size // 4)
-    out = -(-(write + 1) // ROW)  # buffers that a chunk of outputs takes
+    out = -(-row_of(program.dtype, write) // ROW)  # buffers that a chunk of outputs takes
     buffers = ahead if late and out <= ahead else ahead + out
     room = min(device.block, most // blocks - 1024) // threads // size
     return Sizes(threads, blocks, registers, values, room - buffers * ROW, ahead, buffers, write)
+
+
+def row_of(dtype: str, write: int) -> int:
+    """Numbers in a row of the buffer in which so many elements of outputs are brought together: an odd number."""
+    real = REALS[dtype]
+    return (ring(real) if write * real.size == LINE else write) | 1
 
 
 def writes_late(program: Program) -> bool:
@@ -288,20 +313,22 @@ def writes_late(program: Program) -> bool:
     return plan(program, 1 << 30, 0).writes_late
 
 
-def planned(program: Program, device: Device, size: Sizes) -> Choice:
-    """The choice of so many threads with so much for each."""
-    made = plan(program, size.values, size.slots, ahead=size.ahead, lead=LEAD, write=size.write)
+def planned(program: Program, device: Device, size: Sizes, part: Part | None = None) -> Choice:
+    """The choice of so many threads with so much for each; `part` where the program is one of several."""
+    crossing = None if part is None else Crossing(part.chunks, part.keeps, part.reads)
+    made = plan(program, size.values, size.slots, ahead=size.ahead, lead=LEAD, write=size.write, crossing=crossing)
     shared = min(size.slots, made.slots)
     warps = size.threads * size.blocks // WARP
     item = REALS[program.dtype].size
     cached = device.l1 - size.blocks * (size.threads * (shared + size.buffers * ROW) * item + 1024)
     work = _operations(program) + made.loads + made.stores + _away(made.left + made.slots - shared, cached, size, item)
+    work += 0 if part is None else READ * len(part.reads) + len(part.keeps) + NEAR * made.again
     alone = ALONE if cached >= CACHE or item == 8 else SQUEEZED
     issued = 1.0 / (1.0 / ISSUE[program.dtype] + 1.0 / (alone * warps))
     rate = issued * WARP * device.multiprocessors * device.clock / max(work, 1)
     return Choice(
         program, made, size.threads, size.blocks, size.registers, shared, made.slots - shared, size.ahead, size.buffers,
-        work, rate, issued / 4.0, write=size.write,
+        work, rate, issued / 4.0, write=size.write, part=part,
     )  # fmt: skip
 
 

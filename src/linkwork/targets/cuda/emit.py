@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from linkwork.ir.check import check
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import BoundedLoop, Program
-from linkwork.targets.cuda.choice import Choice, Device, choose
+from linkwork.targets.cuda.choice import Choice, Device, choose, row_of
 from linkwork.targets.cuda.packed import own_values
 from linkwork.targets.cuda.pair_plan import constants
 from linkwork.targets.cuda.plan import Action, Chunk, LoopPlan, Plan
-from linkwork.targets.cuda.prelude import REALS, ROW, TABLED, WARP, expressions, prelude
+from linkwork.targets.cuda.prelude import LINE, REALS, ROW, SECTOR, TABLED, WARP, expressions, prelude, ring
+from linkwork.targets.cuda.split import Part
 
 BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
 TOGETHER = 100  # the same where warps are kept together
@@ -52,7 +53,9 @@ class _Unit:
         self.table: dict[str, int] = {}  # literal -> its place in constant memory
         self.bodies = 0
         self.own = own_values(program) if choice.places else []
-        arrays = [f"in{k}" for k in range(len(program.inputs))] + [f"out{k}" for k in range(len(program.outputs))]
+        whole = choice.part or program
+        self.inputs, self.outputs = whole.inputs, whole.outputs
+        arrays = [f"in{k}" for k in range(len(self.inputs))] + [f"out{k}" for k in range(len(self.outputs))]
         self.context = [
             *(f"{'const ' if n.startswith('in') else ''}real *{n}, long long {n}_step" for n in arrays),
             "int rows",
@@ -77,6 +80,8 @@ class _Unit:
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
         local, on = [f"    real lw_l[{choice.local}];"] if choice.local else [], choice.steps_together
         states = choice.rows * WARP // choice.threads
+        if choice.part is not None:
+            arrays.append("real *__restrict__ scratch")
         head = [
             f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
             f"{NAME}(int rows, {', '.join(arrays)}) {{",
@@ -84,6 +89,7 @@ class _Unit:
             f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
             f"    int row = (int)blockIdx.x * {choice.rows} + warp * {states};",
             *([] if choice.together else ["    if (row >= rows) {", "        return;", "    }"]),
+            *(self._part_head(choice.part) if choice.part is not None else []),
             f"    if (row > rows - {states}) {{ /* the last warps compute some rows again rather than none */",
             f"        row = rows - {states};",
             "    }",
@@ -104,6 +110,11 @@ class _Unit:
             numbers = ", ".join(real.literal(c) for each in constants(self.program) for c in each)
             table.append(f"LW_DATA real lw_c2[] = {{{numbers}}};")
         return "\n".join([prelude(real), *table, *self.functions, kernel])
+
+    def _part_head(self, part: Part) -> list[str]:
+        """Where the crossing values of a thread lie: those of a warp together, slot by slot."""
+        group = f"((row < rows ? row : rows - 1) / {WARP})"
+        return [f"    real *lw_x = scratch + (long long){group} * {part.slots * WARP} + lane;"]
 
     def _pair_head(self) -> list[str]:
         """Where the values of two threads that do a state together are, and their constants."""
@@ -168,9 +179,29 @@ class _Code:
         self.is_body = False
         self.kept: frozenset[int] = frozenset()  # slots of a state that threads which have stopped keep
 
+    def _ring(self) -> None:
+        """For each chunk of outputs that is written in whole sectors: where it begins in the ring, and what waits there."""
+        self.places: dict[Chunk, tuple[int, bool, bool]] = {}
+        choice, real = self.unit.choice, self.unit.real
+        if choice.write * real.size != LINE or choice.places:
+            return
+        kinds = ("flush", "cut", "loop")
+        order = [a.value if a.kind == "flush" else None for a in self.plan.actions if a.kind in kinds]
+        base, sector = 0, SECTOR // real.size
+        follows = False
+        for chunk, after in zip(order, [*order[1:], None]):
+            if chunk is None:
+                continue
+            base = base if follows else 0
+            goes_on = after is not None and after[:2] == (chunk.array, chunk.start + chunk.length) and not chunk.length % sector
+            self.places[chunk] = base, not follows, not goes_on
+            base, follows = (base + chunk.length) % ring(real), goes_on
+
     def write(self, end: LoopPlan | None = None) -> list[str]:
         """The lines that run it; those of a cut program call its parts. `end`: of the loop that this is the body of."""
         parts: list[list[str]] = []
+        self._ring()
+        self.chunks = iter([action.value for action in self.plan.actions if action.kind == "flush"])
         for action in self.plan.actions:
             if action.kind == "cut":
                 parts.append(self.lines)
@@ -263,6 +294,11 @@ class _Code:
         array, start, count, other = self.plan.fetches[action.value]
         if action.value >= self.unit.choice.ahead:
             self.lines.append("    __syncwarp();")
+        if array == len(self.unit.inputs):  # crossing values
+            assert self.unit.choice.part is not None
+            slots = ", ".join(map(str, self.unit.choice.part.reads[start : start + count]))
+            self.lines.append(f"    lw_read<{slots}>(lw_x, {self._buffer(action.value)} + lane);")
+            return
         from_ = f"in{array}" + (f" + {start}" if start else "")
         self.lines.append(f"    lw_fetch{self._move(f'in{array}_step', from_, count, other)}, {self._buffer(action.value)});")
 
@@ -285,12 +321,26 @@ class _Code:
     def _take(self, action: Action) -> None:
         v = action.value
         name = self._fresh(v)
+        if self.plan.fetches[self.fetch].array == len(self.unit.inputs):
+            self.lines.append(f"    const real {name} = ({self._buffer(self.fetch)})[lane + {WARP * action.place}];")
+            self.names[v] = name
+            return
         line = self._line(self.program.code[v].op == "input2")
         self.lines.append(f"    const real {name} = ({self._buffer(self.fetch)})[{line} * {ROW} + {action.place}];")
         self.names[v] = name
 
+    def _again(self, action: Action) -> None:
+        self.count += 1
+        name = f"{self.prefix}{action.value}_{self.count}"
+        self.lines.append(f"    const real {name} = lw_x[{action.place * WARP}];")
+        self.names[action.value] = name
+
+    def _keep(self, action: Action) -> None:
+        self.lines.append(f"    lw_x[{action.place * WARP}] = {self.use(action.value)};")
+
     def _begin(self, action: Action) -> None:
         self.lines.append("    __syncwarp();")
+        self.chunk: Chunk = next(self.chunks)
 
     def _out(self) -> str:
         choice = self.unit.choice
@@ -300,14 +350,28 @@ class _Code:
     def _put(self, action: Action) -> None:
         v = action.value
         line = self._line(bool(self.unit.choice.places) and self.unit.own[v])
-        self.lines.append(f"    ({self._out()})[{line} * {self.unit.choice.write + 1} + {action.place}] = {self.use(v)};")
+        choice, place = self.unit.choice, action.place
+        if self.chunk in self.places:
+            place = (self.places[self.chunk][0] + place) % ring(self.unit.real)
+        row = row_of(self.unit.real.dtype, choice.write)
+        self.lines.append(f"    ({self._out()})[{line} * {row} + {place}] = {self.use(v)};")
 
     def _flush(self, action: Action) -> None:
         chunk: Chunk = action.value
         to = f"out{chunk.array}" + (f" + {chunk.start}" if chunk.start else "")
         choice = self.unit.choice
-        step = f"out{chunk.array}_step" if choice.gaps else choice.program.outputs[chunk.array].size
-        row = f", {choice.write + 1}"
+        step = f"out{chunk.array}_step" if choice.gaps else self.unit.outputs[chunk.array].size
+        row = f", {row_of(self.unit.real.dtype, choice.write)}"
+        if chunk.length == self.unit.outputs[chunk.array].size and not choice.gaps and not choice.places:
+            self.lines.append(f"    lw_flush_rows<{chunk.length}{row}>({to}, lane, {self._out()});")
+            return
+        if chunk in self.places and not all(self.places[chunk][1:]):
+            base, first, last = self.places[chunk]
+            width = max(_width(chunk.length), SECTOR // self.unit.real.size)
+            how = f"{width}, {chunk.length}, {base}, {int(first)}, {int(last)}"
+            self.lines.append(f"    lw_flush_ring<{how}>({to}, {step}, lane, {self._out()});")
+            return
+        row += ", 4" if choice.part is not None else ""  # in parts short code comes first
         self.lines.append(f"    lw_flush{self._move(str(step), to, chunk.length, chunk.other, row)}, {self._out()});")
 
     # two threads a state

@@ -25,6 +25,7 @@ from linkwork.ir.program import BoundedLoop, Program
 
 CHUNK = 8  # elements of a row that are read or written together: 32 bytes of float32 are what memory hands out at least
 LONG_BODY = 300  # instructions from which a loop keeps its state in slots
+FARTHER = 4  # times as many operations before its use a value is loaded from memory of the GPU
 LONG_STATE = 40  # values from which it does
 
 
@@ -38,6 +39,7 @@ class Action(NamedTuple):
         "op", value
         "load" and "store", value, slot; "hold" and "held" for conditions
         "loop", value, LoopPlan
+        of parts (see `split`): "keep", value, slot in memory of the GPU; "again", value, slot: read there once more
         "begin": a new chunk of an output; "put", value, element of the chunk; "flush", chunk
         "cut": a new function
         of two threads a state: "even" and "odd", value, slot; "sync"
@@ -91,6 +93,7 @@ class Plan:
     slots: int = 0
     loads: int = 0
     stores: int = 0
+    again: int = 0  # times that a value of another part is read again for want of a slot
     left: int = 0  # times that a value was left to the assembler for want of a slot
     writes_late: bool = True  # no chunk is written before the last one is read
 
@@ -115,13 +118,30 @@ class Pool:
         heapq.heappush(self._free, slot)
 
 
-def plan(program: Program, registers: int, shared: int, *, ahead: int = 2, lead: int = 0, write: int = CHUNK) -> Plan:
+class Crossing(NamedTuple):
+    """Of one part of a program (see `split`): the chunks that its outputs are, the slots of values that it keeps and reads."""
+
+    chunks: tuple[Chunk, ...]
+    keeps: tuple[int, ...]
+    reads: tuple[int, ...]
+
+
+def plan(
+    program: Program,
+    registers: int,
+    shared: int,
+    *,
+    ahead: int = 2,
+    lead: int = 0,
+    write: int = CHUNK,
+    crossing: Crossing | None = None,
+) -> Plan:
     """The plan of a lowered program for so many values in registers and so many slots of shared memory.
 
     So many chunks of inputs are read ahead; values are loaded so many operations before they are used; `write` elements of
-    outputs are written together.
+    outputs are written together. `crossing` is given where the program is one of several parts.
     """
-    walk = Walk(program, registers, Pool(shared), ahead, write=write)
+    walk = Walk(program, registers, Pool(shared), ahead, write=write, crossing=crossing)
     made = walk.run()
     made.slots = walk.pool.size
     return loaded_early(made, lead) if lead else made
@@ -133,12 +153,12 @@ def loaded_early(made: Plan, lead: int) -> Plan:
     for action in made.actions:
         kind, value, place = action
         at, passed = len(found), 0
-        if kind == "load":
-            while at and passed < lead:
+        if kind in ("load", "again"):
+            while at and passed < (lead if kind == "load" else FARTHER * lead):
                 before = found[at - 1]
                 if before.kind in ("cut", "loop") or (before.kind in ("store", "hold") and before.place == place):
                     break
-                at, passed = at - 1, passed + (before.kind == "op")
+                at, passed = at - 1, passed + (before.kind in ("op", "put"))
         elif kind == "loop" and place.long:
             action = Action(kind, value, replace(place, body=loaded_early(place.body, lead)))
         found.insert(at, action)
@@ -162,7 +182,14 @@ class Walk:
         homes: dict[int, int] | None = None,
         totals: Plan | None = None,
         write: int = CHUNK,
+        crossing: Crossing | None = None,
     ) -> None:
+        self.crossing = crossing
+        self.read: dict[int, int] = {}  # value that another part has made -> its slot in memory of the GPU
+        if crossing is not None and crossing.reads:
+            array = len(program.inputs) - 1
+            given = ((v, attr) for v, (op, _, attr) in enumerate(program.code) if op == "input")
+            self.read = {v: crossing.reads[attr[1]] for v, attr in given if attr[0] == array}
         self.program, self.registers, self.pool, self.ahead, self.write = program, registers, pool, ahead, write
         self.is_body = homes is not None
         self.made = Plan()
@@ -202,6 +229,7 @@ class Walk:
                 if op == "input" and self.needed[v]:
                     wanted.setdefault((attr[0], attr[1] // CHUNK), []).append(v)
         cuts = set(self.program.cuts)
+        keeps = dict(zip(self.program.results[-1], self.crossing.keeps)) if self.crossing and self.crossing.keeps else {}
 
         def fetch(v: int) -> None:
             array, element = code[v].attr  # type: ignore[misc]
@@ -215,6 +243,7 @@ class Walk:
             items.extend(Action("take", u, code[u].attr[1] - start) for u in wanted[key])  # type: ignore[index]
             items.append(Action("issue", number + self.ahead))
 
+        writes = self._writes(chunks)
         first_write = None
         for v, (op, args, attr) in enumerate(code):
             if v in cuts and items and items[-1].kind != "cut":
@@ -226,19 +255,48 @@ class Walk:
                     fetch(self.plain[a])
             if op not in ("const", "input", "neg", "result"):
                 items.append(Action("loop" if isinstance(attr, BoundedLoop) else "op", v))
-            for chunk, values in chunks.get(v, ()):
+            if v in keeps:
+                items.append(Action("keep", v, keeps[v]))
+            for _, values in chunks.get(v, ()):
                 for a in values:
                     if code[self.plain[a]].op == "input":
                         fetch(self.plain[a])
-                items += written(chunk, values)
+            if v in writes:
+                items += writes[v]
                 first_write = len(self.made.fetches) if first_write is None else first_write
         self.made.writes_late = first_write is None or first_write == len(self.made.fetches)
         return items
+
+    def _writes(self, chunks: dict[int, list[tuple[Chunk, tuple[int, ...]]]]) -> dict[int, list[Action]]:
+        """What is done behind each value to write outputs: a chunk when its last element is known.
+
+        In parts, which have a buffer for it anyway, an element is put there as soon as it is made, behind the chunk before.
+        """
+        found: dict[int, list[Action]] = {}
+        free: int | None = None  # the value behind which the chunk before is written
+        for v, some in sorted(chunks.items()):
+            for chunk, values in some:
+                begin, *puts, flush = written(chunk, values)
+                if self.crossing is None:
+                    found.setdefault(v, []).extend([begin, *puts, flush])
+                    continue
+                plain = [self.plain[put.value] for put in puts]
+                made = [v if self.program.code[a].op in ("const", "input") else max(a, free or 0) for a in plain]
+                found.setdefault(min(made) if free is None else free, []).append(begin)
+                for put, at in sorted(zip(puts, made), key=lambda each: each[1]):
+                    found.setdefault(at, []).append(put)
+                found.setdefault(v, []).append(flush)
+                free = v
+        return found
 
     def _output_chunks(self) -> dict[int, list[tuple[Chunk, tuple[int, ...]]]]:
         """The chunks of outputs by the value that is known last."""
         found: dict[int, list[tuple[Chunk, tuple[int, ...]]]] = {}
         if self.is_body:
+            return found
+        if self.crossing is not None:
+            for chunk, values in zip(self.crossing.chunks, self.program.results):
+                found.setdefault(max(values), []).append((chunk, values))
             return found
         for array, values in enumerate(self.program.results):
             for start in range(0, len(values), self.write):
@@ -247,7 +305,7 @@ class Walk:
         return found
 
     def _operands(self, kind: str, v: Any) -> Iterable[int]:
-        if kind == "put":
+        if kind in ("put", "keep"):
             args: Iterable[int] = (v,)
         elif kind in ("op", "loop"):
             args = self.program.code[v].args
@@ -279,7 +337,7 @@ class Walk:
                 self._hold(v)
             elif kind == "loop":
                 self._loop(v, position)
-            elif kind in ("op", "put"):
+            elif kind in ("op", "put", "keep"):
                 self._operate(item, position)
             else:
                 self._act(kind, v, place)
@@ -309,6 +367,9 @@ class Walk:
         self._room(set(keep))
         if v in self.left:
             self.left.discard(v)
+        elif v not in self.slot:
+            self._act("again", v, self.read[v])
+            self.totals.again += 1
         else:
             self._act("load", v, self.slot[v])
             self.totals.loads += 1
@@ -359,7 +420,11 @@ class Walk:
         """Let a value wait in a slot; where none is left and none must be, the assembler keeps it."""
         if v not in self.slot:
             slot = self._slot_for(v, force)
-            if slot is None:
+            if slot is None and v not in self.read:
+                slot = self._slot_of_read()
+            if slot is None and v in self.read:
+                pass  # it is in memory of the GPU anyway
+            elif slot is None:
                 self.left.add(v)
                 self.totals.left += 1
             else:
@@ -371,6 +436,11 @@ class Walk:
     def _slot_for(self, v: int, force: bool) -> int | None:
         """A slot for a value to wait in; None where none is left and none must be."""
         return self.pool.take(force)
+
+    def _slot_of_read(self) -> int | None:
+        """The slot of the value of another part whose next use is farthest: it can be read again."""
+        given = [u for u in self.read if u in self.slot]
+        return self.slot.pop(max(given, key=lambda u: self._next_use(u) or 0)) if given else None
 
     def _clear(self, force: bool) -> None:
         """Let everything wait."""

@@ -16,6 +16,7 @@ from linkwork.ir.meaning import round_to_float32
 
 WARP = 32
 TABLED = frozenset({"float64"})  # dtypes whose constants take two instructions more where they stand
+SECTOR, LINE = 32, 128  # bytes that memory reads and writes at once at least, and that a warp moves together at most
 ROW = 9  # numbers in a row of a warp's buffer: those of a chunk and one more
 
 
@@ -46,6 +47,11 @@ class Real:
             return f"({sign}__{self.name}_as_{self.own}({bits:#x}{'LL' if self.size == 8 else ''}))"
         text = re.sub(r"\.?0+p", "p", x.hex()) + self.suffix
         return f"({text})" if text.startswith("-") else text
+
+
+def ring(real: Real) -> int:
+    """Numbers of a row that are waiting to be written, where rows are written in whole sectors."""
+    return (LINE + SECTOR) // real.size
 
 
 REALS = {
@@ -136,16 +142,70 @@ template <int W, int count> LW_FN void lw_fetch(const real *from, long long step
     LW_COMMIT();
 }
 
-/* Write such elements from the buffer to the rows of an output. */
-template <int W, int count, int row> LW_FN void lw_flush(real *to, long long step, int lane, const real *buffer) {
+/* Begin to read crossing values of a thread, those of so many slots; the numbers of a warp lie side by side. */
+LW_FN void lw_copy(real *to, const real *from) {
+    LW_COPY(to, from);
+}
+template <int... slots> LW_FN void lw_read(const real *from, real *buffer) {
+    int k = 0;
+    (lw_copy(buffer + $warp * k++, from + slots * $warp), ...);
+    LW_COMMIT();
+}
+
+/* Write such elements from the buffer to the rows of an output; so many of the W moves stand in the code. */
+template <int W, int count, int row, int unrolled = W>
+LW_FN void lw_flush(real *to, long long step, int lane, const real *buffer) {
     const int c = lane & (W - 1), r = lane / W;
     to += r * step + c;
     __syncwarp();
-#pragma unroll
+#pragma unroll unrolled
     for (int i = 0; i < W; i++) {
         if (count == W || c < count) {
             to[i * ($warp / W) * step] = buffer[(r + i * ($warp / W)) * row + c];
         }
+    }
+}
+
+/* Write whole rows that lie one after the other. */
+template <int count, int row> LW_FN void lw_flush_rows(real *to, int lane, const real *buffer) {
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+        const int n = lane + i * $warp;
+        to[n] = buffer[n / count * row + n % count];
+    }
+}
+
+/* Write elements so that sectors of memory are written whole: what a row has behind its last whole sector waits in the buffer,
+which is a ring, until the next chunk is written. `base`: where the chunk begins there. `first`: nothing waits from before;
+`last`: nothing is left; not both. */
+template <int W, int count, int base, bool first, bool last>
+LW_FN void lw_flush_ring(real *to, long long step, int lane, const real *buffer) {
+    const int sector = $sector / sizeof(real), ring = $line / sizeof(real) + sector, row = ring + 1;
+    const int c = lane & (W - 1), r = lane / W;
+    to += r * step + c;
+    buffer += r * row;
+    __syncwarp();
+#pragma unroll 1
+    for (int i = 0; i < W / 4; i++) { /* rows that are eight apart begin at the same place of a sector */
+        const int waits = ((int)((size_t)to / sizeof(real)) - c) & (sector - 1);
+        int from = base + c - waits, behind = base + c + count - waits;
+        from += from < 0 ? ring : 0;
+        from -= from < ring ? 0 : ring;
+        behind += behind < 0 ? ring : 0;
+        behind -= behind < ring ? 0 : ring;
+        const bool mine = (count == W || c < count) && !(first && c < waits);
+#pragma unroll
+        for (int m = 0; m < 4; m++) {
+            if (mine) {
+                to[8 * m * step - waits] = buffer[8 * m * row + from];
+            }
+            if (last && c < waits) {
+                to[8 * m * step + count - waits] = buffer[8 * m * row + behind];
+            }
+        }
+        to += $warp / W * step;
+        buffer += $warp / W * row;
     }
 }
 
@@ -201,4 +261,6 @@ def prelude(real: Real) -> str:
         field=2 * real.bias + 1,
         warp=WARP,
         row=ROW,
+        sector=SECTOR,
+        line=LINE,
     )
