@@ -162,6 +162,7 @@ def test_single_precision_ends_with_what_it_can_resolve() -> None:
     assert np.isfinite(found).all()
     assert np.quantile(found[:, -1], 0.75) < 1e-4 and found[:, -1].max() < 0.1
 
+
 SLAPS = [  # quaternion, velocity, friction of both ends, mass
     ((0.472, 0.517, 0.666, -0.257), (5.327, -9.103, 0.941, -0.948, -0.485, 0.633), (0.897, 0.838), 1.274),
     ((-0.501, -0.491, 0.01, -0.713), (9.033, 7.943, -0.425, 0.828, -0.889, 0.836), (1.1, 1.3), 1.0),
@@ -180,6 +181,8 @@ def test_the_second_end_of_a_capsule_slaps_on_the_ground_while_the_first_sticks(
     model, contacts = b.build(), lw.Contacts(restitution=1e-9)
     q = np.array([0.0, 0.0, 0.0, *(np.array(turn) / np.linalg.norm(turn))])
     q[2] -= lw.contact_points(model, q, contacts=contacts)[0].min() - 6.3e-7
-    found = lw.step(model, q, np.array(v), np.zeros(6), 2e-3, contact_friction=np.array(friction), contacts=contacts, details=True)
-    *_, residual, iterations, converged = found
+    own = {"contact_friction": np.array(friction)}
+    *_, residual, iterations, converged = lw.step(
+        model, q, np.array(v), np.zeros(6), 2e-3, contacts=contacts, details=True, parameters=own
+    )
     assert converged == 1.0 and residual <= 1.1e-9 and iterations < 100
