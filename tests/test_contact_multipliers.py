@@ -181,7 +181,8 @@ def test_the_second_end_of_a_capsule_slaps_on_the_ground_while_the_first_sticks(
     model, contacts = b.build(), lw.Contacts(restitution=1e-9)
     q = np.array([0.0, 0.0, 0.0, *(np.array(turn) / np.linalg.norm(turn))])
     q[2] -= lw.contact_points(model, q, contacts=contacts)[0].min() - 6.3e-7
-    how = {"contact_friction": np.array(friction), "contacts": contacts, "details": True}
-    found = lw.step(model, q, np.array(v), np.zeros(6), 2e-3, **how)
-    *_, residual, iterations, converged = found
+    own = {"contact_friction": np.array(friction)}
+    *_, residual, iterations, converged = lw.step(
+        model, q, np.array(v), np.zeros(6), 2e-3, contacts=contacts, details=True, parameters=own
+    )
     assert converged == 1.0 and residual <= 1.1e-9 and iterations < 100

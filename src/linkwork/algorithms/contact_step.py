@@ -94,7 +94,8 @@ def stepped(
         q1, v1 = arrive(u)
         there, energy = after(model, contacts, q1, v1)
         deep: Any = 0.0
-        residual, converged, tried = solution.residual, solution.converged, curved
+        residual, converged = solution.residual, solution.converged
+        tried: Any = curved
         if again:
             missed = [minimum(x - y, 0.0) for x, y in zip(there, at.expected(u))]
             for gap, miss, aim in zip(there, missed, at.begun.aims()):
@@ -113,8 +114,8 @@ def stepped(
     first = np.zeros(sum(sizes), dtype=object)
     first[places[0]], first[places[8]] = start, np.inf
     last = loop(once, first, limit=PASSES) if again else once(first)[0]
-    lam, curved, u, q1, v1, energy, straight, told, *_, (iterations,) = (last[own] for own in places)
-    end = guarded(model, contacts, at.begun, Energy(*energy, straight), v1, u, lam)
+    lam, curved, u, q1, v1, (kinetic, potential, in_straight), straight, told, *_, (iterations,) = (last[own] for own in places)
+    end = guarded(model, contacts, at.begun, Energy(kinetic, potential, in_straight, straight), v1, u, lam)
     return Stepped(q1, end, u, Solution(lam, told[0], iterations, *told[1:]), curved)
 
 
