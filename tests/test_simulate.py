@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.commands.cli import main
 from linkwork.joints import Free, Prismatic, Revolute
 from linkwork.parts import Geometry
 from linkwork.simulate import (
@@ -521,3 +522,24 @@ def test_a_force_in_a_joint_that_depends_on_others_cannot_be_measured() -> None:
         lw.simulate(model, q, v, 0.01, sensors={"torque": JointTorque(dependent)})
     with pytest.raises(lw.ModelError, match="either q and v, or start="):
         lw.simulate(model, q, v, 0.01, start=lw.simulate(model, q, v, 0.01).state())
+
+
+def test_a_log_says_how_it_ended_and_what_to_do(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A light wrist with a strong damper, as files have it, moved with steps that are too long for it."""
+    builder = lw.ModelBuilder("wrist").add_body("hand", mass=0.1, center=(0.1, 0, 0), inertia=(1e-4, 1e-4, 1e-4))
+    model = builder.add_joint("turn", lw.joints.Revolute((0, 1, 0)), parent="world", child="hand", damping=10.0).build()
+    log = lw.simulate(model, [0.5], [1.0], 0.2, dt=2e-3)
+    assert log.status == lw.Status.STIFF and "STIFF: the step is too long" in str(log) and "linearly_implicit_euler" in str(log)
+    fine = lw.simulate(model, np.full((3, 1), 0.5), np.ones((3, 1)), 0.2, dt=2e-3, integrator="linearly_implicit_euler")
+    assert str(fine) == "log of wrist: 3 rows of 101 states from 0 to 0.2 s; 3 OK"
+    (tmp_path / "wrist.urdf").write_text(lw.export_urdf(model), encoding="utf-8")
+    words = ["--duration", "0.2", "--dt", "2e-3", "--integrator", "semi_implicit_euler", "--speed", "turn=1"]
+    assert main(["simulate", str(tmp_path / "wrist.urdf"), *words]) == 1
+    assert "stiff: the step is too long for springs and dampers" in capsys.readouterr().out
+
+
+def test_a_controller_that_cannot_be_called_is_told_before_the_first_step() -> None:
+    model = lw.robots.arm()
+    for controller in (lambda q: q, lambda q, v, t, more: v, lambda q, v, *, sensors: v):
+        with pytest.raises(lw.ModelError, match=r"a controller is called with \(q, v, t\), and with sensors= and memory="):
+            lw.simulate(model, model.neutral(), np.zeros(model.nv), 0.01, controller)

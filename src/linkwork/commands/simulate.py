@@ -98,6 +98,9 @@ def _print(told: dict[str, Any], paint: Paint) -> None:
     good = told["finished"] == told["rows"]
     ended = ", ".join(f"{n} {name.lower().replace('_', ' ')}" for name, n in told["ended"].items())
     print(f"  ended      {paint(ended, 'green' if good else 'red')}")
+    for name in told["ended"]:
+        if advice := lw.Status[name].advice:
+            print(f"             {name.lower().replace('_', ' ')}: {advice}")
     if "energy" in told:
         energy = told["energy"]
         drift = f"; it should not change, and did by at most {energy['drift']:.2g} J" if "drift" in energy else ""

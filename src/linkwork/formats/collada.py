@@ -137,7 +137,8 @@ def _fans(corners: np.ndarray, counts: list[int], most: int) -> np.ndarray:
 
 def _numbers(text: str | None, most: int, kind: type) -> np.ndarray:
     """The numbers of a text, at most so many."""
-    whole, found, begin, count = text or "", [np.zeros(0, dtype=kind)], 0, 0
+    found: list[np.ndarray] = [np.zeros(0, dtype=kind)]
+    whole, begin, count = text or "", 0, 0
     while begin < len(whole):
         space = _SPACE.search(whole, begin + PIECE)
         end = space.start() if space else len(whole)

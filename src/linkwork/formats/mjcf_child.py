@@ -84,7 +84,8 @@ def needed(spec: Any, mujoco: Any) -> dict[str, str]:
         if not name or name in found:
             continue
         if geom.type not in (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_SDF):
-            found[name] = f"a primitive is fitted to it (geom {geom.name!r})"
+            whose = f"geom {geom.name!r}" if geom.name else f"a geom of body {geom.parent.name!r}"
+            found[name] = f"a primitive is fitted to it ({whose})"
             continue
         body = geom.parent
         weightless = geom.mass == 0.0 or (geom.mass != geom.mass and geom.density == 0.0)

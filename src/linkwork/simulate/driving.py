@@ -124,10 +124,19 @@ class Drive:
 
 
 def _arguments(controller: Any) -> set[str]:
+    """Which of "sensors" and "memory" a controller asks for; ModelError where it cannot be called with (q, v, t) besides."""
     try:
-        return set(inspect.signature(controller).parameters) & {"sensors", "memory"}
+        signature = inspect.signature(controller)
     except (TypeError, ValueError):  # a built-in function does not say
         return set()
+    wanted = set(signature.parameters) & {"sensors", "memory"}
+    try:
+        signature.bind(None, None, None, **dict.fromkeys(wanted))
+    except TypeError as error:
+        raise ModelError(
+            f"simulate: a controller is called with (q, v, t), and with sensors= and memory= where it has these: {error}"
+        ) from None
+    return wanted
 
 
 def _own_control(

@@ -17,6 +17,7 @@ import numpy as np
 
 from linkwork.errors import MissingPackageError, ModelError
 from linkwork.parts.names import did_you_mean, shown
+from linkwork.simulate.status import Status
 
 LARGEST = 1 << 30  # bytes of one array of a file
 PLOTTED = 12  # lines in one plot
@@ -83,6 +84,15 @@ class Log:
 
     def __len__(self) -> int:
         return len(self.t)
+
+    def __str__(self) -> str:
+        """What is in it, and how it ended."""
+        rows = f"{int(np.prod(self.q.shape[:-2]))} rows of " if self.q.ndim > 2 else ""
+        told = f"log of {self.name or 'a motion'}: {rows}{len(self)} states from {self.t[0]:g} to {self.t[-1]:g} s"
+        codes, counts = np.unique(np.zeros(0) if self.status is None else self.status, return_counts=True)
+        for status, count in zip((Status(int(code)) for code in codes), counts):
+            told += f"; {f'{count} ' if rows else ''}{status.name}{f': {status.advice}' if status.advice else ''}"
+        return told
 
     def at(self, time: float) -> int:
         """The number of the state that is shown at a time [s]."""

@@ -25,3 +25,19 @@ class Status(IntEnum):
     """All steps were taken, but in some the laws of contact hold less well than the tolerance says."""
     STOPPED = 32
     """An event of a simulation stopped it."""
+
+    @property
+    def advice(self) -> str:
+        """What happened, and what to do, in a few words; empty where all went well."""
+        return ADVICE.get(self, "")
+
+
+ADVICE = {
+    Status.DEAD_POINT: "the mechanism is singular there: begin elsewhere, or take smaller steps",
+    Status.NOT_CLOSED: "loops could not be closed: begin at a closed state, or take smaller steps",
+    Status.NOT_FINITE: "a state is infinite or no number: take smaller steps, or look at forces and inertias",
+    Status.SINGULAR_COORDINATES: "v does not determine the motion: model.with_independent(*model.independent_at(q))",
+    Status.STIFF: 'the step is too long for springs and dampers: a smaller dt, or integrator="linearly_implicit_euler"',
+    Status.CONTACT_NOT_CONVERGED: "laws of contact hold less well than the tolerance in some steps: smaller steps",
+    Status.STOPPED: "an event stopped it",
+}
