@@ -388,7 +388,7 @@ def test_mistakes_are_told(wrong: dict[str, Any], told: str) -> None:
 
 
 def test_rows_of_adaptive_steps_do_not_slow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many states are computed for a batch as for its rows one by one, though some need many attempts; with the same bits."""
+    """As many states are computed for a batch as for its rows one by one, whatever attempts some need; with the same bits."""
     model = four_bar(0.3, 1.0, 0.8, 1.0)
     computed: list[int] = []
     called = Stepping._called
