@@ -11,7 +11,7 @@ from pathlib import Path
 SOURCE = str(Path(__file__).resolve().parents[1] / "src")
 
 
-def run_python(code: str, *, timeout: float = 60.0, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_python(code: str, *, timeout: float = 300.0, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code with this checkout's linkwork and some environment variables, and return what it printed."""
     env = {**os.environ, "PYTHONPATH": SOURCE, **environment}
     command = [sys.executable, "-c", textwrap.dedent(code)]

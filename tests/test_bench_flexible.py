@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import csv
 
+import pytest
+
+from linkwork.commands.bench.exudyn_chain import exudyn_chain
+from linkwork.commands.bench.flexible import gap
+from linkwork.commands.bench.measure import LONG, states_in_a_call
 from linkwork.commands.cli import main
 
 
@@ -15,3 +20,17 @@ def test_bench_flexible_writes_its_table(tmp_path, capsys):
     assert [row[:3] for row in rows[:-1]] == [["2", "2", "6"], ["5", "2", "15"]]
     assert (tmp_path / "flexible.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "Chains of flexible bodies" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
+@pytest.mark.parametrize("operations", [50, 1000, 13_581, 60_000, 2_000_000])
+def test_a_timed_call_is_short_however_long_the_program(operations, lanes):
+    few, many = states_in_a_call(operations, lanes)
+    assert few * operations <= max(LONG, 16 * operations)
+    assert many / lanes * operations <= max(LONG, 64 * operations)  # else other programs interrupt every call
+    assert 16 <= few <= 256 and 64 * lanes <= many <= 4096 and many % lanes == 0
+
+
+def test_the_chain_of_the_bench_is_the_same_system_in_exudyn():
+    pytest.importorskip("exudyn", reason="exudyn is not installed: pip install exudyn")
+    assert gap(exudyn_chain(3, 3), 3, 3) < 1e-6

@@ -3,6 +3,7 @@ one branch, and move as a KKT solve with 40 digits says."""
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -21,6 +22,7 @@ from mp_mechanics import Tree, constrained_motion
 EPS = float(np.finfo(float).eps)
 QUICK = [name for name, mechanism in CATALOGUE.items() if not mechanism.large]
 ALL = list(CATALOGUE)
+STATES = int(os.environ.get("LINKWORK_STATES", "100"))  # of each mechanism in the long tests: 1000 take two hours
 slow, third = pytest.mark.slow, pytest.mark.sweep(3)
 
 
@@ -121,16 +123,16 @@ def test_equations_are_kept_that_stay_independent() -> None:
 
 @slow
 @pytest.mark.parametrize("name", ALL)
-def test_a_thousand_states(name: str) -> None:
+def test_many_states(name: str) -> None:
     mechanism = CATALOGUE[name]
     assert mechanism.model().nv == mechanism.freedom
-    check_states(mechanism, 1000, 3)
+    check_states(mechanism, STATES, 3)
 
 
 @slow
 @pytest.mark.parametrize("name", ALL)
-def test_dynamics_at_ten_states(name: str) -> None:
-    check_dynamics(CATALOGUE[name], 10, 4, compiled)
+def test_dynamics_at_many_states(name: str) -> None:
+    check_dynamics(CATALOGUE[name], max(2, STATES // 100), 4, compiled)
 
 
 # what cannot be closed

@@ -274,7 +274,7 @@ def test_completion_knows_commands_options_and_robots() -> None:
         words = line.split(" ")
         array = " ".join(f'"{word}"' for word in words)
         command = f'{bash}\nCOMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _linkwork; echo "${{COMPREPLY[@]}}"'
-        found = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, check=True)
+        found = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=True)
         assert found.stdout.split() == [wanted]
 
 

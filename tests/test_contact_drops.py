@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,3 +145,32 @@ def test_many_bodies_fall(shape: str, size: tuple[float, ...], marked: float) ->
             one_body(shape, size), lw.Contacts(), min(1000, DROPS - part), steps=405, seed=part, speed=1.0, bounce=bounce
         )
         assert found <= marked
+
+
+def test_no_restitution_as_an_input_is_none() -> None:
+    """A ball that is 4 mm above the ground comes down to it within the step, whether restitution is an input or not."""
+    model, contacts = one_body("sphere", (0.1,)), lw.Contacts()
+    q, v = np.array([0.0, 0.0, 0.104, *model.neutral()[3:]]), np.array([0.0, 0.0, 0.0, 0.3, 0.0, -3.0])
+    own, given = (
+        lw.step(model, q, v, np.zeros(6), 2e-3, contacts=contacts, parameters=numbers)
+        for numbers in (None, {"contact_restitution": np.zeros(1)})
+    )
+    assert abs(own[0][2] - 0.1) < 1e-9
+    np.testing.assert_allclose(np.concatenate(given), np.concatenate(own), atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_knee_that_whirls_near_its_singular_posture_does_not_go_deep() -> None:
+    """A Mini Cheetah of the benchmark's drops: the last of the ends that a step had tried was 0.23 m deep."""
+    path = Path(__file__).parents[1] / "bench" / "drops.py"
+    spec = importlib.util.spec_from_file_location("bench_drops", path)
+    assert spec is not None and spec.loader is not None
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    robot = bench.ROBOTS["mini_cheetah"]
+    model = robot.model()
+    contacts = bench.contacts_of(robot, model)
+    q, v, numbers, dt, _ = bench.drops(robot, model, contacts, 0, 2000, 87, 0.9)
+    own = {name: x[499:500] for name, x in numbers.items()}
+    found = lw.rollout(model, q[499:500], v[499:500], dt=dt, steps=240, contacts=contacts, parameters=own)
+    assert lw.contact_points(model, found.q, contacts=contacts)[0][:, 1:].min() > -0.02

@@ -56,6 +56,15 @@ def test_meshes_of_urdf_are_named_until_they_have_hulls(tmp_path: Path) -> None:
     assert sorted(hull.vertices) == sorted(map(tuple, (CUBE * [0.5, 1.0, 1.0]).tolist()))
     assert sum(each.kind == "hull on plane" for each in lw.contact_candidates(solid)) == 8
     assert "no hull" not in solid.report() and any("miss the meshes by up to" in note for note in solid.notes)
+    assert "none opened" in model.report() and "opened:" not in solid.report()
+
+
+def test_a_report_after_hulls_names_the_files_that_are_still_not_opened(tmp_path: Path) -> None:
+    drawn = URDF.replace('<sphere radius="9"/>', '<mesh filename="package://it/paint.dae"/>')
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it" / "block.stl").write_bytes(block(CUBE))
+    told = lw.with_hulls(lw.load(drawn, base="free"), [tmp_path]).report()
+    assert "1 mesh file is only drawn, and not opened: package://it/paint.dae" in told and "none opened" not in told
 
 
 def test_meshes_are_opened_only_in_the_folders_that_are_named(tmp_path: Path) -> None:

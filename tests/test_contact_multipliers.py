@@ -161,3 +161,27 @@ def test_single_precision_ends_with_what_it_can_resolve() -> None:
     found = kernel(T, C, g, np.zeros((12, 48), dtype=np.float32))
     assert np.isfinite(found).all()
     assert np.quantile(found[:, -1], 0.75) < 1e-4 and found[:, -1].max() < 0.1
+
+
+SLAPS = [  # quaternion, velocity, friction of both ends, mass
+    ((0.472, 0.517, 0.666, -0.257), (5.327, -9.103, 0.941, -0.948, -0.485, 0.633), (0.897, 0.838), 1.274),
+    ((-0.501, -0.491, 0.01, -0.713), (9.033, 7.943, -0.425, 0.828, -0.889, 0.836), (1.1, 1.3), 1.0),
+]
+
+
+@pytest.mark.parametrize(("turn", "v", "friction", "mass"), SLAPS)
+def test_the_second_end_of_a_capsule_slaps_on_the_ground_while_the_first_sticks(
+    turn: tuple[float, ...], v: tuple[float, ...], friction: tuple[float, ...], mass: float
+) -> None:
+    """Both ends cannot stick: impulses between them, by which nothing moves, grow until one slips a little."""
+    b = lw.ModelBuilder("capsule")
+    b.add_body("body", mass=mass, inertia=np.diag([0.004, 0.005, 0.006]))
+    b.add_joint("float", lw.joints.Free(), parent="world", child="body")
+    b.add_geometry("shape", "capsule", (0.05, 0.2), link="body")
+    model, contacts = b.build(), lw.Contacts(restitution=1e-9)
+    q = np.array([0.0, 0.0, 0.0, *(np.array(turn) / np.linalg.norm(turn))])
+    q[2] -= lw.contact_points(model, q, contacts=contacts)[0].min() - 6.3e-7
+    how = {"contact_friction": np.array(friction), "contacts": contacts, "details": True}
+    found = lw.step(model, q, np.array(v), np.zeros(6), 2e-3, **how)
+    *_, residual, iterations, converged = found
+    assert converged == 1.0 and residual <= 1.1e-9 and iterations < 100

@@ -1,4 +1,4 @@
-"""The derivatives of inverse and forward dynamics of real robots, as Pinocchio finds them."""
+"""Derivatives of dynamics, Coriolis matrices and regressors of real robots, as Pinocchio finds them."""
 
 from __future__ import annotations
 
@@ -27,24 +27,85 @@ DIGITS = 1e-13  # rounding, times the condition of the mass matrix: what the inv
 
 
 def check(model: lw.Model, peer: Any, count: int) -> None:
-    """∂ID and ∂FD in random states, to 1e-10 of the largest entry, or what the mass matrix's condition leaves."""
+    """Everything in random states, to 1e-10 of the largest entry, or what the conditions of matrices leave.
+
+    Where all entries vanish, as for rotors on a fixed base, they may be the rounding errors of forces and accelerations.
+    """
     states, data, rng = States(model, peer), peer.createData(), np.random.default_rng(0)
     pairs = [model.random_state(rng) for _ in range(count)]
     q, v = (np.array(x) for x in zip(*pairs))
     a, tau = rng.normal(size=(2, count, model.nv))
     M = ours(lw.mass_matrix, model, q, compiled=False)
     condition = float(np.linalg.cond(M).max())
-    calls = {lw.inverse_dynamics_derivatives: (pin.computeRNEADerivatives, a, 1e-10)}
+    Q, V, A = states.q_to(q), states.v_to(v), states.v_to(a)
+    calls = {lw.inverse_dynamics_derivatives: (pin.computeRNEADerivatives, a, 1e-10, M)}
     if condition < 1e9:
-        calls[lw.forward_dynamics_derivatives] = (pin.computeABADerivatives, tau, max(1e-10, DIGITS * condition))
-    for function, (theirs, x, tolerance) in calls.items():
-        found = ours(function, model, q, v, x, compiled=False)
-        Q, V, X = states.q_to(q), states.v_to(v), states.v_to(x)
+        sizes = np.concatenate([np.linalg.inv(M), np.linalg.solve(M, tau[..., None])], axis=-1)
+        calls[lw.forward_dynamics_derivatives] = (pin.computeABADerivatives, tau, max(1e-10, DIGITS * condition), sizes)
+    for function, (theirs, x, tolerance, beside) in calls.items():
+        found, X = ours(function, model, q, v, x, compiled=False), states.v_to(x)
         for k in range(count):
             right = [states.matrix_from(np.array(m)) for m in theirs(peer, data, Q[k], V[k], X[k])]
-            for which, want in enumerate(right[:2]):
-                off = np.abs(found[which][k] - want).max() / max(np.abs(want).max(), 1e-300)
-                assert off < tolerance, f"{model.name}: {function.__name__}, by {'qv'[which]}: {off:.1e}"
+            for which, name in enumerate("qv"):
+                near(found[which][k], right[which], tolerance, f"{function.__name__}, by {name}", beside)
+    C = ours(lw.coriolis_matrix, model, q, v, compiled=False)
+    for k in range(count):
+        right = states.matrix_from(np.array(pin.computeCoriolisMatrix(peer, data, Q[k], V[k])))
+        near(C[k], right, 1e-10, "coriolis_matrix", M[k])
+    Y, columns = ours(lw.inverse_dynamics_regressor, model, q, v, a, compiled=False), regressor_columns(model, peer)
+    for k in range(count):
+        there = np.array(pin.computeJointTorqueRegressor(peer, data, Q[k], V[k], A[k]))
+        right = np.array([states.tau_from(there[:, theirs]) for theirs in columns.values()])
+        near(Y[k][:, list(columns)].T, right, 1e-10, "inverse_dynamics_regressor")
+    if condition < 1e9:
+        check_constrained(model, peer, q[0], v[0], tau[0], condition)
+
+
+def near(found: np.ndarray, right: np.ndarray, tolerance: float, what: str, beside: Any = 0.0) -> None:
+    """Equal to a part of the largest entry; where all should be zero, of what stands beside them."""
+    scale = max(float(np.abs(right).max(initial=0.0)), 1e-3 * float(np.abs(beside).max(initial=0.0)), 1e-300)
+    off = float(np.abs(found - right).max(initial=0.0)) / scale
+    assert off < tolerance, f"{what}: {off:.1e}"
+
+
+def regressor_columns(model: lw.Model, peer: Any) -> dict[int, int]:
+    """Columns of regressors, here and there, of the bodies behind joints; Pinocchio lumps what is fixed to them."""
+    names = {name: k - 1 for k, name in enumerate(peer.names)}
+    out = {}
+    for joint in model.joints:
+        there = names.get(joint.name, 0 if joint.nv == 6 else None)  # the free joint is the first there
+        if joint.nv and there is not None:
+            out |= {10 * joint.child + k: 10 * there + k for k in range(10)}
+    return out
+
+
+def check_constrained(model: lw.Model, peer: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, condition: float) -> None:
+    """With a point of the last link held to the world, where that leaves some motion; velocities keep it."""
+    states, data = States(model, peer), peer.createData()
+    known = [f.name for f in model.frames if peer.existFrame(f.name, pin.FrameType.BODY)]
+    moving = [name for name in known if peer.frames[peer.getFrameId(name, pin.FrameType.BODY)].parentJoint]
+    if not moving:
+        return
+    held = [lw.Connect(moving[-1])]
+    J = ours(lw.constraint_jacobian, model, q, compiled=False, constraints=held)
+    if model.nv <= len(J) or np.linalg.cond(J @ J.T) > 1e6:
+        return
+    v = v - np.linalg.pinv(J) @ (J @ v)
+    frame = peer.frames[peer.getFrameId(moving[-1], pin.FrameType.BODY)]
+    kind, local = pin.ContactType.CONTACT_3D, pin.ReferenceFrame.LOCAL
+    rigid = pin.StdVec_RigidConstraintModel([pin.RigidConstraintModel(kind, peer, frame.parentJoint, frame.placement, local)])
+    datas = pin.StdVec_RigidConstraintData([c.createData() for c in rigid])
+    pin.initConstraintDynamics(peer, data, rigid, datas)
+    exact = pin.ProximalSettings(1e-14, 0.0, 1)
+    pin.constraintDynamics(peer, data, states.q_to(q), states.v_to(v), states.tau_to(tau), rigid, datas, exact)
+    right = pin.computeConstraintDynamicsDerivatives(peer, data, rigid, datas, exact)
+    found = ours(lw.constrained_dynamics_derivatives, model, q, v, tau, compiled=False, constraints=held)
+    tolerance = max(1e-10, DIGITS * condition)
+    of_forces = [np.array([states.tau_from(row) for row in np.array(x)]) for x in right[3:]]
+    for k, name in enumerate(("q", "v", "tau")):
+        of_motion = states.matrix_from(np.array(right[k]))
+        near(found[k], of_motion, tolerance, f"constrained_dynamics_derivatives, by {name}", found[2])
+        near(found[3 + k], of_forces[k], tolerance, f"constrained_dynamics_derivatives, of forces by {name}", found[5])
 
 
 @cache
@@ -66,6 +127,7 @@ def in_pinocchio(robot: str) -> Any:
         places.append(peer.addJoint(places[body["parent"] + 1], kinds[body["axis"]](), place, f"joint{k}"))
         inertia = pin.Inertia(body["mass"], np.array(body["com"], float), np.array(body["inertia"], float))
         peer.appendBodyToJoint(places[-1], inertia, pin.SE3.Identity())
+        peer.addBodyFrame(f"body{k}", places[-1], pin.SE3.Identity(), 0)
     return peer
 
 

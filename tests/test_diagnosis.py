@@ -191,3 +191,35 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert told["sound"] is False and "'b0'" in told["problems"][0]
     assert main(["info", str(tmp_path / "gone.urdf"), "--json"]) == 1
     assert "gone.urdf" in json.loads(capsys.readouterr().out)["error"]
+
+
+def bars(crank: float, coupler: float, rocker: float, ground: float) -> lw.ModelBuilder:
+    """A four-bar of these lengths [m]."""
+    builder, hinge = lw.ModelBuilder("bars"), lw.joints.Revolute((0, 0, 1))
+    for name, length in (("crank", crank), ("coupler", coupler), ("rocker", rocker)):
+        builder.add_body(name, mass=1.0, center=(length / 2, 0, 0), inertia=(0.01, 0.01, 0.01))
+    builder.add_joint("a", hinge, parent="world", child="crank")
+    builder.add_joint("b", hinge, parent="crank", child="coupler", xyz=(crank, 0, 0))
+    builder.add_joint("d", hinge, parent="world", child="rocker", xyz=(ground, 0, 0))
+    more = {"xyz": (coupler, 0, 0), "successor_xyz": (rocker, 0, 0)}
+    return builder.add_loop("c", hinge, predecessor="coupler", successor="rocker", **more)
+
+
+def test_a_neutral_state_that_is_singular_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """All bars in line: no velocities are good. A slider at its turning point: the crank's are."""
+    flat = bars(0.2, 0.5, 0.2, 0.5).build()
+    assert np.isnan(lw.mass_matrix(flat, flat.neutral())).any()
+    (tmp_path / "flat.urdf").write_text(lw.export_urdf(flat), encoding="utf-8")
+    assert main(["info", str(tmp_path / "flat.urdf"), "--quick"]) == 0
+    assert "the neutral state is singular: loops 'c' are at a dead point" in capsys.readouterr().out
+
+    builder, hinge = lw.ModelBuilder("slider crank"), lw.joints.Revolute((0, 0, 1))
+    for name in ("crank", "rod", "slider"):
+        builder.add_body(name, mass=1.0, inertia=(0.01, 0.01, 0.01))
+    builder.add_joint("turn", hinge, parent="world", child="crank")
+    builder.add_joint("pin", hinge, parent="crank", child="rod", xyz=(0.2, 0, 0))
+    builder.add_joint("slide", lw.joints.Prismatic((1, 0, 0)), parent="world", child="slider", xyz=(0.7, 0, 0))
+    straight = builder.add_loop("end", hinge, predecessor="rod", successor="slider", xyz=(0.5, 0, 0)).build()
+    assert lw.diagnose(straight.with_independent("turn"), costs=False).notes == ()
+    (note,) = lw.diagnose(straight.with_independent("slide"), costs=False).notes
+    assert "the neutral state is singular for the independent velocities 'slide' of loops 'end'" in note

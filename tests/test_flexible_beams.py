@@ -232,3 +232,66 @@ def test_bad_modes_are_told_in_one_sentence():
         with pytest.raises(lw.ModelError, match=re.escape(told)) as error:
             make()
         assert "\n" not in str(error.value)
+
+
+def four_nodes(**changes):
+    rng = np.random.default_rng(0)
+    shapes = rng.normal(size=(4, 3, 2))
+    shapes[0] = 0.0
+    points = np.array([[0, 0, 0], [0.5, 0, 0], [1, 0, 0], [0.3, 0.4, 0.5]])
+    given = {"points": points, "masses": np.ones(4), "shapes": shapes, "stiffness": (1.0, 2.0)}
+    return fx.from_nodes("panel", **{**given, **changes})
+
+
+def one_beam(**changes):
+    given = {"length": 1.0, "section": fx.Circle(0.01), "material": fx.STEEL, "modes": 1, "elements": 2}
+    return fx.beam("rod", **{**given, **changes})
+
+
+def at_one_place():
+    points = np.array([[0, 0, 0], [1, 0, 0], [1, 0, 0], [0.3, 0.4, 0.5]])
+    return four_nodes(points=points).place(np.array([1.0, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    "words, wrong",
+    [
+        ("length must be a number above zero, not True", lambda: one_beam(length=True)),
+        ("elements must be a whole number from 1 to 200, not True", lambda: one_beam(elements=True)),
+        ("stiffening must be True or False, not 'no'", lambda: one_beam(stiffening="no")),
+        ("rayleigh must be two numbers", lambda: one_beam(rayleigh=np.array([1.0, 2.0, 3.0]))),
+        ("tapered beam has two sections of one kind", lambda: one_beam(section="ab")),
+        ("poisson must be between", lambda: fx.Material(1.0, 1.0, "x")),
+        ("masses must not be negative, and not all zero", lambda: four_nodes(masses=np.zeros(4))),
+        ("shapes must be numbers of shape .4, 3, 2., not an array of c", lambda: four_nodes(shapes=1j * np.ones((4, 3, 2)))),
+        ("shapes must be numbers of shape .nodes, 3, modes.", lambda: four_nodes(shapes=[[1.0], [1.0, 2.0]])),
+        ("points must be numbers of shape .nodes, 3.", lambda: four_nodes(points="x")),
+        ("stiffness must be numbers of shape .2, 2., not 'k'", lambda: four_nodes(stiffness="k")),
+        ("has 2 modes, but 1 mode_names", lambda: four_nodes(mode_names=("a",))),
+        ("mode_names must be texts", lambda: four_nodes(mode_names=3)),
+        ("rayleigh must be a number that is not negative", lambda: four_nodes(rayleigh=(-1.0, 0.0))),
+        ("give its damping, or rayleigh, not both", lambda: four_nodes(rayleigh=(1.0, 0.0), damping=(1.0, 1.0))),
+        ("'node2' and 'node3', are at one place, but modes move them differently", at_one_place),
+        ("modes are chosen by numbers from 0 to 1, not 5", lambda: four_nodes().with_modes([5])),
+        ("ends must be one of clamped, free, pinned, not 'craig_bampton'", lambda: frequencies(ends="craig_bampton")),
+        ("count must be a whole number", lambda: frequencies(count=1.5)),
+        ("cannot be read: No such file", lambda: fx.load("/nowhere/rod.npz")),
+        ("save writes a body of linkwork.flexible", lambda: fx.save("/nowhere/rod.npz", 3)),
+        ("splits must be a mapping", lambda: lw.robots.flexible_arm().partitioned(splits="forearm.modes")),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_no_shape_or_no_body_is_told_in_one_sentence(words, wrong):
+    with pytest.raises(lw.ModelError, match=words) as told:
+        wrong()
+    assert "\n" not in str(told.value)
+
+
+def frequencies(**changes):
+    return fx.natural_frequencies(**{"length": 1.0, "section": fx.Circle(0.01), "material": fx.STEEL, "elements": 2, **changes})
+
+
+def test_numbers_of_numpy_are_numbers():
+    section, material = fx.Circle(np.float32(0.5)), fx.Material(np.int64(7850), np.float64(2.1e11))
+    found = one_beam(length=np.int64(1), section=section, material=material, modes=np.int64(1), elements=np.int32(2))
+    expected = one_beam(section=fx.Circle(0.5), material=fx.Material(7850.0, 2.1e11))
+    np.testing.assert_array_equal(found.frequencies, expected.frequencies)

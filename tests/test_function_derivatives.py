@@ -199,7 +199,7 @@ def test_closing_is_differentiated_at_the_solution(name: str) -> None:
     rng = default_rng(7)
     q, v = model.random_state(rng)
     exact = name != "ball in a function"  # part of a ball joint is independent there: its steps are not Newton's
-    Case(lw.integrate, model, {"q": q, "v": 0.04 * v}).check(("q", "v"), reverse=exact)
+    Case(lw.integrate, model, {"q": q, "v": 0.04 * v}).check(("q", "v"))
     moved = q + 0.05 * rng.normal(size=model.nq)
 
     def by_entries(d: np.ndarray) -> np.ndarray:
@@ -232,8 +232,9 @@ def test_loops_that_forces_hold_leave_all_velocities_free() -> None:
     J = run(lw.jacobian(lw.mass_matrix, model, wrt="q"), q)[0]
     for k, e in enumerate(np.eye(3)):
         np.testing.assert_allclose(J[..., k], richardson(lambda s, e=e: lw.mass_matrix(model, q + s * e)), atol=1e-8)
-    with pytest.raises(DifferentiationError, match="through a loop"):
-        lw.vjp(lw.integrate, model).program()
+    with pytest.raises(DifferentiationError, match="through a loop"):  # of a program; a function has Jacobians to fall back on
+        lw.vjp(lw.integrate.program(model))
+    Case(lw.integrate, model, {"q": q, "v": np.array([0.02, -0.01, 0.03])}).check(("q", "v"), against_differences=False)
 
 
 @pytest.mark.parametrize("function", [lw.integrate, lw.difference, *DYNAMICS, lw.frame_pose], ids=lambda f: f.__name__)
@@ -293,6 +294,15 @@ def test_inside_a_trace_it_is_traced() -> None:
     q, v = model.random_state(0)
     A = lw.compile(lambda q, v: np.hstack(J(q, v, np.zeros(2))), {"q": 2, "v": 2})(q, v)
     np.testing.assert_allclose(A, np.hstack(J(q, v, np.zeros(2))), rtol=1e-13)
+
+
+def test_inside_a_trace_arrays_are_counted() -> None:
+    model = lw.robots.chain(2)
+    J = lw.jacobian(lw.forward_dynamics, model, wrt="q")
+    calls = [lambda q: J(q, q), lambda q: J(q, q, q, q), lambda q: J(q, q, tao=q), lambda q: J(q, q, q, v=q)]
+    for call in calls:
+        with pytest.raises(TypeError, match="takes the arrays q, v, tau"):
+            lw.trace(call, {"q": 2})
 
 
 def test_found_by_content(monkeypatch: pytest.MonkeyPatch) -> None:

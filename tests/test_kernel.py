@@ -690,7 +690,7 @@ def test_waiting_in_an_exit_handler(before: bool, cached: bool, tmp_path: Path) 
         if {before}:
             module.background._work = lambda: None  # its thread ends before it has done anything
         kernel = lw.compile(steep, {{"x": 4}})
-    """, LINKWORK_CACHE=str(tmp_path / "cache") if cached else "off", LINKWORK_EXIT_SECONDS="0", timeout=30.0)  # fmt: skip
+    """, LINKWORK_CACHE=str(tmp_path / "cache") if cached else "off", LINKWORK_EXIT_SECONDS="0")  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 2\n", "")
 
 

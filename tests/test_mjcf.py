@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,10 @@ import pytest
 import linkwork as lw
 from linkwork.errors import LimitError, ModelError
 from linkwork.formats import mjcf_process
+from linkwork.formats.folders import Folders
+from linkwork.formats.mjcf_source import Preparation
+from linkwork.formats.urdf_parts import Notes
+from linkwork.formats.xml import parse
 from linkwork.interop.mujoco import States
 from linkwork.model import Model
 
@@ -260,6 +265,20 @@ CUBE = (
 )
 
 
+def test_files_named_on_windows_and_beside_the_folder(tmp_path: Path) -> None:
+    """A backslash separates folders, as in MuJoCo; of a file beside the folder, it is told which folder to name."""
+    (tmp_path / "robots/parts").mkdir(parents=True)
+    (tmp_path / "shapes").mkdir()
+    (tmp_path / "shapes/arm.xml").write_text('<mujocoinclude><body name="arm"><joint/><geom size="1"/></body></mujocoinclude>')
+    (tmp_path / "robots/parts/hand.xml").write_text('<mujocoinclude><include file="..\\..\\shapes\\arm.xml"/></mujocoinclude>')
+    main = '<mujoco><worldbody><include file="parts\\hand.xml"/></worldbody></mujoco>'
+    (tmp_path / "robots/robot.xml").write_text(main)
+    with pytest.raises(ModelError, match=r"hand.xml:1: <include>.*not in the folder .*robots.*, such as folders=") as told:
+        lw.load(tmp_path / "robots/robot.xml")
+    assert str(told.value).endswith(f"folders=[{os.path.realpath(tmp_path)!r}]")
+    assert lw.load(tmp_path / "robots/robot.xml", folders=[tmp_path]).nv == 1
+
+
 @pytest.mark.parametrize("where", ["parts", "."])
 def test_meshes_of_an_included_file_are_found_from_there(where: str, tmp_path: Path) -> None:
     """As MuJoCo does: relative to the main file, or else to the one that names them."""
@@ -284,7 +303,7 @@ def test_a_mesh_that_gives_the_inertia_is_opened(tmp_path: Path) -> None:
     (body,) = lw.load(tmp_path / "robot.xml").bodies
     assert np.isclose(body.mass, 12.0) and np.allclose(body.center, 0.5)
     (tmp_path / "box.obj").unlink()
-    with pytest.raises(ModelError, match=r"mesh 'cube' is needed, since the inertia of body 'a' is inferred from it.*box.obj"):
+    with pytest.raises(ModelError, match=r">: mesh 'cube' is needed, since the inertia of body 'a' is inferred.*box.obj"):
         lw.load(tmp_path / "robot.xml")
 
 
@@ -293,6 +312,16 @@ def test_an_error_of_the_compiler_names_the_element(tmp_path: Path) -> None:
     (tmp_path / "robot.xml").write_text('<mujoco>\n<worldbody>\n<include file="part.xml"/></worldbody></mujoco>')
     with pytest.raises(ModelError, match=r'part.xml:3: <joint name="j">: MuJoCo\'s compiler says'):
         lw.load(tmp_path / "robot.xml")
+
+
+def test_a_material_of_another_file_is_not_needed() -> None:
+    """As in parts of scenes: MuJoCo refuses them, but no number depends on materials."""
+    text = ROBOT.replace('material="red"', 'material="of the scene"')
+    with pytest.raises(ValueError, match="material 'of the scene' not found"):
+        mujoco.MjModel.from_xml_string(text)
+    model = lw.load(text)
+    assert "a material that is not defined is left out: of the scene (line 15)" in model.notes
+    assert difference(model, peer_of(ROBOT), 1) < 1e-9
 
 
 def test_a_model_is_attached(tmp_path: Path) -> None:
@@ -339,3 +368,22 @@ def test_large_meshes_may_take_more_memory(tmp_path: Path, monkeypatch: pytest.M
     )
     monkeypatch.setattr(mjcf_process, "MEMORY", 50 << 20)
     assert np.isclose(lw.load(tmp_path / "robot.xml").mass, 4000 * np.pi / 3, rtol=1e-3)
+
+
+def test_large_scenes_are_read_and_what_takes_longer_than_linear_time_is_bounded() -> None:
+    """Counted are elements, and not their attributes; what MuJoCo compiles in linear time counts for nothing."""
+    limits = lw.Limits(elements=2500)
+    geom = '<geom type="box" size="1 1 1" pos="0 0 1" quat="1 0 0 0" mass="1" friction="1 1 1"/>'
+    motor = '<motor joint="j" gear="1"/>'
+
+    def prepared(geoms: int, motors: int = 0, frames: int = 0) -> str:
+        body = f'<body><joint name="j"/>{geom * geoms}{"<frame/>" * frames}</body>'
+        text = f"<mujoco><worldbody>{body}</worldbody><actuator>{motor * motors}</actuator></mujoco>"
+        return Preparation(Folders(None), limits, Notes()).document(parse(text, "big.xml")).text
+
+    assert prepared(240).count("<geom") == 240  # 1680 elements and attributes
+    assert prepared(1, motors=800).count("<motor") == 800
+    told = r"there are more than 250 elements to compile.*Limits\(elements="
+    for geoms, frames in ((250, 0), (1, 125)):
+        with pytest.raises(LimitError, match=rf"big.xml:1: <\w+> in .*{told}"):
+            prepared(geoms, frames=frames)

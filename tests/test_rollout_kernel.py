@@ -57,6 +57,27 @@ def test_same_bits_as_stepping_in_python(integrator: str, monkeypatch: pytest.Mo
     assert np.array_equal(other.q, whole.q) and np.array_equal(other.v, whole.v)
 
 
+def test_single_precision() -> None:
+    q, v = states(3)
+    tau = np.full((3, 6, ARM.nv), 0.1)
+    tau[1, 4] = np.inf
+    how: dict[str, Any] = {"dt": 0.002, "steps": 6, "every": 3}
+    found = lw.rollout(ARM, q, v, tau, dtype="float32", **how)
+    assert found.q.dtype == found.v.dtype == np.float32 and list(found.steps) == [6, 4, 6]
+    assert list(found.status) == [lw.Status.OK, lw.Status.NOT_FINITE, lw.Status.OK]
+    wanted = lw.rollout(ARM, q, v, tau[0, 0], **how)
+    assert np.abs(found.q[::2] - wanted.q[::2]).max() < 1e-5 and not np.array_equal(found.q[0], wanted.q[0])
+    whole = lw.rollout(ARM, q, v, tau[0, 0], dtype="float32", **how)  # all steps in one call
+    assert np.array_equal(whole.q[::2], found.q[::2]) and np.array_equal(whole.v[::2], found.v[::2])
+    bars, at, turning = four_bar(0.3, 1.0, 0.8, 1.0), crank_states(np.array([0.3, 1.2])), np.ones((2, 1))
+    turned = lw.rollout(bars, at, turning, dt=1e-3, steps=20, every=20, dtype="float32")
+    exact = lw.rollout(bars, at, turning, dt=1e-3, steps=20, every=20)
+    assert (turned.status == lw.Status.OK).all() and np.abs(turned.q - exact.q).max() < 1e-4
+    for wrong, told in (("float16", "dtype must be one of"), ("float32", "in float32 tau cannot be a function")):
+        with pytest.raises(lw.LinkworkError, match=told):
+            lw.rollout(ARM, q, v, lambda q, v, t: 0.0 * v, dtype=wrong, **how)
+
+
 def test_a_step_is_that_of_a_rollout() -> None:
     q, v = states(3)
     tau = np.full(ARM.nv, 0.1)

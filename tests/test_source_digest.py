@@ -6,6 +6,7 @@ import compileall
 import importlib
 import importlib.abc
 import importlib.machinery
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,8 @@ def as_zip(tree: Path) -> Path:
 
 
 def compiled_only(tree: Path) -> Path:
-    assert compileall.compile_dir(tree, legacy=True, quiet=1, ddir="same", invalidation_mode=None)
+    by_content = py_compile.PycInvalidationMode.UNCHECKED_HASH  # not by time, which passes between two trees
+    assert compileall.compile_dir(tree, legacy=True, quiet=1, ddir="same", invalidation_mode=by_content)
     for path in tree.rglob("*.py"):
         path.unlink()
     return tree

@@ -294,7 +294,7 @@ LOCKED = """
     held = [lock for lock in locks if lock is not compiler._llvm and lock.acquire(timeout=10)]
     child = os.fork()
     if child == 0:
-        signal.alarm(30)
+        signal.alarm(120)
         cache.turn_off("this is a test")
         print(kernel.wait().tier, lw.compile(lambda x: 2.0 * x, {"x": 2})([1.0, 2.0]), len(cache.notes), flush=True)
         os._exit(0)
@@ -335,7 +335,7 @@ def test_a_child_does_what_a_thread_of_its_parent_was_waiting_for() -> None:
         threading.Thread(target=kernel.wait, daemon=True).start()
         inside.wait()
         if not (child := os.fork()):
-            signal.alarm(30)
+            signal.alarm(120)
             module.compile_objects = make
             print(kernel.wait().tier, flush=True)
             os._exit(0)
@@ -351,7 +351,7 @@ def test_a_second_background_does_not_hold_up_forks() -> None:
         import os, signal
         from linkwork.runtime import compiler
         compiler.Background()
-        signal.alarm(30)
+        signal.alarm(120)
         if not (child := os.fork()):
             os._exit(0)
         print(os.waitpid(child, 0)[1])

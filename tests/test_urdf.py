@@ -305,7 +305,7 @@ BROKEN = [
     ('<child link="b"/>\n', "", 10, '<joint name="j">: it has no <child>, and needs one'),
     ('<parent link="a"/>', "<parent/>", 12, '<parent> in <joint name="j">: its attribute link is missing'),
     ('<parent link="a"/>', '<parent link="aa"/>', 12, "there is no link named 'aa' (did you mean 'a'?)"),
-    ('<parent link="a"/>', '<parent link="world"/>', 12, 'there is no link named \'world\': add <link name="world"/>'),
+    ('<child link="b"/>', '<child link="world"/>', 13, "there is no link named 'world'"),
     ('<child link="b"/>', '<child link="c"/>', 13, '<child> in <joint name="j">: there is no link named \'c\''),
     ('<child link="b"/>', '<child link="a"/>', 10, "it joins the link 'a' to itself"),
     ('<child link="b"/>', '<child link="b"/><child link="a"/>', 13, "there is already one in line 13"),
@@ -617,3 +617,14 @@ def test_pinocchio_reads_the_same(file: str, base: str) -> None:
             i = theirs.idx_qs[k]
             assert (j.lower[0], j.upper[0]) == (theirs.lowerPositionLimit[i], theirs.upperPositionLimit[i])
     assert not any(isinstance(j.kind, Fixed) for j in ours.joints)
+
+
+def test_a_parent_named_world_is_the_world_where_no_link_is_called_so() -> None:
+    """As Drake's own files have it."""
+    high = '<origin xyz="0 0 2"/>'
+    parts = [link("base"), link("arm"), joint("weld", "fixed", "world", "base", high)]
+    model = urdf.read(robot(*parts, joint("hinge", "continuous", "base", "arm")))
+    assert model.nv == 1 and model.frame("base").body == GROUND and model.frame("base").place.p[2] == 2.0
+    assert noted(model, "no link named 'world', so that it is taken as the fixed world")
+    with pytest.raises(ModelError, match="there is no link named 'world'"):
+        urdf.read(robot(*parts[:2], joint("hinge", "continuous", "arm", "world")))

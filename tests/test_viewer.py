@@ -7,8 +7,10 @@ import os
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +22,7 @@ import pytest
 import chromium
 import linkwork as lw
 from linkwork.commands.cli import main
+from linkwork.formats import collada, mesh_files
 from linkwork.formats.folders import Folders, find_mesh
 from linkwork.formats.mesh import Mesh
 from linkwork.formats.mesh_files import read_mesh
@@ -184,6 +187,56 @@ def test_meshes_are_read(tmp_path: Path) -> None:
         "solid x\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\n"
     )
     assert len(read_mesh(tmp_path / "b.stl").faces) == 1
+
+
+def swollen() -> dict[str, bytes]:
+    """Files of meshes that would become much more than they are: copies of copies, and words that are held all at once."""
+    corners, faces = " ".join(f"{k} 0 0" for k in range(600)), " ".join(map(str, range(600)))
+    triangles = '<triangles><input semantic="VERTEX" source="#v" offset="0"/><p>{}</p></triangles>'
+    source = f'<source id="v"><float_array>{corners}</float_array></source>'
+
+    def dae(inside: str, instances: int = 1) -> bytes:
+        scene = "<visual_scene><node>" + '<instance_geometry url="#g"/>' * instances + "</node></visual_scene>"
+        shape = f'<library_geometries><geometry id="g"><mesh>{source}{inside}</mesh></geometry></library_geometries>'
+        return f"<COLLADA>{shape}<library_visual_scenes>{scene}</library_visual_scenes></COLLADA>".encode()
+
+    return {
+        "instances.dae": dae(triangles.format(faces), 4000),
+        "vertices.dae": dae(triangles.format("0 1 2") * 900),
+        "tags.dae": b"<COLLADA>" + b"<a/>" * 40_000 + b"</COLLADA>",
+        "numbers.dae": dae(triangles.format("1111 " * 60_000)),
+        "polygon.obj": b"v 0 0 0\n" * 3 + b"f " + b"1 2 " * 100_000,
+        "words.stl": b"vertex 0.25 0.25 0.25\n" * 40_000,
+    }
+
+
+@pytest.mark.parametrize("name", swollen())
+def test_meshes_do_not_become_much_more_than_their_files(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh_files, "MOST", 1000)
+    monkeypatch.setattr(collada, "MOST_TAGS", 20_000)
+    monkeypatch.setattr(collada, "PIECE", 1000)
+    data = swollen()[name]
+    tracemalloc.start()
+    try:
+        with suppress(ValueError):
+            assert not len(mesh_files.READERS[Path(name).suffix](data).faces)
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(data) + 1.5e6
+    finally:
+        tracemalloc.stop()
+
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid"
+
+
+@pytest.mark.parametrize("begin, told", [(LFS, "git lfs pull"), (b"PK\3\4", "zip")])
+def test_files_that_are_others_in_truth_are_told(begin: bytes, told: str, tmp_path: Path) -> None:
+    for name in ("a.stl", "a.obj", "a.dae"):
+        (tmp_path / name).write_bytes(begin)
+        with pytest.raises(lw.ModelError, match=told):
+            read_mesh(tmp_path / name)
+    (tmp_path / "a.urdf").write_bytes(begin)
+    with pytest.raises(lw.ModelError, match=rf"a.urdf:1:\d: not XML: .*; .*{told}"):
+        lw.load(tmp_path / "a.urdf")
 
 
 DAE = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema"><asset><unit meter="0.01"/></asset>

@@ -179,6 +179,33 @@ TIPS += [joint("bt", "b", "b_tip", "0.6 0 0", kind="fixed"), joint("ct", "c", "c
 PIN = lw.LoopJoint("pin", HINGE, predecessor="b_tip", successor="c_tip")
 
 
+def test_couplings_and_functions_are_added_to_a_file_whose_loops_are_given_elsewhere() -> None:
+    """As URDF+ files have them: joints that are marked as dependent, and nothing in the file that determines them."""
+    dependent = [part.replace('name="jb"', 'name="jb" independent="false"') for part in BARS]
+    dependent = [part.replace('name="jc"', 'name="jc" independent="false"') for part in dependent]
+    text = robot(*dependent)
+    with pytest.raises(ModelError, match=r"'jb' is in no loop.*lw.load\(path, loops=\[...\]\) takes loop joints, couplings"):
+        lw.load(text)
+    gear = {"name": "gear", "terms": {"ja": 6.0, "jb": -1.0}}
+    crank = {"name": "crank", "function": lambda q: q[1] - lw.sin(q[0]), "joints": ["ja", "jc"]}
+    model = lw.load(text, loops=[gear, crank])
+    assert model.v_names == ("ja",) and {c.name for c in model.embedded} == {"gear", "crank"}
+    q, _ = model.random_state(3)
+    np.testing.assert_allclose(q[1:], [6.0 * q[0], np.sin(q[0])], atol=1e-12)
+    assert lw.load(robot(*BARS), loops=[{**gear, "embed": False}]).force_held[0].name == "gear"
+    between = {"name": "belt", "predecessor": "a", "successor": "c", "ratio": 2.0}
+    assert lw.load(robot(*BARS), loops=[between]).nv == 2
+    for loops, told in (
+        ([{"terms": {"ja": 1.0}}], "a coupling to add needs name"),
+        ([{**gear, "ratios": 2}], "a coupling to add has no word 'ratios'; it has name, terms, "),
+        ([{**gear, "terms": {"ja": 6.0, "je": -1.0}}], "'gear' names joint 'je', which is no moving joint"),
+        ([{"name": "crank", "function": np.sin}], "an implicit constraint to add needs joints"),
+        ([{**crank, "function": 3}], "'crank': its function must be callable, not 3"),
+    ):
+        with pytest.raises(ModelError, match=told):
+            lw.load(robot(*BARS), loops=loops)
+
+
 def test_loops_are_added_to_a_file(tmp_path: Path) -> None:
     opened, closed = tmp_path / "open.urdf", tmp_path / "closed.urdf"
     opened.write_text(robot(*BARS, *TIPS))

@@ -129,7 +129,7 @@ def pinocchio(best: bool = False, source: str = "pinocchio_times") -> Path | Non
     else:
         command.append("-DPINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION")
         link.insert(1, "-lpinocchio_default")
-    facts = [number, host() if best else "", (HERE / "pinocchio_shared.hpp").read_text()]
+    facts = [number, host() if best else "", *(header.read_text() for header in sorted(HERE.glob("*.hpp")))]
     return compiled(HERE / f"{source}.cpp", command, link, facts)
 
 
@@ -154,6 +154,7 @@ if __name__ == "__main__":
     made = [pinocchio(), mujoco()]
     if wanted.best:
         made += [pinocchio(best=True), pinocchio(best=True, source="pinocchio_constrained")]
+        made += [pinocchio(best, source="pinocchio_derivatives") for best in (False, True)]
     for binary in made:
         if binary is not None:
             print(binary)

@@ -32,13 +32,14 @@ In Pinocchio that is RigidConstraintModel with ReferenceFrame.LOCAL, the held fr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Self
 
 import numpy as np
 
-from constraint_sets import SETS, ConstraintSet
+from constraint_sets import SETS, Constraint, ConstraintSet
 from peers import build, models, python_times
 from peers.servers import WALKS, Programs, Times
 from speed import row
@@ -75,18 +76,23 @@ def to_ours(constraints: ConstraintSet, state: models.State, results: dict[str, 
     return out
 
 
+def constraints_text(constraints: Sequence[Constraint]) -> str:
+    """The constraints as the C++ programs read them."""
+    lines = [str(len(constraints))]
+    for c in constraints:
+        place, to_place = (models.numbers([*np.ravel(x.R), *x.p]) for x in (c.place, c.to_place))
+        lines.append(f"{c.size} {c.body} {place} {c.to} {to_place}")
+    return "\n".join(lines)
+
+
 class Server(Programs):
     """Pinocchio in C++, on states of ours."""
 
     def __init__(self, constraints: ConstraintSet, binary: Path, states: list[models.State] | None = None) -> None:
         self.constraints, robot = constraints, constraints.robot
         self.states = states or models.states(robot, COUNT)
-        held = [str(len(constraints.constraints))]
-        for c in constraints.constraints:
-            place, to_place = (models.numbers([*np.ravel(x.R), *x.p]) for x in (c.place, c.to_place))
-            held.append(f"{c.size} {c.body} {place} {c.to} {to_place}")
-        states_text = models.states_text(robot, "pinocchio", self.states)
-        files = {"model.txt": models.bodies_text(robot), "states.txt": states_text, "held.txt": "\n".join(held)}
+        states_text, held = models.states_text(robot, "pinocchio", self.states), constraints_text(constraints.constraints)
+        files = {"model.txt": models.bodies_text(robot), "states.txt": states_text, "held.txt": held}
         super().__init__(f"Pinocchio, C++ on {robot}", {"inlined": binary}, files)
 
     def turn(self, walks: int = WALKS, mu: float = MU) -> dict[str, float]:

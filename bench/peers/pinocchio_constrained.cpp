@@ -2,13 +2,12 @@
 //
 //   pinocchio_constrained MODEL STATES CONSTRAINTS
 //
-// CONSTRAINTS is a text (count; then rows 3 or 6, body and place of the constrained frame, body (-1: the world) and place of
-// what it is held to). Lines read:
+// Lines read:
 //   "dynamics N MU TOLERANCE ITERATIONS"   times N walks over all states per solver
 //   "matrices N MU"                        times N walks over all states per matrix
 //   "check STATE MU TOLERANCE ITERATIONS"  the results of one state
 
-#include "pinocchio_shared.hpp"
+#include "pinocchio_rigid.hpp"
 
 #include "pinocchio/algorithm/cholesky.hpp"
 #include "pinocchio/algorithm/constrained-dynamics.hpp"
@@ -18,33 +17,6 @@
 #include "pinocchio/algorithm/loop-constrained-aba.hpp"
 #include "pinocchio/algorithm/proximal.hpp"
 #include "pinocchio/algorithm/pv.hpp"
-
-typedef pin::RigidConstraintModel Rigid;
-typedef pin::RigidConstraintData RigidData;
-typedef pin::ProximalSettings Settings;
-typedef std::vector<Rigid> Rigids;
-typedef std::vector<RigidData> RigidDatas;
-
-static Rigids read_constraints(const char * path, const Model & model)
-{
-  std::ifstream in(path);
-  size_t count = 0;
-  in >> count;
-  Rigids out;
-  for (size_t i = 0; i < count; ++i)
-  {
-    int rows, body, to;
-    in >> rows >> body;
-    const pin::SE3 place = read_place(in);
-    in >> to;
-    const pin::SE3 place_to = read_place(in);
-    const pin::ContactType type = rows == 6 ? pin::CONTACT_6D : pin::CONTACT_3D;
-    out.emplace_back(type, model, pin::JointIndex(body + 1), place, pin::JointIndex(to + 1), place_to, pin::LOCAL);
-  }
-  if (!in)
-    throw std::runtime_error("cannot read the constraints");
-  return out;
-}
 
 // A constraint to the world as pv and constrainedABA read it. They take constraints of one size alone, known when compiled.
 // Rows = 0 stands for a mixture: all are given as points, whose term of acceleration w x v is taken away again for frames.

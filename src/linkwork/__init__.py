@@ -42,6 +42,7 @@ from linkwork.functions.constrained_derivatives import (
 from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
 from linkwork.functions.contact import impulse_names, step
 from linkwork.functions.contact_points import contact_candidates, contact_points
+from linkwork.functions.derivative import Derivative
 from linkwork.functions.derivatives import (
     coriolis_matrix,
     difference_derivatives,
@@ -53,7 +54,7 @@ from linkwork.functions.derivatives import (
     linearize,
 )
 from linkwork.functions.diagnosis import ClusterCost, Diagnosis, Remedy, diagnose
-from linkwork.functions.differentiation import Derivative, hvp, jacobian, jvp, vjp
+from linkwork.functions.differentiation import hvp, jacobian, jvp, vjp
 from linkwork.functions.dynamics import (
     actuator_force,
     bias_force,

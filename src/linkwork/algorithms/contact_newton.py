@@ -26,7 +26,7 @@ RATES = (1.0, 0.1, 0.01)  # ρ of these in turn, in units of 1 / G
 PROXIMAL, PROXIMAL_SINGLE = 1e-6, 1e-3  # what holds impulses where they are, relative to G: so redundant contacts share
 ALONE, ALONE_PROXIMAL = 0.1, 0.01  # parts of the tolerance, and of that
 LEAST_PROXIMAL = 0.02  # part of it that is tried last
-FIRST_RATE, LEAST_RATE, LAST_RATE = 30.0, 1.0, 1e6  # ρ of the method of multipliers
+FIRST_RATE, LEAST_RATE, LAST_RATE = 30.0, 1.0, 1e9  # ρ of the method of multipliers
 LAST_RATE_SINGLE = 1e3  # in single precision, where ρ makes more of what is rounded
 GROWS, FALLS = 10.0, 0.04  # ρ by what factors where λ becomes p, and where a step has not led nearer
 LESS = 0.9  # of the energy of what is missing: more than that is no nearer
@@ -256,8 +256,9 @@ def solve(
     violated = where(one_norm(first_V) < np.inf, rows.violation(rows.at(first_V), start), np.inf)
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
-        best, own, f, best_f = x[:m], x[m : 2 * m], x[2 * m : 2 * m + D], x[2 * m + D : 2 * m + 2 * D]
-        residual, rate, small, turn, slow, count = x[2 * m + 2 * D :]
+        best, own = x[:m], x[m : 2 * m]
+        f, own_f, best_f = (x[2 * m + k * D : 2 * m + (k + 1) * D] for k in range(3))
+        residual, rate, small, turn, slow, count = x[2 * m + 3 * D :]
         quick = turn < QUICK - 0.5
         how = _How(rate, where(quick, small, 1.0 / rate))
         V = rows.C @ f
@@ -280,24 +281,26 @@ def solve(
         better = violated < residual
         best, best_f, residual = (where(better, a, b) for a, b in ((tried, best), (forces, best_f), (violated, residual)))
         # the method of multipliers: what is missing now is motion - V - change
-        nearer = (forces - then) @ (motion - V - change) < LESS * (missing @ wrong)
-        near = nearer & (infinity_norm(at_tried - w - moves) <= maximum(NEAR * moved, 0.1 * least))
+        error = infinity_norm(at_tried - w - moves)
+        nearer = ((forces - then) @ (motion - V - change) < LESS * (missing @ wrong)) | (error <= 0.1 * least)
+        near = nearer & (error <= maximum(NEAR * moved, 0.1 * least))
         slower = where(nearer, rate, maximum(FALLS * rate, LEAST_RATE))
         grown = where(near, minimum(GROWS * rate, last_rate), slower)
         other = where(rate > 0.5 * RATES[0], RATES[1], where(rate > 0.5 * RATES[1], RATES[2], RATES[0]))
-        own = where(quick, stepped, where(near, tried, own))
-        f = where(quick | nearer, then, 0.5 * (f + then))  # half a step, so that steps do not go to and fro
+        own, own_f = where(quick, stepped, where(near, tried, own)), where(near, forces, own_f)
+        # no nearer: from λ once more with a smaller ρ; with the least, half a step, so that steps do not go to and fro
+        f = where(quick | nearer, then, where(slower < rate, own_f, 0.5 * (f + then)))
         rate = where(quick, other, grown)
         # each way goes on from the best impulses of all, and differs from what was tried before
         turn = turn + 1.0
         slows, again = (turn > QUICK - 0.5) & (turn < QUICK + 0.5), turn > QUICK + slow - 0.5
-        own, f = where(slows | again, best, own), where(slows | again, best_f, f)
+        own, f, own_f = (where(slows | again, a, b) for a, b in ((best, own), (best_f, f), (best_f, own_f)))
         rate, turn = where(slows, FIRST_RATE, where(again, RATES[0], rate)), where(again, 0.0, turn)
         small = where(again, where(small < LEAST_PROXIMAL * proximal, proximal / LEAST_PROXIMAL, 0.1 * small), small)
         slow = where(again, 2.0 * slow, slow)
-        after = [*best, *own, *f, *best_f, residual, rate, small, turn, slow, count + 1.0]
+        after = [*best, *own, *f, *own_f, *best_f, residual, rate, small, turn, slow, count + 1.0]
         return np.array(after, dtype=object), residual > where(count < QUICK - 1.5, goal * least, least)
 
-    first = np.array([*start, *start, *first_f, *first_f, violated, RATES[0], proximal, 0.0, SLOW, 0.0], dtype=object)
+    first = np.array([*start, *start, *first_f, *first_f, *first_f, violated, RATES[0], proximal, 0.0, SLOW, 0.0], dtype=object)
     last = loop(step, first, limit=limit)
-    return Found(last[:m], last[2 * m + 2 * D], last[-1])
+    return Found(last[:m], last[2 * m + 3 * D], last[-1])

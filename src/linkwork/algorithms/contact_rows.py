@@ -148,7 +148,7 @@ class _OfCandidate:
         e = self.restitution
         if is_zero(e):
             return target, 0.0
-        closing = (self.gap + dt * free < 0.0) & (before < 0.0)
+        closing = (self.gap + dt * free < 0.0) & (before < 0.0) & (e > 0.0)
         # the bounce, and what forces do to the velocity in a step: without that, it would gain energy
         back = part * e * before - minimum(free - before, 0.0)
         return where(closing, minimum(target, back), target), 0.0

@@ -33,9 +33,9 @@ FEWEST, MANY = 13, 1.5  # rows of contacts, and rows for a motion of a body, fro
 REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to their diagonal
 
 
-PASSES = 5  # times that a step is solved until gaps at its end are what they should be
+PASSES = 8  # times that a step is solved until gaps at its end are what they should be
 DEEP = 2e-5  # [m] what gaps at the end may miss of that
-TOO_DEEP = 1e-4  # [m] a step that ends deeper than that, and than its rates say, is marked as not converged
+TOO_DEEP = 1e-4  # [m] a step whose gaps miss more is marked as not converged
 
 Arrive = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # q and v after a step, from its velocity in axes before it
 
@@ -79,36 +79,42 @@ def stepped(
     """The state after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps.
 
     Rates of gaps are those at the beginning of the step. Where limbs whirl, gaps at its end differ from what these say, so it
-    is solved again with the difference, as often as one is too deep.
+    is solved again with the difference, as often as one is too deep; the step that ends least deep counts.
     """
     at = Step(model, contacts, q, v, tau, dt, f_ext, method, given, differentiable=differentiable)
     gaps = at.begun.gaps
-    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 3, 3 * len(floating(model)), 3, 1]
+    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 3, 3 * len(floating(model)), 3, 1, len(gaps), 1]
     places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
     again = len(gaps) > 0 and not np.isfinite(contacts.stiffness) and not differentiable
 
     def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
-        lam, curved, *_, iterations = (state[own] for own in places)
+        """Solved once more; what led deeper than what is known is dropped, and half of the way to it is tried."""
+        lam, kept, *_, (least,), curved, (iterations,) = (state[own] for own in places)
         u, solution = at.solved(lam, curved)
         q1, v1 = arrive(u)
         there, energy = after(model, contacts, q1, v1)
         deep: Any = 0.0
+        residual, converged, tried = solution.residual, solution.converged, curved
         if again:
             missed = [minimum(x - y, 0.0) for x, y in zip(there, at.expected(u))]
-            for gap, miss in zip(there, missed):
-                deep = maximum(where(miss < -DEEP, -gap, 0.0), deep)
-            curved = np.array([where(deep > DEEP, x, y) for x, y in zip(missed, curved)], dtype=object)
-        sunk = deep > TOO_DEEP  # that counts in the last pass only
-        residual = where(sunk, maximum(deep / dt, solution.residual), solution.residual) if again else solution.residual
-        converged = where(sunk, 0.0, solution.converged) if again else solution.converged
+            for gap, miss, aim in zip(there, missed, at.begun.aims()):
+                deep = maximum(where(miss < -DEEP, aim - gap, 0.0), deep)
+            sunk = deep > TOO_DEEP  # that counts in the last pass only
+            residual, converged = where(sunk, maximum(deep / dt, residual), residual), where(sunk, 0.0, converged)
         told = (residual, converged, solution.part)
-        parts = (solution.impulses, curved, u, q1, v1, energy[:3], energy.straight, told)
-        return np.array([*(x for part in parts for x in part), iterations[0] + solution.iterations], dtype=object), deep > DEEP
+        parts = (solution.impulses, curved, u, q1, v1, energy[:3], energy.straight, told, [deep])
+        found = np.array([x for part in parts for x in part], dtype=object)
+        if again:
+            better = (deep < least) | (least == np.inf)
+            tried = [where(better, miss, 0.5 * (x + y)) for miss, x, y in zip(missed, curved, kept)]
+            found = where(better, found, state[: len(found)])
+        return np.array([*found, *tried, iterations + solution.iterations], dtype=object), found[-1] > DEEP
 
-    first = np.array([*start, *np.zeros(sum(sizes[1:]))], dtype=object)
+    first = np.zeros(sum(sizes), dtype=object)
+    first[places[0]], first[places[8]] = start, np.inf
     last = loop(once, first, limit=PASSES) if again else once(first)[0]
-    lam, curved, u, q1, v1, (kinetic, potential, in_straight), straight, told, (iterations,) = (last[own] for own in places)
-    end = guarded(model, contacts, at.begun, Energy(kinetic, potential, in_straight, straight), v1, u, lam)
+    lam, curved, u, q1, v1, energy, straight, told, *_, (iterations,) = (last[own] for own in places)
+    end = guarded(model, contacts, at.begun, Energy(*energy, straight), v1, u, lam)
     return Stepped(q1, end, u, Solution(lam, told[0], iterations, *told[1:]), curved)
 
 
@@ -132,6 +138,10 @@ class Begun(NamedTuple):
     gaps: list[Any]
     undoing: list[Any]
     normals: list[int]
+
+    def aims(self) -> list[Any]:
+        """The least that gaps may be after the step [m]: none, or a penetration less what is undone of it."""
+        return [minimum(gap, 0.0) + self.dt * rate for gap, rate in zip(self.gaps, self.undoing)]
 
 
 def begun_at(model: Model, contacts: Contacts, arrays: Mapping[str, Any]) -> Begun:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import isfinite, pi
+from math import pi
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from linkwork.errors import ModelError
 from linkwork.flexible.body import FlexibleBody
 from linkwork.flexible.eigen import normal_modes, solve, times
 from linkwork.flexible.elements import THREE, THREE_WEIGHTS, Bending, Family, Rod
+from linkwork.flexible.given import not_negative, positive, rayleigh_factors, whole
 from linkwork.flexible.integrals import Cloud
 from linkwork.flexible.sections import Material, along
 from linkwork.joints.deformation import ModeShape
@@ -22,6 +23,7 @@ from linkwork.parts.names import did_you_mean
 PLANES = {"bending_y": (2, 1.0), "bending_z": (1, -1.0)}  # about which axis sections turn where it bends up
 FAMILIES = ("bending_y", "bending_z", "torsion", "stretch")
 BASES = ("clamped", "craig_bampton", "free", "pinned")
+ENDS = ("clamped", "free", "pinned")
 THEORIES = ("euler_bernoulli", "timoshenko")
 ON = 1e-6  # of the length: how far beside a beam's axis a place may be
 BENT = 0.01  # of the length, or in rad: by how much random states bend it
@@ -67,8 +69,11 @@ def beam(
     """
     check_name("beam", name)
     what = f"beam {name!r}"
-    _check(what, length, material, elements, basis, theory)
-    at = along(section)
+    _check(what, length, material, elements, theory)
+    _check_word(what, "basis", basis, BASES)
+    if not isinstance(stiffening, (bool, np.bool_)):
+        raise ModelError(f"{what}: stiffening must be True or False, not {stiffening!r}")
+    length, at = float(length), along(section)
     cut = partial(_cut, what, at, length)
     families = _families(length, elements, material, cut, theory)
     chosen = _chosen(what, families, modes, basis, elements)
@@ -76,8 +81,8 @@ def beam(
     cloud = body.cloud()
     integrals = cloud.integrals()
     squares = np.array([mode.square for mode in chosen])
-    alpha, beta = (_number(f"{what}: rayleigh", x) for x in _two(what, rayleigh))
-    ratio = _number(f"{what}: damping_ratio", damping_ratio)
+    alpha, beta = rayleigh_factors(what, rayleigh)
+    ratio = not_negative(f"{what}: damping_ratio", damping_ratio)
     damping = alpha * integrals.mass + np.diag(beta * squares + 2.0 * ratio * np.sqrt(squares))
     counts = {family.name: 0 for family in families}
     names = []
@@ -102,35 +107,29 @@ def natural_frequencies(
 ) -> dict[str, np.ndarray]:
     """The lowest natural frequencies of a beam [Hz], (count,), by family, from its finite elements; without rigid motions.
 
+    There are fewer where the elements have no more.
+
     `ends`: "clamped" at one end, "free", or "pinned" at both. The other arguments are those of `beam`.
     """
-    _check("beam", length, material, elements, ends, theory)
+    _check("beam", length, material, elements, theory)
+    _check_word("beam", "ends", ends, ENDS)
+    whole("beam: count must be a whole number", count, 0, 1000)
+    length = float(length)
     families = _families(length, elements, material, partial(_cut, "beam", along(section), length), theory)
     return {family.name: np.sqrt([mode.square for mode in _modes(family, ends, count)]) / (2.0 * pi) for family in families}
 
 
-def _check(what: str, length: Any, material: Any, elements: Any, basis: Any, theory: Any) -> None:
-    if not isinstance(length, (int, float)) or not isfinite(length) or length <= 0.0:
-        raise ModelError(f"{what}: length must be a number above zero, not {length!r}")
+def _check(what: str, length: Any, material: Any, elements: Any, theory: Any) -> None:
+    positive(f"{what}: length", length)
     if not isinstance(material, Material):
         raise ModelError(f"{what}: material must be a linkwork.flexible.Material(density, young), not {material!r}")
-    if not isinstance(elements, int) or not 1 <= elements <= 200:
-        raise ModelError(f"{what}: elements must be a whole number from 1 to 200, not {elements!r}")
-    for word, value, known in (("basis", basis, BASES), ("theory", theory, THEORIES)):
-        if value not in known:
-            raise ModelError(f"{what}: {word} must be one of {', '.join(known)}, not {value!r}{did_you_mean(value, known)}")
+    whole(f"{what}: elements must be a whole number", elements, 1, 200)
+    _check_word(what, "theory", theory, THEORIES)
 
 
-def _number(what: str, x: Any) -> float:
-    if not isinstance(x, (int, float)) or not isfinite(x) or x < 0.0:
-        raise ModelError(f"{what} must be a number that is not negative, not {x!r}")
-    return float(x)
-
-
-def _two(what: str, values: Any) -> Sequence[Any]:
-    if not isinstance(values, Sequence) or len(values) != 2:
-        raise ModelError(f"{what}: rayleigh must be two numbers, of mass and of stiffness, not {values!r}")
-    return values
+def _check_word(what: str, word: str, value: Any, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ModelError(f"{what}: {word} must be one of {', '.join(known)}, not {value!r}{did_you_mean(value, known)}")
 
 
 def _cut(what: str, at: Callable[[float], Any], length: float, x: float) -> Any:
@@ -177,8 +176,7 @@ def _chosen(what: str, families: Sequence[Family], modes: Any, basis: str, eleme
 
 
 def _check_count(what: str, count: Any, most: int) -> None:
-    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= most:
-        raise ModelError(f"{what}: modes must be whole numbers from 0 to {most}, the number of its elements, not {count!r}")
+    whole(f"{what}: modes must be whole numbers", count, 0, most, ", the number of its elements")
 
 
 def _modes(family: Family, basis: str, count: int) -> list[Mode]:

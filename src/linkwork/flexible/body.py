@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import pi
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.flexible.given import whole
 from linkwork.flexible.integrals import Cloud
 from linkwork.joints.deformation import Deformation, ModeShape
+from linkwork.parts.names import shown
 from linkwork.spatial import physical_problems
 from linkwork.spatial.constants import frozen, put
 from linkwork.spatial.modal import ModalIntegrals
@@ -47,10 +49,10 @@ class FlexibleBody:
     nodes: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        what, m = f"flexible body {self.name!r}", len(self.mode_names)
-        put(self, "mode_names", tuple(self.mode_names))
+        what, m = f"flexible body {self.name!r}", self.integrals.modes
+        put(self, "mode_names", _names(what, self.mode_names, m))
         for word in ("stiffness", "damping"):
-            given = _matrix(f"{what}: {word}", getattr(self, word), m)
+            given = matrix(f"{what}: {word}", getattr(self, word), m)
             put(self, word, frozen(given))
         for word, shape in (("center", (3,)), ("inertia", (3, 3)), ("size", (m,))):
             put(self, word, frozen(checked(f"{what}: {word}", getattr(self, word), shape)))
@@ -74,12 +76,12 @@ class FlexibleBody:
 
     def with_modes(self, modes: Sequence[int]) -> FlexibleBody:
         """The same body with some of its modes, by their places; with none it is rigid."""
-        chosen = list(modes)
+        chosen = [whole(f"flexible body {self.name!r}: modes are chosen by numbers", j, 0, self.modes - 1) for j in modes]
         of, pairs = self.integrals, np.ix_(chosen, chosen)
 
         def place(at: np.ndarray) -> ModeShape:
-            whole = self.place(at)
-            return ModeShape(whole.shape[:, chosen], whole.slope[:, chosen], whole.short[pairs])
+            every = self.place(at)
+            return ModeShape(every.shape[:, chosen], every.slope[:, chosen], every.short[pairs])
 
         integrals = ModalIntegrals(
             of.first[chosen], of.mixed[chosen], of.second[pairs], of.short_first[pairs], of.short_mixed[pairs]
@@ -102,9 +104,13 @@ def held_frequencies(mass: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
 def checked(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Finite numbers of a shape."""
     try:
-        found = np.array(values, dtype=float)
+        given = np.asarray(values)
+        if given.dtype.kind not in "iuf" and given.size:
+            raise ValueError
+        found = np.array(given, dtype=float)
     except (TypeError, ValueError):
-        raise ModelError(f"{what} must be numbers of shape {shape}, not {values!r}") from None
+        said = f"an array of {values.dtype}" if isinstance(values, np.ndarray) else shown(repr(values))
+        raise ModelError(f"{what} must be numbers of shape {shape}, not {said}") from None
     if found.shape != shape:
         raise ModelError(f"{what} must have shape {shape}, not {found.shape}")
     if not np.isfinite(found).all():
@@ -112,7 +118,19 @@ def checked(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     return found
 
 
-def _matrix(what: str, values: Any, m: int) -> np.ndarray:
+def _names(what: str, names: Any, m: int) -> tuple[str, ...]:
+    """The names of m modes."""
+    found = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if (m and not found) or not all(isinstance(name, str) and name for name in found):
+        raise ModelError(f"{what}: mode_names must be texts that are not empty, not {names!r}")
+    if len(found) != m:
+        raise ModelError(f"{what} has {m} modes, but {len(found)} mode_names")
+    if len(set(found)) < m:
+        raise ModelError(f"{what}: two of its modes have the same name: {', '.join(found)}")
+    return found
+
+
+def matrix(what: str, values: Any, m: int) -> np.ndarray:
     """A symmetric matrix, (m, m), from one, or from its diagonal, (m,)."""
     alone = np.ndim(values) == 1
     found = checked(what, values, (m,) if alone else (m, m))
@@ -129,10 +147,6 @@ def check(body: FlexibleBody) -> None:
     problems = physical_problems(body.mass, body.inertia)
     if problems or body.mass <= 0.0:
         raise ModelError(f"{what}: {'; '.join(problems) or f'its mass must be above zero, not {body.mass:g} kg'}")
-    if len(set(body.mode_names)) < body.modes:
-        raise ModelError(f"{what}: two of its modes have the same name: {', '.join(body.mode_names)}")
-    if of.modes != body.modes:
-        raise ModelError(f"{what} has {body.modes} modes, but integrals of {of.modes}")
     if not body.modes:
         return
     if np.abs(of.second - of.second.transpose(1, 0, 3, 2)).max() > SAME * np.abs(of.second).max():

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.flexible.body import FlexibleBody, checked
+from linkwork.flexible.body import FlexibleBody, checked, matrix
+from linkwork.flexible.given import rayleigh_factors
 from linkwork.flexible.integrals import Cloud
 from linkwork.joints.deformation import ModeShape
 from linkwork.parts.checks import check_name
@@ -38,6 +39,10 @@ class Nodes:
         away = np.linalg.norm(self.points - at, axis=1)
         n = int(np.argmin(away)) if len(away) else -1
         if n >= 0 and away[n] <= NEAR * self.length:
+            for other in np.flatnonzero(away <= NEAR * self.length):
+                if not all(np.array_equal(x[n], x[other]) for x in (self.shapes, self.slopes, self.short)):
+                    names = f"{self.names[n]!r} and {self.names[other]!r}"
+                    raise ModelError(f"two nodes of {what}, {names}, are at one place, but modes move them differently")
             return ModeShape(self.shapes[n], self.slopes[n], self.short[n])
         where = ", ".join(f"{x:g}" for x in at)
         nearest = "" if n < 0 else f"; the nearest is {self.names[n]!r} at ({', '.join(f'{x:g}' for x in self.points[n])})"
@@ -76,28 +81,40 @@ def from_nodes(
     """
     check_name("flexible body", name)
     what = f"flexible body {name!r}"
-    at = checked(f"{what}: points", points, (len(points), 3))
-    n, shape = len(at), np.shape(shapes)
-    if len(shape) != 3:
-        raise ModelError(f"{what}: shapes must have shape (nodes, 3, modes), not {shape}")
+    for word, values, wanted in (("points", points, ("nodes", 3)), ("shapes", shapes, ("nodes", 3, "modes"))):
+        if _dimensions(values) != len(wanted):
+            raise ModelError(f"{what}: {word} must be numbers of shape ({', '.join(map(str, wanted))})")
+    at, shape = checked(f"{what}: points", points, (len(points), 3)), np.shape(shapes)
+    n = len(at)
     m = shape[2]
     phi = checked(f"{what}: shapes", shapes, (n, 3, m))
     turned = np.zeros((n, 3, m)) if slopes is None else checked(f"{what}: slopes", slopes, (n, 3, m))
     lumped = checked(f"{what}: masses", masses, (n,))
-    if (lumped < 0.0).any():
-        raise ModelError(f"{what}: masses must not be negative")
+    if (lumped < 0.0).any() or not lumped.any():
+        raise ModelError(f"{what}: masses must not be negative, and not all zero")
     cloud = Cloud(lumped, at, phi, np.zeros((n, m, m, 3)))
-    labels = [f"node{k + 1}" for k in range(n)] if names is None else list(names)
-    if len(set(labels)) != n:
+    labels = [f"node{k + 1}" for k in range(n)] if names is None else list(names) if isinstance(names, Sequence) else []
+    if len(labels) != n or len(set(labels)) != n or not all(isinstance(label, str) for label in labels):
         raise ModelError(f"{what}: names must be {n} different names of its nodes")
     nodes = Nodes(labels, at, phi, turned)
     check_origin(what, nodes)
     integrals = cloud.integrals()
     check_normalised(what, normalisation, integrals.mass)
-    K = np.asarray(stiffness, dtype=float)
-    D = rayleigh[0] * integrals.mass + rayleigh[1] * (np.diag(K) if K.ndim == 1 else K) if damping is None else damping
-    modes = tuple(f"mode{j + 1}" for j in range(m)) if mode_names is None else tuple(mode_names)
+    alpha, beta = rayleigh_factors(what, rayleigh)
+    if damping is not None and (alpha or beta):
+        raise ModelError(f"{what}: give its damping, or rayleigh, not both")
+    K = matrix(f"{what}: stiffness", stiffness, m)
+    D = alpha * integrals.mass + beta * K if damping is None else damping
+    modes: Any = tuple(f"mode{j + 1}" for j in range(m)) if mode_names is None else mode_names
     return FlexibleBody(name, *cloud.rigid(), modes, integrals, K, D, Placing(what, nodes), nodes.sizes(), nodes.named())
+
+
+def _dimensions(values: Any) -> int | None:
+    """How many dimensions an array has; None where it is ragged."""
+    try:
+        return np.ndim(values)
+    except ValueError:
+        return None
 
 
 class Placing:

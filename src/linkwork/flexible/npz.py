@@ -68,6 +68,8 @@ def load(path: Any, name: str | None = None) -> FlexibleBody:
 
 def save(path: Any, body: FlexibleBody) -> None:
     """Write the modal data of a flexible body, with what its modes do at its named `nodes`; `load` reads it again."""
+    if not isinstance(body, FlexibleBody):
+        raise ModelError(f"save writes a body of linkwork.flexible, such as beam(...), not {body!r}")
     of = body.integrals
     places = {name: body.place(np.array(at)) for name, at in body.nodes.items()}
     m, n = body.modes, len(places)
@@ -92,6 +94,8 @@ def _read(where: str) -> dict[str, np.ndarray]:
             raise ModelError(f"{where}: its arrays have {size} bytes, more than the limit of {BYTES}")
         with np.load(where, allow_pickle=False) as data:
             return {word: data[word] for word in data.files}
+    except OSError as error:
+        raise ModelError(f"{where}: cannot be read: {error.strerror or error}") from None
     except (zipfile.BadZipFile, ValueError, EOFError, KeyError) as error:
         raise ModelError(f"{where}: it is no NumPy archive (.npz) of plain arrays: {error}") from None
 

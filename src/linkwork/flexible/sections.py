@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from math import isfinite, pi
+from dataclasses import dataclass, fields, is_dataclass
+from math import pi
 from typing import Any, Protocol
 
 from linkwork.errors import ModelError
+from linkwork.flexible.given import is_number, positive
+from linkwork.spatial.constants import put
 
 
 class Section(Protocol):
@@ -146,8 +148,8 @@ class Material:
 
     def __post_init__(self) -> None:
         for word in ("density", "young", *(() if self.shear is None else ("shear",))):
-            _check_positive("Material", word, getattr(self, word))
-        if not -1.0 < self.poisson <= 0.5:
+            put(self, word, positive(f"Material: {word}", getattr(self, word)))
+        if not is_number(self.poisson) or not -1.0 < self.poisson <= 0.5:
             raise ModelError(f"Material: poisson must be between -1 and 0.5, not {self.poisson!r}")
 
     @property
@@ -164,7 +166,7 @@ def cube(x: float) -> float:
 def along(section: Any) -> Callable[[float], Any]:
     """The section at a part s of the length, from 0 to 1: of one section, of two that a taper leads between, or a function."""
     if isinstance(section, Sequence):
-        if len(section) != 2 or type(section[0]) is not type(section[1]):
+        if len(section) != 2 or type(section[0]) is not type(section[1]) or not is_dataclass(section[0]):
             raise ModelError(f"a tapered beam has two sections of one kind, at its root and at its tip, not {section!r}")
         root, tip = section
         names = [field.name for field in fields(root)]
@@ -183,12 +185,7 @@ def along(section: Any) -> Callable[[float], Any]:
 
 def _positive(section: Any) -> None:
     for field in fields(section):
-        _check_positive(type(section).__name__, field.name, getattr(section, field.name))
-
-
-def _check_positive(what: str, word: str, value: Any) -> None:
-    if not isinstance(value, (int, float)) or not isfinite(value) or value <= 0.0:
-        raise ModelError(f"{what}: {word} must be a number above zero, not {value!r}")
+        put(section, field.name, positive(f"{type(section).__name__}: {field.name}", getattr(section, field.name)))
 
 
 STEEL = Material(7850.0, 2.1e11)

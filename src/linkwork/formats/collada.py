@@ -8,9 +8,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from linkwork.formats.mesh import Mesh, together
+from linkwork.formats.mesh import Mesh, check_size, together
 
 DEEPEST, MOST_NODES = 50, 10_000
+MOST_TAGS = 1_000_000  # and attributes
+PIECE = 2**20  # characters that are split into numbers at once: words take much more memory than numbers
+_SPACE = re.compile(r"\s")
 Element = ElementTree.Element
 
 
@@ -21,6 +24,8 @@ def collada_mesh(data: bytes, most: int) -> Mesh:
     """
     if b"\0" in data or re.search(rb"<!(?!--|\[CDATA\[)", data):
         raise ValueError("it has a document type, or is not in UTF-8: neither is read")
+    if data.count(b"<") + data.count(b"=") > MOST_TAGS:
+        raise ValueError(f"it has more than {MOST_TAGS} tags and attributes")
     try:
         root = ElementTree.fromstring(data)
     except (ElementTree.ParseError, LookupError) as error:
@@ -33,17 +38,19 @@ def collada_mesh(data: bytes, most: int) -> Mesh:
     metres = float(unit.get("meter", "1")) if unit is not None else 1.0
     shapes = {each.get("id", ""): _geometry(each, most) for each in root.iterfind("library_geometries/geometry")}
     scenes = root.findall("library_visual_scenes/visual_scene")
-    placed = [mesh for scene in scenes[:1] for mesh in _placed(scene, np.eye(4), shapes, [0], 0)]
+    named = [(shapes[url], T) for scene in scenes[:1] for url, T in _placed(scene, np.eye(4), [0], 0) if url in shapes]
     if not scenes:
-        placed = list(shapes.values())
-    found = together(placed)
-    if len(found.faces) > most:
-        raise ValueError(f"it has more than {most} triangles")
-    return found.scaled(metres)
+        named = [(shape, np.eye(4)) for shape in shapes.values()]
+    check_size([shape for shape, _ in named], most)  # before they are copied
+    return together([_moved(shape, T) for shape, T in named]).scaled(metres)
 
 
-def _placed(node: Element, T: np.ndarray, shapes: dict[str, Mesh], seen: list[int], depth: int) -> Iterator[Mesh]:
-    """The geometries of a node and of those below it, where they are."""
+def _moved(mesh: Mesh, T: np.ndarray) -> Mesh:
+    return Mesh(mesh.vertices @ T[:3, :3].T + T[:3, 3], mesh.faces[:, ::-1] if np.linalg.det(T) < 0 else mesh.faces)
+
+
+def _placed(node: Element, T: np.ndarray, seen: list[int], depth: int) -> Iterator[tuple[str, np.ndarray]]:
+    """The names of the geometries of a node and of those below it, with where they are."""
     seen[0] += 1
     if depth > DEEPEST or seen[0] > MOST_NODES:
         raise ValueError("its scene is nested too deep, or has too many nodes")
@@ -51,15 +58,14 @@ def _placed(node: Element, T: np.ndarray, shapes: dict[str, Mesh], seen: list[in
         if element.tag in ("matrix", "translate", "rotate", "scale"):
             T = T @ _transform(element)
         elif element.tag == "instance_geometry":
-            mesh = shapes.get(element.get("url", "").lstrip("#"))
-            if mesh is not None:
-                yield Mesh(mesh.vertices @ T[:3, :3].T + T[:3, 3], mesh.faces[:, ::-1] if np.linalg.det(T) < 0 else mesh.faces)
+            seen[0] += 1
+            yield element.get("url", "").lstrip("#"), T
     for child in node.iterfind("node"):
-        yield from _placed(child, T, shapes, seen, depth + 1)
+        yield from _placed(child, T, seen, depth + 1)
 
 
 def _transform(element: Element) -> np.ndarray:
-    x, T = np.array((element.text or "").split(), dtype=float), np.eye(4)
+    x, T = _numbers(element.text, 16, float), np.eye(4)
     if element.tag == "matrix":
         return x.reshape(4, 4)
     if element.tag == "translate":
@@ -77,23 +83,24 @@ def _geometry(geometry: Element, most: int) -> Mesh:
     """The triangles of a geometry; polygons are cut into fans."""
     parts = []
     for mesh in geometry.iterfind("mesh"):
-        points = {source.get("id", ""): _points(source) for source in mesh.iterfind("source")}
+        points = {source.get("id", ""): _points(source, most) for source in mesh.iterfind("source")}
         for vertices in mesh.iterfind("vertices"):
             for given in vertices.iterfind("input"):
                 if given.get("semantic") == "POSITION":
                     points[vertices.get("id", "")] = points[given.get("source", "").lstrip("#")]
         for kind in ("triangles", "polylist", "polygons"):
             parts += [_faces(each, kind, points, most) for each in mesh.iterfind(kind)]
+    check_size(parts, most)
     return together(parts)
 
 
-def _points(source: Element) -> np.ndarray:
+def _points(source: Element, most: int) -> np.ndarray:
     array = source.find("float_array")
     if array is None:
         return np.zeros((0, 3))
     accessor = source.find("technique_common/accessor")
     stride = int(accessor.get("stride", "3")) if accessor is not None else 3
-    numbers = np.array((array.text or "").split(), dtype=float)
+    numbers = _numbers(array.text, 12 * most, float)
     return numbers[: len(numbers) // stride * stride].reshape(-1, stride)[:, :3] if stride >= 3 else np.zeros((0, 3))
 
 
@@ -102,13 +109,14 @@ def _faces(element: Element, kind: str, points: dict[str, np.ndarray], most: int
     width = 1 + max((int(each.get("offset", "0")) for each in inputs), default=0)
     vertex = next(each for each in inputs if each.get("semantic") == "VERTEX")
     own = points[vertex.get("source", "").lstrip("#")]
-    runs = [np.array((p.text or "").split(), dtype=int)[int(vertex.get("offset", "0")) :: width] for p in element.iterfind("p")]
+    first = int(vertex.get("offset", "0"))
+    runs = [_numbers(p.text, 12 * most, int)[first::width] for p in element.iterfind("p")]
     if kind == "triangles":
         faces = np.concatenate([np.zeros(0, dtype=int), *runs]).reshape(-1, 3)
     else:
         counts = [len(run) for run in runs]
         if kind == "polylist":
-            counts = [int(n) for n in (element.findtext("vcount") or "").split()]
+            counts = _numbers(element.findtext("vcount"), most, int).tolist()
         faces = _fans(np.concatenate([np.zeros(0, dtype=int), *runs]), counts, most)
     if len(faces) and not (faces.min() >= 0 and faces.max() < len(own)):
         raise ValueError("a face names a vertex that is not there")
@@ -125,3 +133,16 @@ def _fans(corners: np.ndarray, counts: list[int], most: int) -> np.ndarray:
         if n >= 3:
             faces.append(np.stack([np.full(n - 2, own[0]), own[1:-1], own[2:]], axis=1))
     return np.concatenate(faces)
+
+
+def _numbers(text: str | None, most: int, kind: type) -> np.ndarray:
+    """The numbers of a text, at most so many."""
+    whole, found, begin, count = text or "", [np.zeros(0, dtype=kind)], 0, 0
+    while begin < len(whole):
+        space = _SPACE.search(whole, begin + PIECE)
+        end = space.start() if space else len(whole)
+        found.append(np.array(whole[begin:end].split(), dtype=kind))
+        begin, count = end, count + len(found[-1])
+        if count > most:
+            raise ValueError(f"it has more than {most} numbers in one element")
+    return np.concatenate(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,25 +51,39 @@ class Folders:
         return os.path.relpath(path, folder).replace(os.sep, "/")
 
     def find(self, name: str, *below: str) -> Found:
-        """The file of this name, in a folder below one of these (`below`, tried in turn), or as a path of its own."""
+        """The file of this name, in a folder below one of these (`below`, tried in turn), or as a path of its own.
+
+        Names that were written on Windows are taken as MuJoCo takes them: a backslash separates folders.
+        """
         if not self.all:
             return Found("", "a text is in no folder: name one with folders=")
-        outside = False
+        outside: list[str] = []
+        written = dict.fromkeys((name, name.replace("\\", "/")))
         try:
-            for folder in self.all:
-                for inner in (*below, ""):
-                    real = os.path.realpath(os.path.join(folder, inner, name))
-                    if not any(real == allowed or real.startswith(allowed.rstrip(os.sep) + os.sep) for allowed in self._real):
-                        outside = True
-                    elif os.path.isfile(real):
-                        if os.path.getsize(real) > self.limits.size:
-                            return Found("", f"it is larger than {self.limits.size} bytes: {self.limits.raised('size')}")
-                        return Found(real)
+            for real in self._places([os.path.join(inner, word) for word in written for inner in (*below, "")]):
+                if not any(real == allowed or real.startswith(allowed.rstrip(os.sep) + os.sep) for allowed in self._real):
+                    outside.append(real)
+                elif os.path.isfile(real):
+                    if os.path.getsize(real) > self.limits.size:
+                        return Found("", f"it is larger than {self.limits.size} bytes: {self.limits.raised('size')}")
+                    return Found(real)
+            return Found("", self._outside(outside) if outside else NO_FILE)
         except (OSError, ValueError) as error:
             return Found("", f"it cannot be opened: {error}")
-        if outside:
-            return Found("", f"it is not in the folder {shown(self.all[0], PATH)}: name others with folders=")
-        return Found("", NO_FILE)
+
+    def _places(self, names: list[str]) -> Iterator[str]:
+        """Where files of these names would be, in each of the folders."""
+        for folder in self.all:
+            yield from (os.path.realpath(os.path.join(folder, name)) for name in names)
+
+    def _outside(self, places: list[str]) -> str:
+        """That a file is in no folder that may be read, and which folder would hold it and those that may be read."""
+        told = f"it is not in the folder {shown(self.all[0], PATH)}: name others with folders="
+        there = next((os.path.dirname(place) for place in places if os.path.isfile(place)), None)
+        if there is None:
+            return told
+        both = os.path.commonpath([self._real[0], there])
+        return f"{told}, such as folders=[{shown(both if both != os.path.dirname(both) else there, PATH)!r}]"
 
 
 def find_mesh(uri: str, folders: Folders) -> Path:

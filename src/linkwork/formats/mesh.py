@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,15 @@ class Mesh(NamedTuple):
             whole = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
             mesh, cells = Mesh(self.vertices[first], np.unique(faces[whole], axis=0)), cells // 2
         return mesh
+
+
+def check_size(meshes: Iterable[Mesh], most: int) -> None:
+    """That several meshes have at most so many triangles in all, and no more vertices than these can use; else ValueError."""
+    faces = vertices = 0
+    for mesh in meshes:
+        faces, vertices = faces + len(mesh.faces), vertices + len(mesh.vertices)
+        if faces > most or vertices > 3 * most:
+            raise ValueError(f"it has more than {most} triangles, or more vertices than these can use")
 
 
 def together(meshes: list[Mesh]) -> Mesh:

@@ -44,6 +44,10 @@ MESHES = 24  # bytes that the compiler may take for each byte of a mesh that it 
 NO_MEMORY = ("allocate memory", "bad_alloc", "unknown exception")  # what MuJoCo says where there is none
 
 
+class NeededMesh(Exception):
+    """A mesh without a file that something needs."""
+
+
 def restrict(memory: int, seconds: int) -> None:
     """Bounds on memory and processor time, where the system has them."""
     try:
@@ -105,7 +109,7 @@ def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[s
             continue
         path, why = meshes.get(key, ["", "there is no such file"])
         if mesh.name in wanted and not path:
-            raise ValueError(f"mesh {mesh.name!r} is needed, since {wanted[mesh.name]}; its file {key!r} is not opened: {why}")
+            raise NeededMesh(f"mesh {mesh.name!r} is needed, since {wanted[mesh.name]}; its file {key!r} is not opened: {why}")
         if mesh.name in wanted:
             with open(path, "rb") as file:
                 assets[key] = file.read()
@@ -166,6 +170,8 @@ def main() -> None:
         answer = b"E" + json.dumps({"missing": error.name}).encode()
     except MemoryError:
         answer = b"E" + json.dumps({"memory": True}).encode()
+    except NeededMesh as error:
+        answer = b"E" + json.dumps({"needed": str(error)}).encode()
     except Exception as error:
         told = {"memory": True} if any(word in str(error) for word in NO_MEMORY) else {"error": str(error)}
         answer = b"E" + json.dumps(told).encode()

@@ -41,7 +41,7 @@ class Compiled:
 
 
 class CompilerError(ModelError):
-    """What MuJoCo's compiler says is wrong, to be told with the element that it means."""
+    """What is wrong where MuJoCo compiles, to be told with the element that it means."""
 
 
 def compile_mjcf(xml: str, models: dict[str, str], meshes: dict[str, list[str]]) -> Compiled:
@@ -89,7 +89,9 @@ def _answer(done: subprocess.CompletedProcess[bytes]) -> Compiled:
     if told.get("memory"):
         raise LimitError(f"MuJoCo's compiler takes more memory for it than it may: {allowed}")
     if "error" in told:
-        raise CompilerError(told["error"])
+        raise CompilerError(f"MuJoCo's compiler says: {told['error']}")
+    if "needed" in told:
+        raise CompilerError(told["needed"])
     if "missing" in told:
         raise MissingPackageError(f"MuJoCo needs the package {told['missing']}, which is not installed")
     if b"alloc" in done.stderr or b"memory" in done.stderr:

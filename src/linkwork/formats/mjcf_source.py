@@ -43,7 +43,9 @@ NAMES = {  # attributes that may be any word
 }  # fmt: skip
 DIRECTORIES = ("meshdir", "texturedir", "assetdir", "strippath")
 LARGEST_COUNT = 10**7
-COMPILED = 5  # of so many elements that may be read, one may be compiled: that takes longer than linear time
+COMPILED = 10  # of so many elements and attributes that may be read, one element may be compiled, in more than linear time
+LINEAR = {"actuator", "tendon", "contact"}  # what is in these takes linear time: as many as may be read
+FRAME = 2  # elements as which one <frame> counts: it takes longest
 MOST_HEIGHTS = 10**6  # of a height field
 _LINE = re.compile(r"\(?,?\s*\bline (\d+)\b\)?")
 _PLACED = re.compile(r".*:\d+: <")  # by Element.told
@@ -79,7 +81,7 @@ class Document:
         said = "; ".join(part.strip() for part in _LINE.sub("", text).splitlines() if part.strip())
         for name, file in self.files.items():
             said = said.replace(name, file)
-        return element.error(f"MuJoCo's compiler says: {shown(said, 500)}")
+        return element.error(shown(said, 530))
 
     @contextmanager
     def places_told(self) -> Iterator[None]:
@@ -120,6 +122,7 @@ class Preparation:
         """One text without includes, line by line."""
         self._include(root, within)
         self._count(root)
+        self._leave_out_missing_materials(root)
         meshdir, assetdir, strip = "", "", False
         for compiler in root.all("compiler"):
             meshdir = compiler.attributes.get("meshdir", meshdir)
@@ -146,6 +149,20 @@ class Preparation:
                 waiting.append('<compiler><lengthrange mode="none"/></compiler>')
             waiting += reversed(element.children)
         return "\n".join(lines), elements
+
+    def _leave_out_missing_materials(self, root: Element) -> None:
+        """Parts of scenes name materials of their scenes; these only draw, and must not keep a part from being read."""
+        every = [root]
+        for element in every:
+            every += element.children
+        if any(element.tag == "attach" for element in every):  # it may bring materials
+            return
+        defined = {element.attributes.get("name") for element in every if element.tag == "material"}
+        for element in every:
+            name = element.attributes.get("material", "")
+            if name and name not in defined:
+                self.notes.add("a material that is not defined is left out", f"{shown(name)} (line {element.line})")
+                del element.attributes["material"]
 
     # what stays
 
@@ -304,14 +321,16 @@ class Preparation:
         waiting: list[tuple[Element, int]] = [(root, 1)]
         while waiting:
             element, times = waiting.pop()
+            if element.tag in DRAWN or element.tag in UNREAD or (element.tag in LINEAR and element.parent is root):
+                continue
             if element.tag == "replicate":
                 times *= _whole(element, "count", 1)
             if element.tag == "composite":
                 times *= max(1, _whole(element, "count", 1))
-            every += times * (1 + len(element.attributes))
+            every += times * (FRAME if element.tag == "frame" else 1)
             bodies += times if element.tag in ("body", "composite") else 0
             if every > most:
-                told = f"there are more than {most} elements and attributes to compile, of those to read 1 in {COMPILED}"
+                told = f"there are more than {most} elements to compile, 1 in {COMPILED} of all elements and attributes to read"
                 raise LimitError(element.told(f"{told}: {self.limits.raised('elements')}"))
             if bodies > self.limits.links:
                 raise LimitError(element.told(f"it makes more than {self.limits.links} bodies: {self.limits.raised('links')}"))

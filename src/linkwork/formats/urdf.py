@@ -26,7 +26,7 @@ from linkwork.formats.urdf_parts import (
     place,
     unknown,
 )
-from linkwork.formats.urdf_shapes import shapes
+from linkwork.formats.urdf_shapes import UNOPENED, shapes
 from linkwork.formats.xml import Element, parse
 from linkwork.joints import Fixed, Free, Revolute, Spherical
 from linkwork.model import WORLD, Model, ModelBuilder
@@ -68,6 +68,7 @@ def model(
         if len(most) > limits.links:
             raise LimitError(most[-1].told(f"there are more than {limits.links} {tag}s: {limits.raised('links')}"))
     links, joints = _named(robot, "link"), _named(robot, "joint")
+    _imply_world(links, joints, notes)
     ends = {name: _ends(joint, links) for name, joint in joints.items()}
     root = _root(robot, links, joints, ends)
 
@@ -133,6 +134,16 @@ def _named(robot: Element, tag: str) -> dict[str, Element]:
     return found
 
 
+def _imply_world(links: dict[str, Element], joints: dict[str, Element], notes: Notes) -> None:
+    """Joints whose parent is the link "world", of which there is none, hang on the fixed world, as in Drake's own files."""
+    parents = [parent for joint in joints.values() if (parent := joint.one("parent")) is not None]
+    held = [parent for parent in parents if parent.attributes.get("link") == WORLD]
+    if held and WORLD not in links:
+        links[WORLD] = Element("link", {"name": WORLD}, held[0].line, held[0].source, held[0].parent)
+        lines = [f"line {parent.line}" for parent in held]
+        notes.add(f"there is no link named {WORLD!r}, so that it is taken as the fixed world", *lines)
+
+
 def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
     """The names of a joint's parent and child."""
     ends = []
@@ -140,8 +151,7 @@ def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
         element = joint.needed(role)
         name = element.word("link")
         if name not in links:
-            hint = f': add <link name="{WORLD}"/> for what does not move' if name == WORLD else ""
-            raise unknown(element, "link", name, links, hint)
+            raise unknown(element, "link", name, links)
         ends.append(name)
     if ends[0] == ends[1]:
         raise joint.error(f"it joins the link {shown(ends[0])!r} to itself: parent and child must differ")
@@ -288,9 +298,7 @@ def _note_rest(robot: Element, notes: Notes) -> None:
         meshes += [m.attributes.get("filename", "") for m in _within(link, ("visual", "collision"), ("geometry",), ("mesh",))]
     if meshes:
         files = sorted(set(meshes))
-        notes.add(
-            f"{len(files)} mesh file{'s' * (len(files) > 1)} named, none opened: {some([shown(file) for file in files], 3)}"
-        )
+        notes.add(f"{len(files)} mesh file{'s' * (len(files) > 1)} {UNOPENED}: {some([shown(file) for file in files], 3)}")
 
 
 def _within(element: Element, *tags: Sequence[str]) -> Iterable[Element]:

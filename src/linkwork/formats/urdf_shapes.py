@@ -11,6 +11,7 @@ from linkwork.parts.names import shown
 from linkwork.spatial import Pose
 
 ONE = (1.0, 1.0, 1.0)
+UNOPENED = "named, none opened"  # what is noted of mesh files until something opens them
 
 
 def shapes(link: Element, name: str, notes: Notes) -> list[Geometry]:

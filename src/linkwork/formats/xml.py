@@ -151,6 +151,18 @@ def parse(text: str | bytes, source: str, limits: Limits | None = None) -> Eleme
     return _Parser(source, encoding, limits).run(data)
 
 
+KINDS = {  # how files begin that are often taken for others
+    b"version https://git-lfs": "this is a pointer of Git LFS, and not the file itself: `git lfs pull` fetches that",
+    b"\x1f\x8b": "this is a gzip archive: unpack it first",
+    b"PK\x03\x04": "this is a zip archive: unpack it first",
+}
+
+
+def other_kind(data: bytes) -> str:
+    """What a file that cannot be read is in truth, where its beginning tells: "; this is ...", or nothing."""
+    return next((f"; {told}" for begin, told in KINDS.items() if data.startswith(begin)), "")
+
+
 class _Parser:
     def __init__(self, source: str, encoding: str | None, limits: Limits) -> None:
         self.source, self.limits = source, limits
@@ -175,7 +187,7 @@ class _Parser:
                     raise self.error(f"a tag or comment is longer than {MAX_TAG} bytes, the most that is read")
             self.expat.Parse(b"", True)
         except expat.ExpatError as error:
-            why = expat.ErrorString(error.code)
+            why = expat.ErrorString(error.code) + other_kind(data)
             if why == expat.errors.XML_ERROR_MISPLACED_XML_PI:
                 why += "; nothing, not even space, may come before <?xml ...?>"
             raise ModelError(f"{shown(self.source, PATH)}:{error.lineno}:{error.offset + 1}: not XML: {why}") from None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from linkwork.errors import LinkworkError, TargetError
-from linkwork.functions.differentiation import Derivative
+from linkwork.functions.derivative import Derivative
 from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.trace import Shape, trace

@@ -44,6 +44,18 @@ def loop_conditioning(model: Model, q: Any, *, of: str = "coordinates", paramete
     if not clusters and isinstance(model, Model):
         return np.ones((*_batch(model, q), 0))
     flat, _ = loop_equations(model, q, **({"parameters": parameters} if parameters else {}))
+    return _of_all(clusters, flat, of)
+
+
+def neutral_conditioning(model: Model) -> list[tuple[Cluster, float, float]]:
+    """Conditioning of coordinates and of the mechanism in the neutral state, by cluster with loops; nothing is compiled."""
+    equations = [np.asarray(K, dtype=float) for K in unit_free_equations(model, model.neutral())]
+    pairs = zip(looped(model), equations)
+    return [(c, float(_ratio(K, c, whole=False)), float(_ratio(K, c, whole=True))) for c, K in pairs]
+
+
+def _of_all(clusters: list[Cluster], flat: np.ndarray, of: str) -> np.ndarray:
+    """The conditioning of each cluster, of their equations one after the other."""
     found, start = [], 0
     for cluster in clusters:
         size = len(cluster.rows) + len(cluster.independent)

@@ -22,7 +22,8 @@ from linkwork.algorithms.pv import pv
 from linkwork.algorithms.pv_early import pv_early
 from linkwork.constraints import Constraint, force_held_loops, total
 from linkwork.errors import ModelError
-from linkwork.functions.model_function import as_numbers, model_function
+from linkwork.functions.call_arguments import as_numbers
+from linkwork.functions.model_function import model_function
 from linkwork.ir.functions import where
 from linkwork.model import GROUND, Frame, Model
 from linkwork.parts import path_to_ground

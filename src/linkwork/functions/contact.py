@@ -13,9 +13,10 @@ from linkwork.algorithms.contact_step import moved_straight, stepped
 from linkwork.algorithms.massless import check_motions
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError
+from linkwork.functions.call_arguments import as_numbers
 from linkwork.functions.constrained import shallow
 from linkwork.functions.dynamics import forward_dynamics
-from linkwork.functions.model_function import as_numbers, model_function
+from linkwork.functions.model_function import model_function
 from linkwork.functions.states import integrate, refuse_open
 from linkwork.model import Model
 

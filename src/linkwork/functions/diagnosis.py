@@ -13,6 +13,7 @@ from linkwork.algorithms.forward_dynamics import articulated_body
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.algorithms.massless import check_motions
 from linkwork.errors import LinkworkError, ModelError
+from linkwork.functions.conditioning import neutral_conditioning
 from linkwork.functions.load import operations
 from linkwork.ir.context import builder_around
 from linkwork.ir.operations import OPERATIONS
@@ -27,6 +28,7 @@ from linkwork.topology.clusters import Cluster
 
 DENSE, TRIED = 5, 3  # clusters of so many bodies, whose equations depend on q, and so many kinds of them, are tried with forces
 LARGEST = 400  # bodies of a model whose operations are counted without being asked: tracing takes a second for about 60
+NEAR = 1e-6  # conditioning of loops below which a state is told to be singular: so many digits are lost there
 SINGULAR = 1e-9  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as positive
 
 
@@ -91,7 +93,7 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
     """
     if not isinstance(model, Model):
         raise ModelError(f"diagnose takes a model, not {type(model).__name__}")
-    rest = gathered(note for note in model.notes if not is_of_inertias(note))
+    rest = [*_singular(model), *gathered(note for note in model.notes if not is_of_inertias(note))]
     unsound = unsound_parts(model)
     unsolvable = [line for line in _unsolvable(model) if line not in unsound]
     problems = [*unsound, *unsolvable]
@@ -103,6 +105,27 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
     total = sum(c.operations for c in found)
     holding = max(operations(model) - total, 0) if model.force_held else 0
     return Diagnosis(model, tuple(problems), notes, total, found, tuple(_remedies(model, found)), holding)
+
+
+def _singular(model: Model) -> list[str]:
+    """One sentence for each cluster of loops that is singular in the neutral state, where results are NaN or lose digits."""
+    found = []
+    for cluster, coordinates, mechanism in neutral_conditioning(model):
+        loops = f"loops {some([repr(c.name) for c in cluster.constraints])}"
+        if mechanism < NEAR:
+            found.append(
+                f"the neutral state is singular: {loops} are at a dead point or where branches meet (conditioning "
+                f"{mechanism:.1g}), so that accelerations there are NaN or lose digits: begin elsewhere, or close them from "
+                "elsewhere by start="
+            )
+        elif coordinates < NEAR:
+            names = [name for k in cluster.bodies for name in model.joints[k].v_names]
+            chosen = some([repr(names[c]) for c in cluster.independent])
+            found.append(
+                f"the neutral state is singular for the independent velocities {chosen} of {loops} (conditioning "
+                f"{coordinates:.1g}), though not for others: model.with_independent(*model.independent_at(model.neutral()))"
+            )
+    return found
 
 
 def _unsolvable(model: Model) -> list[str]:

@@ -21,8 +21,9 @@ from linkwork.algorithms import mass_matrix_inverse as inverted
 from linkwork.algorithms.massless import check_motions
 from linkwork.algorithms.spanning_dynamics import dense_work, spanning_dynamics, why_not
 from linkwork.errors import ModelError
+from linkwork.functions.call_arguments import as_numbers
 from linkwork.functions.constrained import constrained_dynamics, shallow
-from linkwork.functions.model_function import as_numbers, model_function
+from linkwork.functions.model_function import model_function
 from linkwork.model import GROUND, Model, PlacedJoint
 from linkwork.model.partition import may_pay
 from linkwork.simplify.rotors import unit_of_mass

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwork.errors import LinkworkError
 from linkwork.functions.compile import Source, check_dtype, model_of, program_of
-from linkwork.functions.differentiation import Derivative
+from linkwork.functions.derivative import Derivative
 from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import Program
 from linkwork.passes import lower

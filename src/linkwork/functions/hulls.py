@@ -13,9 +13,10 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.formats.folders import Folders, find_mesh
 from linkwork.formats.mesh_files import read_mesh
+from linkwork.formats.urdf_shapes import UNOPENED
 from linkwork.model import Model
 from linkwork.parts import Geometry
-from linkwork.parts.names import shown
+from linkwork.parts.names import shown, some
 from linkwork.spatial.constants import put
 
 CORNERS = 64  # the most
@@ -47,8 +48,16 @@ def with_hulls(model: Model, folders: Iterable[str | os.PathLike[str]], *, corne
     changed = replace(model, geometries=tuple(found), kernels={})
     put(changed, "given_clusters", model.given_clusters)
     put(changed, "clusters", model.clusters)  # they are the same, and take time to find
-    note = f"hulls of {len(read)} meshes have at most {corners} corners and miss the meshes by up to {1000.0 * worst:.2g} mm"
-    put(changed, "notes", (*model.notes, note) if read else model.notes)
+    if read:
+        miss = f"have at most {corners} corners and miss the meshes by up to {1000.0 * worst:.2g} mm"
+        files = {mesh for mesh, _ in read}
+        drawn = sorted({each.mesh for each in found if each.shape == "mesh"} - files)
+        are = f"{len(drawn)} mesh files are" if len(drawn) > 1 else "1 mesh file is"
+        rest = [f"{are} only drawn, and not opened: {some([shown(mesh) for mesh in drawn], 3)}"] if drawn else []
+        before = (note for note in model.notes if f" {UNOPENED}: " not in note)
+        put(changed, "notes", (*before, f"hulls of {len(read)} meshes, whose files were opened, {miss}", *rest))
+    else:
+        put(changed, "notes", model.notes)
     return changed
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from linkwork.algorithms import regressor as linear
 from linkwork.errors import LinkworkError, ModelError, ShapeError
-from linkwork.functions.model_function import as_numbers, model_function
+from linkwork.functions.call_arguments import as_numbers
+from linkwork.functions.model_function import model_function
 from linkwork.model import Model
 from linkwork.parts.names import shown
 from linkwork.simplify.trees import tree

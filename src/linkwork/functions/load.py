@@ -11,7 +11,7 @@ from linkwork.errors import ModelError
 from linkwork.functions.constrained import constrained_dynamics
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
-from linkwork.model.loop_joints import LoopJoint, LoopOptions
+from linkwork.model.loop_joints import LoopJoint, LoopOptions, given_loop
 from linkwork.parts.limits import Limits, checked_limits
 from linkwork.passes.count import count_operations
 
@@ -44,7 +44,8 @@ def load(
     .xacro is expanded by the package xacro, with `arguments` for <xacro:arg>; that is a program, which may open any file.
 
     `loops` says how the file's loops are closed, as in `choose_loops`; or it is a sequence of loops to add to those of the
-    file, each a `LoopJoint` or a mapping with its words; or a YAML file of pairs of frames, as collections of parallel robots
+    file, each a `LoopJoint` or a mapping with its words, with those of `ModelBuilder.add_coupling` (name, terms), or with those
+    of `add_implicit_constraint` (name, function, joints); or a YAML file of pairs of frames, as collections of parallel robots
     have beside their URDF. `start` and `tolerance` are for closing them, as in `ModelBuilder.build`; `start` may name a
     keyframe of the file, and the tolerance is larger than usual where the file's numbers have few digits.
     """
@@ -57,7 +58,7 @@ def load(
     elif isinstance(loops, (LoopJoint, Mapping)) or not isinstance(loops, Iterable):
         raise ModelError(f"loops must be one of {', '.join(CHOICES)}, or a sequence of loops to add, not {loops!r}")
     else:
-        options = LoopOptions(tuple(LoopJoint.of(loop) for loop in loops), True, start, tolerance)
+        options = LoopOptions(tuple(given_loop(loop) for loop in loops), True, start, tolerance)
     more: dict[str, Any] = {"limits": limits, "loops": options, "folders": folders, "arguments": arguments}
     model = formats.load(path, base=base, gravity=gravity, strict=strict, **more)
     return choose_loops(model, loops) if loops == "auto" else model

@@ -11,37 +11,25 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from linkwork.algorithms import contact_rows
-from linkwork.constraints import Constraint, given_constraints, total
+from linkwork.constraints import Constraint
 from linkwork.errors import LinkworkError, ModelError
+from linkwork.functions.call_arguments import SIZES, has_symbols, place_of, shape_of
+from linkwork.functions.derivative_rule import DerivativeRule
 from linkwork.functions.entries import Entries, entries_of
 from linkwork.ir.program import DTYPES, Program
-from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.model import Model, parameters
 from linkwork.model.content import is_own
 from linkwork.parts.names import shown
 from linkwork.passes.count import count_operations
 from linkwork.runtime.arguments import on_gpu
-from linkwork.runtime.build import TARGETS, build_on
+from linkwork.runtime.build import build_on
 from linkwork.runtime.constant import ConstantKernel
 from linkwork.sko import Tree
 
 Sizes = Callable[[Model], tuple[int, ...]]
 Check = Callable[[Any, Any, Sequence[Any]], None]  # the model, a result, and the arrays that it was made from
 CheckGiven = Callable[[Mapping[str, Any], Mapping[str, Any]], None]  # arrays of a call, and those options that were given
-_SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model and a function's options
-    "nq": lambda model, _: model.nq,
-    "nv": lambda model, _: model.nv,
-    "nv_spanning": lambda model, _: model.nv_spanning,
-    "bodies": lambda model, _: len(model.bodies),
-    "rows": lambda model, options: total(model, options["constraints"]),
-    "impulses": lambda model, options: contact_rows.count(model, options["contacts"]) if options["contacts"] else 0,
-    "constraints": lambda model, options: len(given_constraints(model, options["constraints"])),
-    "candidates": lambda model, options: len(options["contacts"].candidates(model)) if options["contacts"] else 0,
-}
 
 
 class Inputs(NamedTuple):
@@ -59,32 +47,6 @@ class KernelKey(NamedTuple):
     dtype: str
     inputs: Inputs
     options: tuple[tuple[str, Any], ...]
-
-
-class DerivativeRule(NamedTuple):
-    """A function's own derivative: what gives its Jacobians by the named arrays; see `ModelFunction.derivative`."""
-
-    names: tuple[str, ...]
-    jacobians: Callable[..., Any]
-    when: Callable[[Any, Mapping[str, Any]], bool] | None = None
-    pullback: Callable[..., Any] | None = None
-    pushforward: Callable[..., Any] | None = None
-
-    @property
-    def selective(self) -> bool:
-        """Whether it asks which names are `wanted`, to leave out others."""
-        return "wanted" in inspect.signature(self.jacobians).parameters
-
-    def holds(self, model: Any, settings: Mapping[str, Any], names: Iterable[str], kind: str = "jacobian") -> bool:
-        """Whether it says how a function of this model with these options changes by these names.
-
-        By which "jvp" and "vjp" may be is not asked: a pushforward and a pullback know all names.
-        """
-        if kind == "jvp":
-            known = self.pushforward is not None
-        else:
-            known = (kind == "vjp" and self.pullback is not None) or set(names) <= set(self.names)
-        return known and (self.when is None or self.when(model, settings))
 
 
 class ModelFunction:
@@ -126,8 +88,8 @@ class ModelFunction:
             raise LinkworkError(f"{self.__name__}: shapes are given for {sorted(shapes)}, not for its arrays")
         for name, words in shapes.items():
             for word in words.split():
-                if word not in _SIZES and not word.isdigit():
-                    raise LinkworkError(f"{self.__name__}: the shape of {name} has {word!r}; known are {', '.join(_SIZES)}")
+                if word not in SIZES and not word.isdigit():
+                    raise LinkworkError(f"{self.__name__}: the shape of {name} has {word!r}; known are {', '.join(SIZES)}")
 
     def derivative(
         self,
@@ -382,21 +344,6 @@ class ModelFunction:
             return None
 
 
-def place_of(name: str, named: dict[str, Any], values: Iterable[Any]) -> tuple[str, str]:
-    """Where a call runs, and in which dtype; takes `with_device` and `dtype` out of its named arguments.
-
-    Arrays on a GPU are computed there, in their own dtype.
-    """
-    there = [x for x in values if on_gpu(x)]
-    device = named.pop("with_device", None)
-    if device is None:
-        device = "cuda" if there else "cpu"
-    if device not in TARGETS:
-        raise LinkworkError(f"{name}: with_device must be one of {', '.join(TARGETS)}, not {device!r}")
-    own = str(getattr(there[0], "dtype", "float64")).removeprefix("torch.") if there else "float64"
-    return device, named.pop("dtype", own if own in DTYPES else "float64")
-
-
 def model_function(
     *,
     options: Callable[..., dict[str, Any]] | None = None,
@@ -423,27 +370,6 @@ def model_function(
         return ModelFunction(body, shapes, options, methods or {}, by_hand, configurations, check, check_given)
 
     return decorate
-
-
-def as_numbers(value: Any) -> np.ndarray:
-    """An option that must be numbers; where it is something else, NaN, which every check of it refuses."""
-    try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)
-
-
-def shape_of(text: str, model: Model, options: Mapping[str, Any]) -> tuple[int, ...]:
-    """The shape that words such as "nv" or "bodies 6" mean for a model and a function's options."""
-    return tuple(_SIZES[word](model, options) if word in _SIZES else int(word) for word in text.split())
-
-
-def has_symbols(value: Any) -> bool:
-    try:
-        array = np.asarray(value)  # no copy of an array of numbers, however large
-    except Exception:
-        return False  # no array: the kernel says which argument it is
-    return array.dtype == object and any(isinstance(x, Symbol) for x in array.ravel())
 
 
 def _known_by_content(body: Any, model: Model, held: Sequence[Constraint]) -> bool:

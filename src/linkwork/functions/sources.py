@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from linkwork.errors import DifferentiationError, LinkworkError, ModelError
-from linkwork.functions.differentiation import Derivative, entrywise_jvp, entrywise_vjp
+from linkwork.functions.derivative import Derivative
+from linkwork.functions.differentiation import entrywise_jvp, entrywise_vjp
 from linkwork.functions.model_function import ModelFunction
 from linkwork.ir.program import Array, Program
 from linkwork.lazy import cached_property

@@ -306,7 +306,9 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
             joint = model.joints[cluster.bodies[0]]
             if not cluster.constraints and joint.independent is False and not force_held:
                 raise ModelError(
-                    f"joint {joint.name!r} is in no loop, so that it cannot be dependent: nothing else determines its motion"
+                    f"joint {joint.name!r} is in no loop, so that it cannot be dependent: nothing else determines its motion. "
+                    "Where its loops are given elsewhere, add them: lw.load(path, loops=[...]) takes loop joints, couplings "
+                    '{"name": ..., "terms": {joint: coefficient}} and functions {"name": ..., "function": ..., "joints": [...]}'
                 )
         put(model, "notes", (*model.notes, *closing_notes(model, model.clusters)))
         return model

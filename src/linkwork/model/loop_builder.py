@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.joints import Joint
-from linkwork.model.loop_joints import GivenCoupling, LoopJoint, LoopOptions, Place, check_embed, moving_joint
+from linkwork.model.loop_joints import Given, GivenCoupling, GivenImplicit, LoopJoint, LoopOptions, Place, moving_joint
 from linkwork.parts import ImplicitConstraint, LoopConstraint, PlacedJoint
-from linkwork.parts.checks import check_name
 from linkwork.parts.limits import Limits
 from linkwork.parts.names import did_you_mean
 from linkwork.spatial import Inertia, Pose
 from linkwork.topology.clusters import Ancestors
-
-
-class _Implicit(NamedTuple):
-    name: str
-    function: Callable[[Any], Any]
-    joints: tuple[str, ...]
 
 
 class LoopBuilder:
@@ -30,7 +23,7 @@ class LoopBuilder:
     def __init__(self) -> None:
         self._links: dict[str, Inertia] = {}
         self._joints: dict[str, tuple[PlacedJoint, str, str]] = {}  # with parent and child; its indices come with `build`
-        self._constraints: dict[str, LoopJoint | GivenCoupling | _Implicit] = {}
+        self._constraints: dict[str, Given] = {}
         self._force_held: set[str] = set()  # names of force-held constraints
 
     def add_loop(
@@ -56,7 +49,7 @@ class LoopBuilder:
         """
         more: dict[str, Any] = {"xyz": xyz, "rpy": rpy, "place": place, "embed": embed}
         more |= {"successor_xyz": successor_xyz, "successor_rpy": successor_rpy, "successor_place": successor_place}
-        return self._add(LoopJoint(name, kind, predecessor=predecessor, successor=successor, **more), embed)
+        return self._add(LoopJoint(name, kind, predecessor=predecessor, successor=successor, **more))
 
     def add_coupling(
         self,
@@ -74,9 +67,7 @@ class LoopBuilder:
         `terms` gives the coefficients by joint. Or, between two links: `ratio` times the sum of the joints from their common
         ancestor to `predecessor`, less that to `successor`. `embed` as in `add_loop`.
         """
-        check_name("coupling", name)
-        check_embed(f"coupling {name!r}", embed)
-        return self._add(GivenCoupling.checked(name, terms, offset, predecessor, successor, ratio), embed)
+        return self._add(GivenCoupling.checked(name, terms, offset, predecessor, successor, ratio, embed))
 
     def add_implicit_constraint(
         self, name: str, function: Callable[[Any], Any], *, joints: Sequence[str], embed: bool = True
@@ -85,34 +76,25 @@ class LoopBuilder:
 
         It must work on symbols, as any function that is traced. `embed` as in `add_loop`.
         """
-        check_name("implicit constraint", name)
-        check_embed(f"implicit constraint {name!r}", embed)
-        if not callable(function):
-            raise ModelError(f"implicit constraint {name!r}: its function must be callable, not {function!r}")
-        names = (joints,) if isinstance(joints, str) else tuple(joints)
-        if not names or len(set(names)) < len(names):
-            raise ModelError(
-                f"implicit constraint {name!r}: joints must be names of different joints, at least one, not {joints!r}"
-            )
-        return self._add(_Implicit(name, function, names), embed)
+        return self._add(GivenImplicit.checked(name, function, joints, embed))
 
     def add(self, loops: LoopOptions) -> dict[str, Any]:
         """Further loops of a caller's; what is said about all loops goes to `build`."""
         for loop in loops.added:
-            self._add(loop, loop.embed)
+            self._add(loop)
         return {"start": loops.start, "tolerance": loops.tolerance, "embed": loops.embed}
 
-    def _add(self, given: LoopJoint | GivenCoupling | _Implicit, embed: bool) -> Self:
+    def _add(self, given: Given) -> Self:
         if given.name in self._constraints:
             raise ModelError(f"there is already a loop, coupling or implicit constraint named {given.name!r}")
         self._constraints[given.name] = given
-        if not embed:
+        if not given.embed:
             self._force_held.add(given.name)
         return self
 
     def _constraint(
         self,
-        given: LoopJoint | GivenCoupling | _Implicit,
+        given: Given,
         found: Mapping[str, Place],
         joints: list[PlacedJoint],
         places: dict[str, int],
@@ -131,7 +113,7 @@ class LoopBuilder:
                 raise ModelError(f"{name!r} names link {end!r}, and {told}")
             return found[end]
 
-        if isinstance(given, _Implicit):
+        if isinstance(given, GivenImplicit):
             of = tuple(joint_of(j) for j in given.joints)
             _check_function(name, given.function, np.concatenate([joints[k].kind.neutral() for k in of]))
             return ImplicitConstraint(name, of, given.function)

@@ -63,24 +63,6 @@ class LoopJoint:
         for word in ("xyz", "rpy", "successor_xyz", "successor_rpy"):  # they are in the poses now
             put(self, word, (0.0, 0.0, 0.0))
 
-    @classmethod
-    def of(cls, given: Any) -> LoopJoint:
-        """What was given as a loop to add: one already, or a mapping with the same words."""
-        if isinstance(given, cls):
-            return given
-        if not isinstance(given, Mapping):
-            raise ModelError(
-                f"a loop to add is given as LoopJoint(name, kind, predecessor=, successor=), or as a mapping with these words, "
-                f"not {given!r}"
-            )
-        words = [field.name for field in fields(cls)]
-        unknown = [word for word in given if word not in words]
-        missing = [word for word in words[:4] if word not in given]
-        if unknown or missing:
-            told = f"has no word {unknown[0]!r}; it has {', '.join(words)}" if unknown else f"needs {', '.join(missing)}"
-            raise ModelError(f"a loop to add {told}")
-        return cls(**given)
-
     def on(self, place_of: Callable[[str], Place]) -> Loop:
         """The loop joint between the bodies that its names stand for."""
         ends = []
@@ -93,20 +75,6 @@ class LoopJoint:
         return Loop(self.name, self.kind, ends[0], ends[1])
 
 
-class LoopOptions(NamedTuple):
-    """What a caller says about the loops of a file: further ones, and how all are closed; see `linkwork.load`."""
-
-    added: tuple[LoopJoint, ...] = ()
-    embed: bool = True  # otherwise all are force-held
-    start: Any = None
-    tolerance: float | None = None
-    motors: tuple[str, ...] = ()  # joints that have one
-    retyped: Mapping[str, str] = {}  # joints of the file that are others in truth: SPHERICAL, FIXED, UJOINT_XY
-
-
-AS_THE_FILE_SAYS = LoopOptions()
-
-
 class GivenCoupling(NamedTuple):
     """A coupling by names of joints, or between two links."""
 
@@ -116,6 +84,7 @@ class GivenCoupling(NamedTuple):
     predecessor: str | None = None
     successor: str | None = None
     ratio: float = 0.0
+    embed: bool = True
 
     @classmethod
     def checked(
@@ -126,8 +95,11 @@ class GivenCoupling(NamedTuple):
         predecessor: str | None,
         successor: str | None,
         ratio: float | None,
+        embed: bool = True,
     ) -> GivenCoupling:
         """The same with every mistake named that can be seen without a model."""
+        check_name("coupling", name)
+        check_embed(f"coupling {name!r}", embed)
         between = (predecessor, successor, ratio)
         if any(x is not None for x in between) if terms is not None else any(x is None for x in between):
             raise ModelError(f"coupling {name!r}: give terms, or predecessor, successor and ratio")
@@ -138,11 +110,11 @@ class GivenCoupling(NamedTuple):
             given = {joint: numbers(f"coupling {name!r}: {shown(joint)}", [c], 1)[0] for joint, c in terms.items()}
             if not any(given.values()):
                 raise ModelError(f"coupling {name!r}: at least one coefficient must not be zero")
-            return cls(name, given, offset_)
+            return cls(name, given, offset_, embed=embed)
         (ratio_,) = numbers(f"coupling {name!r}: ratio", [ratio], 1)
         if ratio_ == 0.0:
             raise ModelError(f"coupling {name!r}: its ratio must not be zero, which would lock {successor!r}")
-        return cls(name, None, offset_, str(predecessor), str(successor), ratio_)
+        return cls(name, None, offset_, str(predecessor), str(successor), ratio_, embed)
 
     def on(
         self,
@@ -175,6 +147,82 @@ class GivenCoupling(NamedTuple):
             if joints[k].nv != 1 or joints[k].nq != 1:
                 raise ModelError(f"coupling {name!r}: joint {joints[k].name!r} has {joints[k].nv} velocities, not one")
         return Coupling(name, tuple((k, 0, c) for k, c in terms.items()), self.offset)
+
+
+class GivenImplicit(NamedTuple):
+    """An implicit constraint by names of joints."""
+
+    name: str
+    function: Callable[[Any], Any]
+    joints: tuple[str, ...]
+    embed: bool = True
+
+    @classmethod
+    def checked(cls, name: str, function: Any, joints: Any, embed: bool = True) -> GivenImplicit:
+        """The same with every mistake named that can be seen without a model."""
+        check_name("implicit constraint", name)
+        check_embed(f"implicit constraint {name!r}", embed)
+        if not callable(function):
+            raise ModelError(f"implicit constraint {name!r}: its function must be callable, not {function!r}")
+        names = (joints,) if isinstance(joints, str) else tuple(joints)
+        if not names or len(set(names)) < len(names):
+            raise ModelError(
+                f"implicit constraint {name!r}: joints must be names of different joints, at least one, not {joints!r}"
+            )
+        return cls(name, function, names, embed)
+
+
+Given = LoopJoint | GivenCoupling | GivenImplicit
+WORDS = {  # of mappings, those that must be there first
+    GivenImplicit: ("name", "function", "joints", "embed"),
+    GivenCoupling: ("name", "terms", "offset", "predecessor", "successor", "ratio", "embed"),
+}
+
+
+def given_loop(given: Any) -> Given:
+    """What was given as a loop to add: a `LoopJoint`, or a mapping with the words of one, of a coupling or of a function."""
+    if isinstance(given, LoopJoint):
+        return given
+    if isinstance(given, Mapping) and "kind" not in given:
+        if "function" in given:
+            words = _words("an implicit constraint", given, WORDS[GivenImplicit], 3)
+            return GivenImplicit.checked(**words)
+        if "terms" in given or "ratio" in given:
+            words = _words("a coupling", given, WORDS[GivenCoupling], 1)
+            return GivenCoupling.checked(**{"terms": None, "offset": 0.0, **dict.fromkeys(BETWEEN), **words})
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            "a loop to add is given as LoopJoint(name, kind, predecessor=, successor=), or as a mapping with these words, with "
+            f"name and terms of a coupling, or with name, function and joints of an implicit constraint, not {given!r}"
+        )
+    return LoopJoint(**_words("a loop", given, tuple(field.name for field in fields(LoopJoint)), 4))
+
+
+BETWEEN = ("predecessor", "successor", "ratio")
+
+
+def _words(what: str, given: Mapping[str, Any], words: Sequence[str], needed: int) -> dict[str, Any]:
+    """What was given, of known words only, with those that are needed."""
+    unknown = [word for word in given if word not in words]
+    missing = [word for word in words[:needed] if word not in given]
+    if unknown or missing:
+        told = f"has no word {unknown[0]!r}; it has {', '.join(words)}" if unknown else f"needs {', '.join(missing)}"
+        raise ModelError(f"{what} to add {told}")
+    return dict(given)
+
+
+class LoopOptions(NamedTuple):
+    """What a caller says about the loops of a file: further ones, and how all are closed; see `linkwork.load`."""
+
+    added: tuple[Given, ...] = ()
+    embed: bool = True  # otherwise all are force-held
+    start: Any = None
+    tolerance: float | None = None
+    motors: tuple[str, ...] = ()  # joints that have one
+    retyped: Mapping[str, str] = {}  # joints of the file that are others in truth: SPHERICAL, FIXED, UJOINT_XY
+
+
+AS_THE_FILE_SAYS = LoopOptions()
 
 
 def check_embed(what: str, embed: Any) -> None:

@@ -16,14 +16,12 @@ from linkwork.model.data import ModelData
 from linkwork.model.loop_joints import (
     GivenCoupling,
     LoopJoint,
-    check_embed,
     checked_tolerance,
     moving_joint,
     start_coordinates,
 )
 from linkwork.model.report import report
 from linkwork.parts import GROUND, LoopConstraint
-from linkwork.parts.checks import check_name
 from linkwork.parts.names import shown
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import put
@@ -186,9 +184,7 @@ class Model(ModelData):
         embed: bool = True,
     ) -> Model:
         """The same mechanism with one coupling more, of joints or between two links: see `ModelBuilder.add_coupling`."""
-        check_name("coupling", name)
-        check_embed(f"coupling {name!r}", embed)
-        given = GivenCoupling.checked(name, terms, offset, predecessor, successor, ratio)
+        given = GivenCoupling.checked(name, terms, offset, predecessor, successor, ratio, embed)
         places = {joint.name: joint.child for joint in self.joints}
         fixed = {frame.joint for frame in self.frames}
         tree = Ancestors([joint.parent for joint in self.joints])

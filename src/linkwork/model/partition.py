@@ -26,6 +26,8 @@ JOINED = ("joined",)  # with the massless body before it, whose hinge is its own
 def partitioned(model: ModelData, names: Sequence[str], splits: Mapping[str, Any] | None) -> tuple[tuple[int, Split], ...]:
     """The splits of joints by their place: of those named, of those with a split of their own, or of all that can be split."""
     in_loops = {k for cluster in model.clusters if cluster.constraints for k in cluster.bodies}
+    if splits is not None and not isinstance(splits, Mapping):
+        raise ModelError(f"splits must be a mapping of joints to their splits, such as {{'hip': [...]}}, not {splits!r}")
     given = dict(splits or {})
     for name in (*names, *given):
         joint = model.joint(name)

@@ -58,23 +58,24 @@ def roll_out(
 
     `inputs` are arrays of rows, in the order of the kernel's inputs; `each` are forces for each step, (rows, steps, nv).
     """
-    rows, n = len(states[0]), steps // every + 1
-    q, v = (np.empty((rows, n, x.shape[1])) for x in states)
+    rows, n, dtype = len(states[0]), steps // every + 1, np.dtype(kernel.dtype)
+    states = (states[0].astype(dtype, copy=False), states[1].astype(dtype, copy=False))
+    inputs = {name: x.astype(dtype, copy=False) for name, x in inputs.items()}
+    q, v = (np.empty((rows, n, x.shape[1]), dtype) for x in states)
     q[:, 0], v[:, 0] = states
     done, last = np.zeros(rows), (np.array(states[0]), np.array(states[1]))
-    ends = None if carried is None else np.array(carried)
+    ends = None if carried is None else np.array(carried, dtype)
     for start in range(0, rows, CHUNK):
         part = slice(start, min(rows, start + CHUNK))
         given = {name: x[part] for name, x in inputs.items()}
-        forces = None if each is None else each[part]
+        forces = None if each is None else each[part].astype(dtype, copy=False)
         more = () if ends is None else (ends[part],)
-        now, spare = [
-            (*(np.array(x[part]) for x in states), np.zeros(part.stop - part.start), *map(np.array, more)) for _ in range(2)
-        ]
+        size = part.stop - part.start
+        now, spare = [(*(np.array(x[part]) for x in states), np.zeros(size, dtype), *map(np.array, more)) for _ in range(2)]
         for over, count, place in segments(steps, every, not looped):
             if forces is not None:
                 given["tau"] = forces[:, over]
-            kernel(*now, np.array([dt, count, 0.0, over]), *given.values(), out=spare)
+            kernel(*now, np.array([dt, count, 0.0, over], dtype), *given.values(), out=spare)
             now, spare = spare, now
             stopped = np.flatnonzero((now[2] != over + count) & (spare[2] == over))
             if len(stopped):
@@ -101,5 +102,6 @@ def last_states(
     if some.any():
         rows = stopped[some]
         how = np.column_stack([np.full(len(rows), dt), taken[rows], np.zeros(len(rows)), np.full(len(rows), over)])
+        how = how.astype(kernel.dtype)
         q[some], v[some] = kernel(*(x[rows] for x in before), how, *(x[rows] for x in given.values()))[:2]
     return q, v

@@ -10,7 +10,8 @@ import numpy as np
 from linkwork.algorithms import contact_rows
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
-from linkwork.functions.model_function import place_of
+from linkwork.functions.call_arguments import place_of
+from linkwork.functions.compile import check_dtype
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.simulate.adaptive import Adaptive
@@ -22,9 +23,17 @@ from linkwork.simulate.integrators import INTEGRATORS, in_parts, integrator_of
 from linkwork.simulate.midpoint import check_midpoint
 from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
-from linkwork.simulate.stepping import Stepping
+from linkwork.simulate.stepping import CLOSED_AT_START, Stepping
 from linkwork.simulate.stiffness import implicit_parameters
-from linkwork.simulate.stopped import WENT_ON, earlier_status, open_at_start, status_of_stopped, told_stiff, went_on
+from linkwork.simulate.stopped import (
+    CLOSED_IN_SINGLE,
+    WENT_ON,
+    earlier_status,
+    open_at_start,
+    status_of_stopped,
+    told_stiff,
+    went_on,
+)
 from linkwork.simulate.traced import CARRIED, COEFFICIENTS, taken_coefficients
 
 IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
@@ -68,6 +77,7 @@ def rollout(
     contacts: Contacts | None = None,
     warm_start: Any = None,
     status: Any = None,
+    dtype: str | None = None,
     with_device: str | None = None,
 ) -> Rollout:
     """The motion from states q, (..., nq), and v, (..., nv), in so many `steps` of `dt` [s]: q, v and a status for each row.
@@ -114,6 +124,9 @@ def rollout(
     of a mechanism with loops leaves it for those steps in which it needs other coordinates than the model's own. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
     a row stops where these are about to turn singular. There a result has arrays of the library that the states came in.
+
+    `dtype` is "float64", or "float32" for steps in single precision, as a GPU takes them and with its bits; by default that of
+    arrays that lie on a GPU, and float64 on the CPU.
     """
     _check(model, dt, steps, every, integrator)
     method = _method(model, integrator, rtol, atol)
@@ -124,16 +137,18 @@ def rollout(
         contacts = contacts_in_rollout(model, contacts, control, integrator)
     elif warm_start is not None:
         raise ModelError("rollout: warm_start= are impulses of contacts=, which is not given")
-    device, dtype = place_of("rollout", {} if with_device is None else {"with_device": with_device}, (q, v, tau))
+    named = {name: x for name, x in (("with_device", with_device), ("dtype", dtype)) if x is not None}
+    device, dtype = place_of("rollout", named, (q, v, tau))
+    check_dtype(dtype)
+    if control is None and (device == "cuda" or dtype != "float64"):
+        where = "on a GPU" if device == "cuda" else f"in {dtype}"
+        raise ModelError(f"rollout: {where} tau cannot be a function that is called in Python: give policy=, which is traced")
+    how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": method, "dtype": dtype, "contacts": contacts}
     if device == "cuda":
         from linkwork.simulate.on_gpu import rollout_on_gpu
 
-        if control is None:
-            raise ModelError(
-                "rollout: on a GPU tau cannot be a function that is called in Python: give policy=, which is traced"
-            )
-        how: dict[str, Any] = {"dt": dt, "steps": steps, "every": every, "integrator": method, "dtype": dtype}
-        how |= {"contacts": contacts, "warm_start": warm_start, "earlier": status}
+        how |= {"warm_start": warm_start, "earlier": status}
+        assert control is not None
         found = rollout_on_gpu(model, q, v, tau, control, driven, dict(parameters or {}), **how)
         result = Rollout(*found[:3])
         result.steps = found[3]
@@ -151,9 +166,8 @@ def rollout(
     q0, v0, earlier = rows.pop("q"), rows.pop("v"), earlier_status(status, batch)
     ruled = policy is not None or isinstance(tau, PD)
     steady = not model.loops or (ruled and not Charts(model).moving)  # the model's own coordinates are good everywhere
-    if control is not None and (steady or contacts is not None):
-        names = (*own, *numbers)
-        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, dt, steps, every, method, names, contacts, earlier)
+    if control is not None and (steady or contacts is not None or dtype != "float64"):
+        return _in_one_kernel(model, control, batch, q0, v0, rows, tau, names=(*own, *numbers), earlier=earlier, **how)
     given = {name: rows.pop(name) for name in driven}
     step, largest, agree = integrator_of(method)
     going = np.isin(earlier, WENT_ON)
@@ -195,8 +209,8 @@ def _control(
 
 def _in_one_kernel(
     model: Model, control: Control, batch: tuple[int, ...], q: np.ndarray, v: np.ndarray, rows: dict[str, np.ndarray], tau: Any,
-    dt: float, steps: int, every: int, integrator: str | Adaptive, names: tuple[str, ...], contacts: Contacts | None,
-    earlier: np.ndarray,
+    *, dt: float, steps: int, every: int, integrator: str | Adaptive, names: tuple[str, ...], contacts: Contacts | None,
+    earlier: np.ndarray, dtype: str,
 ) -> Rollout:  # fmt: skip
     """The rollout by a kernel that takes the steps itself; see `one_kernel`."""
     inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
@@ -206,20 +220,21 @@ def _in_one_kernel(
         each = forces._given if forces._each else None
         inputs = {"tau": forces._given[:, 0] if forces._each and steps else forces._given, **inputs}
     kernel, looped = kernel_for(
-        model, control, integrator, names, target="cpu", dtype="float64", each=each is not None, contacts=contacts
+        model, control, integrator, names, target="cpu", dtype=dtype, each=each is not None, contacts=contacts
     )
     carried = None
     if contacts is not None:
         carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
     numbers = {name: rows[name] for name in names if name not in COEFFICIENTS}
-    unclosed, going = open_at_start(model, q, numbers), np.isin(earlier, WENT_ON)
+    within = CLOSED_AT_START if dtype == "float64" else CLOSED_IN_SINGLE
+    unclosed, going = open_at_start(model, q, numbers, within), np.isin(earlier, WENT_ON)
     first = np.where((unclosed | ~going)[:, None], np.nan, q)  # these take no step
     found = roll_out(kernel, looped, (first, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
     found[0][:, 0] = q
     status = np.full(len(q), int(Status.OK))
     bad = ~np.isfinite(np.column_stack([q, v])).all(axis=1)
     stopped = np.flatnonzero(((found[2] != steps) | unclosed | bad) & going)
-    start, last = ((x[0][stopped], x[1][stopped]) for x in ((q, v), found[4]))
+    start, last = ((x[0][stopped].astype(float), x[1][stopped].astype(float)) for x in ((q, v), found[4]))
     solved = np.zeros(len(stopped), dtype=bool) if found[3] is None else np.isfinite(found[3][stopped]).all(axis=1)
     here = {name: x[stopped] for name, x in numbers.items()}
     status[stopped] = status_of_stopped(model, start, last, unclosed[stopped], solved, dt, integrator, here)

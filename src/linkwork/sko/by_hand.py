@@ -202,6 +202,8 @@ class Tree:
         checked at a few states. v and its names stay what they are.
         """
         sizes = {node.name: m for node, (m, _) in zip(self.nodes, self._shapes)}
+        if splits is not None and not isinstance(splits, Mapping):
+            raise ModelError(f"splits must be a mapping of nodes to their splits, not {splits!r}")
         given = dict(splits or {})
         for name in (*nodes, *given):
             if name not in sizes:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
 from linkwork.flexible import FlexibleBody, from_nodes
+from linkwork.functions.kinematics import frame_pose, frame_velocity
 from linkwork.joints import Revolute
 from linkwork.model import WORLD, Model, ModelBuilder
 
@@ -66,44 +70,85 @@ def chain(bodies: int, modes: int) -> Model:
     return builder.build()
 
 
-class Exudyn(NamedTuple):
-    """Seconds that Exudyn takes to `evaluate` a system once, and to solve for its `accelerations` then."""
-
-    evaluate: float
-    accelerations: float
-
-
-def exudyn_times(bodies: int, modes: int, turns: int) -> Exudyn | None:
-    """What Exudyn takes for the chain; None where it is not installed.
+class ExudynChain:
+    """The chain in Exudyn, where it moves: what one evaluation takes, and its accelerations.
 
     Evaluated are mass matrix, forces and the Jacobian of constraints, in C++, by its own solver's functions: what every method
-    needs. Accelerations are found by its sparse factorisation and one solution, as its own timers say of a step.
+    needs. `turn` times that, and once what follows for accelerations: a sparse factorisation and a solution, as Exudyn's own
+    timers say of steps. It is called between the calls that are compared with it, so that all see the same machine.
     """
-    try:
-        import exudyn as exu
-    except ImportError:
-        return None
+
+    def __init__(self, bodies: int, modes: int) -> None:
+        import exudyn
+
+        self._exu, self._of = exudyn, (bodies, modes)
+        self._evaluation = self._solution = np.inf
+        with quiet():
+            self._mbs, self._settings = _assembled(exudyn, bodies, modes, *moving_state(bodies, modes)), _settings(exudyn)
+            self._solver = exudyn.MainSolverImplicitSecondOrder()
+            if not self._solver.InitializeSolver(self._mbs, self._settings):
+                raise RuntimeError("Exudyn's solver does not start")
+        found = np.array(self._mbs.systemData.GetODE2Coordinates_tt()).reshape(bodies, -1)
+        self.modal_accelerations = found[:, found.shape[1] - modes :]
+        """Of each body's modes in `moving_state`, (bodies, modes), as Exudyn's solver finds them where it begins."""
+
+    @property
+    def evaluation(self) -> float:
+        """The best time of one evaluation [s]."""
+        return float(self._evaluation)
+
+    @property
+    def accelerations(self) -> float:
+        """The best time of one evaluation, and of the solution that follows [s]."""
+        return float(self._evaluation + self._solution)
+
+    def turn(self) -> None:
+        """Time a few evaluations, each short enough that other programs do not interrupt all of them, and a solution."""
+        mbs, solver = self._mbs, self._solver
+        for _ in range(20):
+            start = time.perf_counter()
+            solver.ComputeMassMatrix(mbs)
+            solver.ComputeODE2RHS(mbs)
+            solver.ComputeJacobianAE(mbs)
+            self._evaluation = min(self._evaluation, time.perf_counter() - start)
+        with quiet():
+            self._solution = min(self._solution, _solution(self._exu, *self._of))
+
+
+def exudyn_chain(bodies: int, modes: int) -> ExudynChain | None:
+    """The chain in Exudyn; None where that is not installed."""
+    return None if find_spec("exudyn") is None else ExudynChain(bodies, modes)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without Exudyn's warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        mbs = _assembled(exu, bodies, modes)
-        settings = exu.SimulationSettings()
-        settings.solutionSettings.writeSolutionToFile = False
-        solver = exu.MainSolverImplicitSecondOrder()
-        if not solver.InitializeSolver(mbs, settings):
-            raise RuntimeError("Exudyn's solver does not start")
-        try:
-            evaluate = _timed(solver, mbs, turns)
-        finally:
-            solver.FinalizeSolver(mbs, settings)
-        solve = min(_solution(exu, bodies, modes) for _ in range(max(1, turns // 3)))
-    return Exudyn(evaluate, evaluate + solve)
+        yield
 
 
-def _solution(exu: Any, bodies: int, modes: int) -> float:
-    """Seconds of one sparse factorisation and one solution in a step."""
-    mbs, steps = _assembled(exu, bodies, modes), 20
+def moving_state(bodies: int, modes: int) -> tuple[np.ndarray, np.ndarray]:
+    """q and v of the chain with all hinges turned, and hinges and modes in motion; nothing is deformed.
+
+    Where rotations of a deformed tip follow one another, Exudyn's markers have terms of first order in the deformation that are
+    not the rate of any rotation, so that states are compared where these vanish.
+    """
+    rng = np.random.default_rng(1)
+    q, v = rng.uniform(-1.0, 1.0, (2, bodies, 1 + modes))
+    q[:, 1:] = 0.0
+    return q.ravel(), v.ravel()
+
+
+def _settings(exu: Any) -> Any:
     settings = exu.SimulationSettings()
     settings.solutionSettings.writeSolutionToFile = False
+    return settings
+
+
+def _solution(exu: Any, bodies: int, modes: int, steps: int = 2) -> float:
+    """Seconds of one sparse factorisation and one solution in a step."""
+    mbs, settings = _assembled(exu, bodies, modes, *moving_state(bodies, modes)), _settings(exu)
     settings.linearSolverType = exu.LinearSolverType.EigenSparse
     settings.displayComputationTime = True
     settings.timeIntegration.verboseMode = 0
@@ -114,26 +159,14 @@ def _solution(exu: Any, bodies: int, modes: int) -> float:
     return float((made.timer.factorization + made.timer.newtonIncrement) / max(made.it.newtonJacobiCount, 1))
 
 
-def _timed(solver: Any, mbs: Any, turns: int) -> float:
-    best = np.inf
-    for _ in range(turns):
-        start = time.perf_counter()
-        for _ in range(20):
-            solver.ComputeMassMatrix(mbs)
-            solver.ComputeODE2RHS(mbs)
-            solver.ComputeJacobianAE(mbs)
-        best = min(best, (time.perf_counter() - start) / 20)
-    return float(best)
-
-
-def _assembled(exu: Any, bodies: int, modes: int) -> Any:
+def _assembled(exu: Any, bodies: int, modes: int, q: np.ndarray, v: np.ndarray) -> Any:
     from exudyn import FEM
     from exudyn.itemInterface import GenericJoint, MarkerBodyRigid, MarkerNodeRigid, MarkerSuperElementRigid, ObjectGround
     from scipy.sparse import csr_matrix
 
     _, data = link(modes)
     n = len(data["points"])
-    mbs = exu.SystemContainer().AddSystem()
+    model, mbs = chain(bodies, modes), exu.SystemContainer().AddSystem()
     below = mbs.AddMarker(MarkerBodyRigid(bodyNumber=mbs.AddObject(ObjectGround())))
     tips = [k for k in range(n - 1) if data["points"][k][0] == LENGTH]
     for k in range(bodies):
@@ -144,7 +177,14 @@ def _assembled(exu: Any, bodies: int, modes: int) -> Any:
         fem.modeBasis = {"matrix": data["shapes"].reshape(3 * n, -1).copy(), "type": "NormalModes"}
         cms = FEM.ObjectFFRFreducedOrderInterface(fem)
         cms.stiffnessMatrixReduced = np.array(data["stiffness"])
-        made = cms.AddObjectFFRFreducedOrder(mbs, positionRef=[k * LENGTH, 0.0, 0.0], gravity=list(GRAVITY))
+        T, V = frame_pose(model, q, frame=f"link_{k}"), frame_velocity(model, q, v, frame=f"link_{k}")
+        R, own = T[:3, :3], slice(k * (1 + modes) + 1, (k + 1) * (1 + modes))
+        motion = {"initialVelocity": list(R @ V[3:]), "initialAngularVelocity": list(R @ V[:3])}
+        made = cms.AddObjectFFRFreducedOrder(
+            mbs, positionRef=list(T[:3, 3]), rotationMatrixRef=R, gravity=list(GRAVITY), **motion
+        )
+        mbs.SetNodeParameter(made["nGenericODE2"], "initialCoordinates", list(q[own]))
+        mbs.SetNodeParameter(made["nGenericODE2"], "initialCoordinates_t", list(v[own]))
         root = mbs.AddMarker(MarkerNodeRigid(nodeNumber=made["nRigidBody"]))
         held = [1, 1, 1, 1, 0, 1] if k % 2 else [1, 1, 1, 1, 1, 0]
         mbs.AddObject(GenericJoint(markerNumbers=[below, root], constrainedAxes=held))

@@ -7,10 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from linkwork.commands.bench.boom import spectrum, tip
-from linkwork.commands.bench.exudyn_chain import chain, exudyn_times
+from linkwork.commands.bench.exudyn_chain import ExudynChain, chain, exudyn_chain, moving_state
 from linkwork.commands.bench.figures import Figure, columns, show
-from linkwork.commands.bench.measure import cost
+from linkwork.commands.bench.measure import costs
 from linkwork.commands.bench.picture import Line, Panel, page
 from linkwork.functions.dynamics import forward_dynamics
 
@@ -32,24 +34,31 @@ def chains(sizes: Sizes, note: str) -> Figure:
     """Forward dynamics of chains: ns of one state and in batches, and what Exudyn takes to evaluate the same system once."""
     rows: list[tuple[Any, ...]] = []
     for bodies, modes in sizes.chains:
-        model = chain(bodies, modes)
-        peer = exudyn_times(bodies, modes, sizes.turns)
-        ours = cost(forward_dynamics, model, turns=sizes.turns, most=sizes.most, method="articulated_body")
-        theirs = (None, None) if peer is None else (1e9 * peer.evaluate, 1e9 * peer.accelerations)
+        model, peer = chain(bodies, modes), exudyn_chain(bodies, modes)
+        asked: dict[str, Any] = {"ours": (forward_dynamics, {})}
+        ours = costs(asked, model, turns=sizes.turns, most=sizes.most, between=peer.turn if peer else lambda: None)["ours"]
+        theirs = (1e9 * peer.evaluation, 1e9 * peer.accelerations) if peer and ours.one else (None, None)
         pairs = ((theirs[0], ours.one), (theirs[0], ours.batch), (theirs[1], ours.batch))
         faster = [x / y if x and y else None for x, y in pairs]
         of_ours = ours.operations, ours.operations / bodies, ours.one, ours.batch
-        rows.append((bodies, modes, model.nv, *of_ours, *theirs, *faster))
+        rows.append((bodies, modes, model.nv, *of_ours, *theirs, *faster, peer and gap(peer, bodies, modes)))
     head = (
         "bodies", "modes a body", "nv", "operations", "a body", "one state: ns", "in batches: ns", "Exudyn: evaluation, ns",
         "accelerations, ns", "times faster: one state than its evaluation", "in batches than its evaluation",
-        "in batches than its accelerations",
+        "in batches than its accelerations", "modal accelerations differ, relative",
     )  # fmt: skip
     line = Line("articulated bodies", *columns(rows, (0, 3), lambda row: row[1] == rows[0][1]), 0)
     panel = Panel("operations of forward dynamics", "flexible bodies", "operations", [line])
     remarks = () if any(row[7] for row in rows) else ("Exudyn is not installed (pip install exudyn): it is not measured.",)
     title = "Chains of flexible bodies: forward dynamics"
     return Figure("flexible", title, head, rows, page(title, [panel], note), remarks)
+
+
+def gap(peer: ExudynChain, bodies: int, modes: int) -> float:
+    """The largest difference of modal accelerations between Exudyn and linkwork in one state, relative to the largest."""
+    model, (q, v) = chain(bodies, modes), moving_state(bodies, modes)
+    ours = forward_dynamics(model, q, v, np.zeros(model.nv)).reshape(bodies, 1 + modes)[:, 1:]
+    return float(np.abs(peer.modal_accelerations - ours).max() / np.abs(ours).max())
 
 
 def run(folder: Path, *, quick: bool) -> int:

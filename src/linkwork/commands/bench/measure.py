@@ -23,8 +23,8 @@ from linkwork.targets.cpu import host
 from linkwork.version import __version__
 
 ROWS = 4096  # of a batch
-ONE_BY_ONE = 256  # states that are walked over where one state is timed; fewer where that takes so many operations:
-LONG = 4_000_000  # other programs on the machine interrupt what takes longer
+ONE_BY_ONE = 256  # states that are walked over where one state is timed
+LONG = 4_000_000  # operations of a call, in lanes: fewer states where they take more, since what is long gets interrupted
 
 
 class Cost(NamedTuple):
@@ -55,11 +55,11 @@ def costs(
     """
     programs = {name: function.program(model, **options) for name, (function, options) in asked.items()}
     counted = {name: count_operations(program)["total"] for name, program in programs.items()}
-    calls: dict[tuple[str, int], Callable[[], Any]] = {}
+    calls: dict[tuple[str, int, int], Callable[[], Any]] = {}
     for name in (name for name in asked if turns and (counted[name] <= most or name in always)):
-        calls |= {(name, rows): call for rows, call in _calls(lower(programs[name]), model).items()}
+        calls |= {(name, way, rows): call for way, (rows, call) in enumerate(_calls(lower(programs[name]), model))}
     times: dict[str, list[float]] = {name: [] for name in asked}
-    for (name, rows), seconds in best_times(calls, turns, between).items():
+    for (name, _, rows), seconds in best_times(calls, turns, between).items():
         times[name].append(1e9 * seconds / rows)
     return {name: Cost(n, *times[name]) for name, n in counted.items()}
 
@@ -69,11 +69,17 @@ def operations(function: ModelFunction, model: Model, **options: Any) -> int:
     return count_operations(function.program(model, **options))["total"]
 
 
-def _calls(lowered: Program, model: Model) -> dict[int, Callable[[], Any]]:
-    """By number of states: all one after the other without lanes, and a batch of them in lanes; without Python."""
-    few = min(ONE_BY_ONE, max(16, LONG // len(lowered) // 4 * 4))
-    lanes = {few: 1, ROWS: host().lanes("float64")}
-    return {rows: _call(kernel_of(lowered, n), model, rows) for rows, n in lanes.items()}
+def _calls(lowered: Program, model: Model) -> list[tuple[int, Callable[[], Any]]]:
+    """With their number of states: all one after the other without lanes, and a batch of them in lanes; without Python."""
+    lanes = host().lanes("float64")
+    few, many = states_in_a_call(len(lowered), lanes)
+    return [(few, _call(kernel_of(lowered, 1), model, few)), (many, _call(kernel_of(lowered, lanes), model, many))]
+
+
+def states_in_a_call(operations: int, lanes: int) -> tuple[int, int]:
+    """How many states a timed call takes one by one, and in a batch: about a millisecond of work, or a few tiles."""
+    each = LONG // operations
+    return min(ONE_BY_ONE, max(16, each // 4 * 4)), min(ROWS, max(64 * lanes, each // 4 * 4 * lanes))
 
 
 def kernel_of(program: Program, lanes: int) -> Kernel:
