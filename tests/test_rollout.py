@@ -12,6 +12,7 @@ import linkwork as lw
 from andrews import END, START, force, squeezer
 from linkwork.joints import Revolute, Spherical
 from linkwork.simulate.charts import Charts
+from linkwork.simulate.stepping import Stepping
 from planar_bars import crank_states, four_bar, parallelograms
 from planar_mechanisms import folding_dyad, peaucellier
 
@@ -384,3 +385,25 @@ def test_mistakes_are_told(wrong: dict[str, Any], told: str) -> None:
     call: dict[str, Any] = {"q": model.neutral(), "v": [0.0], "dt": 0.001, "steps": 3, **wrong}
     with pytest.raises(lw.LinkworkError, match=told):
         lw.rollout(model, **call)
+
+
+def test_rows_of_adaptive_steps_do_not_slow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many states are computed for a batch as for its rows one by one, whatever attempts some need; with the same bits."""
+    model = four_bar(0.3, 1.0, 0.8, 1.0)
+    computed: list[int] = []
+    called = Stepping._called
+
+    def counted(self: Stepping, function: Any, chart: Any, rows: Any, arrays: Any) -> Any:
+        computed.append(len(arrays[0][rows]) if function is lw.forward_dynamics else 0)
+        return called(self, function, chart, rows, arrays)
+
+    monkeypatch.setattr(Stepping, "_called", counted)
+    v = np.array([[-0.3], [0.1], [40.0]])
+    how: dict[str, Any] = {"dt": 0.02, "steps": 2, "integrator": "rk45"}
+    alone = [lw.rollout(model, model.neutral(), speed, **how) for speed in v]
+    one_by_one = sum(computed)
+    computed.clear()
+    found = lw.rollout(model, np.tile(model.neutral(), (3, 1)), v, **how)
+    assert sum(computed) == one_by_one > 200
+    for k, other in enumerate(alone):
+        assert np.array_equal(found.q[k], other.q, equal_nan=True) and found.status[k] == other.status

@@ -78,8 +78,11 @@ def implicit_midpoint(rows: Stepping, force: Force, dt: float) -> Arrived:
 
 
 def rk45(rows: Stepping, force: Force, dt: float, tolerances: Adaptive) -> Arrived:
-    """Adaptive steps of each row on its own, until dt is over; loops are closed after each. See `adaptive`."""
-    nq = rows.q.shape[1]
+    """Adaptive steps of each row on its own, until dt is over; loops are closed after each. See `adaptive`.
+
+    Rows whose step is over wait for the others, and are not computed any more: many steps in one take no time of another.
+    """
+    nq, everyone = rows.q.shape[1], rows.active
     q, y, w = rows.q, rows.y, rows.w
     over, length, moved = np.zeros(len(q)), np.ones(len(q)), np.zeros(len(q))
     going = rows.active.copy()
@@ -91,6 +94,8 @@ def rk45(rows: Stepping, force: Force, dt: float, tolerances: Adaptive) -> Arriv
         return np.concatenate([rows.called(kernels.rates, q, y), _accelerations(rows, q, y, tau)], axis=1)
 
     for _ in range(MOST):
+        if (going != rows.active).any():
+            rows.choose(going)
         start, last = np.concatenate([q, y], axis=1), over + length >= 1.0
         part = np.where(last, 1.0 - over, length)
         after, error = attempt(rates, start, over[:, None], part[:, None], dt)
@@ -101,12 +106,14 @@ def rk45(rows: Stepping, force: Force, dt: float, tolerances: Adaptive) -> Arriv
             q1, w1, far = rows.called(kernels.settled, there[:, :nq], q, there[:, nq:])
             good &= np.isfinite(q1).all(axis=1)
             q, w = np.where(good[:, None], q1, q), np.where(good[:, None], w1, w)
-            y, moved = rows.chart_velocity(w), np.where(good, np.maximum(moved, far), moved)
+            y = np.where(going[:, None], rows.chart_velocity(w), y)
+            moved = np.where(good, np.maximum(moved, far), moved)
         over = np.where(good, np.where(last, 1.0, over + part), over)
         length = np.where(going, part * np.where(good | ~(size <= 1.0), growth(size), 0.2), length)
         going = going & (over < 1.0) & (length > SHORTEST)
         if not going.any():
             break
+    rows.choose(everyone)
     arrived = (over >= 1.0)[:, None]
     return np.where(arrived, q, np.nan), np.where(arrived, w, np.nan), moved
 
