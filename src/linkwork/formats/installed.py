@@ -43,8 +43,13 @@ def installed_robot(name: str) -> tuple[str, str]:
             return path, os.path.commonpath([os.path.dirname(file) for file in _files(each)])
     there = [each for each in packages if any(_files(each))]
     where = f"in the packages {some(there)}" if there else f"since none of {some(list(packages), 4)} is installed"
-    hint = did_you_mean(robot, sorted(known))
+    hint = did_you_mean(robot, sorted(known, key=lambda word: (_letters_apart(word, robot.lower()), word)))
     raise ModelError(f"{shown(name)!r} is no file, and there is no robot of that name {where}{hint}")
+
+
+def _letters_apart(one: str, two: str) -> int:
+    """How many letters one word has and the other has not: packages may have more names than can be compared in order."""
+    return sum(abs(one.count(letter) - two.count(letter)) for letter in {*one, *two})
 
 
 def _files(package: str) -> Iterator[str]:
