@@ -324,6 +324,23 @@ def test_a_material_of_another_file_is_not_needed() -> None:
     assert difference(model, peer_of(ROBOT), 1) < 1e-9
 
 
+@pytest.mark.parametrize("name", ['name="up"', ""])
+def test_an_error_in_a_keyframe_names_it(name: str) -> None:
+    keys = f'<keyframe>\n<key name="home" qpos="0"/>\n<key {name} qpos="1 2 3"/>\n</keyframe>'
+    text = f'<mujoco><worldbody><body><joint/><geom size="1"/></body></worldbody>{keys}</mujoco>'
+    with pytest.raises(ModelError, match=r":3: <key.*: MuJoCo.s compiler says: .*invalid qpos size, expected 1, got 3"):
+        lw.load(text)
+
+
+def test_a_mesh_that_is_a_pointer_of_git_lfs_is_told(tmp_path: Path) -> None:
+    (tmp_path / "m.obj").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    mesh = '<asset><mesh name="m" file="m.obj"/></asset>'
+    body = '<worldbody><body name="a"><joint/><geom type="mesh" mesh="m"/></body></worldbody>'
+    (tmp_path / "r.xml").write_text(f"<mujoco>{mesh}{body}</mujoco>")
+    with pytest.raises(ModelError, match=r'<mesh name="m">: .*of body .a. .*file .m.obj. is a pointer of Git LFS.*lfs pull'):
+        lw.load(tmp_path / "r.xml")
+
+
 def test_a_model_is_attached(tmp_path: Path) -> None:
     arm = '<body name="arm"><joint name="j" axis="0 0 1"/><geom size="0.1"/><geom type="mesh" mesh="m" mass="0"/></body>'
     mesh = '<asset><mesh name="m" file="absent.stl"/></asset>'

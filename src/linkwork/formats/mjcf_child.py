@@ -44,6 +44,9 @@ MESHES = 24  # bytes that the compiler may take for each byte of a mesh that it 
 NO_MEMORY = ("allocate memory", "bad_alloc", "unknown exception")  # what MuJoCo says where there is none
 
 
+LFS = b"version https://git-lfs"  # how a pointer begins
+
+
 class NeededMesh(Exception):
     """A mesh without a file that something needs."""
 
@@ -114,6 +117,11 @@ def settle(spec: Any, meshes: dict[str, list[str]], mujoco: Any) -> tuple[dict[s
         if mesh.name in wanted:
             with open(path, "rb") as file:
                 assets[key] = file.read()
+            if assets[key].startswith(LFS):
+                raise NeededMesh(
+                    f"mesh {mesh.name!r} is needed, since {wanted[mesh.name]}; its file {key!r} is a pointer of Git LFS, not "
+                    "the file itself: `git lfs pull` fetches that"
+                )
             total += len(assets[key])
         else:
             mesh.file, mesh.uservert, mesh.userface = "", TETRAHEDRON, FACES

@@ -48,6 +48,7 @@ LINEAR = {"actuator", "tendon", "contact"}  # what is in these takes linear time
 FRAME = 2  # elements as which one <frame> counts: it takes longest
 MOST_HEIGHTS = 10**6  # of a height field
 _LINE = re.compile(r"\(?,?\s*\bline (\d+)\b\)?")
+_NUMBER = re.compile(r"\bid (\d{1,6})\b")
 _PLACED = re.compile(r".*:\d+: <")  # by Element.told
 _WORDS = re.compile(r"(?<!')\b[a-z]+\b(?!')")  # that are not quoted
 _QUOTED = re.compile(r"\b([a-z]+) '([^']*)'")
@@ -96,6 +97,11 @@ class Document:
     def _named(self, text: str) -> Element:
         """The element that a text names, such as mesh 'hull'; else one that has an attribute of its words; else the root."""
         named = {(e.tag, e.attributes["name"]): e for e in self.elements if "name" in e.attributes}
+        keys = [e for e in self.elements if e.tag == "key"]  # which MuJoCo calls keyframes, and tells by name or by number
+        named |= {("keyframe", e.attributes["name"]): e for e in keys if "name" in e.attributes}
+        number = _NUMBER.search(text) if "keyframe ''" in text else None
+        if number and int(number[1]) < len(keys):
+            return keys[int(number[1])]
         found = next((named[pair] for pair in _QUOTED.findall(text) if pair in named), None)
         tags, words = {tag for tag, _ in _QUOTED.findall(text)}, _WORDS.findall(text)
         having = (e for e in self.elements if (not tags or e.tag in tags) and any(word in e.attributes for word in words))
