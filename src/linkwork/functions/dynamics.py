@@ -26,6 +26,7 @@ from linkwork.functions.constrained import constrained_dynamics, shallow
 from linkwork.functions.model_function import model_function
 from linkwork.model import GROUND, Model, PlacedJoint
 from linkwork.model.partition import may_pay
+from linkwork.simplify.attached_modes import Attached, bases
 from linkwork.simplify.rotors import unit_of_mass
 from linkwork.simplify.trees import hinge_tree, tree
 from linkwork.sko import Tree
@@ -66,6 +67,7 @@ def _large(model: Model) -> bool:
         "mass_matrix": lambda model: shallow(model) and not _large(model),
         "partitioned": lambda model: may_pay(model) and not _large(model),
         "spanning_tree": lambda model: _may_span(model, SOME),
+        "attached_modes": lambda model: may_pay(model) and bool(bases(model)),
     },
     by_hand=True,
 )
@@ -76,6 +78,8 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
     joints or deformations have several velocities, also those of articulated bodies with partitioned hinges ("partitioned").
     Where many bodies or velocities are in loops of one cluster, forces of embedded loops may be eliminated on the spanning
     tree ("spanning_tree"), which costs less than a dense joint map.
+    Of flexible bodies it also counts them in modal coordinates that are displacements and slopes of what is attached to these
+    ("attached_modes").
     Force-held loops of the model are constraints, as in `constrained_dynamics`.
     """
     if model.force_held:
@@ -88,7 +92,10 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, 
             raise ModelError(f"forward_dynamics: method 'spanning_tree' is not possible: {reason}; take another, or \"auto\"")
         return spanning_dynamics(model, q, v, tau, f_ext)
     unit = 1.0 if isinstance(model, Tree) else unit_of_mass(model)  # accelerations do not depend on it
-    if method == "partitioned" and not model.partition:
+    if method == "attached_modes" and not isinstance(model, Tree) and not model.partition:
+        given = Attached.of(model, q, v, tau)
+        return given.accelerations(forward_dynamics(given.model, given.q, given.v, given.tau, f_ext, method="partitioned"))
+    if method in ("partitioned", "attached_modes") and not model.partition:
         model = model.partitioned()
     nodes = hinge_tree(model, q, v, f_ext, unit=unit, partition=True)
     if unit != 1.0:

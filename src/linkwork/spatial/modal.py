@@ -14,6 +14,7 @@ import numpy as np
 
 from linkwork.spatial.constants import frozen, put
 
+ORTHOGONAL = 1e-14  # relative: what rounding leaves of a product of two modes that have none
 AXIAL = ((1, 2), (2, 0), (0, 1))  # (r × s)_i is r_a s_b - r_b s_a
 
 
@@ -45,8 +46,10 @@ class ModalIntegrals:
 
     @property
     def mass(self) -> np.ndarray:
-        """The modal mass matrix ∫φ_j · φ_k dm, (m, m)."""
-        return np.einsum("jkaa->jk", self.second)
+        """The modal mass matrix ∫φ_j · φ_k dm, (m, m); modes that are orthogonal but for rounding have nothing in common."""
+        found = np.einsum("jkaa->jk", self.second)
+        size = np.sqrt(np.abs(np.diag(found)))
+        return np.where(np.abs(found) > ORTHOGONAL * np.outer(size, size), found, 0.0)
 
     def times(self, factor: float) -> ModalIntegrals:
         """The same in another unit of mass."""
