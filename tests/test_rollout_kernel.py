@@ -340,3 +340,36 @@ def test_addresses_of_spilled_values_are_short() -> None:
     assembly = compile_assembly(texts[0], machine, level=1)
     far, near = (len(re.findall(rf"\((%r{names})\)", assembly)) for names in (r"(?:8|9|1\d)", r"(?:di|si|ax|dx|cx|bx)"))
     assert near > 10 * far
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"q": np.zeros(ARM.nq) + 1j}, "rollout: q has dtype complex128, and must be an array of real numbers"),
+        ({"q": ["a"] * ARM.nq}, "q has dtype <U1"),
+        ({"q": np.array([None] * ARM.nq)}, "q holds NoneType"),
+        ({"q": [[1.0, 2.0], [3.0]]}, r"q cannot be read as an array \(rows of different lengths\)"),
+        ({"v": np.ma.masked_array(np.zeros(ARM.nv), [True] * ARM.nv)}, "v is a masked array"),
+        ({"v": np.zeros(ARM.nv, dtype="m8[s]")}, "v has dtype timedelta64"),
+        ({"tau": np.zeros(ARM.nv) + 1j}, "tau has dtype complex128"),
+        ({"tau": lambda q, v, t: "x"}, r"what tau\(q, v, t\) returns has dtype <U1"),
+        ({"tau": lw.PD("x", 1.0, np.zeros(ARM.nq))}, "pd_kp has dtype <U1"),
+        ({"policy": lambda q, v, t, inputs: v, "inputs": 3}, "inputs= must be a dict of arrays by name, not int"),
+        ({"policy": lambda q, v, t, inputs: v, "inputs": {"a": [[1.0], [1.0, 2.0]]}}, "input a cannot be read as an array"),
+        ({"parameters": [1]}, "parameters= must be a dict of arrays by name, not list"),
+        ({"steps": 10**14}, "rollout: too little memory .* keep fewer states by every="),
+    ],
+)
+def test_what_is_no_array_of_real_numbers_is_told_in_one_sentence(given: dict[str, Any], told: str) -> None:
+    """Nothing is lost without a word: no imaginary parts, no masks."""
+    arguments: dict[str, Any] = {"q": ARM.neutral(), "v": np.zeros(ARM.nv), "dt": 1e-3, "steps": 1}
+    with pytest.raises(lw.LinkworkError, match=told) as error:
+        lw.rollout(ARM, **(arguments | given))
+    assert "\n" not in str(error.value)
+
+
+def test_gains_may_be_numbers_of_numpy() -> None:
+    q, v = states(1)
+    plain = lw.rollout(ARM, q, v, lw.PD(2.0, 0.5, 0.0 * q), dt=1e-3, steps=3)
+    found = lw.rollout(ARM, q, v, lw.PD(np.float32(2.0), np.array(0.5), 0.0 * q), dt=1e-3, steps=3)
+    assert np.array_equal(found.q, plain.q)

@@ -130,18 +130,19 @@ def refuse_missing(kernel: Kernel, name: str, value: Any) -> None:
     """An error where a value has a mask, numbers that are missing, or lies on a GPU: rows cannot be computed from that."""
     if on_gpu(value):
         raise DtypeError(f"{kernel.name}: {name} is on a GPU, and this kernel on the CPU: compile it with target='cuda'")
-    problem = _missing(value, _DEEPEST)
+    problem = missing(value)
     if problem is not None:
         raise DtypeError(f"{kernel.name}: {name} {problem} (np.nan in a row gives NaN in that row only)")
 
 
-def _missing(value: Any, depth: int) -> str | None:
+def missing(value: Any, depth: int = _DEEPEST) -> str | None:
+    """What is wrong with a value that has a mask, or numbers that are missing; None where it has neither."""
     if type(value) in _PLAIN:
         return None
     if isinstance(value, (list, tuple)):
         if depth == 0 or set(map(type, value)) <= _PLAIN:
             return None
-        return next((p.replace("is a", "holds a", 1) for p in (_missing(v, depth - 1) for v in value) if p), None)
+        return next((p.replace("is a", "holds a", 1) for p in (missing(v, depth - 1) for v in value) if p), None)
     if isinstance(value, np.ndarray):  # np.ma's and those that are made like them
         masked = hasattr(value, "mask") and hasattr(value, "filled")
         return "is a masked array: give numbers, such as .filled(np.nan)" if masked else None

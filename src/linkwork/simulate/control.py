@@ -33,7 +33,7 @@ class PD:
         found = {}
         for name in ("kp", "kd", "v", "tau"):
             value = getattr(self, name)
-            wide = np.full(model.nv, value) if isinstance(value, (int, float)) else value
+            wide = np.full(model.nv, value) if np.isscalar(value) or getattr(value, "ndim", 1) == 0 else value
             found[f"pd_{name}"] = (wide, (model.nv,))
         return {"pd_q": (self.q, (model.nq,)), **found}
 

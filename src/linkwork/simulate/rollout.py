@@ -21,6 +21,7 @@ from linkwork.simulate.driving import evaluated
 from linkwork.simulate.in_chart import STEPS, chart_kernel, roll_out_loops
 from linkwork.simulate.integrators import INTEGRATORS, in_parts, integrator_of
 from linkwork.simulate.midpoint import check_midpoint
+from linkwork.simulate.numbers import real_numbers, tells_too_little_memory
 from linkwork.simulate.one_kernel import kernel_for, roll_out
 from linkwork.simulate.status import Status
 from linkwork.simulate.stepping import CLOSED_AT_START, Stepping
@@ -59,6 +60,7 @@ class Rollout(_Arrays):
     iterations: Any
 
 
+@tells_too_little_memory
 def rollout(
     model: Model,
     q: Any,
@@ -129,6 +131,8 @@ def rollout(
     arrays that lie on a GPU, and float64 on the CPU.
     """
     _check(model, dt, steps, every, integrator)
+    if not isinstance(parameters or {}, Mapping):
+        raise ModelError(f"rollout: parameters= must be a dict of arrays by name, not {type(parameters).__name__}")
     method = _method(model, integrator, rtol, atol)
     if integrator == IMPLICIT:
         parameters = implicit_parameters(model, parameters or {}, dt)
@@ -198,7 +202,12 @@ def _control(
     if policy is not None:
         if tau is not None or not callable(policy):
             raise ModelError("rollout: give either tau or policy=, and policy= a function (q, v, t, inputs)")
-        given = dict(inputs or {})
+        if not isinstance(inputs or {}, Mapping):
+            raise ModelError(f"rollout: inputs= must be a dict of arrays by name, not {type(inputs).__name__}")
+        given = {
+            name: x if hasattr(x, "shape") else real_numbers("rollout", f"input {name}", x)
+            for name, x in (inputs or {}).items()
+        }
         shapes = {name: np.shape(x) if np.ndim(x) < 2 else np.shape(x)[-1:] for name, x in given.items()}
         control = traced_policy(model, policy, shapes)
         return control, {f"input_{name}": (x, shapes[name]) for name, x in given.items()}
@@ -318,7 +327,7 @@ class _Forces:
         self._tau, self._batch, self._nv, self._dt, self._warnings = tau, batch, model.nv, dt, np.geterr()
         if self.asks_states:
             return
-        given = np.zeros(model.nv) if tau is None else np.array(tau, dtype=float)
+        given = np.zeros(model.nv) if tau is None else real_numbers("rollout", "tau", tau)
         self._each = self.differ = given.ndim == len(batch) + 2
         own = (steps, model.nv) if self._each else (model.nv,)
         self._given = _as_rows(given, batch, own, "tau has shape")
@@ -333,7 +342,8 @@ class _Forces:
         states = q.reshape(*self._batch, -1).copy(), v.reshape(*self._batch, self._nv).copy()
         t = (self.step + part) * self._dt
         with np.errstate(**self._warnings):
-            said = np.asarray(self._tau(*states, t.reshape(self._batch) if isinstance(t, np.ndarray) else t), dtype=float)
+            said = self._tau(*states, t.reshape(self._batch) if isinstance(t, np.ndarray) else t)
+        said = real_numbers("rollout", "what tau(q, v, t) returns", said)
         return _as_rows(said, self._batch, (self._nv,), "what tau(q, v, t) returns has shape")
 
 
@@ -353,7 +363,7 @@ def _rows(
     given: dict[str, np.ndarray] = {}
     batch: tuple[int, ...] = ()
     for name, (value, own) in arrays.items():
-        x = given[name] = np.array(value, dtype=float)
+        x = given[name] = real_numbers(who, name, value)
         leading = x.shape[: max(x.ndim - len(own), 0)]
         if x.shape[len(leading) :] != own:
             raise ShapeError(f"{who}: {name} has shape {x.shape}, not (..., {', '.join(map(str, own))})")
