@@ -14,6 +14,8 @@ import linkwork as lw
 import mechanisms
 from linkages import linkage
 from linkwork.errors import DifferentiationError, LinkworkError, ModelError
+from linkwork.functions.sources import source_of
+from linkwork.functions.tangent import rates
 
 
 def run(derivative: lw.Derivative, *arrays: Any) -> tuple[np.ndarray, ...]:
@@ -212,6 +214,21 @@ def test_closing_is_differentiated_at_the_solution(name: str) -> None:
     if exact:
         back = lw.interpret(lw.lower(lw.vjp(program, "q")), moved, bar, 0.0)[2]
         assert abs(back @ d - bar @ along) < 1e-10
+
+
+def test_gradients_by_entries_without_reverse_mode() -> None:
+    """As JAX and PyTorch take them: of what changes, and of weights for all entries of a configuration."""
+    model, rng = linkage("ball in a function"), default_rng(8)
+    q, v = model.random_state(rng)
+    source = source_of(lw.integrate, model, {})
+    ahead, back = source.jvp((0, 1)), source.vjp((0, 1))
+    for made in (ahead, back):
+        assert [a.shape for a in made.program.inputs] == [a.shape for a in made.inputs]
+    d_q = np.asarray(rates(model, q), dtype=float) @ rng.normal(size=model.nv)
+    d_v, bar = rng.normal(size=model.nv), rng.normal(size=model.nq)
+    change = lw.interpret(lw.lower(ahead.program), q, 0.04 * v, d_q, d_v)
+    by_q, by_v = lw.interpret(lw.lower(back.program), q, 0.04 * v, bar)
+    assert abs(bar @ change - by_q @ d_q - by_v @ d_v) < 1e-10 * np.abs(bar @ change)
 
 
 def test_a_step_of_time_through_a_loop_in_reverse() -> None:

@@ -237,3 +237,6 @@ def test_steps_with_contact_have_the_derivatives_of_their_solution() -> None:
     q1, pushed = jax.jvp(lambda q: step(q, v, 0.0 * v, dt)[0], (q,), (by_entries,))
     ends = lw.difference(block, q1 - 1e-6 * np.asarray(pushed), q1 + 1e-6 * np.asarray(pushed)) / 2e-6
     np.testing.assert_allclose(ends, wanted[0] @ along, atol=1e-8)
+    weights = np.arange(1.0, 8.0)  # of all entries of q, as many as it has
+    (back,) = jax.vjp(lambda q: step(q, v, 0.0 * v, dt)[0], q)[1](weights)
+    np.testing.assert_allclose(back @ by_entries, weights @ pushed, atol=1e-9)

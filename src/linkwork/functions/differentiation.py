@@ -22,14 +22,19 @@ from linkwork.sko import Tree
 def entrywise_vjp(
     function: ModelFunction, model: Any, names: list[str], optional: Any, parameters: Any, options: dict[str, Any]
 ) -> Program:
-    """`vjp` of a function whose rule says how, with gradients of q by its entries: those of changes that are velocities."""
+    """`vjp` without reverse mode, with weights and gradients of q by its entries: those of changes that are velocities."""
     made = Derivative("vjp", function, model, names, None, optional, parameters, options)
-    program = made.program()
+    program, base = made.program(), made._base
     shapes = {array.name: array.shape for array in program.inputs}
+    told = {f"bar_{of.name}": k for k, of in enumerate(base.outputs) if of.name in made._told}
+    shapes |= {bar: base.outputs[k].shape for bar, k in told.items()}
 
     def body(*all_arrays: Any) -> dict[str, Any]:
         arrays = dict(zip(shapes, all_arrays))
-        found = {a.name: x for a, x in zip(program.outputs, call_in_trace(program, *all_arrays), strict=True)}
+        own = call_in_trace(base, *all_arrays[: len(base.inputs)]) if told else []
+        for bar, k in told.items():
+            arrays[bar] = tangent.rates(model, own[k]).T @ arrays[bar]
+        found = {a.name: x for a, x in zip(program.outputs, call_in_trace(program, *arrays.values()), strict=True)}
         for name in made._charts:
             found[f"bar_{name}"] = tangent.velocities(model, arrays[name]).T @ found[f"bar_{name}"]
         return found
