@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.algorithms.contact_energy import Energy, without_gain
 
 DT = 2e-3
 
@@ -112,3 +113,15 @@ def test_a_robot_that_stands_is_free_to_move() -> None:
     still, moved = (lw.step(model, q, np.zeros(8), x, DT, contacts=contacts)[1] for x in (np.zeros(8), tau))
     wanted = DT * lw.mass_matrix_inverse(model, q) @ tau
     assert np.linalg.norm((moved - still)[6:]) > 0.1 * np.linalg.norm(wanted[6:])
+
+
+def test_a_step_across_a_singular_position_of_loops_is_no_step() -> None:
+    """In flight the centre of mass alone cannot have more energy than all had before; in a tree that is left to the guard."""
+    tello, tree = lw.robots.tello(), lw.robots.quadruped()
+    for model, stops in ((tello, True), (tree, False)):
+        v = np.ones(model.nv)
+        end = Energy(20.0, 0.0, 15.0, np.ones(3))
+        found = without_gain(model, 10.0, end, v, False, 0.01 * v)
+        assert bool(np.isnan(found.astype(float)).all()) == stops
+        kept = without_gain(model, 17.0, end, v, False, 0.01 * v).astype(float)
+        assert np.isfinite(kept).all() and kept[-1] == pytest.approx((2.0 / 5.0) ** 0.5)

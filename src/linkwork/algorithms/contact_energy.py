@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms.conditioning import looped
 from linkwork.algorithms.energy import potential_energy
 from linkwork.algorithms.kinematics import node_velocities
 from linkwork.algorithms.newton import tolerance
@@ -29,6 +30,7 @@ ROUNDED = 1e-12  # of energies
 WHIRLING = 0.02  # [rad] a joint that turns by more in a step is fast for the integrator
 SMOOTH = 1e-3  # of the kinetic energy: what a step may gain where no joint is, and nothing floats or touches
 SLIDING = 1e30  # [m] so that no joint slides as far
+LOST = 0.01  # of the energy of centres of mass: no step gains so much of that but one across a singular position of loops
 GENTLE = 1e-3  # [m/s] penetrations that this velocity undoes may be undone without being paid for: standing robots stay free
 
 
@@ -120,7 +122,8 @@ def without_gain(model: Model, before: Any, after: Energy, v: np.ndarray, touchi
     """v, (nv,), scaled down so that the energy `after` a step is at most what it may be by all that was `before`.
 
     What goes `straight` is scaled too where something is `touching`. Where nothing is, nothing floats and no joint
-    turns far in the `step`, (nv,), a little may be gained.
+    turns far in the `step`, (nv,), a little may be gained. NaN where the energy of centres of mass in flight is more than all
+    that was before: coordinates of loops are singular there.
     """
     if not floating(model):
         before = before + where(whirls(model, step) | touching, 0.0, SMOOTH * after.kinetic)
@@ -134,4 +137,4 @@ def without_gain(model: Model, before: Any, after: Energy, v: np.ndarray, touchi
     found, rest = scale * v, where(touching, 0.0, 1.0 - scale)
     for k, (_, own, _) in enumerate(floating(model)):
         found[own] = found[own] + rest * after.straight[3 * k : 3 * k + 3]
-    return found
+    return where(allowed < -LOST * kept, np.nan, found) if looped(model) else found
