@@ -125,3 +125,6 @@ def test_a_step_across_a_singular_position_of_loops_is_no_step() -> None:
         assert bool(np.isnan(found.astype(float)).all()) == stops
         kept = without_gain(model, 17.0, end, v, False, 0.01 * v).astype(float)
         assert np.isfinite(kept).all() and kept[-1] == pytest.approx((2.0 / 5.0) ** 0.5)
+        assert (without_gain(model, -1e-9, Energy(1e-6, 0.0, 0.0, np.zeros(3)), v, True, 0.01 * v) == 0.0).all()  # it stands
+    bar = lw.robots.four_bar()  # nothing floats
+    assert without_gain(bar, -1e-9, Energy(1e-6, 0.0, 0.0, np.zeros(0)), np.ones(1), False, np.zeros(1))[0] == 0.0

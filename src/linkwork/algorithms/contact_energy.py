@@ -134,7 +134,9 @@ def without_gain(model: Model, before: Any, after: Energy, v: np.ndarray, touchi
     gains = turning > allowed + rounded
     some = gains & (allowed > 0.0)
     scale = where(gains, where(some, sqrt(where(some, allowed / where(some, turning, 1.0), 1.0)), 0.0), 1.0)
+    if looped(model) and floating(model):
+        scale = where(touching, scale, where(allowed < -LOST * kept - rounded, np.nan, scale))
     found, rest = scale * v, where(touching, 0.0, 1.0 - scale)
     for k, (_, own, _) in enumerate(floating(model)):
         found[own] = found[own] + rest * after.straight[3 * k : 3 * k + 3]
-    return where(allowed < -LOST * kept, np.nan, found) if looped(model) else found
+    return found
