@@ -713,7 +713,8 @@ WRONG: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ModelError, "reference must be one of body, world, world_aligned, not 'moon'",
      lambda: lw.frame_velocity(ARM, ones(5), ones(4), frame="tip", reference="moon")),
     (LinkworkError,
-     "forward_dynamics: method must be one of auto, articulated_body, mass_matrix, partitioned, spanning_tree, not 'magic'",
+     "forward_dynamics: method must be one of auto, articulated_body, mass_matrix, partitioned, spanning_tree, "
+     "attached_modes, not 'magic'",
      lambda: lw.forward_dynamics(ARM, ones(5), ones(4), ones(4), method="magic")),
     (LinkworkError, "mass_matrix_inverse: method must be one of auto, sweeps, factorisation, not 'articulated_body'",
      lambda: lw.mass_matrix_inverse(ARM, ones(5), method="articulated_body")),
