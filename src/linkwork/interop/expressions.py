@@ -9,6 +9,7 @@ from linkwork.errors import TargetError
 from linkwork.functions.sources import Source
 from linkwork.ir.liveness import needed_values
 from linkwork.ir.program import Program
+from linkwork.passes.unroll import unroll
 
 # Powers of two that keep the digits of quaternions before they are normalised: exact numbers need none.
 UNSCALED: Mapping[str, Callable[..., Any]] = {"exponent": lambda x: 0.0, "pow2": lambda k: 2.0**k}
@@ -16,7 +17,7 @@ UNSCALED: Mapping[str, Callable[..., Any]] = {"exponent": lambda x: 0.0, "pow2":
 
 def evaluate(source: Source, operations: Mapping[str, Callable[..., Any]], arrays: Sequence[Sequence[Any]], where: str) -> list:
     """The elements of every output in row-major order, from those of the inputs; "const" makes an expression of a number."""
-    program = source.program
+    program = unroll(source.program)
     if any(op == "loop" for op, _, _ in program.code):
         raise TargetError(f"{source.name} iterates (lw.loop) for this model, and {where} has no loops")
     values: list[Any] = [None] * len(program)

@@ -12,7 +12,7 @@ from typing import Any
 
 from linkwork.ir.meaning import fold, round_to_float32
 from linkwork.ir.operations import BOOL, COMMUTATIVE, CORE, OPERATIONS, REAL
-from linkwork.ir.program import Array, BoundedLoop, Instruction, Program
+from linkwork.ir.program import Array, BoundedLoop, Instruction, Program, RowMap
 
 _make = tuple.__new__  # an Instruction from a tuple, sooner than by its constructor
 Rule = Callable[["Builder", tuple[int, ...]], "int | None"]
@@ -94,13 +94,18 @@ class Builder:
         """The value of another program's instruction, on values of this one, in its simplest form."""
         if op == "const":
             return self.constant(attr)
-        # a loop body names nothing outside of itself, so a loop moves as it is
+        # a body names nothing outside of itself, so a loop or map moves as it is
         return self.apply(op, *args) if op in OPERATIONS else self.put(op, args, attr)
 
     def loop(self, loop: BoundedLoop, args: Sequence[int]) -> list[int]:
         """The values of a loop's last state."""
         value = self.put("loop", tuple(args), loop)
         return [self.put("result", (value,), k) for k in range(loop.states)]
+
+    def map(self, each: RowMap, args: Sequence[int]) -> list[int]:
+        """The values of all rows that a map gives, row after row."""
+        value = self.put("map", tuple(args), each)
+        return [self.put("result", (value,), k) for k in range(each.states)]
 
     def capture(self, value: int) -> int:
         """The input of this loop body that carries a value of the builder around it."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NoReturn
 
 from linkwork.errors import ProgramError
-from linkwork.ir.operations import BOOL, CORE, OPERATIONS, REAL
-from linkwork.ir.program import DTYPES, BoundedLoop, Program
+from linkwork.ir.operations import BOOL, CORE, OPERATIONS, REAL, WITH_BODY
+from linkwork.ir.program import DTYPES, BoundedLoop, Program, RowMap
 
 
 def check(program: Program, *, core_only: bool = False, body: bool = False) -> Program:
     """Return the program unchanged, or raise `ProgramError` naming the first instruction that breaks a rule.
 
-    `core_only` forbids elementary functions, as targets do; `body` says that the program is the body of a loop.
+    `core_only` forbids elementary functions, as targets do; `body` says that the program is the body of a loop or map.
     """
     allowed = {name: operation.takes for name, operation in (CORE if core_only else OPERATIONS).items()}
     of_reals = {name: len(takes) for name, takes in allowed.items() if set(takes) == {REAL}}
@@ -59,10 +59,12 @@ def _check_structural(program: Program, value: int, core_only: bool) -> None:
             _fail(program, value, "an input carries the address of an element of an input array")
     elif op == "loop":
         _check_loop(program, value, args, attr, core_only)
+    elif op == "map":
+        _check_map(program, value, args, attr, core_only)
     elif op == "result":
         source = program.code[args[0]] if len(args) == 1 else None
-        if source is None or source.op != "loop" or not (isinstance(attr, int) and 0 <= attr < source.attr.states):
-            _fail(program, value, "a result reads one state of a loop")
+        if source is None or source.op not in WITH_BODY or not (isinstance(attr, int) and 0 <= attr < source.attr.states):
+            _fail(program, value, "a result reads one state of a loop or map")
     elif op in OPERATIONS:
         _fail(program, value, "elementary functions must be expanded here")
     else:
@@ -83,6 +85,23 @@ def _check_loop(program: Program, value: int, args: tuple[int, ...], loop: objec
     )
     if not fits:
         raise ProgramError(f"{program.name}: %{value}: the loop's values do not fit its body")
+    check(body, core_only=core_only, body=True)
+
+
+def _check_map(program: Program, value: int, args: tuple[int, ...], each: object, core_only: bool) -> None:
+    if not isinstance(each, RowMap):
+        raise ProgramError(f"{program.name}: %{value}: a map carries a RowMap")
+    body = each.body
+    fits = (
+        each.count >= 1
+        and len(body.inputs) == 2
+        and len(args) == each.count * each.takes + body.inputs[1].size
+        and len(body.outputs) == 1
+        and body.dtype == program.dtype
+        and all(program.kinds[a] == REAL for a in args)
+    )
+    if not fits:
+        raise ProgramError(f"{program.name}: %{value}: the map's values do not fit its body")
     check(body, core_only=core_only, body=True)
 
 

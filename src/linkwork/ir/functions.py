@@ -13,7 +13,7 @@ from linkwork.ir.builder import Builder
 from linkwork.ir.context import builder_around, tracing
 from linkwork.ir.meaning import MEANING
 from linkwork.ir.operations import BOOL
-from linkwork.ir.program import Array, BoundedLoop
+from linkwork.ir.program import Array, BoundedLoop, RowMap
 from linkwork.ir.symbol import Symbol, apply, user_line, value_in
 
 
@@ -202,3 +202,35 @@ def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int, newt
     out = np.empty(first.shape, dtype=object)
     out.ravel()[:] = [Symbol(builder, v) for v in values]
     return out if first.ndim else out[()]
+
+
+def map_rows(function: Callable[[Any], Any], rows: Any) -> Any:
+    """The same function of every row of an array, (n, m): an array (n, k) of what it gives, (k,) for each.
+
+    What it computes of one row may not depend on another. In a trace this is one loop of short code, where calls one by one
+    would be traced again for each row: that counts where programs are long (matrices with many columns of the same structure).
+    Entries that are zero in some rows are calculated with like all others. On plain numbers, and within another loop, it is an
+    ordinary Python loop.
+    """
+    given = np.asarray(rows, dtype=object if _symbolic(rows) else None)
+    if given.ndim != 2:
+        raise ShapeError(f"{user_line()}: map_rows takes an array (rows, values), not one of shape {given.shape}")
+    builder = builder_around([x for x in given.ravel() if isinstance(x, Symbol)])
+    if builder is None or builder.parent is not None or len(given) < 2:
+        return np.array([function(row) for row in given])
+    body = Builder(builder.dtype, builder)
+    row = np.empty(given.shape[1], dtype=object)
+    row[:] = [Symbol(body, body.input(0, k)) for k in range(given.shape[1])]
+    with tracing(body):
+        after = np.asarray(function(row), dtype=object)
+    if after.ndim != 1:
+        raise ShapeError(f"{user_line()}: the function of map_rows gives one row, (k,), not an array of shape {after.shape}")
+    results = [value_in(body, x) for x in after]
+    if any(body.kind(v) == BOOL for v in results):
+        raise TraceError(f"{user_line()}: the function of map_rows gives numbers, not conditions")
+    inputs = [Array("row", (len(row),)), Array("shared", (len(body.captured),))]
+    record = RowMap(body.finish("each", inputs, [Array("row", (len(after),))], [results]), len(given))
+    values = builder.map(record, [value_in(builder, x) for x in given.ravel()] + list(body.captured))
+    out = np.empty(record.states, dtype=object)
+    out[:] = [Symbol(builder, v) for v in values]
+    return out.reshape(len(given), len(after))

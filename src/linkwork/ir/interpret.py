@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwork.errors import ProgramError, ShapeError
 from linkwork.ir.meaning import MEANING
-from linkwork.ir.program import BoundedLoop, Program
+from linkwork.ir.program import BoundedLoop, Program, RowMap
 
 
 def interpret(program: Program, *arguments: Any, **named: Any) -> Any:
@@ -42,6 +42,8 @@ def _run(program: Program, inputs: list[np.ndarray], rows: int) -> list[Any]:
             values.append(inputs[array][:, element])
         elif op == "loop":
             values.append(_run_loop(attr, [values[a] for a in args], rows))  # type: ignore[arg-type]
+        elif op == "map":
+            values.append(_run_map(attr, [values[a] for a in args], rows))  # type: ignore[arg-type]
         elif op == "result":
             values.append(values[args[0]][:, attr])
         else:
@@ -62,6 +64,16 @@ def _run_loop(loop: BoundedLoop, args: list[np.ndarray], rows: int) -> np.ndarra
         state = np.where(active[:, None], after, state)
         active = active & values[body.results[1][0]]
     return state
+
+
+def _run_map(each: RowMap, args: list[np.ndarray], rows: int) -> np.ndarray:
+    body, size = each.body, each.takes
+    shared = _stack(args, range(each.count * size, len(args)), rows, body.dtype)
+    found = []
+    for k in range(each.count):
+        values = _run(body, [_stack(args, range(k * size, (k + 1) * size), rows, body.dtype), shared], rows)
+        found.append(_stack(values, body.results[0], rows, body.dtype))
+    return np.concatenate(found, axis=1)
 
 
 def _stack(values: Any, wanted: Any, rows: int, dtype: str) -> np.ndarray:

@@ -57,6 +57,8 @@ def register_operands(program: Coded) -> list[list[int]]:
         if op == "neg":
             plain[v] = plain[args[0]]
             args = ()
+        if op == "map":  # rows lie in memory; what is no instruction of its own is put there when the map begins
+            args = tuple([a for a in args if code[a].op in ("input", "neg")])
         if v in results and op in ("input", "neg"):  # copied to the output where it stands
             args = (v,)
         found.append([a for a in dict.fromkeys([plain[a] for a in args]) if in_register[a]])

@@ -71,8 +71,9 @@ ELEMENTARY = _table(
 )
 
 # What stands in a program beside operations on values. `const` carries its float, `input` its (array, element) address,
-# `loop` its BoundedLoop record, `result` the number of the loop state it reads.
-STRUCTURAL = ("const", "input", "loop", "result")
+# `loop` its BoundedLoop record, `map` its RowMap record, `result` the number of the state of one of these that it reads.
+STRUCTURAL = ("const", "input", "loop", "map", "result")
+WITH_BODY = ("loop", "map")
 
 OPERATIONS = {**CORE, **ELEMENTARY}
 COMMUTATIVE = frozenset({"add", "mul", "eq", "and", "or"})

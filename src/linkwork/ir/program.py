@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from linkwork.errors import ProgramError
-from linkwork.ir.operations import BOOL, OPERATIONS, REAL
+from linkwork.ir.operations import BOOL, OPERATIONS, REAL, WITH_BODY
 from linkwork.ir.text import to_text
 from linkwork.lazy import cached_property
 
@@ -71,6 +71,33 @@ class BoundedLoop:
     newton: int = 0
 
 
+@dataclass(frozen=True)
+class RowMap:
+    """The same computation on every row of an array: run `body` on each of `count` rows, and on values that all of them share.
+
+    The map instruction takes the rows, one after the other, then what is shared. The body has the inputs `row` and `shared` and
+    the output `row`. No row depends on another: a target may run them in any order, side by side, or as a loop of short code.
+    """
+
+    body: Program
+    count: int
+
+    @property
+    def takes(self) -> int:
+        """Values of a row that goes in."""
+        return self.body.inputs[0].size
+
+    @property
+    def gives(self) -> int:
+        """Values of a row that comes out."""
+        return self.body.outputs[0].size
+
+    @property
+    def states(self) -> int:
+        """Values that can be read from it: `result` k is element k % gives of row k // gives."""
+        return self.count * self.gives
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """A function from named input arrays to named output arrays, over scalars of one dtype.
@@ -95,7 +122,7 @@ class Program:
 
     @cached_property
     def kinds(self) -> list[str]:
-        """REAL or BOOL for every value; "loop" for a loop instruction, which is no value itself."""
+        """REAL or BOOL for every value; "loop" for a loop or map instruction, which is no value itself."""
         return [_GIVES.get(op) or (BOOL if isinstance(attr, bool) else REAL) for op, _, attr in self.code]
 
     @property
@@ -116,12 +143,12 @@ class Program:
             return self
         return replace(self.map_bodies(lambda body: body.with_dtype(dtype)), dtype=dtype)
 
-    def map_bodies(self, change: Callable[[Program], Program]) -> Program:
-        """The same program with `change` applied to every loop body; itself where there is no loop."""
-        if not any(op == "loop" for op, _, _ in self.code):
+    def map_bodies(self, change: Callable[[Program], Program], only: tuple[str, ...] = WITH_BODY) -> Program:
+        """The same program with `change` applied to every body of a loop or map; itself where there is none."""
+        if not any(op in only for op, _, _ in self.code):
             return self
         code = tuple(
-            Instruction(op, args, replace(attr, body=change(attr.body))) if op == "loop" else Instruction(op, args, attr)
+            Instruction(op, args, replace(attr, body=change(attr.body))) if op in only else Instruction(op, args, attr)
             for op, args, attr in self.code
         )
         return replace(self, code=code)
@@ -144,9 +171,17 @@ class Program:
                 h.update(
                     f"{attr.states} {attr.limit}{f' newton {attr.newton}' if attr.newton else ''} {attr.body.digest}".encode()
                 )
+            elif isinstance(attr, RowMap):
+                h.update(f"map {attr.count} {attr.body.digest}".encode())
             elif attr is not None:
                 h.update(repr(attr).encode())
         return h.hexdigest()
 
 
-_GIVES = {**{name: operation.gives for name, operation in OPERATIONS.items()}, "loop": "loop", "input": REAL, "result": REAL}
+_GIVES = {
+    **{name: operation.gives for name, operation in OPERATIONS.items()},
+    "loop": "loop",
+    "map": "loop",
+    "input": REAL,
+    "result": REAL,
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from linkwork.ir.operations import OPERATIONS
-from linkwork.ir.program import BoundedLoop, Program
+from linkwork.ir.program import BoundedLoop, Program, RowMap
 from linkwork.passes.dead import drop_dead
 from linkwork.passes.sums import order_sums
 
@@ -14,7 +14,7 @@ def count_operations(program: Program) -> dict[str, int]:
     """Operations of a traced program by kind, and their `total`, after fusing and without dead code.
 
     `add` counts subtractions too; `sincos` counts a sine, a cosine, or both of the same angle, as one. A sign that an
-    addition or fma takes in is free. A loop's body counts as often as its limit allows.
+    addition or fma takes in is free. A loop's body counts as often as its limit allows, a map's for every row.
     """
     counts = _count(drop_dead(order_sums(drop_dead(program))))
     wanted = ("add", "mul", "fma", "div", "sqrt", "sincos")
@@ -31,9 +31,10 @@ def _count(program: Program) -> Counter[str]:
     angles: set[int] = set()
     taken_in = _signs_taken_in(program)
     for v, (op, args, attr) in enumerate(program.code):
-        if isinstance(attr, BoundedLoop):
+        if isinstance(attr, BoundedLoop | RowMap):
+            times = attr.limit if isinstance(attr, BoundedLoop) else attr.count
             for name, number in _count(attr.body).items():
-                counts[name] += number * attr.limit
+                counts[name] += number * times
         elif op in ("sin", "cos") and args[0] in angles:
             continue
         elif op in OPERATIONS and not (op == "neg" and taken_in[v]):

@@ -60,6 +60,6 @@ def _crossing_costs(program: Program) -> list[int]:
     ranges = (
         (range(v + 1, end + 1), 1 if program.kinds[v] == REAL else _NEVER)  # conditions and loops stay in one function
         for v, end in last.items()
-        if program.code[v].op not in ("const", "input")
+        if program.code[v].op not in ("const", "input", "map")
     )
     return live_counts(ranges, len(program))

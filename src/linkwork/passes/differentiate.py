@@ -35,6 +35,7 @@ from linkwork.passes.expand import expand
 from linkwork.passes.forward_mode import forward
 from linkwork.passes.inline import inline, outputs_in
 from linkwork.passes.reverse_mode import reverse
+from linkwork.passes.unroll import unroll
 
 _NONE: Changes = {}
 
@@ -45,6 +46,7 @@ def jvp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
     The new inputs come after the old ones, the new outputs after the old ones. Where such a name is taken, as in a
     second derivative, all new names start with `d2_` (then `d3_`, ...) instead.
     """
+    program = unroll(program)
     chosen = _chosen(program, wrt)
     b = Builder(program.dtype)
     first = len(program.inputs)
@@ -88,6 +90,7 @@ def vjp(program: Program, wrt: str | Iterable[str] | None = None) -> Program:
 
     Names as for `jvp`. Raises `DifferentiationError` where an output depends on `wrt` through a loop.
     """
+    program = unroll(program)
     chosen = _chosen(program, wrt)
     b = Builder(program.dtype)
     first = len(program.inputs)
@@ -134,6 +137,7 @@ Matrix = list[list[int]]  # values of a builder
 
 
 def _cheapest(program: Program, rows: list[int], columns: list[int], into: Charts, along: Charts, *, values: bool) -> Program:
+    program = unroll(program)
     made = [_jacobians(_Forward, program, rows, columns, into, along, values=values)]
     with suppress(DifferentiationError):  # a loop
         made.append(_jacobians(_Reverse, program, rows, columns, into, along, values=values))
@@ -323,7 +327,7 @@ def _trace_inside(fn: Callable[[Any], Any], x: Any, *more: Any) -> tuple[Builder
     one, zero = inner.constant(1.0), inner.constant(0.0)
     results = [inner.apply("select", v, one, zero) if inner.kind(v) == BOOL else v for v in results]
     inputs = [Array("x", symbols.shape), Array("outer", (len(inner.captured),))]
-    program = check(inner.finish("inside", inputs, [Array("out", out.shape)], [results]))
+    program = unroll(check(inner.finish("inside", inputs, [Array("out", out.shape)], [results])))
     values = [a if outer is None else [value_in(outer, cell) for cell in a.ravel()] for a in given]
     return inner, program, values
 

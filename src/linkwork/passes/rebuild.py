@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from linkwork.ir.builder import Builder
 from linkwork.ir.liveness import needed_values
-from linkwork.ir.program import BoundedLoop, Program
+from linkwork.ir.program import BoundedLoop, Program, RowMap
 
 Visit = Callable[[Builder, str, tuple[int, ...], object], "int | None"]
 
@@ -17,7 +17,7 @@ def rebuild(program: Program, visit: Visit, only: Collection[str] | None = None)
 
     `visit(builder, op, args, attr)` gets the arguments as values of the new program and returns the value that takes
     the instruction's place; None copies the instruction as it is. Operations that are not among `only` are copied without a
-    visit. Loop bodies are rebuilt in the same way, before their loop is visited.
+    visit. Bodies of loops and maps are rebuilt in the same way, before their loop is visited.
     """
     builder = Builder(program.dtype)
     new: list[int] = []
@@ -26,7 +26,7 @@ def rebuild(program: Program, visit: Visit, only: Collection[str] | None = None)
             new.append(-1)
             continue
         args = tuple([new[a] for a in old_args])
-        if isinstance(attr, BoundedLoop):
+        if isinstance(attr, BoundedLoop | RowMap):
             attr = replace(attr, body=rebuild(attr.body, visit, only))
         value = visit(builder, op, args, attr) if only is None or op in only else None
         if value is None:

@@ -17,6 +17,7 @@ from linkwork.passes.dead import reorder
 from linkwork.passes.interleave import interleave
 
 LATENCY = {"div": 14, "sqrt": 20, "loop": 200, "neg": 0, "const": 0, "input": 0, "result": 0}
+IN_MAPS = 4  # sums side by side in bodies of maps
 FREE = frozenset({"const", "input", "neg", "result"})
 
 
@@ -46,8 +47,12 @@ USUAL = Scheduling()
 
 
 def schedule(program: Program, scheduling: Scheduling = USUAL) -> Program:
-    """The same instructions in an order that runs faster, in loop bodies too."""
-    program = program.map_bodies(lambda body: schedule(body, scheduling))
+    """The same instructions in an order that runs faster, in loop bodies too.
+
+    Bodies of maps stay as they were traced, with sums side by side.
+    """
+    program = program.map_bodies(lambda body: schedule(body, scheduling), only=("loop",))
+    program = program.map_bodies(lambda body: interleave(body, IN_MAPS), only=("map",))
     if len(program) <= scheduling.short:
         return reorder(program, _critical_path_order(program))
     program = reorder(program, _low_pressure_order(program, scheduling.window))

@@ -14,8 +14,9 @@ import numpy as np
 
 from linkwork.errors import ProgramError, TargetError
 from linkwork.ir.collector import collector_paused
-from linkwork.ir.program import Array, BoundedLoop, Program, signature
+from linkwork.ir.program import Array, BoundedLoop, Program, RowMap, signature
 from linkwork.passes import arrange, lower
+from linkwork.passes.unroll import unroll
 from linkwork.runtime.arguments import argument_names, explain, refuse_masks
 from linkwork.runtime.bound import Bound, bind_arrays, machine_call
 from linkwork.runtime.cache import Cache, Entry, make_key
@@ -267,7 +268,7 @@ def _compiled(key: str, program_of: Callable[[], Program], machine: Machine, cac
             raise kernel._failure
         return kernel.wait()
     lanes = machine.lanes(program.dtype)
-    objects = compile_objects(lowered, machine, level=QUICK, lanes=lanes, bytecode=True)
+    objects = compile_objects(unroll(lowered), machine, level=QUICK, lanes=lanes, bytecode=True)
     assert objects is not None
     kernel._install(objects, tier=1, lanes=lanes)
     if not cache.read_only:  # the next process may begin before the optimised code is there
@@ -277,12 +278,15 @@ def _compiled(key: str, program_of: Callable[[], Program], machine: Machine, cac
 
 
 def _sizes(program: Program) -> tuple[int, int]:
-    """Instructions with those of loops' bodies, and with these as often as they may run, up to so many times."""
+    """Instructions with those of bodies of loops and maps, and with these as often as they may run, up to so many times."""
     size = work = len(program)
     for _, _, attr in program.code:
         if isinstance(attr, BoundedLoop):
             inner, running = _sizes(attr.body)
             size, work = size + inner, work + min(attr.limit, LOOP_RUNS) * running
+        elif isinstance(attr, RowMap):
+            inner, running = _sizes(attr.body)
+            size, work = size + inner, work + attr.count * running
     return size, work
 
 

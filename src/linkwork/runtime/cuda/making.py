@@ -13,6 +13,7 @@ import numpy as np
 from linkwork.errors import ProgramError
 from linkwork.ir.program import Array, Program
 from linkwork.passes import lower
+from linkwork.passes.unroll import unroll
 from linkwork.runtime.cache import Cache, make_key
 from linkwork.runtime.compiler import default_cache, source_digest
 from linkwork.runtime.cuda.binding import Gpu, compile_text, current_gpu, toolkit_version
@@ -63,7 +64,7 @@ def _make(content: str, source: str | None, program_of: Callable[[], Program], d
         if stored is not None and stored.blob.startswith(b"\x7fELF") and set(LAUNCH) <= stored.header.keys():
             return stored.header, stored.blob
         program = _fit(program_of())
-        header, cubin = fastest(program, lower(program, dtype, arranged=None), here)
+        header, cubin = fastest(program, unroll(lower(program, dtype, arranged=None)), here)
         if key is not None and not cache.read_only:
             cache.store(key, header, cubin)
         return header, cubin

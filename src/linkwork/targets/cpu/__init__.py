@@ -15,4 +15,4 @@ __all__ = [
 def arrangement(machine: Machine) -> Arrangement:
     """How optimised code is arranged: the critical path counts only while its values fit into registers."""
     short = 2500 if machine.registers > 16 else 800
-    return Arrangement(Scheduling(short, window=240, together=6), Cutting(whole=6000, part=1000, bodies=True))
+    return Arrangement(Scheduling(short, window=240, together=6), Cutting(whole=6000, part=1000, bodies=True), maps=True)

@@ -4,34 +4,52 @@ With one lane a body reads and writes a contiguous row per array. With more it r
 apart, turns them into columns, and columns of results into rows again (see `rows`, `outputs`). A program with cuts becomes
 several functions, and the values that are spilled, for a use far away or in another function, lie in a scratch array (see
 `ir.spills`). So does a loop whose body has cuts: that is a body of its own, from columns to columns, which lie in the scratch
-array of what runs the loop.
+array of what runs the loop. A map is a function with a loop over rows, which lie there too (see `layout.Maps`).
 """
 
 from __future__ import annotations
 
+import re
+
 from linkwork.ir.operations import BOOL
-from linkwork.ir.program import BoundedLoop, Program
+from linkwork.ir.program import BoundedLoop, Program, RowMap
 from linkwork.ir.spills import spill
+from linkwork.targets.cpu.layout import Maps, body_parameters, runs, side_by_side, stores_of
 from linkwork.targets.cpu.operations import declarations, operation
 from linkwork.targets.cpu.outputs import Outputs
-from linkwork.targets.cpu.rows import LINE, load_columns, row_declarations, row_pointers, unpack_text
+from linkwork.targets.cpu.rows import LINE, load_columns, row_declarations, row_pointers
 from linkwork.targets.cpu.types import Types
 
 SPARE = 5  # registers that constants take, and what LLVM moves
+FENCED = 16  # instructions from one fence to the next: LLVM moves no load across one; it would load too early, and spill
 
 
 class Body:
     """Writes the functions of one program for one number of lanes; the one called `name` runs the others in order."""
 
-    def __init__(self, program: Program, lanes: int, name: str, registers: int, *, columns: bool = False) -> None:
+    def __init__(
+        self,
+        program: Program,
+        lanes: int,
+        name: str,
+        registers: int,
+        *,
+        columns: bool = False,
+        wide: int | None = None,
+        of_rows: bool = False,
+    ) -> None:
+        """`wide`: how many rows of a map may be computed at once for one state. `of_rows`: it is a map's, on several states."""
         self.program, self.columns = program, columns or lanes == 1  # columns: what arrays are, and no rows of the user's
         self.types = Types(program.dtype, lanes)
         self.name = name
+        self.pitch: dict[str, int] = {}  # bytes from one element of an array to the next, where it is not that of a column
         self.inputs = {attr: v for v, (op, _, attr) in enumerate(program.code) if op == "input"}
         spread = 1 if self.columns else lanes  # rows of the user's that a body reads at once
         self.parameters = body_parameters(program, spread)
         # in a program without cuts LLVM, which may change the order, allocates registers better
-        self.spills = spill(program, registers - SPARE if program.cuts else None, block=spread)
+        whole = not program.cuts and not of_rows
+        self.fenced = of_rows or (bool(program.cuts) and lanes == 1)
+        self.spills = spill(program, None if whole else registers - SPARE, block=spread)
         self.loops: dict[int, CutLoop] = {}
         self.scratch = self.spills.slots.size  # columns of the scratch array
         for v, (_, _, attr) in enumerate(program.code):
@@ -39,7 +57,16 @@ class Body:
                 body = Body(attr.body, lanes, f"{name}.v{v}", registers, columns=True)
                 self.loops[v] = CutLoop(body, attr, self.scratch)
                 self.scratch = self.loops[v].end
-        self.outputs = None if self.columns else Outputs(program, self.types)
+        self.maps = Maps(program, self.scratch, side_by_side=lanes == 1)
+        self.scratch = self.maps.end
+        self.each: dict[int, MapBody] = {}
+        self.map_scratch: dict[int, int] = {}  # where the scratch arrays of maps' own functions begin, in columns
+        for v, place in self.maps.places.items():
+            body = self.each[v] = MapBody(self.maps.body_of(v), place.each, lanes, wide or 1, f"{name}.v{v}", registers)
+            unit = body.types.lanes // lanes  # of our columns in one of its
+            self.map_scratch[v] = -(-self.scratch // unit) * unit
+            self.scratch = self.map_scratch[v] + body.scratch * unit
+        self.outputs = None if self.columns else Outputs(program, self.types, self.maps.direct)
         self.waiting = -(-self.scratch * self.types.bytes // LINE) * LINE // self.types.bytes  # where columns of outputs wait
         self.scratch = self.waiting + self.outputs.size if self.outputs else self.scratch
         self.stores = stores_of(program)
@@ -56,11 +83,12 @@ class Body:
         """The text of every function with what it needs declared, to be compiled one by one."""
         t = self.types
         known = declarations(t) + "\n" + (row_declarations(t) if t.lanes > 1 else "")
-        known += "".join(loop.body.declaration() for loop in self.loops.values())
-        inner = [text for loop in self.loops.values() for text in loop.body.functions()]
+        inner_bodies = [*(loop.body for loop in self.loops.values()), *self.each.values()]
+        known += "".join(body.declaration() for body in inner_bodies)
+        inner = [text for body in inner_bodies for text in body.functions()]
         parts = [_Part(self, part).text() for part in self.program.parts]
         tables, rows = self.outputs.rows_text(self.waiting) if self.outputs else ("", "")
-        unpack = unpack_text(t) + tables if self.outputs else ""
+        unpack = self.outputs.functions_text() + tables if self.outputs else ""
         if len(parts) == 1:
             return [*inner, known + unpack + self._define(self.name, parts[0] + rows)]
         names = [f"{self.name}.{k}" for k in range(len(parts))]
@@ -73,6 +101,62 @@ class Body:
     def _define(self, name: str, text: str) -> str:
         signature = ", ".join(f"{kind}{' noalias' * (kind == 'ptr')} {p}" for kind, p in self.parameters)
         return f"define void @{name}({signature}) #0 {{\n{text}ret void\n}}\n"
+
+
+class MapBody(Body):
+    """A map as a function: a loop over its rows, from columns to columns.
+
+    With one lane, as many rows as fit into a register (at most `wide`) are computed at once: their elements lie side by side,
+    and what they share is put into all lanes. With several lanes there are two rows in a turn of the loop. The last rows are
+    computed together with some that were computed before.
+    """
+
+    def __init__(self, program: Program, each: RowMap, lanes: int, wide: int, name: str, registers: int) -> None:
+        self.count, self.together = each.count, 1
+        self.whole_rows = lanes > 1  # the values of a row lie side by side
+        while not self.whole_rows and 2 * self.together <= min(wide, each.count):
+            self.together *= 2
+        if self.whole_rows and not program.cuts:
+            self.together = min(2, each.count)
+            program = side_by_side(program, self.together)
+        super().__init__(
+            program, lanes if self.whole_rows else self.together, name, registers, columns=True, of_rows=self.whole_rows
+        )
+        t = self.types
+        size = t.bytes if self.whole_rows else t.item
+        self.steps = (
+            {"%in0": each.takes * size, "%out0": each.gives * size} if self.whole_rows else {"%in0": size, "%out0": size}
+        )
+        if not self.whole_rows:
+            self.pitch = {"%in0": t.item * each.count, "%in1": t.item, "%out0": t.item * each.count}
+
+    def _define(self, name: str, text: str) -> str:
+        if name != self.name:
+            return super()._define(name, text)
+        pointers = "".join(
+            f"{p}.far = mul i64 %k, {step}\n{p} = getelementptr i8, ptr {p}.first, i64 {p}.far\n"
+            for p, step in self.steps.items()
+        )
+        last = self.count - self.together
+        signature = ", ".join(f"ptr noalias {p}{'.first' if p in self.steps else ''}" for _, p in self.parameters)
+        inside = text.removeprefix("entry:\n")
+        end = re.findall(r"^([\w.]+):$", inside, re.MULTILINE)
+        back = end[-1] if end else "each"
+        inside = re.sub(r"label %entry\b|%entry(?= \])", lambda m: m[0].replace("entry", "each"), inside)
+        return f"""define void @{name}({signature}) #0 {{
+start:
+br label %each
+each:
+%at = phi i64 [ 0, %start ], [ %next, %{back} ]
+%k = call i64 @llvm.umin.i64(i64 %at, i64 {last})
+{pointers}{inside}%next = add i64 %at, {self.together}
+%rest = icmp ult i64 %next, {self.count}
+br i1 %rest, label %each, label %finish
+finish:
+ret void
+}}
+declare i64 @llvm.umin.i64(i64, i64)
+"""
 
 
 class CutLoop:
@@ -107,6 +191,8 @@ class _Part:
         body, code, spills = self.body, self.body.program.code, self.body.spills
         self.lines.append("entry:")
         for v in self.part:
+            if body.fenced and v % FENCED == 0:
+                self.lines.append('call void asm sideeffect "", "~{memory}"()')
             for base, line in body.prefetches.get(v, ()):
                 self._prefetch(base, line)
             for array, block in spills.reads.get(v, ()):
@@ -115,6 +201,13 @@ class _Part:
                 self.names[a] = self._load("%scratch", spills.slots.of[a], f"%v{a}.{v}")
             op, args, attr = code[v]
             if op not in ("const", "input", "neg"):
+                if v in body.each:
+                    self._map(v, body.each[v])
+                    continue
+                if v in body.maps.direct:
+                    if v in body.maps.loaded:
+                        self._name(v, self._load("%scratch", body.maps.loaded[v], f"%v{v}"))
+                    continue
                 operands = [self._use(a) for a in args]
                 if v in body.loops:
                     self._cut_loop(f"%v{v}", operands, attr, body.loops[v])  # type: ignore[arg-type]
@@ -131,6 +224,8 @@ class _Part:
         slot = self.body.spills.slots.of.get(v)
         if slot is not None:
             self._store("%scratch", slot, name)
+        for column in self.body.maps.stores.get(v, ()):
+            self._store("%scratch", column, name)
 
     def _give(self, v: int) -> None:
         """Store a value, as soon as it is known, where outputs have it: in the one row, or as a column that waits."""
@@ -201,16 +296,44 @@ class _Part:
         return out
 
     def _load(self, base: str, element: int, out: str) -> str:
-        t = self.types
-        self.lines.append(f"{out}.a = getelementptr i8, ptr {base}, i64 {element * t.bytes}")
-        self.lines.append(f"{out} = load {t.real}, ptr {out}.a, align {t.bytes}")
+        t, pitch = self.types, self.body.pitch.get(base)
+        self.lines.append(f"{out}.a = getelementptr i8, ptr {base}, i64 {element * (pitch or t.bytes)}")
+        if pitch == t.item < t.bytes:  # one for all lanes
+            self.lines.append(f"{out}.1 = load {t.scalar}, ptr {out}.a, align {t.item}")
+            self.lines.append(f"{out}.i = insertelement {t.real} poison, {t.scalar} {out}.1, i64 0")
+            self.lines.append(f"{out} = shufflevector {t.real} {out}.i, {t.real} poison, <{t.lanes} x i32> zeroinitializer")
+        else:
+            self.lines.append(f"{out} = load {t.real}, ptr {out}.a, align {t.item if pitch else t.bytes}")
         return out
 
     def _store(self, base: str, element: int, value: str) -> None:
-        t = self.types
+        t, pitch = self.types, self.body.pitch.get(base)
         at = f"{base}.{element}.{len(self.lines)}"
-        self.lines.append(f"{at} = getelementptr i8, ptr {base}, i64 {element * t.bytes}")
-        self.lines.append(f"store {t.real} {value}, ptr {at}, align {t.bytes}")
+        self.lines.append(f"{at} = getelementptr i8, ptr {base}, i64 {element * (pitch or t.bytes)}")
+        self.lines.append(f"store {t.real} {value}, ptr {at}, align {t.item if pitch else t.bytes}")
+
+    def _map(self, v: int, each: MapBody) -> None:
+        """Run a map on its rows in the scratch array. Results that outputs of one state want are copied from there."""
+        body, t, maps = self.body, self.types, self.body.maps
+        for a, column in maps.late.get(v, ()):
+            self._store("%scratch", column, self._use(a))
+        places, names = maps.places[v], []
+        for word, column in (
+            ("own", body.map_scratch[v]), ("rows", places.rows), ("shared", maps.start), ("found", places.found)
+        ):  # fmt: skip
+            names.append(f"ptr %v{v}.{word}")
+            self.lines.append(f"%v{v}.{word} = getelementptr i8, ptr %scratch, i64 {column * t.bytes}")
+        self.lines.append(f"call void @{each.name}({', '.join(names)})")
+        if body.outputs is None:
+            wanted = [(maps.direct[r], array, element) for r in maps.results[v] for array, element in body.stores.get(r, ())]
+            for n, (column, array, element, length) in enumerate(runs(wanted)):
+                kind, at = f"<{length} x {t.scalar}>", f"%v{v}.copy{n}"
+                self.lines += [
+                    f"{at}.from = getelementptr i8, ptr %scratch, i64 {column * t.bytes}",
+                    f"{at} = load {kind}, ptr {at}.from, align {t.item}",
+                    f"{at}.to = getelementptr i8, ptr %out{array}, i64 {element * t.bytes}",
+                    f"store {kind} {at}, ptr {at}.to, align {t.item}",
+                ]
 
     def _loop(self, out: str, args: list[str], loop: BoundedLoop) -> None:
         """Run the body while any lane is active; a lane that has stopped keeps its state."""
@@ -319,26 +442,3 @@ def _prefetches(program: Program, t: Types) -> dict[int, list[tuple[str, int]]]:
             for line in range(count):
                 places.setdefault(line * len(program) // count, []).append((base, line))
     return places
-
-
-def stores_of(program: Program) -> dict[int, list[tuple[int, int]]]:
-    """Which output elements each value is: (array, element)."""
-    addresses: dict[int, list[tuple[int, int]]] = {}
-    for array, values in enumerate(program.results):
-        for element, v in enumerate(values):
-            addresses.setdefault(v, []).append((array, element))
-    return addresses
-
-
-def body_parameters(program: Program, lanes: int) -> list[tuple[str, str]]:
-    """Type and name of each parameter of a body: the scratch array, then a pointer per array and, with several lanes, the
-    distance of its rows.
-
-    On x86 a first parameter is in one of the registers that take a byte less in every instruction with an address.
-    """
-    pairs = [("ptr", "%scratch")]
-    for name in [f"%in{k}" for k in range(len(program.inputs))] + [f"%out{k}" for k in range(len(program.outputs))]:
-        pairs.append(("ptr", name))
-        if lanes > 1:
-            pairs.append(("i64", f"{name}.step"))
-    return pairs

@@ -96,7 +96,7 @@ def module_texts(program: Program, lanes: int, machine: Machine) -> list[str]:
 
     Each text is a module of its own, small enough for a compiler; together they make the kernel.
     """
-    one = Body(program, 1, "lw.one", machine.registers)
+    one = Body(program, 1, "lw.one", machine.registers, wide=lanes)
     many = Body(program, lanes, "lw.many", machine.registers) if lanes > 1 else None
     return _texts(program, one, many, machine)
 

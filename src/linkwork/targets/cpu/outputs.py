@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 
 from linkwork.ir.program import Program
-from linkwork.targets.cpu.rows import LINE, UNPACK, UNPACK_LAST
+from linkwork.targets.cpu.rows import LINE, UNPACK, UNPACK_LAST, unpack_text
 from linkwork.targets.cpu.types import Types
+
+REPEATED = 0.9  # of the elements: where fewer values are distinct, each waits once
 
 
 def is_plain_zero(program: Program, v: int) -> bool:
@@ -24,19 +27,26 @@ def is_plain_zero(program: Program, v: int) -> bool:
 class Outputs:
     """Where columns of outputs wait, and how they become rows.
 
+    Results of maps are read where these leave them (`placed`: value -> column of the scratch array). With them, and where many
+    elements are the same value (zeros, symmetric matrices), every column of a block has a place of its own in the tables, so
+    that a value waits in one column only. Else blocks have one.
+
     Attributes:
         columns: value -> places where it waits, in columns; stored as soon as the value is known
         size: columns of memory that all this takes
     """
 
-    def __init__(self, program: Program, t: Types) -> None:
-        self.types = t
+    def __init__(self, program: Program, t: Types, placed: Mapping[int, int]) -> None:
+        self.types, self.placed = t, placed
         self.columns: defaultdict[int, list[int]] = defaultdict(list)
         self.blocks: list[list[int]] = []  # for each output, where its blocks begin, in columns
         self.sizes = [array.size for array in program.outputs]
         self.size = 0
+        self.values = program.results
+        distinct = len({v for values in program.results for v in values})
+        self.scattered = bool(placed) or distinct < REPEATED * sum(self.sizes)
         blank = None
-        for values in program.results:
+        for values in [] if self.scattered else program.results:
             places: list[int] = []
             for first in range(0, len(values), t.lanes):
                 block = values[first : first + t.lanes]
@@ -50,9 +60,20 @@ class Outputs:
                     self.columns[v].append(column)
                 self.size += t.lanes
             self.blocks.append(places)
+        if self.scattered:
+            for v in dict.fromkeys(v for values in program.results for v in values if v not in placed):
+                self.columns[v].append(self.size)
+                self.size += 1
+
+    def functions_text(self) -> str:
+        """The functions that the calls of `rows_text` call."""
+        return unpack_text(self.types, scattered=self.scattered)
 
     def rows_text(self, waiting: int) -> tuple[str, str]:
         """Tables, and the calls that write rows from them. Waiting columns begin at `waiting`."""
+        return self._scattered(waiting) if self.scattered else self._in_blocks(waiting)
+
+    def _in_blocks(self, waiting: int) -> tuple[str, str]:
         t, tables, calls = self.types, "", ""
         for array, (places, size) in enumerate(zip(self.blocks, self.sizes, strict=True)):
             row, name = f"ptr %out{array}, i64 %out{array}.step", f"@lw.table{array}"
@@ -60,7 +81,7 @@ class Outputs:
             odd = whole % max(1, LINE // t.bytes)
             table = [(waiting + place) * t.bytes for place in places[: whole - odd]]
             if table:
-                tables += f"{name} = private constant [{len(table)} x i32] [{', '.join(f'i32 {x}' for x in table)}]\n"
+                tables += _table(name, table)
                 calls += f"call void @{UNPACK}(ptr {name}, i64 {len(table)}, ptr %scratch, {row})\n"
             for k in range(whole - odd, len(places)):
                 at = f"%last{array}.{k}"
@@ -69,3 +90,26 @@ class Outputs:
 call void @{UNPACK_LAST}(ptr {at}.c, ptr {at}.r, i64 %out{array}.step, i64 {min(t.lanes, size - k * t.lanes)})
 """
         return tables, calls
+
+    def _scattered(self, waiting: int) -> tuple[str, str]:
+        t, tables, calls = self.types, "", ""
+        for array, values in enumerate(self.values):
+            name, size = f"@lw.table{array}", len(values)
+            places = [self.placed[v] if v in self.placed else waiting + self.columns[v][0] for v in values]
+            places += [places[-1]] * (-size % t.lanes)
+            tables += _table(name, [place * t.bytes for place in places])
+            whole = size // t.lanes
+            whole -= whole % max(1, LINE // t.bytes)
+            if whole:
+                calls += f"call void @{UNPACK}(ptr {name}, i64 {whole}, ptr %scratch, ptr %out{array}, i64 %out{array}.step)\n"
+            for k in range(whole, len(places) // t.lanes):
+                at = f"%last{array}.{k}"
+                calls += f"""{at}.c = getelementptr i32, ptr {name}, i64 {k * t.lanes}
+{at}.r = getelementptr i8, ptr %out{array}, i64 {k * t.bytes}
+call void @{UNPACK_LAST}(ptr {at}.c, ptr %scratch, ptr {at}.r, i64 %out{array}.step, i64 {min(t.lanes, size - k * t.lanes)})
+"""
+        return tables, calls
+
+
+def _table(name: str, numbers: list[int]) -> str:
+    return f"{name} = private constant [{len(numbers)} x i32] [{', '.join(f'i32 {x}' for x in numbers)}]\n"

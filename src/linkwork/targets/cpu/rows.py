@@ -58,8 +58,8 @@ def _transpose(t: Types, rows: list[str], tag: str, half: int | None = None) -> 
     return lines, rows
 
 
-def _load_rows(t: Types, source: str, tag: str) -> tuple[str, list[str]]:
-    """Instructions that load the columns of a block, and transpose them into rows.
+def _load_rows(t: Types, columns: list[tuple[str, int]], tag: str) -> tuple[str, list[str]]:
+    """Instructions that load the columns of a block, each at some bytes from a pointer, and transpose them into rows.
 
     Halves of columns are loaded: then the first step takes no shuffle, since processors load into half a register.
     """
@@ -72,7 +72,8 @@ def _load_rows(t: Types, source: str, tag: str) -> tuple[str, list[str]]:
         whole = f"%{tag}{i}"
         for k, column in enumerate((first, first + half)):
             at = f"{whole}.{k}"
-            lines.append(f"{at}.p = getelementptr i8, ptr {source}, i64 {column * t.bytes + side * half * t.item}")
+            base, offset = columns[column]
+            lines.append(f"{at}.p = getelementptr i8, ptr {base}, i64 {offset + side * half * t.item}")
             lines.append(f"{at} = load {part}, ptr {at}.p, align {half * t.item}")
         pairs.append(whole)
         lines.append(f"{whole} = shufflevector {part} {whole}.0, {part} {whole}.1, <{n} x i32> <{every}>")
@@ -84,29 +85,47 @@ UNPACK, UNPACK_LAST = "lw.unpack", "lw.unpack.last"
 LINE = 64  # bytes of a cache line
 
 
-def unpack_text(t: Types) -> str:
+def _from_table(t: Types, tag: str, table: str, first: int, columns: str, count: int) -> tuple[str, list[str]]:
+    """Instructions that read `count` places from a table, from its entry `first` on, and the pointers there."""
+    lines, pointers = [], []
+    for c in range(count):
+        at = f"%{tag}{c}"
+        pointers.append(at)
+        lines += [
+            f"{at}.p = getelementptr i32, ptr {table}, i64 {first + c}",
+            f"{at}.n = load i32, ptr {at}.p",
+            f"{at}.z = zext i32 {at}.n to i64",
+            f"{at} = getelementptr i8, ptr {columns}, i64 {at}.z",
+        ]
+    return "\n".join(lines), pointers
+
+
+def unpack_text(t: Types, *, scattered: bool = False) -> str:
     """Functions that write columns as rows, `step` bytes apart, from the first block of `lanes` elements on.
 
     `unpack(table, count, columns, row, step)`: blocks whose columns lie at the places of a table, in bytes.
     `unpack.last(columns, row, step, left)`: the first `left` elements of a block.
+    Where columns are `scattered`, each has a place of its own in the table, and `unpack.last` gets a table before its columns.
     """
     n, together = t.lanes, max(1, LINE // t.bytes)  # stores that fill a line of a row follow each other
     pointers = "\n".join(row_pointers("%row", n))
     loads, stores = [], []
     for b in range(together):
-        moves, rows = _load_rows(t, f"%in{b}", f"b{b}.")
-        loads.append(f"""%source{b}.p = getelementptr i32, ptr %entry.p, i64 {b}
-%source{b}.n = load i32, ptr %source{b}.p
-%source{b} = zext i32 %source{b}.n to i64
-%in{b} = getelementptr i8, ptr %columns, i64 %source{b}
-{moves}""")
+        if scattered:
+            places, columns = _from_table(t, f"source{b}.", "%entry.p", b * n, "%columns", n)
+            moves, rows = _load_rows(t, [(p, 0) for p in columns], f"b{b}.")
+        else:
+            places, columns = _from_table(t, f"source{b}.", "%entry.p", b, "%columns", 1)
+            moves, rows = _load_rows(t, [(columns[0], c * t.bytes) for c in range(n)], f"b{b}.")
+        loads.append(f"{places}\n{moves}")
         stores += [(k, b, name) for k, name in enumerate(rows)]
     puts = "\n".join(
         f"%at{k}.{b} = getelementptr i8, ptr %at{k}, i64 {b * t.bytes}\nstore {t.real} {name}, ptr %at{k}.{b}, align {t.item}"
         for k, b, name in sorted(stores)
     )
     at = "\n".join(f"%at{k} = getelementptr i8, ptr %row.r{k}, i64 %place" for k in range(n))
-    moves, rows = _load_rows(t, "%columns", "b")
+    places, columns = _from_table(t, "c", "%table", 0, "%columns", n) if scattered else ("", [])
+    moves, rows = _load_rows(t, [(p, 0) for p in columns] or [("%columns", c * t.bytes) for c in range(n)], "b")
     masked = "\n".join(
         f"call void @llvm.masked.store.{t.suffix}.p0({t.real} {name}, ptr %row.r{k}, i32 {t.item}, {t.condition} %mask)"
         for k, name in enumerate(rows)
@@ -119,7 +138,8 @@ start:
 br label %loop
 loop:
 %k = phi i64 [ 0, %start ], [ %k2, %loop ]
-%entry.p = getelementptr i32, ptr %table, i64 %k
+%entry.k = mul i64 %k, {n if scattered else 1}
+%entry.p = getelementptr i32, ptr %table, i64 %entry.k
 %place = mul i64 %k, {t.bytes}
 {at}
 {chr(10).join(loads)}
@@ -130,8 +150,9 @@ br i1 %more, label %loop, label %done
 done:
 ret void
 }}
-define internal void @{UNPACK_LAST}(ptr %columns, ptr %row, i64 %row.step, i64 %left) #0 {{
+define internal void @{UNPACK_LAST}({"ptr %table, " * scattered}ptr %columns, ptr %row, i64 %row.step, i64 %left) #0 {{
 {pointers}
+{places}
 {moves}
 %l0 = insertelement <{n} x i64> poison, i64 %left, i64 0
 %l1 = shufflevector <{n} x i64> %l0, <{n} x i64> poison, <{n} x i32> zeroinitializer

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from linkwork.ir.operations import BOOL, CORE, REAL
 from linkwork.ir.program import Program
-from linkwork.targets.cpu.body import body_parameters, stores_of
 from linkwork.targets.cpu.bytecode import OPCODES, WORDS, Bytecode
+from linkwork.targets.cpu.layout import body_parameters, stores_of
 from linkwork.targets.cpu.operations import declarations, operation
 from linkwork.targets.cpu.outputs import Outputs
-from linkwork.targets.cpu.rows import row_declarations, unpack_text
+from linkwork.targets.cpu.rows import row_declarations
 from linkwork.targets.cpu.types import Types
 
 _OUT, _A, _B, _C = 4, 8, 12, 16  # places of words in a record
@@ -26,7 +26,7 @@ class InterpretedBody:
     def __init__(self, program: Program, lanes: int, name: str) -> None:
         self.types, self.name = Types(program.dtype, lanes), name
         self.parameters = body_parameters(program, lanes)
-        self.outputs = Outputs(program, self.types) if lanes > 1 else None
+        self.outputs = Outputs(program, self.types, {}) if lanes > 1 else None
         if self.outputs:  # one array in which columns wait takes the place of the outputs
             places = {v: [(0, column) for column in columns] for v, columns in self.outputs.columns.items()}
         self.bytecode = Bytecode(program, self.types, places if self.outputs else stores_of(program))
@@ -46,7 +46,7 @@ class InterpretedBody:
         words, tables, rows, waiting = self.parameters[1:], "", "", ""  # the first is the scratch
         if self.outputs:
             tables, rows = self.outputs.rows_text(self.bytecode.registers)
-            tables = row_declarations(self.types) + unpack_text(self.types) + tables
+            tables = row_declarations(self.types) + self.outputs.functions_text() + tables
             waiting = f"%waiting = getelementptr i8, ptr %scratch, i64 {self.bytecode.registers * self.types.bytes}\n"
             words = [p for p in words if p[1].startswith("%in")] + [("ptr", "%waiting")]
         else:  # nobody asks for the distance of rows, but it has its place

@@ -1,0 +1,38 @@
+"""Unrolling: maps over rows as straight code, for targets and passes that know no maps. Every bit stays the same."""
+
+from __future__ import annotations
+
+from linkwork.ir.builder import Builder
+from linkwork.ir.program import Program, RowMap
+from linkwork.passes.inline import inline
+
+
+def unroll(program: Program) -> Program:
+    """The program without maps, in bodies of loops too; itself where there is none."""
+    program = program.map_bodies(unroll)
+    if not any(op == "map" for op, _, _ in program.code):
+        return program
+    builder = Builder(program.dtype)
+    new: list[int] = []
+    rows: dict[int, list[int]] = {}  # map -> the values of its results
+    for v, (op, old, attr) in enumerate(program.code):
+        if isinstance(attr, RowMap):
+            rows[v] = _results(builder, attr, [new[a] for a in old])
+            new.append(-1)
+        elif op == "result" and old[0] in rows:
+            new.append(rows[old[0]][attr])
+        else:
+            new.append(builder.again(op, tuple([new[a] for a in old]), attr))
+    results = [[new[v] for v in values] for values in program.results]
+    return builder.finish(program.name, program.inputs, program.outputs, results)
+
+
+def _results(builder: Builder, each: RowMap, args: list[int]) -> list[int]:
+    size, shared = each.takes, args[each.count * each.takes :]
+    rows = (args[k * size : (k + 1) * size] for k in range(each.count))
+    return [v for row in rows for v in inline(each.body, builder, [row, shared])[0]]
+
+
+def unroll_inner(program: Program) -> Program:
+    """The program with maps outside of all bodies only."""
+    return program.map_bodies(unroll)
