@@ -12,6 +12,7 @@ the constraints' own terms, Jᵀ f and J θ̈ - k, are differentiated as they ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,14 @@ from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.inverse_dynamics_derivatives import Differentiate
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.constraints import Constraint
+from linkwork.ir.functions import map_rows
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor, is_zero, mirrored
+from linkwork.spatial import Factor, filled, is_zero, mirrored
 
+SMALL = 10_000  # products of a matrix up to which it is made in straight code, which leaves out more zeros
 DEPENDENT = 1e-10  # a row's own part of its entry in the Delassus matrix, below which it depends on those before it
 
 
@@ -72,35 +76,91 @@ class KKT:
 
     def unit_forces(self) -> tuple[np.ndarray, np.ndarray]:
         """x, which is symmetric, and y for unit forces b, (nv, nv) and (m, nv)."""
-        n, m = len(self.J.T), len(self.J)
-        x, y = self.solve(np.eye(n), np.zeros((m, n)))
-        return mirrored(x), y
+        W = self.M.solve_sparse(self.Y, half=True)  # M⁻¹ Jᵀ
+        if W.shape[0] ** 2 * W.shape[1] < SMALL:
+            F = -(self.inverse @ W.T)
+            return mirrored(self.M.inverted() + W @ F), F
+        F = map_rows(lambda w: -(self.inverse @ w), W).T
+        P, inverse, scaled = np.zeros((len(W), len(W)), dtype=object), self.M.inverse_rows, self.M.scaled_rows
+        for columns, filled_rows in self.M.segments():  # of M⁻¹ + W F, from the diagonal on
+
+            def column(row: np.ndarray, first: int = columns.start, filled_rows: Any = filled_rows) -> np.ndarray:
+                y, f = dict(zip(filled_rows, row)), row[len(filled_rows) :]
+                below = range(first, len(W))
+                return np.array([sum((x * y[s] for s, x in scaled[i].items() if s in y), W[i] @ f) for i in below])
+
+            given = [[*(inverse[j].get(s, 0.0) for s in filled_rows), *F[:, j]] for j in columns]
+            P[columns.start :, columns] = map_rows(column, np.array(given, dtype=object)).T
+        return mirrored(P.T), F
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """Of the Delassus matrix, (m, m)."""
+        return self.delassus.inverted()[::-1, ::-1]
 
     def solve_columns(
-        self, unit: tuple[np.ndarray, np.ndarray], b: np.ndarray, c: np.ndarray, free: Mapping[int, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """x and y of columns, each by the factors or from those of `unit` forces, whichever takes fewer products, about.
+        self, unit: tuple[np.ndarray, np.ndarray], columns: Sequence[tuple[np.ndarray, np.ndarray, Mapping[int, np.ndarray]]]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """x and y of matrices b and c, each column by the factors or from `unit` forces: what takes fewer products.
 
-        `free`: b of six velocities lacks a part -M dA, of bodies that are free but for the constraints (see `free_parts`).
+        With each: b of six velocities lacks a part -M dA, of bodies that are free but for the constraints (see `free_parts`).
+        Columns with the same zeros are one map.
         """
-        P, F = unit
-        b, c = np.array(b, dtype=object), np.array(c, dtype=object)
-        for start, dA in free.items():
-            own = slice(start, start + 6)
-            c[:, own] = c[:, own] + self.J[:, own] @ dA
-        if self.rho:
-            b = b + self.rho * (self.J.T @ c)
-        by_factors = 2 * sum(map(len, self.M.rows)) + 2 * _entries(self.Y) + len(c) ** 2
-        saved = by_factors - (len(P) + len(F)) * np.array([_entries(x) for x in np.concatenate([b, c]).T], dtype=int)
-        few = (saved > 0) & (saved < by_factors)  # not columns of zeros
-        x, y = self._solved(b, c)
-        if sum(saved[few]) > len(c) ** 3 // 2:  # what the inverse takes
-            inverse = self.delassus.inverted()[::-1, ::-1]
-            x[:, few], y[:, few] = P @ b[:, few] - F.T @ c[:, few], F @ b[:, few] + inverse @ c[:, few]
-        for start, dA in free.items():
-            own = slice(start, start + 6)
-            x[own, own] = x[own, own] - dA
-        return x, y
+        n, m = len(self.J.T), len(self.J)
+        given = []
+        for b, c, free in columns:
+            c = np.array(c, dtype=object)
+            for start, dA in free.items():
+                own = slice(start, start + 6)
+                c[:, own] = c[:, own] + self.J[:, own] @ dA
+            given.append(np.concatenate([b + self.rho * (self.J.T @ c) if self.rho else b, c]))
+        both = np.concatenate(given, axis=1)
+        found = np.zeros((n + m, both.shape[1]), dtype=object)
+        for filled_rows, alike in self._alike(both).items():
+            solved = self._by_factors if self._factors_are_cheaper(filled_rows) else partial(self._by_unit_forces, unit)
+            found[:, alike] = map_rows(partial(solved, filled_rows), both[np.ix_(filled_rows, alike)].T).T
+        made = [(x[:n], x[n:]) for x in np.split(found, len(columns), axis=1)]
+        for (x, _), (_, _, free) in zip(made, columns):
+            for start, dA in free.items():
+                own = slice(start, start + 6)
+                x[own, own] = x[own, own] - dA
+        return made
+
+    def _alike(self, both: np.ndarray) -> dict[tuple[int, ...], list[int]]:
+        """Columns of b over c by their filled rows: those that L⁻ᵀ b fills, and those of c in any such column."""
+        n = len(self.J.T)
+        found: dict[tuple[int, ...], list[int]] = {}
+        for j, column in enumerate(both.T):
+            found.setdefault(self.M.reached([i for i in range(n) if not is_zero(column[i])]), []).append(j)
+        wanted = {}
+        for rows, columns in found.items():
+            held = [i for i in range(n, len(both)) if filled(both[i, columns])]
+            if rows or held:
+                wanted[*rows, *held] = columns
+        return wanted
+
+    def _factors_are_cheaper(self, filled_rows: tuple[int, ...]) -> bool:
+        """About, by the products that a column takes."""
+        n, m = len(self.J.T), len(self.J)
+        entries = sum(map(len, self.M.rows))
+        own = sum(len(self.M.rows[i]) + _entries(self.Y[i]) for i in filled_rows if i < n)
+        return own + m * m + _entries(self.Y) + entries < (n + m) * len(filled_rows)
+
+    def _by_factors(self, filled_rows: tuple[int, ...], column: np.ndarray) -> np.ndarray:
+        n = len(self.J.T)
+        both = np.zeros(n + len(self.J), dtype=object)
+        both[list(filled_rows)] = column
+        z = self.M.half(both[:n])
+        y = self.inverse @ (both[n:] - self.Y.T @ self.M.scaled(z))
+        return np.concatenate([self.M.other_half(self.M.scaled(z + self.Y @ y)), y])
+
+    def _by_unit_forces(
+        self, unit: tuple[np.ndarray, np.ndarray], filled_rows: tuple[int, ...], column: np.ndarray
+    ) -> np.ndarray:
+        (P, F), n = unit, len(self.J.T)
+        b, c = ([i for i in filled_rows if i < n], [i - n for i in filled_rows if i >= n])
+        forces, rates = column[: len(b)], column[len(b) :]
+        return np.concatenate([P[:, b] @ forces - F[c].T @ rates, F[:, b] @ forces + self.inverse[:, c] @ rates])
 
 
 def _entries(x: np.ndarray) -> int:
@@ -138,6 +198,11 @@ def constrained_dynamics_derivatives(
     moved = along(terms, q, position_rates(model, q) @ velocity_map(tree(model, q)))[1]
     turned = by(lambda v: rows(q, v).at_rest(), v)[1]
     unit = kkt.unit_forces()
-    by_q = kkt.solve_columns(unit, moved[: model.nv] - T.by_q, -moved[model.nv :], {k: part.dA for k, part in free.items()})
-    by_v = kkt.solve_columns(unit, -T.by_v, -turned, {k: part.dA_v for k, part in free.items()})
+    by_q, by_v = kkt.solve_columns(
+        unit,
+        [
+            (moved[: model.nv] - T.by_q, -moved[model.nv :], {k: part.dA for k, part in free.items()}),
+            (-T.by_v, -turned, {k: part.dA_v for k, part in free.items()}),
+        ],
+    )
     return ConstrainedDerivatives(by_q[0], by_v[0], unit[0], by_q[1], by_v[1], unit[1])

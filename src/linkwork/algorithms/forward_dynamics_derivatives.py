@@ -63,7 +63,9 @@ def hybrid_dynamics_derivatives(found: Derivatives, prescribed: np.ndarray) -> D
 
 def with_solution(M: Factor, found: Derivatives, free: Mapping[int, Changes]) -> Derivatives:
     """∂θ̈ = -M⁻¹ ∂T and M⁻¹, from the derivatives of T at the solution, and `free_parts` by their first velocity's place."""
-    made = Derivatives(-M.solve_sparse(found.by_q), -M.solve_sparse(found.by_v), M.inverted())
+    n = len(found.by_q)
+    solved = M.solve_sparse(np.concatenate([found.by_q, found.by_v], axis=1), negative=True)
+    made = Derivatives(solved[:, :n], solved[:, n:], M.inverted())
     for start, part in free.items():
         own = slice(start, start + 6)
         made.by_q[own, own] = made.by_q[own, own] - part.dA

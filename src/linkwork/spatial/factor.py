@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from linkwork.ir.functions import sqrt, where
+from linkwork.ir.functions import map_rows, sqrt, where
 from linkwork.ir.symbol import Symbol
 from linkwork.lazy import cached_property
-
-TOGETHER = 6  # columns that are solved for at once
 
 
 class Factor:
@@ -92,19 +91,52 @@ class Factor:
         """The rows of L⁻¹ D⁻¹ by column, without zeros."""
         return [{s: x * self.inverse[s] for s, x in row.items()} for row in self.inverse_rows]
 
-    def solve_sparse(self, B: np.ndarray) -> np.ndarray:
+    def solve_sparse(self, B: np.ndarray, *, negative: bool = False, half: bool = False) -> np.ndarray:
         """X of M X = B, (n, m): entries are sums over what a row of L⁻¹ D⁻¹ and a column of L⁻ᵀ B have in common.
 
-        A few columns after the other: what they need of L⁻ᵀ B then stays near.
+        Columns in whose L⁻ᵀ B the same rows are filled, as those of one limb's joints, are one map. `negative`: of M X = -B.
+        `half`: B is L⁻ᵀ B already.
         """
         X = np.zeros(B.shape, dtype=object)
-        for first in range(0, B.shape[1], TOGETHER):
-            Y = self.half(B[:, first : first + TOGETHER])
-            filled_rows = [[s for s in range(len(Y)) if not is_zero(Y[s, j])] for j in range(Y.shape[1])]
-            for i, row in enumerate(self.scaled_rows):
-                for j, filled_row in enumerate(filled_rows):
-                    X[i, first + j] = sum((row[s] * Y[s, j] for s in filled_row if s in row), 0.0)
+        scaled = self.scaled_rows
+        for filled_rows, columns in self._alike(B).items():
+            reached = [i for i, row in enumerate(scaled) if not row.keys().isdisjoint(filled_rows)]
+
+            def solved(b: np.ndarray, filled_rows: Any = filled_rows, reached: Any = reached) -> np.ndarray:
+                y = dict(zip(filled_rows, -b if negative else b))
+                for k in reversed(() if half else filled_rows):
+                    for i, factor in self.rows[k]:
+                        y[i] = y[i] - factor * y[k]
+                sums = [sum((scaled[i][s] * y[s] for s in filled_rows if s in scaled[i]), 0.0) for i in reached]
+                return np.array(sums, dtype=object)
+
+            X[np.ix_(reached, columns)] = map_rows(solved, B[np.ix_(filled_rows, columns)].T).T
         return X
+
+    def _alike(self, B: np.ndarray) -> dict[tuple[int, ...], list[int]]:
+        """Columns of B by the rows in which their L⁻ᵀ B is not zero by structure, without those that are."""
+        found: dict[tuple[int, ...], list[int]] = {}
+        for j, column in enumerate(B.T):
+            rows = self.reached([i for i, x in enumerate(column) if not is_zero(x)])
+            if rows:
+                found.setdefault(rows, []).append(j)
+        return found
+
+    def segments(self) -> Iterator[tuple[range, list[int]]]:
+        """Columns of M⁻¹ of joints one behind the other, and the rows that L⁻ᵀ fills in the last of them."""
+        rows, first = self.inverse_rows, 0
+        for last in range(1, len(rows) + 1):
+            if last == len(rows) or not rows[last].keys() >= rows[last - 1].keys():
+                yield range(first, last), list(rows[last - 1])
+                first = last
+
+    def reached(self, rows: Iterable[int]) -> tuple[int, ...]:
+        """The rows that L⁻ᵀ b fills where b has these: they and the velocities below them."""
+        found = set(rows)
+        for k in reversed(range(len(self.rows))):
+            if k in found:
+                found.update(i for i, _ in self.rows[k])
+        return tuple(sorted(found))
 
     def inverted(self) -> np.ndarray:
         """M⁻¹, (n, n), which is symmetric to the last bit."""
