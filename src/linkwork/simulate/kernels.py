@@ -33,7 +33,8 @@ def settled(model: Model, q: Any, previous: Any, v: Any) -> tuple[Any, Any, Any]
 @model_function(q="nq", move="nv", v="nv")
 def advanced(model: Model, q: Any, move: Any, v: Any) -> tuple[Any, Any, Any]:
     """The retraction of `move` at q, as in `integrate`; see `_arrived`."""
-    return _arrived(model, closing.integrate_tree(model, q, closing.tree_motion(model, q, move)), q, v)
+    motion = closing.tree_motion(model, q, move)
+    return _arrived(model, closing.integrate_tree(model, q, motion), q, v, motion)
 
 
 @model_function(q="nq", v="nv", tau="nv", dt="")
@@ -45,17 +46,20 @@ def midpoint_step(model: Model, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any,
     return q_end, w, far, found.q_middle, found.v_middle
 
 
-def _arrived(model: Model, q: Any, previous: Any, v: Any) -> tuple[Any, Any, Any]:
+def _arrived(model: Model, q: Any, previous: Any, v: Any, motion: Any = None) -> tuple[Any, Any, Any]:
     """Closed coordinates, the velocities v as those of all joints of the tree, and how far closing moved q, (...).
 
-    Velocities are those that keep force-held loops closed; see `projected`.
+    Velocities are those that keep force-held loops closed; see `projected`. Where q was predicted by a `motion`, closing must be
+    shorter, as in `integrate`; this also lets sums round as they do there.
     """
     moved: Any = np.array(0.0)
     if not model.loops:
         return q, v, moved
-    closed, left, _ = close_all(model, q, previous)
+    closed, left, openness = close_all(model, q, previous, motion)
     for x in closed - q:
         moved = maximum(moved, absolute(x))
+    if motion is not None:
+        moved = where(openness < np.inf, moved, np.inf)
     if model.force_held:
         moved = where(left < FORCE_HELD_CLOSED, moved, np.inf)
     return closed, closing.tree_motion(model, closed, projected(model, closed, v)), moved
