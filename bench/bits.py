@@ -115,7 +115,7 @@ def compare(case: Case, dtype: str, states: int) -> str:
     wanted = interpreted(program, inputs)
     compiled = {"dtype": dtype, **case.options}
     ways: dict[str, Callable[[], Sequence[np.ndarray]] | None] = {
-        "lanes": lambda: several(lw.compile(case.function, model, **compiled)(*inputs)),
+        "lanes": lambda: several(lw.compile(case.function, model, wait=True, **compiled)(*inputs)),
         "gcc": (lambda: in_c("gcc", case, program, inputs)) if shutil.which("gcc") else None,
         "clang": (lambda: in_c("clang", case, program, inputs)) if shutil.which("clang") else None,
         "GPU": None,

@@ -27,8 +27,6 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import mujoco
-import mujoco.rollout
 import numpy as np
 
 import linkwork as lw
@@ -37,6 +35,12 @@ from linkwork.simulate.control import pd_control
 from linkwork.simulate.one_kernel import kernel_for
 from linkwork.spatial import Pose
 from peers import models
+
+try:
+    import mujoco
+    import mujoco.rollout
+except ImportError:  # gpu.py has the scenes of this file
+    mujoco = None
 
 WORLDS, STEPS, DT, TURNS, FRICTION, TOLERANCE = 256, 200, 2e-3, 5, 0.8, 1e-9
 ALONE = 4000  # steps of one world

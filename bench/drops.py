@@ -1,6 +1,6 @@
 """Random drops of ten robots with random parameters: NaN, rows that stopped or are flagged, energy gained, penetration.
 
-    python bench/drops.py [--count 1000] [--device cuda] [--dtype float32] [--bounce 0.9] [--seed 0] [robot ...]
+    python bench/drops.py [--count 1000] [--device cuda] [--dtype float32] [--bounce 0.9] [--seed 0] [--rows] [robot ...]
 
 `--count` is that of each robot: 100000 for a million in all. Each drop has masses of its own (0.7 to 1.4 times the model's),
 coefficients of friction (0 to 1.5) and, in every second drop, of restitution (0 to `--bounce`) for each candidate, a height, a
@@ -8,15 +8,18 @@ posture and velocities; each batch has a step of 0.5 to 2 ms. Limits of joints a
 kernels without restitution, which are shorter.
 
 Per robot: the drops; those with a number that is not finite; those that stopped; those flagged as not converged; those that
-gained more than `GAIN`; those deeper than `DEEP`; the largest gain of energy over the least before, in J and relative to the
-kinetic energy and a metre of height, and that over the energy at the start; the deepest penetration; the largest residual of
-rows that are not flagged.
+gained more than `GAIN`; those deeper than `DEEP`; of these, those that are not flagged; the largest gain of energy over the
+least before, in J and relative to the kinetic energy and a metre of height, and that over the energy at the start; the deepest
+penetration; the largest residual of rows that are not flagged; then where the worst are (batch and row), and why rows stopped.
+With `--rows`, each row that stopped, gained, or is deep and not flagged has a line of its own before that: batch, row, status,
+relative gain, depth [m], residual [m/s] and step [s].
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -102,6 +105,7 @@ class Found:
     flagged: int = 0
     gaining: int = 0
     deep: int = 0
+    unmarked: int = 0
     gain: float = -np.inf
     relative: float = -np.inf
     over_start: float = -np.inf
@@ -109,15 +113,16 @@ class Found:
     residual: float = 0.0
     seconds: float = 0.0
     worst: dict[str, Any] = field(default_factory=dict)  # the drops that gained most and went deepest: batch and row
+    why: Counter[str] = field(default_factory=Counter)  # rows stopped
 
     def line(self, name: str) -> str:
-        counts = (self.drops, self.not_finite, self.stopped, self.flagged, self.gaining, self.deep)
+        counts = (self.drops, self.not_finite, self.stopped, self.flagged, self.gaining, self.deep, self.unmarked)
         told = f"{self.gain:10.2e} {self.relative:9.1e} {self.over_start:9.1e} {1e3 * self.penetration:9.3f}"
         told += f" {self.residual:9.1e} {self.seconds:7.1f}"
-        return f"{name:14}" + "".join(f"{n:9d}" for n in counts) + f" {told}  {self.worst}"
+        return f"{name:14}" + "".join(f"{n:9d}" for n in counts) + f" {told}  {self.worst} {dict(self.why) or ''}"
 
 
-HEAD = f"{'robot':14}" + "".join(f"{w:>9}" for w in ("drops", "NaN", "stopped", "flagged", "gaining", "deep"))
+HEAD = f"{'robot':14}" + "".join(f"{w:>9}" for w in ("drops", "NaN", "stopped", "flagged", "gaining", "deep", "unmarked"))
 HEAD += f" {'gain J':>10} {'relative':>9} {'on start':>9} {'depth mm':>9} {'residual':>9} {'s':>7}"
 
 
@@ -155,8 +160,8 @@ def count(found: Found, model: lw.Model, contacts: lw.Contacts, made: Drops, bat
     """Drop one batch, and count what is found."""
     q, v, numbers, dt, steps = made
     began = time.perf_counter()
-    place = {"with_device": where["device"]} if where["device"] != "cpu" else {}
     dtype = where["dtype"]
+    place = {"dtype": dtype, **({"with_device": where["device"]} if where["device"] != "cpu" else {})}
     q, v = q.astype(dtype), v.astype(dtype)
     given = {name: x.astype(dtype) for name, x in numbers.items()}
     fell = lw.rollout(model, q, v, dt=dt, steps=steps, every=steps // RECORDED, contacts=contacts, parameters=given, **place)
@@ -182,6 +187,13 @@ def count(found: Found, model: lw.Model, contacts: lw.Contacts, made: Drops, bat
     depth = np.nanmax(-gaps[:, 1:].min(axis=2), axis=1)
     found.gaining += int((relative > GAIN).sum())
     found.deep += int((depth > DEEP).sum())
+    unmarked = (depth > DEEP) & (status == lw.Status.OK)
+    found.unmarked += int(unmarked.sum())
+    found.why.update(lw.Status(code).name for code in status[stopped].tolist())
+    if where["rows"]:
+        for i in np.flatnonzero(stopped | ~finite | (relative > GAIN) | unmarked).tolist():
+            name = lw.Status(int(status[i])).name
+            print(f"  {batch} {i} {name} {relative[i]:.1e} {depth[i]:.1e} {residual[i]:.1e} {made.dt}", flush=True)
     for word, x in (("gain", gain), ("relative", relative), ("over_start", over_start), ("penetration", depth)):
         if float(np.nanmax(x)) > getattr(found, word):
             setattr(found, word, float(np.nanmax(x)))
@@ -208,10 +220,11 @@ def main() -> None:
     read.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="float32 is for GPUs")
     read.add_argument("--bounce", type=float, default=0.9)
     read.add_argument("--seed", type=int, default=0)
+    read.add_argument("--rows", action="store_true", help="tell of each row that stopped, gained, or is deep and not flagged")
     given = read.parse_args()
     print(HEAD, flush=True)
     for name in given.robots:
-        where = {"device": given.device, "dtype": given.dtype}
+        where = {"device": given.device, "dtype": given.dtype, "rows": given.rows}
         print(sweep(name, given.count, given.seed, given.bounce, given.batch, where).line(name), flush=True)
 
 

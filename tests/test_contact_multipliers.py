@@ -163,6 +163,41 @@ def test_single_precision_ends_with_what_it_can_resolve() -> None:
     assert np.quantile(found[:, -1], 0.75) < 1e-4 and found[:, -1].max() < 0.1
 
 
+def on_two_soles() -> lw.Model:
+    """A hull on two legs with eight balls under each foot."""
+    b = lw.ModelBuilder("on two soles")
+    b.add_body("hull", mass=20.0, inertia=(0.5, 0.5, 0.3))
+    b.add_joint("float", lw.joints.Free(), parent="world", child="hull")
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        b.add_body(f"{side} leg", mass=3.0, center=(0.0, 0.0, -0.2), inertia=(0.05, 0.05, 0.01))
+        b.add_joint(f"{side} hip", lw.joints.Revolute((0, 1, 0)), parent="hull", child=f"{side} leg", xyz=(0.0, y, -0.2))
+        b.add_body(f"{side} foot", mass=1.0, center=(0.03, 0.0, -0.02), inertia=(0.002, 0.004, 0.004))
+        ankle = lw.joints.Revolute((0, 1, 0))
+        b.add_joint(f"{side} ankle", ankle, parent=f"{side} leg", child=f"{side} foot", xyz=(0.0, 0.0, -0.4))
+        for k in range(8):
+            xyz = ((-0.05, 0.0, 0.06, 0.12)[k // 2], 0.03 * (-1) ** k, -0.03)
+            b.add_geometry(f"{side} {k}", "sphere", 0.005, link=f"{side} foot", xyz=xyz)
+    return b.build()
+
+
+def test_soles_that_rest_take_few_iterations_in_single_precision() -> None:
+    """On GPUs the slowest of many rows decides how long a step takes: rounding must not make rows iterate that rest."""
+    model, rows = on_two_soles(), 64
+    q = np.tile(np.array(model.neutral(), dtype=float), (rows, 1))
+    q[:, 2] = 0.635
+    v = 0.05 * np.random.default_rng(0).standard_normal((rows, model.nv))
+    held = lw.PD(np.array([0.0] * 6 + [200.0] * 4), np.array([0.0] * 6 + [5.0] * 4), q[0])
+    contacts = lw.Contacts(tolerance=1e-4, friction=0.8, pairs="none")
+    how: dict[str, Any] = {"dt": 2e-3, "contacts": contacts, "dtype": "float32"}
+    found = lw.rollout(model, q, v, held, steps=200, every=200, **how)
+    counts = []
+    for _ in range(20):
+        found = lw.rollout(model, found.q[:, -1], found.v[:, -1], held, steps=1, warm_start=found.impulses, **how)
+        assert not found.status.any()
+        counts.append(found.iterations)
+    assert np.mean(counts) < 2.0 and np.max(counts) < 12
+
+
 SLAPS = [  # quaternion, velocity, friction of both ends, mass
     ((0.472, 0.517, 0.666, -0.257), (5.327, -9.103, 0.941, -0.948, -0.485, 0.633), (0.897, 0.838), 1.274),
     ((-0.501, -0.491, 0.01, -0.713), (9.033, 7.943, -0.425, 0.828, -0.889, 0.836), (1.1, 1.3), 1.0),

@@ -11,6 +11,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.errors import ModelError, ShapeError
+from linkwork.functions.conditioning import KINDS, loop_conditioning
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.passes import Arrangement, lower
@@ -19,7 +20,9 @@ from linkwork.passes.schedule import Scheduling
 from linkwork.simulate import one_kernel
 from linkwork.simulate.control import given_forces
 from linkwork.simulate.stepping import Stepping
+from linkwork.simulate.stopped import why_stopped
 from linkwork.simulate.traced import rollout_program
+from linkwork.spatial import Pose
 from linkwork.targets.cpu import Machine, compile_assembly, module_texts
 from planar_bars import crank_states, four_bar
 
@@ -228,6 +231,38 @@ def test_rows_in_one_chart_say_why_they_stopped(every: int) -> None:
     assert np.array_equal(found.q[2, 0], q[2]) and np.isnan(found.q[2, 1:]).all()
     flat = lw.rollout(lw.robots.four_bar(), np.zeros(3), [1.0], dt=1e-3, steps=20, **how)
     assert flat.status == lw.Status.DEAD_POINT and flat.steps < 3
+
+
+def test_why_rows_stopped_does_not_depend_on_what_is_recorded() -> None:
+    """Rows whose loop cannot be closed after a step far across the turning point, with a ball that touches nothing."""
+    ball = lw.Geometry("ball", shape="sphere", size=(0.1,), link="coupler", place=Pose(np.eye(3), np.array([0.0, 0.0, 1.0])))
+    q, v = rockers(np.linspace(0.0, 6.2, 64), np.full(64, 300.0))
+    how: dict[str, Any] = {"dt": 2e-3, "steps": 40, "contacts": lw.Contacts(shapes=[ball])}
+    often, seldom = (lw.rollout(ROCKER, q, v, every=every, **how) for every in (1, 20))
+    assert {lw.Status.NOT_CLOSED, lw.Status.SINGULAR_COORDINATES} <= set(often.status) and (often.steps < 20).any()
+    assert lw.Status.NOT_FINITE not in often.status and np.array_equal(often.status, seldom.status)
+    assert np.array_equal(often.residual, seldom.residual) and np.isfinite(often.residual).all()
+    assert np.array_equal(often.impulses, seldom.impulses) and np.array_equal(often.iterations, seldom.iterations)
+
+
+def test_only_a_mechanism_that_becomes_singular_has_a_dead_point() -> None:
+    """Tello's rotors stop telling how its legs move while the legs' loops stay regular: told so also some way from there."""
+    model, path = lw.robots.tello(), []
+    q, move = np.array(model.neutral(), dtype=float)[None], np.zeros(model.nv)
+    move[7:9] = -0.005  # both rotors of a hip
+    while np.isfinite(q).all():
+        path.append(q[0])
+        q = lw.integrate(model, q, move)
+    q = np.array(path)
+    own, whole = (loop_conditioning(model, q, of=kind).min(axis=1) for kind in KINDS)
+    assert whole.min() > 0.05
+    some = (own < 0.1) & (whole < 3.0 * own)
+    assert some.sum() > 5
+    v = np.tile(40.0 * move / 2e-3, (some.sum(), 1))  # 0.2 rad in a step
+    assert set(why_stopped(model, q[some], v, 2e-3, {}, np.zeros(some.sum(), dtype=bool))) == {lw.Status.SINGULAR_COORDINATES}
+    q = np.outer(np.linspace(0.0, 0.05, 6), [1.0, -1.0, 1.0])  # a parallelogram that is nearly flat
+    found = why_stopped(lw.robots.four_bar(), q, np.full((6, 1), -100.0), 2e-3, {}, np.zeros(6, dtype=bool))
+    assert set(found) == {lw.Status.DEAD_POINT}
 
 
 @pytest.mark.parametrize("contacts", [None, lw.Contacts(ground=None)], ids=["charts", "one kernel"])

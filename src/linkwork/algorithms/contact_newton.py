@@ -25,6 +25,7 @@ QUICK, SLOW = 9, 20.0  # steps in which λ follows, and those of the method of m
 RATES = (1.0, 0.1, 0.01)  # ρ of these in turn, in units of 1 / G
 PROXIMAL, PROXIMAL_SINGLE = 1e-6, 1e-3  # what holds impulses where they are, relative to G: so redundant contacts share
 ALONE, ALONE_PROXIMAL = 0.1, 0.01  # parts of the tolerance, and of that
+EARLY, EARLY_SINGLE = 2, 3e-2  # that in so many first steps in single precision: rounding moves contacts that rest less then
 LEAST_PROXIMAL = 0.02  # part of it that is tried last
 FIRST_RATE, LEAST_RATE, LAST_RATE = 30.0, 1.0, 1e9  # ρ of the method of multipliers
 LAST_RATE_SINGLE = 1e3  # in single precision, where ρ makes more of what is rounded
@@ -250,6 +251,7 @@ def solve(
     m, D = len(start), len(carried.C)
     single = tolerance(1.0, g) > 1.5
     last_rate, proximal = where(single, LAST_RATE_SINGLE, LAST_RATE), where(single, PROXIMAL_SINGLE, less * PROXIMAL)
+    early = where(single, EARLY_SINGLE, proximal)
     start = np.array(start, dtype=object)
     first_f = rows.forces(start)
     first_V = rows.C @ first_f
@@ -260,7 +262,8 @@ def solve(
         f, own_f, best_f = (x[2 * m + k * D : 2 * m + (k + 1) * D] for k in range(3))
         residual, rate, small, turn, slow, count = x[2 * m + 3 * D :]
         quick = turn < QUICK - 0.5
-        how = _How(rate, where(quick, small, 1.0 / rate))
+        holds = small if alone else where(count < EARLY - 0.5, early, small)
+        how = _How(rate, where(quick, holds, 1.0 / rate))
         V = rows.C @ f
         w = rows.at(V)
         pulled, S, found = rows.newton(w, own, how)

@@ -22,6 +22,8 @@ from linkwork.simulate.stiffness import stiff_at
 POOR = 0.1  # conditioning of loops from which on a singular state may be near
 AHEAD = 3.0  # steps: so near, by the speeds of joints, it is why a row stopped
 WORSE = 3.0  # conditioning of the mechanism, relative to that of coordinates: below, no other coordinates would help
+REGULAR = 0.25  # part of its conditioning that a mechanism keeps where only coordinates become singular
+DIFFERENCE = 1e-5  # [rad or m] of states around one
 WENT_ON = (Status.OK, Status.CONTACT_NOT_CONVERGED)  # rows that did not stop
 CLOSED_IN_SINGLE = 1e-4  # how far loops of a state may be open that was rounded to single precision
 
@@ -107,8 +109,35 @@ def why_stopped(
     opens = ~np.isfinite(integrate(model, q, dt * v, **given)).all(axis=1)
     found[opens | solved] = int(Status.NOT_CLOSED)
     found[near] = int(Status.SINGULAR_COORDINATES)
-    found[near & (whole <= WORSE * np.maximum(own, SINGULAR))] = int(Status.DEAD_POINT)
+    dead = np.flatnonzero(near & (whole <= WORSE * np.maximum(own, SINGULAR)))
+    here = {name: x[dead] for name, x in parameters.items()}
+    found[dead[~_stays_regular(model, q[dead], worst[dead], (own[dead], whole[dead]), here)]] = int(Status.DEAD_POINT)
     return found
+
+
+def _stays_regular(
+    model: Model, q: np.ndarray, worst: np.ndarray, now: tuple[np.ndarray, np.ndarray], parameters: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """Whether the mechanism is regular where coordinates next become singular, to first order in q, (rows,) of bool.
+
+    `worst`, (rows, 1), are the loops looked at, and `now` the conditioning of coordinates and of the mechanism there. Where
+    loops cannot be closed in all states around q, nothing is known, and the answer is no.
+    """
+    count, moves = 2 * model.nv, DIFFERENCE * np.concatenate([np.eye(model.nv), -np.eye(model.nv)])
+    if not len(q):
+        return np.zeros(0, dtype=bool)
+    given = _given({name: np.repeat(x, count, axis=0) for name, x in parameters.items()})
+    around = integrate(model, np.repeat(q, count, axis=0), np.tile(moves, (len(q), 1)), **given)
+    slopes = []
+    for kind in KINDS:
+        near = loop_conditioning(model, around, of=kind, **given)
+        near = np.take_along_axis(near, np.repeat(worst, count, axis=0), axis=1).reshape(len(q), 2, model.nv)
+        slopes.append((near[:, 0] - near[:, 1]) / (2.0 * DIFFERENCE))
+    own, whole = now
+    steep = (slopes[0] * slopes[0]).sum(axis=1)
+    there = whole - own * (slopes[0] * slopes[1]).sum(axis=1) / np.where(steep > 0.0, steep, np.nan)
+    regular: np.ndarray = there > REGULAR * whole  # no where it is NaN
+    return regular
 
 
 def _given(parameters: Mapping[str, np.ndarray]) -> dict[str, Any]:

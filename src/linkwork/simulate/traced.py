@@ -18,7 +18,7 @@ from linkwork.functions.contact import COEFFICIENTS, check_coefficient
 from linkwork.functions.contact import step as contact_step
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import integrate
-from linkwork.ir.functions import fma, loop, maximum, where
+from linkwork.ir.functions import absolute, fma, loop, maximum, where
 from linkwork.ir.program import Program
 from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
@@ -229,6 +229,9 @@ def rollout_body(
         whole = last[-1] == (count if looped else 1.0)
         ends = [where(whole, x, np.nan) for x in last[: nq + nv]]
         found = {"q_end": np.array(ends[:nq]), "v_end": np.array(ends[nq:]), "done_end": given["done"] + last[-1]}
-        return found if contacts is None else {**found, "carried_end": last[nq + nv : -1]}
+        if contacts is None:
+            return found
+        went = absolute(given["q"][0]) < np.inf  # a row that stopped in an earlier call keeps what it carried then
+        return {**found, "carried_end": where(went, last[nq + nv : -1], given["carried"])}
 
     return shapes, body
