@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -791,19 +792,18 @@ def test_import_takes_no_more_than_it_needs() -> None:
     assert not modules & {"mpmath", "hypothesis", "scipy", "matplotlib", "pinocchio", "mujoco", "numba", "pytest", "sympy"}
 
 
-def test_blocks_of_zeros_wait_once_for_all() -> None:
-    """In lanes, blocks that are zero by structure are stored once before they become rows; a negative zero is none of them."""
+def test_values_wait_once_for_all_places_of_outputs() -> None:
+    """In lanes, a value that stands at many places of outputs is stored once before they become rows."""
 
-    def stores(size: int, zero: float) -> int:
-        def f(x: np.ndarray) -> np.ndarray:
-            return np.array([x[0] + 1.0, *([zero] * size)], dtype=object)
-
-        lowered = lower(lw.trace(f, {"x": 1}))
-        many = next(text for text in module_texts(lowered, 4, host()) if "define void @lw.many(" in text)
+    def stores(*elements: Callable[[Any], Any]) -> int:
+        program = lw.trace(lambda x: np.array([f(x[0]) for f in elements], dtype=object), {"x": 1})
+        many = next(text for text in module_texts(lower(program), 4, host()) if "define void @lw.many(" in text)
         return many.count("store ")
 
-    assert stores(40, 0.0) == stores(7, 0.0)
-    assert stores(40, -0.0) == stores(7, -0.0) + 33
+    zero, others = (lambda x: 0.0 * x), [lambda x, k=k: x * (k + 2.0) for k in range(60)]
+    for same in (zero, lambda x: -0.0 + 0.0 * x, others[0]):
+        assert stores(others[1], *[same] * 40) == stores(others[1], *[same] * 7)
+    assert stores(*others) == stores(*others[:20]) + 40
 
 
 def test_zeros_stand_in_every_row_of_every_tile() -> None:
