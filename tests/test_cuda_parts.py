@@ -15,6 +15,7 @@ from cuda_programs import HostKernels
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
 from linkwork.passes.cut import Cutting
+from linkwork.passes.late import move_down
 from linkwork.targets.cuda import DEVICES, Emitted, candidates, choose_parts, emit_cuda
 from linkwork.targets.cuda import parts as parts_module
 from linkwork.targets.cuda.choice import Sizes, planned
@@ -148,3 +149,23 @@ def test_short_rows_may_be_written_whole(tmp_path: Path) -> None:
     kernels: list[Any] = [(short, rows), (long, emit_cuda(long, SM90))]
     assert "lw_flush_rows<18, 19>" in rows.source and "lw_flush_ring<32, 32, " in kernels[1][1].source
     compare(HostKernels(kernels, tmp_path), rows=77)
+
+
+def test_what_only_one_element_needs_stands_last_in_the_order_of_outputs() -> None:
+    """Entries of a matrix whose columns were computed one after the other follow each other as in memory."""
+
+    def f(x: Any) -> Any:
+        shared = [x[0] * x[1], x[1] - x[2], x[2] / x[0]]
+        X = np.zeros((4, 5), dtype=object)
+        for j in range(5):
+            y = [s * x[j % 3] + float(j) for s in shared]
+            X[:, j] = [(y[0] * (i + 1.0) - y[1]) * y[2] for i in range(4)]
+        return {"X": X, "shared": shared[0] + X[1, 1]}
+
+    program = lw.lower(trace(f, {"x": 3}), arranged=None)
+    moved = move_down(program)
+    places = [v for v, same in zip(moved.results[0], program.results[0], strict=True) if same != program.results[0][6]]
+    assert places == sorted(places) and list(program.results[0]) != sorted(program.results[0])
+    rows = np.random.default_rng(0).normal(size=(7, 3))
+    for found, wanted in zip(lw.interpret(moved, rows), lw.interpret(program, rows), strict=True):
+        np.testing.assert_array_equal(found, wanted)

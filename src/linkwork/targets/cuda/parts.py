@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from linkwork.ir.program import Program
+from linkwork.passes.late import move_down
 from linkwork.passes.schedule import schedule
 from linkwork.targets.cuda.choice import CUTTING, SCHEDULING, Choice, Device, planned, sizes
 from linkwork.targets.cuda.plan import CHUNK, Crossing, plan
@@ -24,7 +25,8 @@ def runs_in_parts(program: Program) -> bool:
 def choose_parts(program: Program, device: Device, *, room: int = ROOM) -> list[Choice]:
     """How each part of a program is run, one after the other."""
     write = LINE // REALS[program.dtype].size
-    return [chosen_part(part, device) for part in split(schedule(program, SCHEDULING), write, room=room)]
+    ordered = schedule(move_down(program), SCHEDULING)
+    return [chosen_part(part, device) for part in split(ordered, write, room=room)]
 
 
 def chosen_part(part: Part, device: Device) -> Choice:
