@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
+TORCH ?=
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
@@ -100,9 +101,14 @@ $(BENCH_STAMP): $(STAMP)
 	@$(PIP) -e ".[bench]" || echo "Peers are not all here: what can be measured is."
 	@touch $@
 
-# The large sets of robot files, for the sweeps in make test-all, whose tables are out/files_*.csv. Wheels with many dependencies
-# are unpacked only: their files are read, and nothing of them is run.
+# For make test-all: Exudyn, which flexible bodies are compared with, other frameworks (PyTorch is large, so it must be asked for:
+# make test-all TORCH=torch), and the large sets of robot files for the sweeps, whose tables are out/files_*.csv. Wheels with many dependencies are unpacked only: their files are read, and nothing of them is run.
 $(ROBOTS_STAMP): $(STAMP)
+	@$(PIP) -e ".[exudyn]" || echo "Exudyn is not here: the tests against it are skipped."
+	@for extra in jax casadi sympy xacro log film; do \
+	  $(PIP) -e ".[$$extra]" || echo "The extra $$extra is not here: its tests are skipped."; \
+	done
+	@test -z "$(TORCH)" || $(PIP) "$(TORCH)" || echo "PyTorch is not here: its tests are skipped."
 	@$(PIP) -e ".[robots]" || echo "Not all robot files are here: their sweeps are skipped."
 	@for wheel in $(ROBOT_WHEELS); do \
 	  $(PIP) --no-deps --upgrade --target "$(VENV)/robots/$$wheel" $$wheel || echo "$$wheel is not here: its table is not made."; \

@@ -7,6 +7,7 @@ end before the compiler in the background has done. `make test-all` lets it work
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -34,6 +35,14 @@ def _optimise_when_awaited(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Background, "submit", lambda self, job: None)
         yield
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises, here and in child processes, also in tests that a shell runs in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m "not slow" chooses

@@ -19,7 +19,7 @@ def backwards(a: Any, b: Any) -> Any:
     """a @ b, floats summed from the last term to the first."""
     if not all(isinstance(x, np.ndarray) and x.dtype == float for x in (a, b)):
         return a @ b
-    found = a[..., ::-1].astype(object) @ b[::-1].astype(object)
+    found = a[..., ::-1].astype(object) @ (b[::-1] if b.ndim == 1 else b[..., ::-1, :]).astype(object)
     return found.astype(float) if isinstance(found, np.ndarray) else float(found)
 
 

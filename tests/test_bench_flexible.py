@@ -6,8 +6,9 @@ import csv
 
 import pytest
 
+from linkwork.commands.bench import exudyn_chain as peer
 from linkwork.commands.bench.exudyn_chain import exudyn_chain
-from linkwork.commands.bench.flexible import gap
+from linkwork.commands.bench.flexible import Sizes, chains, gap
 from linkwork.commands.bench.measure import LONG, states_in_a_call
 from linkwork.commands.cli import main
 
@@ -31,6 +32,17 @@ def test_a_timed_call_is_short_however_long_the_program(operations, lanes):
     assert 16 <= few <= 256 and 64 * lanes <= many <= 4096 and many % lanes == 0
 
 
+@pytest.mark.parametrize("gone", [{"exudyn", "scipy"}, {"scipy"}], ids=["both", "scipy only"])
+def test_without_the_packages_of_the_peer_the_bench_says_so_and_goes_on(monkeypatch, gone):
+    monkeypatch.setattr(peer, "find_spec", lambda name: None if name in gone else object())
+    found = chains(Sizes(((2, 1),), turns=0), "a note")
+    assert [row[7:] for row in found.rows] == [(None,) * 6]
+    assert found.remarks == (
+        f"Exudyn is not measured, since {' and '.join(sorted(gone))} cannot be imported: pip install exudyn scipy.",
+    )
+
+
 def test_the_chain_of_the_bench_is_the_same_system_in_exudyn():
-    pytest.importorskip("exudyn", reason="exudyn is not installed: pip install exudyn")
+    if peer.missing():
+        pytest.skip("exudyn or scipy is not installed: pip install exudyn scipy")
     assert gap(exudyn_chain(3, 3), 3, 3) < 1e-6

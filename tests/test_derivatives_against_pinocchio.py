@@ -54,7 +54,7 @@ def check(model: lw.Model, peer: Any, count: int) -> None:
         near(C[k], right, 1e-10, "coriolis_matrix", M[k])
     Y, columns = ours(lw.inverse_dynamics_regressor, model, q, v, a, compiled=False), regressor_columns(model, peer)
     for k in range(count):
-        there = np.array(pin.computeJointTorqueRegressor(peer, data, Q[k], V[k], A[k]))
+        there = np.reshape(pin.computeJointTorqueRegressor(peer, data, Q[k], V[k], A[k]), (peer.nv, -1))  # of one row, a vector
         right = np.array([states.tau_from(there[:, theirs]) for theirs in columns.values()])
         near(Y[k][:, list(columns)].T, right, 1e-10, "inverse_dynamics_regressor")
     if condition < 1e9:

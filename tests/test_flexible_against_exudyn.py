@@ -15,7 +15,8 @@ import pytest
 
 import linkwork as lw
 
-exu = pytest.importorskip("exudyn", reason="exudyn is not installed: pip install exudyn")
+exu = pytest.importorskip("exudyn", reason="exudyn is not installed: pip install exudyn scipy")
+pytest.importorskip("scipy", reason="scipy is not installed: pip install scipy")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 fx = lw.flexible
 GRAVITY = (0.0, -9.81, 0.0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ from polar_joint import Polar
 JOINTS: list[Joint] = [
     Fixed(), Revolute(), Revolute((1, 0, 0)), Revolute((0, -2, 0)), Revolute((0.3, -0.5, 0.8)), Prismatic((0, 1, 0)),
     Prismatic((1, 2, 3)), Helical(0.2), Helical(-0.1, (1, 1, 0)), Cylindrical(), Cylindrical((0, 0.6, 0.8)), Universal(),
-    Gimbal(), Planar(), Spherical(), Free(), Polar(),
+    Gimbal(), Planar(), Spherical(), Free(), Polar(), Revolute((0, -1, -4.4e-8)), Cylindrical((1, 0, 1e-6)),
 ]  # fmt: skip
 every = pytest.mark.parametrize("joint", JOINTS, ids=[f"{type(j).__name__}{k}" for k, j in enumerate(JOINTS)])
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -102,6 +104,17 @@ def test_integrate_and_difference(joint: Joint, rng: np.random.Generator, size: 
     change = (numbers(matrix(joint, joint.integrate(q, h * v))) - numbers(matrix(joint, q))) / h
     V = np.linalg.solve(numbers(matrix(joint, q)), change)
     assert close([*axial(V), *V[:3, 3]], joint.subspace(q) @ v, 2e-5)
+
+
+@pytest.mark.parametrize("off", [1e-6, 4.4e-8])
+@pytest.mark.parametrize("kind", [Revolute, Prismatic, partial(Helical, 0.1), Cylindrical, Planar])
+def test_an_axis_close_to_a_coordinate_axis_stays_where_it_is(kind: Callable[..., Joint], off: float) -> None:
+    """Files written in single precision have such axes: the component along the coordinate axis rounds to one."""
+    straight, place = kind(axis=(off, 0.0, 1.0)).straightened()
+    S = straight.subspace(np.zeros(straight.nq))
+    along = S[3:, 0] if kind is Prismatic else S[:3, -1 if kind is Planar else 0]
+    assert np.count_nonzero(along) == 1
+    assert close(place.R @ along, np.array([off, 0.0, 1.0]) / np.hypot(off, 1.0), 1e-15)
 
 
 @every

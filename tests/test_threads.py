@@ -334,6 +334,7 @@ def test_an_interrupt_reaches_the_caller(
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11) or not hasattr(os, "fork"), reason="operator.call, POSIX signals")
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_on_entry_loses_no_row(kernel: Any, states: np.ndarray, expected: bytes, ignored: list[Any]) -> None:
     """A Ctrl-C before the callback, while NumPy copies say, is raised at its first line, before any `try`."""
     outs = [np.full((ROWS, 4), np.nan) for _ in range(12)]
@@ -347,6 +348,7 @@ def test_an_interrupt_on_entry_loses_no_row(kernel: Any, states: np.ndarray, exp
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX signals")
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_between_two_callbacks_loses_no_row(
     kernel: Any, states: np.ndarray, expected: bytes, monkeypatch: pytest.MonkeyPatch, ignored: list[Any]
 ) -> None:

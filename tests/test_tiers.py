@@ -429,6 +429,7 @@ def test_python_does_not_wait_at_its_exit_for_what_takes_longer(tmp_path: Path, 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.usefixtures("interruptible")
 def test_an_impatient_user_ends_the_wait_at_exit(tmp_path: Path) -> None:
     code = STEEP + textwrap.dedent("""
         import atexit, linkwork as lw

@@ -193,7 +193,7 @@ class AxisJoint(Joint):
     def normals(self) -> tuple[np.ndarray, np.ndarray]:
         """Two unit directions at right angles to the axis and to each other; coordinate axes where the axis is one."""
         k = self.coordinate
-        if abs(self.unit[k]) == 1.0:
+        if is_coordinate(self.unit):
             return np.eye(3)[(k + 1) % 3], np.eye(3)[(k + 2) % 3]
         R = aligned(self.unit).R
         return R[:, 0], R[:, 1]
@@ -209,7 +209,7 @@ class AxisJoint(Joint):
         return int(np.argmax(np.abs(self.unit)))
 
     def straightened(self) -> tuple[Joint, Pose]:
-        if 1.0 in np.abs(self.unit):
+        if is_coordinate(self.unit):
             return self, Pose.identity()
         return replace(self, axis=(0.0, 0.0, 1.0)), aligned(self.unit)  # type: ignore[type-var]
 
@@ -225,15 +225,19 @@ def unit_axis(axis: Any) -> np.ndarray:
     length = length_of(a) if a.shape == (3,) else 0.0
     if not (np.isfinite(length) and length > 0):
         raise ValueError(f"an axis is three finite numbers, not all zero; this is {axis!r}")
-    a = a / length
-    snapped = np.where(np.abs(a) < 1e-12, 0.0, np.where(np.abs(np.abs(a) - 1.0) < 1e-12, np.sign(a), a))
-    return snapped  # exact zeros and ones make cheap programs
+    a = np.where(np.abs(a) < 1e-12 * length, 0.0, a / length)
+    return np.sign(a) if is_coordinate(a) else a  # exact zeros and ones make cheap programs
+
+
+def is_coordinate(unit: np.ndarray) -> bool:
+    """Whether a direction is that of a coordinate axis: one that is off by 1e-8 has a component that rounds to one, too."""
+    return int(np.count_nonzero(unit)) == 1
 
 
 def turned_about(axis: np.ndarray, angle: Any) -> Pose:
     """Turned about a constant unit axis by an angle [rad]."""
     k = int(np.argmax(np.abs(axis)))
-    if abs(axis[k]) == 1.0:
+    if is_coordinate(axis):
         return Pose.turned(k, float(axis[k]) * angle)
     to = aligned(axis)  # a frame whose z is the axis
     return to.then(Pose.turned(2, angle)).then(to.inverse())

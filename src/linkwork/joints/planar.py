@@ -33,7 +33,8 @@ class Planar(AxisJoint):
         if self.axis == (0.0, 0.0, 1.0):
             return self, Pose.identity()
         k = int(np.argmax(self.axis))
-        plane = Pose(np.roll(np.eye(3), k + 1, axis=0), np.zeros(3)) if self.axis[k] == 1.0 else aligned(self.unit)
+        follow = np.array_equal(self.unit, np.eye(3)[k])
+        plane = Pose(np.roll(np.eye(3), k + 1, axis=0), np.zeros(3)) if follow else aligned(self.unit)
         return Planar(), plane
 
     def symmetry(self) -> Symmetry:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.commands.bench.boom import spectrum, tip
-from linkwork.commands.bench.exudyn_chain import ExudynChain, chain, exudyn_chain, moving_state
+from linkwork.commands.bench.exudyn_chain import ExudynChain, chain, exudyn_chain, missing, moving_state
 from linkwork.commands.bench.figures import Figure, columns, show
 from linkwork.commands.bench.measure import costs
 from linkwork.commands.bench.picture import Line, Panel, page
@@ -33,11 +33,12 @@ QUICK = Sizes(((2, 2), (5, 2)), 1, duration=2.0)
 def chains(sizes: Sizes, note: str) -> Figure:
     """Forward dynamics of chains: ns of one state and in batches, and what Exudyn takes to evaluate the same system once."""
     rows: list[tuple[Any, ...]] = []
+    peer: ExudynChain | None = None
     for bodies, modes in sizes.chains:
         model, peer = chain(bodies, modes), exudyn_chain(bodies, modes)
         asked: dict[str, Any] = {"ours": (forward_dynamics, {})}
         ours = costs(asked, model, turns=sizes.turns, most=sizes.most, between=peer.turn if peer else lambda: None)["ours"]
-        theirs = (1e9 * peer.evaluation, 1e9 * peer.accelerations) if peer and ours.one else (None, None)
+        theirs = (1e9 * peer.evaluation, 1e9 * peer.accelerations()) if peer and ours.one else (None, None)
         pairs = ((theirs[0], ours.one), (theirs[0], ours.batch), (theirs[1], ours.batch))
         faster = [x / y if x and y else None for x, y in pairs]
         of_ours = ours.operations, ours.operations / bodies, ours.one, ours.batch
@@ -49,9 +50,12 @@ def chains(sizes: Sizes, note: str) -> Figure:
     )  # fmt: skip
     line = Line("articulated bodies", *columns(rows, (0, 3), lambda row: row[1] == rows[0][1]), 0)
     panel = Panel("operations of forward dynamics", "flexible bodies", "operations", [line])
-    remarks = () if any(row[7] for row in rows) else ("Exudyn is not installed (pip install exudyn): it is not measured.",)
+    if gone := missing():
+        remark = f"Exudyn is not measured, since {' and '.join(gone)} cannot be imported: pip install exudyn scipy."
+    else:
+        remark = f"{peer.version if peer else 'Exudyn'}, one state at a time, on one thread as all else."
     title = "Chains of flexible bodies: forward dynamics"
-    return Figure("flexible", title, head, rows, page(title, [panel], note), remarks)
+    return Figure("flexible", title, head, rows, page(title, [panel], note), (remark,))
 
 
 def gap(peer: ExudynChain, bodies: int, modes: int) -> float:

@@ -137,7 +137,7 @@ def pinocchio_tree(pin: Any, model: Model) -> Any:
 def _along(axis: Any, aligned: list[Any], skew: Any) -> Any:
     u = np.array(axis, dtype=float)
     for k, kind in enumerate(aligned):
-        if u[k] == 1.0:
+        if np.array_equal(u, np.eye(3)[k]):
             return kind()
     return skew(u)
 
