@@ -102,7 +102,8 @@ $(BENCH_STAMP): $(STAMP)
 	@touch $@
 
 # For make test-all: Exudyn, which flexible bodies are compared with, other frameworks (PyTorch is large, so it must be asked for:
-# make test-all TORCH=torch), and the large sets of robot files for the sweeps, whose tables are out/files_*.csv. Wheels with many dependencies are unpacked only: their files are read, and nothing of them is run.
+# make test-all TORCH=torch), and the large sets of robot files for the sweeps, whose tables are out/files_*.csv. Wheels with
+# many dependencies are unpacked only: their files are read, and nothing of them is run.
 $(ROBOTS_STAMP): $(STAMP)
 	@$(PIP) -e ".[exudyn]" || echo "Exudyn is not here: the tests against it are skipped."
 	@for extra in jax casadi sympy xacro log film; do \
