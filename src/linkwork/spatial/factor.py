@@ -11,6 +11,8 @@ from linkwork.ir.functions import map_rows, sqrt, where
 from linkwork.ir.symbol import Symbol
 from linkwork.lazy import cached_property
 
+SMALL = 4  # rows of a matrix up to which columns are solved in straight code
+
 
 class Factor:
     """M = Lᵀ D L for a symmetric positive definite M, (n, n), with L lower triangular and ones on its diagonal.
@@ -110,7 +112,8 @@ class Factor:
                 sums = [sum((scaled[i][s] * y[s] for s in filled_rows if s in scaled[i]), 0.0) for i in reached]
                 return np.array(sums, dtype=object)
 
-            X[np.ix_(reached, columns)] = map_rows(solved, B[np.ix_(filled_rows, columns)].T).T
+            rows = B[np.ix_(filled_rows, columns)].T
+            X[np.ix_(reached, columns)] = (map_rows(solved, rows) if len(X) > SMALL else np.array([*map(solved, rows)])).T
         return X
 
     def _alike(self, B: np.ndarray) -> dict[tuple[int, ...], list[int]]:
