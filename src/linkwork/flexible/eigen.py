@@ -6,7 +6,7 @@ element by element, do not.
 
 from __future__ import annotations
 
-from math import fsum, hypot, sqrt
+from math import fsum, sqrt
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def symmetric_eigen(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                     continue
                 turned = True
                 half = 0.5 * (A[q, q] - A[p, p]) / x
-                t = (1.0 if half >= 0.0 else -1.0) / (abs(half) + hypot(half, 1.0))
+                t = (1.0 if half >= 0.0 else -1.0) / (abs(half) + _with_one(abs(float(half))))
                 c = 1.0 / sqrt(1.0 + t * t)
                 s = t * c
                 A[:, p], A[:, q] = c * A[:, p] - s * A[:, q], s * A[:, p] + c * A[:, q]
@@ -129,3 +129,8 @@ def _first_vectors(n: int, wide: int) -> np.ndarray:
         state = (1103515245 * state + 12345) % 2**31
         found[place] = state / 2**31 - 0.5
     return found
+
+
+def _with_one(x: float) -> float:
+    """√(x² + 1) of a positive number, by operations that round the same everywhere: hypot of some libraries does not."""
+    return sqrt(x * x + 1.0) if x < 1.0 else x * sqrt(1.0 + (1.0 / x) * (1.0 / x))

@@ -89,4 +89,4 @@ class Cloud(NamedTuple):
             for i in range(3):
                 mode[i, 4 + 3 * j + i] = 1.0
             fields.append(mode)
-        return np.array([[sum(float(product(x, gram @ y)) for x, y in zip(f, g)) for g in fields] for f in fields])
+        return np.array([[sum(float(product(x, product(gram, y))) for x, y in zip(f, g)) for g in fields] for f in fields])

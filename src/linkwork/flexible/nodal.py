@@ -14,6 +14,7 @@ from linkwork.flexible.integrals import Cloud
 from linkwork.joints.deformation import ModeShape
 from linkwork.parts.checks import check_name
 from linkwork.parts.names import some
+from linkwork.spatial.constants import length
 
 NEAR = 1e-6  # of the body's size: how far from a node a place may be
 NORMALISATIONS = ("mass", "none")
@@ -29,7 +30,7 @@ class Nodes:
         self.names, self.points, self.shapes, self.slopes = tuple(names), points, shapes, slopes
         m = shapes.shape[2]
         self.short = np.zeros((len(points), m, m, 3)) if short is None else short
-        self.length = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+        self.length = float(length(np.ptp(points, axis=0))) if len(points) else 0.0
 
     def place(self, what: str, at: np.ndarray) -> ModeShape:
         """What modes do at the node that is at a place; an error where none is. Nothing moves at the frame's origin."""
@@ -50,7 +51,8 @@ class Nodes:
 
     def sizes(self) -> np.ndarray:
         """Modal coordinates that deform the body a little."""
-        largest = np.linalg.norm(self.shapes, axis=1).max(axis=0, initial=0.0)
+        x, y, z = np.moveaxis(self.shapes * self.shapes, 1, 0)
+        largest = np.sqrt(x + y + z).max(axis=0, initial=0.0)
         return USUAL * (self.length or 1.0) / np.where(largest > 0.0, largest, 1.0)
 
     def named(self) -> dict[str, tuple[float, float, float]]:

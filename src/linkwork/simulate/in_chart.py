@@ -25,7 +25,7 @@ from linkwork.simulate.charts import SINGULAR, Charts, test_vector
 from linkwork.simulate.control import Control
 from linkwork.simulate.integrators import INTEGRATORS
 from linkwork.simulate.one_kernel import CHUNK, segments
-from linkwork.simulate.stepping import CHANGED, CLOSED, CLOSED_AT_START, CORRECTION, NEAR, WITHIN, Stepping
+from linkwork.simulate.stepping import CHANGED, CLOSED, CLOSED_AT_START, CORRECTION, NEAR, WITHIN, Stepping, looped
 from linkwork.topology.elimination import Elimination
 from linkwork.topology.motion import all_equations
 
@@ -49,7 +49,7 @@ def chart_program(model: Model, control: Control, integrator: str, parameters: t
     step is not one for the model's own chart.
     """
     charts = Charts(model)
-    own, nq, size = charts.places(charts.own), model.nq, model.nv_spanning
+    own, nq, size, near = charts.places(charts.own), model.nq, model.nv_spanning, looped(charts)
     shapes: dict[str, Any] = {"q": (nq,), "w": (size,), "far": (), "how": (4,), **control.inputs}
     words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
     shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
@@ -71,7 +71,8 @@ def chart_program(model: Model, control: Control, integrator: str, parameters: t
             bad = zero
             for x in [*q1, *w1]:
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
-            kept = kept & (bad == zero) & _same_branch(q0, w0, q1, w1, moved, dt) & ~_watched(w0, far0, w1, far1, dt)
+            kept = kept & (bad == zero) & _same_branch(q0, w0, q1, w1, moved, dt)
+            kept = kept & ~_watched(w0[near], far0, w1[near], far1, dt)
             after = [where(kept, new, old) for new, old in zip([*q1, *w1, far1, k + 1.0], state)]
             return np.array(after, dtype=object), kept & (k + 1.0 < count)
 
@@ -141,7 +142,7 @@ def _same_branch(q0: Any, w0: Any, q1: Any, w1: Any, moved: Any, dt: Any) -> Any
 
 
 def _watched(w0: Any, far0: Any, w1: Any, far1: Any, dt: Any) -> Any:
-    """Whether a step may have passed a singular state of the mechanism; see `Stepping`."""
+    """Whether a step may have passed a singular state of the mechanism, by velocities in its loops; see `Stepping`."""
     near = dt * maximum(far0 * _largest(w0), far1 * _largest(w1))
     change, before, after = (sum(x * x for x in w) for w in (w1 - w0, w0, w1))
     return (near * WITHIN > 1.0) | ((near * NEAR > 1.0) & (change > CHANGED**2 * maximum(before, after)))

@@ -55,8 +55,7 @@ class Stepping:
         self.choices: list[Choice] = [self.charts.own] * rows if went_on is None else list(went_on[1])
         self._groups: list[tuple[Choice, np.ndarray]] | None = None
         self._own = self.charts.places(self.charts.own)
-        clusters = [self.charts.clusters[n] for n in self.charts.moving]
-        self._looped = np.concatenate([*(places_of(self.charts.whole, cluster) for cluster in clusters), []]).astype(int)
+        self._looped = looped(self.charts)
         if went_on is not None:
             self.w = went_on[0].copy()
         else:
@@ -176,10 +175,11 @@ class Stepping:
         far = np.zeros(len(w))
         for choice, rows in self.groups():
             _, far[rows] = self.charts.measured([k[rows] for k in K], choice)
+        before, after = self.w[:, self._looped], w[:, self._looped]  # how fast a base falls brings no loop to such a state
         with np.errstate(invalid="ignore"):
-            near = np.maximum(self.far * dt * _largest(self.w), far * dt * _largest(w))
-            size = np.maximum(np.linalg.norm(self.w, axis=1), np.linalg.norm(w, axis=1))
-            changed = np.linalg.norm(w - self.w, axis=1) > CHANGED * size
+            near = np.maximum(self.far * dt * _largest(before), far * dt * _largest(after))
+            size = np.maximum(np.linalg.norm(before, axis=1), np.linalg.norm(after, axis=1))
+            changed = np.linalg.norm(after - before, axis=1) > CHANGED * size
         watched |= self.active & ((near * WITHIN > 1.0) | ((near * NEAR > 1.0) & changed))
         return watched
 
@@ -237,14 +237,15 @@ class Stepping:
             self._kept_good(K)
             near = near | self._near_singular(dt)
             if near.any():
-                size = np.maximum(np.linalg.norm(before, axis=1), np.linalg.norm(self.w, axis=1))
-                other = near & self.active & (np.linalg.norm(self.w - before, axis=1) > TURNED * size)
+                before, after = (x[:, self._looped] for x in (before, self.w))
+                size = np.maximum(np.linalg.norm(before, axis=1), np.linalg.norm(after, axis=1))
+                other = near & self.active & (np.linalg.norm(after - before, axis=1) > TURNED * size)
                 self.steps -= other
                 self._stop(other, Status.DEAD_POINT)
 
     def _near_singular(self, dt: float) -> np.ndarray:
         """Rows that are a few steps away from a singular state of the mechanism, (rows,)."""
-        near: np.ndarray = self.far * (NEAR * dt * _largest(self.w)) > 1.0
+        near: np.ndarray = self.far * (NEAR * dt * _largest(self.w[:, self._looped])) > 1.0
         return near
 
     def _failed(self, arrived: Arrived, gap: np.ndarray, dt: float) -> np.ndarray:
@@ -295,6 +296,12 @@ class Stepping:
             best = self.charts.best([x[k] for x in K], anew=True)
             changed[k], self.choices[k], self._groups = best != self.choices[k], best, None
         return changed
+
+
+def looped(charts: Charts) -> np.ndarray:
+    """The places of velocities of joints in loops that can turn singular, among those of all joints of the tree."""
+    clusters = [charts.clusters[n] for n in charts.moving]
+    return np.concatenate([*(places_of(charts.whole, cluster) for cluster in clusters), []]).astype(int)
 
 
 def _largest(x: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ class ModalIntegrals:
     @property
     def mass(self) -> np.ndarray:
         """The modal mass matrix ∫φ_j · φ_k dm, (m, m); modes that are orthogonal but for rounding have nothing in common."""
-        found = np.einsum("jkaa->jk", self.second)
+        found = self.second[..., 0, 0] + self.second[..., 1, 1] + self.second[..., 2, 2]
         size = np.sqrt(np.abs(np.diag(found)))
         return np.where(np.abs(found) > ORTHOGONAL * np.outer(size, size), found, 0.0)
 
