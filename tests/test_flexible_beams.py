@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,8 +86,8 @@ def test_craig_bampton_modes_bend_statically():
 def test_thick_and_tapered_beams():
     """Timoshenko's beam is softer by shear; a wedge has the frequency of Kirchhoff's closed form (first root 5.315)."""
     thick = {"length": 1.0, "section": fx.Rectangle(0.1, 0.1), "material": fx.STEEL}
-    found = fx.natural_frequencies(ends="pinned", theory="timoshenko", **thick)["bending_y"][0] * 2 * np.pi
-    E, G, rho, r2, k = 2.1e11, fx.STEEL.shear_modulus, 7850.0, 0.1**2 / 12, np.pi
+    found = fx.natural_frequencies(ends="pinned", theory="timoshenko", **thick)["bending_y"][:3] * 2 * np.pi
+    E, G, rho, r2, k = 2.1e11, fx.STEEL.shear_modulus, 7850.0, 0.1**2 / 12, np.pi * np.arange(1, 4)
     s = E / (5 / 6 * G)
     # the characteristic equation of a pinned Timoshenko beam (Han, Benaroya and Wei 1999)
     a, b, c = rho * r2 * s / E * rho, -(rho * (1 + r2 * k**2 * (1 + s))), E * r2 * k**4
@@ -243,6 +245,11 @@ def four_nodes(**changes):
     return fx.from_nodes("panel", **{**given, **changes})
 
 
+class Endless:
+    Iy = Iz = J = ky = kz = 1.0
+    area = float("inf")
+
+
 def one_beam(**changes):
     given = {"length": 1.0, "section": fx.Circle(0.01), "material": fx.STEEL, "modes": 1, "elements": 2}
     return fx.beam("rod", **{**given, **changes})
@@ -275,7 +282,17 @@ def at_one_place():
         ("modes are chosen by numbers from 0 to 1, not 5", lambda: four_nodes().with_modes([5])),
         ("ends must be one of clamped, free, pinned, not 'craig_bampton'", lambda: frequencies(ends="craig_bampton")),
         ("count must be a whole number", lambda: frequencies(count=1.5)),
+        ("modes are chosen by numbers in a sequence, not 3", lambda: four_nodes().with_modes(3)),
+        ("size must be numbers above zero", lambda: replace(four_nodes(), size=np.zeros(2))),
+        ("integrals must be", lambda: replace(four_nodes(), integrals=None)),
+        ("place must be a function", lambda: replace(four_nodes(), place=None)),
+        ("mass must be numbers", lambda: replace(four_nodes(), mass="heavy")),
+        ("shapes must not be larger than 1e.100", lambda: four_nodes(shapes=np.full((4, 3, 2), 1e200))),
+        ("its section, a function, fails at 0.0.*: ZeroDivisionError", lambda: one_beam(section=lambda s: 1 / 0)),
+        ("its section at 0.0.* must have an area", lambda: one_beam(section=lambda s: Endless())),
+        ("that no computer number holds", lambda: one_beam(length=1e-300)),
         ("cannot be read: No such file", lambda: fx.load("/nowhere/rod.npz")),
+        ("cannot be written: No such file", lambda: fx.save("/nowhere/rod.npz", four_nodes())),
         ("save writes a body of linkwork.flexible", lambda: fx.save("/nowhere/rod.npz", 3)),
         ("splits must be a mapping", lambda: lw.robots.flexible_arm().partitioned(splits="forearm.modes")),
     ],
@@ -295,3 +312,24 @@ def test_numbers_of_numpy_are_numbers():
     found = one_beam(length=np.int64(1), section=section, material=material, modes=np.int64(1), elements=np.int32(2))
     expected = one_beam(section=fx.Circle(0.5), material=fx.Material(7850.0, 2.1e11))
     np.testing.assert_array_equal(found.frequencies, expected.frequencies)
+
+
+def test_archives_that_cannot_be_unpacked_are_told(tmp_path):
+    """Encrypted, of an unknown compression, or with an array that is larger than memory."""
+    good, path = tmp_path / "good.npz", tmp_path / "bad.npz"
+    fx.save(good, four_nodes())
+    data = bytearray(good.read_bytes())
+    entry = data.find(b"PK\x01\x02")  # the first of the directory: flags at 8, compression at 10
+    for place, value in ((8, data[entry + 8] | 1), (10, 99)):
+        changed = bytearray(data)
+        changed[entry + place] = value
+        path.write_bytes(changed)
+        with pytest.raises(lw.ModelError, match="no NumPy archive"):
+            fx.load(path)
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000000,)}\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mass.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(lw.ModelError, match="no NumPy archive"):
+        fx.load(path)
+    with pytest.raises(lw.ModelError, match="name is a text that is not empty"):
+        fx.load(good, name="")

@@ -86,6 +86,54 @@ def test_frames_in_no_loop_hang_on_a_flexible_body_in_one():
         np.testing.assert_allclose(J @ v, lw.frame_velocity(model, q, v, frame="middle"), atol=1e-11)
 
 
+@pytest.mark.parametrize("kind, nv", [(R((0, 0, 1)), 4), (lw.joints.Spherical(), 6)], ids=["pin", "ball"])
+def test_loops_hold_modes_that_no_joint_could_follow(kind, nv):
+    """A rod that bends, twists and stretches also out of its mechanism's plane: its pin holds it there, and modes depend."""
+    modes = {"bending_y": 1, "bending_z": 3, "torsion": 1, "stretch": 1}
+    rod = fx.beam("rod", length=0.45, section=fx.Rectangle(0.006, 0.02), material=fx.STEEL, modes=modes)
+    models = []
+    for embed in (True, False):
+        b = lw.ModelBuilder("slider crank")
+        b.add_body("crank", mass=0.8, center=(0.075, 0, 0), inertia=(1e-4, 1e-3, 1e-3)).add_body(flexible=rod)
+        b.add_body("slider", mass=0.4, inertia=(1e-4, 1e-4, 1e-4))
+        b.add_joint("crank", R((0, 0, 1)), parent="world", child="crank")
+        b.add_joint("pin", R((0, 0, 1)), parent="crank", child="rod", xyz=(0.15, 0, 0))
+        b.add_joint("guide", lw.joints.Prismatic((1, 0, 0)), parent="world", child="slider", xyz=(0.6, 0, 0))
+        b.add_loop("wrist", kind, predecessor="rod", successor="slider", xyz=(0.45, 0, 0), embed=embed)
+        models.append(b.add_frame("end", body="rod", xyz=(0.45, 0, 0)).build())
+    model, held = models
+    assert model.nv == nv  # of nine: two equations in the plane, and z, or z and two slopes, out of it
+    names = [name for joint in model.joints for name in joint.v_names]
+    places = [names.index(name) for name in model.v_names]
+    for q, v, tau in zip(*states(model, 2)):
+        ends = [lw.frame_velocity(model, q, v, frame=name, reference="world_aligned") for name in ("end", "slider")]
+        np.testing.assert_allclose(*(end[3:] for end in ends), atol=1e-11 * np.abs(v).max())
+        a = lw.spanning_acceleration(model, q, v, lw.forward_dynamics(model, q, v, tau))
+        wide = np.zeros(held.nv)
+        wide[places] = tau
+        found = lw.forward_dynamics(held, q, lw.spanning_velocity(model, q, v), wide)
+        np.testing.assert_allclose(found, a, atol=1e-8 * np.abs(a).max())
+
+
+def test_a_loop_clamps_the_other_end_of_a_beam():
+    """Nothing but modes can close this loop: natural frequencies are those of a beam that is clamped at both ends."""
+    beam = {"length": 1.3, "section": fx.Rectangle(0.011, 0.017), "material": fx.STEEL}
+    body = fx.beam("beam", modes={"bending_y": 5, "stretch": 3}, basis="craig_bampton", stiffening=False, **beam)
+    b = lw.ModelBuilder("clamped", gravity=(0, 0, 0)).add_body(flexible=body)
+    b.add_joint("root", lw.joints.Fixed(), parent="world", child="beam")
+    b.add_loop("clamp", lw.joints.Fixed(), predecessor="beam", successor="world", xyz=(1.3, 0, 0), successor_xyz=(1.3, 0, 0))
+    model = b.build()
+    assert model.nv == 5  # of eight
+    h, still = 1e-6 * np.eye(model.nv), np.zeros((model.nv, model.nv))
+    there, back = (lw.integrate(model, np.tile(model.neutral(), (model.nv, 1)), sign * h) for sign in (1, -1))
+    K = (lw.bias_force(model, there, still) - lw.bias_force(model, back, still)).T / 2e-6
+    found = np.sort(np.sqrt(np.linalg.eigvals(np.linalg.solve(lw.mass_matrix(model, model.neutral()), K)).real))
+    E, rho, section = fx.STEEL.young, fx.STEEL.density, beam["section"]
+    bent = np.array([4.73004074, 7.85320462]) ** 2 * np.sqrt(E * section.Iz / (rho * section.area)) / 1.3**2
+    np.testing.assert_allclose(found[:2], bent, rtol=1e-4)
+    np.testing.assert_allclose(found[3], np.pi * np.sqrt(E / rho) / 1.3, rtol=1e-3)  # stretch, between two walls
+
+
 def test_neutral_states_are_not_bent():
     for name in (*NAMES, "flexible_stewart"):
         model = robot(name)

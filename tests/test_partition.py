@@ -392,6 +392,8 @@ def test_splits_that_are_not_the_joint_are_refused() -> None:
         model.partitioned(splits={"joint2": [(0, 2), (1,)]})
     with pytest.raises(ModelError, match="none of its velocities"):
         model.partitioned(splits={"joint2": ["vx", "vy", "spin"]})
+    with pytest.raises(ModelError, match="None is none of its velocities"):
+        model.partitioned(splits={"joint0": [None, 1]})
     with pytest.raises(ModelError, match="not of both"):
         model.partitioned(splits={"joint0": [x, (1,)]})
     with pytest.raises(ModelError, match="a split is a sequence"):
@@ -416,14 +418,18 @@ def test_stages_that_are_not_the_node_are_refused() -> None:
         "H": [Stage([0], A=inner, H=2.0 * node.H[:1, :6]), right[1]],
         "Φ": [Stage([0], A=lambda q, v: 1.1 * inner(q, v), H=node.H[:1, :6]), right[1]],
         "a": [right[0], Stage([1, 2], A=own, H=node.H[1:], a=0.0 * node.a)],
+        "H()": [Stage([0, 1, 2], H=2.0 * node.H)],  # all in one stage
     }
     for word, stages in bad.items():
-        with pytest.raises(ModelError, match=rf"'body1'.*: {word}\(k.*Eq. 5"):
+        with pytest.raises(ModelError, match=rf"'body1'.*: {word[0]}\(k.*Eq. 5"):
             tree.partitioned(splits={"body1": stages})
     with pytest.raises(ModelError, match="shape"):
         tree.partitioned(splits={"body1": [Stage([0], H=node.H[:1, :5]), right[1]]})
     with pytest.raises(ModelError, match="each of its 3 velocities once"):
         tree.partitioned(splits={"body1": [(0,), (1,)]})
+    for split in (3, [3.5], [None], [Stage(3)]):  # type: ignore[arg-type]
+        with pytest.raises(ModelError, match="a split is a sequence"):
+            tree.partitioned(splits={"body1": split})  # type: ignore[dict-item]
     with pytest.raises(ModelError, match="no node named"):
         tree.partitioned("elbow")
 

@@ -229,6 +229,12 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "b of a function": (lambda: Tree("t", [Node("k", H, M, b=lambda q, v: [1.0])]), r"node 'k': b must have shape \(3,\)"),
     "function fails": (lambda: Tree("t", [Node("k", H, M, b=lambda q, v: q["x"])]), "node 'k': b: its function of .* fails"),
     "pick-off": (lambda: Tree("t", [Node("k", H, M, pick_offs={"f": np.ones((6, 2))})]), "the pick-off 'f' must have 3 col"),
+    "frames": (lambda: Tree("t", [Node("k", H, M, pick_offs=3)]), "pick_offs must be a mapping"),  # type: ignore[arg-type]
+    "not finite": (lambda: Tree("t", [Node("k", np.nan * H, M)]), "node 'k': H must be finite numbers"),
+    "weld of three rows": (
+        lambda: lw.constraint_jacobian(Tree("t", [Node("k", H, M, pick_offs={"f": M})]), [0.0], constraints=[lw.Weld("f")]),
+        "the frame 'f' has 3 rows",
+    ),
     "no node": (lambda: Tree("t", []), "t has no nodes"),
     "bodies asked": (lambda: lw.forward_kinematics(Tree("t", [Node("k", H, M)]), [0.0]), "asks for bodies"),
     "f_ext": (
@@ -246,3 +252,19 @@ def test_mistakes_name_the_node(name: str) -> None:
     make, told = MISTAKES[name]
     with pytest.raises((ModelError, LinkworkError), match=told):
         make()
+
+
+def test_operational_inertia_of_frames_of_any_rows() -> None:
+    """Two frames of three and of two rows, on nodes of four: the inverse of their compliance."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2, 4, 4))
+    root = Node(
+        "root", rng.normal(size=(3, 4)), X[0] @ X[0].T + M[0, 0] * np.eye(4), pick_offs={"one": rng.normal(size=(2, 4))}
+    )
+    tip = Node("tip", rng.normal(size=(3, 4)), X[1] @ X[1].T, "root", np.eye(4), pick_offs={"other": rng.normal(size=(3, 4))})
+    tree, q = Tree("narrow", [root, tip]), np.zeros(6)
+    frames = ("one", "other")
+    compliance = lw.operational_compliance(tree, q, frames=frames)
+    for method in ("sweeps", "factorisation"):
+        found = lw.operational_inertia(tree, q, frames=frames, method=method)
+        assert found.shape == (5, 5) and np.allclose(found @ compliance, np.eye(5), atol=1e-9)

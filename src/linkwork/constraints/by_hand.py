@@ -36,5 +36,9 @@ def _through_pick_off(nodes: HandMadeTreeState, constraint: Constraint) -> Rows:
         raise ModelError(f"{constraint}: frames of nodes made by hand have no positions that gains or `at` could mean")
     c = np.concatenate(constraint.coefficients(None), axis=1)  # type: ignore[arg-type]
     pick = nodes.pick_off(nodes.frame(constraint.frame))
+    if len(pick.bias) != c.shape[1]:
+        raise ModelError(
+            f"{constraint}: the frame {constraint.frame!r} has {len(pick.bias)} rows; constraints want frames of {c.shape[1]}"
+        )
     K = pick.force(np.array(c.T, dtype=object)).T
     return Rows([(pick.node, slice(0, pick.node.rows), K)], (), -(c @ pick.bias))

@@ -13,7 +13,7 @@ from linkwork.errors import ModelError
 from linkwork.flexible.body import FlexibleBody
 from linkwork.flexible.eigen import normal_modes, solve, times
 from linkwork.flexible.elements import THREE, THREE_WEIGHTS, Bending, Family, Rod
-from linkwork.flexible.given import not_negative, positive, rayleigh_factors, whole
+from linkwork.flexible.given import is_number, not_negative, positive, rayleigh_factors, whole
 from linkwork.flexible.integrals import Cloud
 from linkwork.flexible.sections import Material, along
 from linkwork.joints.deformation import ModeShape
@@ -65,7 +65,8 @@ def beam(
     "pinned" at both ends; these are then taken relative to the section at the origin. `theory` is "euler_bernoulli", or
     "timoshenko" with shear and the rotary inertia of sections. `stiffening`: bending shortens the beam along its axis to second
     order, which is what stiffens it when it spins (geometric stiffening). Damping is `rayleigh` = (α, β), α mass + β stiffness,
-    and `damping_ratio` of critical damping for every mode. Modal mass is one.
+    and `damping_ratio` of critical damping for every mode. Modal mass is one of "clamped" and "craig_bampton" modes, and of the
+    others before they are taken relative to the origin.
     """
     check_name("beam", name)
     what = f"beam {name!r}"
@@ -134,8 +135,16 @@ def _check_word(what: str, word: str, value: Any, known: Sequence[str]) -> None:
 
 def _cut(what: str, at: Callable[[float], Any], length: float, x: float) -> Any:
     """The cross section at x."""
-    found = at(x / length)
-    if not all(getattr(found, word, 0.0) > 0.0 for word in ("area", "Iy", "Iz", "J", "ky", "kz")):
+    try:
+        found = at(x / length)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"{what}: its section, a function, fails at {x / length:g}: {type(error).__name__}: {error}"
+        ) from error
+    values = [getattr(found, word, 0.0) for word in ("area", "Iy", "Iz", "J", "ky", "kz")]
+    if not all(is_number(value) and value > 0.0 for value in values):
         raise ModelError(f"{what}: its section at {x:g} m must have an area and second moments above zero, not {found!r}")
     return found
 
@@ -183,8 +192,13 @@ def _modes(family: Family, basis: str, count: int) -> list[Mode]:
     """The lowest modes of a family, taken relative to its root."""
     if count == 0:
         return []
-    K, M = family.matrices
+    with np.errstate(all="ignore"):
+        K, M = family.matrices
     n = len(K)
+    if not all(np.isfinite(x).all() and (np.diag(x) > 0.0).all() for x in (K, M)):
+        raise ModelError(
+            f"a beam's {family.name} has masses or stiffnesses that no computer number holds: are its units right?"
+        )
     gone = {"clamped": family.root, "pinned": family.pins, "free": [], "craig_bampton": family.root}[basis]
     kept = [k for k in range(n) if k not in gone]
     K, M = K[np.ix_(kept, kept)], M[np.ix_(kept, kept)]

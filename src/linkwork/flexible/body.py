@@ -19,6 +19,7 @@ from linkwork.spatial.constants import frozen, put
 from linkwork.spatial.modal import ModalIntegrals
 
 SAME = 1e-9  # relative: what rounding may have done to data
+LARGEST = 1e100  # products of larger numbers could overflow
 RIGID = 1e-6  # relative distance of a mode from all rigid motions, or of a mode from the others, below which it counts as one
 
 Place = Callable[[np.ndarray], ModeShape]
@@ -49,13 +50,21 @@ class FlexibleBody:
     nodes: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        what, m = f"flexible body {self.name!r}", self.integrals.modes
+        what = f"flexible body {self.name!r}"
+        if not isinstance(self.integrals, ModalIntegrals):
+            raise ModelError(f"{what}: integrals must be linkwork.spatial.modal.ModalIntegrals, not {self.integrals!r}")
+        if not callable(self.place):
+            raise ModelError(f"{what}: place must be a function of a point, (3,), that returns a ModeShape, not {self.place!r}")
+        put(self, "mass", float(checked(f"{what}: mass", self.mass, ())))
+        m = self.integrals.modes
         put(self, "mode_names", _names(what, self.mode_names, m))
         for word in ("stiffness", "damping"):
             given = matrix(f"{what}: {word}", getattr(self, word), m)
             put(self, word, frozen(given))
         for word, shape in (("center", (3,)), ("inertia", (3, 3)), ("size", (m,))):
             put(self, word, frozen(checked(f"{what}: {word}", getattr(self, word), shape)))
+        if (self.size <= 0.0).any():
+            raise ModelError(f"{what}: size must be numbers above zero, not {self.size.min():g}")
         check(self)
 
     @property
@@ -76,6 +85,8 @@ class FlexibleBody:
 
     def with_modes(self, modes: Sequence[int]) -> FlexibleBody:
         """The same body with some of its modes, by their places; with none it is rigid."""
+        if not isinstance(modes, Iterable):
+            raise ModelError(f"flexible body {self.name!r}: modes are chosen by numbers in a sequence, not {modes!r}")
         chosen = [whole(f"flexible body {self.name!r}: modes are chosen by numbers", j, 0, self.modes - 1) for j in modes]
         of, pairs = self.integrals, np.ix_(chosen, chosen)
 
@@ -115,6 +126,8 @@ def checked(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise ModelError(f"{what} must have shape {shape}, not {found.shape}")
     if not np.isfinite(found).all():
         raise ModelError(f"{what} must be finite")
+    if np.abs(found).max(initial=0.0) > LARGEST:
+        raise ModelError(f"{what} must not be larger than {LARGEST:g}, but has {np.abs(found).max():g}")
     return found
 
 

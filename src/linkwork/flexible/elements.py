@@ -2,7 +2,10 @@
 
 The four do not couple in a straight beam whose section has its principal axes along y and z. Each is a `Family` with matrices
 of its own. Stretch and torsion have quadratic elements; bending has cubic ones, whose slope and deflection are coupled by the
-shear stiffness (Przemieniecki; Friedman and Kosmatka 1993), and which are Hermite's where that is infinite.
+shear stiffness (Przemieniecki; Friedman and Kosmatka 1993), and which are Hermite's where that is infinite. Coupled in this way
+an element bends only as it does under forces at its ends; short ones of thick beams would vibrate too stiffly. So elements with
+shear have three degrees of freedom more, which move nothing at their ends: deflections are all cubic ones, turnings all
+quadratic ones.
 """
 
 from __future__ import annotations
@@ -136,11 +139,12 @@ class Bending(Family):
         self.name, self._EI, self._shear, self._m, self._rotary = name, stiffness, shear, mass, rotary
         last = 2 * elements
         self.root, self.tip, self.pins = [0, 1], [last, last + 1], [0, last]
+        self._inner = 0 if shear is None else 3  # degrees of freedom of each element alone, after those of all nodes
         middle = [(e + 0.5) * self.h for e in range(elements)]
         self._phi = [0.0 if shear is None else 12.0 * stiffness(x) / (shear(x) * self.h * self.h) for x in middle]
 
     def _rows(self, e: int, s: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Deflection, turning and curvature of the section, and slope of the axis, by the element's four degrees of freedom."""
+        """Deflection, turning and curvature of the section, and slope of the axis, by the element's degrees of freedom."""
         h, p = self.h, self._phi[e]
         m, t, u = 1.0 / (1.0 + p), s * s, s * s * s
         value = m * np.array([
@@ -154,7 +158,20 @@ class Bending(Family):
             6.0 * (t - s) - p, h * (1.0 - 4.0 * s + 3.0 * t + 0.5 * p * (1.0 - 2.0 * s)),
             6.0 * (s - t) + p, h * (3.0 * t - 2.0 * s - 0.5 * p * (1.0 - 2.0 * s)),
         ])  # fmt: skip
-        return value, turn, curvature, slope
+        if not self._inner:
+            return value, turn, curvature, slope
+        bow, tilt = s - t, 1.0 - 2.0 * s
+        return (
+            np.array([*value, h * bow, h * bow * tilt, 0.0]),
+            np.array([*turn, 0.0, 0.0, bow]),
+            np.array([*curvature, 0.0, 0.0, tilt / h]),
+            np.array([*slope, tilt, 1.0 - 6.0 * bow, 0.0]),
+        )
+
+    def _dofs(self, e: int) -> list[int]:
+        """The degrees of freedom of an element."""
+        first = 2 * self.elements + 2 + self._inner * e
+        return [*range(2 * e, 2 * e + 4), *range(first, first + self._inner)]
 
     @property
     def matrices(self) -> tuple[np.ndarray, np.ndarray]:
@@ -166,21 +183,21 @@ class Bending(Family):
                 terms.append((slope - turn, self._shear(x), 0.0))
             if self._rotary is not None:
                 terms.append((turn, 0.0, self._rotary(x)))
-            return [2 * e, 2 * e + 1, 2 * e + 2, 2 * e + 3], terms
+            return self._dofs(e), terms
 
-        return self._assembled(2 * self.elements + 2, own)
+        return self._assembled(2 * self.elements + 2 + self._inner * self.elements, own)
 
     def field(self, d: np.ndarray, x: float) -> Field:
         e, s = self.place(x)
         value, turn, _, slope = self._rows(e, s)
-        own = d[2 * e : 2 * e + 4]
+        own = d[self._dofs(e)]
         return Field(_dot(value, own), _dot(turn, own), _dot(slope, own))
 
     def grounded(self, d: np.ndarray) -> np.ndarray:
-        at = self.h * np.arange(self.elements + 1)
+        at, ends = self.h * np.arange(self.elements + 1), 2 * self.elements + 2
         found = d.copy()
-        found[0::2] = d[0::2] - d[0] - d[1] * at
-        found[1::2] = d[1::2] - d[1]
+        found[0:ends:2] = d[0:ends:2] - d[0] - d[1] * at
+        found[1:ends:2] = d[1:ends:2] - d[1]
         return found
 
 

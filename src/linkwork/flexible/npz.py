@@ -14,6 +14,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.flexible.body import FlexibleBody, checked
 from linkwork.flexible.nodal import Nodes, Placing, check_normalised, check_origin
+from linkwork.parts.checks import check_name
 from linkwork.parts.names import did_you_mean, some
 from linkwork.spatial.modal import ModalIntegrals
 
@@ -58,6 +59,7 @@ def load(path: Any, name: str | None = None) -> FlexibleBody:
     )  # fmt: skip
     check_origin(what, nodes)
     called = _text(what, arrays, "name", Path(where).stem) if name is None else name
+    check_name("flexible body", called)
     size = array("size", m) if "size" in arrays else nodes.sizes()
     return FlexibleBody(
         called, float(array("mass")), array("center", 3), array("inertia", 3, 3), _texts(what, arrays, "mode_names", m, "mode"),
@@ -74,15 +76,20 @@ def save(path: Any, body: FlexibleBody) -> None:
     places = {name: body.place(np.array(at)) for name, at in body.nodes.items()}
     m, n = body.modes, len(places)
     normal = np.abs(of.mass - np.eye(m)).max(initial=0.0) <= 1e-9
-    np.savez(
-        path, format=FORMAT, name=body.name, mass=body.mass, center=body.center, inertia=body.inertia, first=of.first,
-        mixed=of.mixed, second=of.second, short_first=of.short_first, short_mixed=of.short_mixed, stiffness=body.stiffness,
-        damping=body.damping, size=body.size, normalisation="mass" if normal else "none", mode_names=np.array(body.mode_names),
-        node_names=np.array(list(places)), points=np.array(list(body.nodes.values())).reshape(n, 3),
-        shapes=np.array([place.shape for place in places.values()]).reshape(n, 3, m),
-        slopes=np.array([place.slope for place in places.values()]).reshape(n, 3, m),
-        short=np.array([place.short for place in places.values()]).reshape(n, m, m, 3),
-    )  # fmt: skip
+    arrays: dict[str, Any] = {
+        "format": FORMAT, "name": body.name, "mass": body.mass, "center": body.center, "inertia": body.inertia,
+        "first": of.first, "mixed": of.mixed, "second": of.second, "short_first": of.short_first, "short_mixed": of.short_mixed,
+        "stiffness": body.stiffness, "damping": body.damping, "size": body.size,
+        "normalisation": "mass" if normal else "none", "mode_names": np.array(body.mode_names),
+        "node_names": np.array(list(places)), "points": np.array(list(body.nodes.values())).reshape(n, 3),
+        "shapes": np.array([place.shape for place in places.values()]).reshape(n, 3, m),
+        "slopes": np.array([place.slope for place in places.values()]).reshape(n, 3, m),
+        "short": np.array([place.short for place in places.values()]).reshape(n, m, m, 3),
+    }  # fmt: skip
+    try:
+        np.savez(path, **arrays)
+    except (OSError, TypeError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _read(where: str) -> dict[str, np.ndarray]:
@@ -94,9 +101,11 @@ def _read(where: str) -> dict[str, np.ndarray]:
             raise ModelError(f"{where}: its arrays have {size} bytes, more than the limit of {BYTES}")
         with np.load(where, allow_pickle=False) as data:
             return {word: data[word] for word in data.files}
+    except ModelError:
+        raise
     except OSError as error:
         raise ModelError(f"{where}: cannot be read: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError) as error:
+    except Exception as error:  # of zipfile, its decompressors and NumPy, whatever is wrong with the file
         raise ModelError(f"{where}: it is no NumPy archive (.npz) of plain arrays: {error}") from None
 
 

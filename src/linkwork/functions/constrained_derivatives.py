@@ -23,6 +23,7 @@ from linkwork.functions.wrt import by_columns, changes_by, wrt_option
 from linkwork.model import Frame, Model
 from linkwork.passes.differentiate import jacobian_along, jacobian_of
 from linkwork.sko import Tree
+from linkwork.sko.by_hand import HandMadeTreeState
 
 
 @model_function(
@@ -159,6 +160,7 @@ def operational_inertia(model: Model, q: Any, *, frames: Sequence[str], method: 
     """
     rows = tuple(Weld(name) for name in frames)
     nodes = nodes_for(model, rows, q)
-    if method == "sweeps":
+    of_six_rows = not isinstance(nodes, HandMadeTreeState) or all(len(nodes.pick_off(nodes.frame(f)).bias) == 6 for f in frames)
+    if method == "sweeps" or not of_six_rows:
         return Operators(nodes).operational_inertia(*frames).dense()
     return family.inverted(family.by_factorisation(ConstraintRows(nodes, rows)), np.zeros(6 * len(rows)))

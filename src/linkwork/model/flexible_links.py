@@ -53,6 +53,9 @@ class FlexibleLinks:
                 shape = self.links[link].place(at)
             except ModelError as error:
                 raise ModelError(f"{what}: {error}") from None
+            of = self.links[link]
+            if not isinstance(shape, ModeShape) or shape.shape.shape != (3, of.modes):
+                raise ModelError(f"{what}: place of flexible body {of.name!r} must return a ModeShape of {of.modes} modes")
             if not shape.is_still:
                 self._places[link].append((at, shape))
 

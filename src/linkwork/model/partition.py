@@ -85,7 +85,7 @@ def _checked(joint: PlacedJoint, split: Any) -> Split:
     for part in parts:
         if isinstance(part, Joint):
             raise ModelError(f"{what}: a split is of joints or of groups of velocities, not of both")
-        group = (part,) if isinstance(part, (str, int)) else tuple(part)
+        group = (part,) if isinstance(part, str) or not isinstance(part, Iterable) else tuple(part)
         groups.append(tuple(_velocity(what, each, components, joint.nv) for each in group))
     every = [i for group in groups for i in group]
     if sorted(every) != list(range(joint.nv)):

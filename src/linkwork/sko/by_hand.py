@@ -114,6 +114,8 @@ class Tree:
         self.nq = self.nv if nq is None else nq
         self.frames_by_name: dict[str, tuple[int, Any]] = {}
         for k, node in enumerate(self.nodes):
+            if not isinstance(node.pick_offs, Mapping):
+                raise ModelError(f"node {node.name!r}: pick_offs must be a mapping of frames to B, not {node.pick_offs!r}")
             for frame, given in node.pick_offs.items():
                 if frame in self.frames_by_name:
                     raise ModelError(f"{name} has two frames named {frame!r}")

@@ -115,10 +115,14 @@ def stages(
 
 def stages_of(name: str, split: Any, m: int) -> tuple[Stage, ...]:
     """A split of a node with m velocities as stages."""
-    stages = tuple(
-        each if isinstance(each, Stage) else Stage((each,) if isinstance(each, int) else tuple(each)) for each in split
-    )
-    if sorted(i for stage in stages for i in stage.velocities) != list(range(m)):
+    try:
+        stages = tuple(
+            each if isinstance(each, Stage) else Stage((each,) if isinstance(each, int) else tuple(each)) for each in split
+        )
+        places = sorted(i for stage in stages for i in stage.velocities)
+    except TypeError:
+        raise ModelError(f"node {name!r}: a split is a sequence of Stage, or of places of velocities, not {split!r}") from None
+    if places != list(range(m)):
         raise ModelError(f"node {name!r}: its stages must have each of its {m} velocities once")
     for stage in stages:
         first = stage.velocities[0] if len(stage.velocities) else 0
@@ -133,8 +137,6 @@ def check_same(nodes: Sequence[NodeByHand], named: Mapping[str, NodeByHand]) -> 
         chain: list[Any] = [named[k.name]]
         while chain[-1].dofs != k.dofs and sum(j.dofs.stop - j.dofs.start for j in chain) < k.dofs.stop - k.dofs.start:
             chain.append(chain[-1].parent)
-        if len(chain) == 1:
-            continue
         A, H, a = np.eye(k.rows), np.zeros(k.H.shape), np.zeros(k.rows)  # A: from a stage to what is behind it
         for j in chain:
             place = slice(j.dofs.start - k.dofs.start, j.dofs.stop - k.dofs.start)
@@ -172,4 +174,11 @@ def array_of(what: str, entry: Entry, q: np.ndarray, v: np.ndarray, ndim: int) -
         raise ModelError(f"{what} must be an array of {ndim} dimensions, not {value!r}") from None
     if array.ndim != ndim:
         raise ModelError(f"{what} must have {ndim} dimensions, not shape {array.shape}")
+    if not callable(entry) and not all(is_finite(x) for x in array.ravel()):
+        raise ModelError(f"{what} must be finite numbers")
     return array
+
+
+def is_finite(x: Any) -> bool:
+    """Whether it is a finite number, or a symbol of some trace."""
+    return bool(np.isfinite(x)) if isinstance(x, (int, float, np.number)) else not isinstance(x, (str, bytes, type(None)))

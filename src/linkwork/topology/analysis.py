@@ -31,9 +31,11 @@ from linkwork.topology.mobility import (
     most_independent,
 )
 from linkwork.topology.motion import ClusterPosture, all_equations, cluster_posture
+from linkwork.topology.scales import HELD
 
 ATTEMPTS = 24  # to close a loop: random starting points
 STATES = 8  # closed configurations that are looked at besides the first
+BENDS = 1.0  # what modal coordinates of their usual size count where modes must follow
 LOOPS = 4  # and couplings of a cluster, for each link that it may have
 FAR = 15.0  # tolerances that an equation may miss by that is dropped, after motion by about a radian
 FAR_AT_MOST = 0.03  # of the size of loops: the rods of a delta robot that must not be dropped miss by 0.07 and more
@@ -198,6 +200,7 @@ class ClusterAnalysis:
         first = self._first_closed(cluster, problem, rng)
         states = [first, *explored(problem, first, 3, rng)]
         cut = RANK if first.exact else 10.0 * problem.tolerance
+        problem, _ = _bent(problem, [state.q for state in states])
         _, J = _best_conditioned(states, [problem.at(state.q)[1] for state in states], cut)
         rows = most_independent(J, count_above(np.linalg.svd(J, compute_uv=False), cut))
         missed = np.max([np.abs(problem.at(state.q)[0]) for state in states], axis=0)
@@ -211,6 +214,7 @@ class ClusterAnalysis:
         first = self._first_closed(cluster, problem, rng)
         linear = all(c.linear for c in cluster.constraints)  # then all states are alike
         states = [first, *(() if linear else explored(problem, first, STATES, rng))]
+        problem, held = _bent(problem, [state.q for state in states])
         Js = [problem.at(state.q)[1] for state in states]
         best, J = _best_conditioned(states, Js, RANK if first.exact else 10.0 * problem.tolerance)
         found = find_rank(problem, best, J)
@@ -230,7 +234,8 @@ class ClusterAnalysis:
             )
         ranks = [count_above(np.linalg.svd(J, compute_uv=False), found.cut) for J in Js]
         regular = [best, *(state for state, r in zip(states, ranks) if r == found.rank)]
-        choice = choose_independent(model, cluster, found.rows, [(state.q, None) for state in regular], names_of(cluster))
+        places = [(state.q, None) for state in regular]
+        choice = choose_independent(model, cluster, found.rows, places, names_of(cluster), held)
         made = replace(
             cluster, independent=tuple(choice.independent), rows=tuple(found.rows), count=len(J), accepted=accepted,
             gaps=_gaps(problem, found) if accepted else (), closed=_own(model, cluster, states[0].q),
@@ -289,6 +294,10 @@ class ClusterAnalysis:
         if not found:
             problem, closed = min(tried, key=lambda one: one[1].left)
             raise cannot_close(cluster, problem, [closed.q])
+        bends = any(_bent(problem, [state.q])[1] == BENDS for state, problem, _, _ in found)
+        if bends:
+            free = [problem.bending() for _, problem, _, _ in found]
+            found = [(state, new, closed, new.at(state.q)[1]) for new, (state, _, closed, _) in zip(free, found)]
         exact = all(closed.exact for _, _, closed, _ in found)
         tolerance = found[0][1].tolerance
         cut = RANK if exact else 10.0 * tolerance
@@ -298,7 +307,8 @@ class ClusterAnalysis:
         ranks = [count_above(np.linalg.svd(J, compute_uv=False), cut) for *_, J in found]
         regular = [best, *(one for one, r in zip(found, ranks) if r == rank)]
         postures = [(state.q, state.below.posture if state.below else None) for state, *_ in regular]
-        choice = choose_independent(self.model, cluster, rows, postures, names_of(cluster))
+        held = BENDS if bends else HELD
+        choice = choose_independent(self.model, cluster, rows, postures, names_of(cluster), held)
         missed = np.max([np.abs(problem.at(state.q)[0]) for state, problem, _, _ in found], axis=0)
         ranked = Rank(rank, rows, np.zeros(len(J)) if exact else missed, cut, True)
         accepted = accepted_errors(best[1], ranked)
@@ -413,6 +423,23 @@ class ClusterAnalysis:
         except TypeError:  # a joint or a function of the user's own that cannot be compared
             return None
         return tuple(said)
+
+
+def _bent(problem: Closing, states: Sequence[np.ndarray]) -> tuple[Closing, float]:
+    """The problem that tells which equations of loops say something at closed states, and what modal coordinates count there.
+
+    Where joints alone can meet all equations, bodies bend as they are told, and modes hardly count. Where they cannot, as at a
+    pin that also holds a rod which bends out of the plane of its loop, modes must follow.
+    """
+    if not problem.elastic.any():
+        return problem, HELD
+    free = problem.bending()
+    ranks = [
+        [count_above(np.linalg.svd(J, compute_uv=False), RANK) for J in (J, J[:, ~problem.elastic])]
+        for J in (free.at(q)[1] for q in states)
+    ]
+    every, joints = np.max(ranks, axis=0)
+    return (free, BENDS) if every > joints else (problem, HELD)
 
 
 def _best_conditioned(states: Sequence[S], Js: Sequence[np.ndarray], cut: float) -> tuple[S, np.ndarray]:

@@ -40,6 +40,7 @@ class Closing:
         self.posture = NumericPosture(model, bodies, below, supports)
         self.joints = [model.joints[k] for k in bodies]
         self._places = [(j.kind, j.q_slice, self.posture.own[k]) for k, j in zip(bodies, self.joints)]
+        self.bends = False  # whether modes must follow, since joints alone do not close the loops
         self.exact = True  # whether all equations can hold; otherwise redundant ones miss a little
         self._known: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}  # errors at the last configurations
         self.tolerance = TOLERANCE if model.tolerance is None else model.tolerance
@@ -52,9 +53,10 @@ class Closing:
         known = [size for size in self.sizes if size > 0.0]
         self.length = math.exp(sum(map(math.log, known)) / len(known)) if known else 1.0
         self.sizes = [size or self.length for size in self.sizes]
-        self.columns = np.ones(self.posture.size)
+        self.columns, self.elastic = np.ones(self.posture.size), np.zeros(self.posture.size, dtype=bool)
         for k, joint in zip(bodies, self.joints):
             if joint.kind.elastic or not joint.nv:
+                self.elastic[self.posture.own[k]] = joint.kind.elastic
                 self.columns[self.posture.own[k]] = HELD * joint.kind.units(self.length)
                 continue
             S = joint.kind.subspace(joint.kind.neutral()).astype(float)
@@ -157,6 +159,13 @@ class Closing:
     def allowed(self) -> float:
         """What redundant equations may miss by in velocities and accelerations, relative to these."""
         return 1e-6 if self.exact else 30.0 * self.tolerance
+
+    def bending(self) -> Closing:
+        """The same, with modal coordinates in their usual size: bodies bend as readily as joints turn."""
+        found = copy(self)
+        found._known, found.bends = {}, True
+        found.columns = self.columns / np.where(self.elastic, HELD, 1.0)
+        return found
 
     def unlimited(self) -> Closing:
         """The same, whose work is not counted."""

@@ -15,7 +15,7 @@ from linkwork.topology.clusters import Cluster
 from linkwork.topology.mobility import most_independent
 from linkwork.topology.motion import ClusterPosture, all_equations, residuals
 from linkwork.topology.numeric import NumericPosture
-from linkwork.topology.scales import Scales, scales_of
+from linkwork.topology.scales import HELD, Scales, scales_of
 
 STATES = 32  # closed states that are looked at, in small clusters
 WORK = 2500  # bodies and equations of all these states: large clusters are looked at in fewer
@@ -51,13 +51,16 @@ class Choice(NamedTuple):
     reached: np.ndarray
 
 
-def choose_independent(model: Mechanism, cluster: Cluster, rows: Sequence[int], states: Sequence[Place], names: str) -> Choice:
+def choose_independent(
+    model: Mechanism, cluster: Cluster, rows: Sequence[int], states: Sequence[Place], names: str, held: float = HELD
+) -> Choice:
     """The independent velocities: those of the joints that users chose, or those that are good over the reachable range.
 
     The `rows` of the cluster's equations are kept. The first of some regular closed `states` is the best conditioned one, the
-    second the one nearest to neutral coordinates, from which others are reached.
+    second the one nearest to neutral coordinates, from which others are reached. Modal coordinates count `held` times their
+    usual size: little, so that joints depend on them, unless joints alone cannot close the loops.
     """
-    scales = scales_of(model, cluster)
+    scales = scales_of(model, cluster, held)
     linear = all(constraint.linear for constraint in cluster.constraints)  # then all states are alike
 
     walkers = [_Walker(model, cluster, scales, rows, below) for _, below in (states if cluster.below else states[:1])]

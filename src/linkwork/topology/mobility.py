@@ -64,6 +64,8 @@ def find_rank(problem: Closing, state: Closed, J: np.ndarray) -> Rank:
     whole, size = count_above(s, RANK), J.shape[1]
     doubtful = 10.0 * problem.tolerance * s[0] if len(s) else 0.0
     smaller = [r for r in range(whole) if s[r] < doubtful and (r == 0 or s[r] < 0.1 * s[r - 1])]
+    if problem.bends and state.exact:  # bodies bend and stretch by less than the tolerance: what holds them is no rounding
+        smaller = []
     for rank in (*smaller, whole):
         rows = most_independent(J, rank)
         cut = RANK if rank == whole else math.sqrt(s[rank] * s[max(rank - 1, 0)]) / s[0]

@@ -26,7 +26,7 @@ class Scales(NamedTuple):
         return self.rows[:, None] * K[:, : len(self.columns)] * self.columns
 
 
-def scales_of(model: Mechanism, cluster: Cluster) -> Scales:
+def scales_of(model: Mechanism, cluster: Cluster, held: float = HELD) -> Scales:
     """The scales of a cluster, from its `length_of`.
 
     Equations on lengths are divided by it, and sliding velocities are counted in lengths a second. Velocities that gears tie
@@ -34,7 +34,9 @@ def scales_of(model: Mechanism, cluster: Cluster) -> Scales:
     coefficients where all joints are neutral.
     """
     length = length_of(model, cluster.bodies, cluster.constraints)
-    across = velocity_units(model, cluster.bodies, length, HELD)
+    across = velocity_units(model, cluster.bodies, length, held)
+    if cluster.rows and held == HELD:  # modes that depend on others bend as these say
+        across = across * np.where(following_modes(model, cluster), 1.0 / HELD, 1.0)
     across = across * _gears(model, cluster, across)
     rows = [np.zeros(0)]
     for constraint in cluster.constraints:
@@ -44,6 +46,14 @@ def scales_of(model: Mechanism, cluster: Cluster) -> Scales:
         largest = np.abs(_at_neutral(model, cluster, constraint) * across).max(axis=1, initial=0.0)
         rows.append(1.0 / np.where(largest > 0.0, largest, 1.0))
     return Scales(np.concatenate(rows), across)
+
+
+def following_modes(model: Mechanism, cluster: Cluster) -> np.ndarray:
+    """Which velocities of a cluster are of modes and not independent, (size,): loops that no joints could close hold them."""
+    kinds = [model.joints[k].kind for k in cluster.bodies]
+    found = np.array([kind.elastic for kind in kinds for _ in range(kind.nv)], dtype=bool)
+    found[list(cluster.independent)] = False
+    return found
 
 
 def row_units(model: Mechanism, constraints: Sequence[LoopConstraint], length: float) -> np.ndarray:
