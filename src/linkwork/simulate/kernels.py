@@ -49,8 +49,8 @@ def midpoint_step(model: Model, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any,
 def _arrived(model: Model, q: Any, previous: Any, v: Any, motion: Any = None) -> tuple[Any, Any, Any]:
     """Closed coordinates, the velocities v as those of all joints of the tree, and how far closing moved q, (...).
 
-    Velocities are those that keep force-held loops closed; see `projected`. Where q was predicted by a `motion`, closing must be
-    shorter, as in `integrate`; this also lets sums round as they do there.
+    Velocities are those that keep force-held loops closed; see `projected`. Where q was predicted by a `motion`, closing must
+    be shorter, as in `integrate`; this also lets sums round as they do there.
     """
     moved: Any = np.array(0.0)
     if not model.loops:
