@@ -128,3 +128,22 @@ def test_a_step_across_a_singular_position_of_loops_is_no_step() -> None:
         assert (without_gain(model, -1e-9, Energy(1e-6, 0.0, 0.0, np.zeros(3)), v, True, 0.01 * v) == 0.0).all()  # it stands
     bar = lw.robots.four_bar()  # nothing floats
     assert without_gain(bar, -1e-9, Energy(1e-6, 0.0, 0.0, np.zeros(0)), np.ones(1), False, np.zeros(1))[0] == 0.0
+
+
+def test_a_rim_that_is_found_in_the_ground_is_not_lifted_at_once() -> None:
+    """In a groove the lowest point of a rim changes sides within a step, and is millimetres deep on the other side.
+
+    It was put on the ground in that step, with a gain of 0.09 J, and told to be converged. It must come out slowly.
+    """
+    b = lw.ModelBuilder("drum").add_body("drum", mass=2.0, inertia=(0.01, 0.012, 0.015))
+    b.add_joint("floating", lw.joints.Free(), parent="world", child="drum")
+    b.add_geometry("drum", "cylinder", (0.08, 0.1), link="drum", friction=(0.6,))
+    model = b.build()
+    groove = lw.Geometry("groove", shape="heightfield", size=(3.0, 2.0), heights=((0.3, 0.0, 0.3), (0.3, 0.0, 0.3)))
+    q = np.array([0.016, -0.01, 0.065, -0.299, -0.944, -0.101, -0.099])
+    q[3:] /= np.linalg.norm(q[3:])
+    v = np.array([-2.876, -2.218, -0.007, 0.111, -0.142, -0.178])
+    contacts = lw.Contacts(ground=groove)
+    q1, v1, *_, converged = lw.step(model, q, v, np.zeros(6), DT, contacts=contacts, details=True)
+    assert energies(model, q1, v1) - energies(model, q, v) <= 2.0 * 9.81 * (0.1 * DT + 2e-5)
+    assert converged == 0.0 and lw.contact_points(model, q1, contacts=contacts)[0].min() < -1e-4

@@ -198,7 +198,11 @@ WRONG = [
     ({"most": 2}, "3 points may touch something (3 of sphere on plane), more than 2: name the shapes"),
     ({"shapes": ["photo"]}, "shape 'photo': the mesh has no hull and can touch nothing: lw.with_hulls"),
     ({"shapes": ["flat"]}, "must have 3 numbers in `size`"),
+    ({"shapes": ["words"]}, "must have 1 numbers in `size`"),
+    ({"shapes": ["slick"]}, "shape 'slick': friction must be at most 3 numbers that are not negative, not (-0.3,)"),
+    ({"shapes": ["five"]}, "shape 'five': condim must be one of 1, 3, 4, 6, not 5"),
     ({"pairs": [("can", "trunk ball")]}, "there is no law for"),
+    ({"ground": Geometry("deck", shape="plane", link="trunk")}, "ground= are shapes on the world, and 'deck' is on 'trunk'"),
     ({"ground": Geometry("hills", shape="heightfield", size=(1.0, 1.0), heights=((0.0, 1.0), (0.0,)))}, "heights must be"),
     ({"ground": Geometry("hills", shape="heightfield", size=(1.0, 1.0), heights=np.zeros((99, 99)))}, "more than 4096 heights"),
 ]
@@ -210,6 +214,9 @@ def test_what_is_wrong_is_said(contacts: dict[str, Any], told: str) -> None:
         Geometry("photo", shape="mesh", mesh="a.stl", link="trunk", contype=0, conaffinity=0),
         Geometry("flat", shape="box", size=(1.0, 2.0), link="trunk", contype=0, conaffinity=0),
         Geometry("can", shape="cylinder", size=(1.0, 2.0), link="shank", contype=0, conaffinity=0),
+        Geometry("words", shape="sphere", size="big", link="trunk", contype=0, conaffinity=0),  # type: ignore[arg-type]
+        Geometry("slick", shape="sphere", size=(0.1,), link="trunk", contype=0, conaffinity=0, friction=(-0.3,)),
+        Geometry("five", shape="sphere", size=(0.1,), link="trunk", contype=0, conaffinity=0, condim=5),
     ]
     with pytest.raises(lw.ModelError) as error:
         lw.contact_points.kernel(leg(*odd).build(), contacts=Contacts(**contacts))

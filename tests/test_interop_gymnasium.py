@@ -262,6 +262,11 @@ def test_gymnasiums_wrappers_work() -> None:
         ({"reset": lambda rng, n: (np.zeros((n, 3)), np.zeros((n, 2)))}, "reset gives q of shape"),
         ({"observation": lambda w: w.q[:, 0]}, "what is observed has shape"),
         ({"randomise": lambda rng, n: {"mass": np.ones(7)}}, "randomise gives mass of shape"),
+        ({"dt": -1e-3}, "dt must be a positive number of seconds, not -0.001"),
+        ({"duration": 0.0}, "duration must be a positive number of seconds"),
+        ({"decimation": 2.5}, "decimation must be a whole number of steps, at least 1, not 2.5"),
+        ({"with_device": "gpu"}, "with_device must be 'cpu' or 'cuda', not 'gpu'"),
+        ({"dtype": "int8"}, "dtype must be 'float32' or 'float64'"),
     ],
 )
 def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:

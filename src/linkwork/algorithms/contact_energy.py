@@ -101,11 +101,15 @@ def undone(model: Model, dt: Any, rates: Sequence[Any], pressed: Sequence[Any], 
     fastest: Any = 0.0
     for rate, impulse in zip(rates, pressed):
         fastest = maximum(where(impulse > 0.0, minimum(rate, GENTLE), 0.0), fastest)
-    x, y, z = model.gravity
-    weight = sqrt(x * x + y * y + z * z) * dt
-    whole = model.mass * (weight * fastest + 0.5 * fastest * fastest)
+    whole = weight(model) * dt * fastest + 0.5 * model.mass * (fastest * fastest)
     some = whole > 0.0
     return where(some, whole * whole / where(some, whole + kinetic, 1.0), 0.0)
+
+
+def weight(model: Model) -> Any:
+    """That of all bodies [N]."""
+    x, y, z = model.gravity
+    return model.mass * sqrt(x * x + y * y + z * z)
 
 
 def whirls(model: Model, step: np.ndarray) -> Any:

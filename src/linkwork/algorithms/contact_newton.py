@@ -30,6 +30,7 @@ LEAST_PROXIMAL = 0.02  # part of it that is tried last
 FIRST_RATE, LEAST_RATE, LAST_RATE = 30.0, 1.0, 1e9  # ρ of the method of multipliers
 LAST_RATE_SINGLE = 1e3  # in single precision, where ρ makes more of what is rounded
 GROWS, FALLS = 10.0, 0.04  # ρ by what factors where λ becomes p, and where a step has not led nearer
+GRIP = 1e15  # so much friction that nothing slides
 LESS = 0.9  # of the energy of what is missing: more than that is no nearer
 NEAR = 0.5  # λ becomes p where the velocities of bodies are known to this part of what p - λ stands for
 
@@ -43,10 +44,11 @@ class Branch(NamedTuple):
 
 
 class _How(NamedTuple):
-    """ρ and the proximal term, both relative to G."""
+    """ρ and the proximal term, both relative to G; and what friction is multiplied by to tell whether contacts slide."""
 
     rate: Any
     small: Any
+    grip: Any = 1.0
 
     def held(self, inverse: Any, soft: Any) -> Any:
         """What an impulse changes by a velocity where it holds that, from 1 / G and the compliance of a row."""
@@ -60,7 +62,8 @@ def _disc(w: np.ndarray, t: np.ndarray, size: Any, inverse: Any, how: _How, norm
     radius = mu * normal.p
     y = t - (how.rate * inverse) * w
     square = y[0] * y[0] + y[1] * y[1]
-    slips = square >= radius * radius
+    edge = how.grip * radius
+    slips = square >= edge * edge
     length = 1.0 / maximum(sqrt(square), TINY)
     u, k = y * length, radius * length
     over = 1.0 / where(slips, (1.0 - k) * (1.0 / how.rate) + k * how.small, 1.0)
@@ -263,7 +266,9 @@ def solve(
         residual, rate, small, turn, slow, count = x[2 * m + 3 * D :]
         quick = turn < QUICK - 0.5
         holds = small if alone else where(count < EARLY - 0.5, early, small)
-        how = _How(rate, where(quick, holds, 1.0 / rate))
+        # where all of that failed, what presses sticks at first: a sliding contact that jams opens, and an open one presses
+        grip = where((turn < 0.5) & (count > 0.5), GRIP, 1.0)
+        how = _How(rate, where(quick, holds, 1.0 / rate), grip)
         V = rows.C @ f
         w = rows.at(V)
         pulled, S, found = rows.newton(w, own, how)

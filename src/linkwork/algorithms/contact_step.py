@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.algorithms.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact_carried import Carried
-from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, without_gain
+from linkwork.algorithms.contact_energy import Energy, energy_of, floating, undone, weight, without_gain
 from linkwork.algorithms.contact_rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact_solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.delassus import compliance
@@ -86,6 +86,7 @@ def stepped(
     sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 3, 3 * len(floating(model)), 3, 1, len(gaps), 1]
     places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
     again = len(gaps) > 0 and not np.isfinite(contacts.stiffness) and not differentiable
+    lifted = DEEP * weight(model)
 
     def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
         """Solved once more; what led deeper than what is known is dropped, and half of the way to it is tried."""
@@ -106,7 +107,8 @@ def stepped(
         parts = (solution.impulses, curved, u, q1, v1, energy[:3], energy.straight, told, [deep])
         found = np.array([x for part in parts for x in part], dtype=object)
         if again:
-            better = (deep < least) | (least == np.inf)
+            paid = energy.potential <= at.begun.allowed(u) + lifted  # what lifts bodies more than it may is dropped too
+            better = ((deep < least) & paid) | (least == np.inf)
             tried = [where(better, miss, 0.5 * (x + y)) for miss, x, y in zip(missed, curved, kept)]
             found = where(better, found, state[: len(found)])
         return np.array([*found, *tried, iterations + solution.iterations], dtype=object), found[-1] > DEEP
@@ -140,6 +142,10 @@ class Begun(NamedTuple):
     undoing: list[Any]
     normals: list[int]
 
+    def allowed(self, u: Any) -> Any:
+        """The energy [J] before the step, and what forces give in it at velocities u, (nv,)."""
+        return self.energy.total + self.dt * (u @ self.forces)
+
     def aims(self) -> list[Any]:
         """The least that gaps may be after the step [m]: none, or a penetration less what is undone of it."""
         return [minimum(gap, 0.0) + self.dt * rate for gap, rate in zip(self.gaps, self.undoing)]
@@ -169,7 +175,7 @@ def guarded(model: Model, contacts: Contacts, begun: Begun, end: Energy, v: Any,
     touching: Any = 0.0
     for impulse in pressed:
         touching = touching + impulse
-    may = begun.energy.total + begun.dt * (u @ begun.forces)
+    may = begun.allowed(u)
     if not np.isfinite(contacts.stiffness):
         may = may + undone(model, begun.dt, begun.undoing, pressed, begun.energy.kinetic)
     return without_gain(model, may, end, v, touching > 0.0, begun.dt * u)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
+from numbers import Real
+from typing import Any
 
 from linkwork.errors import LimitError, ModelError
 from linkwork.parts import Geometry
@@ -10,6 +13,7 @@ from linkwork.parts import Geometry
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "heightfield": 2}
 POSITIVE = ("ellipsoid", "heightfield")
 CORNERS = 64  # of a hull
+CONDIM = (1, 3, 4, 6)
 HEIGHTS = 4096  # of a height field: each takes about two operations a candidate
 
 
@@ -18,9 +22,10 @@ def checked_shape(shape: Geometry) -> Geometry:
     what = f"Contacts: shape {shape.name!r}, a {shape.shape},"
     own = shape.size[: SIZES.get(shape.shape, 0)]
     above = shape.shape in POSITIVE
-    if len(own) < SIZES.get(shape.shape, 0) or not all(isfinite(x) and (x > 0.0 if above else x >= 0.0) for x in own):
+    if len(own) < SIZES.get(shape.shape, 0) or not all(_real(x) and (x > 0.0 if above else x >= 0.0) for x in own):
         least = "above zero" if above else "not negative"
         raise ModelError(f"{what} must have {SIZES[shape.shape]} numbers in `size` that are {least}, not {shape.size}")
+    check_coefficients(f"Contacts: shape {shape.name!r}:", shape.friction, 3, shape.condim, shape.margin)
     if shape.shape == "hull":
         _table(f"{what} vertices", shape.vertices, 4, 3)
         if len(shape.vertices) > CORNERS:
@@ -30,6 +35,20 @@ def checked_shape(shape: Geometry) -> Geometry:
         if len(shape.heights) * len(shape.heights[0]) > HEIGHTS:
             raise LimitError(f"{what} has more than {HEIGHTS} heights: give a coarser grid, or only the part that is walked on")
     return shape
+
+
+def check_coefficients(what: str, friction: Sequence[Any], most: int, condim: Any, margin: Any) -> None:
+    """An error where coefficients of friction, the dimension of contact or the margin are such as no contact can have."""
+    if len(friction) > most or not all(_real(x) and x >= 0.0 for x in friction):
+        raise ModelError(f"{what} friction must be at most {most} numbers that are not negative, not {friction}")
+    if condim not in CONDIM:
+        raise ModelError(f"{what} condim must be one of {', '.join(map(str, CONDIM))}, not {condim!r}")
+    if not _real(margin):
+        raise ModelError(f"{what} margin must be a number [m], not {margin!r}")
+
+
+def _real(x: Any) -> bool:
+    return isinstance(x, Real) and isfinite(x)
 
 
 def _table(what: str, rows: tuple[tuple[float, ...], ...], least: int, columns: int | None) -> None:

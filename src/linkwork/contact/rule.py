@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.contact.candidates import Candidate, Place
-from linkwork.contact.checks import checked_shape
+from linkwork.contact.checks import check_coefficients, checked_shape
 from linkwork.contact.names import named_shapes
 from linkwork.contact.pairs import Contact, contacts_of, has_law
 from linkwork.errors import LimitError, ModelError
@@ -157,6 +157,8 @@ class Rule:
         listed, contacts = self.listed(one, other), self.contacts
         if listed is not None:
             given = listed.friction  # two of sliding, one of torsion, two of rolling
+            what = f"the contact pair {listed.first!r}, {listed.second!r}:"
+            check_coefficients(what, given, 5, listed.condim, listed.margin)
             friction = [given[k] if len(given) > k else USUAL[i] for i, k in enumerate((0, 2, 3))]
             dimension, margin = listed.condim, listed.margin
         else:
@@ -177,7 +179,7 @@ def candidates_of(model: Model, contacts: Any) -> tuple[Candidate, ...]:
     rule, found = Rule(model, contacts), list[Candidate]()
     for one, other, named in rule.pairs():
         if has_law(one, other):
-            law, points = rule.law(one, other), contacts_of(checked_shape(one), checked_shape(other))
+            points, law = contacts_of(checked_shape(one), checked_shape(other)), rule.law(one, other)
             found += [_candidate(contacts, law, one, other, each) for each in points]
         elif named:
             raise ModelError(_no_law(one, other))
@@ -249,6 +251,10 @@ def _ground(model: Model, ground: Any) -> list[Geometry]:
     if ground is None:
         return []
     if ground != "plane":
+        for each in ground:
+            if each.body != GROUND or each.link in {body.name for body in model.bodies}:
+                moves = each.link or model.bodies[each.body].name
+                raise ModelError(f"Contacts: ground= are shapes on the world, and {each.name!r} is on {moves!r}")
         return [replace(each, body=GROUND) for each in ground]
     own = [each for each in model.geometries if each.collision and each.body == GROUND]
     return own if any(each.shape in TERRAIN for each in own) else [FLOOR, *own]

@@ -102,6 +102,20 @@ def _efforts(model: Model) -> np.ndarray:
     return np.where(np.isfinite(found), found, 0.0)
 
 
+def _check(dt: Any, decimation: Any, duration: Any, with_device: Any, dtype: Any) -> None:
+    """An error where steps, the device or the dtype are none."""
+    for name, x in (("dt", dt), ("duration", duration)):
+        numbers = isinstance(x, (int, float, np.number)) and not isinstance(x, bool) and bool(0.0 < x < np.inf)
+        if not numbers and not (name == "duration" and x is None):
+            raise ModelError(f"VectorEnv: {name} must be a positive number of seconds, not {x!r}")
+    if not isinstance(decimation, (int, np.integer)) or isinstance(decimation, bool) or decimation < 1:
+        raise ModelError(f"VectorEnv: decimation must be a whole number of steps, at least 1, not {decimation!r}")
+    if with_device not in (None, "cpu", "cuda"):
+        raise ModelError(f"VectorEnv: with_device must be 'cpu' or 'cuda', not {with_device!r}")
+    if dtype not in ("float32", "float64"):
+        raise ModelError(f"VectorEnv: dtype must be 'float32' or 'float64', not {dtype!r}")
+
+
 class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     """`worlds` of one model; a step of the environment is `decimation` steps of `dt` [s] with one action.
 
@@ -148,6 +162,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             raise ModelError(f"VectorEnv: autoreset must be one of {', '.join(AUTORESETS)}, not {autoreset!r}")
         if not isinstance(worlds, (int, np.integer)) or worlds < 1:
             raise ModelError(f"VectorEnv: worlds must be a whole number, at least 1, not {worlds!r}")
+        _check(dt, decimation, duration, with_device, dtype)
         self.model, self.num_envs, self.dtype = model, int(worlds), dtype
         self.metadata = {"autoreset_mode": AUTORESETS[autoreset], "render_modes": []}
         self._library = array_library(arrays, device="cuda" if with_device == "cuda" else "cpu", dtype=dtype)

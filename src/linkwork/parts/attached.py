@@ -111,7 +111,7 @@ class Geometry:
         put(self, "place", self.place.frozen())
         for word in ("size", "friction"):
             given = getattr(self, word)
-            put(self, word, (given,) if isinstance(given, (int, float)) else tuple(given))
+            put(self, word, (given,) if np.ndim(given) == 0 else tuple(given))
         for word in ("vertices", "heights"):
             put(self, word, tuple(tuple(map(float, row)) for row in getattr(self, word)))
 
