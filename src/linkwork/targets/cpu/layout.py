@@ -100,11 +100,8 @@ class Maps:
                 column = self.places[args[0]].given(attr)
                 self.direct[r] = column
                 self.results[args[0]].append(r)
-                if alive[r] or r in self.stores or self._is_late(r):
+                if alive[r] or r in self.stores:
                     self.loaded[r] = column
-
-    def _is_late(self, value: int) -> bool:
-        return any(value == a for stores in self.late.values() for a, _ in stores)
 
     def _store(self, v: int, a: int, column: int) -> None:
         if self.code[a].op in ("const", "input", "neg"):
