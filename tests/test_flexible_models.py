@@ -86,6 +86,16 @@ def test_frames_in_no_loop_hang_on_a_flexible_body_in_one():
         np.testing.assert_allclose(J @ v, lw.frame_velocity(model, q, v, frame="middle"), atol=1e-11)
 
 
+def assert_as_held(model, held, q, v, tau):
+    """All joints accelerate alike where loops are embedded, and where forces hold the same loops."""
+    names = [name for joint in model.joints for name in joint.v_names]
+    wide = np.zeros(held.nv)
+    wide[[names.index(name) for name in model.v_names]] = tau
+    a = lw.spanning_acceleration(model, q, v, lw.forward_dynamics(model, q, v, tau))
+    found = lw.forward_dynamics(held, q, lw.spanning_velocity(model, q, v), wide)
+    np.testing.assert_allclose(found, a, atol=1e-8 * np.abs(a).max())
+
+
 @pytest.mark.parametrize("kind, nv", [(R((0, 0, 1)), 4), (lw.joints.Spherical(), 6)], ids=["pin", "ball"])
 def test_loops_hold_modes_that_no_joint_could_follow(kind, nv):
     """A rod that bends, twists and stretches also out of its mechanism's plane: its pin holds it there, and modes depend."""
@@ -103,16 +113,10 @@ def test_loops_hold_modes_that_no_joint_could_follow(kind, nv):
         models.append(b.add_frame("end", body="rod", xyz=(0.45, 0, 0)).build())
     model, held = models
     assert model.nv == nv  # of nine: two equations in the plane, and z, or z and two slopes, out of it
-    names = [name for joint in model.joints for name in joint.v_names]
-    places = [names.index(name) for name in model.v_names]
     for q, v, tau in zip(*states(model, 2)):
         ends = [lw.frame_velocity(model, q, v, frame=name, reference="world_aligned") for name in ("end", "slider")]
         np.testing.assert_allclose(*(end[3:] for end in ends), atol=1e-11 * np.abs(v).max())
-        a = lw.spanning_acceleration(model, q, v, lw.forward_dynamics(model, q, v, tau))
-        wide = np.zeros(held.nv)
-        wide[places] = tau
-        found = lw.forward_dynamics(held, q, lw.spanning_velocity(model, q, v), wide)
-        np.testing.assert_allclose(found, a, atol=1e-8 * np.abs(a).max())
+        assert_as_held(model, held, q, v, tau)
 
 
 def test_a_loop_clamps_the_other_end_of_a_beam():
@@ -160,15 +164,9 @@ def test_loops_between_two_places_of_one_flexible_body():
         b.add_loop("top", R((0, 0, 1)), embed=embed, **ends)
         models.append(b.build(start={"left": 0.7, "right": 2.4}))
     model, held = models
-    names = [name for joint in model.joints for name in joint.v_names]
-    places = [names.index(name) for name in model.v_names]
     assert sum("modes" in name for name in model.v_names) == 3
     for q, v, tau in zip(*states(model, 2)):
-        a = lw.spanning_acceleration(model, q, v, lw.forward_dynamics(model, q, v, tau))
-        wide = np.zeros(held.nv)
-        wide[places] = tau
-        found = lw.forward_dynamics(held, q, lw.spanning_velocity(model, q, v), wide)
-        np.testing.assert_allclose(found, a, atol=1e-8 * np.abs(a).max())
+        assert_as_held(model, held, q, v, tau)
 
 
 def test_constraints_hold_flexible_frames():

@@ -67,11 +67,10 @@ def _run_loop(loop: BoundedLoop, args: list[np.ndarray], rows: int) -> np.ndarra
 
 
 def _run_map(each: RowMap, args: list[np.ndarray], rows: int) -> np.ndarray:
-    body, size = each.body, each.takes
-    shared = _stack(args, range(each.count * size, len(args)), rows, body.dtype)
-    found = []
-    for k in range(each.count):
-        values = _run(body, [_stack(args, range(k * size, (k + 1) * size), rows, body.dtype), shared], rows)
+    body, found = each.body, []
+    shared = _stack(each.shared(args), range(body.inputs[1].size), rows, body.dtype)
+    for row in each.rows(args):
+        values = _run(body, [_stack(row, range(each.takes), rows, body.dtype), shared], rows)
         found.append(_stack(values, body.results[0], rows, body.dtype))
     return np.concatenate(found, axis=1)
 

@@ -10,10 +10,10 @@ import hashlib
 import math
 import struct
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from linkwork.errors import ProgramError
 from linkwork.ir.operations import BOOL, OPERATIONS, REAL, WITH_BODY
@@ -21,6 +21,7 @@ from linkwork.ir.text import to_text
 from linkwork.lazy import cached_property
 
 DTYPES = ("float64", "float32")
+T = TypeVar("T")
 
 
 class Array(NamedTuple):
@@ -96,6 +97,14 @@ class RowMap:
     def states(self) -> int:
         """Values that can be read from it: `result` k is element k % gives of row k // gives."""
         return self.count * self.gives
+
+    def rows(self, args: Sequence[T]) -> list[Sequence[T]]:
+        """What goes in, of the instruction's arguments: one row after the other."""
+        return [args[k * self.takes : (k + 1) * self.takes] for k in range(self.count)]
+
+    def shared(self, args: Sequence[T]) -> Sequence[T]:
+        """What all rows share, of the instruction's arguments."""
+        return args[self.count * self.takes :]
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,8 @@ def to_text(program: Any, *, indent: str = "") -> str:
             lines.append(f"{indent}  %{value} = loop at most {attr.limit} times from ({start}) with outer = ({outer})")
             lines.append(to_text(attr.body, indent=indent + "    "))
         elif op == "map":
-            rows = [", ".join(names[a] for a in args[k * attr.takes : (k + 1) * attr.takes]) for k in range(attr.count)]
-            shared = ", ".join(names[a] for a in args[attr.count * attr.takes :])
+            rows = [", ".join(names[a] for a in row) for row in attr.rows(args)]
+            shared = ", ".join(names[a] for a in attr.shared(args))
             lines.append(f"{indent}  %{value} = map over {attr.count} rows ({'; '.join(rows)}) with shared = ({shared})")
             lines.append(to_text(attr.body, indent=indent + "    "))
         elif op == "result":

@@ -17,7 +17,8 @@ def unroll(program: Program) -> Program:
     rows: dict[int, list[int]] = {}  # map -> the values of its results
     for v, (op, old, attr) in enumerate(program.code):
         if isinstance(attr, RowMap):
-            rows[v] = _results(builder, attr, [new[a] for a in old])
+            args = [new[a] for a in old]
+            rows[v] = [r for row in attr.rows(args) for r in inline(attr.body, builder, [row, attr.shared(args)])[0]]
             new.append(-1)
         elif op == "result" and old[0] in rows:
             new.append(rows[old[0]][attr])
@@ -25,12 +26,6 @@ def unroll(program: Program) -> Program:
             new.append(builder.again(op, tuple([new[a] for a in old]), attr))
     results = [[new[v] for v in values] for values in program.results]
     return builder.finish(program.name, program.inputs, program.outputs, results)
-
-
-def _results(builder: Builder, each: RowMap, args: list[int]) -> list[int]:
-    size, shared = each.takes, args[each.count * each.takes :]
-    rows = (args[k * size : (k + 1) * size] for k in range(each.count))
-    return [v for row in rows for v in inline(each.body, builder, [row, shared])[0]]
 
 
 def unroll_inner(program: Program) -> Program:

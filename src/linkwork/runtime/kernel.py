@@ -281,12 +281,10 @@ def _sizes(program: Program) -> tuple[int, int]:
     """Instructions with those of bodies of loops and maps, and with these as often as they may run, up to so many times."""
     size = work = len(program)
     for _, _, attr in program.code:
-        if isinstance(attr, BoundedLoop):
+        if isinstance(attr, BoundedLoop | RowMap):
             inner, running = _sizes(attr.body)
-            size, work = size + inner, work + min(attr.limit, LOOP_RUNS) * running
-        elif isinstance(attr, RowMap):
-            inner, running = _sizes(attr.body)
-            size, work = size + inner, work + attr.count * running
+            times = min(attr.limit, LOOP_RUNS) if isinstance(attr, BoundedLoop) else attr.count
+            size, work = size + inner, work + times * running
     return size, work
 
 

@@ -77,16 +77,17 @@ class Maps:
         self.late: dict[int, list[tuple[int, int]]] = {}
         maps = [(v, args, attr) for v, (_, args, attr) in enumerate(program.code) if isinstance(attr, RowMap)]
         for _, args, each in maps:
-            for a in args[each.count * each.takes :]:
+            for a in each.shared(args):
                 self.shared.setdefault(a, start + len(self.shared))
         self.end = start + len(self.shared)
         known: set[int] = set()
         for v, args, each in maps:
             place = MapPlaces(each, self.end, self.end + each.count * each.takes, side_by_side)
             self.places[v], self.end = place, place.found + each.states
-            for k, a in enumerate(args[: each.count * each.takes]):
-                self._store(v, a, place.taken(*divmod(k, each.takes)))
-            for a in dict.fromkeys(args[each.count * each.takes :]):
+            for k, row in enumerate(each.rows(args)):
+                for element, a in enumerate(row):
+                    self._store(v, a, place.taken(k, element))
+            for a in each.shared(args):
                 if a not in known:
                     known.add(a)
                     self._store(v, a, self.shared[a])
@@ -111,8 +112,8 @@ class Maps:
 
     def body_of(self, v: int) -> Program:
         """A map's body with what it shares where all maps have it."""
-        each, args = self.places[v].each, self.code[v].args[self.places[v].each.count * self.places[v].each.takes :]
-        return with_shared(each.body, [self.shared[a] - self.start for a in args], len(self.shared))
+        each = self.places[v].each
+        return with_shared(each.body, [self.shared[a] - self.start for a in each.shared(self.code[v].args)], len(self.shared))
 
 
 def with_shared(body: Program, places: list[int], size: int) -> Program:
