@@ -43,6 +43,11 @@ class Hinges(dict[HingeNode, Hinge]):
         return self[k]
 
 
+def massless(name: str) -> ModelError:
+    """The error of a joint by this name whose acceleration nothing resists."""
+    return ModelError(f"joint {name!r} moves no mass, so its acceleration is not defined: give its links an inertia")
+
+
 def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
     """The hinge of an inertia P at a joint with map H, (m, rows), armature, (m, m), and a name for errors."""
     m, rows = H.shape
@@ -52,7 +57,7 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
     try:
         D = Factor(mirrored(H @ U) + armature)
     except ZeroDivisionError:
-        raise ModelError(f"joint {name!r} moves no mass, so its acceleration is not defined") from None
+        raise massless(name) from None
     moved = [i for i in range(rows) if not all(is_zero(x) for x in H[:, i])]
     if len(moved) > m or filled(armature):
         G = D.solve(U.T).T

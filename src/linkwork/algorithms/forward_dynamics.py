@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.articulated import Hinges
+from linkwork.algorithms.articulated import Hinges, massless
 from linkwork.algorithms.inverse_dynamics import accelerations, inverse_dynamics
 from linkwork.algorithms.mass_matrix import mass_matrix
-from linkwork.errors import ModelError
-from linkwork.parts.names import shown
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
 from linkwork.spatial import Factor
+from linkwork.spatial.factor import VanishingRow
 
 
 def articulated_body(nodes: TreeState[HingeNode], T: np.ndarray) -> np.ndarray:
@@ -50,5 +49,6 @@ def factorised(nodes: TreeState[HingeNode], M: np.ndarray | None = None) -> Fact
     """The mass matrix, or another M, as Lᵀ D L."""
     try:
         return Factor(mass_matrix(nodes) if M is None else M)
-    except ZeroDivisionError as error:
-        raise ModelError(f"a joint of {shown(nodes.name)} moves no mass: its mass matrix has no inverse ({error})") from None
+    except VanishingRow as error:
+        name = next(k.name for k in nodes.base_to_tips() if error.row in range(nodes.nv)[k.dofs])
+        raise massless(name) from None

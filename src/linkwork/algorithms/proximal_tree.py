@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.articulated import Hinge, hinge
+from linkwork.algorithms.articulated import Hinge, hinge, massless
 from linkwork.algorithms.constraint_rows import ConstraintRows, only_there, stiffness
 from linkwork.algorithms.inverse_dynamics import accelerations
 from linkwork.errors import ModelError
@@ -199,7 +199,7 @@ class ProximalTree:
             W = Factor(mirrored(L[np.ix_(done, done)]) + np.diag(R))
         except ZeroDivisionError:
             name = next(self.unknowns[rows[i] - self.held.m] for i in done if rows[i] >= self.held.m)
-            raise ModelError(f"joint {name!r} moves no mass, so its acceleration is not defined") from None
+            raise massless(name) from None
         WL = W.solve(L_eo)
         gone = Eliminated([rows[i] for i in done], [rows[i] for i in left], K[done], L_eo, W)
         K_left, L_left = K[left] - WL.T @ K[done], L[np.ix_(left, left)] - mirrored(L_eo.T @ WL)

@@ -14,6 +14,14 @@ from linkwork.lazy import cached_property
 SMALL = 4  # rows of a matrix up to which columns are solved in straight code
 
 
+class VanishingRow(ZeroDivisionError):
+    """A row of a matrix that is zero by structure, so that the matrix has no inverse."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(f"row {row} of the matrix vanishes")
+        self.row = row
+
+
 class Factor:
     """M = Lᵀ D L for a symmetric positive definite M, (n, n), with L lower triangular and ones on its diagonal.
 
@@ -33,7 +41,7 @@ class Factor:
         for k in reversed(range(n)):
             if is_zero(A[k, k]):
                 if dependent is None:
-                    raise ZeroDivisionError(f"row {k} of the matrix vanishes")
+                    raise VanishingRow(k)
                 self.inverse[k] = 0.0
                 continue
             self.pivots[k] = A[k, k]
