@@ -92,6 +92,25 @@ def test_random_sparse_systems_are_solved_to_what_their_condition_allows(seed: i
         assert np.abs(found - x).max() <= 100.0 * EPS * np.linalg.cond(A) * np.abs(x).max()
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_transposed_systems_are_solved_by_the_same_factors(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 14))
+    A, b = random_sparse(rng, n, int(rng.integers(0, 3 * n))), rng.normal(size=(n, 2))
+    A *= rng.choice([1.0, 1e-6], n)[:, None]  # rows in other units are scaled
+    if np.linalg.cond(A / np.abs(A).max(axis=1, keepdims=True)) > 1e8:
+        pytest.skip("singular by chance")
+    for sizes in (None, rounded_up(np.abs(A))):
+        factors = Elimination(A.astype(object), sizes)
+        factors.solve(b)  # it may not change them
+        found = factors.solve_transposed(b).astype(float)
+        for column, right in zip(found.T, b.T):
+            x = exact(A.T, right)
+            assert np.abs(column - x).max() <= 1e-7 * np.abs(x).max()
+            assert np.array_equal(column, factors.solve_transposed(right).astype(float))
+    assert np.isnan(Elimination(np.zeros((2, 2))).solve_transposed(np.ones(2)).astype(float)).all()
+
+
 @pytest.mark.parametrize("condition", [1e3, 1e6, 1e9])
 def test_ill_conditioned_blocks_lose_no_more_than_they_must(condition: float) -> None:
     rng = np.random.default_rng(3)

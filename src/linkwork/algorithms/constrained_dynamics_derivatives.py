@@ -29,7 +29,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor, filled, is_zero, mirrored
+from linkwork.spatial import Factor, count_filled, filled, is_zero, mirrored
 
 SMALL = 10_000  # products of a matrix up to which it is made in straight code, which leaves out more zeros
 DEPENDENT = 1e-10  # a row's own part of its entry in the Delassus matrix, below which it depends on those before it
@@ -143,8 +143,8 @@ class KKT:
         """About, by the products that a column takes."""
         n, m = len(self.J.T), len(self.J)
         entries = sum(map(len, self.M.rows))
-        own = sum(len(self.M.rows[i]) + _entries(self.Y[i]) for i in filled_rows if i < n)
-        return own + m * m + _entries(self.Y) + entries < (n + m) * len(filled_rows)
+        own = sum(len(self.M.rows[i]) + count_filled(self.Y[i]) for i in filled_rows if i < n)
+        return own + m * m + count_filled(self.Y) + entries < (n + m) * len(filled_rows)
 
     def _by_factors(self, filled_rows: tuple[int, ...], column: np.ndarray) -> np.ndarray:
         n = len(self.J.T)
@@ -161,11 +161,6 @@ class KKT:
         b, c = ([i for i in filled_rows if i < n], [i - n for i in filled_rows if i >= n])
         forces, rates = column[: len(b)], column[len(b) :]
         return np.concatenate([P[:, b] @ forces - F[c].T @ rates, F[:, b] @ forces + self.inverse[:, c] @ rates])
-
-
-def _entries(x: np.ndarray) -> int:
-    """How many entries are not zero by structure."""
-    return sum(not is_zero(y) for y in x.ravel())
 
 
 def constrained_dynamics_derivatives(

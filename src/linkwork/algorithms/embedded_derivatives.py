@@ -32,9 +32,10 @@ from linkwork.algorithms.inverse_dynamics_derivatives import (
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.model import Model
 from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
-from linkwork.spatial import filled
-from linkwork.spatial.solve import solve
+from linkwork.sko.tree import equation_sizes
+from linkwork.spatial import count_filled, filled
 from linkwork.topology.clusters import Cluster
+from linkwork.topology.elimination import Elimination
 from linkwork.topology.embedding import tree_equations
 
 Along = Callable[
@@ -72,6 +73,9 @@ class Follow:
         self.clusters = [cluster for cluster in model.clusters if cluster.constraints]
         self.K = [self.equations(c, q)[0] for c in self.clusters]
         self.dependent = [places_of(model, c)[list(c.dependent)] for c in self.clusters]
+        self.eliminations = [
+            Elimination(K[:, places], equation_sizes(model, c)) for c, K, places in zip(self.clusters, self.K, self.dependent)
+        ]
 
     def equations(self, cluster: Cluster, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """K, (rows, nv_spanning), and k of the equations that are kept."""
@@ -82,9 +86,9 @@ class Follow:
         """X with K X = right of every cluster and X = 0 in independent velocities, (nv_spanning, columns)."""
         X: Any = np.zeros((self.model.nv_spanning, self.G.shape[1]), dtype=object)
         for n, (K, places) in enumerate(zip(self.K, self.dependent)):
-            rest = right(n) - K @ X
+            rest = K @ X - right(n)
             if filled(rest):
-                X[places] = solve(K[:, places], rest)
+                X[places] = self.eliminations[n].solve(rest)
         return X
 
     def changes(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -106,8 +110,7 @@ class Follow:
         for cluster in self.clusters:
             change = np.zeros((len(cluster.rows), 2 * m))
             if not all(constraint.linear for constraint in cluster.constraints):
-                both = np.hstack([self.G, dv])
-                change = self.along(partial(self._right, cluster), self.v, both)[1]
+                change = self._along_velocities(cluster, np.hstack([self.G, dv]))
             turned.append(change)
         return dv, self.solved(lambda n: moved[n] + turned[n][:, m:]), self.solved(lambda n: turned[n][:, :m])
 
@@ -115,16 +118,24 @@ class Follow:
         """∂(Gᵀ τ)/∂y for forces τ, (nv_spanning,), that stay, (nv, nv): by the forces of the loops' equations."""
         total: Any = np.zeros((self.G.shape[1],) * 2, dtype=object)
         rest: Any = np.array(tau, dtype=object)
-        for cluster, K, places in reversed(list(zip(self.clusters, self.K, self.dependent))):
-            force = solve(K[:, places].T, rest[places])
+        for cluster, K, places, elimination in reversed(list(zip(self.clusters, self.K, self.dependent, self.eliminations))):
+            force = elimination.solve_transposed(-rest[places])
             rest = rest - K.T @ force
             if not all(constraint.linear for constraint in cluster.constraints):
                 pushed = partial(self._pushed, cluster, force)
                 total = total - self.G.T @ self.along(pushed, self.q, self.directions)[1]
         return total
 
-    def _right(self, cluster: Cluster, v: Any) -> np.ndarray:
-        return self.equations(cluster, self.q, v)[1]
+    def _along_velocities(self, cluster: Cluster, directions: np.ndarray) -> np.ndarray:
+        """∂k along directions of v, which are columns; by each joint where there are not many more of them in an equation."""
+
+        def right(v: Any) -> np.ndarray:
+            return self.equations(cluster, self.q, v)[1]
+
+        K = self.K[self.clusters.index(cluster)]
+        if 2 * count_filled(K) < 3 * directions.shape[1] * len(K):
+            return self.along(right, self.v, np.eye(len(self.v)))[1] @ directions
+        return self.along(right, self.v, directions)[1]
 
     def _pushed(self, cluster: Cluster, force: np.ndarray, q: Any) -> np.ndarray:
         return self.equations(cluster, q)[0].T @ force

@@ -169,6 +169,11 @@ def filled(x: np.ndarray) -> bool:
     return not all(is_zero(y) for y in x.ravel())
 
 
+def count_filled(x: np.ndarray) -> int:
+    """How many entries are structurally nonzero."""
+    return sum(not is_zero(y) for y in x.ravel())
+
+
 def mirrored(M: np.ndarray) -> np.ndarray:
     """A matrix that is symmetric in exact arithmetic, made so by copying its upper triangle to the lower one."""
     return np.triu(M) + np.triu(M, 1).T

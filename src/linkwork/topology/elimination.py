@@ -63,12 +63,30 @@ class Elimination:
             y[columns] = block.solve(left)
         return y[:, 0] if single else y
 
+    def solve_transposed(self, b: np.ndarray) -> np.ndarray:
+        """x of Aᵀ x + b = 0, for b of shape (n,) or (n, m): by the same factors, the last block first."""
+        if self.singular:
+            return np.full(np.shape(b), np.nan, dtype=object)
+        single = np.ndim(b) == 1
+        left = np.array(np.reshape(b, (self._n, 1)) if single else b, dtype=object)
+        x = np.zeros_like(left)
+        for rows, columns, known, block in reversed(self._blocks):
+            x[rows] = block.solve_transposed(left[columns])
+            for i, entries in zip(rows, known):
+                for j, entry in entries:
+                    left[j] = left[j] + entry * x[i]
+        return x[:, 0] if single else x
+
 
 class _Block(Protocol):
     """An irreducible block, factorised."""
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """Of b, (n, m)."""
+        ...
+
+    def solve_transposed(self, b: np.ndarray) -> np.ndarray:
+        """Of b, (n, m), by the transpose."""
         ...
 
 
@@ -102,6 +120,8 @@ class _One:
     def solve(self, b: np.ndarray) -> np.ndarray:
         return b * self._inverse
 
+    solve_transposed = solve
+
 
 class _Two:
     """By the adjugate: forward errors are those that the condition allows, for rows and columns of any scale."""
@@ -113,9 +133,18 @@ class _Two:
         self._inverse, self._scaled = negative_reciprocal(a * d - b * c, size), False
 
     def solve(self, b: np.ndarray) -> np.ndarray:
-        if sum(not is_zero(x) for x in b.ravel()) > 2 and not self._scaled:  # the inverse is then cheaper
+        b = self._scaled_by_inverse(b)
+        return self._adjugate @ b
+
+    def solve_transposed(self, b: np.ndarray) -> np.ndarray:
+        b = self._scaled_by_inverse(b)
+        return self._adjugate.T @ b
+
+    def _scaled_by_inverse(self, b: np.ndarray) -> np.ndarray:
+        """b over the determinant, or b where the adjugate is made the inverse: that is cheaper where b has many entries."""
+        if sum(not is_zero(x) for x in b.ravel()) > 2 and not self._scaled:
             self._adjugate, self._scaled = self._adjugate * self._inverse, True
-        return self._adjugate @ (b if self._scaled else b * self._inverse)
+        return b if self._scaled else b * self._inverse
 
 
 class _Triangular:
@@ -171,9 +200,20 @@ class _Triangular:
             y[column] = left * inverse
         return y
 
+    def solve_transposed(self, b: np.ndarray) -> np.ndarray:
+        left, x = list(b), [np.zeros(np.shape(b)[1:], dtype=object) for _ in b]
+        for column, row, inverse, others in self._upper:
+            x[row] = left[column] * inverse
+            for j, entry in others:
+                left[j] = left[j] + entry * x[row]
+        for step in reversed(self._steps):
+            for i, back in zip(step.rows, step.done([x[i] for i in step.rows])):
+                x[i] = back
+        return np.array([row if s == 1.0 else row * s for row, s in zip(x, self._scale)], dtype=object)
+
 
 class _Step(Protocol):
-    """An orthogonal transformation of some rows that leaves one column to the first of them."""
+    """An orthogonal transformation of some rows that leaves one column to the first of them. It is its own transpose."""
 
     rows: list[int]
     length: Any  # what is left of the column in the first row, without its sign
