@@ -359,6 +359,30 @@ def test_free_bodies_fall_alike() -> None:
     assert by_q[[0, 1, 2, 6], :6].all() and by_v[[0, 1, 2, 6], 3:6].all()
 
 
+def with_added_mass(geared: bool) -> lw.Model:
+    """A free body whose own joint has armature, as in water, and dampers; with an arm, and a rotor that is geared to it."""
+    b = lw.ModelBuilder("added mass")
+    turns = Revolute((0, 1, 0)), Revolute((0, 0, 1))
+    for name, kind, on in (("hull", Free(), "world"), ("arm", turns[0], "hull"), ("rotor", turns[1], "hull")):
+        b.add_body(name, mass=1.0, center=(0.1, 0.2, -0.1), inertia=(0.2, 0.25, 0.3))
+        own = np.linspace(0.1, 0.6, kind.nv)
+        b.add_joint(name, kind, parent=on, child=name, xyz=(0.3, 0.1, 0.2), armature=own, damping=own)
+    return (b.add_coupling("gear", {"arm": 6.0, "rotor": -1.0}) if geared else b).build()
+
+
+@pytest.mark.parametrize("geared", [False, True])
+def test_a_free_base_with_armature(geared: bool) -> None:
+    """Armature holds on to the world: what has some does not fall as all else does."""
+    model = with_added_mass(geared)
+    q, v, _, tau, f_ext = state_of(model, np.random.default_rng(23))
+    found = ours(lw.forward_dynamics_derivatives, model, q, v, tau, f_ext=f_ext)
+    assert off(found, by_differences(lw.forward_dynamics, model, q, v, tau, f_ext=f_ext)) < 1e-10
+    held = {"constraints": [lw.Connect("arm")]}
+    found = ours(lw.constrained_dynamics_derivatives, model, q, v, tau, f_ext=f_ext, **held)
+    right = by_differences(lw.constrained_dynamics, model, q, v, tau, f_ext=f_ext, **held, method="ltl", compliance=1e-12)
+    assert off(found[:3], [x[: model.nv] for x in right]) < 1e-8
+
+
 @pytest.mark.parametrize("kinds", [("free", "universal", "skew helical"), ("gimbal", "revolute", "spherical")])
 def test_the_recursions_of_the_paper(kinds: tuple[str, ...]) -> None:
     """Lie Tables 5, 6 and 7 along a motion in which positions, velocities, accelerations, forces and loads change at once."""

@@ -24,10 +24,10 @@ from linkwork.algorithms.inverse_dynamics_derivatives import (
     Differentiate,
     Sensitivity,
     coriolis_matrix,
+    falls_freely,
     inverse_dynamics_derivatives,
     pairs,
     rates,
-    spans_all,
 )
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.model import Model
@@ -161,7 +161,7 @@ def of_inverse_dynamics_apart(
         return _through_loops(model, q, v, a, f_ext, by, along, free), free
     nodes: Any = tree_of_bodies(model, q, v, f_ext)
     at = Sensitivity(nodes, a, by)
-    apart = free_parts(at, [k for k in nodes.children(nodes.ground) if spans_all(k)])
+    apart = free_parts(at, [k for k in nodes.children(nodes.ground) if falls_freely(k)])
     return pairs(at), {k.dofs.start: part for k, part in apart.items()}
 
 
@@ -205,7 +205,7 @@ def _through_loops(
     tau, at = inverse_dynamics(below, a_spanning), Sensitivity(below, a_spanning, by)
     if free is not None:
         held = {body for cluster in model.clusters if cluster.constraints for body in cluster.bodies}
-        bodies = [k for k in below.children(below.ground) if spans_all(k) and k.body.joint.child not in held]
+        bodies = [k for k in below.children(below.ground) if falls_freely(k) and k.body.joint.child not in held]
         for k, part in free_parts(at, bodies).items():
             free[nodes.node_of(k.body.joint.child).dofs.start] = part
     found = pairs(at)
