@@ -247,6 +247,20 @@ def test_where_loops_are_held_by_forces() -> None:
     assert by_v.shape == by_tau.shape == (model.nv, model.nv)
 
 
+def test_loops_that_forces_hold_are_differentiated_at_the_solution() -> None:
+    """As constraints, by the system that accelerations solve, and not through its iterations."""
+    model = lw.robots.planar_leg_linkage()
+    held = model.with_loops(constrain=[loop.name for loop in model.embedded])
+    operations = {f: lw.count_operations(f, held)["total"] for f in (lw.forward_dynamics, lw.forward_dynamics_derivatives)}
+    assert operations[lw.forward_dynamics_derivatives] < 8 * operations[lw.forward_dynamics]
+    q, v = held.random_state(np.random.default_rng(18))
+    tau, f_ext = np.ones(held.nv), np.ones((len(held.bodies), 6))
+    names = ("q", "v", "tau", "f_ext", "mass", "placement")
+    found = lw.forward_dynamics_derivatives(held, q, v, tau, f_ext, wrt=names)
+    right = lw.constrained_dynamics_derivatives(held, q, v, tau, f_ext, constraints=(), wrt=names)
+    assert off(found, right[: len(names)]) < 1e-12
+
+
 def test_batches_and_parameters() -> None:
     model = one_of("revolute")
     rng = np.random.default_rng(18)

@@ -156,6 +156,8 @@ def of_inverse_dynamics_apart(
     model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along
 ) -> tuple[Derivatives, dict[int, Changes]]:
     """The same without the parts M dA of free bodies that no loop holds, and these, by the place of their first velocity."""
+    if model.is_flexible:
+        return _as_computed(model, q, v, a, f_ext, by, along), {}
     if model.embedded:
         free = dict[int, Changes]()
         return _through_loops(model, q, v, a, f_ext, by, along, free), free
