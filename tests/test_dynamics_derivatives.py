@@ -299,7 +299,7 @@ def test_operations() -> None:
 def test_what_cannot_be_differentiated_is_said() -> None:
     node = lw.sko.Node("one", A=np.zeros((0, 6)), H=np.eye(6)[:1], M=np.eye(6))
     with pytest.raises(ModelError, match="asks for bodies"):
-        lw.inverse_dynamics_derivatives(lw.sko.Tree("by hand", [node]), np.zeros(1), np.zeros(1), np.zeros(1))
+        lw.coriolis_matrix(lw.sko.Tree("by hand", [node]), np.zeros(1), np.zeros(1))
 
 
 def test_a_model_that_cannot_move() -> None:

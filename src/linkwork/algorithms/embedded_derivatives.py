@@ -32,6 +32,7 @@ from linkwork.algorithms.inverse_dynamics_derivatives import (
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.model import Model
 from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
+from linkwork.sko import Tree
 from linkwork.spatial import filled
 from linkwork.spatial.solve import solve
 from linkwork.topology.clusters import Cluster
@@ -145,7 +146,7 @@ def of_inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Di
 
     `by` differentiates functions of an array by each of its entries, `along` in some directions only, which are columns.
     """
-    if model.is_flexible:
+    if isinstance(model, Tree) or model.is_flexible:
         return _as_computed(model, q, v, a, f_ext, by, along)
     if not model.embedded:
         return inverse_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), a, by)
@@ -169,23 +170,30 @@ def of_inverse_dynamics_apart(
 
 def of_forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any, by: Differentiate, along: Along) -> Derivatives:
     """The derivatives of forward dynamics of any model whose loops are all embedded."""
-    if not model.embedded and not model.is_flexible:
+    differs = isinstance(model, Tree) or model.is_flexible
+    if not differs and not model.embedded:
         return forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, by)
     nodes, free = hinge_tree(model, q, v, f_ext), dict[int, Changes]()
     M = factorised(nodes)
     a = M.solve(tau - inverse_dynamics(nodes, np.zeros(nodes.nv)))
-    if model.is_flexible:
+    if differs:
         return with_solution(M, _as_computed(model, q, v, a, f_ext, by, along), free)
     return with_solution(M, _through_loops(model, q, v, a, f_ext, by, along, free), free)
 
 
 def _as_computed(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along) -> Derivatives:
-    """The derivatives of inverse dynamics, instruction by instruction: for flexible bodies, whose inertia depends on q."""
+    """The derivatives of inverse dynamics, instruction by instruction: of nodes whose inertia may depend on q.
+
+    Such are flexible bodies, and nodes made by hand, whose q changes by v.
+    """
 
     def force(q: Any, v: Any) -> np.ndarray:
         return inverse_dynamics(hinge_tree(model, q, v, f_ext), a)
 
-    moved = position_rates(model, q) @ velocity_map(tree(model, q))
+    if isinstance(model, Tree):
+        moved = model.integrate(np.zeros((model.nq, model.nv)), np.eye(model.nv))  # an error where q has other coordinates
+    else:
+        moved = position_rates(model, q) @ velocity_map(tree(model, q))
     by_q, by_v = along(lambda x: force(x, v), q, moved)[1], by(lambda x: force(q, x), v)[1]
     return Derivatives(by_q, by_v, mass_matrix(hinge_tree(model, q)))
 

@@ -31,10 +31,16 @@ from linkwork.model import Model
 from linkwork.parts.names import shown
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.simplify.trees import hinge_tree, tree
+from linkwork.sko import Tree
 
 
 @model_function(
-    q="nq", v="nv", a="nv", f_ext="bodies 6", options=wrt_option("inverse_dynamics_derivatives", "q", "v", "a", "f_ext")
+    q="nq",
+    v="nv",
+    a="nv",
+    f_ext="bodies 6",
+    options=wrt_option("inverse_dynamics_derivatives", "q", "v", "a", "f_ext"),
+    by_hand=True,
 )
 def inverse_dynamics_derivatives(
     model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, *, wrt: str | Iterable[str] = ("q", "v", "a")
@@ -73,7 +79,12 @@ def _by_names(
 
 
 @model_function(
-    q="nq", v="nv", tau="nv", f_ext="bodies 6", options=wrt_option("forward_dynamics_derivatives", "q", "v", "tau", "f_ext")
+    q="nq",
+    v="nv",
+    tau="nv",
+    f_ext="bodies 6",
+    options=wrt_option("forward_dynamics_derivatives", "q", "v", "tau", "f_ext"),
+    by_hand=True,
 )
 def forward_dynamics_derivatives(
     model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, *, wrt: str | Iterable[str] = ("q", "v", "tau")
@@ -111,6 +122,7 @@ def forward_dynamics_derivatives(
     tau="nv",
     f_ext="bodies 6",
     options=wrt_option("hybrid_dynamics_derivatives", "q", "v", "given", "f_ext", others=prescribed_velocities),
+    by_hand=True,
 )
 def hybrid_dynamics_derivatives(
     model: Model,
@@ -208,21 +220,23 @@ def frame_jacobian_rate(model: Model, q: Any, v: Any, *, frame: Frames, referenc
     return jvp_of(lambda x: frame_jacobian.body(model, x, frame=frame, reference=reference), q, dq)[1]
 
 
-@model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6")
+@model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6", by_hand=True)
 def linearize(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None) -> tuple[Any, Any]:
     """A, (..., 2 nv, 2 nv), and B, (..., 2 nv, nv), of the motion from a state: d/dt (δ, δv) = A (δ, δv) + B δtau.
 
     δ is a perturbation on the tangent space that is carried along: `integrate(q(t), δ(t))` moves with v + δv. At rest, and for
     joints whose velocities are rates of their coordinates, δ̇ = δv.
     """
-    _check_joints(model, "linearize")
     by_q, by_v, by_tau = forward_dynamics_derivatives.body(model, q, v, tau, f_ext)
-    spanning = spanning_velocity(tree(model, q, v))
-    (turned,) = retraction.in_blocks(
-        model.joints,
-        lambda joint: (retraction.of_motion(joint.kind, q[joint.q_slice], spanning[joint.v_slice], jacobian_of),),
-        1,
-    )
-    nv = model.nv
-    A = np.block([[_independent(model, turned), np.eye(nv)], [by_q, by_v]])
+    nv, turned = model.nv, np.zeros((model.nv, model.nv))
+    if not isinstance(model, Tree):  # whose q changes by v
+        _check_joints(model, "linearize")
+        spanning = spanning_velocity(tree(model, q, v))
+        (of_joints,) = retraction.in_blocks(
+            model.joints,
+            lambda joint: (retraction.of_motion(joint.kind, q[joint.q_slice], spanning[joint.v_slice], jacobian_of),),
+            1,
+        )
+        turned = _independent(model, of_joints)
+    A = np.block([[turned, np.eye(nv)], [by_q, by_v]])
     return A, np.concatenate([np.zeros((nv, nv)), by_tau])

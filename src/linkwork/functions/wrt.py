@@ -13,8 +13,9 @@ import numpy as np
 
 from linkwork.errors import DifferentiationError
 from linkwork.model import Model, parameters
-from linkwork.parts.names import did_you_mean
+from linkwork.parts.names import did_you_mean, shown
 from linkwork.passes.differentiate import jacobian_of, jvp_of
+from linkwork.sko import Tree
 
 Options = Callable[..., dict[str, Any]]  # of a model and a function's options: these in their normal form
 Changed = Callable[[Callable[..., Any]], np.ndarray]  # of fn(model, **arrays): its Jacobian by something
@@ -36,6 +37,8 @@ def chosen_wrt(model: Model, wrt: Any, arrays: Sequence[str], function: str) -> 
                 f"{function}: there is no array or parameter {name!r}{did_you_mean(name, known)}; "
                 f"arrays are {', '.join(arrays)}, parameters are {', '.join(parameters.KINDS)}"
             )
+        if isinstance(model, Tree):
+            raise DifferentiationError(f"{function}: {shown(model.name)} is made by hand and has no parameter {name!r}")
         parameters.known(model, [name])
     return {"wrt": names}
 
