@@ -247,6 +247,20 @@ def test_where_loops_are_held_by_forces() -> None:
     assert by_v.shape == by_tau.shape == (model.nv, model.nv)
 
 
+def test_loops_that_forces_hold_are_differentiated_at_the_solution() -> None:
+    """As constraints, by the system that accelerations solve, and not through its iterations."""
+    model = lw.robots.planar_leg_linkage()
+    held = model.with_loops(constrain=[loop.name for loop in model.embedded])
+    operations = {f: lw.count_operations(f, held)["total"] for f in (lw.forward_dynamics, lw.forward_dynamics_derivatives)}
+    assert operations[lw.forward_dynamics_derivatives] < 8 * operations[lw.forward_dynamics]
+    q, v = held.random_state(np.random.default_rng(18))
+    tau, f_ext = np.ones(held.nv), np.ones((len(held.bodies), 6))
+    names = ("q", "v", "tau", "f_ext", "mass", "placement")
+    found = lw.forward_dynamics_derivatives(held, q, v, tau, f_ext, wrt=names)
+    right = lw.constrained_dynamics_derivatives(held, q, v, tau, f_ext, constraints=(), wrt=names)
+    assert off(found, right[: len(names)]) < 1e-12
+
+
 def test_batches_and_parameters() -> None:
     model = one_of("revolute")
     rng = np.random.default_rng(18)
@@ -285,7 +299,7 @@ def test_operations() -> None:
 def test_what_cannot_be_differentiated_is_said() -> None:
     node = lw.sko.Node("one", A=np.zeros((0, 6)), H=np.eye(6)[:1], M=np.eye(6))
     with pytest.raises(ModelError, match="asks for bodies"):
-        lw.inverse_dynamics_derivatives(lw.sko.Tree("by hand", [node]), np.zeros(1), np.zeros(1), np.zeros(1))
+        lw.coriolis_matrix(lw.sko.Tree("by hand", [node]), np.zeros(1), np.zeros(1))
 
 
 def test_a_model_that_cannot_move() -> None:
@@ -357,6 +371,30 @@ def test_free_bodies_fall_alike() -> None:
     program = lw.forward_dynamics_derivatives.program(b.build())
     by_q, by_v, _ = (np.array([program.code[x].op == "const" for x in result]).reshape(7, 7) for result in program.results)
     assert by_q[[0, 1, 2, 6], :6].all() and by_v[[0, 1, 2, 6], 3:6].all()
+
+
+def with_added_mass(geared: bool) -> lw.Model:
+    """A free body whose own joint has armature, as in water, and dampers; with an arm, and a rotor that is geared to it."""
+    b = lw.ModelBuilder("added mass")
+    turns = Revolute((0, 1, 0)), Revolute((0, 0, 1))
+    for name, kind, on in (("hull", Free(), "world"), ("arm", turns[0], "hull"), ("rotor", turns[1], "hull")):
+        b.add_body(name, mass=1.0, center=(0.1, 0.2, -0.1), inertia=(0.2, 0.25, 0.3))
+        own = np.linspace(0.1, 0.6, kind.nv)
+        b.add_joint(name, kind, parent=on, child=name, xyz=(0.3, 0.1, 0.2), armature=own, damping=own)
+    return (b.add_coupling("gear", {"arm": 6.0, "rotor": -1.0}) if geared else b).build()
+
+
+@pytest.mark.parametrize("geared", [False, True])
+def test_a_free_base_with_armature(geared: bool) -> None:
+    """Armature holds on to the world: what has some does not fall as all else does."""
+    model = with_added_mass(geared)
+    q, v, _, tau, f_ext = state_of(model, np.random.default_rng(23))
+    found = ours(lw.forward_dynamics_derivatives, model, q, v, tau, f_ext=f_ext)
+    assert off(found, by_differences(lw.forward_dynamics, model, q, v, tau, f_ext=f_ext)) < 1e-10
+    held = {"constraints": [lw.Connect("arm")]}
+    found = ours(lw.constrained_dynamics_derivatives, model, q, v, tau, f_ext=f_ext, **held)
+    right = by_differences(lw.constrained_dynamics, model, q, v, tau, f_ext=f_ext, **held, method="ltl", compliance=1e-12)
+    assert off(found[:3], [x[: model.nv] for x in right]) < 1e-8
 
 
 @pytest.mark.parametrize("kinds", [("free", "universal", "skew helical"), ("gimbal", "revolute", "spherical")])

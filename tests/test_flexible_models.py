@@ -232,6 +232,23 @@ def test_derivatives():
     np.testing.assert_allclose(forward[2] @ lw.mass_matrix(model, q), np.eye(model.nv), atol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["flexible_arm", "flexible_slider_crank"])
+def test_derivatives_of_constrained_dynamics(name):
+    """∂a and ∂f solve M ∂a - Jᵀ ∂f = -∂T + ∂(Jᵀ f) and J ∂a = -∂(J a + b), at fixed a and f."""
+    model = robot(name)
+    q, v, tau = (x[0] for x in states(model, 1))
+    held = {"constraints": [lw.Locked(model.joints[0].name)]}
+    found = lw.constrained_dynamics_derivatives(model, q, v, tau, **held)
+    a, f = lw.constrained_dynamics(model, q, v, tau, **held)
+    M, J = lw.mass_matrix(model, q), lw.constraint_jacobian(model, q, **held)
+    T, none = lw.inverse_dynamics_derivatives(model, q, v, a), np.zeros((len(f), model.nv))  # J of a lock is constant
+    K = np.block([[M, -J.T], [J, np.zeros((len(f), len(f)))]])
+    for k, change in enumerate((-T[0], -T[1], np.eye(model.nv))):
+        right = np.linalg.solve(K, np.concatenate([change, none]))
+        both = np.concatenate([found[k], found[3 + k]])
+        np.testing.assert_allclose(both, right, atol=1e-8 * np.abs(right).max())
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 @pytest.mark.parametrize("name", ["flexible_slider_crank", pytest.param("flexible_arm", marks=pytest.mark.slow)])
 def test_exported_c_has_the_bits_of_the_kernel(name, tmp_path):

@@ -179,6 +179,11 @@ def test_what_base_parameters_refuse() -> None:
         lw.base_parameters(np.ones(4))
     with pytest.raises(LinkworkError, match="must be finite"):
         lw.base_parameters([[1.0, np.nan], [1.0, 2.0]])
+    with pytest.raises(ShapeError, match=r"must be numbers of shape \(..., rows, parameters\)"):
+        lw.base_parameters(1j * np.ones((3, 3)))
+    for tolerance in (-1.0, 1.0, np.nan, "small", [1e-9]):
+        with pytest.raises(LinkworkError, match="tolerance must be a part of a length, between 0 and 1"):
+            lw.base_parameters(np.ones((3, 3)), tolerance=tolerance)  # type: ignore[arg-type]
 
 
 def points(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -589,6 +589,24 @@ def test_compile_of_programs_and_own_targets() -> None:
     assert isinstance(taken, Program) and taken.dtype == "float32"
 
 
+def test_more_arrays_than_a_ufunc_takes_are_said() -> None:
+    def many(**x: Any) -> Any:
+        return {f"out_{name}": 2.0 * value for name, value in x.items()}
+
+    def kernel(count: int, *shape: int) -> Any:
+        names = [f"x{k}" for k in range(count)]
+        return lw.compile(lw.trace(lambda *x: many(**dict(zip(names, x))), dict.fromkeys(names, shape)))
+
+    with pytest.raises(lw.ProgramError, match="has 33 inputs, and 33 outputs of 0 .*; a kernel can have 64 arrays"):
+        kernel(33)
+    with pytest.raises(lw.ProgramError, match="22 outputs of 66 dimensions in all; .* or ask for some at a time"):
+        kernel(22, 1, 2, 1)
+    most, x = kernel(20, 1, 2, 1), [np.ones((1, 2, 1))] * 19
+    assert most(np.ones((1, 1, 1, 1, 1, 2, 1)), *x)[0].ndim == 7
+    with pytest.raises(lw.ShapeError, match="its outputs have 60 dimensions in all, so a batch can have 4, not 5"):
+        most(np.ones((1, 1, 1, 1, 1, 1, 2, 1)), *x)
+
+
 def test_the_same_program_gives_the_same_kernel(reverse: Any) -> None:
     assert lw.compile(back, inputs={"x": 4}) is reverse
     assert lw.compile(lw.trace(back, {"x": 4})) is reverse

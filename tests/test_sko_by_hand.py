@@ -196,6 +196,32 @@ def test_models_given_as_matrices(name: str) -> None:
     assert close(lw.kinetic_energy(tree, q, v), lw.kinetic_energy(model, q, v))
 
 
+def test_derivatives_of_models_given_as_matrices() -> None:
+    """An arm's nodes as functions of (q, v) have the derivatives of the arm itself."""
+    model = lw.robots.chain(3)
+    tree, rng = arm_nodes(model), np.random.default_rng(5)
+    q, v, a, tau = rng.normal(size=(4, 2, model.nv))
+    for fn, x in ((lw.inverse_dynamics_derivatives, a), (lw.forward_dynamics_derivatives, tau), (lw.linearize, tau)):
+        for found, right in zip(fn(tree, q, v, x), fn(model, q, v, x), strict=True):
+            assert np.abs(found - right).max() <= 1e-11 * np.abs(right).max()
+    driven = [np.array([True, False, True])] * 2
+    both = [lw.hybrid_dynamics_derivatives(x, q, v, a, tau, prescribed=p) for x, p in zip((tree, model), driven)]
+    assert all(np.abs(found - right).max() <= 1e-11 * np.abs(right).max() for found, right in zip(*both, strict=True))
+
+
+def test_what_nodes_by_hand_do_not_have_is_said(case: Any) -> None:
+    tree, q = case[0], np.zeros(8)
+    for how in ({"reference": "world"}, {"reference": "world_aligned"}):
+        with pytest.raises(ModelError, match="no poses in the world; leave out reference"):
+            lw.frame_jacobian(tree, q, frame="tool", **how)
+        with pytest.raises(ModelError, match="no poses in the world"):
+            lw.frame_velocity(tree, q, q, frame="tool", **how)
+    with pytest.raises(ModelError, match="no poses in the world"):
+        lw.frame_acceleration(tree, q, q, q, frame="tool", classical=True)
+    with pytest.raises(LinkworkError, match="is made by hand and has no parameter 'mass'"):
+        lw.inverse_dynamics_derivatives(tree, q, q, q, wrt=("q", "mass"))
+
+
 def test_functions_that_ask_for_sizes() -> None:
     """A joint map that takes exactly the tree's coordinates says its shape."""
 

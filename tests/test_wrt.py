@@ -128,9 +128,12 @@ def test_order_and_one_name() -> None:
 @pytest.mark.parametrize(
     ("wrt", "words"),
     [
-        ((), "must name something"),
+        ((), "must be a name or several"),
         (("q", "q"), "nothing twice"),
         ("mas", "there is no array or parameter 'mas'.*mass"),
+        ("mas@forearm", "there is no array or parameter 'mas@forearm' \\(did you mean 'mass'"),
+        (("q", 3), "there is no array or parameter 3"),
+        ([["q"]], "there is no array or parameter \\['q'\\]"),
         ("tau", "arrays are q, v, a, f_ext"),
         (3, "must be a name or several"),
         ("mass@nobody", "no body named 'nobody'"),
@@ -141,6 +144,9 @@ def test_refused(wrt: Any, words: str) -> None:
     Z = np.zeros(model.nv)
     with pytest.raises((DifferentiationError, ModelError), match=words):
         lw.inverse_dynamics_derivatives(model, np.zeros(model.nq), Z, Z, wrt=wrt)
+    if wrt != ("q", "q"):  # which is taken once there
+        with pytest.raises((DifferentiationError, ModelError), match=words):
+            lw.jacobian(lw.inverse_dynamics, model, wrt=wrt)
 
 
 def test_loops_that_forces_hold() -> None:
@@ -153,4 +159,4 @@ def test_loops_that_forces_hold() -> None:
     found = lw.forward_dynamics_derivatives(held, q, V, full, wrt="mass")
     right = lw.forward_dynamics_derivatives(model, q, 0.0 * v, tau, wrt="mass")
     own = [held.v_names.index(name) for name in model.v_names]
-    assert off([found[own]], [right]) < 1e-6
+    assert off([found[own]], [right]) < 1e-10

@@ -24,14 +24,15 @@ from linkwork.algorithms.inverse_dynamics_derivatives import (
     Differentiate,
     Sensitivity,
     coriolis_matrix,
+    falls_freely,
     inverse_dynamics_derivatives,
     pairs,
     rates,
-    spans_all,
 )
 from linkwork.algorithms.mass_matrix import mass_matrix
 from linkwork.model import Model
 from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
+from linkwork.sko import Tree
 from linkwork.sko.tree import equation_sizes
 from linkwork.spatial import count_filled, filled
 from linkwork.topology.clusters import Cluster
@@ -156,7 +157,7 @@ def of_inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Di
 
     `by` differentiates functions of an array by each of its entries, `along` in some directions only, which are columns.
     """
-    if model.is_flexible:
+    if isinstance(model, Tree) or model.is_flexible:
         return _as_computed(model, q, v, a, f_ext, by, along)
     if not model.embedded:
         return inverse_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), a, by)
@@ -167,34 +168,43 @@ def of_inverse_dynamics_apart(
     model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along
 ) -> tuple[Derivatives, dict[int, Changes]]:
     """The same without the parts M dA of free bodies that no loop holds, and these, by the place of their first velocity."""
+    if model.is_flexible:
+        return _as_computed(model, q, v, a, f_ext, by, along), {}
     if model.embedded:
         free = dict[int, Changes]()
         return _through_loops(model, q, v, a, f_ext, by, along, free), free
     nodes: Any = tree_of_bodies(model, q, v, f_ext)
     at = Sensitivity(nodes, a, by)
-    apart = free_parts(at, [k for k in nodes.children(nodes.ground) if spans_all(k)])
+    apart = free_parts(at, [k for k in nodes.children(nodes.ground) if falls_freely(k)])
     return pairs(at), {k.dofs.start: part for k, part in apart.items()}
 
 
 def of_forward_dynamics(model: Model, q: Any, v: Any, tau: Any, f_ext: Any, by: Differentiate, along: Along) -> Derivatives:
     """The derivatives of forward dynamics of any model whose loops are all embedded."""
-    if not model.embedded and not model.is_flexible:
+    differs = isinstance(model, Tree) or model.is_flexible
+    if not differs and not model.embedded:
         return forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, by)
     nodes, free = hinge_tree(model, q, v, f_ext), dict[int, Changes]()
     M = factorised(nodes)
     a = M.solve(tau - inverse_dynamics(nodes, np.zeros(nodes.nv)))
-    if model.is_flexible:
+    if differs:
         return with_solution(M, _as_computed(model, q, v, a, f_ext, by, along), free)
     return with_solution(M, _through_loops(model, q, v, a, f_ext, by, along, free), free)
 
 
 def _as_computed(model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along) -> Derivatives:
-    """The derivatives of inverse dynamics, instruction by instruction: for flexible bodies, whose inertia depends on q."""
+    """The derivatives of inverse dynamics, instruction by instruction: of nodes whose inertia may depend on q.
+
+    Such are flexible bodies, and nodes made by hand, whose q changes by v.
+    """
 
     def force(q: Any, v: Any) -> np.ndarray:
         return inverse_dynamics(hinge_tree(model, q, v, f_ext), a)
 
-    moved = position_rates(model, q) @ velocity_map(tree(model, q))
+    if isinstance(model, Tree):
+        moved = model.integrate(np.zeros((model.nq, model.nv)), np.eye(model.nv))  # an error where q has other coordinates
+    else:
+        moved = position_rates(model, q) @ velocity_map(tree(model, q))
     by_q, by_v = along(lambda x: force(x, v), q, moved)[1], by(lambda x: force(q, x), v)[1]
     return Derivatives(by_q, by_v, mass_matrix(hinge_tree(model, q)))
 
@@ -216,7 +226,7 @@ def _through_loops(
     tau, at = inverse_dynamics(below, a_spanning), Sensitivity(below, a_spanning, by)
     if free is not None:
         held = {body for cluster in model.clusters if cluster.constraints for body in cluster.bodies}
-        bodies = [k for k in below.children(below.ground) if spans_all(k) and k.body.joint.child not in held]
+        bodies = [k for k in below.children(below.ground) if falls_freely(k) and k.body.joint.child not in held]
         for k, part in free_parts(at, bodies).items():
             free[nodes.node_of(k.body.joint.child).dofs.start] = part
     found = pairs(at)

@@ -18,8 +18,8 @@ from linkwork.algorithms.inverse_dynamics_derivatives import (
     Derivatives,
     Differentiate,
     Sensitivity,
+    falls_freely,
     pairs,
-    spans_all,
 )
 from linkwork.sko.tree import ModelTree
 from linkwork.spatial import Factor, mirrored
@@ -30,7 +30,7 @@ def forward_dynamics_derivatives(nodes: ModelTree[Any], T: np.ndarray, by: Diffe
     M = factorised(nodes)
     ddtheta = M.solve(T - inverse_dynamics(nodes, np.zeros(nodes.nv)))
     at = Sensitivity(nodes, ddtheta, by)
-    free = free_parts(at, [k for k in nodes.children(nodes.ground) if spans_all(k)])
+    free = free_parts(at, [k for k in nodes.children(nodes.ground) if falls_freely(k)])
     return with_solution(M, pairs(at), {k.dofs.start: part for k, part in free.items()})
 
 

@@ -290,7 +290,8 @@ def rate_of_subspace(body: RigidBody, by: Differentiate) -> np.ndarray:
     return (by(lambda x: kind.subspace(x).ravel(), body.q)[1] @ kind.rate(body.q, body.v)).reshape(S.shape)
 
 
-def spans_all(node: Any) -> bool:
-    """Whether a node's joint has the velocity of its body for its own, as a free joint has."""
+def falls_freely(node: Any) -> bool:
+    """Whether a node's joint has the velocity of its body for its own, as a free joint has, and no armature."""
     S = node.body.joint_map
-    return S.shape == (6, 6) and not any(isinstance(x, Symbol) for x in S.ravel()) and np.array_equal(S, np.eye(6))
+    constant = S.shape == (6, 6) and not any(isinstance(x, Symbol) for x in S.ravel())
+    return constant and np.array_equal(S, np.eye(6)) and not filled(np.asarray(node.armature))

@@ -51,7 +51,8 @@ def place_of(name: str, named: dict[str, Any], values: Iterable[Any]) -> tuple[s
 def as_numbers(value: Any) -> np.ndarray:
     """An option that must be numbers; where it is something else, NaN, which every check of it refuses."""
     try:
-        return np.asarray(value, dtype=float)
+        given = np.asarray(value)
+        return np.array(np.nan) if given.dtype.kind == "c" else given.astype(float)  # real parts alone are not what was meant
     except (TypeError, ValueError):
         return np.array(np.nan)
 

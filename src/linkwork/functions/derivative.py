@@ -15,11 +15,10 @@ from linkwork.errors import DifferentiationError, LinkworkError
 from linkwork.functions import tangent
 from linkwork.functions.call_arguments import has_symbols, place_of
 from linkwork.functions.model_function import Inputs, KernelKey, ModelFunction
+from linkwork.functions.wrt import wrt_names
 from linkwork.ir.program import DTYPES, Program
 from linkwork.ir.trace import trace
 from linkwork.lazy import cached_property
-from linkwork.model import parameters
-from linkwork.parts.names import did_you_mean
 from linkwork.passes import differentiate
 from linkwork.passes.inline import call_in_trace
 from linkwork.runtime.build import build_on
@@ -67,16 +66,8 @@ class Derivative:
         """By what it is differentiated, and the inputs that this and the caller ask for."""
         f = self.function
         words = lambda some: [some] if isinstance(some, str) else list(some)  # noqa: E731
-        chosen = tuple(dict.fromkeys(f.required if wrt is None else words(wrt)))
-        if not chosen:
-            raise DifferentiationError(f"{self.kind} of {f.__name__}: wrt names nothing")
-        for name in chosen:
-            if name not in f.shapes and isinstance(name, str) and name.partition("@")[0] not in parameters.KINDS:
-                known = [*f.shapes, *parameters.KINDS]
-                raise DifferentiationError(
-                    f"{self.kind} of {f.__name__}: there is no array or parameter {name!r}{did_you_mean(name, known)}; "
-                    f"arrays are {', '.join(f.shapes)}, parameters are {', '.join(parameters.KINDS)}"
-                )
+        named = f.required if wrt is None else wrt_names(wrt, f.shapes, f"{self.kind} of {f.__name__}")
+        chosen = tuple(dict.fromkeys(named))
         asked = words(names)
         asked += [name for name in chosen if name not in f.shapes and name not in asked]
         return chosen, f.inputs(self.model, [*words(optional), *(n for n in chosen if n in f.optional)], asked)

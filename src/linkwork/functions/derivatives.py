@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms import constrained_dynamics_derivatives as held
 from linkwork.algorithms import embedded_derivatives as embedded
 from linkwork.algorithms import forward_dynamics_derivatives as solved
 from linkwork.algorithms import hybrid_dynamics as hybrid
@@ -19,8 +20,9 @@ from linkwork.algorithms import retraction_derivatives as retraction
 from linkwork.algorithms import solution_derivatives as solution
 from linkwork.algorithms.closing import spanning_velocity
 from linkwork.algorithms.massless import check_motions
+from linkwork.constraints import force_held_loops
 from linkwork.errors import ModelError
-from linkwork.functions.dynamics import forward_dynamics, inverse_dynamics, prescribed_velocities
+from linkwork.functions.dynamics import inverse_dynamics, prescribed_velocities
 from linkwork.functions.kinematics import Frames, chosen_frame, frame_jacobian
 from linkwork.functions.model_function import model_function
 from linkwork.functions.wrt import Changed, alone_or_all, by_columns, changes_by, wrt_option
@@ -29,10 +31,16 @@ from linkwork.model import Model
 from linkwork.parts.names import shown
 from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
 from linkwork.simplify.trees import hinge_tree, tree
+from linkwork.sko import Tree
 
 
 @model_function(
-    q="nq", v="nv", a="nv", f_ext="bodies 6", options=wrt_option("inverse_dynamics_derivatives", "q", "v", "a", "f_ext")
+    q="nq",
+    v="nv",
+    a="nv",
+    f_ext="bodies 6",
+    options=wrt_option("inverse_dynamics_derivatives", "q", "v", "a", "f_ext"),
+    by_hand=True,
 )
 def inverse_dynamics_derivatives(
     model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, *, wrt: str | Iterable[str] = ("q", "v", "a")
@@ -71,7 +79,12 @@ def _by_names(
 
 
 @model_function(
-    q="nq", v="nv", tau="nv", f_ext="bodies 6", options=wrt_option("forward_dynamics_derivatives", "q", "v", "tau", "f_ext")
+    q="nq",
+    v="nv",
+    tau="nv",
+    f_ext="bodies 6",
+    options=wrt_option("forward_dynamics_derivatives", "q", "v", "tau", "f_ext"),
+    by_hand=True,
 )
 def forward_dynamics_derivatives(
     model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, *, wrt: str | Iterable[str] = ("q", "v", "tau")
@@ -79,32 +92,27 @@ def forward_dynamics_derivatives(
     """∂/∂q, ∂/∂v and ∂/∂tau of `forward_dynamics`, each (..., nv, nv); the last is the inverse of the mass matrix.
 
     From those of inverse dynamics at the solution, by the sparse factor of the mass matrix (Carpentier and Mansard 2018). ∂/∂q
-    is on the tangent space, `f_ext` held fast in the bodies' frames. Where loops are held by forces, `forward_dynamics` is
-    differentiated as it is computed. `wrt` as in `inverse_dynamics_derivatives`: "q", "v", "tau", "f_ext" and parameters.
+    is on the tangent space, `f_ext` held fast in the bodies' frames. Loops that are held by forces are constraints, as in
+    `constrained_dynamics_derivatives`: positions change joint by joint, also where that opens them. `wrt` as in
+    `inverse_dynamics_derivatives`: "q", "v", "tau", "f_ext" and parameters.
     """
+    loops = force_held_loops(model)
+    check_motions(model, loops)
 
     def analytic() -> Sequence[Any]:
-        if model.force_held:
-            return _as_computed(model, q, v, tau, f_ext)
+        if loops:
+            return held.constrained_dynamics_derivatives(model, loops, q, v, tau, f_ext, None, jacobian_of, jacobian_along)[:3]
         return embedded.of_forward_dynamics(model, q, v, tau, f_ext, jacobian_of, jacobian_along)
 
     def other(by: Changed) -> Any:
-        if model.force_held:
-            return by(forward_dynamics.body)
-        check_motions(model)
+        if loops:
+            of_both = solution.ConstrainedSolution(model, loops, q, v, tau, f_ext, None)
+            return by_columns(of_both.change, by(of_both.residual))[: model.nv]
         at = solution.forward_solution(model, q, v, tau, f_ext)
         change = by(lambda m, q, v, tau, f_ext: inverse_dynamics.body(m, q, v, at.a, f_ext))
         return by_columns(lambda columns: -at.M.solve(columns), change)
 
     return _by_names(model, wrt, {"q": q, "v": v, "tau": tau, "f_ext": f_ext}, analytic, other)
-
-
-def _as_computed(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> tuple[Any, ...]:
-    """The derivatives of forward dynamics, instruction by instruction."""
-    moved = embedded.position_rates(model, q) @ embedded.velocity_map(tree(model, q))
-    by_q = jacobian_along(lambda x: forward_dynamics(model, x, v, tau, f_ext), q, moved)[1]
-    by_v = jacobian_of(lambda x: forward_dynamics(model, q, x, tau, f_ext), v)[1]
-    return by_q, by_v, jacobian_of(lambda x: forward_dynamics(model, q, v, x, f_ext), tau)[1]
 
 
 @model_function(
@@ -114,6 +122,7 @@ def _as_computed(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> tuple[An
     tau="nv",
     f_ext="bodies 6",
     options=wrt_option("hybrid_dynamics_derivatives", "q", "v", "given", "f_ext", others=prescribed_velocities),
+    by_hand=True,
 )
 def hybrid_dynamics_derivatives(
     model: Model,
@@ -211,21 +220,23 @@ def frame_jacobian_rate(model: Model, q: Any, v: Any, *, frame: Frames, referenc
     return jvp_of(lambda x: frame_jacobian.body(model, x, frame=frame, reference=reference), q, dq)[1]
 
 
-@model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6")
+@model_function(q="nq", v="nv", tau="nv", f_ext="bodies 6", by_hand=True)
 def linearize(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None) -> tuple[Any, Any]:
     """A, (..., 2 nv, 2 nv), and B, (..., 2 nv, nv), of the motion from a state: d/dt (δ, δv) = A (δ, δv) + B δtau.
 
     δ is a perturbation on the tangent space that is carried along: `integrate(q(t), δ(t))` moves with v + δv. At rest, and for
     joints whose velocities are rates of their coordinates, δ̇ = δv.
     """
-    _check_joints(model, "linearize")
     by_q, by_v, by_tau = forward_dynamics_derivatives.body(model, q, v, tau, f_ext)
-    spanning = spanning_velocity(tree(model, q, v))
-    (turned,) = retraction.in_blocks(
-        model.joints,
-        lambda joint: (retraction.of_motion(joint.kind, q[joint.q_slice], spanning[joint.v_slice], jacobian_of),),
-        1,
-    )
-    nv = model.nv
-    A = np.block([[_independent(model, turned), np.eye(nv)], [by_q, by_v]])
+    nv, turned = model.nv, np.zeros((model.nv, model.nv))
+    if not isinstance(model, Tree):  # whose q changes by v
+        _check_joints(model, "linearize")
+        spanning = spanning_velocity(tree(model, q, v))
+        (of_joints,) = retraction.in_blocks(
+            model.joints,
+            lambda joint: (retraction.of_motion(joint.kind, q[joint.q_slice], spanning[joint.v_slice], jacobian_of),),
+            1,
+        )
+        turned = _independent(model, of_joints)
+    A = np.block([[turned, np.eye(nv)], [by_q, by_v]])
     return A, np.concatenate([np.zeros((nv, nv)), by_tau])

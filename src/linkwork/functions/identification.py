@@ -65,6 +65,9 @@ def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameter
         raise ShapeError(f"base_parameters: regressors must be numbers of shape (..., rows, parameters), not {Y.shape}")
     if not np.isfinite(Y).all():
         raise LinkworkError("base_parameters: regressors must be finite")
+    part = as_numbers(tolerance)
+    if part.shape or not 0.0 <= part < 1.0:
+        raise LinkworkError(f"base_parameters: tolerance must be a part of a length, between 0 and 1, not {tolerance!r}")
     R: Any = np.linalg.qr(Y.reshape(-1, Y.shape[-1]), mode="r")  # the same dependences in fewer rows
     length = np.linalg.norm(R, axis=0)
     seen = length > tolerance * length.max(initial=0.0)

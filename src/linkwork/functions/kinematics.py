@@ -11,6 +11,7 @@ from linkwork.algorithms import kinematics
 from linkwork.errors import ModelError
 from linkwork.functions.model_function import model_function
 from linkwork.model import GROUND, Frame, Model
+from linkwork.parts.names import shown
 from linkwork.simplify.frames import in_own_frames
 from linkwork.simplify.rotors import lumped
 from linkwork.simplify.trees import tree
@@ -20,10 +21,15 @@ from linkwork.sko.tree import model_tree
 Frames = str | Sequence[str]  # a frame's name, or those of several
 
 
-def chosen_frame(model: Model, frame: Any, reference: str = "body", **_: Any) -> dict[str, Any]:
+def chosen_frame(model: Model | Tree, frame: Any, reference: str = "body", classical: bool = False, **_: Any) -> dict[str, Any]:
     """The option `frame` by its name, or by a tuple of names where several are given."""
     if reference not in kinematics.REFERENCES:
         raise ModelError(f"reference must be one of {', '.join(kinematics.REFERENCES)}, not {reference!r}")
+    if isinstance(model, Tree) and (reference != "body" or classical):
+        raise ModelError(
+            f"{shown(model.name)} is made by hand: its frames have velocities as their pick-offs say, and no poses in the "
+            "world; leave out reference and classical"
+        )
     if isinstance(frame, (str, Frame)) or not isinstance(frame, Iterable):
         return {"frame": _name(model, frame)}
     several = tuple(_name(model, each) for each in frame)
@@ -32,7 +38,7 @@ def chosen_frame(model: Model, frame: Any, reference: str = "body", **_: Any) ->
     return {"frame": several}
 
 
-def _name(model: Model, frame: Any) -> str:
+def _name(model: Model | Tree, frame: Any) -> str:
     return model.frame(frame.name if isinstance(frame, Frame) else frame).name
 
 

@@ -6,36 +6,46 @@ that `parameters=` gives it, else the model's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import DifferentiationError
 from linkwork.model import Model, parameters
-from linkwork.parts.names import did_you_mean
+from linkwork.parts.names import did_you_mean, shown
 from linkwork.passes.differentiate import jacobian_of, jvp_of
+from linkwork.sko import Tree
 
 Options = Callable[..., dict[str, Any]]  # of a model and a function's options: these in their normal form
 Changed = Callable[[Callable[..., Any]], np.ndarray]  # of fn(model, **arrays): its Jacobian by something
 
 
+def wrt_names(wrt: Any, arrays: Collection[str], function: str) -> tuple[str, ...]:
+    """What `wrt` names, one or several: some of these arrays, and kinds of parameters."""
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt) if isinstance(wrt, Iterable) else ()
+    if not names:
+        raise DifferentiationError(f"{function}: wrt must be a name or several, not {wrt!r}")
+    for name in names:
+        kind = name.partition("@")[0] if isinstance(name, str) else name
+        if not isinstance(name, str) or (name not in arrays and kind not in parameters.KINDS):
+            raise DifferentiationError(
+                f"{function}: there is no array or parameter {name!r}{did_you_mean(kind, [*arrays, *parameters.KINDS])}; "
+                f"arrays are {', '.join(arrays)}, parameters are {', '.join(parameters.KINDS)}"
+            )
+    return names
+
+
 def chosen_wrt(model: Model, wrt: Any, arrays: Sequence[str], function: str) -> dict[str, Any]:
     """The option `wrt` as a tuple of names: of some of these arrays, and of parameters of the model."""
-    if not isinstance(wrt, (str, Iterable)):
-        raise DifferentiationError(f"{function}: wrt must be a name or several, not {wrt!r}")
-    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
-    if not names or len(set(names)) < len(names):
-        raise DifferentiationError(f"{function}: wrt must name something, and nothing twice, not {wrt!r}")
+    names = wrt_names(wrt, arrays, function)
+    if len(set(names)) < len(names):
+        raise DifferentiationError(f"{function}: wrt must name nothing twice, not {wrt!r}")
     for name in names:
         if name in arrays:
             continue
-        if not isinstance(name, str) or name.partition("@")[0] not in parameters.KINDS:
-            known = [*arrays, *parameters.KINDS]
-            raise DifferentiationError(
-                f"{function}: there is no array or parameter {name!r}{did_you_mean(name, known)}; "
-                f"arrays are {', '.join(arrays)}, parameters are {', '.join(parameters.KINDS)}"
-            )
+        if isinstance(model, Tree):
+            raise DifferentiationError(f"{function}: {shown(model.name)} is made by hand and has no parameter {name!r}")
         parameters.known(model, [name])
     return {"wrt": names}
 

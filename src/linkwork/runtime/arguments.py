@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from linkwork.runtime.kernel import Kernel
 
 _PLAIN = {np.ndarray, float, int, bool, np.float64, np.float32}  # types that hide nothing
-_DEEPEST = 64  # dimensions of a NumPy array
+MOST_DIMENSIONS = 64  # of a NumPy array; of all outputs of a generalised ufunc together, with those of the batch
 
 
 def argument_names(kernel: Kernel) -> list[str]:
@@ -60,6 +60,12 @@ def check_call(kernel: Kernel, args: tuple[Any, ...], out: Any) -> tuple[int, ..
     except ValueError:
         pairs = ", ".join(f"{s.name} {b}" for s, b in zip(inputs, batches, strict=True))
         raise ShapeError(f"{kernel.name}: the batch shapes do not broadcast: {pairs}") from None
+    own = sum(len(spec.shape) for spec in outputs)
+    if len(batch) + own > MOST_DIMENSIONS:
+        raise ShapeError(
+            f"{kernel.name}: its outputs have {own} dimensions in all, so a batch can have {MOST_DIMENSIONS - own}, "
+            f"not {len(batch)}"
+        )
     if out is None:
         return batch
     outs = out if isinstance(out, tuple) else (out,)
@@ -135,7 +141,7 @@ def refuse_missing(kernel: Kernel, name: str, value: Any) -> None:
         raise DtypeError(f"{kernel.name}: {name} {problem} (np.nan in a row gives NaN in that row only)")
 
 
-def missing(value: Any, depth: int = _DEEPEST) -> str | None:
+def missing(value: Any, depth: int = MOST_DIMENSIONS) -> str | None:
     """What is wrong with a value that has a mask, or numbers that are missing; None where it has neither."""
     if type(value) in _PLAIN:
         return None

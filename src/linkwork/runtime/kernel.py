@@ -17,7 +17,7 @@ from linkwork.ir.collector import collector_paused
 from linkwork.ir.program import Array, BoundedLoop, Program, RowMap, signature
 from linkwork.passes import arrange, lower
 from linkwork.passes.unroll import unroll
-from linkwork.runtime.arguments import argument_names, explain, refuse_masks
+from linkwork.runtime.arguments import MOST_DIMENSIONS, argument_names, explain, refuse_masks
 from linkwork.runtime.bound import Bound, bind_arrays, machine_call
 from linkwork.runtime.cache import Cache, Entry, make_key
 from linkwork.runtime.compiler import (
@@ -40,6 +40,7 @@ from linkwork.runtime.threads import TABLE_ADDRESS, Sharer, checked_threads, usi
 from linkwork.runtime.unfinished import Unfinished, quick_key
 from linkwork.targets.cpu import EXPORTS, Machine, arrangement, host
 
+MOST_ARRAYS = 64  # of a NumPy generalised ufunc
 AT_ONCE = 400  # instructions up to which the optimised kernel is made before the first answer
 SHARED_WORK_NS = 300_000  # a batch is shared among threads from about this much work on
 LOOP_RUNS = 8  # of a loop's body, for that
@@ -235,6 +236,13 @@ def _checked(program: Program) -> Program:
             raise ProgramError(f"{program.name}: array {array.name!r} of shape {array.shape} is empty: leave it out")
     if not program.inputs:
         raise ProgramError(f"{program.name} has no inputs: it is a constant, and needs no kernel")
+    dimensions = sum(len(array.shape) for array in program.outputs)
+    if len(program.inputs) + len(program.outputs) > MOST_ARRAYS or dimensions > MOST_DIMENSIONS:
+        raise ProgramError(
+            f"{program.name} has {len(program.inputs)} inputs, and {len(program.outputs)} outputs of {dimensions} dimensions "
+            f"in all; a kernel can have {MOST_ARRAYS} arrays, and outputs of {MOST_DIMENSIONS} dimensions: take parameters of "
+            "all bodies or joints as one array ('mass', not 'mass@link1', ...), or ask for some at a time"
+        )
     return program
 
 
