@@ -43,7 +43,7 @@ class HostKernels:
             arguments = "".join(f", p[{n}], s[{n}]" for n in range(count))
             for n, emitted in enumerate(texts):
                 choice, name = emitted.choice, f"k{k}_{n}"
-                more = "" if choice.part is None else ", x"
+                more = "" if choice.part is None and choice.maps is None else ", x"
                 parts.append(
                     f"namespace {name} {{\n{emitted.source.replace(chr(34) + 'C' + chr(34), chr(34) + 'C++' + chr(34))}\n}}\n"
                     f'extern "C" void run{k}_{n}(int rows, {name}::real **p, long long *s, {name}::real *x) {{\n'
@@ -69,7 +69,7 @@ class HostKernels:
         arrays = given + outputs
         pointers = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
         steps = (ctypes.c_longlong * len(arrays))(*(x.shape[1] if len(x) == rows else 0 for x in arrays))
-        slots = texts[0].choice.part.slots if texts[0].choice.part else 0
+        slots = texts[0].choice.slots
         scratch = np.full((rows + 31) // 32 * 32 * slots + 1, np.nan, program.dtype)
         for n in range(len(texts)):
             getattr(self.library, f"run{k}_{n}")(rows, pointers, steps, ctypes.c_void_p(scratch.ctypes.data))

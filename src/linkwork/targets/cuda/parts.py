@@ -7,14 +7,20 @@ from dataclasses import replace
 from linkwork.ir.program import Program
 from linkwork.passes.late import move_down
 from linkwork.passes.schedule import schedule
+from linkwork.passes.unroll import unroll
 from linkwork.targets.cuda.choice import CUTTING, SCHEDULING, Choice, Device, planned, sizes
-from linkwork.targets.cuda.plan import CHUNK, Crossing, plan
-from linkwork.targets.cuda.prelude import LINE, REALS
+from linkwork.targets.cuda.maps import LastMaps, MapKernel, last_maps
+from linkwork.targets.cuda.plan import CHUNK, Crossing, Plan, plan
+from linkwork.targets.cuda.prelude import LINE, REALS, WARP
 from linkwork.targets.cuda.split import ROOM, Part, can_split, split
 
 WARPS = (8, 12)  # on a multiprocessor; in float64 half of them
 CROSSING, WRITTEN = 3.1e12, 1.2e12  # bytes of crossing values and of rows of outputs in a second, measured on an H200
+WHOLE = 2.5e12  # the same of rows of outputs that are written whole
 AHEAD = 3  # chunks of inputs and of crossing values that are read ahead
+STATES = (32, 16, 8, 4, 2)  # of a block that runs maps
+MAP_WARPS = 8  # of such a block
+TOGETHER = 3  # blocks of a multiprocessor that should have room
 
 
 def runs_in_parts(program: Program) -> bool:
@@ -25,8 +31,41 @@ def runs_in_parts(program: Program) -> bool:
 def choose_parts(program: Program, device: Device, *, room: int = ROOM) -> list[Choice]:
     """How each part of a program is run, one after the other."""
     write = LINE // REALS[program.dtype].size
-    ordered = schedule(move_down(program), SCHEDULING)
+    last = last_maps(program)
+    if any(op == "map" for op, _, _ in last.code):
+        maps = LastMaps(last)
+        main = schedule(maps.main, SCHEDULING)
+        parts = split(main, write, room=room, whole=last)
+        end = chosen_maps(maps, max([len(maps.slots), *(part.slots for part in parts)]), device)
+        if end is not None:
+            assert end.maps is not None
+            parts = [replace(part, slots=end.maps.slots) for part in parts]
+            return [*(chosen_part(part, device) for part in parts), end]
+    ordered = schedule(move_down(unroll(program)), SCHEDULING)
     return [chosen_part(part, device) for part in split(ordered, write, room=room)]
+
+
+def chosen_maps(maps: LastMaps, slots: int, device: Device) -> Choice | None:
+    """How the last kernel is run, behind parts that take so many slots; None where not even two states have room."""
+    ways = [MapKernel(maps, states, MAP_WARPS, slots + len(maps.fills), slots) for states in STATES]
+    ways = [way for way in ways if way.shared_bytes <= device.block]
+    if not ways:
+        return None
+    blocks = [min(TOGETHER, device.shared // (way.shared_bytes + 1024)) for way in ways]
+    way = ways[blocks.index(max(blocks))]
+    return choice_of(way, max(blocks), device)
+
+
+def choice_of(way: MapKernel, blocks: int, device: Device) -> Choice:
+    """The last kernel with so many blocks on a multiprocessor."""
+    program = way.plan.program
+    size, threads = REALS[program.dtype].size, way.warps * WARP
+    registers = min(255, device.registers // (threads * blocks) // 8 * 8)
+    work = 2 * way.plan.operations + 3 * sum(a.size for a in program.outputs)
+    seconds = size * (way.plan.reads / CROSSING + sum(a.size for a in program.outputs) / WHOLE)
+    most = 4.0 * WARP * device.multiprocessors * device.clock / work
+    rate = 1.0 / max(seconds, 2.0 / most)
+    return Choice(program, Plan(), threads, blocks, registers, 0, 0, 0, 0, work, rate, rate / most, maps=way)
 
 
 def chosen_part(part: Part, device: Device) -> Choice:

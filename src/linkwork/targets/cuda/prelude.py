@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from dataclasses import dataclass
 from string import Template
 
@@ -47,6 +48,30 @@ class Real:
             return f"({sign}__{self.name}_as_{self.own}({bits:#x}{'LL' if self.size == 8 else ''}))"
         text = re.sub(r"\.?0+p", "p", x.hex()) + self.suffix
         return f"({text})" if text.startswith("-") else text
+
+
+class Constants:
+    """The constants of one text: literals where an instruction has room for them, others in constant memory, where all read."""
+
+    def __init__(self, real: Real) -> None:
+        self.real = real
+        self.table: dict[str, int] = {}  # literal -> its place in constant memory
+
+    def text(self, number: float | bool) -> str:
+        """A constant where it is used."""
+        real = self.real
+        if real.dtype not in TABLED or isinstance(number, bool) or _fits_instruction(number):
+            return real.literal(number)
+        return f"lw_c[{self.table.setdefault(real.literal(number), len(self.table))}]"
+
+    def lines(self) -> list[str]:
+        """The table."""
+        return [f"LW_TABLE real lw_c[] = {{{', '.join(self.table)}}};"] if self.table else []
+
+
+def _fits_instruction(number: float) -> bool:
+    """Whether the lower half of a double is zero: the upper one has room in an instruction."""
+    return struct.pack("<d", number)[:4] == bytes(4)
 
 
 def ring(real: Real) -> int:
@@ -239,6 +264,11 @@ LW_FN void lw_flush_pairs(real *to, long long step, int other, int lane, const r
 /* The value, negated where the mask has the bit of the sign */
 LW_FN real lw_flip(real x, $integer mask) {
     return __${name}_as_$own(__${own}_as_$name(x) ^ mask);
+}
+
+/* The value, negated where `turned` is 1 and not 0 */
+LW_FN real lw_turned(real x, int turned) {
+    return lw_flip(x, ($integer)turned << (8 * sizeof(real) - 1));
 }
 """)
 
