@@ -15,7 +15,7 @@ from linkwork.ir.liveness import Liveness
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.passes.cut import Cutting, cut
 from linkwork.passes.schedule import Scheduling, schedule
-from linkwork.targets.cuda.maps import MapKernel
+from linkwork.targets.cuda.map_kernel import MapKernel
 from linkwork.targets.cuda.packed import Packed, pack
 from linkwork.targets.cuda.pair_plan import constants, pair_plan
 from linkwork.targets.cuda.plan import CHUNK, Crossing, Plan, plan

@@ -9,7 +9,7 @@ are copied from where they wait, or computed here where nothing else needs what 
 
 from __future__ import annotations
 
-import heapq
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +19,6 @@ from linkwork.ir.operations import REAL
 from linkwork.ir.program import Array, Program, RowMap
 from linkwork.passes.dead import drop_dead
 from linkwork.passes.unroll import unroll
-from linkwork.targets.cuda.prelude import REALS, WARP
 from linkwork.targets.cuda.split import can_split
 
 LEAVES = frozenset({"const", "input", "neg"})
@@ -106,10 +105,8 @@ class LastMaps:
     Attributes:
         program: all of it
         main: what comes before, whose output are the values that stay in memory, slot by slot
-        shared: value -> its place among those that a block has in shared memory: those that wait come first
-        waiting: how many of these do
-        given: inputs among them
-        fills: slot -> constants and inputs that a block writes to memory itself
+        slots: value -> its slot there
+        fills: constants and inputs that a block writes to memory itself -> their slots, behind all others
         phases: one for each output
     """
 
@@ -123,22 +120,18 @@ class LastMaps:
         self.tail = _tail(program)
         elements = self._elements()
         grown = self._grown(elements, trees)
-        both = [self._plain_of(each.shared(code[v].args)) for v, each in self.maps.items()]
-        both += [self._plain_of(tree.value_leaves) for tree in grown.values()]
-        loaded = [v for v in dict.fromkeys(v for some in both for v in some) if v not in self._results]
-        self.given = [v for v in loaded if code[v].op == "input"]
-        order = [v for v in loaded if code[v].op not in ("input", "const")]
-        self.waiting = len(order)
-        self.shared = {v: k for k, v in enumerate([*order, *self.given])}
-        self.slots = {v: k for k, v in enumerate(order)}  # value -> slot in memory
-        self.fills: dict[int, int] = {}  # constant or input -> its slot, behind all others
+        shared = [a for v, each in self.maps.items() for a in each.shared(code[v].args)]
         rows = [a for v, each in self.maps.items() for row in each.rows(code[v].args) for a in row]
-        copied = [v for some in elements for v in some if v not in grown and self.plain[v] not in self._results]
+        copied = [v for some in elements for v in some if v not in grown]
+        leaves = [a for tree in grown.values() for a in tree.value_leaves]
+        self.slots: dict[int, int] = {}
+        self.fills: dict[int, int] = {}
+        for v in self._plain_of([*shared, *rows, *copied, *leaves]):
+            if v not in self._results and code[v].op not in ("const", "input"):
+                self.slots.setdefault(v, len(self.slots))
         for v in self._plain_of([*rows, *copied]):
             if code[v].op in ("const", "input"):
                 self.fills.setdefault(v, len(self.fills))
-            else:
-                self.slots.setdefault(v, len(self.slots))
         self.main = self._before()
         self.phases = [self._phase(k, some, grown) for k, some in enumerate(elements)]
 
@@ -165,11 +158,12 @@ class LastMaps:
         What comes from results of maps; the rest of an output where fewer values then have to wait than it has itself.
         """
         found: dict[int, _Grown] = {}
+        waiting = {self.plain[a] for v in self.maps for a in self.program.code[v].args}
         for some in elements:
             roots = [v for v in some if self.tail[v] and self.program.code[v].op not in LEAVES]
             found |= {v: self._tree(v) for v in some if self.tail[v] and self.of_map[v]}
             own = {v: self._tree(v) for v in roots if not self.of_map[v]} if trees else {}
-            leaves = {self.plain[a] for tree in own.values() for a in tree.value_leaves}
+            leaves = {self.plain[a] for tree in own.values() for a in tree.value_leaves} - waiting
             if len(leaves) < len(own):
                 found |= own
         return found
@@ -194,46 +188,50 @@ class LastMaps:
     def slot(self, v: int) -> tuple[int, bool]:
         """The slot of what waits in memory, and whether its sign is turned."""
         plain = self.plain[v]
+        slot = len(self.slots) + self.fills[plain] if plain in self.fills else self.slots[plain]
+        return slot, self.turned(v)
+
+    def turned(self, v: int) -> bool:
+        """Whether a value is another one with its sign turned."""
         turned = False
-        while v != plain:
+        while self.program.code[v].op == "neg":
             v, turned = self.program.code[v].args[0], not turned
-        return (len(self.slots) + self.fills[plain] if plain in self.fills else self.slots[plain]), turned
+        return turned
 
     def _phase(self, array: int, elements: dict[int, list[int]], grown: dict[int, _Grown]) -> Phase:
         phase = Phase(array)
         size = self.program.outputs[array].size
-        wanted: dict[int, int] = {}  # result of a map -> its place
-        more: list[int] = []
+        lying: list[tuple[int, int]] = []  # result of a map, and the element that a tree makes of it
         for v, some in elements.items():
             if v in self._results:
-                wanted[v] = some[0]
+                phase.places[v] = some[0]
                 if len(some) > 1:
                     phase.after.append(Tree((), v, tuple(some[1:])))
             elif v in grown:
                 tree = Tree(grown[v].operations, v, tuple(some))
                 (phase.after if self.of_map[v] else phase.trees).append(tree)
-                more += [a for a in self._plain_of(grown[v].value_leaves) if a in self._results]
+                lying += [(a, some[0]) for a in self._plain_of(grown[v].value_leaves) if a in self._results]
             else:
                 slot, turned = self.slot(v)
                 for k in range(0, len(some), 2):
                     phase.copies.append((slot, turned, some[k], some[min(k + 1, len(some) - 1)]))
-        for v in more:
-            wanted.setdefault(v, -1)
-        behind = size
-        for v, place in wanted.items():
-            phase.places[v] = place if place >= 0 else behind
-            behind += place < 0
-        phase.length = behind + 1  # the last is for results that nobody wants
-        self._rows(phase, wanted)
+        phase.length = size
+        taken = Counter(r for r, _ in lying), Counter(place for _, place in lying)
+        for r, place in lying:  # where its tree's value will lie, unless others want it or that place
+            if r not in phase.places:
+                alone = taken[0][r] == taken[1][place] == 1
+                phase.places[r] = place if alone else phase.length
+                phase.length += not alone
+        self._rows(phase)
         return phase
 
-    def _rows(self, phase: Phase, wanted: Iterable[int]) -> None:
+    def _rows(self, phase: Phase) -> None:
         """The rows of maps that give what is wanted."""
         found: dict[int, dict[int, dict[int, int]]] = {}  # map -> row -> element -> place
-        for r in wanted:
+        for r, place in phase.places.items():
             v, number = self._results[r]
             row, element = divmod(number, self.maps[v].gives)
-            found.setdefault(v, {}).setdefault(row, {})[element] = phase.places[r]
+            found.setdefault(v, {}).setdefault(row, {})[element] = place
         for v, rows in sorted(found.items()):
             each = self.maps[v]
             args = each.rows(self.program.code[v].args)
@@ -243,11 +241,6 @@ class LastMaps:
                 phase.rows.setdefault(v, []).append(Row(sources, targets))
 
     @property
-    def numbers(self) -> int:
-        """Numbers of a state in shared memory: those that are shared, and the longest row of an output."""
-        return len(self.shared) + max(phase.length for phase in self.phases)
-
-    @property
     def reads(self) -> int:
         """Values of a state that wait in memory for it."""
         return len(self.slots)
@@ -255,7 +248,7 @@ class LastMaps:
     @cached_property
     def operations(self) -> int:
         """Operations of a state."""
-        bodies = {v: _operations(each.body) for v, each in self.maps.items()}
+        bodies = {v: operations(each.body) for v, each in self.maps.items()}
         rows = sum(bodies[v] * len(some) for phase in self.phases for v, some in phase.rows.items())
         return rows + sum(len(tree.operations) for phase in self.phases for tree in (*phase.trees, *phase.after))
 
@@ -268,7 +261,8 @@ class _Grown:
     value_leaves: tuple[int, ...]
 
 
-def _operations(program: Program) -> int:
+def operations(program: Program) -> int:
+    """Instructions of straight code."""
     return sum(op not in ("const", "input", "neg") for op, _, _ in program.code)
 
 
@@ -278,55 +272,3 @@ def _depends(program: Program) -> list[bool]:
     for op, args, _ in program.code:
         found.append(op == "result" or any(found[a] for a in args))
     return found
-
-
-@dataclass(frozen=True)
-class MapKernel:
-    """A last kernel as it is run: so many states in a block, of so many warps, each of which takes several rows of a map.
-
-    `slots` of a state in memory of the GPU, of all parts together; `fill` is the first of those that this kernel writes.
-    """
-
-    plan: LastMaps
-    states: int
-    warps: int
-    slots: int
-    fill: int
-
-    @property
-    def at_once(self) -> int:
-        """Rows that a warp takes at once."""
-        return WARP // self.states
-
-    @property
-    def pitch(self) -> int:
-        """Numbers between the rows of two states in shared memory: so that neighbouring elements of all states, one of each
-        row that a warp has at once, lie in different banks."""
-        length, wanted = max(phase.length for phase in self.plan.phases), self.at_once % WARP
-        return length + (wanted - length) % WARP
-
-    @property
-    def shared_numbers(self) -> int:
-        """Numbers in shared memory of a block."""
-        return self.states * (len(self.plan.shared) + self.pitch)
-
-    @property
-    def shared_bytes(self) -> int:
-        return self.shared_numbers * REALS[self.plan.program.dtype].size
-
-    def tasks(self, phase: Phase) -> list[list[tuple[int, tuple[int, ...]]]]:
-        """For each warp the rows that it takes one after the other: a map, and the numbers of rows that it takes at once.
-
-        Long ones first, each for the warp that has least to do.
-        """
-        bodies = {v: _operations(each.body) for v, each in self.plan.maps.items()}
-        found: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in range(self.warps)]
-        load = [(0, warp) for warp in range(self.warps)]
-        for v in sorted(phase.rows, key=lambda v: (-bodies[v], v)):
-            count = len(phase.rows[v])
-            for first in range(0, count, self.at_once):
-                done, warp = heapq.heappop(load)
-                rows = tuple([min(first + k, count - 1) for k in range(self.at_once)])
-                found[warp].append((v, rows))
-                heapq.heappush(load, (done + bodies[v], warp))
-        return found

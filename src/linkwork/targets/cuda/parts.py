@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from linkwork.ir.program import Program
 from linkwork.passes.late import move_down
 from linkwork.passes.schedule import schedule
 from linkwork.passes.unroll import unroll
 from linkwork.targets.cuda.choice import CUTTING, SCHEDULING, Choice, Device, planned, sizes
-from linkwork.targets.cuda.maps import LastMaps, MapKernel, last_maps
+from linkwork.targets.cuda.map_kernel import MapKernel
+from linkwork.targets.cuda.maps import LastMaps, last_maps
 from linkwork.targets.cuda.plan import CHUNK, Crossing, Plan, plan
 from linkwork.targets.cuda.prelude import LINE, REALS, WARP
 from linkwork.targets.cuda.split import ROOM, Part, can_split, split
@@ -20,7 +22,8 @@ WHOLE = 2.5e12  # the same of rows of outputs that are written whole
 AHEAD = 3  # chunks of inputs and of crossing values that are read ahead
 STATES = (32, 16, 8, 4, 2)  # of a block that runs maps
 MAP_WARPS = 8  # of such a block
-TOGETHER = 3  # blocks of a multiprocessor that should have room
+BLOCKS = 2  # of a multiprocessor: one computes while the other reads or writes
+ENOUGH = 0.8  # of the values that rows share must have room in shared memory
 
 
 def runs_in_parts(program: Program) -> bool:
@@ -47,13 +50,12 @@ def choose_parts(program: Program, device: Device, *, room: int = ROOM) -> list[
 
 def chosen_maps(maps: LastMaps, slots: int, device: Device) -> Choice | None:
     """How the last kernel is run, behind parts that take so many slots; None where not even two states have room."""
-    ways = [MapKernel(maps, states, MAP_WARPS, slots + len(maps.fills), slots) for states in STATES]
-    ways = [way for way in ways if way.shared_bytes <= device.block]
-    if not ways:
-        return None
-    blocks = [min(TOGETHER, device.shared // (way.shared_bytes + 1024)) for way in ways]
-    way = ways[blocks.index(max(blocks))]
-    return choice_of(way, max(blocks), device)
+    for blocks, states in product((BLOCKS, 1), STATES):
+        room = min(device.block, device.shared // blocks - 1024)
+        way = MapKernel(maps, states, MAP_WARPS, slots + len(maps.fills), slots, room)
+        if way.shared_bytes <= room and len(way.shared.keys() & way.uses.keys()) >= ENOUGH * len(way.uses):
+            return choice_of(way, blocks, device)
+    return None
 
 
 def choice_of(way: MapKernel, blocks: int, device: Device) -> Choice:

@@ -132,6 +132,24 @@ typedef unsigned lw_slot; /* the address of a thread's first slot in shared memo
 #define LW_SHUFFLE(x, from) __shfl_sync(0xffffffffu, x, from)
 #define LW_COPY(to, from) \\
     asm volatile("cp.async.ca.shared.global [%0], [%1], $size;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
+#define LW_COPY16(to, from) \\
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
+/* Begin to bring a sector into the second cache. */
+#define LW_SOON(from) asm volatile("prefetch.global.L2 [%0];" :: "l"(from))
+/* Write many bytes from shared memory at once: both begin at a multiple of 16, after a fence of each thread that made them. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define LW_BULK 1
+#define LW_FENCE() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+#define LW_WRITE(to, from, bytes) \\
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" \\
+        :: "l"(to), "r"(LW_ADDRESS(from)), "r"(bytes) : "memory")
+#define LW_WRITTEN() asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;" ::: "memory")
+#else
+#define LW_BULK 0
+#define LW_FENCE()
+#define LW_WRITE(to, from, bytes)
+#define LW_WRITTEN()
+#endif
 #define LW_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 #define LW_ARRIVE(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 /* The end of a basic block, at which the warps of a block wait for each other. */
