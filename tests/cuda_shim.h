@@ -27,10 +27,9 @@ than it is waited for, so that a read of what is not there yet is seen. */
 #define LW_SHUFFLE(x, from) lw_shuffle(x, from)
 #define LW_COPY(to, from) lw_warp.copies[lw_warp.lane].back().push_back({(to), (from), sizeof *(to)})
 #define LW_COPY16(to, from) lw_warp.copies[lw_warp.lane].back().push_back({(to), (from), 16})
-#define LW_SOON(from)
 #define LW_BULK 1
 #define LW_FENCE()
-#define LW_WRITE(to, from, bytes) lw_writes.push_back({(to), (from), (size_t)(bytes)})
+#define LW_WRITE(to, from, bytes) lw_warp.writes[lw_warp.lane].push_back({(to), (from), (size_t)(bytes)})
 #define LW_WRITTEN() lw_written()
 #define LW_COMMIT() lw_warp.copies[lw_warp.lane].push_back({})
 #define LW_ARRIVE(n) lw_arrive(n)
@@ -42,16 +41,12 @@ static char *lw_memory;
 static struct { unsigned x; } threadIdx, blockIdx;
 
 struct lw_copy { void *to; const void *from; size_t size; };
-static std::vector<lw_copy> lw_writes; /* done no sooner than they are waited for */
-static void lw_written() {
-    for (auto &w : lw_writes) memcpy(w.to, w.from, w.size);
-    lw_writes.clear();
-}
 struct lw_of_warp {
     ucontext_t lanes[32];
     bool done[32], waits[32]; /* waits: for the other warps of the block */
     int lane;
     std::deque<std::vector<lw_copy>> copies[32];
+    std::vector<lw_copy> writes[32]; /* done no sooner than they are waited for */
     bool votes[32];
     std::vector<std::vector<char>> stacks = std::vector<std::vector<char>>(32, std::vector<char>(1 << 18));
 };
@@ -60,6 +55,11 @@ static lw_of_warp *lw_current;
 #define lw_warp (*lw_current)
 static ucontext_t lw_main;
 static std::function<void()> lw_kernel;
+
+static void lw_written() {
+    for (auto &w : lw_warp.writes[lw_warp.lane]) memcpy(w.to, w.from, w.size);
+    lw_warp.writes[lw_warp.lane].clear();
+}
 
 static void __syncwarp() { swapcontext(&lw_warp.lanes[lw_warp.lane], &lw_main); }
 static void lw_together() {

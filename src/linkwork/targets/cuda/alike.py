@@ -1,4 +1,4 @@
-"""Maps with one body: those of a robot's limbs differ in which values they take, and in the order of their results, not in code."""
+"""Maps with one body: those of limbs differ in which values they take and in the order of their results, not in their code."""
 
 from __future__ import annotations
 

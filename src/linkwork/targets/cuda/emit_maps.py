@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import Program
@@ -14,6 +15,7 @@ from linkwork.targets.cuda.prelude import REALS, WARP, Constants, expressions, p
 NAME = "linkwork"  # of the kernel: programs' own names may be anything
 TREES = 60  # operations of trees from which the warps of a block share them
 BLOCK = 300  # statements of a basic block
+FREE = ["    if (!free) {", "        free = true;", "        LW_WRITTEN();", "        LW_TOGETHER();", "    }"]
 GROUP = 16  # trees whose values are stored together, so that what they read is loaded once
 
 
@@ -35,7 +37,6 @@ class _Unit:
         self.ways = [_Way(kernel.rows(each)) for each in kernel.alike]
         self.rows: list[int] = []  # the table of rows
         self.tasks: list[int] = []
-        self.begins: list[int] = []  # of each warp in each phase, among the tasks
 
     def text(self) -> str:
         kernel, states, turns = self.kernel, self.kernel.states, self.kernel.turns
@@ -52,49 +53,62 @@ class _Unit:
             f"    const int state = lane & {states - 1}, turn = lane / {states}; /* which state, and which of a warp's rows */",
             f"    const int row = (int)blockIdx.x * {states}, group = row / {WARP};",
             f"    const int first = row < rows - {states} ? row : rows - {states};",
-            f"    const int begin = {WARP} * group < rows - {WARP} ? {WARP} * group : rows - {WARP}; /* of the warp that left it */",
+            f"    const int last = rows - {WARP}, begin = {WARP} * group < last ? {WARP} * group : last; /* a part's */",
             f"    real *lw_g = scratch + (long long)group * {kernel.slots * WARP} + (first - begin);",
             "    real *lw_x = lw_g + state;",
-            f"    real *lw_s = shared + {states * kernel.pitch};",
+            f"    real *lw_s = shared + {states * kernel.longest};",
             "    real *lw_v = lw_s + state;",
-            f"    real *lw_o = shared + state * {kernel.pitch};",
+            f"    real *lw_o = shared + state * {kernel.pitch(self.plan.phases[0])};",
             *(f"    {n} += (long long)(first + state) * {n}_step;" for n in inputs),
             *self._load(),
             "#pragma unroll 1",
             f"    for (int phase = 0; phase < {len(self.plan.phases)}; phase++) {{",
+            "    bool free = phase == 0; /* whether what was written last was read, so that others may lie there */",
+            *(f"    if (phase == {k}) {{ lw_o = shared + state * {pitch}; }}" for k, pitch in self._pitches()),
+            f"    const int *task = lw_task + (phase * {kernel.warps} + warp) * {self.length * (turns + 1)};",
             "#pragma unroll 1",
-            f"    for (int t = lw_begin[phase * {kernel.warps} + warp]; t < lw_begin[phase * {kernel.warps} + warp + 1]; t++) {{",
-            f"    const int *r = lw_row + lw_task[t * {turns + 1} + 1 + turn];",
-            f"    switch (lw_task[t * {turns + 1}]) {{",
+            f"    for (int t = 0; t < {self.length} && task[0] >= 0; t++, task += {turns + 1}) {{",
+            "    const int *r = lw_row + task[1 + turn];",
+            "    switch (task[0]) {",
             *(line for k, body in enumerate(bodies) for line in (f"    case {k}: {{", *body, "    break;", "    }")),
             "    }",
             "    }",
-            *self._trees([phase.trees for phase in self.plan.phases]),
-            *self._copy(),
-            *self._after(),
+            *FREE,
+            "    if (phase > 0) {",
+            *self._copy("phase"),
+            "    }",
+            *self._turned_copies(),
+            "    LW_COMMIT();",
+            "    LW_ARRIVE(0);",
+            *self._trees(),
             "    LW_FENCE();",
             "    LW_TOGETHER();",
             *self._flush(),
-            "    LW_TOGETHER();",
             "    }",
+            "    LW_WRITTEN();",
             "}",
             "",
         ]
         return "\n".join([prelude(self.real), *self.constants.lines(), *self._tables(), "\n".join(lines)])
 
+    def _pitches(self) -> list[tuple[int, int]]:
+        """Phases whose rows lie farther apart, or less far, than those of the one before."""
+        pitches = [self.kernel.pitch(phase) for phase in self.plan.phases]
+        return [(k, after) for k, (before, after) in enumerate(pairwise(pitches), 1) if before != after]
+
     def _tables(self) -> list[str]:
         tables = {
-            "row": self.rows, "task": self.tasks, "begin": self.begins, "bound": self._bounds(),
-            "load": [self._slot(self.plan.slot(v)[0]) if self._waits(v) else 0 for v in self.kernel.loaded],
+            "row": self.rows, "task": self.tasks, "bound": self._bounds(False), "bound2": self._bounds(True),
             "sign": [k for k, v in enumerate(self.kernel.loaded) if self._turned(v)],
         }  # fmt: skip
         found = [f"LW_DATA int lw_{n}[] = {{{', '.join(map(str, some))}}};" for n, some in tables.items() if some]
-        copies = [f"{2 * self._slot(slot) + turned | one << 32 | other << 48}ULL" for slot, turned, one, other in self._copies()]
-        return [*found, *([f"LW_DATA unsigned long long lw_copied[] = {{{', '.join(copies)}}};"] if copies else [])]
+        for name, turned in (("copied", False), ("copied2", True)):
+            copies = [f"{self._slot(slot) | one << 32 | other << 48}ULL" for slot, _, one, other in self._copies(turned)]
+            found += [f"LW_DATA unsigned long long lw_{name}[] = {{{', '.join(copies)}}};"] if copies else []
+        return found
 
     def _waits(self, v: int) -> bool:
-        """Whether a value waits in memory; else it is an input."""
-        return self.plan.plain[v] in self.plan.slots
+        return self.kernel.waits(v)
 
     def _turned(self, v: int) -> bool:
         return self._waits(v) and self.plan.turned(v)
@@ -102,82 +116,77 @@ class _Unit:
     # what is there before the rows
 
     def _load(self) -> list[str]:
+        """Bring what rows share to shared memory, and what the first output takes as it is; write what is constant or given."""
         kernel, states, threads = self.kernel, self.kernel.states, self.threads
         lines: list[str] = []
-        count = len(kernel.loaded)
+        count = sum(map(self._waits, kernel.loaded))
+        assert [self.plan.slot(v)[0] for v in kernel.loaded[:count]] == list(range(count))
         if count:
-            wide = 16 // self.real.size
             one = f"for (int i = threadIdx.x; i < {count * states}; i += {threads}) {{"
-            copy = f"LW_COPY(lw_s + i, lw_g + (lw_load[i / {states}] + i % {states}));"
-            each = ["#pragma unroll 4", f"    {one}", f"        {copy}", "    }"]
+            each = [f"    {one}", f"        LW_COPY(lw_s + i, lw_g + (i / {states} * {WARP} + i % {states}));", "    }"]
+            wide = 16 // self.real.size
             if states >= wide:
                 pieces = states // wide
                 each = [
                     f"    if ((first - begin) % {wide} == 0) {{",
-                    "#pragma unroll 8",
-                    f"        for (int i = threadIdx.x; i < {count * pieces}; i += {threads}) {{",
-                    f"            LW_COPY16(lw_s + i * {wide}, lw_g + (lw_load[i / {pieces}] + i % {pieces} * {wide}));",
-                    "        }",
+                    "#pragma unroll 4",
+                    f"    for (int i = threadIdx.x; i < {count * pieces}; i += {threads}) {{",
+                    f"        LW_COPY16(lw_s + i * {wide}, lw_g + (i / {pieces} * {WARP} + i % {pieces} * {wide}));",
+                    "    }",
                     "    } else {",
-                    f"        {one}",
-                    f"            {copy}",
-                    "        }",
+                    *each,
                     "    }",
                 ]
-            lines += [*each, "    LW_COMMIT();"]
-        lines += [
-            f"    for (int i = threadIdx.x; i < {len(self.plan.slots)}; i += {threads}) {{",
-            f"        LW_SOON(lw_g + i * {WARP});",
-            "    }",
-        ]
+            lines += each
         few = []
         for v, k in self.plan.fills.items():
             text = self._input(v) if self.program.code[v].op == "input" else self._of(v)
             few.append(f"        lw_x[{(kernel.fill + k) * WARP}] = {text};")
-        lines += [*(["    LW_ARRIVE(0);"] if count else []), "    LW_TOGETHER();"]
-        for k, v in enumerate(kernel.loaded):
-            if not self._waits(v):
-                few.append(f"        lw_v[{k * states}] = {self._input(v)};")
+        for k, v in enumerate(kernel.loaded[count:]):
+            few.append(f"        lw_v[{(count + k) * states}] = {self._input(v)};")
         if few:
-            lines += [f"    if (threadIdx.x < {states}) {{", *few, "    }"]
-        turned = sum(self._turned(v) for v in kernel.loaded)
+            lines += [f"    if (threadIdx.x < {states}) {{", *few, "    }", "    LW_TOGETHER();"]
+        lines += [*self._copy("0"), "    LW_COMMIT();", "    LW_ARRIVE(0);", "    LW_TOGETHER();"]
+        turned = sum(map(self._turned, kernel.loaded))
         if turned:
             lines += [
                 f"    for (int i = threadIdx.x / {states}; i < {turned}; i += {threads // states}) {{",
                 f"        lw_v[lw_sign[i] * {states}] = -lw_v[lw_sign[i] * {states}];",
                 "    }",
+                "    LW_TOGETHER();",
             ]
-        return [*lines, "    LW_TOGETHER();"] if few or turned else lines
+        return lines
 
     # rows
 
     def _schedule(self) -> None:
         """The tables of rows and of what each warp does, phase by phase."""
         kernel, turns = self.kernel, self.kernel.turns
-        for phase in self.plan.phases:
-            at: dict[tuple[int, tuple[int, ...]], int] = {}
-            for some in kernel.tasks(phase):
-                self.begins.append(len(self.tasks) // (turns + 1))
+        every = [kernel.tasks(phase) for phase in self.plan.phases]
+        self.length = max(1, *(len(some) for tasks in every for some in tasks))  # tasks of a warp in a phase
+        for phase, tasks in zip(self.plan.phases, every):
+            at: dict[tuple[int, int], int] = {}
+            for some in tasks:
                 for task in some:
                     for taken in task.rows:
                         if taken not in at:
                             at[taken] = len(self.rows)
                             self._row(kernel.alike[task.alike], self.ways[task.alike], phase, *taken)
                     self.tasks += [task.alike, *(at[taken] for taken in task.rows)]
-        self.begins.append(len(self.tasks) // (turns + 1))
+                self.tasks += [-1] * ((self.length - len(some)) * (turns + 1))
 
-    def _row(self, each: Alike, way: _Way, phase: Phase, v: int, numbers: tuple[int, ...]) -> None:
-        """The table's entry of rows that a thread takes at once."""
-        place = list(each.maps).index(v)
-        self.rows += [2 * far[place][0] * self.kernel.states + far[place][1] for far in self.kernel.distances(each)]
-        for number in numbers:
-            row = self.kernel.ordered(each, v, phase.rows[v][number])
-            places = [-1 if (target := row.targets[e]) is None else target for e in way.apart]
-            sources = [
-                2 * self._slot(slot) + turned if signed else self._slot(slot)
-                for (slot, turned), signed in zip(row.sources, way.signed)
-            ]
-            self.rows += [way.base(row), *places, *sources]
+    def _row(self, each: Alike, way: _Way, phase: Phase, v: int, number: int) -> None:
+        """A row in the table."""
+        row, place = self.kernel.ordered(each, v, phase.rows[v][number]), list(each.maps).index(v)
+        slots = [slot for slot, _ in row.sources]
+        self.rows += [
+            way.results.base(row.targets),
+            self._slot(way.slots.base(slots)),
+            *(2 * far[place][0] * self.kernel.states + far[place][1] for far in self.kernel.distances(each)),
+            *(-1 if (target := row.targets[e]) is None else target for e in way.results.apart),
+            *(self._slot(slots[e]) for e in way.slots.apart),
+            *(int(row.sources[e][1]) for e in way.signed),
+        ]
 
     def _slot(self, slot: int) -> int:
         """Where a slot lies for a thread: what this kernel fills lies behind the parts' slots."""
@@ -185,42 +194,39 @@ class _Unit:
         return (slot if slot < kept else self.kernel.fill + slot - kept) * WARP
 
     def _body(self, each: Alike, way: _Way) -> list[str]:
-        """The statements that run the rows that a thread takes at once."""
-        body = each.program
-        copies = range(each.at_once)
-        names: list[dict[int, str]] = [{} for _ in copies]
-        lines: list[str] = []
-        distances = self.kernel.distances(each)
-        length = 1 + len(way.apart) + len(way.signed)  # of a row in the table
-        for k in range(len(distances)):
-            lines.append(f"    const real *lw_w{k} = lw_v + (r[{k}] >> 1); const int lw_z{k} = r[{k}] & 1;")
-        lines += [f"    real *lw_o{c} = lw_o + r[{len(distances) + c * length}];" for c in copies]
+        """The statements that run a row."""
+        body, names = each.program, dict[int, str]()
+        lines = ["    real *lw_p = lw_o + r[0]; const real *lw_y = lw_x + r[1];"]
+        far = len(self.kernel.distances(each))
+        for k in range(far):
+            lines.append(f"    const real *lw_w{k} = lw_v + (r[{2 + k}] >> 1); const int lw_z{k} = r[{2 + k}] & 1;")
         for u, (op, _, attr) in enumerate(body.code):
-            if op != "input":
-                continue
-            for c in copies:
-                if attr[0] == 0:
-                    place = f"r[{len(distances) + c * length + 1 + len(way.apart) + attr[1]}]"
-                    text = f"lw_turned(lw_x[{place} >> 1], {place} & 1)" if way.signed[attr[1]] else f"lw_x[{place}]"
-                    lines.append(f"    const real y{u}_{c} = {text};")
-                    names[c][u] = f"y{u}_{c}"
-                else:
-                    names[c][u] = self._of_maps(each, each.values[attr[1]])
-        for u in range(len(body.code)):
-            for c in copies:
-                lines += self._operations(body, [u], names[c], "y", f"_{c}")
-            if u % BLOCK == BLOCK - 1:
-                lines.append("    LW_BLOCK();")
+            if op == "input" and attr[0] == 1:
+                names[u] = self._of_maps(each, each.values[attr[1]])
+            elif op == "input":
+                names[u] = f"y{u}"
+                lines.append(f"    const real y{u} = {self._source(way, attr[1], 2 + far + len(way.results.apart))};")
+        lines += self._operations(body, range(len(body.code)), names, "y")
+        lines += FREE
         for e, u in enumerate(body.results[0]):
-            for c in copies:
-                value = self._use(body, u, names[c])
-                if e in way.apart:
-                    place = f"r[{len(distances) + c * length + 1 + way.apart.index(e)}]"
-                    text = f"lw_o[{place}] = {value};"
-                    lines.append(f"    if ({place} >= 0) {{ {text} }}" if e in way.unwanted else f"    {text}")
-                else:
-                    lines.append(f"    lw_o{c}[{way.distances[e]}] = {value};")
+            value = self._use(body, u, names)
+            if e in way.results.apart:
+                place = f"r[{2 + far + way.results.apart.index(e)}]"
+                text = f"lw_o[{place}] = {value};"
+                lines.append(f"    if ({place} >= 0) {{ {text} }}" if e in way.results.missing else f"    {text}")
+            else:
+                lines.append(f"    lw_p[{way.results.distances[e]}] = {value};")
         return lines
+
+    def _source(self, way: _Way, element: int, at: int) -> str:
+        """A value that a row takes; the table says from `at` on what is not as in other rows."""
+        if element in way.slots.apart:
+            text = f"lw_x[r[{at + way.slots.apart.index(element)}]]"
+        else:
+            text = f"lw_y[{way.slots.distances[element] * WARP}]"
+        if element in way.signed:
+            text = f"lw_turned({text}, r[{at + len(way.slots.apart) + way.signed.index(element)}])"
+        return text
 
     def _of(self, v: int) -> str:
         """A value of the program: in shared memory, or where it waits or is given."""
@@ -259,41 +265,37 @@ class _Unit:
         assert op == "const"
         return self.constants.text(attr)
 
-    def _operations(
-        self, program: Program, values: Iterable[int], names: dict[int, str], prefix: str, suffix: str = ""
-    ) -> list[str]:
-        lines = []
+    def _operations(self, program: Program, values: Iterable[int], names: dict[int, str], prefix: str) -> list[str]:
+        lines: list[str] = []
         for u in values:
             op, args, attr = program.code[u]
             if op in ("const", "input", "neg"):
                 continue
             text = self.expressions[op].format(*(self._use(program, a, names) for a in args), attr=attr)
-            names[u] = f"{prefix}{u}{suffix}"
+            names[u] = f"{prefix}{u}"
             lines.append(f"    const {'bool' if program.kinds[u] == BOOL else 'real'} {names[u]} = {text};")
+            if len(lines) % BLOCK == 0:
+                lines.append("    LW_BLOCK();")
         return lines
 
     # what is computed or copied beside them
 
-    def _after(self) -> list[str]:
-        lines = self._trees([phase.after for phase in self.plan.phases])
-        return ["    LW_TOGETHER();", *lines] if lines else []
-
-    def _trees(self, phases: list[list[Tree]]) -> list[str]:
+    def _trees(self) -> list[str]:
         lines: list[str] = []
-        for k, trees in enumerate(phases):
-            warps = self.kernel.warps if sum(len(tree.operations) for tree in trees) > TREES else 1
-            length = -(-len(trees) // warps)
+        for k, phase in enumerate(self.plan.phases):
+            warps = self.kernel.warps if sum(len(tree.operations) for tree in phase.trees) > TREES else 1
+            length = -(-len(phase.trees) // warps)
             for warp in range(warps):
-                some = trees[warp * length : (warp + 1) * length]
+                some = phase.trees[warp * length : (warp + 1) * length]
                 if some:
                     lines.append(f"    if (phase == {k} && warp == {warp} && turn == 0) {{")
                     for first in range(0, len(some), GROUP):
                         stores: list[str] = []
                         for tree in some[first : first + GROUP]:
-                            lines += self._tree(tree, self.plan.phases[k], stores)
+                            lines += self._tree(tree, phase, stores)
                         lines += [*stores, "    LW_BLOCK();"]
                     lines.append("    }")
-        return lines
+        return ["    LW_TOGETHER();", *lines] if lines else []
 
     def _tree(self, tree: Tree, phase: Phase, stores: list[str]) -> list[str]:
         names: dict[int, str] = {}
@@ -307,26 +309,39 @@ class _Unit:
         stores += [f"    lw_o[{element}] = {value};" for element in tree.elements]
         return lines
 
-    def _copies(self) -> list[tuple[int, bool, int, int]]:
-        return [copy for phase in self.plan.phases for copy in phase.copies]
+    def _copies(self, turned: bool) -> list[tuple[int, bool, int, int]]:
+        return [copy for phase in self.plan.phases for copy in phase.copies if copy[1] == turned]
 
-    def _bounds(self) -> list[int]:
+    def _bounds(self, turned: bool) -> list[int]:
         found = [0]
         for phase in self.plan.phases:
-            found.append(found[-1] + len(phase.copies))
+            found.append(found[-1] + sum(copy[1] == turned for copy in phase.copies))
         return found if found[-1] else []
 
-    def _copy(self) -> list[str]:
-        if not self._bounds():
-            return []
-        step = self.threads // self.kernel.states
-        return [
-            "#pragma unroll 8",
-            f"    for (int i = lw_bound[phase] + threadIdx.x / {self.kernel.states}; i < lw_bound[phase + 1]; i += {step}) {{",
-            "        const unsigned long long c = lw_copied[i];",
-            "        const real value = lw_turned(lw_x[(unsigned)c >> 1], (int)c & 1);",
+    def _copy(self, phase: str) -> list[str]:
+        """Begin to copy elements of an output from where they wait."""
+        return self._copy_loop(
+            phase, "",
+            "        LW_COPY(lw_o + ((unsigned)(c >> 32) & 0xffff), lw_x + (unsigned)c);",
+            "        LW_COPY(lw_o + (unsigned)(c >> 48), lw_x + (unsigned)c);",
+        ) if self._bounds(False) else []  # fmt: skip
+
+    def _turned_copies(self) -> list[str]:
+        """Copy those with another sign."""
+        return self._copy_loop(
+            "phase", "2",
+            "        const real value = -lw_x[(unsigned)c];",
             "        lw_o[(unsigned)(c >> 32) & 0xffff] = value;",
             "        lw_o[(unsigned)(c >> 48)] = value;",
+        ) if self._bounds(True) else []  # fmt: skip
+
+    def _copy_loop(self, phase: str, table: str, *each: str) -> list[str]:
+        states, bound = self.kernel.states, f"lw_bound{table}[{phase}"
+        return [
+            "#pragma unroll 8",
+            f"    for (int i = {bound}] + threadIdx.x / {states}; i < {bound} + 1]; i += {self.threads // states}) {{",
+            f"        const unsigned long long c = lw_copied{table}[i];",
+            *each,
             "    }",
         ]
 
@@ -339,7 +354,7 @@ class _Unit:
         for k, phase in enumerate(self.plan.phases):
             size = outputs[phase.array].size
             to, wide = f"out{phase.array} + (long long)first * {size}", 16 // self.real.size
-            bulk = f"LW_BULK && ((size_t)({to}) & 15) == 0" if self._bulk(size) else "false"
+            bulk = f"LW_BULK && ((size_t)({to}) & 15) == 0" if self._bulk(phase, size) else "false"
             share = -(-states * size // warps // wide) * wide  # of a warp
             count = f"{states * size} - warp * {share} < {share} ? {states * size} - warp * {share} : {share}"
             write = f"LW_WRITE({to} + warp * {share}, shared + warp * {share}, ({count}) * {self.real.size});"
@@ -347,12 +362,11 @@ class _Unit:
                 f"    if (phase == {k} && {bulk}) {{",
                 f"        if (lane == 0 && warp * {share} < {states * size}) {{",
                 f"            {write}",
-                "            LW_WRITTEN();",
                 "        }",
                 f"    }} else if (phase == {k}) {{",
                 f"        for (int {row}; s < {states}; s += {min(warps, states)}) {{",
                 f"            real *to = {to} + s * {size};",
-                f"            const real *from = shared + s * {self.kernel.pitch};",
+                f"            const real *from = shared + s * {self.kernel.pitch(phase)};",
                 f"            const int skip = (int)((size_t)to / sizeof(real)) & {WARP - 1};",
                 "#pragma unroll 4",
                 f"            for (int e = lane - skip + {piece}; e < {size}; e += {step}) {{",
@@ -365,36 +379,34 @@ class _Unit:
             ]
         return lines
 
-    def _bulk(self, size: int) -> bool:
+    def _bulk(self, phase: Phase, size: int) -> bool:
         """Whether all rows of a block are one piece, of a multiple of 16 bytes."""
-        return self.kernel.pitch == size and self.kernel.states * size * self.real.size % 16 == 0
+        return self.kernel.pitch(phase) == size and self.kernel.states * size * self.real.size % 16 == 0
+
+
+class _Places:
+    """Where the numbers of several rows lie: at distances from a base that each row has, but for some."""
+
+    def __init__(self, rows: list[Sequence[int | None]]) -> None:
+        every = range(len(rows[0]))
+        middle = max(every, key=lambda e: sum(row[e] is not None for row in rows), default=0)
+        self.distances = []
+        for e in every:
+            count = Counter(a - b for a, b in ((row[e], row[middle]) for row in rows) if a is not None and b is not None)
+            self.distances.append(count.most_common(1)[0][0] if count else 0)
+        self.apart = [e for e in every if any(row[e] != self.base(row) + self.distances[e] for row in rows)]
+        self.missing = {e for e in self.apart if any(row[e] is None for row in rows)}
+
+    def base(self, row: Sequence[int | None]) -> int:
+        """The place from which most numbers of a row lie at their distances."""
+        count = Counter(place - d for place, d in zip(row, self.distances) if place is not None)
+        return count.most_common(1)[0][0]
 
 
 class _Way:
-    """How the rows of maps with one body differ.
-
-    Attributes:
-        signed: for each value that a row takes, whether some row takes it with its sign turned
-        distances: how far each result lies behind a row's base
-        apart: results that do not lie so in every row
-        unwanted: those of them that some rows do not give
-    """
+    """How the rows of maps with one body differ: where their values and results lie, and which values some take negated."""
 
     def __init__(self, rows: list[Row]) -> None:
-        self.signed = [any(turned for _, turned in some) for some in zip(*(row.sources for row in rows))]
-        every = [row.targets for row in rows]
-        gives = range(len(every[0]))
-        middle = max(gives, key=lambda e: sum(t[e] is not None for t in every))
-        self.distances = []
-        for e in gives:
-            both = ((t[e], t[middle]) for t in every)
-            count = Counter(a - b for a, b in both if a is not None and b is not None)
-            self.distances.append(count.most_common(1)[0][0] if count else 0)
-        self.apart = [e for e in gives if any(row.targets[e] != self.base(row) + self.distances[e] for row in rows)]
-
-        self.unwanted = {e for e in self.apart if any(t[e] is None for t in every)}
-
-    def base(self, row: Row) -> int:
-        """The place from which most results of a row lie at their distances."""
-        pairs = zip(row.targets, self.distances)
-        return Counter(t - d for t, d in pairs if t is not None).most_common(1)[0][0]
+        self.slots = _Places([[slot for slot, _ in row.sources] for row in rows])
+        self.results = _Places([row.targets for row in rows])
+        self.signed = [e for e, some in enumerate(zip(*(row.sources for row in rows))) if any(turned for _, turned in some)]

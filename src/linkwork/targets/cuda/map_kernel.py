@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from linkwork.ir.program import Program
 from linkwork.targets.cuda.alike import Bodies, Body
 from linkwork.targets.cuda.maps import LastMaps, Phase, Row, operations
 from linkwork.targets.cuda.prelude import REALS, WARP
-
-LEAST = 4  # threads' rows in a phase from which a thread takes two rows at once
 
 
 @dataclass(frozen=True)
@@ -23,21 +21,19 @@ class Alike:
         maps: which, and their bodies' order
         program: the body
         values: for each shared value of the body, what each map has there
-        at_once: rows that a thread takes at once
     """
 
     maps: dict[int, Body]
     program: Program
     values: tuple[tuple[int, ...], ...]
-    at_once: int
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a warp does at once: for each of its turns, rows of one map (the map, and numbers of rows in a phase)."""
+    """What a warp does at once: for each of its turns, a row of a map (the map, and the number of the row in a phase)."""
 
     alike: int
-    rows: tuple[tuple[int, tuple[int, ...]], ...]
+    rows: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -54,11 +50,10 @@ class MapKernel:
     slots: int
     fill: int
     room: int
-    pairs: bool = True
 
     @property
     def turns(self) -> int:
-        """Rows, or pairs of them, that a warp takes at once."""
+        """Rows that a warp takes at once."""
         return WARP // self.states
 
     @cached_property
@@ -67,7 +62,11 @@ class MapKernel:
         bodies, found = Bodies(), dict[tuple[object, ...], dict[int, Body]]()
         for v, each in self.plan.maps.items():
             body = bodies.ordered(each.body)
-            key = (body.program.inputs, tuple((op, args, repr(attr)) for op, args, attr in body.program.code), *body.program.results)
+            key = (
+                body.program.inputs,
+                tuple((op, args, repr(attr)) for op, args, attr in body.program.code),
+                *body.program.results,
+            )
             found.setdefault(key, {})[v] = body
         return [made for maps in found.values() for made in self._alike(maps)]
 
@@ -78,23 +77,23 @@ class MapKernel:
         values = tuple(zip(*given))
         if any(code[self.plan.plain[a]].op in ("const", "input") for some in values if len(set(some)) > 1 for a in some):
             return [each for v, body in maps.items() for each in self._alike({v: body})]
-        rows = max(sum(-(-len(phase.rows.get(v, ())) // 2) for v in maps) for phase in self.plan.phases)
-        at_once = 2 if self.pairs and rows >= LEAST else 1
-        return [Alike(maps, program, values, at_once)]
+        return [Alike(maps, program, values)]
 
     # shared memory: rows of outputs, then values that rows share
 
-    @cached_property
-    def length(self) -> int:
-        """Numbers of a state's row, with those behind it."""
-        return max(phase.length for phase in self.plan.phases)
+    def pitch(self, phase: Phase) -> int:
+        """Numbers between the rows of two states: as in the output where nothing lies behind them, so that all are one piece.
+
+        Else so that neighbouring elements of all states, one of each turn of a warp, lie in different banks.
+        """
+        if phase.length == self.plan.program.outputs[phase.array].size:
+            return phase.length
+        return phase.length + (self.turns - phase.length) % WARP
 
     @cached_property
-    def pitch(self) -> int:
-        """Numbers between the rows of two states in shared memory: without gaps where rows are as long as those of all outputs."""
-        if {a.size for a in self.plan.program.outputs} == {self.length}:
-            return self.length
-        return self.length + (self.turns - self.length) % WARP
+    def longest(self) -> int:
+        """Numbers of a state's rows in shared memory, those of all outputs one after the other, so that 16 bytes are whole."""
+        return -(-max(map(self.pitch, self.plan.phases)) // 4) * 4
 
     @cached_property
     def uses(self) -> Counter[int]:
@@ -106,7 +105,7 @@ class MapKernel:
                 found[a] += tasks[k]
         code = self.plan.program.code
         for phase in self.plan.phases:
-            for tree in (*phase.trees, *phase.after):
+            for tree in phase.trees:
                 inside = set(tree.operations)
                 for a in {self.plan.plain[a] for u in tree.operations for a in code[u].args} - inside - phase.places.keys():
                     found[a] += 1
@@ -135,11 +134,21 @@ class MapKernel:
         """
         known = {self.plan.plain[a] for a in self.own}
         item = REALS[self.plan.program.dtype].size
-        most = (self.room - self.states * self.pitch * item) // (self.states * item) - len(self.own)
+        most = (self.room - self.states * self.longest * item) // (self.states * item) - len(self.own)
         fixed = [a for each in self.alike for some in each.values for a in some if len(set(some)) > 1]
         fixed = [v for v in dict.fromkeys(self.plan.plain[a] for a in fixed) if v not in known]
         more = [v for v in self.uses if v not in known and v not in fixed]
-        return self.own + fixed + more[: max(0, most - len(fixed))]
+        found = self.own + fixed + more[: max(0, most - len(fixed))]
+        return sorted(found, key=lambda v: not self.waits(v))
+
+    def waits(self, v: int) -> bool:
+        """Whether a value waits in memory, or is an input."""
+        return self.plan.plain[v] in self.plan.slots
+
+    def arranged(self) -> MapKernel:
+        """The same kernel with what it loads to shared memory in the first slots, in that order."""
+        first = [self.plan.plain[v] for v in self.loaded if self.waits(v)]
+        return replace(self, plan=LastMaps(self.plan.program, first=first))
 
     @cached_property
     def shared(self) -> dict[int, tuple[int, bool]]:
@@ -159,7 +168,7 @@ class MapKernel:
     @property
     def shared_bytes(self) -> int:
         """Bytes of a block."""
-        return self.states * (self.pitch + len(self.loaded)) * REALS[self.plan.program.dtype].size
+        return self.states * (self.longest + len(self.loaded)) * REALS[self.plan.program.dtype].size
 
     # who does what
 
@@ -167,23 +176,16 @@ class MapKernel:
         """For each warp what it does one after the other: long ones first, each for the warp that has least to do."""
         found: list[list[Task]] = [[] for _ in range(self.warps)]
         load = [(0, warp) for warp in range(self.warps)]
-        work = [each.at_once * operations(each.program) + len(each.values) for each in self.alike]
+        work = [operations(each.program) for each in self.alike]
         for k in sorted(range(len(self.alike)), key=lambda k: -work[k]):
-            some = self._taken(self.alike[k], phase)
+            some = [(v, row) for v in self.alike[k].maps for row in range(len(phase.rows.get(v, ())))]
             for first in range(0, len(some), self.turns):
-                rows = [some[min(first + n, len(some) - 1)] for n in range(self.turns)]
+                rows = [
+                    some[min(first + n, len(some) - 1)] for n in range(self.turns)
+                ]  # the last again where there are too few
                 done, warp = heapq.heappop(load)
                 found[warp].append(Task(k, tuple(rows)))
                 heapq.heappush(load, (done + work[k], warp))
-        return found
-
-    def _taken(self, each: Alike, phase: Phase) -> list[tuple[int, tuple[int, ...]]]:
-        """What threads take at once: rows of one map; the last one again where there are too few."""
-        found = []
-        for v in each.maps:
-            count = len(phase.rows.get(v, ()))
-            for first in range(0, count, each.at_once):
-                found.append((v, tuple([min(first + n, count - 1) for n in range(each.at_once)])))
         return found
 
     def rows(self, each: Alike) -> list[Row]:

@@ -4,7 +4,7 @@ What the maps take was made by the parts before (see `split`) and waits in memor
 shared memory once for all of them. Each warp takes several rows at once, of the same states, and runs the map's body, which is
 short code. Outputs are brought together in shared memory one after the other, whole rows of all states of the block, which lie
 side by side in the user's array: so memory is written in whole sectors only. Elements of outputs that are no results of maps
-are copied from where they wait, or computed here where nothing else needs what leads to them (`trees`).
+are copied from where they wait, or computed here where they come from such results (`trees`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Phase:
         array: which
         rows: map -> its rows that give elements
         copies: (slot, sign turned, element, element) of values that only wait to be written
-        trees: what is computed from waiting values; `after` from results of maps, too
+        trees: what is computed from results of maps
         places: result of a map -> where it lies in the row of an output, or behind it
         length: numbers of a row, with those behind it
     """
@@ -94,7 +94,6 @@ class Phase:
     rows: dict[int, list[Row]] = field(default_factory=dict)
     copies: list[tuple[int, bool, int, int]] = field(default_factory=list)
     trees: list[Tree] = field(default_factory=list)
-    after: list[Tree] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=dict)
     length: int = 0
 
@@ -105,12 +104,12 @@ class LastMaps:
     Attributes:
         program: all of it
         main: what comes before, whose output are the values that stay in memory, slot by slot
-        slots: value -> its slot there
+        slots: value -> its slot there: those that come `first`, then the rows of maps
         fills: constants and inputs that a block writes to memory itself -> their slots, behind all others
-        phases: one for each output
+        phases: one for each output, in the order in which they are written
     """
 
-    def __init__(self, program: Program, *, trees: bool = True) -> None:
+    def __init__(self, program: Program, *, first: Iterable[int] = ()) -> None:
         self.program, code = program, program.code
         self.plain = [-1] * len(code)  # value -> the one that it is but for its sign
         for v, (op, args, _) in enumerate(code):
@@ -119,21 +118,22 @@ class LastMaps:
         self.of_map = _depends(program)
         self.tail = _tail(program)
         elements = self._elements()
-        grown = self._grown(elements, trees)
+        grown = self._grown(elements)
         shared = [a for v, each in self.maps.items() for a in each.shared(code[v].args)]
         rows = [a for v, each in self.maps.items() for row in each.rows(code[v].args) for a in row]
         copied = [v for some in elements for v in some if v not in grown]
         leaves = [a for tree in grown.values() for a in tree.value_leaves]
         self.slots: dict[int, int] = {}
         self.fills: dict[int, int] = {}
-        for v in self._plain_of([*shared, *rows, *copied, *leaves]):
+        for v in self._plain_of([*first, *rows, *shared, *copied, *leaves]):
             if v not in self._results and code[v].op not in ("const", "input"):
                 self.slots.setdefault(v, len(self.slots))
         for v in self._plain_of([*rows, *copied]):
             if code[v].op in ("const", "input"):
                 self.fills.setdefault(v, len(self.fills))
         self.main = self._before()
-        self.phases = [self._phase(k, some, grown) for k, some in enumerate(elements)]
+        phases = [self._phase(k, some, grown) for k, some in enumerate(elements)]
+        self.phases = sorted(phases, key=lambda phase: -len(phase.copies))  # what only waits comes first, while others load
 
     @cached_property
     def _results(self) -> dict[int, tuple[int, int]]:
@@ -152,21 +152,10 @@ class LastMaps:
                 found[-1].setdefault(v, []).append(element)
         return found
 
-    def _grown(self, elements: list[dict[int, list[int]]], trees: bool) -> dict[int, _Grown]:
-        """Values of outputs that are computed here, and from what.
-
-        What comes from results of maps; the rest of an output where fewer values then have to wait than it has itself.
-        """
-        found: dict[int, _Grown] = {}
-        waiting = {self.plain[a] for v in self.maps for a in self.program.code[v].args}
-        for some in elements:
-            roots = [v for v in some if self.tail[v] and self.program.code[v].op not in LEAVES]
-            found |= {v: self._tree(v) for v in some if self.tail[v] and self.of_map[v]}
-            own = {v: self._tree(v) for v in roots if not self.of_map[v]} if trees else {}
-            leaves = {self.plain[a] for tree in own.values() for a in tree.value_leaves} - waiting
-            if len(leaves) < len(own):
-                found |= own
-        return found
+    def _grown(self, elements: list[dict[int, list[int]]]) -> dict[int, _Grown]:
+        """Values of outputs that are computed here, from results of maps, and from what."""
+        roots = [v for some in elements for v in some if self.tail[v] and self.of_map[v]]
+        return {v: self._tree(v) for v in roots}
 
     def _tree(self, root: int) -> _Grown:
         code, inside, leaves = self.program.code, [], []
@@ -206,10 +195,10 @@ class LastMaps:
             if v in self._results:
                 phase.places[v] = some[0]
                 if len(some) > 1:
-                    phase.after.append(Tree((), v, tuple(some[1:])))
+                    phase.trees.append(Tree((), v, tuple(some[1:])))
             elif v in grown:
                 tree = Tree(grown[v].operations, v, tuple(some))
-                (phase.after if self.of_map[v] else phase.trees).append(tree)
+                phase.trees.append(tree)
                 lying += [(a, some[0]) for a in self._plain_of(grown[v].value_leaves) if a in self._results]
             else:
                 slot, turned = self.slot(v)
@@ -250,7 +239,7 @@ class LastMaps:
         """Operations of a state."""
         bodies = {v: operations(each.body) for v, each in self.maps.items()}
         rows = sum(bodies[v] * len(some) for phase in self.phases for v, some in phase.rows.items())
-        return rows + sum(len(tree.operations) for phase in self.phases for tree in (*phase.trees, *phase.after))
+        return rows + sum(len(tree.operations) for phase in self.phases for tree in phase.trees)
 
 
 @dataclass(frozen=True)

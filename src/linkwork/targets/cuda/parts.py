@@ -20,8 +20,9 @@ WARPS = (8, 12)  # on a multiprocessor; in float64 half of them
 CROSSING, WRITTEN = 3.1e12, 1.2e12  # bytes of crossing values and of rows of outputs in a second, measured on an H200
 WHOLE = 2.5e12  # the same of rows of outputs that are written whole
 AHEAD = 3  # chunks of inputs and of crossing values that are read ahead
+BEFORE_MAPS = {"float32": 5600, "float64": 3800}  # the room of parts that write no outputs (see `split.ROOM`)
 STATES = (32, 16, 8, 4, 2)  # of a block that runs maps
-MAP_WARPS = 8  # of such a block
+MAP_WARPS = 12  # of such a block
 BLOCKS = 2  # of a multiprocessor: one computes while the other reads or writes
 ENOUGH = 0.8  # of the values that rows share must have room in shared memory
 
@@ -31,30 +32,30 @@ def runs_in_parts(program: Program) -> bool:
     return len(program) > CUTTING.whole and can_split(program)
 
 
-def choose_parts(program: Program, device: Device, *, room: int = ROOM) -> list[Choice]:
-    """How each part of a program is run, one after the other."""
+def choose_parts(program: Program, device: Device, *, room: int | None = None) -> list[Choice]:
+    """How each part of a program is run, one after the other: of about so many instructions each."""
     write = LINE // REALS[program.dtype].size
     last = last_maps(program)
     if any(op == "map" for op, _, _ in last.code):
-        maps = LastMaps(last)
-        main = schedule(maps.main, SCHEDULING)
-        parts = split(main, write, room=room, whole=last)
-        end = chosen_maps(maps, max([len(maps.slots), *(part.slots for part in parts)]), device)
-        if end is not None:
-            assert end.maps is not None
-            parts = [replace(part, slots=end.maps.slots) for part in parts]
-            return [*(chosen_part(part, device) for part in parts), end]
+        found = chosen_maps(LastMaps(last), device)
+        if found is not None:
+            way, blocks = found
+            parts = split(way.plan.main, write, room=room or BEFORE_MAPS[program.dtype], whole=last)
+            fill = max([len(way.plan.slots), *(part.slots for part in parts)])
+            way = replace(way, slots=fill + len(way.plan.fills), fill=fill)
+            parts = [replace(part, slots=way.slots) for part in parts]
+            return [*(chosen_part(part, device) for part in parts), choice_of(way, blocks, device)]
     ordered = schedule(move_down(unroll(program)), SCHEDULING)
-    return [chosen_part(part, device) for part in split(ordered, write, room=room)]
+    return [chosen_part(part, device) for part in split(ordered, write, room=room or ROOM)]
 
 
-def chosen_maps(maps: LastMaps, slots: int, device: Device) -> Choice | None:
-    """How the last kernel is run, behind parts that take so many slots; None where not even two states have room."""
+def chosen_maps(maps: LastMaps, device: Device) -> tuple[MapKernel, int] | None:
+    """How the last kernel is run, and how many blocks of it on a multiprocessor; None where not even two states have room."""
     for blocks, states in product((BLOCKS, 1), STATES):
         room = min(device.block, device.shared // blocks - 1024)
-        way = MapKernel(maps, states, MAP_WARPS, slots + len(maps.fills), slots, room)
+        way = MapKernel(maps, states, MAP_WARPS, 0, 0, room)
         if way.shared_bytes <= room and len(way.shared.keys() & way.uses.keys()) >= ENOUGH * len(way.uses):
-            return choice_of(way, blocks, device)
+            return way.arranged(), blocks
     return None
 
 

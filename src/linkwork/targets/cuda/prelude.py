@@ -134,16 +134,15 @@ typedef unsigned lw_slot; /* the address of a thread's first slot in shared memo
     asm volatile("cp.async.ca.shared.global [%0], [%1], $size;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
 #define LW_COPY16(to, from) \\
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
-/* Begin to bring a sector into the second cache. */
-#define LW_SOON(from) asm volatile("prefetch.global.L2 [%0];" :: "l"(from))
-/* Write many bytes from shared memory at once: both begin at a multiple of 16, after a fence of each thread that made them. */
+/* Begin to write many bytes from shared memory: both begin at a multiple of 16, after a fence of each thread that made them;
+LW_WRITTEN: wait until what this thread writes so was read. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define LW_BULK 1
 #define LW_FENCE() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
 #define LW_WRITE(to, from, bytes) \\
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" \\
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2; cp.async.bulk.commit_group;" \\
         :: "l"(to), "r"(LW_ADDRESS(from)), "r"(bytes) : "memory")
-#define LW_WRITTEN() asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;" ::: "memory")
+#define LW_WRITTEN() asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory")
 #else
 #define LW_BULK 0
 #define LW_FENCE()
