@@ -29,7 +29,7 @@ than it is waited for, so that a read of what is not there yet is seen. */
 #define LW_COPY16(to, from) lw_warp.copies[lw_warp.lane].back().push_back({(to), (from), 16})
 #define LW_BULK 1
 #define LW_FENCE()
-#define LW_WRITE(to, from, bytes) lw_warp.writes[lw_warp.lane].push_back({(to), (from), (size_t)(bytes)})
+#define LW_WRITE(to, from, bytes) lw_write((to), (from), (size_t)(bytes))
 #define LW_WRITTEN() lw_written()
 #define LW_COMMIT() lw_warp.copies[lw_warp.lane].push_back({})
 #define LW_ARRIVE(n) lw_arrive(n)
@@ -56,6 +56,10 @@ static lw_of_warp *lw_current;
 static ucontext_t lw_main;
 static std::function<void()> lw_kernel;
 
+static void lw_write(void *to, const void *from, size_t size) {
+    if (((size_t)to | (size_t)from | size) & 15) abort(); /* as a GPU would */
+    lw_warp.writes[lw_warp.lane].push_back({to, from, size});
+}
 static void lw_written() {
     for (auto &w : lw_warp.writes[lw_warp.lane]) memcpy(w.to, w.from, w.size);
     lw_warp.writes[lw_warp.lane].clear();

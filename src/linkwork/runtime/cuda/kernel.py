@@ -22,6 +22,7 @@ from linkwork.runtime.cuda.memory import Memory
 LAUNCH = ("threads", "rows", "gaps", "blocks", "shared_bytes")
 FIGURES = ("registers", "slots", "local_slots", "loads", "stores", "left", "predicted_rate", "predicted_share")
 WARP = 32
+WAVE = 256  # states that a multiprocessor has at once in most kernels of several parts
 
 
 class CudaKernel:
@@ -299,7 +300,8 @@ class CudaKernel:
         memory: Memory,
     ) -> None:
         """Launch one part after the other over as many states as there is memory for crossing values, then over the next."""
-        scratch, most = memory.scratch(here.number, rows, max(1, header["scratch_slots"]))
+        wave = here.device.multiprocessors * WAVE
+        scratch, most = memory.scratch(here.number, rows, max(1, header["scratch_slots"]), wave)
         for start in range(0, rows, most):
             first = min(start, rows - WARP)  # a warp at least: some rows may be computed again
             shifted = [(address + first * step * self._size, step) for address, step in arrays]
