@@ -77,7 +77,8 @@ class HostKernels:
         pointers = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
         steps = (ctypes.c_longlong * len(arrays))(*(x.shape[1] if len(x) == rows else 0 for x in arrays))
         slots = texts[0].choice.slots
-        scratch = np.full((rows + 31) // 32 * 32 * slots + 1, np.nan, program.dtype)
+        scratch = np.full((rows + 31) // 32 * 32 * slots + 4, np.nan, program.dtype)
+        scratch = scratch[-scratch.ctypes.data % 16 // scratch.itemsize :]
         for n in range(len(texts)):
             getattr(self.library, f"run{k}_{n}")(rows, pointers, steps, ctypes.c_void_p(scratch.ctypes.data))
         assert all((o[:, a.size :] == 7.0).all() for o, a in zip(outputs, program.outputs, strict=True))

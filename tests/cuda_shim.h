@@ -26,7 +26,8 @@ than it is waited for, so that a read of what is not there yet is seen. */
 #define LW_GET(s, o, x) ((x) = *(real *)((s) + (o)))
 #define LW_SHUFFLE(x, from) lw_shuffle(x, from)
 #define LW_COPY(to, from) lw_warp.copies[lw_warp.lane].back().push_back({(to), (from), sizeof *(to)})
-#define LW_COPY16(to, from) lw_warp.copies[lw_warp.lane].back().push_back({(to), (from), 16})
+#define LW_COPY16(to, from) lw_copy16((to), (from))
+#define LW_SOON(from)
 #define LW_BULK 1
 #define LW_FENCE()
 #define LW_WRITE(to, from, bytes) lw_write((to), (from), (size_t)(bytes))
@@ -56,8 +57,12 @@ static lw_of_warp *lw_current;
 static ucontext_t lw_main;
 static std::function<void()> lw_kernel;
 
+static void lw_copy16(void *to, const void *from) {
+    if (((size_t)to | (size_t)from) & 15) abort(); /* as a GPU would */
+    lw_warp.copies[lw_warp.lane].back().push_back({to, from, 16});
+}
 static void lw_write(void *to, const void *from, size_t size) {
-    if (((size_t)to | (size_t)from | size) & 15) abort(); /* as a GPU would */
+    if (((size_t)to | (size_t)from | size) & 15) abort();
     lw_warp.writes[lw_warp.lane].push_back({to, from, size});
 }
 static void lw_written() {

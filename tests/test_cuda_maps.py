@@ -156,7 +156,7 @@ def test_every_row_is_taken_once_and_every_element_written() -> None:
 
 def test_parts_before_the_maps_leave_what_they_take_in_its_slots() -> None:
     program = lw.lower(lw.forward_dynamics_derivatives.program(lw.robots.quadruped()), "float32", arranged=None)
-    *before, last = choose_parts(program, SM90, room=2000)
+    *before, last = choose_parts(program, SM90, room=300)
     assert last.maps is not None
     kept: set[int] = set()
     for choice in before:

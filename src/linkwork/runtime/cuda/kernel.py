@@ -350,7 +350,7 @@ class CudaKernel:
             rate = self._measure(here, measured)
             found["measured_rate"] = rate
             if not header["loops"]:  # nobody knows how often these run
-                states = WARP * header["rows"] // header["threads"]  # of a warp
+                states = WARP if "parts" in header else WARP * header["rows"] // header["threads"]  # of a warp
                 found["measured_share"] = (
                     rate * header["work"] / states / (4.0 * here.device.multiprocessors * here.device.clock)
                 )

@@ -146,7 +146,15 @@ class _Unit:
             few.append(f"        lw_v[{(count + k) * states}] = {self._input(v)};")
         if few:
             lines += [f"    if (threadIdx.x < {states}) {{", *few, "    }", "    LW_TOGETHER();"]
-        lines += [*self._copy("0"), "    LW_COMMIT();", "    LW_ARRIVE(0);", "    LW_TOGETHER();"]
+        lines += [
+            *self._copy("0"),
+            f"    for (int i = threadIdx.x + {count}; i < {self.plan.of_rows}; i += {threads}) {{",
+            f"        LW_SOON(lw_g + i * {WARP}); /* what rows take */",
+            "    }",
+            "    LW_COMMIT();",
+            "    LW_ARRIVE(0);",
+            "    LW_TOGETHER();",
+        ]
         turned = sum(map(self._turned, kernel.loaded))
         if turned:
             lines += [

@@ -105,6 +105,7 @@ class LastMaps:
         program: all of it
         main: what comes before, whose output are the values that stay in memory, slot by slot
         slots: value -> its slot there: those that come `first`, then the rows of maps
+        of_rows: the first slot behind these
         fills: constants and inputs that a block writes to memory itself -> their slots, behind all others
         phases: one for each output, in the order in which they are written
     """
@@ -124,10 +125,13 @@ class LastMaps:
         copied = [v for some in elements for v in some if v not in grown]
         leaves = [a for tree in grown.values() for a in tree.value_leaves]
         self.slots: dict[int, int] = {}
+        self.of_rows = 0
         self.fills: dict[int, int] = {}
-        for v in self._plain_of([*first, *rows, *shared, *copied, *leaves]):
-            if v not in self._results and code[v].op not in ("const", "input"):
-                self.slots.setdefault(v, len(self.slots))
+        for some in (first, rows, [*shared, *copied, *leaves]):
+            for v in self._plain_of(some):
+                if v not in self._results and code[v].op not in ("const", "input"):
+                    self.slots.setdefault(v, len(self.slots))
+            self.of_rows = len(self.slots) if some is rows else self.of_rows
         for v in self._plain_of([*rows, *copied]):
             if code[v].op in ("const", "input"):
                 self.fills.setdefault(v, len(self.fills))

@@ -22,7 +22,7 @@ WHOLE = 2.5e12  # the same of rows of outputs that are written whole
 AHEAD = 3  # chunks of inputs and of crossing values that are read ahead
 BEFORE_MAPS = {"float32": 5600, "float64": 3800}  # the room of parts that write no outputs (see `split.ROOM`)
 STATES = (32, 16, 8, 4, 2)  # of a block that runs maps
-MAP_WARPS = 12  # of such a block
+MAP_WARPS = {"float32": 10, "float64": 6}  # of such a block
 BLOCKS = 2  # of a multiprocessor: one computes while the other reads or writes
 ENOUGH = 0.8  # of the values that rows share must have room in shared memory
 
@@ -53,7 +53,7 @@ def chosen_maps(maps: LastMaps, device: Device) -> tuple[MapKernel, int] | None:
     """How the last kernel is run, and how many blocks of it on a multiprocessor; None where not even two states have room."""
     for blocks, states in product((BLOCKS, 1), STATES):
         room = min(device.block, device.shared // blocks - 1024)
-        way = MapKernel(maps, states, MAP_WARPS, 0, 0, room)
+        way = MapKernel(maps, states, MAP_WARPS[maps.program.dtype], 0, 0, room)
         if way.shared_bytes <= room and len(way.shared.keys() & way.uses.keys()) >= ENOUGH * len(way.uses):
             return way.arranged(), blocks
     return None

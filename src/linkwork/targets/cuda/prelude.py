@@ -134,6 +134,8 @@ typedef unsigned lw_slot; /* the address of a thread's first slot in shared memo
     asm volatile("cp.async.ca.shared.global [%0], [%1], $size;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
 #define LW_COPY16(to, from) \\
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
+/* Begin to bring a sector of memory to the second cache. */
+#define LW_SOON(from) asm volatile("prefetch.global.L2 [%0];" :: "l"(from))
 /* Begin to write many bytes from shared memory: both begin at a multiple of 16, after a fence of each thread that made them;
 LW_WRITTEN: wait until what this thread writes so was read. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
