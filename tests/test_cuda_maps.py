@@ -57,6 +57,12 @@ def limbs(dtype: str) -> Program:
     return lw.lower(lw.trace(two_limbs, {"x": 5, "A": (5, 3), "b": ()}), dtype, arranged=None)
 
 
+@pytest.fixture(autouse=True)
+def _rows_may_be_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here results of one row are in several outputs."""
+    monkeypatch.setattr(parts_module, "AGAIN", 9.0)
+
+
 def emitted(program: Program, room: int = 60) -> list[Emitted]:
     found = [emit_cuda(choice.program, SM90, choice) for choice in choose_parts(program, SM90, room=room)]
     assert found[-1].choice.maps is not None
@@ -111,6 +117,17 @@ def test_what_has_no_room_in_shared_memory_is_read_where_it_waits(tmp_path: Path
     monkeypatch.setattr(parts_module, "chosen_maps", lambda maps, device: None)  # then they are unrolled
     choices = choose_parts(program, SM90, room=200)
     assert all(choice.maps is None for choice in choices)
+
+
+def test_maps_are_unrolled_where_their_kernel_would_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each row would be run for two outputs, and where bodies leave the instruction cache."""
+    maps = LastMaps(last_maps(limbs("float32")))
+    assert maps.operations > 1.3 * maps.once and parts_module.chosen_maps(maps, SM90) is not None
+    with monkeypatch.context() as change:
+        change.setattr(parts_module, "AGAIN", 1.3)
+        assert parts_module.chosen_maps(maps, SM90) is None
+    monkeypatch.setattr(parts_module, "CACHED", (30, 40))
+    assert parts_module.chosen_maps(maps, SM90) is None
 
 
 def test_maps_that_later_code_reads_are_unrolled() -> None:

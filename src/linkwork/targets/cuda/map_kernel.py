@@ -79,6 +79,13 @@ class MapKernel:
             return [each for v, body in maps.items() for each in self._alike({v: body})]
         return [Alike(maps, program, values)]
 
+    @property
+    def instructions(self) -> int:
+        """Of all bodies: their operations, and what they load and store."""
+        return sum(
+            operations(each.program) + sum(a.size for a in (*each.program.inputs, *each.program.outputs)) for each in self.alike
+        )
+
     # shared memory: rows of outputs, then values that rows share
 
     def pitch(self, phase: Phase) -> int:

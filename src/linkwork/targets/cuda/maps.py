@@ -245,6 +245,11 @@ class LastMaps:
         rows = sum(bodies[v] * len(some) for phase in self.phases for v, some in phase.rows.items())
         return rows + sum(len(tree.operations) for phase in self.phases for tree in phase.trees)
 
+    @property
+    def once(self) -> int:
+        """Operations of a state where every row of a map is run once."""
+        return sum(each.count * operations(each.body) for each in self.maps.values())
+
 
 @dataclass(frozen=True)
 class _Grown:

@@ -9,7 +9,7 @@ from linkwork.ir.program import Program
 from linkwork.passes.late import move_down
 from linkwork.passes.schedule import schedule
 from linkwork.passes.unroll import unroll
-from linkwork.targets.cuda.choice import CUTTING, SCHEDULING, Choice, Device, planned, sizes
+from linkwork.targets.cuda.choice import CACHED, CUTTING, SCHEDULING, Choice, Device, planned, sizes
 from linkwork.targets.cuda.map_kernel import MapKernel
 from linkwork.targets.cuda.maps import LastMaps, last_maps
 from linkwork.targets.cuda.plan import CHUNK, Crossing, Plan, plan
@@ -24,6 +24,7 @@ BEFORE_MAPS = {"float32": 5600, "float64": 3800}  # the room of parts that write
 STATES = (32, 16, 8, 4, 2)  # of a block that runs maps
 MAP_WARPS = {"float32": 10, "float64": 6}  # of such a block
 BLOCKS = 2  # of a multiprocessor: one computes while the other reads or writes
+AGAIN = 1.3  # times as many operations as maps have that rows of several outputs may take
 ENOUGH = 0.8  # of the values that rows share must have room in shared memory
 
 
@@ -50,12 +51,17 @@ def choose_parts(program: Program, device: Device, *, room: int | None = None) -
 
 
 def chosen_maps(maps: LastMaps, device: Device) -> tuple[MapKernel, int] | None:
-    """How the last kernel is run, and how many blocks of it on a multiprocessor; None where not even two states have room."""
+    """How the last kernel is run, and how many blocks of it on a multiprocessor; None where maps are better unrolled.
+
+    So where not even two states have room, where the bodies leave the instruction cache, and where rows give elements of
+    several outputs, for each of which they would be run.
+    """
     for blocks, states in product((BLOCKS, 1), STATES):
         room = min(device.block, device.shared // blocks - 1024)
         way = MapKernel(maps, states, MAP_WARPS[maps.program.dtype], 0, 0, room)
         if way.shared_bytes <= room and len(way.shared.keys() & way.uses.keys()) >= ENOUGH * len(way.uses):
-            return way.arranged(), blocks
+            again = maps.operations > AGAIN * maps.once
+            return None if again or way.instructions > CACHED[0] else (way.arranged(), blocks)
     return None
 
 
