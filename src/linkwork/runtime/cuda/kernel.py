@@ -373,7 +373,8 @@ class CudaKernel:
             def seconds(launches: int) -> float:
                 call("cuEventRecord", start, 0)
                 for _ in range(launches):
-                    self.launch(here, rows, inputs, outputs, 0, memory)
+                    with ExitStack() as own:  # memory for crossing values is given back after each, as after each call
+                        self.launch(here, rows, inputs, outputs, 0, Memory(self, 0, own))
                 call("cuEventRecord", end, 0)
                 call("cuEventSynchronize", end)
                 return 1e-3 * float(call("cuEventElapsedTime", start, end)) / launches
