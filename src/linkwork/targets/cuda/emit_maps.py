@@ -16,6 +16,7 @@ NAME = "linkwork"  # of the kernel: programs' own names may be anything
 TREES = 60  # operations of trees from which the warps of a block share them
 BLOCK = 300  # statements of a basic block
 FREE = ["    if (!free) {", "        free = true;", "        LW_WRITTEN();", "        LW_TOGETHER();", "    }"]
+WAITING = 80  # values and results of a row that have room in registers, so that all results can wait there
 GROUP = 16  # trees whose values are stored together, so that what they read is loaded once
 
 
@@ -214,8 +215,10 @@ class _Unit:
             elif op == "input":
                 names[u] = f"y{u}"
                 lines.append(f"    const real y{u} = {self._source(way, attr[1], 2 + far + len(way.results.apart))};")
+        waits = sum(array.size for array in (body.inputs[0], *body.outputs)) <= WAITING
+        lines += [] if waits else FREE
         lines += self._operations(body, range(len(body.code)), names, "y")
-        lines += FREE
+        lines += FREE if waits else []
         for e, u in enumerate(body.results[0]):
             value = self._use(body, u, names)
             if e in way.results.apart:
@@ -253,7 +256,7 @@ class _Unit:
         """What maps with one body have in one place: all the same, or each its own."""
         if len(set(some)) == 1:
             return self._of(some[0])
-        far = self.kernel.far(each, some)
+        far = self.kernel.far(some)
         place, _ = self.kernel.shared[self.plan.plain[some[0]]]
         text = f"lw_w{self.kernel.distances(each).index(far)}[{place * self.kernel.states}]"
         signs = [sign for _, sign in far]

@@ -162,7 +162,7 @@ class MapKernel:
         """Value -> its place in shared memory, and whether it lies there with its sign turned."""
         return {self.plan.plain[a]: (k, self.plan.turned(a)) for k, a in enumerate(self.loaded)}
 
-    def far(self, each: Alike, some: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    def far(self, some: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """How far the values of maps lie behind the first one's, and whether their signs are turned otherwise."""
         places = [self.shared[self.plan.plain[a]] for a in some]
         turned = [self.plan.turned(a) != there for a, (_, there) in zip(some, places)]
@@ -170,7 +170,7 @@ class MapKernel:
 
     def distances(self, each: Alike) -> list[tuple[tuple[int, int], ...]]:
         """The ways in which values of maps with one body lie apart: for each a thread has a pointer."""
-        return list(dict.fromkeys(self.far(each, some) for some in each.values if len(set(some)) > 1))
+        return list(dict.fromkeys(self.far(some) for some in each.values if len(set(some)) > 1))
 
     @property
     def shared_bytes(self) -> int:
