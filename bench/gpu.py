@@ -22,7 +22,7 @@ import robots
 
 CHECKED = 2048  # states that are compared with the interpreter
 ROWS = 1 << 20
-MEMORY = 4 << 30  # bytes of arrays at most
+MEMORY = 16 << 30  # bytes of arrays at most
 
 
 def rate(kernel: Any, rows: int) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class HostKernels:
             arguments = "".join(f", p[{n}], s[{n}]" for n in range(count))
             for n, emitted in enumerate(texts):
                 choice, name = emitted.choice, f"k{k}_{n}"
-                more = "" if choice.part is None else ", x"
+                more = "" if choice.part is None and choice.maps is None else ", x"
                 parts.append(
                     f"namespace {name} {{\n{emitted.source.replace(chr(34) + 'C' + chr(34), chr(34) + 'C++' + chr(34))}\n}}\n"
                     f'extern "C" void run{k}_{n}(int rows, {name}::real **p, long long *s, {name}::real *x) {{\n'
@@ -58,19 +58,27 @@ class HostKernels:
         assert done.returncode == 0, done.stderr[:4000]
         self.library = ctypes.CDLL(str(library))
 
-    def run(self, k: int, inputs: list[np.ndarray], rows: int) -> list[np.ndarray]:
-        """The outputs of the k-th kernel for rows of inputs; an input without rows is the same for all."""
+    def run(self, k: int, inputs: list[np.ndarray], rows: int, shift: int = 0) -> list[np.ndarray]:
+        """The outputs of the k-th kernel for rows of inputs; an input without rows is the same for all.
+
+        Outputs begin so many numbers behind 16 bytes.
+        """
         program, texts = self.kernels[k]
         gap = 3 if any(op == "loop" for op, _, _ in program.code) else 0  # where kernels must take one
-        outputs = [np.full((rows, a.size + gap), 7.0, program.dtype) for a in program.outputs]
+        outputs = []
+        for a in program.outputs:
+            flat = np.full(rows * (a.size + gap) + 8, 7.0, program.dtype)
+            start = -flat.ctypes.data % 16 // flat.itemsize + shift
+            outputs.append(flat[start : start + rows * (a.size + gap)].reshape(rows, -1))
         given = [
             np.ascontiguousarray(x, program.dtype).reshape(-1, a.size) for x, a in zip(inputs, program.inputs, strict=True)
         ]
         arrays = given + outputs
         pointers = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
         steps = (ctypes.c_longlong * len(arrays))(*(x.shape[1] if len(x) == rows else 0 for x in arrays))
-        slots = texts[0].choice.part.slots if texts[0].choice.part else 0
-        scratch = np.full((rows + 31) // 32 * 32 * slots + 1, np.nan, program.dtype)
+        slots = texts[0].choice.slots
+        scratch = np.full((rows + 31) // 32 * 32 * slots + 4, np.nan, program.dtype)
+        scratch = scratch[-scratch.ctypes.data % 16 // scratch.itemsize :]
         for n in range(len(texts)):
             getattr(self.library, f"run{k}_{n}")(rows, pointers, steps, ctypes.c_void_p(scratch.ctypes.data))
         assert all((o[:, a.size :] == 7.0).all() for o, a in zip(outputs, program.outputs, strict=True))

@@ -133,6 +133,10 @@ def test_batches_beyond_the_memory_are_run_in_turns(monkeypatch: pytest.MonkeyPa
     assert [size // 400 for size in taken] == [224, 128, 64]
     assert [(f, rows) for f, rows, _, _ in runs] == [(f, n) for n in (64, 64, 64, 32) for f in "ab"]
     assert [arrays for f, _, arrays, _ in runs if f == "a"] == [[(1000 + 12 * n, 3), (9000, 0)] for n in (0, 64, 128, 178)]
+    free[0] = 1 << 20
+    with ExitStack() as stack:  # as many states as all multiprocessors have at once, some times
+        assert memory_module.Memory(kernel, 7, stack).scratch(0, 9000, 100, 1000)[1] == -(-2000 // 32) * 32
+        assert memory_module.Memory(kernel, 7, stack).scratch(0, 2100, 100, 1000)[1] == 2112
     free[0] = 100
     monkeypatch.setattr(CudaKernel, "too_many", lambda self, shape: lw.TargetError(f"no room for {shape}"))
     with ExitStack() as stack, pytest.raises(lw.TargetError, match="no room for \\(64, 100\\)"):

@@ -142,6 +142,24 @@ def test_functions_of_all_sorts() -> None:
             assert all(same(f, w) for f, w in pairs), (kernel, dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_maps_of_long_programs(dtype: str) -> None:
+    """Derivatives in several kernels, the last of which runs maps and writes rows: batches of any size, outputs anywhere."""
+    model = lw.robots.mit_humanoid()
+    kernel = lw.compile(lw.forward_dynamics_derivatives, model, target="cuda", dtype=dtype)
+    told = kernel.resources()
+    assert told["parts"][-1]["states"] < told["parts"][-1]["threads"] and told["scratch_bytes"] > 0
+    for rows, shift in ((1, 0), (33, 0), (1000, 0), (1003, 1), (4111, 3)):
+        arrays = state(model, rows, dtype, seed=rows)
+        wanted = interpreted(lw.forward_dynamics_derivatives, model, arrays, dtype)
+        outs = []
+        for spec in kernel.outputs:
+            flat = cupy.full(rows * spec.size + 8, np.nan, dtype)
+            outs.append(flat[shift : shift + rows * spec.size].reshape(rows, *spec.shape))
+        kernel(*(cupy.asarray(x) for x in arrays), out=tuple(outs))
+        assert all(same(o.get(), w) for o, w in zip(outs, wanted, strict=True)), (rows, shift)
+
+
 def test_resources(quadruped: lw.Model) -> None:
     kernel = lw.compile(lw.forward_dynamics, quadruped, target="cuda", dtype="float32")
     told = kernel.resources(measured=1 << 17)

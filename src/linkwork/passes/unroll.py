@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from linkwork.ir.builder import Builder
 from linkwork.ir.program import Program, RowMap
 from linkwork.passes.inline import inline
 
 
-def unroll(program: Program) -> Program:
-    """The program without maps, in bodies of loops too; itself where there is none."""
+def unroll(program: Program, keep: Container[int] = ()) -> Program:
+    """The program without maps, in bodies of loops too; itself where there is none. Maps at the positions of `keep` stay."""
     program = program.map_bodies(unroll)
-    if not any(op == "map" for op, _, _ in program.code):
+    if not any(op == "map" and v not in keep for v, (op, _, _) in enumerate(program.code)):
         return program
     builder = Builder(program.dtype)
     new: list[int] = []
     rows: dict[int, list[int]] = {}  # map -> the values of its results
     for v, (op, old, attr) in enumerate(program.code):
-        if isinstance(attr, RowMap):
+        if isinstance(attr, RowMap) and v not in keep:
             args = [new[a] for a in old]
             rows[v] = [r for row in attr.rows(args) for r in inline(attr.body, builder, [row, attr.shared(args)])[0]]
             new.append(-1)

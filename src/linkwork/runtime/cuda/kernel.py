@@ -22,6 +22,7 @@ from linkwork.runtime.cuda.memory import Memory
 LAUNCH = ("threads", "rows", "gaps", "blocks", "shared_bytes")
 FIGURES = ("registers", "slots", "local_slots", "loads", "stores", "left", "predicted_rate", "predicted_share")
 WARP = 32
+WAVE = 256  # states that a multiprocessor has at once in most kernels of several parts
 
 
 class CudaKernel:
@@ -299,7 +300,8 @@ class CudaKernel:
         memory: Memory,
     ) -> None:
         """Launch one part after the other over as many states as there is memory for crossing values, then over the next."""
-        scratch, most = memory.scratch(here.number, rows, max(1, header["scratch_slots"]))
+        wave = here.device.multiprocessors * WAVE
+        scratch, most = memory.scratch(here.number, rows, max(1, header["scratch_slots"]), wave)
         for start in range(0, rows, most):
             first = min(start, rows - WARP)  # a warp at least: some rows may be computed again
             shifted = [(address + first * step * self._size, step) for address, step in arrays]
@@ -348,7 +350,7 @@ class CudaKernel:
             rate = self._measure(here, measured)
             found["measured_rate"] = rate
             if not header["loops"]:  # nobody knows how often these run
-                states = WARP * header["rows"] // header["threads"]  # of a warp
+                states = WARP if "parts" in header else WARP * header["rows"] // header["threads"]  # of a warp
                 found["measured_share"] = (
                     rate * header["work"] / states / (4.0 * here.device.multiprocessors * here.device.clock)
                 )
@@ -371,7 +373,8 @@ class CudaKernel:
             def seconds(launches: int) -> float:
                 call("cuEventRecord", start, 0)
                 for _ in range(launches):
-                    self.launch(here, rows, inputs, outputs, 0, memory)
+                    with ExitStack() as own:  # memory for crossing values is given back after each, as after each call
+                        self.launch(here, rows, inputs, outputs, 0, Memory(self, 0, own))
                 call("cuEventRecord", end, 0)
                 call("cuEventSynchronize", end)
                 return 1e-3 * float(call("cuEventElapsedTime", start, end)) / launches

@@ -64,7 +64,7 @@ def _make(content: str, source: str | None, program_of: Callable[[], Program], d
         if stored is not None and stored.blob.startswith(b"\x7fELF") and set(LAUNCH) <= stored.header.keys():
             return stored.header, stored.blob
         program = _fit(program_of())
-        header, cubin = fastest(program, unroll(lower(program, dtype, arranged=None)), here)
+        header, cubin = fastest(program, lower(program, dtype, arranged=None), here)
         if key is not None and not cache.read_only:
             cache.store(key, header, cubin)
         return header, cubin
@@ -85,8 +85,9 @@ def _kernel_of(header: dict[str, Any], cubin: bytes, here: Gpu) -> CudaKernel:
 
 def fastest(program: Program, lowered: Program, here: Gpu) -> Made:
     """Of the ways that are good by the model, the one that is the fastest on this GPU; short programs are not measured."""
+    with_maps, lowered = lowered, unroll(lowered)
     if runs_in_parts(lowered):
-        return in_parts(program, lowered, choose_parts(lowered, here.device), here)
+        return in_parts(program, lowered, choose_parts(with_maps, here.device), here)
     choices = candidates(lowered, here.device)
     choices = choices[: TRIED if choices[0].work >= MEASURED else 1]
     made = [
@@ -106,7 +107,7 @@ def _compiled(choices: Sequence[Choice], lowered: Program, here: Gpu) -> list[by
     """The machine code of each choice."""
 
     def compiled(choice: Choice) -> bytes:
-        source = emit_cuda(lowered if choice.part is None else choice.program, here.device, choice).source
+        source = emit_cuda(choice.program if choice.slots else lowered, here.device, choice).source
         return compile_text(source, here.device.arch)
 
     with ThreadPoolExecutor(min(THREADS, len(choices))) as pool:  # NVRTC works without the interpreter lock
@@ -119,15 +120,14 @@ def in_parts(program: Program, lowered: Program, choices: Sequence[Choice], here
     headers = [_header(program, choice, here) for choice in choices]
     parts = [
         {word: header[word] for word in (*LAUNCH, *FIGURES, "work", "size")}
-        | {"bytes": len(cubin), "reads": len(choice.part.reads), "keeps": len(choice.part.keeps)}  # type: ignore[union-attr]
+        | {"bytes": len(cubin), "reads": choice.crossing[0], "keeps": choice.crossing[1]}
         for header, cubin, choice in zip(headers, cubins, choices, strict=True)
     ]
     largest = max(headers, key=lambda header: header["work"])
     sums = {word: sum(part[word] for part in parts) for word in ("loads", "stores", "left", "work", "size")}
     rate = 1.0 / sum(1.0 / part["predicted_rate"] for part in parts)
     share = rate * sums["work"] / WARP / (4.0 * here.device.multiprocessors * here.device.clock)
-    assert choices[0].part is not None
-    more = {"parts": parts, "scratch_slots": choices[0].part.slots, "predicted_rate": rate, "predicted_share": share}
+    more = {"parts": parts, "scratch_slots": choices[0].slots, "predicted_rate": rate, "predicted_share": share}
     return largest | sums | more, b"".join(cubins)
 
 

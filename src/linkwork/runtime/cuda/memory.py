@@ -46,14 +46,17 @@ class Memory:
         self.stack.callback(call, "cuMemFreeAsync", address, self.stream)
         return int(address)
 
-    def scratch(self, gpu: int, rows: int, slots: int) -> tuple[int, int]:
+    def scratch(self, gpu: int, rows: int, slots: int, wave: int = 1 << 62) -> tuple[int, int]:
         """Memory for so many crossing values of each of up to so many states: where it is, and for how many states it does.
 
-        As many as there is memory for, a multiple of 32; the rest of them must come later.
+        As many as there is memory for, a multiple of 32, and of a `wave` of states, which all multiprocessors have at once: the
+        rest of them must come later.
         """
         row = slots * self.kernel._size
         most = max(LEAST, SCRATCH // row // LEAST * LEAST)
         count = -(-rows // -(-rows // most))  # batches of one size
+        if most >= wave and rows > most:
+            count = most // wave * wave
         while True:
             count = -(-count // 32) * 32
             address = self._taken(count * row, _pool(gpu))

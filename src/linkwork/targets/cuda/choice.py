@@ -15,6 +15,7 @@ from linkwork.ir.liveness import Liveness
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.passes.cut import Cutting, cut
 from linkwork.passes.schedule import Scheduling, schedule
+from linkwork.targets.cuda.map_kernel import MapKernel
 from linkwork.targets.cuda.packed import Packed, pack
 from linkwork.targets.cuda.pair_plan import constants, pair_plan
 from linkwork.targets.cuda.plan import CHUNK, Crossing, Plan, plan
@@ -88,6 +89,7 @@ class Choice:
         table: of a packed program, how many constants differ between the two threads
         write: elements of outputs that are written together
         part: of a program that is run in parts, which one this is (see `split`)
+        maps: of the last of them, which runs maps and writes outputs, its plan (see `maps`)
     """
 
     program: Program
@@ -107,6 +109,17 @@ class Choice:
     table: int = 0
     write: int = CHUNK
     part: Part | None = None
+    maps: MapKernel | None = None
+
+    @property
+    def slots(self) -> int:
+        """Crossing values of a state, of all parts together."""
+        return self.maps.slots if self.maps else self.part.slots if self.part else 0
+
+    @property
+    def crossing(self) -> tuple[int, int]:
+        """How many of them it reads and makes."""
+        return (self.maps.plan.reads, 0) if self.maps else (len(self.part.reads), len(self.part.keeps)) if self.part else (0, 0)
 
     @property
     def gaps(self) -> bool:
@@ -116,7 +129,7 @@ class Choice:
     @property
     def rows(self) -> int:
         """States of a block."""
-        return self.threads // 2 if self.places else self.threads
+        return self.maps.states if self.maps else self.threads // 2 if self.places else self.threads
 
     @property
     def steps_together(self) -> bool:
@@ -126,6 +139,8 @@ class Choice:
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block."""
+        if self.maps is not None:
+            return self.maps.shared_bytes
         size = REALS[self.program.dtype].size
         return (self.threads * (self.shared + self.buffers * ROW) + 2 * self.table) * size
 

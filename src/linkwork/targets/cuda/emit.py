@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -10,15 +9,15 @@ from linkwork.ir.check import check
 from linkwork.ir.operations import BOOL
 from linkwork.ir.program import BoundedLoop, Program
 from linkwork.targets.cuda.choice import Choice, Device, choose, row_of
+from linkwork.targets.cuda.emit_maps import NAME, map_text
 from linkwork.targets.cuda.packed import own_values
 from linkwork.targets.cuda.pair_plan import constants
 from linkwork.targets.cuda.plan import Action, Chunk, LoopPlan, Plan
-from linkwork.targets.cuda.prelude import LINE, REALS, ROW, SECTOR, TABLED, WARP, expressions, prelude, ring
+from linkwork.targets.cuda.prelude import LINE, REALS, ROW, SECTOR, WARP, Constants, expressions, prelude, ring
 from linkwork.targets.cuda.split import Part
 
 BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
 TOGETHER = 100  # the same where warps are kept together
-NAME = "linkwork"  # of the kernel: programs' own names may be anything
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,8 @@ def emit_cuda(program: Program, device: Device, choice: Choice | None = None) ->
     """The CUDA text of a program of core operations for a device."""
     check(program, core_only=True)
     choice = choice or choose(program, device)
+    if choice.maps is not None:
+        return Emitted(map_text(choice.maps, choice.blocks), choice)
     writer = _Unit(choice.program, choice)
     return Emitted(writer.text(), choice)
 
@@ -50,7 +51,7 @@ class _Unit:
         self.real = REALS[program.dtype]
         self.expressions = expressions(self.real)
         self.functions: list[str] = []
-        self.table: dict[str, int] = {}  # literal -> its place in constant memory
+        self.constants = Constants(self.real)
         self.bodies = 0
         self.own = own_values(program) if choice.places else []
         whole = choice.part or program
@@ -105,7 +106,7 @@ class _Unit:
             *(self._pair_head() if choice.places else []),
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
-        table = [f"LW_TABLE real lw_c[] = {{{', '.join(self.table)}}};"] if self.table else []
+        table = self.constants.lines()
         if choice.table:
             numbers = ", ".join(real.literal(c) for each in constants(self.program) for c in each)
             table.append(f"LW_DATA real lw_c2[] = {{{numbers}}};")
@@ -137,13 +138,6 @@ class _Unit:
                 "    const lw_slot lw_t = LW_ADDRESS(lw_table + second);",
             ]
         return head
-
-    def constant(self, number: float | bool) -> str:
-        """A constant: as a literal where an instruction has room for it, else in constant memory, where all read it."""
-        real = self.real
-        if real.dtype not in TABLED or isinstance(number, bool) or _fits_instruction(number):
-            return real.literal(number)
-        return f"lw_c[{self.table.setdefault(real.literal(number), len(self.table))}]"
 
     def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
         """Add a function that is not inlined, with everything that a part of the program may need."""
@@ -233,7 +227,7 @@ class _Code:
         """How a value is written where it is used."""
         op, args, attr = self.program.code[v]
         if op == "const":
-            return self.unit.constant(attr)  # type: ignore[arg-type]
+            return self.unit.constants.text(attr)  # type: ignore[arg-type]
         if op == "neg" and v not in self.names:
             text = self.use(args[0])
             return f"(-{text})"
@@ -492,11 +486,6 @@ class _Code:
             return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
         stops = f"!({again} & lw_on)" if self.unit.choice.steps_together else f"!{again}"
         return [f"    if ({stops}) {{", "        break;", "    }"]
-
-
-def _fits_instruction(number: float) -> bool:
-    """Whether the lower half of a double is zero: the upper one has room in an instruction."""
-    return struct.pack("<d", number)[:4] == bytes(4)
 
 
 def _width(count: int) -> int:

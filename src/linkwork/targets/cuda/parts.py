@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from linkwork.ir.program import Program
 from linkwork.passes.late import move_down
 from linkwork.passes.schedule import schedule
-from linkwork.targets.cuda.choice import CUTTING, SCHEDULING, Choice, Device, planned, sizes
-from linkwork.targets.cuda.plan import CHUNK, Crossing, plan
-from linkwork.targets.cuda.prelude import LINE, REALS
+from linkwork.passes.unroll import unroll
+from linkwork.targets.cuda.choice import CACHED, CUTTING, SCHEDULING, Choice, Device, planned, sizes
+from linkwork.targets.cuda.map_kernel import MapKernel
+from linkwork.targets.cuda.maps import LastMaps, last_maps
+from linkwork.targets.cuda.plan import CHUNK, Crossing, Plan, plan
+from linkwork.targets.cuda.prelude import LINE, REALS, WARP
 from linkwork.targets.cuda.split import ROOM, Part, can_split, split
 
 WARPS = (8, 12)  # on a multiprocessor; in float64 half of them
 CROSSING, WRITTEN = 3.1e12, 1.2e12  # bytes of crossing values and of rows of outputs in a second, measured on an H200
+WHOLE = 2.5e12  # the same of rows of outputs that are written whole
 AHEAD = 3  # chunks of inputs and of crossing values that are read ahead
+BEFORE_MAPS = {"float32": 5600, "float64": 3800}  # the room of parts that write no outputs (see `split.ROOM`)
+STATES = (32, 16, 8, 4, 2)  # of a block that runs maps
+MAP_WARPS = {"float32": 10, "float64": 6}  # of such a block
+BLOCKS = 2  # of a multiprocessor: one computes while the other reads or writes
+AGAIN = 1.3  # times as many operations as maps have that rows of several outputs may take
+ENOUGH = 0.8  # of the values that rows share must have room in shared memory
 
 
 def runs_in_parts(program: Program) -> bool:
@@ -22,11 +33,48 @@ def runs_in_parts(program: Program) -> bool:
     return len(program) > CUTTING.whole and can_split(program)
 
 
-def choose_parts(program: Program, device: Device, *, room: int = ROOM) -> list[Choice]:
-    """How each part of a program is run, one after the other."""
+def choose_parts(program: Program, device: Device, *, room: int | None = None) -> list[Choice]:
+    """How each part of a program is run, one after the other: of about so many instructions each."""
     write = LINE // REALS[program.dtype].size
-    ordered = schedule(move_down(program), SCHEDULING)
-    return [chosen_part(part, device) for part in split(ordered, write, room=room)]
+    last = last_maps(program)
+    if any(op == "map" for op, _, _ in last.code):
+        found = chosen_maps(LastMaps(last), device)
+        if found is not None:
+            way, blocks = found
+            parts = split(way.plan.main, write, room=room or BEFORE_MAPS[program.dtype], whole=last)
+            fill = max([len(way.plan.slots), *(part.slots for part in parts)])
+            way = replace(way, slots=fill + len(way.plan.fills), fill=fill)
+            parts = [replace(part, slots=way.slots) for part in parts]
+            return [*(chosen_part(part, device) for part in parts), choice_of(way, blocks, device)]
+    ordered = schedule(move_down(unroll(program)), SCHEDULING)
+    return [chosen_part(part, device) for part in split(ordered, write, room=room or ROOM)]
+
+
+def chosen_maps(maps: LastMaps, device: Device) -> tuple[MapKernel, int] | None:
+    """How the last kernel is run, and how many blocks of it on a multiprocessor; None where maps are better unrolled.
+
+    So where not even two states have room, where the bodies leave the instruction cache, and where rows give elements of
+    several outputs, for each of which they would be run.
+    """
+    for blocks, states in product((BLOCKS, 1), STATES):
+        room = min(device.block, device.shared // blocks - 1024)
+        way = MapKernel(maps, states, MAP_WARPS[maps.program.dtype], 0, 0, room)
+        if way.shared_bytes <= room and len(way.shared.keys() & way.uses.keys()) >= ENOUGH * len(way.uses):
+            again = maps.operations > AGAIN * maps.once
+            return None if again or way.instructions > CACHED[0] else (way.arranged(), blocks)
+    return None
+
+
+def choice_of(way: MapKernel, blocks: int, device: Device) -> Choice:
+    """The last kernel with so many blocks on a multiprocessor."""
+    program = way.plan.program
+    size, threads = REALS[program.dtype].size, way.warps * WARP
+    registers = min(255, device.registers // (threads * blocks) // 8 * 8)
+    work = 2 * way.plan.operations + 3 * sum(a.size for a in program.outputs)
+    seconds = size * (way.plan.reads / CROSSING + sum(a.size for a in program.outputs) / WHOLE)
+    most = 4.0 * WARP * device.multiprocessors * device.clock / work
+    rate = 1.0 / max(seconds, 2.0 / most)
+    return Choice(program, Plan(), threads, blocks, registers, 0, 0, 0, 0, work, rate, rate / most, maps=way)
 
 
 def chosen_part(part: Part, device: Device) -> Choice:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from dataclasses import dataclass
 from string import Template
 
@@ -47,6 +48,30 @@ class Real:
             return f"({sign}__{self.name}_as_{self.own}({bits:#x}{'LL' if self.size == 8 else ''}))"
         text = re.sub(r"\.?0+p", "p", x.hex()) + self.suffix
         return f"({text})" if text.startswith("-") else text
+
+
+class Constants:
+    """The constants of one text: literals where an instruction has room for them, others in constant memory, where all read."""
+
+    def __init__(self, real: Real) -> None:
+        self.real = real
+        self.table: dict[str, int] = {}  # literal -> its place in constant memory
+
+    def text(self, number: float | bool) -> str:
+        """A constant where it is used."""
+        real = self.real
+        if real.dtype not in TABLED or isinstance(number, bool) or _fits_instruction(number):
+            return real.literal(number)
+        return f"lw_c[{self.table.setdefault(real.literal(number), len(self.table))}]"
+
+    def lines(self) -> list[str]:
+        """The table."""
+        return [f"LW_TABLE real lw_c[] = {{{', '.join(self.table)}}};"] if self.table else []
+
+
+def _fits_instruction(number: float) -> bool:
+    """Whether the lower half of a double is zero: the upper one has room in an instruction."""
+    return struct.pack("<d", number)[:4] == bytes(4)
 
 
 def ring(real: Real) -> int:
@@ -107,6 +132,25 @@ typedef unsigned lw_slot; /* the address of a thread's first slot in shared memo
 #define LW_SHUFFLE(x, from) __shfl_sync(0xffffffffu, x, from)
 #define LW_COPY(to, from) \\
     asm volatile("cp.async.ca.shared.global [%0], [%1], $size;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
+#define LW_COPY16(to, from) \\
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
+/* Begin to bring a sector of memory to the second cache. */
+#define LW_SOON(from) asm volatile("prefetch.global.L2 [%0];" :: "l"(from))
+/* Begin to write many bytes from shared memory: both begin at a multiple of 16, after a fence of each thread that made them;
+LW_WRITTEN: wait until what this thread writes so was read. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define LW_BULK 1
+#define LW_FENCE() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+#define LW_WRITE(to, from, bytes) \\
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2; cp.async.bulk.commit_group;" \\
+        :: "l"(to), "r"(LW_ADDRESS(from)), "r"(bytes) : "memory")
+#define LW_WRITTEN() asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory")
+#else
+#define LW_BULK 0
+#define LW_FENCE()
+#define LW_WRITE(to, from, bytes)
+#define LW_WRITTEN()
+#endif
 #define LW_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 #define LW_ARRIVE(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 /* The end of a basic block, at which the warps of a block wait for each other. */
@@ -239,6 +283,11 @@ LW_FN void lw_flush_pairs(real *to, long long step, int other, int lane, const r
 /* The value, negated where the mask has the bit of the sign */
 LW_FN real lw_flip(real x, $integer mask) {
     return __${name}_as_$own(__${own}_as_$name(x) ^ mask);
+}
+
+/* The value, negated where `turned` is 1 and not 0 */
+LW_FN real lw_turned(real x, int turned) {
+    return lw_flip(x, ($integer)turned << (8 * sizeof(real) - 1));
 }
 """)
 

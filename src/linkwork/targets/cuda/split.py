@@ -9,7 +9,7 @@ placed where it is least. Constants, inputs, signs and conditions do not cross, 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -54,13 +54,17 @@ def can_split(program: Program) -> bool:
     return not any(op == "loop" for op, _, _ in program.code)
 
 
-def split(program: Program, write: int, *, room: int = ROOM) -> list[Part]:
-    """The parts of a lowered program without loops, whose outputs are written up to so many elements at a time."""
-    graph = _Graph(program)
+def split(program: Program, write: int, *, room: int = ROOM, whole: Program | None = None) -> list[Part]:
+    """The parts of a lowered program without loops, whose outputs are written up to so many elements at a time.
+
+    Where the program is what comes before the maps of a `whole` one (see `maps`), its only output are the values that stay in
+    memory for them, in slots from 0 on.
+    """
+    graph = _Graph(program, stays=whole is not None)
     bounds = _bounds(graph, room)
     pieces = [graph.order[a:b] for a, b in pairwise(bounds)]
     home = {v: k for k, piece in enumerate(pieces) for v in piece}
-    chunks = _chunks(graph, home, write)
+    chunks = [[] for _ in pieces] if graph.stays else _chunks(graph, home, write)
     last: dict[int, int] = {}  # crossing value -> the last part that reads it
     made: list[set[int]] = []  # what each part makes, again or for the first time
     for k, piece in enumerate(pieces):
@@ -69,8 +73,9 @@ def split(program: Program, write: int, *, room: int = ROOM) -> list[Part]:
         again = _made_again(graph, reads)
         made.append(again.union(piece))
         last.update(dict.fromkeys(reads - again, k))
-    place, slots = _places(pieces, last)
-    return [_Making(program, made[k]).part(piece, chunks[k], place, slots) for k, piece in enumerate(pieces)]
+    place, slots = _places(pieces, last, graph.stays)
+    arrays = program if whole is None else whole
+    return [_Making(program, arrays, made[k]).part(piece, chunks[k], place, slots) for k, piece in enumerate(pieces)]
 
 
 def crossing(parts: Iterable[Part]) -> int:
@@ -84,8 +89,9 @@ def crossing(parts: Iterable[Part]) -> int:
 class _Graph:
     """Operations in order, and which others each uses: through signs and conditions, which do not cross."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, stays: bool = False) -> None:
         self.program = program
+        self.stays = program.results[0] if stays else ()  # values that stay in memory
         needed, kinds = needed_values(program), program.kinds
         self.order: list[int] = []
         self.uses: dict[int, tuple[int, ...]] = {}
@@ -102,7 +108,7 @@ class _Graph:
         """Instructions of each operation, and of writing the outputs that it makes."""
         code = self.program.code
         written: dict[int, int] = {}
-        for v in self.program.result_values():
+        for v in () if self.stays else self.program.result_values():
             for u in self.under[v]:
                 written[u] = written.get(u, 0) + 1
         return [(SLOW if code[v].op in ("div", "sqrt") else 1) + WRITE * written.get(v, 0) for v in self.order]
@@ -142,9 +148,11 @@ def _traffic(graph: _Graph, grid: int, blocks: int) -> tuple[list[list[int]], li
                 reads[before + 1][b + 1] += 1
                 reads[b + 1][b + 1] -= 1
                 used[a] = b
-    for a, b in used.items():  # made in a block, used last in b: for parts from no later than there, to no farther than b
+    stays = set(graph.stays)
+    for a in used.keys() | stays:  # made in a block, used last in b: for parts from no later than there, to no farther than b
         kept[block[a]][block[a] + 1] += 1
-        kept[block[a]][b + 1] -= 1
+        if a not in stays:
+            kept[block[a]][used[a] + 1] -= 1
     for a in range(blocks + 1):
         for b in range(blocks + 1):
             reads[a][b] += reads[a - 1][b] if a else 0
@@ -187,21 +195,25 @@ def _made_again(graph: _Graph, reads: set[int]) -> set[int]:
     return again
 
 
-def _places(pieces: list[list[int]], last: dict[int, int]) -> tuple[dict[int, int], int]:
-    """The slot of each crossing value, and how many there are. A slot is free after the last part that reads it."""
+def _places(pieces: list[list[int]], last: dict[int, int], stays: Sequence[int]) -> tuple[dict[int, int], int]:
+    """The slot of each crossing value, and how many there are. A slot is free after the last part that reads it.
+
+    Values that stay have the first ones, in their order.
+    """
     ending: dict[int, list[int]] = {}
     for v, k in last.items():
         ending.setdefault(k, []).append(v)
-    place: dict[int, int] = {}
+    place = {v: slot for slot, v in enumerate(stays)}
     free: list[int] = []
-    slots = 0
+    slots = len(stays)
     for k, piece in enumerate(pieces):
         for v in piece:
-            if v in last:
+            if v in last and v not in place:
                 place[v] = heapq.heappop(free) if free else slots
                 slots = max(slots, place[v] + 1)
         for v in ending.get(k, ()):
-            heapq.heappush(free, place[v])
+            if place[v] >= len(stays):
+                heapq.heappush(free, place[v])
     return place, slots
 
 
@@ -211,8 +223,8 @@ def _places(pieces: list[list[int]], last: dict[int, int]) -> tuple[dict[int, in
 class _Making:
     """The making of a part, which makes so many operations itself."""
 
-    def __init__(self, program: Program, made: set[int]) -> None:
-        self.program, self.made = program, made
+    def __init__(self, program: Program, arrays: Program, made: set[int]) -> None:
+        self.program, self.arrays, self.made = program, arrays, made
         self.code: list[Instruction] = []
         self.at: dict[int, int] = {}  # value of the whole program -> value of the part
         self.reads: list[int] = []
@@ -231,7 +243,7 @@ class _Making:
             results.append(tuple(self.at[v] for v in kept))
         made = Program(program.name, tuple(inputs), tuple(outputs), tuple(self.code), tuple(results), program.dtype)
         reads, keeps = (tuple(place[v] for v in some) for some in (self.reads, kept))
-        return Part(made, program.inputs, program.outputs, reads, tuple(chunk for chunk, _ in chunks), keeps, slots)
+        return Part(made, program.inputs, self.arrays.outputs, reads, tuple(chunk for chunk, _ in chunks), keeps, slots)
 
     def _value(self, v: int) -> int:
         """The value in this part: made there, made there again, or read."""
