@@ -10,6 +10,7 @@ Where a block is singular to rounding, its unknowns, and all that depend on them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import frexp, isfinite
 from typing import Any, Protocol
 
@@ -50,32 +51,39 @@ class Elimination:
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """x of A x + b = 0, for b of shape (n,) or (n, m). What is structurally zero stays so."""
-        if self.singular:
-            return np.full(np.shape(b), np.nan, dtype=object)
-        single = np.ndim(b) == 1
-        x = np.array(np.reshape(b, (self._n, 1)) if single else b, dtype=object)
-        y = np.zeros_like(x)
-        for rows, columns, known, block in self._blocks:
-            left = x[rows]
-            for i, entries in enumerate(known):
-                for j, entry in entries:
-                    left[i] = left[i] + entry * y[j]
-            y[columns] = block.solve(left)
-        return y[:, 0] if single else y
+        return self._by_columns(self._solved, b)
 
     def solve_transposed(self, b: np.ndarray) -> np.ndarray:
-        """x of Aᵀ x + b = 0, for b of shape (n,) or (n, m): by the same factors, the last block first."""
+        """x of Aᵀ x + b = 0, by the same factors."""
+        return self._by_columns(self._solved_transposed, b)
+
+    def _by_columns(self, solved: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> np.ndarray:
+        """What is solved of columns (n, m), for b of shape (n,) or (n, m)."""
         if self.singular:
             return np.full(np.shape(b), np.nan, dtype=object)
-        single = np.ndim(b) == 1
-        left = np.array(np.reshape(b, (self._n, 1)) if single else b, dtype=object)
+        if np.ndim(b) == 1:
+            return solved(np.array(np.reshape(b, (self._n, 1)), dtype=object))[:, 0]
+        return solved(np.array(b, dtype=object))
+
+    def _solved(self, b: np.ndarray) -> np.ndarray:
+        x = np.zeros_like(b)
+        for rows, columns, known, block in self._blocks:
+            left = b[rows]
+            for i, entries in enumerate(known):
+                for j, entry in entries:
+                    left[i] = left[i] + entry * x[j]
+            x[columns] = block.solve(left)
+        return x
+
+    def _solved_transposed(self, left: np.ndarray) -> np.ndarray:
+        """The last block first; what it leaves of the others' right-hand sides is put into `left`."""
         x = np.zeros_like(left)
         for rows, columns, known, block in reversed(self._blocks):
             x[rows] = block.solve_transposed(left[columns])
             for i, entries in zip(rows, known):
                 for j, entry in entries:
                     left[j] = left[j] + entry * x[i]
-        return x[:, 0] if single else x
+        return x
 
 
 class _Block(Protocol):
