@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
 from typing import Any
 
@@ -138,3 +140,20 @@ def test_single_precision_and_errors() -> None:
     ):
         with pytest.raises(error, match=f"forward_dynamics: .*{told}"):
             dynamics()(bad, v, tau)
+
+
+SOON = """
+import sys, torch, numpy as np, linkwork as lw
+chain = lw.robots.chain(3)
+before = set(sys.modules)
+x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+lw.interop.torch.function(lw.forward_dynamics, chain)(x, x, x).sum().backward()
+print(*(set(sys.modules) - before))
+"""
+
+
+def test_a_first_call_imports_no_compiler() -> None:
+    """The machinery of torch.compile takes seconds to import, longer than a humanoid takes to compile."""
+    done = subprocess.run([sys.executable, "-c", SOON], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert not {"torch._dynamo", "sympy"} & set(done.stdout.split())

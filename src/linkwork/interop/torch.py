@@ -79,10 +79,12 @@ def _operands(source: Source, given: Tensors) -> list[Any]:
                 raise TargetError(f"{source.name}: {spec.name} is on {raw.device}, another tensor on {device}: move one")
             tensors[k] = tensors[k].to(device)
     leads = leading(source, [tuple(x.shape) for x in tensors])
-    try:
-        batch = torch.broadcast_shapes(*leads)
-    except RuntimeError:
-        raise unlike(source, leads) from None
+    batch = max(leads, key=len)
+    if any(lead not in ((), batch) for lead in leads):  # what follows imports SymPy
+        try:
+            batch = torch.broadcast_shapes(*leads)
+        except RuntimeError:
+            raise unlike(source, leads) from None
     return [
         x.expand(batch + spec.shape) if lead and lead != batch else x
         for spec, x, lead in zip(source.inputs, tensors, leads, strict=True)
@@ -104,12 +106,13 @@ def _tensor(name: str, word: str, x: Any) -> Any:
 
 
 _operators: dict[str, tuple[Source, Any]] = {}  # PyTorch never forgets an operator
+_library = torch.library.Library("linkwork", "FRAGMENT")  # torch.library.custom_op imports torch.compile's machinery, for seconds
 
 
 def operator_of(source: Source) -> Any:
     """The operator of a source: tensors in, a tensor or several out. Its name tells its content."""
     digest = hashlib.sha256((source.identity or source.program.digest).encode()).hexdigest()[:32]
-    name = f"linkwork::{source.name}_{digest}"
+    name = f"{source.name}_{digest}"
     if name not in _operators:
         _operators[name] = source, _registered(name, source)
     return _operators[name][1]
@@ -148,10 +151,14 @@ def _registered(name: str, source: Source) -> Any:
         call = lambda s, x: _tuple(operator_of(s)(*x))  # noqa: E731
         return tuple(_gradients(source, ctx.saved_tensors, bars, ctx.needs_input_grad, call))
 
-    operator = torch.library.custom_op(name, run, mutates_args=(), device_types=("cpu", "cuda"), schema=schema)
-    operator.register_fake(fake)
-    operator.register_autograd(backward, setup_context=setup)
-    operator.register_vmap(batched)
+    _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
+    for key in ("CPU", "CUDA"):
+        _library.impl(name, run, key)
+    whole = f"{_library.ns}::{name}"
+    torch.library.register_fake(whole, fake, lib=_library)
+    torch.library.register_autograd(whole, backward, setup_context=setup, lib=_library)
+    torch.library.register_vmap(whole, batched, lib=_library)
+    operator = getattr(torch.ops.linkwork, name).default
     return operator
 
 
