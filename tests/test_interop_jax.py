@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,23 @@ def test_single_precision_where_64_bits_are_off() -> None:
 def test_large_batches_are_shared_among_threads() -> None:
     q, v, tau = (np.concatenate([x] * 2000) for x in states(8))
     np.testing.assert_array_equal(jax.jit(jax.vmap(dynamics()))(q, v, tau), lw.forward_dynamics(model(), q, v, tau))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how memory is had on Linux")
+def test_large_results_lie_in_huge_pages() -> None:
+    """As NumPy's do: pages of 4 kB take longer to be had than matrices take to be computed."""
+    import resource  # not on Windows
+
+    chosen = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not chosen.exists() or "[never]" in chosen.read_text():
+        pytest.skip("there are no huge pages here")
+    chain = lw.robots.chain(12)
+    call = jax.jit(lw.interop.jax.function(lw.mass_matrix, chain))
+    q = jax.device_put(np.zeros((1 << 15, 12)))
+    call(q).block_until_ready()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    size = call(q).block_until_ready().nbytes
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < size / 4096 / 2
 
 
 def test_an_empty_batch() -> None:

@@ -15,6 +15,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from linkwork.errors import DtypeError, TargetError
 from linkwork.functions.sources import Source, source_of
 from linkwork.interop.calls import in_order, leading, signature_of, unlike
@@ -106,7 +108,9 @@ def _tensor(name: str, word: str, x: Any) -> Any:
 
 
 _operators: dict[str, tuple[Source, Any]] = {}  # PyTorch never forgets an operator
-_library = torch.library.Library("linkwork", "FRAGMENT")  # torch.library.custom_op imports torch.compile's machinery, for seconds
+_library = torch.library.Library(
+    "linkwork", "FRAGMENT"
+)  # torch.library.custom_op imports torch.compile's machinery, for seconds
 
 
 def operator_of(source: Source) -> Any:
@@ -128,14 +132,14 @@ def _registered(name: str, source: Source) -> Any:
         return found[0] if len(found) == 1 else tuple(found)
 
     def run(*tensors: Any) -> Any:
-        outs = [tensors[0].new_empty(shape) for shape in _shapes(source, tensors)]
         dtype = "float64" if tensors[0].dtype == torch.float64 else "float32"
         if tensors[0].is_cuda:
+            outs = [tensors[0].new_empty(shape) for shape in _shapes(source, tensors)]
             source.cuda_kernel(dtype)(*(x.detach().contiguous() for x in tensors), out=tuple(outs))
             return one_or_all(outs)
-        places = tuple(out.numpy() for out in outs)
-        source.kernel(dtype)(*(x.detach().contiguous().numpy() for x in tensors), out=one_or_all(list(places)))
-        return one_or_all(outs)
+        places = [np.empty(shape, dtype) for shape in _shapes(source, tensors)]  # NumPy asks for huge pages, PyTorch does not
+        source.kernel(dtype)(*(x.detach().contiguous().numpy() for x in tensors), out=one_or_all(places))
+        return one_or_all([torch.from_numpy(place) for place in places])
 
     def fake(*tensors: Any) -> Any:
         return one_or_all([tensors[0].new_empty(shape) for shape in _shapes(source, tensors)])
