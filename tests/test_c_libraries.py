@@ -330,3 +330,17 @@ def test_a_file_where_the_folder_should_be(inside: bool, tmp_path: Path) -> None
     with pytest.raises(lw.LinkworkError, match="must be a path, not int"):
         lw.export_c(twice, 3)
     assert file.read_text() == "mine"
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError, match="rollout has no option 'every' in C; it has control, policy"):
+        lw.export_c(lw.rollout, lw.robots.arm(), tmp_path, every=3)
+    twice = lw.trace(lambda x: 2.0 * x, {"x": 2}, name="twice")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    for what in ([twice], [{"f": twice}]):
+        with pytest.raises(lw.LinkworkError, match=r"export_c cannot write into '.*here': No space left on device"):
+            lw.export_c(*what, tmp_path / "here", name="f")

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,23 @@ def test_large_batches_are_shared_among_threads() -> None:
     np.testing.assert_array_equal(jax.jit(jax.vmap(dynamics()))(q, v, tau), lw.forward_dynamics(model(), q, v, tau))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="how memory is had on Linux")
+def test_large_results_lie_in_huge_pages() -> None:
+    """As NumPy's do: pages of 4 kB take longer to be had than matrices take to be computed."""
+    import resource  # not on Windows
+
+    chosen = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not chosen.exists() or "[never]" in chosen.read_text():
+        pytest.skip("there are no huge pages here")
+    chain = lw.robots.chain(12)
+    call = jax.jit(lw.interop.jax.function(lw.mass_matrix, chain))
+    q = jax.device_put(np.zeros((1 << 15, 12)))
+    call(q).block_until_ready()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    size = call(q).block_until_ready().nbytes
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < size / 4096 / 2
+
+
 def test_an_empty_batch() -> None:
     q, v, tau = (x[:0] for x in states(1))
     assert dynamics()(q, v, tau).shape == (0, 1)
@@ -191,11 +209,28 @@ def test_shards_of_a_batch() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_lists_and_half_precision() -> None:
+    q, v = model().random_state(0)
+    wanted = lw.forward_dynamics(model(), q, v, [0.5])
+    np.testing.assert_array_equal(dynamics()(list(q), tuple(v), [0.5]), wanted)
+    np.testing.assert_array_equal(jax.jit(lambda x: dynamics()(q, v, [x]))(0.5), wanted)
+    half = dynamics()(*(jnp.asarray(x, jnp.float16) for x in (q, v, [0.5])))
+    assert half.dtype == np.float32 and np.allclose(half, wanted, rtol=0.1)
+
+
 def test_errors() -> None:
     with pytest.raises(lw.ShapeError, match=r"q must have shape \(\.\.\., 3\), not \(2,\)"):
         dynamics()(np.zeros(2), np.zeros(1), np.zeros(1))
     with pytest.raises(TypeError, match="missing a required argument: 'tau'"):
         dynamics()(np.zeros(3), np.zeros(1))
+    for bad, error, told in (
+        (None, lw.DtypeError, "q must be an array of numbers, not NoneType"),
+        ("a", lw.DtypeError, "q must be an array of numbers, not str"),
+        (np.ones(3) * 1j, lw.DtypeError, "q must have real numbers, not complex128"),
+        (np.ones((5, 3)), lw.ShapeError, r"do not go together: \(5,\) of q, \(2,\) of v"),
+    ):
+        with pytest.raises(error, match=f"forward_dynamics: .*{told}"):
+            jax.jit(lambda v, bad=bad: dynamics()(bad, v, np.zeros(1)))(np.zeros((2, 1)))
     with pytest.raises(lw.LinkworkError, match="a function of a model is needed"):
         lw.interop.jax.function(np.sin, model())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
 from typing import Any
 
@@ -45,10 +47,26 @@ def test_the_same_bits_as_our_calls() -> None:
 def test_the_checks_of_pytorch() -> None:
     for count in (1, 3):
         args = states(count, grad=True)
-        torch.library.opcheck(dynamics().operator, (list(args),))
+        torch.library.opcheck(dynamics().operator, args)
         assert torch.autograd.gradcheck(dynamics(), args)
     one = tuple(x[0].detach().requires_grad_(True) for x in states(1))
     assert torch.autograd.gradcheck(dynamics(), one) and torch.autograd.gradgradcheck(dynamics(), one)
+
+
+def test_forward_mode_outside_of_torch_func() -> None:
+    """Dual numbers, and gradients of many weights at once, which PyTorch takes apart by itself."""
+    args = states(2, grad=True)
+    assert torch.autograd.gradcheck(dynamics(), args, check_forward_ad=True, check_batched_grad=True)
+    q, v, tau = states(1)
+    with torch.autograd.forward_ad.dual_level():
+        found = dynamics()(q, v, torch.autograd.forward_ad.make_dual(tau, torch.ones_like(tau)))
+        _, moved = torch.autograd.forward_ad.unpack_dual(found)
+    np.testing.assert_allclose(moved[0], lw.mass_matrix_inverse(model(), q[0].numpy()).sum(axis=-1), rtol=1e-12)
+    for strategy in ("reverse-mode", "forward-mode"):
+        by_tau = torch.autograd.functional.jacobian(
+            lambda t: dynamics()(q[0], v[0], t), tau[0], vectorize=True, strategy=strategy
+        )
+        np.testing.assert_allclose(by_tau, lw.mass_matrix_inverse(model(), q[0].numpy()), rtol=1e-12)
 
 
 def test_gradients_of_shared_arguments_are_summed() -> None:
@@ -89,7 +107,7 @@ def test_through_a_loop_and_parameters() -> None:
     q, v, _ = (x[0].detach().requires_grad_(True) for x in states(1))
     place = torch.tensor(model().parameters()["placement"])
     assert torch.autograd.gradcheck(lambda q, v: integrate(q, 0.1 * v, place), (q, v))
-    torch.library.opcheck(integrate.operator, ([q, v, place],))
+    torch.library.opcheck(integrate.operator, (q, v, place))
 
 
 def test_several_outputs_and_derivatives_on_the_tangent_space() -> None:
@@ -113,3 +131,29 @@ def test_single_precision_and_errors() -> None:
         dynamics()(v, v, tau)
     with pytest.raises(TypeError, match="missing a required argument: 'tau'"):
         dynamics()(q, v)
+    for bad, error, told in (
+        (None, lw.DtypeError, "q must be a tensor or numbers, not NoneType"),
+        ("a", lw.DtypeError, "q must be a tensor or numbers, not str"),
+        (np.ones((2, 3)) * 1j, lw.DtypeError, "q must have real numbers, not torch.complex128"),
+        (q.to_sparse(), lw.DtypeError, "q is stored as torch.sparse_coo"),
+        (torch.ones(5, 3), lw.ShapeError, r"do not go together: \(5,\) of q, \(2,\) of v, \(2,\) of tau"),
+    ):
+        with pytest.raises(error, match=f"forward_dynamics: .*{told}"):
+            dynamics()(bad, v, tau)
+
+
+SOON = """
+import sys, torch, numpy as np, linkwork as lw
+chain = lw.robots.chain(3)
+before = set(sys.modules)
+x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+lw.interop.torch.function(lw.forward_dynamics, chain)(x, x, x).sum().backward()
+print(*(set(sys.modules) - before))
+"""
+
+
+def test_a_first_call_imports_no_compiler() -> None:
+    """The machinery of torch.compile takes seconds to import, longer than a humanoid takes to compile."""
+    done = subprocess.run([sys.executable, "-c", SOON], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert not {"torch._dynamo", "sympy"} & set(done.stdout.split())

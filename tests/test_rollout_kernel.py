@@ -149,6 +149,9 @@ def test_policies_that_cannot_be_traced() -> None:
         lw.rollout(ARM, q, v, policy=lambda q, v, t, inputs: inputs["unknown"], dt=1e-3, steps=2)
     with pytest.raises(lw.ShapeError, match="policy must return"):
         lw.rollout(ARM, q, v, policy=lambda q, v, t, inputs: q[:2], dt=1e-3, steps=2)
+    for what, told in (("a", "str"), (None, "NoneType"), (1j, "complex"), (True, "bool")):
+        with pytest.raises(lw.TraceError, match=f"policy must return forces, which are real numbers, not {told}"):
+            lw.rollout(ARM, q, v, policy=lambda q, v, t, inputs, what=what: [what] * ARM.nv, dt=1e-3, steps=2)
     with pytest.raises(lw.ModelError, match="either tau or policy"):
         lw.rollout(ARM, q, v, np.zeros(ARM.nv), policy=decides, dt=1e-3, steps=2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,12 +66,19 @@ def export_c(
             )
         folder = _folder(where[0])
         functions = _functions(source, dtype)
-        return c_target.export_library(functions, folder, name=_library(name), freestanding=freestanding)
+        return _written(functions, folder, _library(name), freestanding)
     if len(where) != (1 if isinstance(source, (Program, Derivative)) else 2):
         raise LinkworkError("export_c takes a program and a folder, or a function, its model or inputs, and a folder")
     folder = _folder(where[-1])
     function = _function(source, where[0] if len(where) == 2 else None, {"dtype": dtype, **options}, name)
-    return c_target.export_library([function], folder, name=name or function.program.name, freestanding=freestanding)
+    return _written([function], folder, name or function.program.name, freestanding)
+
+
+def _written(functions: list[c_target.Function], folder: Path, name: str, freestanding: bool) -> c_target.Export:
+    try:
+        return c_target.export_library(functions, folder, name=name, freestanding=freestanding)
+    except OSError as error:
+        raise LinkworkError(f"export_c cannot write into {str(folder)!r}: {error.strerror or error}") from None
 
 
 def _folder(where: Any) -> Path:
@@ -130,6 +138,9 @@ def _function(source: Any, inputs: Any, options: dict[str, Any], name: str | Non
 
 def _exported(source: Any, inputs: Any, options: dict[str, Any]) -> Exported:
     if not isinstance(source, Program) and source in EXPORTED:
+        known = [name for name, x in inspect.signature(EXPORTED[source]).parameters.items() if x.kind is x.KEYWORD_ONLY]
+        if unknown := [name for name in options if name not in known]:
+            raise TypeError(f"{source.__name__} has no option {unknown[0]!r} in C; it has {', '.join(known)}")
         return EXPORTED[source](inputs, **options)
     program = program_of(source, inputs, options)
     if not isinstance(source, ModelFunction):

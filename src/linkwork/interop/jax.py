@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import inspect
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from linkwork.errors import ShapeError
+from linkwork.errors import DtypeError
 from linkwork.functions.sources import Source, source_of
+from linkwork.interop.calls import in_order, leading, signature_of, unlike
 from linkwork.interop.packages import needed
 from linkwork.runtime.xla import xla_handler
 
@@ -45,34 +45,47 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     names = [array.name for array in inputs]
 
     def call(*arrays: Any, **named: Any) -> Any:
-        given = signature.bind(*arrays, **named).arguments
-        found = call_p.bind(*_varying_alike(_operands(source, [given[name] for name in names])), source=source)
+        given = in_order(source.name, signature, arrays, named)
+        found = call_p.bind(*_varying_alike(_operands(source, given)), source=source)
         return found[0] if len(found) == 1 else tuple(found)
 
     call.__name__ = call.__qualname__ = source.name
     call.__doc__ = f"{source!r}, for JAX: ({', '.join(names)}) -> {', '.join(a.name for a in outputs)}."
-    signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+    signature = signature_of(names)
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 
 def _operands(source: Source, given: Sequence[Any]) -> list[Any]:
     """The arrays of a call in one dtype, each with all batch dimensions or with none."""
-    dtype = jnp.result_type(*given)
-    dtype = dtype if dtype in (np.float32, np.float64) else jnp.result_type(float)
-    arrays = [jnp.asarray(x, dtype=dtype) for x in given]
-    leads = []
-    for spec, array in zip(source.inputs, arrays, strict=True):
-        lead = array.ndim - len(spec.shape)
-        if lead < 0 or array.shape[lead:] != spec.shape:
-            wanted = ", ".join(["...", *map(str, spec.shape)])
-            raise ShapeError(f"{source.name}: {spec.name} must have shape ({wanted}), not {array.shape}")
-        leads.append(array.shape[:lead])
-    batch = jnp.broadcast_shapes(*leads)
+    numbers = [_numbers(source.name, spec.name, x) for spec, x in zip(source.inputs, given, strict=True)]
+    dtype = jnp.result_type(*numbers)
+    if dtype not in (np.float32, np.float64):  # half precision is computed in single, whole numbers in JAX's own float
+        dtype = np.float32 if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)
+    arrays = [jnp.asarray(x, dtype=dtype) for x in numbers]
+    leads = leading(source, [array.shape for array in arrays])
+    try:
+        batch = jnp.broadcast_shapes(*leads)
+    except ValueError:
+        raise unlike(source, leads) from None
     return [
         jnp.broadcast_to(array, batch + spec.shape) if lead else array
         for spec, array, lead in zip(source.inputs, arrays, leads, strict=True)
     ]
+
+
+def _numbers(name: str, word: str, x: Any) -> Any:
+    """What was given as an array of real numbers; a list becomes one, a number stays weakly typed."""
+    try:
+        if x is None or isinstance(x, (str, bytes)):  # JAX takes the former for a float, the latter for names of dtypes
+            raise TypeError
+        x = x if hasattr(x, "dtype") or isinstance(x, (int, float, complex)) else jnp.asarray(x)
+        kind = jnp.result_type(x)
+    except (TypeError, ValueError):
+        raise DtypeError(f"{name}: {word} must be an array of numbers, not {type(x).__name__}") from None
+    if not any(jnp.issubdtype(kind, real) for real in (jnp.floating, jnp.integer, jnp.bool_)):
+        raise DtypeError(f"{name}: {word} must have real numbers, not {kind}")
+    return x
 
 
 def _batch(source: Source, arrays: Sequence[Any]) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
     print(linkwork.interop.sympy.equations(linkwork.inverse_dynamics, model).latex())
 
 Numbers of the model become fractions of what a person would write (0.1, not 0.1000000000000000055), of 14 digits; printed, long
-ones have six. Branches become cases (Piecewise).
+ones have six. Branches become cases (Piecewise), but for those that only say where there is no value.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from linkwork.errors import LimitError, ShapeError
 from linkwork.functions.sources import Source, source_of
+from linkwork.interop.calls import in_order, signature_of
 from linkwork.interop.expressions import UNSCALED, evaluate, size
 from linkwork.interop.packages import needed
 
@@ -31,6 +32,13 @@ def _number(x: Any) -> Any:
     return sympy.Rational(f"{x:.14g}")
 
 
+def _select(condition: Any, x: Any, y: Any) -> Any:
+    """Cases; but NaN only says where a formula has no value, as 1/x at zero has none, which the other case says itself."""
+    if x is sympy.nan or y is sympy.nan:
+        return y if x is sympy.nan else x
+    return sympy.Piecewise((x, condition), (y, True))
+
+
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     **UNSCALED,
     "exponent": lambda x: sympy.Integer(0), "pow2": lambda k: sympy.Integer(2) ** k,
@@ -39,11 +47,12 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "neg": lambda x: -x, "fma": lambda x, y, z: x * y + z, "sqrt": sympy.sqrt, "abs": sympy.Abs,
     "min": sympy.Min, "max": sympy.Max, "rint": lambda x: sympy.floor(x + sympy.Rational(1, 2)),
     "lt": sympy.Lt, "le": sympy.Le, "eq": sympy.Eq, "and": sympy.And, "or": sympy.Or, "not": sympy.Not,
-    "select": lambda c, x, y: sympy.Piecewise((x, c), (y, True)),
+    "select": lambda c, x, y: _select(c, x, y),
     "sin": sympy.sin, "cos": sympy.cos, "atan2": sympy.atan2, "asin": sympy.asin, "acos": sympy.acos,
     "exp": sympy.exp, "log": sympy.log,
 }  # fmt: skip
 _MOST = 500  # operations that a person may want to see the equations of
+_SIMPLIFIED = 500  # operations of a formula, written out, up to which SymPy finds a shorter form within seconds
 
 
 @dataclass(frozen=True)
@@ -75,13 +84,14 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     """A function of SymPy's expressions, in arrays of the right shape, that gives expressions; arguments as of `equations`."""
     source = source_of(fn, model, options)
 
-    def call(*arrays: Any) -> Any:
-        if len(arrays) != len(source.program.inputs):
-            raise TypeError(f"{source.name} takes {', '.join(a.name for a in source.program.inputs)}, not {len(arrays)} arrays")
-        found = _evaluate(source, [np.array(x, dtype=object) for x in arrays])
+    def call(*arrays: Any, **named: Any) -> Any:
+        given = in_order(source.name, signature, arrays, named)
+        found = _evaluate(source, [np.array(x, dtype=object) for x in given])
         return found[0] if len(found) == 1 else tuple(found)
 
     call.__name__ = call.__qualname__ = source.name
+    signature = signature_of([array.name for array in source.program.inputs])
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 
@@ -89,7 +99,8 @@ def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: A
     """The equations of a function of a model, or of a derivative of one, in symbols q1, q2, ..., v1, ...
 
     `options` are those of `linkwork.compile`; with `parameters=("mass",)` masses are symbols too. `simplify` lets SymPy look
-    for shorter forms, which takes its time. LimitError where the program is too long to be read.
+    for shorter forms, which takes some seconds; entries of more than 500 operations stay as they are. LimitError where the
+    program is too long to be read.
     """
     source = source_of(fn, model, options)
     if size(source.program) > _MOST:
@@ -97,10 +108,14 @@ def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: A
     arrays = [_symbols(array.name, array.shape) for array in source.program.inputs]
     outputs = _evaluate(source, arrays)
     if simplify:
-        outputs = [out.applyfunc(sympy.simplify) if hasattr(out, "applyfunc") else sympy.simplify(out) for out in outputs]
+        outputs = [out.applyfunc(_shorter) if hasattr(out, "applyfunc") else _shorter(out) for out in outputs]
     names = [array.name for array in source.program.outputs]
     inputs = {array.name: _shaped(x) for array, x in zip(source.program.inputs, arrays)}
     return Equations(source.name, inputs, dict(zip(names, outputs, strict=True)))
+
+
+def _shorter(formula: Any) -> Any:
+    return sympy.simplify(formula) if sympy.count_ops(formula) <= _SIMPLIFIED else formula
 
 
 def _evaluate(source: Source, arrays: list[np.ndarray]) -> list[Any]:

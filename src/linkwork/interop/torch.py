@@ -12,15 +12,18 @@ space, as `linkwork.jacobian`, `jvp` and `vjp` give them. Numbers are those of t
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from linkwork.errors import DtypeError, ShapeError, TargetError
+import numpy as np
+
+from linkwork.errors import DtypeError, TargetError
 from linkwork.functions.sources import Source, source_of
+from linkwork.interop.calls import in_order, leading, signature_of, unlike
 from linkwork.interop.packages import needed
 
 torch: Any = needed("torch", extra="torch")
+from torch.autograd import forward_ad  # noqa: E402
 
 Tensors = Sequence[Any]
 
@@ -33,33 +36,41 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     Leading dimensions are batches and broadcast.
     """
     source = source_of(fn, model, options)
-    operator, names, single = operator_of(source), [array.name for array in source.inputs], len(source.outputs) == 1
+    operator, names = operator_of(source), [array.name for array in source.inputs]
     transformed = _transformed(source)
 
     def call(*tensors: Any, **named: Any) -> Any:
-        if named or len(tensors) != len(names):
-            given = signature.bind(*tensors, **named).arguments
-            tensors = tuple(given[name] for name in names)
-        operands = _operands(source, tensors)
-        found = transformed(operands) if torch._C._are_functorch_transforms_active() else operator(operands)
-        return found[0] if single else tuple(found)
+        given = in_order(source.name, signature, tensors, named) if named or len(tensors) != len(names) else tensors
+        operands = _operands(source, given)
+        found = transformed(operands) if _sees_only_functions() else _tuple(operator(*operands))
+        return found[0] if len(found) == 1 else tuple(found)
 
     call.__name__ = call.__qualname__ = source.name
     call.__doc__ = f"{source.kernel()!r}, for PyTorch: ({', '.join(names)}) -> {', '.join(a.name for a in source.outputs)}."
-    signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+    signature = signature_of(names)
     call.__signature__ = signature  # type: ignore[attr-defined]
     call.operator = operator  # type: ignore[attr-defined]
     return call
 
 
+def _sees_only_functions() -> bool:
+    """Whether a transformation of torch.func or forward mode is at work: these do not see through operators."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+def _tuple(found: Any) -> tuple[Any, ...]:
+    return (found,) if isinstance(found, torch.Tensor) else tuple(found)
+
+
 def _operands(source: Source, given: Tensors) -> list[Any]:
     """The tensors of a call, each with all batch dimensions or with none."""
-    tensors = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in given]
-    dtype = next((x.dtype for x, raw in zip(tensors, given) if isinstance(raw, torch.Tensor)), torch.float64)
-    device = next((x.device for x, raw in zip(tensors, given) if isinstance(raw, torch.Tensor)), tensors[0].device)
+    tensors = [_tensor(source.name, spec.name, x) for spec, x in zip(source.inputs, given, strict=True)]
+    first = next((x for x in given if isinstance(x, torch.Tensor)), None)
+    dtype, device = (torch.float64, tensors[0].device) if first is None else (first.dtype, first.device)
     if dtype not in (torch.float64, torch.float32):
         raise DtypeError(f"{source.name} takes tensors of float64 or float32, not {dtype}")
-    leads = []
+    if device.type not in ("cpu", "cuda", "meta"):
+        raise TargetError(f"{source.name} works on the CPU and on NVIDIA GPUs, not on {device}: move tensors by .cpu()")
     for k, (spec, raw) in enumerate(zip(source.inputs, given, strict=True)):
         if tensors[k].dtype != dtype:
             if isinstance(raw, torch.Tensor):
@@ -69,64 +80,89 @@ def _operands(source: Source, given: Tensors) -> list[Any]:
             if isinstance(raw, torch.Tensor):
                 raise TargetError(f"{source.name}: {spec.name} is on {raw.device}, another tensor on {device}: move one")
             tensors[k] = tensors[k].to(device)
-        shape = tuple(tensors[k].shape)
-        lead = len(shape) - len(spec.shape)
-        if lead < 0 or shape[lead:] != spec.shape:
-            wanted = ", ".join(["...", *map(str, spec.shape)])
-            raise ShapeError(f"{source.name}: {spec.name} must have shape ({wanted}), not {shape}")
-        leads.append(shape[:lead])
-    batch = torch.broadcast_shapes(*leads)
+    leads = leading(source, [tuple(x.shape) for x in tensors])
+    batch = max(leads, key=len)
+    if any(lead not in ((), batch) for lead in leads):  # what follows imports SymPy
+        try:
+            batch = torch.broadcast_shapes(*leads)
+        except RuntimeError:
+            raise unlike(source, leads) from None
     return [
         x.expand(batch + spec.shape) if lead and lead != batch else x
         for spec, x, lead in zip(source.inputs, tensors, leads, strict=True)
     ]
 
 
+def _tensor(name: str, word: str, x: Any) -> Any:
+    """What was given as a dense tensor of real numbers."""
+    if not isinstance(x, torch.Tensor):
+        try:
+            x = torch.as_tensor(x)
+        except (RuntimeError, TypeError, ValueError):
+            raise DtypeError(f"{name}: {word} must be a tensor or numbers, not {type(x).__name__}") from None
+        if x.is_complex():
+            raise DtypeError(f"{name}: {word} must have real numbers, not {x.dtype}")
+    if x.layout != torch.strided:
+        raise DtypeError(f"{name}: {word} is stored as {x.layout}, which cannot be read: .to_dense() makes it an array")
+    return x
+
+
 _operators: dict[str, tuple[Source, Any]] = {}  # PyTorch never forgets an operator
+_library = torch.library.Library(
+    "linkwork", "FRAGMENT"
+)  # torch.library.custom_op imports torch.compile's machinery, for seconds
 
 
 def operator_of(source: Source) -> Any:
-    """The operator of a source: a list of tensors in, a list of tensors out. Its name tells its content."""
+    """The operator of a source: tensors in, a tensor or several out. Its name tells its content."""
     digest = hashlib.sha256((source.identity or source.program.digest).encode()).hexdigest()[:32]
-    name = f"linkwork::{source.name}_{digest}"
+    name = f"{source.name}_{digest}"
     if name not in _operators:
         _operators[name] = source, _registered(name, source)
     return _operators[name][1]
 
 
 def _registered(name: str, source: Source) -> Any:
-    def run(tensors: list[Any]) -> list[Any]:
-        outs = [tensors[0].new_empty(shape) for shape in _shapes(source, tensors)]
+    # no lists of tensors: PyTorch can take those apart row by row where it has no rule, as in is_grads_batched
+    outputs = ["Tensor"] * len(source.outputs)
+    returned = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
+    schema = f"({', '.join(f'Tensor x{k}' for k in range(len(source.inputs)))}) -> {returned}"
+
+    def one_or_all(found: list[Any]) -> Any:
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def run(*tensors: Any) -> Any:
         dtype = "float64" if tensors[0].dtype == torch.float64 else "float32"
         if tensors[0].is_cuda:
+            outs = [tensors[0].new_empty(shape) for shape in _shapes(source, tensors)]
             source.cuda_kernel(dtype)(*(x.detach().contiguous() for x in tensors), out=tuple(outs))
-            return outs
-        kernel = source.kernel(dtype)
-        places = tuple(out.numpy() for out in outs)
-        kernel(*(x.detach().contiguous().numpy() for x in tensors), out=places if len(places) > 1 else places[0])
-        return outs
+            return one_or_all(outs)
+        places = [np.empty(shape, dtype) for shape in _shapes(source, tensors)]  # NumPy asks for huge pages, PyTorch does not
+        source.kernel(dtype)(*(x.detach().contiguous().numpy() for x in tensors), out=one_or_all(places))
+        return one_or_all([torch.from_numpy(place) for place in places])
 
-    def fake(tensors: list[Any]) -> list[Any]:
-        return [tensors[0].new_empty(shape) for shape in _shapes(source, tensors)]
+    def fake(*tensors: Any) -> Any:
+        return one_or_all([tensors[0].new_empty(shape) for shape in _shapes(source, tensors)])
 
-    def batched(info: Any, dims: Any, tensors: list[Any]) -> tuple[Any, Any]:
-        return operator(_moved(source, info.batch_size, tensors, dims[0])), [0] * len(source.outputs)
+    def batched(info: Any, dims: Any, *tensors: Any) -> tuple[Any, Any]:
+        found = operator(*_moved(source, info.batch_size, tensors, dims))
+        return found, one_or_all([0] * len(source.outputs))
 
     def setup(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(*inputs[0])
-        ctx.shapes = [out.shape for out in output]
+        ctx.save_for_backward(*inputs)
 
-    def backward(ctx: Any, bars: Tensors) -> Any:
-        weights = [ctx.saved_tensors[0].new_zeros(shape) if bar is None else bar for bar, shape in zip(bars, ctx.shapes)]
-        return _gradients(source, ctx.saved_tensors, weights, ctx.needs_input_grad[0], lambda s, x: operator_of(s)(x))
+    def backward(ctx: Any, *bars: Any) -> Any:
+        call = lambda s, x: _tuple(operator_of(s)(*x))  # noqa: E731
+        return tuple(_gradients(source, ctx.saved_tensors, bars, ctx.needs_input_grad, call))
 
-    # annotations are texts here, and PyTorch reads them
-    for each in (run, fake):
-        each.__annotations__ = {"tensors": list[torch.Tensor], "return": list[torch.Tensor]}
-    operator = torch.library.custom_op(name, run, mutates_args=(), device_types=("cpu", "cuda"))
-    operator.register_fake(fake)
-    operator.register_autograd(backward, setup_context=setup)
-    operator.register_vmap(batched)
+    _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
+    for key in ("CPU", "CUDA"):
+        _library.impl(name, run, key)
+    whole = f"{_library.ns}::{name}"
+    torch.library.register_fake(whole, fake, lib=_library)
+    torch.library.register_autograd(whole, backward, setup_context=setup, lib=_library)
+    torch.library.register_vmap(whole, batched, lib=_library)
+    operator = getattr(torch.ops.linkwork, name).default
     return operator
 
 
@@ -147,7 +183,7 @@ def _transformed(source: Source) -> Callable[[Tensors], Tensors]:
     class Call(torch.autograd.Function):
         @staticmethod
         def forward(*tensors: Any) -> Any:
-            return tuple(operator_of(source)(list(tensors)))
+            return _tuple(operator_of(source)(*tensors))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

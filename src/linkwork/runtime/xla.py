@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
+
 from linkwork.errors import TargetError
 from linkwork.runtime.compiler import QUICK, compile_text
 from linkwork.runtime.kernel import Kernel
@@ -16,6 +19,17 @@ def xla_handler(kernel: Kernel) -> int:
     if id(kernel) not in _made:
         if not kernel._codes:
             raise TargetError(f"{kernel.name} has no machine code for XLA to call")
-        text = xla_text(kernel.inputs, kernel.outputs, kernel.dtype, kernel._codes[0].address["loop"], kernel.data_address)
+        loop, data = kernel._codes[0].address["loop"], kernel.data_address
+        text = xla_text(kernel.inputs, kernel.outputs, kernel.dtype, loop, data, _madvise())
         _made[id(kernel)] = kernel, compile_text(text, ("xla",), level=QUICK)
     return _made[id(kernel)][1].address["xla"]
+
+
+def _madvise() -> int:
+    """The address of madvise, by which Linux is asked for huge pages; 0 elsewhere."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        return ctypes.cast(ctypes.CDLL(None).madvise, ctypes.c_void_p).value or 0
+    except (OSError, AttributeError):
+        return 0

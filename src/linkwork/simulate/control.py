@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import LinkworkError, ShapeError, TraceError
 from linkwork.functions.states import difference
+from linkwork.ir.symbol import Symbol
 from linkwork.model import Model
 
 Policy = Callable[[Any, Any, Any, Any], Any]
@@ -78,6 +80,9 @@ def traced_policy(model: Model, policy: Policy, inputs: Mapping[str, tuple[int, 
             ) from error
         if tau.shape != (model.nv,):
             raise ShapeError(f"rollout: policy must return forces of shape ({model.nv},), not {tau.shape}")
+        for x in tau:
+            if not isinstance(x, (Symbol, Real)) or isinstance(x, (bool, np.bool_)):
+                raise TraceError(f"rollout: policy must return forces, which are real numbers, not {type(x).__name__}")
         return tau
 
     return Control(("policy", policy), {f"input_{name}": shape for name, shape in inputs.items()}, force)

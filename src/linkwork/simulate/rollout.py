@@ -90,7 +90,7 @@ def rollout(
     at every stage of a step and returns (..., nv). It may also be `lw.PD(kp, kd, q_target)`.
 
     `policy(q, v, t, inputs)` gives the forces of one state and is traced, so that it becomes part of the kernel; `inputs` are
-    arrays by name that it gets, (..., anything), of each row or of all.
+    arrays by name that it gets, (..., anything), of each row or of all: matrices of the policy go flat.
 
     "semi_implicit_euler" is v' = v + dt a(q, v, tau), q' = integrate(q, dt v'), of order 1. "rk4" is the classical method of
     Runge and Kutta, of order 4, on q̇ and v̇, in the coordinates q (quaternions are scaled to length 1 after each step); its
@@ -122,7 +122,8 @@ def rollout(
     `status`, (...), is that of an earlier rollout whose last states these are: rows that had stopped take no step and keep
     their status, and one that is `Status.CONTACT_NOT_CONVERGED` stays so.
 
-    Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call; a row
+    Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call, and as
+    `lw.step` has them one by one (v + dt a is rounded once there, in NumPy twice); a row
     of a mechanism with loops leaves it for those steps in which it needs other coordinates than the model's own. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
     a row stops where these are about to turn singular. There a result has arrays of the library that the states came in.

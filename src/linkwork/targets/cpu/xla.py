@@ -16,10 +16,18 @@ METADATA = 1  # the extension with which XLA asks for the version that a handler
 MAJOR, MINOR, TRAITS = 24, 28, 32  # in that
 API_MINOR = 36  # where the interface itself says its version
 VERSION = 3  # the minor version that was read for this
+PAGE, LARGE, HUGE_PAGES = (
+    4096,
+    1 << 22,
+    14,
+)  # LARGE: bytes from which NumPy asks for huge pages; HUGE_PAGES: as madvise wants it
 
 
-def xla_text(inputs: tuple[Array, ...], outputs: tuple[Array, ...], dtype: str, loop: int, data: int) -> str:
-    """`xla` for the arrays of a kernel, whose `loop` and data are at these addresses."""
+def xla_text(inputs: tuple[Array, ...], outputs: tuple[Array, ...], dtype: str, loop: int, data: int, advise: int = 0) -> str:
+    """`xla` for the arrays of a kernel, whose `loop` and data are at these addresses; so is madvise, if there is one.
+
+    XLA takes fresh memory for large results, whose pages of 4 kB take longer to be had than to be filled.
+    """
     item, count = Types(dtype, 1).item, len(inputs) + len(outputs)
     steps = [0] * count
     for array in inputs + outputs:
@@ -37,6 +45,8 @@ def xla_text(inputs: tuple[Array, ...], outputs: tuple[Array, ...], dtype: str, 
         for k, step in enumerate(steps)
         if k >= count
     )
+    first = len(inputs)
+    asked = "\n".join(_ask(first + k, array.size * item, advise) for k, array in enumerate(outputs) if advise)
     return f"""
 declare i32 @llvm.umin.i32(i32, i32)
 define ptr @xla(ptr %frame) {{
@@ -97,6 +107,7 @@ more:
 br label %next
 call:
 store i64 %n, ptr %rows
+{asked}
 %loop = inttoptr i64 {loop} to ptr
 %data = inttoptr i64 {data} to ptr
 call void %loop(ptr %pointers, ptr %rows, ptr %steps, ptr %data)
@@ -120,3 +131,21 @@ def _operand(n: int, where: str, k: int, array: Array, item: int) -> str:
 store ptr %data{n}, ptr %put{n}
 %s{n} = getelementptr i64, ptr %steps, i64 {n}
 store i64 %step{n}, ptr %s{n}"""
+
+
+def _ask(n: int, row: int, advise: int) -> str:
+    """Huge pages for a result that is large."""
+    return f"""%bytes{n} = mul i64 %n, {row}
+%large{n} = icmp uge i64 %bytes{n}, {LARGE}
+br i1 %large{n}, label %ask{n}, label %asked{n}
+ask{n}:
+%at{n} = ptrtoint ptr %data{n} to i64
+%over{n} = add i64 %at{n}, {PAGE - 1}
+%page{n} = and i64 %over{n}, -{PAGE}
+%skipped{n} = sub i64 %page{n}, %at{n}
+%rest{n} = sub i64 %bytes{n}, %skipped{n}
+%begin{n} = inttoptr i64 %page{n} to ptr
+%advise{n} = inttoptr i64 {advise} to ptr
+%told{n} = call i32 %advise{n}(ptr %begin{n}, i64 %rest{n}, i32 {HUGE_PAGES})
+br label %asked{n}
+asked{n}:"""

@@ -1,0 +1,42 @@
+"""Calls of functions in other software: arguments in order or by name, and errors that say whose they are."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from linkwork.errors import ShapeError
+from linkwork.functions.sources import Source
+
+
+def signature_of(names: Sequence[str]) -> inspect.Signature:
+    """The signature of a function of these arrays."""
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+
+
+def in_order(name: str, signature: inspect.Signature, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """The arguments of a call in the order of its signature."""
+    try:
+        given = signature.bind(*arrays, **named).arguments
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}; it takes {', '.join(signature.parameters)}") from None
+    return [given[word] for word in signature.parameters]
+
+
+def leading(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The batch dimensions of each array of a call."""
+    leads = []
+    for spec, shape in zip(source.inputs, shapes, strict=True):
+        lead = len(shape) - len(spec.shape)
+        if lead < 0 or shape[lead:] != spec.shape:
+            wanted = ", ".join(["...", *map(str, spec.shape)])
+            raise ShapeError(f"{source.name}: {spec.name} must have shape ({wanted}), not {shape}")
+        leads.append(shape[:lead])
+    return leads
+
+
+def unlike(source: Source, leads: Sequence[tuple[Any, ...]]) -> ShapeError:
+    """The error where batch dimensions cannot be broadcast."""
+    told = ", ".join(f"{lead} of {spec.name}" for spec, lead in zip(source.inputs, leads, strict=True) if lead)
+    return ShapeError(f"{source.name}: leading dimensions do not go together: {told}")
