@@ -108,9 +108,8 @@ def _tensor(name: str, word: str, x: Any) -> Any:
 
 
 _operators: dict[str, tuple[Source, Any]] = {}  # PyTorch never forgets an operator
-_library = torch.library.Library(
-    "linkwork", "FRAGMENT"
-)  # torch.library.custom_op imports torch.compile's machinery, for seconds
+# not by torch.library.custom_op, which imports the machinery of torch.compile: that takes seconds
+_library = torch.library.Library("linkwork", "FRAGMENT")
 
 
 def operator_of(source: Source) -> Any:
@@ -152,7 +151,9 @@ def _registered(name: str, source: Source) -> Any:
         ctx.save_for_backward(*inputs)
 
     def backward(ctx: Any, *bars: Any) -> Any:
-        call = lambda s, x: _tuple(operator_of(s)(*x))  # noqa: E731
+        def call(other: Source, given: Tensors) -> Tensors:
+            return _tuple(operator_of(other)(*given))
+
         return tuple(_gradients(source, ctx.saved_tensors, bars, ctx.needs_input_grad, call))
 
     _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))

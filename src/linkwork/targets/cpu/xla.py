@@ -16,11 +16,9 @@ METADATA = 1  # the extension with which XLA asks for the version that a handler
 MAJOR, MINOR, TRAITS = 24, 28, 32  # in that
 API_MINOR = 36  # where the interface itself says its version
 VERSION = 3  # the minor version that was read for this
-PAGE, LARGE, HUGE_PAGES = (
-    4096,
-    1 << 22,
-    14,
-)  # LARGE: bytes from which NumPy asks for huge pages; HUGE_PAGES: as madvise wants it
+PAGE = 4096
+LARGE = 1 << 22  # bytes from which NumPy asks for huge pages
+HUGE_PAGES = 14  # as madvise wants it
 
 
 def xla_text(inputs: tuple[Array, ...], outputs: tuple[Array, ...], dtype: str, loop: int, data: int, advise: int = 0) -> str:
