@@ -54,6 +54,47 @@ def test_embedded_loops_parameters_and_several_outputs() -> None:
     close(function(made)(q, v, v), made(q, v, v))
 
 
-def test_what_iterates_is_refused() -> None:
-    with pytest.raises(lw.TargetError, match="integrate iterates .* CasADi's SX has no loops"):
-        function(lw.integrate, lw.robots.slider_crank())
+def test_what_iterates_calls_our_kernels() -> None:
+    crank = lw.robots.slider_crank()
+    q, v = crank.random_state(0)
+    f = function(lw.integrate, crank)
+    assert f.name_in() == ["q", "v"] and not f.is_a("SXFunction")
+    close(f(q, 0.1 * v), lw.integrate(crank, q, 0.1 * v))
+    close(
+        f.map(2)(np.tile(q, (2, 1)).T, np.array([0.1 * v, 0.2 * v]).T).T, lw.integrate(crank, q, np.array([0.1 * v, 0.2 * v]))
+    )
+    wanted = lw.interpret(lw.lower(lw.jacobian(lw.integrate.program(crank), "out", "q")), q, 0.1 * v)[1]
+    close(f.jacobian()(q, 0.1 * v, 0)[0], wanted)
+    # second derivatives, and both modes, in an expression of CasADi's own
+    x = casadi.MX.sym("x", 1)
+    end = f(q, casadi.sin(x))
+    cost = casadi.Function("cost", [x], [casadi.hessian(casadi.sumsqr(end), x)[0], casadi.jtimes(end, x, 2.0)])
+    h = 1e-4
+
+    def squares(y: float) -> float:
+        return float(np.sum(lw.integrate(crank, q, np.sin([y])) ** 2))
+
+    there = (lw.integrate(crank, q, np.sin([0.2 + h])) - lw.integrate(crank, q, np.sin([0.2 - h]))) / (2 * h)
+    hessian, moved = cost(0.2)
+    second = (squares(0.2 + h) - 2 * squares(0.2) + squares(0.2 - h)) / h**2
+    assert abs(float(hessian) - second) < 1e-5 * max(1.0, abs(second))
+    np.testing.assert_allclose(np.array(moved)[:, 0], 2.0 * there, rtol=1e-6, atol=1e-7)
+
+
+def test_constrained_dynamics_in_an_optimisation() -> None:
+    arm = lw.robots.arm()
+    q, v = arm.random_state(0)
+    tip = arm.frames[-1].name
+    f = function(lw.constrained_dynamics, arm, constraints=[lw.Connect(tip)])
+    tau = casadi.MX.sym("tau", arm.nv)
+    a, forces = f(q, v, tau)
+    gradient = casadi.Function("g", [tau], [casadi.gradient(casadi.sumsqr(a) + casadi.sumsqr(forces), tau)])
+    found = np.array(gradient(np.ones(arm.nv)))[:, 0]
+
+    def value(x: np.ndarray) -> float:
+        a, forces = lw.constrained_dynamics(arm, q, v, x, constraints=[lw.Connect(tip)])
+        return float(np.sum(a**2) + np.sum(forces**2))
+
+    h = 1e-4
+    wanted = [(value(np.ones(arm.nv) + h * e) - value(np.ones(arm.nv) - h * e)) / (2 * h) for e in np.eye(arm.nv)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
