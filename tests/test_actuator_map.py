@@ -106,3 +106,18 @@ def test_refused(options: dict[str, Any], words: str) -> None:
     model = lw.robots.tello()
     with pytest.raises(ModelError, match=words):
         lw.actuator_map(model, model.neutral(), **options)
+
+
+def test_the_inverse_says_that_actuators_do_not_follow_joints() -> None:
+    model = lw.robots.tello()
+    q = model.random_state(0)[0]
+    one = {"actuators": ["left-thigh-to-knee-ankle-rotor-1"], "joints": ["left-thigh-to-shin"]}
+    with pytest.raises(ModelError, match="rotor-1' of tello_legs does not follow the joints 'left-thigh-to-shin'"):
+        lw.actuator_map_inverse(model, q, **one)
+
+
+def test_loop_forces_without_loops() -> None:
+    arm = lw.robots.arm()
+    still = np.zeros(arm.nv)
+    with pytest.raises(ModelError, match="has no embedded loops or couplings; .* constrained_dynamics"):
+        lw.loop_forces(arm, still, still, still)

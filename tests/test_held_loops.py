@@ -181,6 +181,32 @@ def test_compiled() -> None:
 # there and back
 
 
+def test_placements_and_ratios_of_held_loops_are_inputs() -> None:
+    """What constrains a model with other numbers as inputs are its loops with these numbers, wherever they are asked for."""
+    model = constrained(linkage("loop and gear"))
+    q, v = model.random_state(np.random.default_rng(3))
+    tau, own, rng = np.ones(model.nv), model.parameters(), np.random.default_rng(4)
+    values = {name: own[name] + 0.05 * rng.normal(size=own[name].shape) for name in ("ratio", "loop_placement")}
+    for name, value in values.items():
+        given, other = {"constraints": (), "parameters": {name: value}}, model.with_parameters({name: value})
+        calls = (
+            (lw.constraint_jacobian, (q,)),
+            (lw.constraint_bias, (q, v)),
+            (lw.constrained_dynamics, (q, v, tau)),
+            (lw.delassus, (q,)),
+        )
+        for fn, args in calls:
+            found, right = fn(model, *args, **given), fn(other, *args, constraints=())
+            for x, y in zip(found, right) if isinstance(found, tuple) else ((found, right),):
+                assert np.abs(x - y).max() < 1e-7 * max(1.0, np.abs(y).max())
+        by = lw.forward_dynamics_derivatives(model, q, v, tau, wrt=name)
+        step, h = rng.normal(size=value.shape), 1e-5
+        ends = [lw.forward_dynamics(model, q, v, tau, parameters={name: own[name] + s * h * step}) for s in (1, -1)]
+        right = (ends[0] - ends[1]) / (2 * h)
+        assert np.abs(right).max() > 1e-3
+        assert np.abs(np.tensordot(by, step, step.ndim) - right).max() < 1e-5 * np.abs(right).max()
+
+
 @every
 @pytest.mark.sweep(3)
 def test_there_and_back(name: str) -> None:

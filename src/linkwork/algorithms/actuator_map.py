@@ -65,8 +65,11 @@ def _sampled(model: Model) -> list[np.ndarray]:
     return model.memory["sampled velocity maps"]
 
 
-def check_followed(model: Model, actuators: Sequence[int], joints: Sequence[int]) -> None:
-    """An error where some of the joints do not follow the actuators, or these depend on one another in too few freedoms."""
+def check_followed(model: Model, actuators: Sequence[int], joints: Sequence[int], words: str = "actuators") -> None:
+    """An error where some of the joints do not follow the actuators, or these depend on one another in too few freedoms.
+
+    `words` say what the actuators are for the user: for the inverse map they are "joints".
+    """
     names = [name for joint in model.joints for name in joint.v_names]
     for G in _sampled(model):
         for spanning, own in families(model):
@@ -76,10 +79,10 @@ def check_followed(model: Model, actuators: Sequence[int], joints: Sequence[int]
             for c, row in zip(of, left):
                 if np.abs(row).max() > FOLLOWS * max(1.0, np.abs(G[c]).max()):
                     raise ModelError(
-                        f"{names[c]!r} of {shown(model.name)} does not follow the actuators"
+                        f"{names[c]!r} of {shown(model.name)} does not follow the {words}"
                         f"{' ' + ', '.join(map(repr, (names[k] for k in by))) if by else ', none of which moves it'}: "
                         f"it moves with {', '.join(map(repr, (model.v_names[k] for k in own)))}"
                     )
             if of and np.linalg.matrix_rank(W, tol=FOLLOWS) < min(W.shape):
                 listed = ", ".join(repr(names[k]) for k in by)
-                raise ModelError(f"the actuators {listed} of {shown(model.name)} move as one another: name fewer of them")
+                raise ModelError(f"the {words} {listed} of {shown(model.name)} move as one another: name fewer of them")

@@ -21,6 +21,11 @@ from linkwork.spatial import Pose
 from linkwork.topology.motion import Joints
 
 
+def _in_model(part: Any, model: Model) -> Any:
+    """A loop or coupling as it is in a model: its placements and ratios may be inputs there, whatever they were when chosen."""
+    return next((own for own in model.force_held if own.name == part.name), part)
+
+
 @final
 @dataclass(frozen=True)
 class ForceHeldLoop(BetweenFrames):
@@ -35,7 +40,8 @@ class ForceHeldLoop(BetweenFrames):
         Gains.check(self.gains)
 
     def ends(self, model: Model) -> Any:
-        return self.loop.successor, self.loop.predecessor
+        loop = _in_model(self.loop, model)
+        return loop.successor, loop.predecessor
 
     def labels(self, model: Model) -> tuple[str, ...]:
         return tuple(f"{self.loop.name}.{i}" for i in range(len(rows_of(self.loop))))
@@ -92,12 +98,12 @@ class ForceHeldCoupling(Constraint):
         return Joints({j: kinematics.nodes.bodies[j].state for j in self.coupling.bodies})
 
     def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
-        return self.coupling.residual(self._joints(kinematics))
+        return _in_model(self.coupling, model).residual(self._joints(kinematics))
 
     def equations(self, model: Model, kinematics: BodyKinematics) -> Rows:
         joints = self._joints(kinematics)
         v = np.concatenate([kinematics.nodes.bodies[j].v for j in joints.states])
-        K, k = self.coupling.equations(joints, _Speeds(v))
+        K, k = _in_model(self.coupling, model).equations(joints, _Speeds(v))
         return kinematics.on_joints([(j, K[:, joints.columns[j]]) for j in joints.states], k)
 
 

@@ -31,7 +31,7 @@ def _forward(model: Model, **names: Any) -> dict[str, Any]:
 
 def _backward(model: Model, **names: Any) -> dict[str, Any]:
     found = _places(model, **names)
-    mapped.check_followed(model.structure, found["joints"], found["actuators"])
+    mapped.check_followed(model.structure, found["joints"], found["actuators"], "joints")
     return found
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from linkwork.errors import DifferentiationError, LinkworkError
 from linkwork.functions import tangent
 from linkwork.functions.call_arguments import has_symbols, place_of
+from linkwork.functions.entries import Entries, entries_of_derivative
 from linkwork.functions.model_function import Inputs, KernelKey, ModelFunction
 from linkwork.functions.wrt import wrt_names
 from linkwork.ir.program import DTYPES, Program
@@ -330,7 +331,15 @@ class Derivative:
         kernel = self.model.kernels.get(key)
         if kernel is None:
             kernel = self.model.kernels[key] = self._build(target, dtype)
+            named = self.entries(kernel)
+            kernel.entries = named if kernel.entries in (None, named) else {}  # models with one program share it
         return kernel.wait() if wait else kernel
+
+    def entries(self, made: Any) -> dict[str, Entries]:
+        """What the entries of its kernel or program are, by the names of arrays there."""
+        f, words = self.function, {word: name for name, word in self._word.items()}
+        settings, told = self.settings, f.configurations
+        return entries_of_derivative(f.__name__, f.shapes, made.inputs, made.outputs, self.model, settings, words, told)
 
     def _build(self, target: str, dtype: str) -> Any:
         if self.model.nq == 0 and not self.given.parameters:

@@ -26,6 +26,7 @@ from linkwork.functions.constrained import constrained_dynamics, shallow
 from linkwork.functions.model_function import model_function
 from linkwork.model import GROUND, Model, PlacedJoint
 from linkwork.model.partition import may_pay
+from linkwork.parts.names import shown
 from linkwork.simplify.attached_modes import Attached, bases
 from linkwork.simplify.rotors import unit_of_mass
 from linkwork.simplify.trees import hinge_tree, tree
@@ -286,6 +287,11 @@ def loop_forces(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, tau_spa
     could share are not determined. All joints but the independent ones are taken as passive, or `tau_spanning` says which
     forces in all joints of the tree make this motion. `f_ext` as in `inverse_dynamics`.
     """
+    if not model.embedded:
+        raise ModelError(
+            f"loop_forces: {shown(model.name)} has no embedded loops or couplings; forces that hold loops are those of "
+            "constrained_dynamics"
+        )
     return active.loop_forces(tree(model, q, v), a, f_ext, tau_spanning)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from linkwork.constraints import given_constraints
-from linkwork.model import Model
+from linkwork.model import Model, parameters
 from linkwork.sko import Tree
 
 NV, ROWS = "nv", "rows"
@@ -40,8 +40,25 @@ OUTPUTS: dict[str, tuple[tuple[str, str], ...]] = {
     "center_of_mass_jacobian": (("J", "xyz nv"),),
     "potential_energy_derivatives": (("by_q", NV),),
     "kinetic_energy_derivatives": (("by_q", NV), ("by_v", NV)),
-    "inverse_dynamics_derivatives": (("tau_by_q", "nv nv"), ("tau_by_v", "nv nv"), ("tau_by_a", "nv nv")),
-    "forward_dynamics_derivatives": (("a_by_q", "nv nv"), ("a_by_v", "nv nv"), ("a_by_tau", "nv nv")),
+    "momentum_derivatives": (("by_q", "momentum nv"), ("by_v", "momentum nv")),
+    "momentum_rate_derivatives": (("by_q", "wrench nv"), ("by_v", "wrench nv"), ("by_a", "wrench nv")),
+    "frame_velocity_derivatives": (("by_q", "motion nv"), ("by_v", "motion nv")),
+    "frame_acceleration_derivatives": (("by_q", "motion nv"), ("by_v", "motion nv"), ("by_a", "motion nv")),
+    "integrate_derivatives": (("by_q", "nv nv"), ("by_v", "nv nv")),
+    "difference_derivatives": (("by_q0", "nv nv"), ("by_q1", "nv nv")),
+    "inverse_dynamics_second_derivatives": tuple((f"tau_by_{by}", "nv nv nv") for by in ("q_q", "v_v", "q_v", "a_q")),
+    "linearize": (("A", "state state"), ("B", "state nv")),
+    "inverse_dynamics_regressor": (("Y", "nv inertial"),),
+    "energy_regressor": (("row", "inertial"),),
+    "loop_forces": (("forces", "equations"),),
+    "kinetic_energy": (("energy", ""),),
+    "potential_energy": (("energy", ""),),
+    "center_of_mass": (("center", "xyz"),),
+    "mass_matrix_product": (("momentum", NV),),
+    "mass_matrix_solve": (("a", NV),),
+    "impact": (("v", NV), ("impulses", ROWS)),
+    "damped_delassus_inverse": (("inverse", "rows rows"),),
+    "damped_delassus_product": (("product", ROWS),),
     "constrained_dynamics": (("a", NV), ("forces", ROWS), ("violation", ""), ("iterations", "")),
     "constrained_inverse_dynamics": (("tau", "actuators"), ("forces", ROWS), ("residual", NV)),
     "constraint_jacobian": (("J", "rows nv"),),
@@ -51,19 +68,37 @@ OUTPUTS: dict[str, tuple[tuple[str, str], ...]] = {
     "actuator_map": (("map", "joints actuators"),),
     "actuator_map_inverse": (("map", "actuators joints"),),
 }
+BY = {  # functions with an option `wrt`: what they differentiate; there is one result of each for each name in `wrt`
+    "inverse_dynamics_derivatives": (("tau", NV),),
+    "forward_dynamics_derivatives": (("a", NV),),
+    "hybrid_dynamics_derivatives": (("found", NV),),
+    "constrained_dynamics_derivatives": (("a", NV), ("forces", ROWS)),
+}
+ARRAYS = {"f_ext": "bodies wrench", "targets": ROWS}  # of these; of all others in `wrt` that are no parameters, NV
+PLACE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 AXES = {
     "motion": ("wx", "wy", "wz", "vx", "vy", "vz"),
     "wrench": ("mx", "my", "mz", "fx", "fy", "fz"),
     "momentum": ("lx", "ly", "lz", "px", "py", "pz"),
     "xyz": ("x", "y", "z"),
 }
+OF_PARAMETERS: dict[str, tuple[str, ...]] = {  # names of what one of them has; beside it, which of all it is
+    "center": AXES["xyz"],
+    "inertia": ("xx", "yy", "zz", "xy", "xz", "yz"),
+    "gravity": AXES["xyz"],
+    "placement": PLACE,
+    "frame_placement": PLACE,
+    "loop_placement": PLACE,
+}
+INERTIAL = ("m", "mx", "my", "mz", "xx", "xy", "yy", "xz", "yz", "zz")  # of a body, as in `Model.inertial_parameters`
+Axes = tuple[tuple[str, ...], ...]
 
 
 class Entries(NamedTuple):
     """What an array is, and the names along each of its axes, () where they have none."""
 
     name: str
-    axes: tuple[tuple[str, ...], ...]
+    axes: Axes
 
 
 def entries_of(
@@ -73,31 +108,120 @@ def entries_of(
     outputs: Sequence[Any],
     model: Any,
     options: Mapping[str, Any],
+    names: Mapping[str, str],
 ) -> dict[str, Entries]:
-    """Of the inputs and outputs of a function of a model, arrays of a program, by their names there."""
+    """Of the inputs and outputs of a function of a model, arrays of a program, by their names there.
+
+    `names` are those of parameters among the inputs, by what these are called in the program.
+    """
     if isinstance(model, Tree):
         return {}
     found = {}
     for array in inputs:
-        words = shapes.get(array.name, "").replace("bodies 6", "bodies wrench")
-        found[array.name] = Entries(array.name, _axes(model, words, array.shape, options))
-    known = OUTPUTS.get(function, ())
-    if options.get("packed"):
-        known = ()
-    if "wrt" in options:  # which says what results there are
-        known = tuple(known[k] for k in (["q", "v"].index(n) if n in ("q", "v") else 2 for n in options["wrt"]) if known)
-        if not set(options["wrt"]) <= {"q", "v", "a", "tau"}:
-            known = ()
-    for array, (name, words) in zip(outputs, known):
-        found[array.name] = Entries(name, _axes(model, words, array.shape, options))
+        name = names.get(array.name, array.name)
+        found[array.name] = Entries(name, _fitted(argument_axes(shapes, model, name, options), array.shape, options))
+    for array, known in zip(outputs, known_outputs(function, model, options)):
+        found[array.name] = Entries(known.name, _fitted(known.axes, array.shape, options))
     return found
 
 
-def _axes(model: Model, words: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """The names along the axes of an array, as far as they are known and fit."""
+def entries_of_derivative(
+    function: str,
+    shapes: Mapping[str, str],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    model: Any,
+    options: Mapping[str, Any],
+    names: Mapping[str, str],
+    configurations: Sequence[str],
+) -> dict[str, Entries]:
+    """Of a derivative of a function: of its arrays, their directions d_, their weights bar_, and Jacobians d_..._d_....
+
+    `names` are those of all arrays and parameters of the function, by what they are called in the program. Directions and
+    weights of `configurations`, outputs that are some, are on the tangent space, as those of arrays are.
+    """
+    if isinstance(model, Tree):
+        return {}
+    known = known_outputs(function, model, options)
+
+    def of(word: str, tangent: bool) -> Entries | None:
+        """Of an array of the function itself."""
+        if word in names:
+            return Entries(names[word], argument_axes(shapes, model, names[word], options, tangent=tangent))
+        place = word.removeprefix("out") or "0"
+        if not word.startswith("out") or not place.isdigit() or int(place) >= len(known):
+            return None
+        one = known[int(place)]
+        return one._replace(axes=(model.v_names,)) if tangent and word in configurations else one
+
+    found = {}
+    for array in (*inputs, *outputs):
+        word, before, parts = array.name, "", [of(array.name, False)]
+        while parts[0] is None and (head := next((x for x in ("d_", "bar_") if word.startswith(x)), None)):
+            word, before = word.removeprefix(head), before + head
+            parts = [of(word, True)]
+            if parts[0] is None and before == "d_" and "_d_" in word:
+                parts = [of(x, True) for x in word.split("_d_", 1)]
+        if all(part is not None for part in parts):
+            names_of, axes = zip(*(part for part in parts if part is not None))
+            name = before + names_of[0] if len(parts) == 1 else "_by_".join(names_of)
+            found[array.name] = Entries(name, _fitted(tuple(x for some in axes for x in some), array.shape, options))
+    return found
+
+
+def known_outputs(function: str, model: Model, options: Mapping[str, Any]) -> list[Entries]:
+    """What the results of a function are, with the axes that all of them have; frames and batches come before."""
+    if options.get("packed"):
+        return []
+    if function in BY:
+        return [
+            Entries(f"{name}_by_{by}", (_names(model, words, options), *_wrt_axes(model, by, options)))
+            for name, words in BY[function]
+            for by in options["wrt"]
+        ]
+    return [Entries(name, _words_axes(model, words, options)) for name, words in OUTPUTS.get(function, ())]
+
+
+def argument_axes(
+    shapes: Mapping[str, str], model: Model, name: str, options: Mapping[str, Any], *, tangent: bool = False
+) -> Axes:
+    """The names along the axes of an array or parameter; of its changes, `tangent`."""
+    if name not in shapes:
+        return _parameter_axes(model, name)
+    words = shapes[name].replace("bodies 6", "bodies wrench")
+    return _words_axes(model, NV if tangent and words == "nq" else words, options)
+
+
+def _wrt_axes(model: Model, name: str, options: Mapping[str, Any]) -> Axes:
+    known = name.partition("@")[0] in parameters.KINDS
+    return _parameter_axes(model, name) if known else _words_axes(model, ARRAYS.get(name, NV), options)
+
+
+def _parameter_axes(model: Model, name: str) -> Axes:
+    kind, who = parameters.parse(name)
+    of, shape = parameters.KINDS[kind].of, parameters.shape_of(model, name)
+    all_of: dict[str, tuple[str, ...]] = {
+        "body": _names(model, "bodies", {}),
+        "velocity": model.v_names_spanning,
+        "joint": tuple(joint.name for joint in model.joints),
+        "frame": tuple(frame.name for frame in model.frames),
+    }
+    first = all_of.get(of, ())
+    if who is not None:  # of one alone only velocities are several
+        first = first[parameters.entries_of(model, name)] if of == "velocity" else ()
+    own = (OF_PARAMETERS[kind],) if kind in OF_PARAMETERS else ()
+    several = len(shape) > len(own)
+    return ((first,) if several else ()) + ((),) * (len(shape) - several - len(own)) + own
+
+
+def _words_axes(model: Model, words: str, options: Mapping[str, Any]) -> Axes:
+    return tuple(_names(model, word, options) for word in words.split())
+
+
+def _fitted(axes: Axes, shape: tuple[int, ...], options: Mapping[str, Any]) -> Axes:
+    """The names along the axes of an array, as far as they are known and fit, from the last one back."""
     found: list[tuple[str, ...]] = [()] * len(shape)
-    for back, word in enumerate(reversed(words.split()), start=1):
-        names = _names(model, word, options)
+    for back, names in enumerate(reversed(axes), start=1):
         if back <= len(shape) and len(names) == shape[-back]:
             found[-back] = names
     if options.get("frame") and not isinstance(options["frame"], str) and shape and len(options["frame"]) == shape[0]:
@@ -114,6 +238,13 @@ def _names(model: Model, word: str, options: Mapping[str, Any]) -> tuple[str, ..
         return model.v_names_spanning
     if word == "bodies":
         return tuple(body.name for body in model.bodies)
+    if word == "state":
+        return (*(f"position of {name}" for name in model.v_names), *model.v_names)
+    if word == "inertial":
+        return tuple(f"{body.name}.{x}" for body in model.bodies for x in INERTIAL)
+    if word == "equations":  # of embedded loops, those that are kept
+        every = [[f"{c.name}[{k}]" for c in own.constraints for k in range(c.count(model.joints))] for own in model.clusters]
+        return tuple(labels[row] for labels, own in zip(every, model.clusters) for row in own.rows)
     if word == "rows":
         return tuple(label for constraint in options["constraints"] for label in constraint.labels(model))
     if word == "constraints":

@@ -143,8 +143,10 @@ def _exported(source: Any, inputs: Any, options: dict[str, Any]) -> Exported:
             raise TypeError(f"{source.__name__} has no option {unknown[0]!r} in C; it has {', '.join(known)}")
         return EXPORTED[source](inputs, **options)
     program = program_of(source, inputs, options)
+    if isinstance(source, Derivative):
+        return Exported(program, {word: (x.name, x.axes) for word, x in source.entries(program).items()})
     if not isinstance(source, ModelFunction):
         return Exported(program)
     others = {word: value for word, value in options.items() if word not in ("optional", "parameters")}
-    entries = source.entries(model_of(source, inputs), program, others)
+    entries = source.entries(model_of(source, inputs), program, others, options.get("parameters", ()))
     return Exported(program, {word: (x.name, x.axes) for word, x in entries.items()})

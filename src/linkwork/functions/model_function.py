@@ -237,7 +237,8 @@ class ModelFunction:
             raise LinkworkError(f"{self.__name__}: options must be hashable: {error}") from None
         if kernel is None:
             kernel = model.kernels[key] = self._build(model, target, dtype, inputs, chosen)
-            named = entries_of(self.__name__, self.shapes, kernel.inputs, kernel.outputs, model, chosen)
+            words = self._words(model, inputs, chosen)
+            named = entries_of(self.__name__, self.shapes, kernel.inputs, kernel.outputs, model, chosen, words)
             kernel.entries = named if kernel.entries in (None, named) else {}  # models with one program share it
             if target == "cpu" and dtype == "float64" and inputs == Inputs() and chosen == self._defaults(model):
                 model.memory[self] = self._direct(model, kernel)
@@ -247,9 +248,15 @@ class ModelFunction:
         """The traced program for a model."""
         return self._program(model, self.inputs(model, optional, parameters), self.chosen(model, options))
 
-    def entries(self, model: Model, program: Program, options: dict[str, Any]) -> dict[str, Entries]:
-        """What the entries of a program of this function are, by the names of its arrays."""
-        return entries_of(self.__name__, self.shapes, program.inputs, program.outputs, model, self.chosen(model, options))
+    def entries(self, model: Model, program: Program, options: dict[str, Any], names: Iterable[str] = ()) -> dict[str, Entries]:
+        """What the entries of a program of this function are, by the names of its arrays; `names` are those of parameters."""
+        chosen, own = self.chosen(model, options), [array.name for array in program.inputs if array.name in self.shapes]
+        words = self._words(model, self.inputs(model, [name for name in own if name in self.optional], names), chosen)
+        return entries_of(self.__name__, self.shapes, program.inputs, program.outputs, model, chosen, words)
+
+    def _words(self, model: Model, inputs: Inputs, chosen: Mapping[str, Any]) -> dict[str, str]:
+        """Arrays and parameters by what they are called in the program."""
+        return dict(zip(self.input_shapes(model, inputs, chosen), (*self.required, *inputs.optional, *inputs.parameters)))
 
     def inputs(self, model: Model, optional: Sequence[str], names: Iterable[str]) -> Inputs:
         """These optional arrays and parameters as inputs, each checked."""
