@@ -29,7 +29,8 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.simplify.trees import tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor, count_filled, filled, is_zero, mirrored
+from linkwork.spatial import Factor, filled, is_zero, mirrored
+from linkwork.spatial.factor import count_filled
 
 SMALL = 10_000  # products of a matrix up to which it is made in straight code, which leaves out more zeros
 DEPENDENT = 1e-10  # a row's own part of its entry in the Delassus matrix, below which it depends on those before it

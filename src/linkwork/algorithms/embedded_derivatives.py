@@ -34,7 +34,8 @@ from linkwork.model import Model
 from linkwork.simplify.trees import hinge_tree, tree, tree_of_bodies
 from linkwork.sko import Tree
 from linkwork.sko.tree import equation_sizes
-from linkwork.spatial import count_filled, filled
+from linkwork.spatial import filled
+from linkwork.spatial.factor import count_filled
 from linkwork.topology.clusters import Cluster
 from linkwork.topology.elimination import Elimination
 from linkwork.topology.embedding import tree_equations

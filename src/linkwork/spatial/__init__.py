@@ -5,7 +5,7 @@ frame's axes, as in Lie Sec. 1.
 """
 
 from linkwork.spatial import rotation
-from linkwork.spatial.factor import Factor, count_filled, filled, is_zero, mirrored
+from linkwork.spatial.factor import Factor, filled, is_zero, mirrored
 from linkwork.spatial.inertia import Inertia, physical_problems
 from linkwork.spatial.inertial_parameters import (
     log_cholesky,
@@ -23,7 +23,6 @@ __all__ = [
     "ad",
     "ad_star",
     "axial",
-    "count_filled",
     "cross",
     "filled",
     "is_zero",

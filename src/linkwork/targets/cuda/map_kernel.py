@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from linkwork.ir.program import Program
+from linkwork.lazy import cached_property
 from linkwork.targets.cuda.alike import Bodies, Body
 from linkwork.targets.cuda.maps import LastMaps, Phase, Row, operations
 from linkwork.targets.cuda.prelude import REALS, WARP

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from linkwork.ir.liveness import needed_values
 from linkwork.ir.operations import REAL
 from linkwork.ir.program import Array, Program, RowMap
+from linkwork.lazy import cached_property
 from linkwork.passes.dead import drop_dead
 from linkwork.passes.unroll import unroll
 from linkwork.targets.cuda.split import can_split
