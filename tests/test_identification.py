@@ -9,7 +9,7 @@ import pytest
 
 import linkwork as lw
 from linkages import CATALOGUE, linkage
-from linkwork.errors import LinkworkError, ModelError, ShapeError
+from linkwork.errors import DtypeError, LinkworkError, ModelError, ShapeError
 from linkwork.joints import Fixed, Revolute
 from linkwork.model import Model
 from linkwork.spatial import log_cholesky, parameters_of_log_cholesky, parameters_of_pseudo_inertia, pseudo_inertia
@@ -145,8 +145,12 @@ def test_inertial_parameters_there_and_back() -> None:
     assert np.allclose(model.with_inertial_parameters(pi).inertial_parameters(), pi, rtol=1e-12, atol=1e-14)
     with pytest.raises(ShapeError, match=r"must have shape \(\d+,\), not \(3,\)"):
         model.with_inertial_parameters(np.zeros(3))
-    with pytest.raises(ModelError, match="must be numbers"):
-        model.with_inertial_parameters("heavy")
+    for odd in ("heavy", 1j * pi):
+        with pytest.raises(ModelError, match="must be real numbers"):
+            model.with_inertial_parameters(odd)
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(ModelError, match=f"body '{model.bodies[1].name}': inertial parameters must be finite"):
+            model.with_inertial_parameters([*pi[:10], wrong, *pi[11:]])
     for wrong in ([-1.0, 0.0], [0.0, 0.5]):
         with pytest.raises(ModelError, match=f"body '{model.bodies[1].name}': a mass of"):
             model.with_inertial_parameters([*pi[:10], *wrong, *pi[12:]])
@@ -172,6 +176,8 @@ def test_base_parameters() -> None:
     assert np.abs(combination @ shifted).max() < 1e-9
     none = lw.base_parameters(np.zeros((4, 2, 20)))
     assert none.columns.shape == (0,) and none.combination.shape == (0, 20)
+    none = lw.base_parameters(np.zeros((4, 2, 0)))  # of no parameters
+    assert none.columns.shape == (0,) and none.combination.shape == (0, 0)
 
 
 def test_what_base_parameters_refuse() -> None:
@@ -233,6 +239,41 @@ def test_what_no_body_can_have_is_said() -> None:
         pseudo_inertia(np.zeros(9))
     with pytest.raises(ShapeError, match=r"shape \(..., 4, 4\), not \(4,\)"):
         parameters_of_pseudo_inertia(np.zeros(4))
+    with pytest.raises(ModelError, match="parameters are not those of a solid body: they are not finite"):
+        log_cholesky(np.full(10, np.nan))
+    with pytest.raises(ModelError, match=r"eigenvalue \S+e-\d+, which is zero to rounding, as of a point, a rod"):
+        log_cholesky([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 4e-16])  # a rod along z
+
+
+@pytest.mark.parametrize("take", [pseudo_inertia, log_cholesky, parameters_of_log_cholesky])
+def test_what_are_no_numbers(take: Any) -> None:
+    for wrong in (["heavy"] * 10, [None] * 10, 1j * np.ones(10), [*np.ones(9), 1j]):
+        with pytest.raises(DtypeError, match="parameters must be real numbers or symbols, not"):
+            take(wrong)
+    with pytest.raises(ShapeError, match=r"must have shape \(..., 10\), not rows of different lengths"):
+        take([[1.0, 2.0], [3.0]])
+    mixed = points(np.random.default_rng(18))[2].astype(object)  # numbers all the same
+    assert take(mixed).dtype == float
+
+
+def test_numbers_as_objects_are_checked_too() -> None:
+    with pytest.raises(ModelError, match="not those of a solid body"):
+        log_cholesky(np.array([-1.0, *np.zeros(9)], dtype=object))
+
+
+@pytest.mark.parametrize("mass, size", [(1.0, 1e-8), (1e-3, 1e-10), (10.0, 1e6)])
+def test_log_cholesky_of_any_unit_of_length(mass: float, size: float) -> None:
+    """A solid is one at any size: whether it is a point is no question of metres."""
+    pi = points(np.random.default_rng(19))[2] * mass
+    pi = pi * np.repeat([1.0, size, size * size], [1, 3, 6])
+    assert np.allclose(parameters_of_log_cholesky(log_cholesky(pi)) / pi, 1.0, rtol=1e-10)
+
+
+def test_a_pseudo_inertia_that_is_not_symmetric() -> None:
+    P = pseudo_inertia(points(np.random.default_rng(20))[2])
+    assert np.allclose(parameters_of_pseudo_inertia(P + 1e-13 * np.triu(P)), parameters_of_pseudo_inertia(P))
+    with pytest.raises(ModelError, match=r"matrix\[1\] is not symmetric: entries across the diagonal differ by 1"):
+        parameters_of_pseudo_inertia([P, P + np.eye(4)[[2]].T * np.eye(4)[0]])
 
 
 def test_a_model_that_cannot_move() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameter
     part = as_numbers(tolerance)
     if part.shape or not 0.0 <= part < 1.0:
         raise LinkworkError(f"base_parameters: tolerance must be a part of a length, between 0 and 1, not {tolerance!r}")
-    R: Any = np.linalg.qr(Y.reshape(-1, Y.shape[-1]), mode="r")  # the same dependences in fewer rows
+    R: Any = np.linalg.qr(Y.reshape(prod(Y.shape[:-1]), Y.shape[-1]), mode="r")  # the same dependences in fewer rows
     length = np.linalg.norm(R, axis=0)
     seen = length > tolerance * length.max(initial=0.0)
     R = np.where(seen, R, 0.0) / np.where(seen, length, 1.0)

@@ -23,9 +23,11 @@ def read(model: ModelData) -> np.ndarray:
 def as_parameters(model: ModelData, values: Any) -> dict[str, np.ndarray]:
     """The same as mass, centre and moment of inertia about it, for `with_parameters`."""
     try:
+        if np.iscomplexobj(values):  # real parts alone are not what was meant
+            raise TypeError
         numbers = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        raise ModelError(f"inertial parameters must be numbers, not {values!r}") from None
+        raise ModelError(f"inertial parameters must be real numbers, not {values!r}") from None
     if numbers.shape != (10 * len(model.bodies),):
         raise ShapeError(f"inertial parameters must have shape ({10 * len(model.bodies)},), not {numbers.shape}")
     mass, center, inertia = [], [], []
@@ -33,6 +35,10 @@ def as_parameters(model: ModelData, values: Any) -> dict[str, np.ndarray]:
         h, moment = np.array(rest[:3]), np.empty((3, 3))
         for (i, j), x in zip(ORDER, rest[3:]):
             moment[i, j] = moment[j, i] = x
+        if not np.isfinite([m, *rest]).all():
+            raise ModelError(
+                f"body {shown(body.name)!r}: inertial parameters must be finite, not {[float(x) for x in (m, *rest)]}"
+            )
         if m <= 0.0 and (m < 0.0 or h.any()):
             raise ModelError(
                 f"body {shown(body.name)!r}: a mass of {m:g} kg with first moments {h.tolist()} is that of no body"

@@ -7,12 +7,14 @@ All functions take numbers, in batches too, or symbols.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from linkwork.errors import ModelError, ShapeError
+from linkwork.errors import DtypeError, ModelError, ShapeError
 from linkwork.ir.functions import exp, log, sqrt
+from linkwork.ir.symbol import Symbol
 
 # places of xx xy yy xz yz zz of the moment of inertia among the ten parameters
 _PLACES = np.array([[4, 5, 7], [5, 6, 8], [7, 8, 9]])
@@ -35,8 +37,13 @@ def pseudo_inertia(parameters: Any) -> np.ndarray:
 
 
 def parameters_of_pseudo_inertia(matrix: Any) -> np.ndarray:
-    """The ten inertial parameters of a pseudo-inertia (..., 4, 4), as in `pseudo_inertia`, (..., 10)."""
+    """The ten inertial parameters of a pseudo-inertia (..., 4, 4), as in `pseudo_inertia`, (..., 10).
+
+    It must be symmetric, to rounding; whether it is positive definite is not asked here.
+    """
     P = _numbers(matrix, (4, 4), "a pseudo-inertia")
+    if P.dtype != object:
+        _check_symmetric(P)
     trace = P[..., 0, 0] + P[..., 1, 1] + P[..., 2, 2]
     p = np.empty((*P.shape[:-2], 10), dtype=P.dtype)
     p[..., 0], p[..., 1:4] = P[..., 3, 3], P[..., :3, 3]
@@ -81,21 +88,65 @@ def parameters_of_log_cholesky(parameters: Any) -> np.ndarray:
     return parameters_of_pseudo_inertia(np.asarray(scale)[..., None, None] * (U @ np.swapaxes(U, -1, -2)))
 
 
-def _check_consistent(P: np.ndarray) -> None:
-    """That pseudo-inertias are positive definite, and if not, which of them is not."""
-    least, most = (np.linalg.eigvalsh(np.where(np.isfinite(P), P, 0.0))[..., k] for k in (0, -1))
-    wrong = ~(np.isfinite(P).all(axis=(-2, -1)) & (least > 1e-15 * most))
+def _check_symmetric(P: np.ndarray) -> None:
+    """That no matrix has entries across the diagonal that differ by more than rounding, of a solver say."""
+    skew = np.abs(P - np.swapaxes(P, -1, -2)).max(axis=(-2, -1))
+    wrong = skew > 1e-8 * np.abs(P).max(axis=(-2, -1))
     if wrong.any():
-        where = tuple(int(k) for k in np.argwhere(wrong)[0])
-        which = f"parameters[{', '.join(map(str, where))}]" if where else "parameters"
         raise ModelError(
-            f"log_cholesky: {which} are not those of a solid body: the pseudo-inertia has the eigenvalue {least[where]:g}, "
-            "which must be positive (spatial.pseudo_inertia shows it)"
+            f"parameters_of_pseudo_inertia: {_which('matrix', wrong)} is not symmetric: "
+            f"entries across the diagonal differ by {skew[_first(wrong)]:g}"
         )
 
 
+def _check_consistent(P: np.ndarray) -> None:
+    """That pseudo-inertias are positive definite beyond rounding, and if not, which of them is not.
+
+    Compared are eigenvalues in units of length in which Σ and m are alike: a small body is not a point.
+    """
+    finite = np.isfinite(P).all(axis=(-2, -1))
+    known = np.where(finite[..., None, None], P, 0.0)
+    m, spread = known[..., 3, 3], np.trace(known[..., :3, :3], axis1=-2, axis2=-1)
+    solid = (m > 0.0) & (spread > 0.0)
+    unit = np.ones(P.shape[:-1])
+    unit[..., :3] = np.sqrt(np.where(solid, m, 1.0) / np.where(solid, spread, 1.0))[..., None]
+    alike = known * unit[..., :, None] * unit[..., None, :]
+    least, most = (np.linalg.eigvalsh(alike)[..., k] for k in (0, -1))
+    wrong = ~(finite & solid & (least > 1e-15 * most))
+    if wrong.any():
+        first = _first(wrong)
+        if not finite[first]:
+            raise ModelError(f"log_cholesky: {_which('parameters', wrong)} are not those of a solid body: they are not finite")
+        lowest = np.linalg.eigvalsh(known[first])[0]
+        why = "which must be positive" if lowest <= 0.0 else "which is zero to rounding, as of a point, a rod or a plate"
+        raise ModelError(
+            f"log_cholesky: {_which('parameters', wrong)} are not those of a solid body: the pseudo-inertia has the eigenvalue "
+            f"{lowest:g}, {why} (spatial.pseudo_inertia shows it)"
+        )
+
+
+def _first(wrong: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(k) for k in np.argwhere(wrong)[0])
+
+
+def _which(word: str, wrong: np.ndarray) -> str:
+    """The first that is wrong, as one would write it: parameters[1, 2]."""
+    where = _first(wrong)
+    return f"{word}[{', '.join(map(str, where))}]" if where else word
+
+
 def _numbers(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
-    array = np.asarray(value)
+    wanted = f"{what} must have shape (..., {', '.join(map(str, shape))})"
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ShapeError(f"{wanted}, not rows of different lengths") from None
     if array.shape[-len(shape) :] != shape or array.ndim < len(shape):
-        raise ShapeError(f"{what} must have shape (..., {', '.join(map(str, shape))}), not {array.shape}")
-    return array if array.dtype == object else array.astype(float)
+        raise ShapeError(f"{wanted}, not {array.shape}")
+    if array.dtype.kind in "biuf":
+        return array.astype(float)
+    entries = array.ravel().tolist()
+    for x in entries:
+        if not isinstance(x, (Symbol, Real)):
+            raise DtypeError(f"{what} must be real numbers or symbols, not {x!r}")
+    return array if any(isinstance(x, Symbol) for x in entries) else array.astype(float)
