@@ -354,6 +354,9 @@ class Derivative:
         return None if base is None else repr((self.kind, self.wrt, self.output, base))
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        for name in named:
+            if name in self.function.optional and name not in self.given.optional:
+                raise TypeError(f"{self!r} has no input {name}: it gets one with optional={(name,)!r}")
         device, dtype = place_of(self.function.__name__, named, (*args, *named.values()))
         how = {word: named.pop(word) for word in ("out", "threads") if word in named}
         values = named.pop("parameters", None)
