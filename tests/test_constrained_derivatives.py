@@ -159,22 +159,33 @@ def test_compiled_in_batches() -> None:
 # Pinocchio
 
 
-@pytest.mark.parametrize("name", ["quadruped", pytest.param("humanoid", marks=pytest.mark.slow)])
-def test_pinocchio(name: str) -> None:
+HELD = {
+    "point contacts": ("quadruped", [Connect(f) for f in FEET]),
+    "point contacts, axes of the world": ("quadruped", [Hold(f, "x y z") for f in FEET]),
+    "points and a sole": ("quadruped", [Weld(FEET[0]), Connect(FEET[1]), Connect(FEET[2])]),
+    "a sole": ("humanoid", [Weld("left_sole")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "a sole")) for name in HELD])
+@pytest.mark.parametrize("moving", [False, True])
+def test_pinocchio(name: str, moving: bool) -> None:
     pin = pytest.importorskip("pinocchio")
     from test_loops_against_peers import in_pinocchio, swapped
 
-    constraints = [Connect(f) for f in FEET] if name == "quadruped" else [Weld("left_sole")]
-    model = without_resistance(robot(name))
+    which, constraints = HELD[name]
+    model = without_resistance(robot(which))
     theirs, _ = in_pinocchio(pin, model)
     contacts, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
     for c in constraints:
         end = model.frame(c.frame)
         kind = pin.ContactType.CONTACT_6D if isinstance(c, Weld) else pin.ContactType.CONTACT_3D
         place = pin.SE3(np.asarray(end.place.R, dtype=float), np.asarray(end.place.p, dtype=float))
-        contacts.append(pin.RigidConstraintModel(kind, theirs, end.body + 1, place, pin.ReferenceFrame.LOCAL))
+        axes = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED if isinstance(c, Hold) else pin.ReferenceFrame.LOCAL
+        contacts.append(pin.RigidConstraintModel(kind, theirs, end.body + 1, place, axes))
         datas.append(contacts[-1].createData())
     q, v, tau = consistent(model, constraints, 1, model.random_state(1)[0])
+    v = v * moving
     data, order = theirs.createData(), swapped(model)
     pin.initConstraintDynamics(theirs, data, contacts, datas)
     tight = pin.ProximalSettings(1e-14, 1e-10, 300)
@@ -182,7 +193,10 @@ def test_pinocchio(name: str) -> None:
     right = pin.computeConstraintDynamicsDerivatives(theirs, data, contacts, datas, tight)
     found = ours(model, q, v, tau, constraints=constraints)
     assert off([x[np.ix_(order, order)] for x in found[:3]], right[:3]) < 1e-8
-    turned = np.arange(len(found[3])) if name == "quadruped" else np.roll(np.arange(6), 3)  # [f, m] there
+    turned, first = [], 0
+    for c in constraints:
+        rows = np.roll(np.arange(6), 3) if isinstance(c, Weld) else np.arange(3)  # [f, m] there
+        turned, first = [*turned, *(first + rows)], first + len(rows)
     assert off([x[np.ix_(turned, order)] for x in found[3:]], right[3:]) < 1e-8
 
 

@@ -429,3 +429,36 @@ def test_the_recursions_of_the_paper(kinds: tuple[str, ...]) -> None:
     acc, force = lie.hybrid_dynamics_derivative(here, changes, state, change, gravity, prescribed={1})
     want = Hq @ delta + Hv @ dv + Hg @ np.where(mask, da, dtau) + loaded
     assert off([np.where(mask, force, acc).astype(float)], [want]) < 1e-9
+
+
+@pytest.mark.parametrize("parameter", ["mass", "center", "inertia", "placement"])
+def test_the_recursions_of_the_paper_by_parameters(parameter: str) -> None:
+    """Lie Tables 5, 6 and 7 by a scalar that enters inertias, or the joints' places and axes, against `wrt=`."""
+    kinds = ("universal", "gimbal", "skew helical")
+    model = make(np.random.default_rng(24), [-1, 0, 0], kinds, resisting=False, armature=False, fixed=False)
+    rng = np.random.default_rng(25)
+    q, v, a, tau, f_ext = state_of(model, rng)
+    now = model.parameters()[parameter]
+    along = rng.normal(size=now.shape)
+
+    def bodies(p: Any) -> list[lie.LieBody]:
+        other = model.traced_with({parameter: now + p * along})
+        return lie.lie_bodies(model_tree(other, without_lumping(other), q, v, f_ext), lw.jacobian_of)
+
+    gravity, still, none = np.array(model.gravity), np.array(0.0), np.zeros(model.nv)
+    here, changes = bodies(still), lie.lie_changes(bodies, still, lw.jvp_of)
+    state, change = lie.State(v, a, tau), lie.State(none, none, none)
+
+    def right(fn: Any, *args: np.ndarray, **options: Any) -> np.ndarray:
+        by = ours(fn, model, *args, f_ext=f_ext, wrt=parameter, **options)
+        return np.reshape(by, (model.nv, -1)) @ along.ravel()
+
+    found = lie.inverse_dynamics_derivative(here, changes, state, change, gravity)
+    assert off([found.astype(float)], [right(lw.inverse_dynamics_derivatives, q, v, a)]) < 1e-11
+    found, _ = lie.hybrid_dynamics_derivative(here, changes, state, change, gravity)
+    assert off([found.astype(float)], [right(lw.forward_dynamics_derivatives, q, v, tau)]) < 1e-9
+    mask = np.zeros(model.nv, dtype=bool)
+    mask[here[1].dofs] = True
+    acc, force = lie.hybrid_dynamics_derivative(here, changes, state, change, gravity, prescribed={1})
+    want = right(lw.hybrid_dynamics_derivatives, q, v, a, tau, prescribed=tuple(mask.tolist()))
+    assert off([np.where(mask, force, acc).astype(float)], [want]) < 1e-9
