@@ -109,10 +109,10 @@ class Follow:
             moved.append(-change[len(cluster.rows) :])
         dv = self.solved(lambda n: still[n])
         turned = []
-        for cluster in self.clusters:
+        for cluster, K in zip(self.clusters, self.K):
             change = np.zeros((len(cluster.rows), 2 * m))
             if not all(constraint.linear for constraint in cluster.constraints):
-                change = self._along_velocities(cluster, np.hstack([self.G, dv]))
+                change = self._along_velocities(cluster, K, np.hstack([self.G, dv]))
             turned.append(change)
         return dv, self.solved(lambda n: moved[n] + turned[n][:, m:]), self.solved(lambda n: turned[n][:, :m])
 
@@ -128,13 +128,15 @@ class Follow:
                 total = total - self.G.T @ self.along(pushed, self.q, self.directions)[1]
         return total
 
-    def _along_velocities(self, cluster: Cluster, directions: np.ndarray) -> np.ndarray:
-        """∂k along directions of v, which are columns; by each joint where there are not many more of them in an equation."""
+    def _along_velocities(self, cluster: Cluster, K: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """∂k of a cluster's equations along directions of v, which are columns.
+
+        It is taken by each joint where an equation has not many more joints than there are directions.
+        """
 
         def right(v: Any) -> np.ndarray:
             return self.equations(cluster, self.q, v)[1]
 
-        K = self.K[self.clusters.index(cluster)]
         if 2 * count_filled(K) < 3 * directions.shape[1] * len(K):
             return self.along(right, self.v, np.eye(len(self.v)))[1] @ directions
         return self.along(right, self.v, directions)[1]

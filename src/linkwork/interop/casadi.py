@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.functions.sources import Source, source_of
-from linkwork.interop.expressions import UNSCALED, evaluate
+from linkwork.interop.expressions import UNSCALED, evaluate, iterates
 from linkwork.interop.packages import needed
 from linkwork.ir.program import Array
 
@@ -46,7 +46,7 @@ def function(fn: Any, model: Any = None, **options: Any) -> Any:
     """
     source = source_of(fn, model, options)
     program = source.program
-    if any(op == "loop" for op, _, _ in program.code):
+    if iterates(program):
         return _call_of(source)
     inputs = [casadi.SX.sym(array.name, *_shape(array)) for array in program.inputs]
     elements = [[x[k // _width(a), k % _width(a)] for k in range(a.size)] for x, a in zip(inputs, program.inputs)]

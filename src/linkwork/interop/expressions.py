@@ -18,7 +18,7 @@ UNSCALED: Mapping[str, Callable[..., Any]] = {"exponent": lambda x: 0.0, "pow2":
 def evaluate(source: Source, operations: Mapping[str, Callable[..., Any]], arrays: Sequence[Sequence[Any]], where: str) -> list:
     """The elements of every output in row-major order, from those of the inputs; "const" makes an expression of a number."""
     program = unroll(source.program)
-    if any(op == "loop" for op, _, _ in program.code):
+    if iterates(program):
         raise TargetError(f"{source.name} iterates (lw.loop) for this model, and {where} has no loops")
     values: list[Any] = [None] * len(program)
     for k, ((op, args, attr), needed) in enumerate(zip(program.code, needed_values(program), strict=True)):
@@ -31,6 +31,11 @@ def evaluate(source: Source, operations: Mapping[str, Callable[..., Any]], array
         else:
             values[k] = operations[op](*(values[a] for a in args))
     return [[values[v] for v in wanted] for wanted in program.results]
+
+
+def iterates(program: Program) -> bool:
+    """Whether a program has loops, in bodies of maps too: expressions have none."""
+    return any(op == "loop" or (op == "map" and iterates(attr.body)) for op, _, attr in program.code)
 
 
 def size(program: Program) -> int:

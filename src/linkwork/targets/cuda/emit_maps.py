@@ -35,7 +35,7 @@ class _Unit:
         self.expressions = expressions(self.real)
         self.constants = Constants(self.real)
         self.threads = kernel.warps * WARP
-        self.ways = [_Way(kernel.rows(each)) for each in kernel.alike]
+        self.ways = [_Way(kernel.rows(each), kernel.distances(each)) for each in kernel.alike]
         self.rows: list[int] = []  # the table of rows
         self.tasks: list[int] = []
 
@@ -191,7 +191,7 @@ class _Unit:
         self.rows += [
             way.results.base(row.targets),
             self._slot(way.slots.base(slots)),
-            *(2 * far[place][0] * self.kernel.states + far[place][1] for far in self.kernel.distances(each)),
+            *(2 * far[place][0] * self.kernel.states + far[place][1] for far in way.maps),
             *(-1 if (target := row.targets[e]) is None else target for e in way.results.apart),
             *(self._slot(slots[e]) for e in way.slots.apart),
             *(int(row.sources[e][1]) for e in way.signed),
@@ -206,12 +206,12 @@ class _Unit:
         """The statements that run a row."""
         body, names = each.program, dict[int, str]()
         lines = ["    real *lw_p = lw_o + r[0]; const real *lw_y = lw_x + r[1];"]
-        far = len(self.kernel.distances(each))
+        far = len(way.maps)
         for k in range(far):
             lines.append(f"    const real *lw_w{k} = lw_v + (r[{2 + k}] >> 1); const int lw_z{k} = r[{2 + k}] & 1;")
         for u, (op, _, attr) in enumerate(body.code):
             if op == "input" and attr[0] == 1:
-                names[u] = self._of_maps(each, each.values[attr[1]])
+                names[u] = self._of_maps(way, each.values[attr[1]])
             elif op == "input":
                 names[u] = f"y{u}"
                 lines.append(f"    const real y{u} = {self._source(way, attr[1], 2 + far + len(way.results.apart))};")
@@ -252,15 +252,16 @@ class _Unit:
             return f"(-{text})" if turned else text
         return f"lw_x[{self._slot(self.plan.slots[v])}]" if self._waits(v) else self._input(v)
 
-    def _of_maps(self, each: Alike, some: tuple[int, ...]) -> str:
+    def _of_maps(self, way: _Way, some: tuple[int, ...]) -> str:
         """What maps with one body have in one place: all the same, or each its own."""
         if len(set(some)) == 1:
             return self._of(some[0])
         far = self.kernel.far(some)
         place, _ = self.kernel.shared[self.plan.plain[some[0]]]
-        text = f"lw_w{self.kernel.distances(each).index(far)}[{place * self.kernel.states}]"
+        pointer = way.maps.index(far)
+        text = f"lw_w{pointer}[{place * self.kernel.states}]"
         signs = [sign for _, sign in far]
-        turned = f"lw_turned({text}, lw_z{self.kernel.distances(each).index(far)})"
+        turned = f"lw_turned({text}, lw_z{pointer})"
         return text if not any(signs) else f"(-{text})" if all(signs) else turned
 
     def _input(self, v: int) -> str:
@@ -405,7 +406,8 @@ class _Places:
         for e in every:
             count = Counter(a - b for a, b in ((row[e], row[middle]) for row in rows) if a is not None and b is not None)
             self.distances.append(count.most_common(1)[0][0] if count else 0)
-        self.apart = [e for e in every if any(row[e] != self.base(row) + self.distances[e] for row in rows)]
+        bases = [self.base(row) for row in rows]
+        self.apart = [e for e in every if any(row[e] != base + self.distances[e] for row, base in zip(rows, bases))]
         self.missing = {e for e in self.apart if any(row[e] is None for row in rows)}
 
     def base(self, row: Sequence[int | None]) -> int:
@@ -415,9 +417,13 @@ class _Places:
 
 
 class _Way:
-    """How the rows of maps with one body differ: where their values and results lie, and which values some take negated."""
+    """How the rows of maps with one body differ: where their values and results lie, and which values some take negated.
 
-    def __init__(self, rows: list[Row]) -> None:
+    `maps`: the ways in which what rows share lies apart from map to map (see `MapKernel.distances`).
+    """
+
+    def __init__(self, rows: list[Row], maps: list[tuple[tuple[int, int], ...]]) -> None:
+        self.maps = maps
         self.slots = _Places([[slot for slot, _ in row.sources] for row in rows])
         self.results = _Places([row.targets for row in rows])
         self.signed = [e for e, some in enumerate(zip(*(row.sources for row in rows))) if any(turned for _, turned in some)]
