@@ -1,6 +1,6 @@
 """Figures on a GPU: states a second from and to row-major arrays, checked against the interpreter in the same run.
 
-    make bench-gpu            # all; or some parts: python bench/gpu.py dynamics loops derivatives rollouts contact mjx matrices
+    make bench-gpu     # all; or some parts: python bench/gpu.py dynamics loops derivatives rollouts contact mjx matrices cache
 
 Each line says the rate in float32 and float64, whether all bits are those of the interpreter on random states, and what the
 kernel takes. Robots' numbers are those of the other benches. "mjx" runs forward dynamics of MJX beside ours, where JAX and
@@ -10,7 +10,10 @@ mujoco-mjx are there: contacts, constraints and actuation off, float32, 65 536 s
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -165,9 +168,55 @@ def beside_mjx() -> None:
         print(f"{name:10s} contact, MJX float32: {mjx_rates.steps_with_contact(name) / 1e6:.3f} M steps/s", flush=True)
 
 
+PROBE = """
+import ctypes, sys, time
+import numpy as np
+how = sys.argv[1]
+if how == "driver":  # its start alone, with which nobody can do without
+    start = time.perf_counter()
+    cuda, number, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
+    assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(number), 0) == 0
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), number) == 0
+    print(time.perf_counter() - start, 0.0)
+    sys.exit()
+import linkwork as lw
+import robots
+model = robots.model("g1")
+x = [np.zeros((1024, n), "float32") for n in (model.nq, model.nv, model.nv)]
+if how != "fresh":
+    library = __import__(how)
+    library.zeros(3, device="cuda") if how == "torch" else library.zeros(3)
+start = time.perf_counter()
+kernel = lw.compile(lw.forward_dynamics, model, target="cuda", dtype="float32")
+there = time.perf_counter() - start
+kernel(*x)
+print(there, time.perf_counter() - start)
+"""
+
+
+def from_cache(rounds: int = 7) -> None:
+    """A kernel that the cache has, in new processes: seconds until it is there, and until the first answer from NumPy."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "LINKWORK_CACHE": folder}
+
+        def told(how: str) -> list[float]:
+            done = subprocess.run([sys.executable, "-c", PROBE, how], env=env, check=True, capture_output=True, text=True)
+            return [float(word) for word in done.stdout.split()]
+
+        there, _ = told("fresh")
+        print(f"g1         forward dynamics float32: compiled in {there:.1f} s", flush=True)
+        for how in ("driver", "fresh", "cupy", "torch"):
+            try:
+                found = np.median([told(how) for _ in range(rounds)], axis=0)
+            except subprocess.CalledProcessError:
+                continue  # that library is not here
+            what = {"driver": "CUDA's own start", "fresh": "new process"}.get(how, f"CUDA started by {how}")
+            print(f"g1         from the cache, {what}: {found[0]:.3f} s, first answer {found[1]:.3f} s", flush=True)
+
+
 PARTS = {
     "dynamics": dynamics, "loops": loops, "derivatives": derivatives, "rollouts": smooth_rollouts, "contact": contact_rollouts,
-    "mjx": beside_mjx, "matrices": matrices,
+    "mjx": beside_mjx, "matrices": matrices, "cache": from_cache,
 }  # fmt: skip
 
 
