@@ -836,6 +836,31 @@ def test_zeros_stand_in_every_row_of_every_tile() -> None:
     assert np.signbit(kernel(x)[:, 0, 2]).all() and not np.signbit(kernel(x)[:, 0, 1]).any()
 
 
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("size", [127, 128, 141, 300])
+def test_long_rows_begin_anywhere(size: int, dtype: str, repeated: bool) -> None:
+    """Rows of many blocks are written by lines of memory, wherever they begin and however far apart: no other byte changes."""
+
+    def f(x: np.ndarray) -> np.ndarray:
+        return np.array([0.0 if repeated and k % 3 else x[0] * (k + 1.0) for k in range(size)], dtype=object)
+
+    kernel = lw.compile(f, {"x": 1}, dtype=dtype, wait=True)
+    x = np.arange(1.0, 14.0, dtype=dtype)[:, None]
+    right = x * np.array([0.0 if repeated and k % 3 else k + 1.0 for k in range(size)], dtype)
+    for gap in (0, 1, 7, 16):
+        for start in range(16):
+            memory = np.full(start + 13 * (size + gap) + 40, 7.0, dtype)
+            rows = memory[start : start + 13 * (size + gap)].reshape(13, -1)[:, :size]
+            kernel(x, out=rows)
+            assert np.array_equal(rows, right)
+            rows[...] = 7.0
+            assert np.all(memory == 7.0)
+    backwards = np.full((13, size), np.nan, dtype)
+    kernel(x, out=backwards[::-1])
+    assert np.array_equal(backwards[::-1], right)
+
+
 def test_size_counts_the_body_of_a_loop_once() -> None:
     def of(limit: int) -> Any:
         return lw.compile(lambda x: lw.loop(lambda s: (s * s + 1.0, s < 1e3), x, limit=limit), {"x": ()})

@@ -81,8 +81,9 @@ def _load_rows(t: Types, columns: list[tuple[str, int]], tag: str) -> tuple[str,
     return "\n".join(lines + moves), rows
 
 
-UNPACK, UNPACK_LAST = "lw.unpack", "lw.unpack.last"
+UNPACK, UNPACK_LONG, UNPACK_LAST = "lw.unpack", "lw.unpack.long", "lw.unpack.last"
 LINE = 64  # bytes of a cache line
+LONG = 16  # blocks of a row from which it is written by whole lines
 
 
 def _from_table(t: Types, tag: str, table: str, first: int, columns: str, count: int) -> tuple[str, list[str]]:
@@ -100,24 +101,100 @@ def _from_table(t: Types, tag: str, table: str, first: int, columns: str, count:
     return "\n".join(lines), pointers
 
 
-def unpack_text(t: Types, *, scattered: bool = False) -> str:
+def _load_block(
+    t: Types, block: int, *, scattered: bool, table: str = "%entry.p", tag: str = "source"
+) -> tuple[str, list[str]]:
+    """Instructions that load block number `block` behind an entry of the table, and the names of its rows."""
+    per_block = t.lanes if scattered else 1  # entries of the table
+    places, columns = _from_table(t, f"{tag}{block}.", table, block * per_block, "%columns", per_block)
+    within = [(p, 0) for p in columns] if scattered else [(columns[0], c * t.bytes) for c in range(t.lanes)]
+    moves, rows = _load_rows(t, within, f"{tag}{block}.b")
+    return f"{places}\n{moves}", rows
+
+
+def writes_lines(t: Types, blocks: int) -> bool:
+    """Whether rows of so many blocks are written by whole lines: Intel's processors take twice as long for a store across two.
+
+    Sixteen rows at once would leave too few registers.
+    """
+    return t.bytes == LINE and t.lanes == 8 and blocks >= LONG
+
+
+def _unpack_long(t: Types, *, scattered: bool) -> str:
+    """`unpack.long`: what is stored on a line comes from two blocks of a row, by where its row begins in a line.
+
+    The first and the last block are stored as they are: lines that they are in belong to other rows, too.
+    """
+    n, lanes = t.lanes, range(t.lanes)
+    pick = "@llvm.x86.avx512.vpermi2var.pd.512"
+    iota = ", ".join(f"i64 {n + k}" for k in lanes)
+    starts = "\n".join(
+        f"""%row.n{k} = ptrtoint ptr %row.r{k} to i64
+%row.past{k} = and i64 %row.n{k}, {LINE - t.item}
+%row.back{k} = sub i64 0, %row.past{k}
+%line{k} = getelementptr i8, ptr %row.r{k}, i64 %row.back{k}
+%past{k}.i = udiv i64 %row.past{k}, {t.item}
+%past{k}.v = insertelement {t.whole} poison, i64 %past{k}.i, i64 0
+%past{k} = shufflevector {t.whole} %past{k}.v, {t.whole} poison, <{n} x i32> zeroinitializer
+%which{k} = sub {t.whole} <{iota}>, %past{k}"""
+        for k in lanes
+    )
+    first, rows0 = _load_block(t, 0, scattered=scattered, table="%table", tag="first")
+    moves, rows = _load_block(t, 0, scattered=scattered)
+    head = "\n".join(f"store {t.real} {rows0[k]}, ptr %row.r{k}, align {t.item}" for k in lanes)
+    phis = "\n".join(f"%before{k} = phi {t.real} [ {rows0[k]}, %start ], [ {rows[k]}, %loop ]" for k in lanes)
+    puts = "\n".join(
+        f"""%put{k} = call {t.real} {pick}({t.real} %before{k}, {t.whole} %which{k}, {t.real} {rows[k]})
+%at{k} = getelementptr i8, ptr %line{k}, i64 %place
+store {t.real} %put{k}, ptr %at{k}, align {t.item}"""
+        for k in lanes
+    )
+    tail = "\n".join(
+        f"%end{k} = getelementptr i8, ptr %row.r{k}, i64 %place\nstore {t.real} {rows[k]}, ptr %end{k}, align {t.item}"
+        for k in lanes
+    )
+    return f"""
+declare {t.real} {pick}({t.real}, {t.whole}, {t.real})
+define internal void @{UNPACK_LONG}(ptr %table, i64 %count, ptr %columns, ptr %row, i64 %row.step) #0 {{
+start:
+{chr(10).join(row_pointers("%row", n))}
+{starts}
+{first}
+{head}
+br label %loop
+loop:
+%k = phi i64 [ 1, %start ], [ %k2, %loop ]
+{phis}
+%entry.k = mul i64 %k, {n if scattered else 1}
+%entry.p = getelementptr i32, ptr %table, i64 %entry.k
+%place = mul i64 %k, {t.bytes}
+{moves}
+{puts}
+%k2 = add i64 %k, 1
+%more = icmp ult i64 %k2, %count
+br i1 %more, label %loop, label %done
+done:
+{tail}
+ret void
+}}
+"""
+
+
+def unpack_text(t: Types, *, scattered: bool = False, long: bool = False) -> str:
     """Functions that write columns as rows, `step` bytes apart, from the first block of `lanes` elements on.
 
     `unpack(table, count, columns, row, step)`: blocks whose columns lie at the places of a table, in bytes.
+    `unpack.long`: the same of rows with many blocks, by stores of whole lines of memory; of registers of 512 bits only.
     `unpack.last(columns, row, step, left)`: the first `left` elements of a block.
-    Where columns are `scattered`, each has a place of its own in the table, and `unpack.last` gets a table before its columns.
+    `long` asks for the second. Where columns are `scattered`, each has a place of its own in the table, and `unpack.last` gets
+    a table before its columns.
     """
     n, together = t.lanes, max(1, LINE // t.bytes)  # stores that fill a line of a row follow each other
     pointers = "\n".join(row_pointers("%row", n))
     loads, stores = [], []
     for b in range(together):
-        if scattered:
-            places, columns = _from_table(t, f"source{b}.", "%entry.p", b * n, "%columns", n)
-            moves, rows = _load_rows(t, [(p, 0) for p in columns], f"b{b}.")
-        else:
-            places, columns = _from_table(t, f"source{b}.", "%entry.p", b, "%columns", 1)
-            moves, rows = _load_rows(t, [(columns[0], c * t.bytes) for c in range(n)], f"b{b}.")
-        loads.append(f"{places}\n{moves}")
+        lines, rows = _load_block(t, b, scattered=scattered)
+        loads.append(lines)
         stores += [(k, b, name) for k, name in enumerate(rows)]
     puts = "\n".join(
         f"%at{k}.{b} = getelementptr i8, ptr %at{k}, i64 {b * t.bytes}\nstore {t.real} {name}, ptr %at{k}.{b}, align {t.item}"
@@ -160,7 +237,7 @@ define internal void @{UNPACK_LAST}({"ptr %table, " * scattered}ptr %columns, pt
 {masked}
 ret void
 }}
-"""
+{_unpack_long(t, scattered=scattered) if long else ""}"""
 
 
 def _mask(t: Types, count: int) -> str:
