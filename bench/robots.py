@@ -16,6 +16,7 @@ import numpy as np
 
 import linkwork as lw
 from linkwork.spatial import Pose, snapped
+from linkwork.spatial.constants import product
 
 ROBOTS: dict[str, Any] = json.loads((Path(__file__).parent / "robots.json").read_text())
 Body = dict[str, Any]
@@ -85,8 +86,9 @@ def from_bodies(name: str, bodies: list[Body], frames: dict[str, tuple[int, Pose
 
 def _rotation(R: np.ndarray) -> np.ndarray:
     """The rotation nearest to one that was printed with twelve digits, (3, 3)."""
-    U, _, V = np.linalg.svd(R)
-    return R if np.isin(R, (-1.0, 0.0, 1.0)).all() else snapped(U @ V)
+    if np.isin(R, (-1.0, 0.0, 1.0)).all():
+        return R
+    return snapped(product(R, 1.5 * np.eye(3) - 0.5 * product(R.T, R)))  # Newton's step: the same bits on every machine
 
 
 def programs(robot: str) -> dict[str, lw.Program]:
