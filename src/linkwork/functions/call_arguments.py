@@ -62,4 +62,6 @@ def has_symbols(value: Any) -> bool:
         array = np.asarray(value)  # no copy of an array of numbers, however large
     except Exception:
         return False  # no array: the kernel says which argument it is
-    return array.dtype == object and any(isinstance(x, Symbol) for x in array.ravel())
+    if array.dtype != object:
+        return False
+    return not array.size or any(isinstance(x, Symbol) for x in array.ravel())  # states that have no entry are traced too

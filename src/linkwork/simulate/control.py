@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from linkwork.errors import LinkworkError, ShapeError, TraceError
 from linkwork.functions.states import difference
+from linkwork.ir.program import Program
 from linkwork.ir.symbol import Symbol
+from linkwork.ir.trace import trace
 from linkwork.model import Model
 
 Policy = Callable[[Any, Any, Any, Any], Any]
@@ -48,6 +50,16 @@ class Control:
     inputs: Mapping[str, tuple[int, ...]]
     force: Callable[[Model, Any, Any, Any, Mapping[str, Any]], Any]
 
+    def program(self, model: Model) -> Program:
+        """From q, v, t and its inputs to forces."""
+        shapes: dict[str, tuple[int, ...]] = {"q": (model.nq,), "v": (model.nv,), "t": (), **self.inputs}
+
+        def body(*arrays: Any) -> Any:
+            given = dict(zip(shapes, arrays))
+            return self.force(model, given["q"], given["v"], given["t"], given)
+
+        return trace(body, shapes, name="forces")
+
 
 def given_forces(model: Model) -> Control:
     """Forces that are an input."""
@@ -66,7 +78,7 @@ def pd_control(model: Model) -> Control:
 
 
 def traced_policy(model: Model, policy: Policy, inputs: Mapping[str, tuple[int, ...]]) -> Control:
-    """Forces of a function of the user, which is called once, on symbols."""
+    """Forces of a function of the user, which is called once, on symbols; again in each rollout if it cannot be hashed."""
 
     def force(model: Model, q: Any, v: Any, t: Any, given: Mapping[str, Any]) -> Any:
         try:
@@ -85,4 +97,9 @@ def traced_policy(model: Model, policy: Policy, inputs: Mapping[str, tuple[int, 
                 raise TraceError(f"rollout: policy must return forces, which are real numbers, not {type(x).__name__}")
         return tau
 
-    return Control(("policy", policy), {f"input_{name}": shape for name, shape in inputs.items()}, force)
+    control = Control(("policy", policy), {f"input_{name}": shape for name, shape in inputs.items()}, force)
+    try:
+        hash(policy)
+    except TypeError:  # an object that may change, such as a dataclass: what it computes now is what it is known by
+        control = replace(control, key=("policy", control.program(model).digest))
+    return control

@@ -11,7 +11,6 @@ import numpy as np
 from linkwork.algorithms.inverse_dynamics import inverse_dynamics
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.kinematics import frame_jacobian
-from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.parts.names import shown
 from linkwork.runtime.build import build_on
@@ -171,13 +170,7 @@ def evaluated(
     key = ("forces", control.key, tuple(control.inputs.items()))
     kernel = model.memory.get(key)
     if kernel is None:
-        shapes: dict[str, tuple[int, ...]] = {"q": (model.nq,), "v": (model.nv,), "t": (), **control.inputs}
-
-        def body(*arrays: Any) -> Any:
-            given = dict(zip(shapes, arrays))
-            return control.force(model, given["q"], given["v"], given["t"], given)
-
-        kernel = model.memory[key] = build_on("cpu", None, lambda: trace(body, shapes, name="forces"), "float64")
+        kernel = model.memory[key] = build_on("cpu", None, lambda: control.program(model), "float64")
     found: np.ndarray = kernel(q, v, np.asarray(t, dtype=float), *(inputs[name] for name in control.inputs))
     return found
 
