@@ -156,8 +156,8 @@ class Race:
         self.held = lw.PD(kp, kd, scene.stance())
         begin = time.perf_counter()
         self.settled = self._rollout(q, v, None, STEPS)
-        how: dict[str, Any] = {"target": "cpu", "dtype": "float64", "each": False, "contacts": self.contacts.on(self.model)}
-        kernel_for(self.model, pd_control(self.model), "semi_implicit_euler", (), **how)[0].wait()
+        how: dict[str, Any] = {"target": "cpu", "dtype": "float64", "contacts": self.contacts.on(self.model)}
+        kernel_for(self.model, pd_control(self.model), "semi_implicit_euler", (), **how).wait()
         self.built = time.perf_counter() - begin
         theirs = [models.to_peer(scene.robot, (a, b, b, b), "mujoco") for a, b in zip(q, v)]
         self.state = np.array([np.concatenate([[0.0], s[0], s[1]]) for s in theirs])

@@ -64,7 +64,7 @@ def measured(robot: str) -> str:
             forward(q, v, forces, out=out)
 
     found = ours()
-    kernel_for(model, given_forces(model), "semi_implicit_euler", (), target="cpu", dtype="float64", each=False)[0].wait()
+    kernel_for(model, given_forces(model), "semi_implicit_euler", (), target="cpu", dtype="float64").wait()
     their()
     first = lw.rollout(model, q, v, tau, dt=DT, steps=1).q[:, 1]
     again = np.array([models.to_peer(robot, (x, y, y, y), "mujoco")[0] for x, y in zip(first, v)])

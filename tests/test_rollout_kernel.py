@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,20 @@ def test_same_bits_as_stepping_in_python(integrator: str, monkeypatch: pytest.Mo
     assert np.array_equal(other.q, whole.q) and np.array_equal(other.v, whole.v)
 
 
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+@pytest.mark.parametrize("names", [(), ("mass", "center"), ("placement",), ("damping", "gravity")])
+def test_forces_of_each_step_have_the_bits_of_constant_ones(integrator: str, names: tuple[str, ...]) -> None:
+    """What no step changes, such as masses or dt / 6, is rounded in the same way whether a call takes one step or many."""
+    model = ARM
+    q, v = (np.array(x) for x in zip(*(model.random_state(k) for k in range(20))))
+    own = {name: np.repeat(model.parameters()[name][None], 20, axis=0) for name in names}
+    tau = np.full(model.nv, 0.1)
+    how: dict[str, Any] = {"dt": 0.002, "steps": 3, "integrator": integrator, "parameters": own}
+    whole = lw.rollout(model, q, v, tau, **how)
+    each = lw.rollout(model, q, v, np.broadcast_to(tau, (20, 3, model.nv)), **how)
+    assert np.array_equal(each.q, whole.q) and np.array_equal(each.v, whole.v)
+
+
 def test_single_precision() -> None:
     q, v = states(3)
     tau = np.full((3, 6, ARM.nv), 0.1)
@@ -93,6 +108,31 @@ def test_a_step_is_that_of_a_rollout() -> None:
     assert np.allclose(by_v[1][..., 0], (ahead[1] - ends[1]) / e, atol=1e-6)
     with pytest.raises(lw.ModelError, match="details are those of contact"):
         lw.step(ARM, q, v, tau, dt=0.002, details=True)
+
+
+def test_a_step_projects_velocities_of_force_held_loops_as_a_rollout_does() -> None:
+    bars = four_bar(0.3, 1.0, 0.8, 1.0)
+    model = bars.with_loops(constrain=[loop.name for loop in bars.loops])
+    q, v = model.random_state(3)
+    tau = np.full(model.nv, 0.1)
+    many = lw.rollout(model, q, v, tau, dt=0.01, steps=3)
+    for k in range(3):
+        q, v = lw.step(model, q, v, tau, 0.01)
+        assert np.array_equal(many.q[k + 1], q) and np.array_equal(many.v[k + 1], v)
+    assert np.abs(lw.constraint_jacobian(model, q, constraints=()) @ v).max() < 1e-9
+    by_v, e = lw.jacobian(lw.step, model, wrt=("v",))(q, v, tau, 0.01)[1], 1e-6
+    moved = [lw.step(model, q, v + s * e * np.eye(model.nv), tau, 0.01)[1] for s in (1.0, -1.0)]
+    assert np.allclose(by_v, ((moved[0] - moved[1]) / (2.0 * e)).T, atol=1e-6)
+
+
+def test_a_model_that_cannot_move() -> None:
+    builder = lw.ModelBuilder("nail").add_body("x", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    nail = builder.add_joint("held", lw.joints.Fixed(), parent="world", child="x").build()
+    none = np.zeros((3, 0))
+    assert [x.shape for x in lw.step(nail, none, none, none, 1e-3)] == [(3, 0), (3, 0)]
+    for tau in (None, lambda q, v, t: v):
+        with pytest.raises(ModelError, match="rollout: nail cannot move: it has no joint that does"):
+            lw.rollout(nail, none, none, tau, dt=1e-3, steps=2)
 
 
 def test_pd_control_and_policies_are_what_a_function_gives() -> None:
@@ -404,6 +444,42 @@ def test_what_is_no_array_of_real_numbers_is_told_in_one_sentence(given: dict[st
     with pytest.raises(lw.LinkworkError, match=told) as error:
         lw.rollout(ARM, **(arguments | given))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"steps": 2**24 + 1, "every": 2**25, "dtype": "float32"},
+            "in float32 one call takes at most 16777216 steps, not 16777217",
+        ),
+        ({"steps": 2**70, "every": 2**71}, "in float64 one call takes at most 9007199254740992 steps"),
+        ({"dt": 1e-50, "dtype": "float32"}, "a dt of 1e-50 seconds is no positive number in float32"),
+        ({"dt": 1e50, "dtype": "float32"}, r"a dt of 1e\+50 seconds is no positive number in float32"),
+        ({"policy": lambda q, v, t, inputs: v, "inputs": {"a": np.zeros(0)}}, "'input_a' of shape .* is empty: leave it out"),
+    ],
+)
+def test_what_numbers_cannot_count_is_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(lw.LinkworkError, match=told):
+        lw.rollout(ARM, ARM.neutral(), np.zeros(ARM.nv), **({"dt": 1e-3, "steps": 1} | given))
+
+
+def test_a_policy_that_cannot_be_hashed_is_traced_as_it_is_now() -> None:
+    @dataclass
+    class Damper:
+        gain: float
+
+        def __call__(self, q: Any, v: Any, t: Any, inputs: Any) -> Any:
+            return -self.gain * v
+
+    q, v = states(2)
+    policy, bars = Damper(0.1), four_bar(0.3, 1.0, 0.8, 1.0)
+    for gain in (0.1, 5.0):
+        policy.gain = gain
+        found = lw.rollout(ARM, q, v, policy=policy, dt=1e-3, steps=3)
+        wanted = lw.rollout(ARM, q, v, lambda q, v, t: -gain * v, dt=1e-3, steps=3)  # noqa: B023
+        assert np.allclose(found.v, wanted.v, rtol=0.0, atol=1e-12)
+        assert lw.rollout(bars, crank_states(np.array([0.3])), [1.0], policy=policy, dt=1e-3, steps=3).status == [lw.Status.OK]
 
 
 def test_gains_may_be_numbers_of_numpy() -> None:

@@ -208,6 +208,11 @@ def impact(
     return v + found.ddtheta, found.forces
 
 
+def projected(model: Model, q: Any, v: Any) -> Any:
+    """The velocities, (nv,), next to v in the kinetic-energy metric, that keep force-held loops closed at q."""
+    return impact(model, q, v, constraints=())[0] if model.force_held else v
+
+
 def _propagated(model: Model, frame: Any, to: Any) -> dict[str, Any]:
     ends = [model.frame(name.name if isinstance(name, Frame) else name) for name in (frame, to)]
     path = path_to_ground(ends[0].body, model.joints)

@@ -14,7 +14,7 @@ from linkwork.algorithms.massless import check_motions
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError
 from linkwork.functions.call_arguments import as_numbers
-from linkwork.functions.constrained import shallow
+from linkwork.functions.constrained import projected, shallow
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.model_function import model_function
 from linkwork.functions.states import integrate, refuse_open
@@ -110,10 +110,11 @@ def step(
 ) -> tuple[Any, ...]:
     """The state after one step of time dt [s]: q (..., nq) and v (..., nv).
 
-    Without `contacts` v' = v + dt a and q' = integrate(q, dt v'), semi-implicit Euler, as `rollout` steps. With them v' = v +
-    dt a + M⁻¹ Jᵀ λ and q' = integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at v'
-    (docs/algorithms/contact.md). Free and planar joints step in axes at rest, so that a free body keeps its momentum. Where
-    joints turn so far in a step that it would gain energy by itself, the velocity that is returned is scaled down.
+    Without `contacts` v' = v + dt a and q' = integrate(q, dt v'), semi-implicit Euler, as `rollout` steps; velocities of
+    force-held loops are projected onto those that keep them closed at q'. With contacts v' = v + dt a + M⁻¹ Jᵀ λ and q' =
+    integrate(q, dt v'), where impulses λ satisfy the laws of contact, friction and limits at v' (docs/algorithms/contact.md).
+    Free and planar joints step in axes at rest, so that a free body keeps its momentum. Where joints turn so far in a step that
+    it would gain energy by itself, the velocity that is returned is scaled down.
 
     `contacts`, such as `lw.Contacts()`, say what may touch what. `warm_start` (..., impulses) are impulses to begin with, such
     as those of the last step; they change how long it takes, and where several solutions exist which one is found.
@@ -132,7 +133,8 @@ def step(
             {"warm_start": warm_start, "contact_friction": contact_friction, "contact_restitution": contact_restitution}
         )
         v = v + dt * forward_dynamics(model, q, v, tau, f_ext)
-        return integrate(model, q, dt * v), v
+        q = integrate(model, q, dt * v)
+        return q, projected(model, q, v)
     chosen = chosen_contacts(model, contacts)["contacts"]
     check_motions(model)
     start = np.zeros(contact_rows.count(model, chosen)) if warm_start is None else warm_start

@@ -54,7 +54,7 @@ class OneKernel:
 
     def __init__(
         self, model: Model, drive: Drive, states: tuple[np.ndarray, np.ndarray], dt: float, integrator: str | Adaptive,
-        parameters: dict[str, np.ndarray], hidden: Mapping[str, np.ndarray], *, single: bool, contacts: Contacts | None,
+        parameters: dict[str, np.ndarray], hidden: Mapping[str, np.ndarray], *, contacts: Contacts | None,
     ) -> None:  # fmt: skip
         self.q, self.v = (np.array(x) for x in states)
         self.hidden: dict[str, np.ndarray] = {}
@@ -63,23 +63,22 @@ class OneKernel:
         fine = np.isfinite(self.q).all(axis=1) & np.isfinite(self.v).all(axis=1)
         self.status, self.steps = np.where(fine, OK, int(Status.NOT_FINITE)), np.zeros(len(self.q), dtype=int)
         self._model, self._dt, self._parameters = model, dt, parameters
-        how: dict[str, Any] = {"target": "cpu", "dtype": "float64", "each": single, "contacts": contacts}
-        self._kernel, self._looped = kernel_for(model, drive.control, integrator, tuple(parameters), **how)
+        how: dict[str, Any] = {"target": "cpu", "dtype": "float64", "contacts": contacts}
+        self._kernel = kernel_for(model, drive.control, integrator, tuple(parameters), **how)
 
     def advance(self, over: int, count: int, inputs: Mapping[str, np.ndarray]) -> None:
         given = {**inputs, **self._parameters}
-        for k, some in [(0, count)] if self._looped else [(k, 1) for k in range(count)]:
-            before = (self.q, self.v, np.zeros(len(self.q)), *self.hidden.values())
-            how = np.array([self._dt, some, 0.0, over + k])
-            self.q, self.v, done, *carried = self._kernel(*before, how, *given.values())
-            self.hidden = dict(zip(self.hidden, carried))
-            going = self.status == OK
-            self.steps = self.steps + np.where(going, done, 0.0).astype(int)
-            ended = np.flatnonzero(going & (done < some))
-            if len(ended):
-                self.status = self.status.copy()
-                last = last_states(self._kernel, before, done, ended, given, self._dt, over + k)
-                self.status[ended] = self._why(*last, ended)
+        before = (self.q, self.v, np.zeros(len(self.q)), *self.hidden.values())
+        how = np.array([self._dt, count, 0.0, over])
+        self.q, self.v, done, *carried = self._kernel(*before, how, *given.values())
+        self.hidden = dict(zip(self.hidden, carried))
+        going = self.status == OK
+        self.steps = self.steps + np.where(going, done, 0.0).astype(int)
+        ended = np.flatnonzero(going & (done < count))
+        if len(ended):
+            self.status = self.status.copy()
+            last = last_states(self._kernel, before, done, ended, given, self._dt, over)
+            self.status[ended] = self._why(*last, ended)
 
     def _why(self, q: np.ndarray, v: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The status of rows that stopped, by their last states."""

@@ -18,7 +18,7 @@ from linkwork.model import Model
 from linkwork.model.parameters import known, read
 from linkwork.simulate.control import Control, Policy, given_forces, pd_control, traced_policy
 from linkwork.simulate.rollout import contacts_in_rollout, rollout
-from linkwork.simulate.traced import CARRIED, COEFFICIENTS, STEPS, rollout_body
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS, MOST, STEPS, rollout_body
 
 SAMPLES = 8  # recorded calls
 TOLD = ("residual", "iterations", "unsolved")  # what the numbers of `CARRIED` are called
@@ -92,7 +92,7 @@ def _program(
 
     With contact, `impulses` stand behind over, and those of the last step and the numbers of `CARRIED` behind steps_end.
     """
-    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts)
+    shapes, body = rollout_body(model, control, integrator, parameters, contacts=contacts, most=MOST if looped else 1)
     rows = 0 if contacts is None else contact_rows.count(model, contacts)
     scalars: dict[str, Any] = {
         "dt": (),

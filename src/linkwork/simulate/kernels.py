@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwork.algorithms import closing
 from linkwork.algorithms.closing_force_held import close_all
-from linkwork.functions.constrained import impact
+from linkwork.functions.constrained import projected
 from linkwork.functions.model_function import model_function
 from linkwork.ir.functions import absolute, maximum, where
 from linkwork.model import Model
@@ -63,8 +63,3 @@ def _arrived(model: Model, q: Any, previous: Any, v: Any, motion: Any = None) ->
     if model.force_held:
         moved = where(left < FORCE_HELD_CLOSED, moved, np.inf)
     return closed, closing.tree_motion(model, closed, projected(model, closed, v)), moved
-
-
-def projected(model: Model, q: Any, v: Any) -> Any:
-    """The velocities, (nv,), next to v in the kinetic-energy metric, that keep force-held loops closed at q."""
-    return impact(model, q, v, constraints=())[0] if model.force_held else v

@@ -51,7 +51,7 @@ def rollout_on_gpu(
     if contacts is not None and warm_start is not None:
         arrays["warm_start"] = (warm_start, (size_carried - len(CARRIED),))
         batch = _batch(arrays) if not each else np.broadcast_shapes(batch, _batch({"warm_start": arrays["warm_start"]}))
-    kernel, _ = kernel_for(model, control, integrator, names, target="cuda", dtype=dtype, each=each, contacts=contacts)
+    kernel = kernel_for(model, control, integrator, names, target="cuda", dtype=dtype, contacts=contacts)
     libraries = [lib for lib in (library_of(x) for x, _ in arrays.values()) if lib is not None]
     main = libraries[0] if libraries else None
     first = next((x for x, _ in arrays.values() if library_of(x) is not None), None)

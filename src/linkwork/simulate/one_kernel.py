@@ -11,7 +11,7 @@ from linkwork.contact import Contacts
 from linkwork.model import Model
 from linkwork.runtime.build import build_on
 from linkwork.simulate.control import Control
-from linkwork.simulate.traced import Integrator, rollout_program
+from linkwork.simulate.traced import MOST, Integrator, rollout_program
 
 CHUNK = 4096  # rows that are stepped together on a CPU: their states stay in its caches
 
@@ -24,18 +24,18 @@ def kernel_for(
     *,
     target: str,
     dtype: str,
-    each: bool,
     contacts: Contacts | None = None,
-) -> tuple[Any, bool]:
-    """The kernel, and whether it takes many steps in a call; `each`: one call for each step will do."""
-    key = ("rollout", control.key, tuple(control.inputs.items()), integrator, parameters, target, dtype, each, contacts)
+) -> Any:
+    """The kernel of the program of `rollout_program`.
+
+    Forces of each step are one call for each step of the same kernel: what does not change between steps is computed before
+    its loop, and a program of one step alone would fuse and order its sums otherwise.
+    """
+    key = ("rollout", control.key, tuple(control.inputs.items()), integrator, parameters, target, dtype, contacts)
     known = model.memory.get(key)
     if known is None:
-        looped = target != "cpu" or not each
-        program = rollout_program(
-            model, control, integrator, parameters, looped=looped, contacts=contacts, early=target == "cpu"
-        )
-        known = model.memory[key] = build_on(target, None, lambda: program, dtype), looped
+        program = rollout_program(model, control, integrator, parameters, contacts=contacts, early=target == "cpu")
+        known = model.memory[key] = build_on(target, None, lambda: program, dtype)
     return known
 
 
@@ -43,13 +43,13 @@ def segments(steps: int, every: int, single: bool) -> Iterator[tuple[int, int, i
     """(steps over, steps to take, place in the trajectory or None) for each call."""
     over = 0
     while over < steps:
-        count = 1 if single else min(every - over % every, steps - over)
+        count = 1 if single else min(every - over % every, steps - over, MOST)
         over += count
         yield over - count, count, over // every if over % every == 0 else None
 
 
 def roll_out(
-    kernel: Any, looped: bool, states: tuple[np.ndarray, np.ndarray], inputs: Mapping[str, np.ndarray], each: np.ndarray | None,
+    kernel: Any, states: tuple[np.ndarray, np.ndarray], inputs: Mapping[str, np.ndarray], each: np.ndarray | None,
     *, dt: float, steps: int, every: int, carried: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, tuple[np.ndarray, np.ndarray]]:  # fmt: skip
     """q, (rows, n, nq), v, (rows, n, nv), the steps that rows took, (rows,), and what is `carried` at the end.
@@ -72,7 +72,7 @@ def roll_out(
         more = () if ends is None else (ends[part],)
         size = part.stop - part.start
         now, spare = [(*(np.array(x[part]) for x in states), np.zeros(size, dtype), *map(np.array, more)) for _ in range(2)]
-        for over, count, place in segments(steps, every, not looped):
+        for over, count, place in segments(steps, every, each is not None):
             if forces is not None:
                 given["tau"] = forces[:, over]
             kernel(*now, np.array([dt, count, 0.0, over], dtype), *given.values(), out=spare)

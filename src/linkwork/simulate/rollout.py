@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from linkwork.functions.call_arguments import place_of
 from linkwork.functions.compile import check_dtype
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
+from linkwork.parts.names import shown
 from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.charts import Charts
 from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
@@ -90,7 +92,8 @@ def rollout(
     at every stage of a step and returns (..., nv). It may also be `lw.PD(kp, kd, q_target)`.
 
     `policy(q, v, t, inputs)` gives the forces of one state and is traced, so that it becomes part of the kernel; `inputs` are
-    arrays by name that it gets, (..., anything), of each row or of all: matrices of the policy go flat.
+    arrays by name that it gets, (..., anything), of each row or of all: matrices of the policy go flat. It is called once for a
+    model: numbers that it takes from elsewhere stay as they were then, and those that change must be inputs.
 
     "semi_implicit_euler" is v' = v + dt a(q, v, tau), q' = integrate(q, dt v'), of order 1. "rk4" is the classical method of
     Runge and Kutta, of order 4, on q̇ and v̇, in the coordinates q (quaternions are scaled to length 1 after each step); its
@@ -122,9 +125,10 @@ def rollout(
     `status`, (...), is that of an earlier rollout whose last states these are: rows that had stopped take no step and keep
     their status, and one that is `Status.CONTACT_NOT_CONVERGED` stays so.
 
-    Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call, and as
-    `lw.step` has them one by one (v + dt a is rounded once there, in NumPy twice); a row
-    of a mechanism with loops leaves it for those steps in which it needs other coordinates than the model's own. On
+    Unless tau is a function, steps are taken inside of one kernel, with the same bits for any number of steps in a call and
+    whether forces are constant or given for each step. `lw.step` has these bits for trees (v + dt a is rounded once there, in
+    NumPy twice); with parameters or gears it agrees to rounding, since here what no step changes is computed once. A row
+    of a mechanism with loops leaves the kernel for those steps in which it needs other coordinates than the model's own. On
     a GPU (`with_device="cuda"`, or arrays that lie there) everything is: loops stay closed in the model's own coordinates, and
     a row stops where these are about to turn singular. There a result has arrays of the library that the states came in.
 
@@ -145,6 +149,7 @@ def rollout(
     named = {name: x for name, x in (("with_device", with_device), ("dtype", dtype)) if x is not None}
     device, dtype = place_of("rollout", named, (q, v, tau))
     check_dtype(dtype)
+    _check_counts(dt, steps, dtype)
     if control is None and (device == "cuda" or dtype != "float64"):
         where = "on a GPU" if device == "cuda" else f"in {dtype}"
         raise ModelError(f"rollout: {where} tau cannot be a function that is called in Python: give policy=, which is traced")
@@ -229,9 +234,7 @@ def _in_one_kernel(
         forces = _Forces(model, tau, batch, steps, dt)
         each = forces._given if forces._each else None
         inputs = {"tau": forces._given[:, 0] if forces._each and steps else forces._given, **inputs}
-    kernel, looped = kernel_for(
-        model, control, integrator, names, target="cpu", dtype=dtype, each=each is not None, contacts=contacts
-    )
+    kernel = kernel_for(model, control, integrator, names, target="cpu", dtype=dtype, contacts=contacts)
     carried = None
     if contacts is not None:
         carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
@@ -239,7 +242,7 @@ def _in_one_kernel(
     within = CLOSED_AT_START if dtype == "float64" else CLOSED_IN_SINGLE
     unclosed, going = open_at_start(model, q, numbers, within), np.isin(earlier, WENT_ON)
     first = np.where((unclosed | ~going)[:, None], np.nan, q)  # these take no step
-    found = roll_out(kernel, looped, (first, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
+    found = roll_out(kernel, (first, v), inputs, each, dt=dt, steps=steps, every=every, carried=carried)
     found[0][:, 0] = q
     status = np.full(len(q), int(Status.OK))
     bad = ~np.isfinite(np.column_stack([q, v])).all(axis=1)
@@ -280,6 +283,8 @@ def contacts_in_rollout(model: Model, contacts: Any, control: Control | None, in
 def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None:
     if not isinstance(model, Model):
         raise ModelError(f"rollout takes a model, not {type(model).__name__}")
+    if model.nv == 0:
+        raise ModelError(f"rollout: {shown(model.name)} cannot move: it has no joint that does")
     known = (*INTEGRATORS, "rk45", IMPLICIT)
     if integrator not in known:
         raise ModelError(f"rollout: integrator must be one of {', '.join(known)}, not {integrator!r}")
@@ -288,6 +293,15 @@ def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None
             raise ModelError(f"rollout: {name} must be a whole number, at least {least}, not {value!r}")
     if not isinstance(dt, (int, float, np.floating)) or isinstance(dt, bool) or not (np.isfinite(dt) and dt > 0.0):
         raise ModelError(f"rollout: dt must be a positive number of seconds, not {dt!r}")
+
+
+def _check_counts(dt: float, steps: int, dtype: str) -> None:
+    """Refuse what numbers of the dtype cannot count."""
+    most = round(2.0 / np.finfo(dtype).eps)
+    if steps > most:
+        raise ModelError(f"rollout: in {dtype} one call takes at most {most} steps, not {steps}: go on in further calls")
+    if not float(np.finfo(dtype).smallest_subnormal) <= dt <= float(np.finfo(dtype).max):
+        raise ModelError(f"rollout: a dt of {dt!r} seconds is no positive number in {dtype}")
 
 
 def _method(model: Model, integrator: str, rtol: Any, atol: Any, who: str = "rollout") -> str | Adaptive:
@@ -374,5 +388,6 @@ def _rows(
             before = ", ".join(given)
             raise ShapeError(f"{who}: the leading dimensions of {before} do not go together: {leading} and {batch}") from None
     return batch, {
-        name: np.broadcast_to(x, (*batch, *arrays[name][1])).reshape(-1, *arrays[name][1]) for name, x in given.items()
+        name: np.broadcast_to(x, (*batch, *arrays[name][1])).reshape(math.prod(batch), *arrays[name][1])
+        for name, x in given.items()
     }

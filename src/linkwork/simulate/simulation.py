@@ -188,7 +188,7 @@ class _Run:
         first = (self.model, self.drive, self._start, self._dt, self._method, numbers, hidden)
         if self.model.loops and self._contacts is None:
             return InCharts(*first)
-        return OneKernel(*first, single=self._stepwise, contacts=self._contacts)
+        return OneKernel(*first, contacts=self._contacts)
 
     def _touched(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Points of contact and forces there, (rows, candidates, 3), of the last step; None where nothing may touch."""

@@ -1,7 +1,6 @@
 """Rollouts as one kernel: a loop over steps with the state in registers.
 
-Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step; where every step has forces
-of its own, on a CPU, the step itself is the kernel, with the same bits.
+Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from linkwork.algorithms import contact_rows
 from linkwork.contact import Contacts
 from linkwork.errors import ModelError
+from linkwork.functions.constrained import projected
 from linkwork.functions.contact import COEFFICIENTS, check_coefficient
 from linkwork.functions.contact import step as contact_step
 from linkwork.functions.dynamics import forward_dynamics
@@ -44,7 +44,7 @@ def _semi_implicit_euler(
     a = forward_dynamics(model, q, v, force(q, v, 0.0))
     v = v + dt * a
     q = integrate(model, q, dt * v)
-    return q, kernels.projected(model, q, v), a
+    return q, projected(model, q, v), a
 
 
 def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]) -> tuple[Any, Any, Any]:
@@ -59,7 +59,7 @@ def _rk4(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float
     q = q + sixth * (k1 + 2.0 * (k2 + k3) + k4)
     v = v + sixth * (l1 + 2.0 * (l2 + l3) + l4)
     q = integrate(model, q, np.zeros(model.nv))
-    return q, kernels.projected(model, q, v), l4
+    return q, projected(model, q, v), l4
 
 
 def _implicit_midpoint(model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any, Any]:
@@ -128,7 +128,6 @@ def rollout_program(
     integrator: Integrator = "semi_implicit_euler",
     parameters: tuple[str, ...] = (),
     *,
-    looped: bool = True,
     contacts: Contacts | None = None,
     early: bool = False,
 ) -> Program:
@@ -136,19 +135,19 @@ def rollout_program(
 
     With contact, `carried` stands behind done, on both sides: impulses and what `CARRIED` names.
 
-    So many steps are taken, at least one, without the loop just one, at times from `over` · dt on. `done` counts those that a
+    So many steps are taken, at least one, at times from `over` · dt on. `done` counts those that a
     row took. Where one would leave the finite numbers, or cannot be taken in the model's own coordinates (`own_chart`), the row
     stops: its q and v are NaN from then on.
 
     `early`: the end of a step stands as soon as it is known, and not behind its dynamics (see `move_up`).
     """
     known: list[Any] = []
-    shapes, body = rollout_body(model, control, integrator, parameters, looped=looped, contacts=contacts, known=known)
+    shapes, body = rollout_body(model, control, integrator, parameters, contacts=contacts, known=known)
     program = trace(body, shapes, name=f"rollout_{integrator}")
     values = [x.value for x in known if isinstance(x, Symbol)]
     if not early or not values or model.loops:
         return program
-    return program.map_bodies(lambda step: move_up(step, values)) if looped else move_up(program, values)
+    return program.map_bodies(lambda step: move_up(step, values))
 
 
 def taken_coefficients(parameters: dict[str, Any], contacts: Contacts | None, who: str) -> dict[str, Any]:
@@ -177,13 +176,13 @@ def rollout_body(
     integrator: Integrator,
     parameters: tuple[str, ...],
     *,
-    looped: bool,
     contacts: Contacts | None = None,
     known: list[Any] | None = None,
+    most: int = MOST,
 ) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
     """The shapes of a rollout's inputs by name, and the function from them to results that is traced.
 
-    That puts the accelerations that a step ends with into the list `known`.
+    That puts the accelerations that a step ends with into the list `known`, and takes at most so many steps.
     """
     if model.nv == 0:
         raise ModelError(f"rollout: {model.name} cannot move")
@@ -225,8 +224,8 @@ def rollout_body(
             return after, fine & (k + 1.0 < count)
 
         first = np.array([*given["q"], *given["v"], *given.get("carried", ()), 0.0], dtype=object)
-        last = loop(step, first, limit=MOST) if looped else step(first)[0]
-        whole = last[-1] == (count if looped else 1.0)
+        last = loop(step, first, limit=most)
+        whole = last[-1] == count
         ends = [where(whole, x, np.nan) for x in last[: nq + nv]]
         found = {"q_end": np.array(ends[:nq]), "v_end": np.array(ends[nq:]), "done_end": given["done"] + last[-1]}
         if contacts is None:
