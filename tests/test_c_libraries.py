@@ -6,6 +6,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,8 @@ def test_a_sequence_gets_numbers_where_names_clash(tmp_path: Path) -> None:
         ({"f": 3}, {"name": "x"}, "'f' must be a function, or a program, not int"),
         ({"f": (lw.gravity_force, lw.robots.four_bar(), {"dtype": "half"})}, {"name": "x"}, "'f': dtype must be one of"),
         ({"f": (lw.gravity_force, lw.robots.four_bar())}, {}, "needs a name"),
+        ({"f": (lw.gravity_force, lw.robots.four_bar())}, {"name": 3}, "must be an identifier in ASCII, not 3"),
+        ({3: (lw.gravity_force, lw.robots.four_bar())}, {"name": "x"}, "must be an identifier in ASCII, not 3"),
         ({"f": (lw.gravity_force, lw.robots.four_bar())}, {"name": "x", "frame": "tip"}, "options stand with each"),
     ],
 )
@@ -299,13 +302,46 @@ def test_recorded_rollouts_with_contact(tmp_path: Path) -> None:
             lw.export_c(lw.rollout, model, tmp_path / "two", **options)
 
 
+def damped(q: Any, v: Any, t: Any, inputs: Any) -> Any:
+    return -v
+
+
+@pytest.mark.parametrize("folder", ["a\0b", "a" * 400])
+def test_folders_that_cannot_be(folder: str) -> None:
+    with pytest.raises(LinkworkError, match="export_c: a folder cannot be called 'a"):
+        lw.export_c(lw.gravity_force, lw.robots.four_bar(), folder)
+
+
+def test_sources_need_not_be_hashable_and_sizes_may_be_numbers_of_numpy(tmp_path: Path) -> None:
+    @dataclass
+    class Scaled:
+        factor: float
+
+        def __call__(self, q: Any) -> Any:
+            return self.factor * q
+
+    assert lw.export_c(Scaled(2.0), {"q": 3}, tmp_path / "one", name="scaled").name == "scaled"
+    made = lw.export_c(
+        lw.rollout, chain(), tmp_path / "two", policy=lambda q, v, t, x: -x["gain"][0] * v, inputs={"gain": np.int64(3)}
+    )
+    assert "input_gain[3]" in made.header.read_text()
+
+
 def test_recorded_rollouts_and_refusals(tmp_path: Path) -> None:
     made = lw.export_c(lw.rollout, chain(), tmp_path / "one", parameters=("mass",))
     assert made.name == "rollout" and " *        " in made.header.read_text() and "hinge" in made.header.read_text()
     assert made.test.read_text().count("NAN") < 10  # in words of the flags' test only: recorded calls are finite
     run(compiler("gcc"), *STRICT, "-O1", made.source, made.test, "-o", tmp_path / "check", "-lm")
     assert run(tmp_path / "check") == "8 passed, 0 failed\n"
-    wrong = ({"control": "p"}, "'tau' or 'pd'"), ({"integrator": "x"}, "integrator must be"), ({"inputs": {}}, "policy")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"control": "p"}, "'tau' or 'pd'"),
+        ({"integrator": "x"}, "integrator must be"),
+        ({"inputs": {}}, "policy"),
+        ({"parameters": 3}, "parameters= in C are names"),
+        ({"policy": damped, "inputs": 3}, "inputs= in C must be a dict of shapes by name, not int"),
+        ({"policy": "damped"}, "policy= a function"),
+        ({"policy": damped, "control": "pd"}, "either control= or policy="),
+    ]
     for options, words in wrong:
         with pytest.raises(LinkworkError, match=words):
             lw.export_c(lw.rollout, chain(), tmp_path / "two", **options)

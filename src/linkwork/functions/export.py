@@ -87,7 +87,13 @@ def _folder(where: Any) -> Path:
         folder = Path(where)
     except TypeError:
         raise LinkworkError(f"export_c: the folder must be a path, not {type(where).__name__}") from None
-    file = next((place for place in (folder, *folder.parents) if place.exists() and not place.is_dir()), None)
+    try:
+        if "\0" in str(folder):
+            raise ValueError("embedded null byte")
+        file = next((place for place in (folder, *folder.parents) if place.exists() and not place.is_dir()), None)
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise LinkworkError(f"export_c: a folder cannot be called {str(folder)[:80]!r}: {told}") from None
     if file is not None:
         raise LinkworkError(f"export_c writes several files into a folder: {str(file)!r} is a file")
     return folder
@@ -137,11 +143,12 @@ def _function(source: Any, inputs: Any, options: dict[str, Any], name: str | Non
 
 
 def _exported(source: Any, inputs: Any, options: dict[str, Any]) -> Exported:
-    if not isinstance(source, Program) and source in EXPORTED:
-        known = [name for name, x in inspect.signature(EXPORTED[source]).parameters.items() if x.kind is x.KEYWORD_ONLY]
+    made = next((make for known, make in EXPORTED.items() if known is source), None)  # a source need not be hashable
+    if made is not None:
+        known = [name for name, x in inspect.signature(made).parameters.items() if x.kind is x.KEYWORD_ONLY]
         if unknown := [name for name in options if name not in known]:
             raise TypeError(f"{source.__name__} has no option {unknown[0]!r} in C; it has {', '.join(known)}")
-        return EXPORTED[source](inputs, **options)
+        return made(inputs, **options)
     program = program_of(source, inputs, options)
     if isinstance(source, Derivative):
         return Exported(program, {word: (x.name, x.axes) for word, x in source.entries(program).items()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ def exported_rollout(
     if integrator not in STEPS:
         raise ModelError(f"rollout: integrator must be one of {', '.join(STEPS)}, not {integrator!r}")
     chosen = _control(model, control, policy, inputs)
+    if not isinstance(parameters, (str, tuple, list)):
+        raise ModelError(f"rollout: parameters= in C are names, such as ('mass',), not {type(parameters).__name__}")
     given = (parameters,) if isinstance(parameters, str) else tuple(parameters)
     own = tuple(name for name in COEFFICIENTS if name in given)
     if contacts is not None:
@@ -76,7 +78,11 @@ def exported_rollout(
 
 def _control(model: Model, control: str, policy: Policy | None, inputs: Mapping[str, Any] | None) -> Control:
     if policy is not None:
-        shapes = {name: (shape,) if isinstance(shape, int) else tuple(shape) for name, shape in (inputs or {}).items()}
+        if control != "tau" or not callable(policy):
+            raise ModelError("rollout: give either control= or policy=, and policy= a function (q, v, t, inputs)")
+        if not isinstance(inputs or {}, Mapping):
+            raise ModelError(f"rollout: inputs= in C must be a dict of shapes by name, not {type(inputs).__name__}")
+        shapes = {name: tuple(x) if isinstance(x, Iterable) else (x,) for name, x in (inputs or {}).items()}
         return traced_policy(model, policy, shapes)
     if inputs is not None:
         raise ModelError("rollout: inputs= are for policy=, which is not given")

@@ -97,7 +97,7 @@ def function_names(names: Iterable[str]) -> list[str]:
 
 def function_name(name: str) -> str:
     """The name of a C function and of its files; `TargetError` where it is no identifier at all."""
-    if not (name.isidentifier() and name.isascii()):
+    if not (isinstance(name, str) and name.isidentifier() and name.isascii()):
         raise TargetError(f"the name of a C function must be an identifier in ASCII, not {name!r}")
     return _suffix(name, KEYWORDS | LIBRARY | HEADERS)
 
