@@ -107,6 +107,25 @@ def test_gear_ratios_as_inputs() -> None:
     assert left < 1e-12 and close(lw.close_loops(rebuilt, closed)[0], closed)
 
 
+@pytest.mark.parametrize("robot", ["mini_cheetah", "mit_humanoid_leg"])
+def test_the_hinge_of_a_geared_link_elsewhere(robot: str) -> None:
+    """Its axis may then be askew to its rotor's: what was lumped since both were parallel is not."""
+    model, rng = getattr(lw.robots, robot)(), np.random.default_rng(6)
+    carried = [joint for joint in model.joints if joint.parent != -1 and "rotor" not in joint.name]
+    for joint in carried[:4]:
+        name = f"placement@{joint.name}"
+        values = {name: model.parameters()["placement"][joint.child] + 0.2 * rng.normal(size=7)}
+        rebuilt = model.with_parameters(values)
+        q, v = rebuilt.random_state(rng)
+        a = rng.normal(size=model.nv)
+        found, tau = lw.inverse_dynamics(model, q, v, a, parameters=values), lw.inverse_dynamics(rebuilt, q, v, a)
+        assert close(found, tau, 1e-11)
+    program = lw.lower(lw.jvp(lw.kinetic_energy, model, wrt=name).program())
+    d, h = rng.normal(size=7), 1e-5
+    ahead, behind = (lw.kinetic_energy(model, q, v, parameters={name: values[name] + s * d}) for s in (h, -h))
+    assert close(lw.interpret(program, q, v, values[name], d)[1], (ahead - behind) / (2 * h), 1e-8)
+
+
 def test_loops_stay_closed_for_their_own_lengths() -> None:
     model, rng = lw.robots.four_bar(), np.random.default_rng(7)
     values = {"loop_placement": model.parameters()["loop_placement"]}

@@ -50,8 +50,8 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
         added[k] = added[k] + more if k in added else more
 
     structure = model.structure
-    inputs = {*model.inertia_inputs, *(k for k, j in enumerate(model.joints) if j.place is not structure.joints[k].place)}
-    places = [k for k in find_rotors(structure) if k not in inputs]
+    moved = {k for k, joint in enumerate(model.joints) if joint.place is not structure.joints[k].place}  # an input
+    places = [k for k in find_rotors(structure) if k not in model.inertia_inputs and k not in moved]
     R = {GROUND: np.eye(3)}
     for joint in model.joints:
         R[joint.child] = product(R[joint.parent], structure.joints[joint.child].place.R)
@@ -60,7 +60,7 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
         joint = model.joints[k]
         u, own = axis_of(joint), inertias[k]
         J, delta = product(product(u, own.A), u), asymmetry(u, own.A)
-        gear = gear_of(structure, k, places, R)
+        gear = gear_of(structure, k, places, R, moved)
         if gear and any(isinstance(c, Symbol) for loop in model.embedded if k in loop.bodies for c in loop.coefficients):
             gear = None  # how fast it turns is an input
         left = Inertia.massless(np.zeros((3, 3)) if gear else J * np.outer(u, u))

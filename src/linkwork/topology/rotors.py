@@ -46,10 +46,13 @@ class Gear(NamedTuple):
     n: float
 
 
-def gear_of(model: Mechanism, rotor: int, rotors: Collection[int], R: Mapping[int, np.ndarray]) -> Gear | None:
+def gear_of(
+    model: Mechanism, rotor: int, rotors: Collection[int], R: Mapping[int, np.ndarray], moved: Collection[int]
+) -> Gear | None:
     """What drives a rotor, if it is a single link, and all hinges between that and the rotor's carrier are parallel to its own.
 
-    The link may hang on the carrier, or the carrier on the link. `R`: how all bodies stand where no joint has turned.
+    The link may hang on the carrier, or the carrier on the link. `R`: how all bodies stand where no joint has turned. `moved`:
+    joints whose axes may be anywhere, since their placements are inputs.
     """
     carrier, u = model.joints[rotor].parent, product(R[rotor], axis_of(model.joints[rotor]))
     for coupling in model.embedded:
@@ -59,6 +62,8 @@ def gear_of(model: Mechanism, rotor: int, rotors: Collection[int], R: Mapping[in
             up, down = (set(path_to_ground(body, model.joints)) for body in (carrier, link))
             hinges = [model.joints[j] for j in up ^ down]
             if link in rotors or up ^ down != set(rates) or not all(_turns_about(u, hinge, R) for hinge in hinges):
+                continue
+            if not set(rates).isdisjoint(moved):
                 continue
             along = [product(u, product(R[hinge.child], axis_of(hinge))) for hinge in hinges]
             signs = [np.sign(x) * (1.0 if hinge.child in down else -1.0) for x, hinge in zip(along, hinges)]
