@@ -103,6 +103,32 @@ def test_options_that_are_no_numbers_are_named() -> None:
             call()
 
 
+def test_options_that_are_not_true_or_false_are_named() -> None:
+    """A word would count as true: packed="no" as packed."""
+    hold = [lw.Weld("tool")]
+    cases: list[tuple[str, Any]] = [
+        ("mass_matrix: packed", lambda: lw.mass_matrix(ARM, Q, packed="no")),
+        ("mass_matrix: packed", lambda: lw.compile(lw.mass_matrix, ARM, packed=[True])),
+        ("frame_acceleration: classical", lambda: lw.frame_acceleration(ARM, Q, V, V, frame="tool", classical="no")),
+        ("constrained_dynamics: details", lambda: lw.constrained_dynamics(ARM, Q, V, V, constraints=hold, details=None)),
+        ("innovations_product: inverse", lambda: lw.jvp(lw.innovations_product, ARM, inverse=2)),
+        ("step: differentiable", lambda: lw.step(ARM, Q, V, V, 0.01, differentiable="yes")),
+    ]
+    for name, call in cases:
+        with pytest.raises(lw.ModelError, match=f"{name} must be True or False, not"):
+            call()
+    assert lw.mass_matrix(ARM, Q, packed=np.True_).ndim == 1
+
+
+def test_what_shall_be_least_is_a_word() -> None:
+    for call in (
+        lambda: lw.constrained_inverse_dynamics(ARM, Q, V, V, constraints=lw.Weld("tool"), least=["torque"]),
+        lambda: lw.spanning_hybrid_dynamics(ARM, Q, V, V, V, prescribed=[], least=["torque"]),
+    ):
+        with pytest.raises(lw.ModelError, match=r"least must be one of torque, constraint_force, not \['torque'\]"):
+            call()
+
+
 def test_an_exception_that_an_argument_raises_is_not_lost() -> None:
     """Such as that of a signal's handler, which may come in any line: the call is not tried again."""
     calls = []

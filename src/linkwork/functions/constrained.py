@@ -75,7 +75,7 @@ def chosen_constraints(model: Model, constraints: Any, **_: Any) -> dict[str, An
         constraint.labels(model)
     every = (*chosen, *(loop for loop in force_held_loops(model) if loop not in chosen))
     if total(model, every) == 0:
-        raise ModelError("no constraint is given: give at least one, or use forward_dynamics")
+        raise ModelError("no constraint is given: give at least one, or use forward_dynamics or inverse_dynamics")
     return {"constraints": every}
 
 

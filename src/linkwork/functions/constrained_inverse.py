@@ -25,7 +25,7 @@ def _chosen(model: Model, constraints: Any, actuators: Any, least: Any, weights:
         raise ModelError("actuators names no joint: with none there is nothing to find but forces")
     m = total(model, held["constraints"])
     counts = {"torque": (len(places), "actuated velocity"), "constraint_force": (m, "row of the constraints")}
-    if least not in counts:
+    if least not in [*counts]:  # which may be anything
         raise ModelError(f"least must be one of {', '.join(counts)}, not {least!r}")
     return held | {"actuators": places, "weights": weights_of(weights, *counts[least])}
 

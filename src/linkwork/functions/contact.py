@@ -21,10 +21,7 @@ from linkwork.functions.states import integrate, refuse_open
 from linkwork.model import Model
 
 
-def _options(model: Model, contacts: Any, details: Any, differentiable: Any, **_: Any) -> dict[str, Any]:
-    for name, value in (("details", details), ("differentiable", differentiable)):
-        if not isinstance(value, bool):
-            raise ModelError(f"step: {name} must be True or False, not {value!r}")
+def _options(model: Model, contacts: Any, details: bool, **_: Any) -> dict[str, Any]:
     if contacts is not None:
         return chosen_contacts(model, contacts)
     if details:

@@ -152,7 +152,7 @@ def _active(model: Model, prescribed: Any, least: Any, weights: Any) -> dict[str
     mask = _mask(prescribed, names, "the spanning velocity", model.joint)
     equations = sum(len(cluster.rows) for cluster in model.clusters)
     counts = {"torque": (sum(mask), "prescribed velocity"), "constraint_force": (equations, "equation of loops that is kept")}
-    if least not in counts:
+    if least not in [*counts]:  # which may be anything
         raise ModelError(f"least must be one of {', '.join(counts)}, not {least!r}")
     return {"prescribed": mask, "weights": weights_of(weights, *counts[least])}
 

@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from linkwork.constraints import Constraint
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.call_arguments import SIZES, has_symbols, place_of, shape_of
@@ -320,6 +322,9 @@ class ModelFunction:
         empty = [word for word, value in chosen.items() if value is inspect.Parameter.empty]
         if empty:
             raise TypeError(f"{self.__name__} needs {empty[0]}=")
+        for word, default in self.options.items():
+            if isinstance(default, bool) and not isinstance(chosen[word], (bool, np.bool_)):  # "no" would count as yes
+                raise ModelError(f"{self.__name__}: {word} must be True or False, not {chosen[word]!r}")
         if "method" in chosen and chosen["method"] not in ("auto", *self.methods):
             raise LinkworkError(
                 f"{self.__name__}: method must be one of auto, {', '.join(self.methods)}, not {chosen['method']!r}"
