@@ -125,6 +125,8 @@ def kernel_of(factor: float) -> Any:
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The engines whose code was freed."""
     engines: list[Any] = []
+    while (thread := compiler.background._thread) is not None:  # kernels of other tests, whose quick code goes when it is done
+        thread.join(0.1)
     module._recent.clear()
     gc.collect()  # what other tests left
     monkeypatch.setattr(compiler, "_close_retired", lambda: None)
