@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite.binding import ExecutionEngine
 
 import linkwork as lw
 from linkwork.runtime import compiler, native
@@ -121,14 +122,26 @@ def kernel_of(factor: float) -> Any:
     return kernel
 
 
+class Closed(list[Any]):
+    """Engines whose code was freed, but for those that were there before, of other tests, which may go at any time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others = [x for x in gc.get_objects() if isinstance(x, ExecutionEngine)]
+
+    def append(self, engine: Any) -> None:
+        if not any(engine is other for other in self.others):
+            super().append(engine)
+
+
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The engines whose code was freed."""
-    engines: list[Any] = []
-    while (thread := compiler.background._thread) is not None:  # kernels of other tests, whose quick code goes when it is done
+    while (thread := compiler.background._thread) is not None:  # it may still compile kernels of other tests
         thread.join(0.1)
     module._recent.clear()
     gc.collect()  # what other tests left
+    engines = Closed()
     monkeypatch.setattr(compiler, "_close_retired", lambda: None)
     monkeypatch.setattr(compiler, "_retired", engines)
     return engines
