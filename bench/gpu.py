@@ -169,17 +169,16 @@ def beside_mjx() -> None:
 
 
 PROBE = """
-import ctypes, sys, time
+import sys, time
 import numpy as np
+import linkwork as lw
+from linkwork.runtime import cuda_start
 how = sys.argv[1]
-if how == "driver":  # its start alone, with which nobody can do without
+if how == "driver":  # its start alone, which nobody can do without
     start = time.perf_counter()
-    cuda, number, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
-    assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(number), 0) == 0
-    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), number) == 0
+    cuda_start.start()
     print(time.perf_counter() - start, 0.0)
     sys.exit()
-import linkwork as lw
 import robots
 model = robots.model("g1")
 x = [np.zeros((1024, n), "float32") for n in (model.nq, model.nv, model.nv)]

@@ -33,7 +33,7 @@ def started(driver: Driver | None, monkeypatch: pytest.MonkeyPatch) -> None:
         return driver
 
     monkeypatch.setattr(ctypes, "CDLL", load)
-    monkeypatch.setattr(cuda_start, "_started", threading.Event())
+    cuda_start.start_driver.cache_clear()
     for _ in range(2):
         cuda_start.start_driver()
     for thread in threading.enumerate():

@@ -11,7 +11,7 @@ from linkwork.algorithms import constrained_inverse_dynamics as inverse
 from linkwork.constraints import Constraint, total
 from linkwork.errors import ModelError
 from linkwork.functions.constrained import chosen_constraints
-from linkwork.functions.dynamics import actuated_places, weights_of
+from linkwork.functions.dynamics import actuated_places, weights_of_least
 from linkwork.functions.model_function import model_function
 from linkwork.joints import Free
 from linkwork.model import GROUND, Model
@@ -25,9 +25,7 @@ def _chosen(model: Model, constraints: Any, actuators: Any, least: Any, weights:
         raise ModelError("actuators names no joint: with none there is nothing to find but forces")
     m = total(model, held["constraints"])
     counts = {"torque": (len(places), "actuated velocity"), "constraint_force": (m, "row of the constraints")}
-    if least not in [*counts]:  # which may be anything
-        raise ModelError(f"least must be one of {', '.join(counts)}, not {least!r}")
-    return held | {"actuators": places, "weights": weights_of(weights, *counts[least])}
+    return held | {"actuators": places, "weights": weights_of_least(least, weights, counts)}
 
 
 def all_but_a_free_base(model: Model) -> list[str]:

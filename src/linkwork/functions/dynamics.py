@@ -6,7 +6,7 @@ All take NumPy arrays with any leading batch dimensions: q (..., nq), v, a and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,9 +152,7 @@ def _active(model: Model, prescribed: Any, least: Any, weights: Any) -> dict[str
     mask = _mask(prescribed, names, "the spanning velocity", model.joint)
     equations = sum(len(cluster.rows) for cluster in model.clusters)
     counts = {"torque": (sum(mask), "prescribed velocity"), "constraint_force": (equations, "equation of loops that is kept")}
-    if least not in [*counts]:  # which may be anything
-        raise ModelError(f"least must be one of {', '.join(counts)}, not {least!r}")
-    return {"prescribed": mask, "weights": weights_of(weights, *counts[least])}
+    return {"prescribed": mask, "weights": weights_of_least(least, weights, counts)}
 
 
 @model_function(q="nq", v="nv", a_spanning="nv_spanning", tau_spanning="nv_spanning", f_ext="bodies 6", options=_active)
@@ -242,6 +240,13 @@ def weights_of(weights: Any, count: int, what: str) -> tuple[float, ...]:
     if given.shape != (count,) or not np.all((given > 0) & np.isfinite(given)):
         raise ModelError(f"weights must be {count} positive numbers, one for each {what}, not {weights!r}")
     return tuple(given.tolist())
+
+
+def weights_of_least(least: Any, weights: Any, counts: Mapping[str, tuple[int, str]]) -> tuple[float, ...]:
+    """The weights of what is to be least, one of `counts`: how many of what are weighed."""
+    if least not in [*counts]:  # it may be anything, also what cannot be hashed
+        raise ModelError(f"least must be one of {', '.join(counts)}, not {least!r}")
+    return weights_of(weights, *counts[least])
 
 
 def actuated_places(model: Model, actuators: Any, what: str = "actuators") -> tuple[int, ...]:

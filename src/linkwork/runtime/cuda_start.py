@@ -10,24 +10,24 @@ import contextlib
 import ctypes
 import os
 import threading
+from functools import cache
 
 DRIVER = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
 NOT_INITIALIZED = 3  # CUDA_ERROR_NOT_INITIALIZED
-_started = threading.Event()
 
 
+@cache
 def start_driver() -> None:
     """Start the driver and the first GPU's context, unless somebody in this process has; returns at once.
 
     Nothing is said of failures: whoever needs the driver asks it again, waits for this start, and says what is wrong.
     """
-    if not _started.is_set():
-        _started.set()
-        # no daemon: a script that ends at once waits for it, rather than take the driver down while it starts
-        threading.Thread(target=_start, name="linkwork: start of CUDA").start()
+    # no daemon: a script that ends at once waits for it, rather than take the driver down while it starts
+    threading.Thread(target=start, name="linkwork: start of CUDA").start()
 
 
-def _start() -> None:
+def start() -> None:
+    """The same, here and now."""
     with contextlib.suppress(OSError, AttributeError):  # there is no driver, or none that is known here
         cuda = ctypes.CDLL(DRIVER)
         number, context = ctypes.c_int(), ctypes.c_void_p()

@@ -15,7 +15,6 @@ from linkwork.functions.call_arguments import place_of
 from linkwork.functions.compile import check_dtype
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
-from linkwork.parts.names import shown
 from linkwork.simulate.adaptive import Adaptive
 from linkwork.simulate.charts import Charts
 from linkwork.simulate.control import PD, Control, Policy, given_forces, pd_control, traced_policy
@@ -37,7 +36,7 @@ from linkwork.simulate.stopped import (
     told_stiff,
     went_on,
 )
-from linkwork.simulate.traced import CARRIED, COEFFICIENTS, taken_coefficients
+from linkwork.simulate.traced import CARRIED, COEFFICIENTS, check_moves, taken_coefficients
 
 IMPLICIT = "linearly_implicit_euler"  # semi-implicit Euler with other armatures and dampings
 
@@ -283,8 +282,7 @@ def contacts_in_rollout(model: Model, contacts: Any, control: Control | None, in
 def _check(model: Any, dt: Any, steps: Any, every: Any, integrator: Any) -> None:
     if not isinstance(model, Model):
         raise ModelError(f"rollout takes a model, not {type(model).__name__}")
-    if model.nv == 0:
-        raise ModelError(f"rollout: {shown(model.name)} cannot move: it has no joint that does")
+    check_moves(model, "rollout")
     known = (*INTEGRATORS, "rk45", IMPLICIT)
     if integrator not in known:
         raise ModelError(f"rollout: integrator must be one of {', '.join(known)}, not {integrator!r}")

@@ -28,7 +28,7 @@ from linkwork.simulate.status import Status
 from linkwork.simulate.stiffness import implicit_parameters
 from linkwork.simulate.stopped import told_stiff
 from linkwork.simulate.touching import contact_forces
-from linkwork.simulate.traced import CARRIED, taken_coefficients
+from linkwork.simulate.traced import CARRIED, check_moves, taken_coefficients
 
 MOST = 10_000_000  # steps of one call
 STOPPED = int(Status.STOPPED)
@@ -96,8 +96,7 @@ def simulate(
 def _steps(model: Any, duration: Any, dt: Any, every: Any, integrator: Any) -> int:
     if not isinstance(model, Model):
         raise ModelError(f"simulate takes a model, not {type(model).__name__}")
-    if not model.nv:
-        raise ModelError(f"simulate: {shown(model.name)} cannot move: it has no joint that does")
+    check_moves(model, "simulate")
     names = (*INTEGRATORS, "rk45", IMPLICIT)
     if integrator not in names:
         raise ModelError(f"simulate: integrator must be one of {', '.join(names)}, not {integrator!r}")

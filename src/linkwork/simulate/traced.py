@@ -24,6 +24,7 @@ from linkwork.ir.symbol import Symbol
 from linkwork.ir.trace import trace
 from linkwork.model import Model
 from linkwork.model.parameters import input_names, shape_of
+from linkwork.parts.names import shown
 from linkwork.passes.soon import move_up
 from linkwork.simulate import kernels
 from linkwork.simulate.adaptive import Adaptive, adaptive_step
@@ -170,6 +171,12 @@ def telling(q: Any, v: Any) -> list[Any]:
     return [*q, *(x for x in v if not (isinstance(x, Symbol) and x.value in told))]
 
 
+def check_moves(model: Model, who: str) -> None:
+    """An error where a model has no freedom."""
+    if model.nv == 0:
+        raise ModelError(f"{who}: {shown(model.name)} cannot move: it has no joint that does")
+
+
 def rollout_body(
     model: Model,
     control: Control,
@@ -184,8 +191,7 @@ def rollout_body(
 
     That puts the accelerations that a step ends with into the list `known`, and takes at most so many steps.
     """
-    if model.nv == 0:
-        raise ModelError(f"rollout: {model.name} cannot move")
+    check_moves(model, "rollout")
     more = {} if contacts is None else {"carried": (carried_size(model, contacts),)}
     shapes: dict[str, Any] = {"q": (model.nq,), "v": (model.nv,), "done": (), **more, "how": (HOW,), **control.inputs}
     coefficients = [name for name in parameters if name in COEFFICIENTS]

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from linkwork.ir.program import Program
-from linkwork.targets.cpu.rows import LINE, UNPACK, UNPACK_LAST, UNPACK_LONG, unpack_text, writes_lines
+from linkwork.targets.cpu.rows import LINE, UNPACK_LAST, unpack_text, unpacker
 from linkwork.targets.cpu.types import Types
 
 REPEATED = 0.9  # of the elements: where fewer values are distinct, each waits once
@@ -67,14 +67,8 @@ class Outputs:
 
     def functions_text(self) -> str:
         """The functions that the calls of `rows_text` call."""
-        return unpack_text(self.types, scattered=self.scattered, long=any(map(self._is_long, self.sizes)))
-
-    def _is_long(self, size: int) -> bool:
-        return writes_lines(self.types, size // self.types.lanes)
-
-    def _unpack(self, size: int) -> str:
-        """The function that writes all whole blocks of a row."""
-        return UNPACK_LONG if self._is_long(size) else UNPACK
+        names = {unpacker(self.types, size // self.types.lanes) for size in self.sizes}
+        return unpack_text(self.types, [*sorted(names), UNPACK_LAST], scattered=self.scattered)
 
     def rows_text(self, waiting: int) -> tuple[str, str]:
         """Tables, and the calls that write rows from them. Waiting columns begin at `waiting`."""
@@ -89,7 +83,7 @@ class Outputs:
             table = [(waiting + place) * t.bytes for place in places[: whole - odd]]
             if table:
                 tables += _table(name, table)
-                calls += f"call void @{self._unpack(size)}(ptr {name}, i64 {len(table)}, ptr %scratch, {row})\n"
+                calls += f"call void @{unpacker(t, whole)}(ptr {name}, i64 {len(table)}, ptr %scratch, {row})\n"
             for k in range(whole - odd, len(places)):
                 at = f"%last{array}.{k}"
                 calls += f"""{at}.c = getelementptr i8, ptr %scratch, i64 {(waiting + places[k]) * t.bytes}
@@ -109,7 +103,7 @@ call void @{UNPACK_LAST}(ptr {at}.c, ptr {at}.r, i64 %out{array}.step, i64 {min(
             whole -= whole % max(1, LINE // t.bytes)
             if whole:
                 row = f"ptr %out{array}, i64 %out{array}.step"
-                calls += f"call void @{self._unpack(size)}(ptr {name}, i64 {whole}, ptr %scratch, {row})\n"
+                calls += f"call void @{unpacker(t, whole)}(ptr {name}, i64 {whole}, ptr %scratch, {row})\n"
             for k in range(whole, len(places) // t.lanes):
                 at = f"%last{array}.{k}"
                 calls += f"""{at}.c = getelementptr i32, ptr {name}, i64 {k * t.lanes}

@@ -7,6 +7,8 @@ functions of `unpack_text` make rows of them. `gather` and `scatter` make a stri
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from linkwork.ir.program import Array
 from linkwork.targets.cpu.types import Types
 
@@ -112,12 +114,13 @@ def _load_block(
     return f"{places}\n{moves}", rows
 
 
-def writes_lines(t: Types, blocks: int) -> bool:
-    """Whether rows of so many blocks are written by whole lines: Intel's processors take twice as long for a store across two.
+def unpacker(t: Types, blocks: int) -> str:
+    """The name of the function that writes the first, whole blocks of rows.
 
-    Sixteen rows at once would leave too few registers.
+    Many are written by whole lines, since Intel's processors take twice as long for a store across two. Sixteen rows at once
+    would leave too few registers.
     """
-    return t.bytes == LINE and t.lanes == 8 and blocks >= LONG
+    return UNPACK_LONG if t.bytes == LINE and t.lanes == 8 and blocks >= LONG else UNPACK
 
 
 def _unpack_long(t: Types, *, scattered: bool) -> str:
@@ -180,17 +183,8 @@ ret void
 """
 
 
-def unpack_text(t: Types, *, scattered: bool = False, long: bool = False) -> str:
-    """Functions that write columns as rows, `step` bytes apart, from the first block of `lanes` elements on.
-
-    `unpack(table, count, columns, row, step)`: blocks whose columns lie at the places of a table, in bytes.
-    `unpack.long`: the same of rows with many blocks, by stores of whole lines of memory; of registers of 512 bits only.
-    `unpack.last(columns, row, step, left)`: the first `left` elements of a block.
-    `long` asks for the second. Where columns are `scattered`, each has a place of its own in the table, and `unpack.last` gets
-    a table before its columns.
-    """
+def _unpack(t: Types, *, scattered: bool) -> str:
     n, together = t.lanes, max(1, LINE // t.bytes)  # stores that fill a line of a row follow each other
-    pointers = "\n".join(row_pointers("%row", n))
     loads, stores = [], []
     for b in range(together):
         lines, rows = _load_block(t, b, scattered=scattered)
@@ -201,17 +195,10 @@ def unpack_text(t: Types, *, scattered: bool = False, long: bool = False) -> str
         for k, b, name in sorted(stores)
     )
     at = "\n".join(f"%at{k} = getelementptr i8, ptr %row.r{k}, i64 %place" for k in range(n))
-    places, columns = _from_table(t, "c", "%table", 0, "%columns", n) if scattered else ("", [])
-    moves, rows = _load_rows(t, [(p, 0) for p in columns] or [("%columns", c * t.bytes) for c in range(n)], "b")
-    masked = "\n".join(
-        f"call void @llvm.masked.store.{t.suffix}.p0({t.real} {name}, ptr %row.r{k}, i32 {t.item}, {t.condition} %mask)"
-        for k, name in enumerate(rows)
-    )
-    iota = ", ".join(f"i64 {k}" for k in range(n))
     return f"""
 define internal void @{UNPACK}(ptr %table, i64 %count, ptr %columns, ptr %row, i64 %row.step) #0 {{
 start:
-{pointers}
+{chr(10).join(row_pointers("%row", n))}
 br label %loop
 loop:
 %k = phi i64 [ 0, %start ], [ %k2, %loop ]
@@ -227,8 +214,21 @@ br i1 %more, label %loop, label %done
 done:
 ret void
 }}
+"""
+
+
+def _unpack_last(t: Types, *, scattered: bool) -> str:
+    n = t.lanes
+    places, columns = _from_table(t, "c", "%table", 0, "%columns", n) if scattered else ("", [])
+    moves, rows = _load_rows(t, [(p, 0) for p in columns] or [("%columns", c * t.bytes) for c in range(n)], "b")
+    masked = "\n".join(
+        f"call void @llvm.masked.store.{t.suffix}.p0({t.real} {name}, ptr %row.r{k}, i32 {t.item}, {t.condition} %mask)"
+        for k, name in enumerate(rows)
+    )
+    iota = ", ".join(f"i64 {k}" for k in range(n))
+    return f"""
 define internal void @{UNPACK_LAST}({"ptr %table, " * scattered}ptr %columns, ptr %row, i64 %row.step, i64 %left) #0 {{
-{pointers}
+{chr(10).join(row_pointers("%row", n))}
 {places}
 {moves}
 %l0 = insertelement <{n} x i64> poison, i64 %left, i64 0
@@ -237,7 +237,21 @@ define internal void @{UNPACK_LAST}({"ptr %table, " * scattered}ptr %columns, pt
 {masked}
 ret void
 }}
-{_unpack_long(t, scattered=scattered) if long else ""}"""
+"""
+
+
+UNPACKERS = {UNPACK: _unpack, UNPACK_LONG: _unpack_long, UNPACK_LAST: _unpack_last}
+
+
+def unpack_text(t: Types, names: Iterable[str], *, scattered: bool) -> str:
+    """Functions, by their names, that write columns as rows, `step` bytes apart, from the first block of `lanes` elements on.
+
+    `unpack(table, count, columns, row, step)`: blocks whose columns lie at the places of a table, in bytes.
+    `unpack.long`: the same of rows with many blocks, by stores of whole lines of memory; of registers of 512 bits only.
+    `unpack.last(columns, row, step, left)`: the first `left` elements of a block.
+    Where columns are `scattered`, each has a place of its own in the table, and `unpack.last` gets a table before its columns.
+    """
+    return "".join(UNPACKERS[name](t, scattered=scattered) for name in names)
 
 
 def _mask(t: Types, count: int) -> str:
