@@ -51,22 +51,33 @@ def test_a_gpu_has_the_cpus_numbers(arrays: str, autoreset: str) -> None:
     elif arrays == "jax":
         jax = pytest.importorskip("jax", reason="no JAX")
         jax.config.update("jax_enable_x64", True)
-        make, kind = jax.numpy.asarray, jax.Array
+        make = jax.numpy.asarray
+        kind = jax.Array
     elif arrays == "cupy":
         cupy = pytest.importorskip("cupy", reason="no CuPy")
-        make, kind = cupy.asarray, cupy.ndarray
+        make = cupy.asarray
+        kind = cupy.ndarray
     here = played(environment(autoreset=autoreset), np.asarray)
-    there = played(environment(autoreset=autoreset, arrays=arrays, with_device="cuda"), make)
+    there = played(environment(autoreset=autoreset, arrays=arrays, device="cuda"), make)
     for a, b in zip(here, there):
         assert all(isinstance(x, kind) for x in b[:-1])
         assert arrays != "torch" or all(x.is_cuda for x in b[:-1])
-        host = [x.cpu().numpy() if arrays == "torch" else x.get() if arrays == "cupy" else np.asarray(x) for x in b[:-1]]
+        host = [
+            x.cpu().numpy() if arrays == "torch" else x.get() if arrays == "cupy" else np.asarray(x)
+            for x in b[:-1]
+        ]
         assert all(np.allclose(x, y, rtol=0.0, atol=1e-9) for x, y in zip(a[:-1], host))
 
 
 def test_float32_stays_float32_on_the_gpu() -> None:
-    env = lw.interop.gymnasium.VectorEnv(MODEL, 4096, arrays="torch", with_device="cuda", reward=lambda w: -w.v.square().sum(1))
+    env = lw.interop.gymnasium.VectorEnv(
+        MODEL, 4096, arrays="torch", device="cuda", reward=lambda w: -w.v.square().sum(1)
+    )
     env.reset(seed=0)
     for _ in range(5):
         observed, rewards, *_ = env.step(torch.zeros((4096, 12), device="cuda"))
-    assert observed.dtype == rewards.dtype == torch.float32 and observed.is_cuda and torch.isfinite(observed).all()
+    assert (
+        observed.dtype == rewards.dtype == torch.float32
+        and observed.is_cuda
+        and torch.isfinite(observed).all()
+    )

@@ -21,7 +21,11 @@ MODELS = {"quadruped": lw.robots.quadruped, "tello": lw.robots.tello}
 def arrays(model: lw.Model, rows: int, dtype: str) -> list[np.ndarray]:
     states = [model.random_state(k) for k in range(rows)]
     tau = np.random.default_rng(0).standard_normal((rows, model.nv))
-    return [np.array([s[0] for s in states], dtype), 0.1 * np.array([s[1] for s in states], dtype), tau.astype(dtype)]
+    return [
+        np.array([s[0] for s in states], dtype),
+        0.1 * np.array([s[1] for s in states], dtype),
+        tau.astype(dtype),
+    ]
 
 
 @pytest.fixture(params=MODELS)
@@ -41,7 +45,9 @@ class TestTorch:
         f = lw.interop.torch.function(lw.forward_dynamics, model)
         found = {}
         for device in ("cpu", "cuda"):
-            given = [self.torch.tensor(x, device=device, requires_grad=True) for x in arrays(model, 100, dtype)]
+            given = [
+                self.torch.tensor(x, device=device, requires_grad=True) for x in arrays(model, 100, dtype)
+            ]
             a = f(*given)
             (a * a).sum().backward()
             assert a.device.type == device
@@ -107,7 +113,9 @@ class TestJax:
             return jax.lax.scan(step, v, None, length=20)[0]
 
         here, there = (
-            jax.jit(lambda q, v: jax.jvp(rolled, (q, v), (0.1 * q, v)))(*(jax.device_put(x, d) for x in (q, v)))
+            jax.jit(lambda q, v: jax.jvp(rolled, (q, v), (0.1 * q, v)))(
+                *(jax.device_put(x, d) for x in (q, v))
+            )
             for d in (jax.devices("cpu")[0], jax.devices("gpu")[0])
         )
         for a, b in zip(here, there, strict=True):

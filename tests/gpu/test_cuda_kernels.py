@@ -1,4 +1,5 @@
-"""Kernels on a GPU: the interpreter's bits, for arrays of every library, on the caller's stream, and errors in one sentence.
+"""Kernels on a GPU: the interpreter's bits, for arrays of every library, on the caller's stream, and errors
+in one sentence.
 
 `make test-gpu` runs them on a machine that has a GPU; elsewhere they are skipped.
 """
@@ -38,7 +39,8 @@ def quadruped() -> lw.Model:
 
 
 def same(a: Any, b: Any) -> bool:
-    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    a = np.ascontiguousarray(a)
+    b = np.ascontiguousarray(b)
     equal = a.view(np.uint8).reshape(*a.shape, -1) == b.view(np.uint8).reshape(*b.shape, -1)
     return a.shape == b.shape and bool((equal.all(-1) | (np.isnan(a) & np.isnan(b))).all())
 
@@ -49,7 +51,10 @@ def test_numpy(quadruped: lw.Model, dtype: str, rows: int) -> None:
     arrays = state(quadruped, rows, dtype)
     kernel = lw.compile(lw.forward_dynamics, quadruped, target="cuda", dtype=dtype)
     assert same(kernel(*arrays), interpreted(lw.forward_dynamics, quadruped, arrays, dtype))
-    assert same(kernel(*(a[0] for a in arrays)), interpreted(lw.forward_dynamics, quadruped, [a[0] for a in arrays], dtype))
+    assert same(
+        kernel(*(a[0] for a in arrays)),
+        interpreted(lw.forward_dynamics, quadruped, [a[0] for a in arrays], dtype),
+    )
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch", "jax"])
@@ -68,13 +73,14 @@ def test_libraries(quadruped: lw.Model, library: str) -> None:
     assert same(cupy.asnumpy(cupy.asarray(found)), wanted)
     one = lw.forward_dynamics(quadruped, given[0], given[1], given[2][0])  # one row for all
     assert same(
-        cupy.asnumpy(cupy.asarray(one)), interpreted(lw.forward_dynamics, quadruped, [*arrays[:2], arrays[2][0]], "float32")
+        cupy.asnumpy(cupy.asarray(one)),
+        interpreted(lw.forward_dynamics, quadruped, [*arrays[:2], arrays[2][0]], "float32"),
     )
 
 
 def test_device_by_name(quadruped: lw.Model) -> None:
     arrays = state(quadruped, dtype="float64")
-    found = lw.forward_dynamics(quadruped, *arrays, with_device="cuda")
+    found = lw.forward_dynamics(quadruped, *arrays, device="cuda")
     assert isinstance(found, np.ndarray)
     assert same(found, lw.forward_dynamics(quadruped, *arrays))
 
@@ -104,9 +110,9 @@ def test_streams_and_layouts(quadruped: lw.Model) -> None:
 def test_bad_input(quadruped: lw.Model) -> None:
     kernel = lw.compile(lw.forward_dynamics, quadruped, target="cuda", dtype="float32")
     q, v, tau = (cupy.asarray(x) for x in state(quadruped))
-    with pytest.raises(DtypeError, match="v has dtype float64, the kernel float32"):
+    with pytest.raises(DtypeError, match="v: expected dtype float32, got float64"):
         kernel(q, v.astype("float64"), tau)
-    with pytest.raises(ShapeError, match="q must have shape"):
+    with pytest.raises(ShapeError, match="q: expected shape"):
         kernel(q[:, :-1], v, tau)
     with pytest.raises(ShapeError, match="do not broadcast"):
         kernel(q[:7], v, tau)
@@ -122,7 +128,8 @@ def test_bad_input(quadruped: lw.Model) -> None:
 
 def test_functions_of_all_sorts() -> None:
     """Loops of robots, masked iterations, derivatives, vector-Jacobian products and parameters as inputs."""
-    linkage, arm = lw.robots.planar_leg_linkage(), lw.robots.arm()
+    linkage = lw.robots.planar_leg_linkage()
+    arm = lw.robots.arm()
     rng = np.random.default_rng(1)
     sources: list[tuple[Any, lw.Model | None, dict[str, Any]]] = [
         (lw.forward_dynamics, linkage, {}),
@@ -144,7 +151,9 @@ def test_functions_of_all_sorts() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_maps_of_long_programs(dtype: str) -> None:
-    """Derivatives in several kernels, the last of which runs maps and writes rows: batches of any size, outputs anywhere."""
+    """Derivatives in several kernels, the last of which runs maps and writes rows: batches of any size,
+    outputs anywhere.
+    """
     model = lw.robots.mit_humanoid()
     kernel = lw.compile(lw.forward_dynamics_derivatives, model, target="cuda", dtype=dtype)
     told = kernel.resources()

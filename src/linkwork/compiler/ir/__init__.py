@@ -1,0 +1,1 @@
+"""Intermediate representation: programs, tracing, the reference interpreter and liveness."""

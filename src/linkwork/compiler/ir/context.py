@@ -1,0 +1,39 @@
+"""Stack of the traces and loop bodies under way in this thread.
+
+Loops on plain numbers use it to find the program that they belong to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from linkwork.compiler.ir.builder import Builder
+from linkwork.compiler.ir.symbol import Symbol, shared_builder
+
+
+class _Stack(threading.local):
+    """Builders under way, innermost last, per thread."""
+
+    def __init__(self) -> None:
+        self.builders: list[Builder] = []
+
+
+_stack = _Stack()
+
+
+@contextmanager
+def tracing(builder: Builder) -> Iterator[None]:
+    """Make `builder` the owner of loops that start from plain numbers while the block runs."""
+    _stack.builders.append(builder)
+    try:
+        yield
+    finally:
+        _stack.builders.pop()
+
+
+def builder_around(symbols: list[Symbol]) -> Builder | None:
+    """Return the innermost builder of the symbols and the active traces; None outside of any trace."""
+    active = [Symbol(b, -1) for b in _stack.builders[-1:]]
+    return shared_builder(active + symbols) if active or symbols else None

@@ -1,0 +1,1 @@
+"""Runtime of compiled programs: kernels, calls, the cache, background compilation and threads."""

@@ -1,0 +1,482 @@
+"""Kernel on a GPU, called with arrays of CuPy, PyTorch, JAX or NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from linkwork.compiler.ir.program import Array, signature
+from linkwork.compiler.runtime.arguments import numbers, shape_text
+from linkwork.compiler.runtime.cuda import binding
+from linkwork.compiler.runtime.cuda.arrays import Library, OnDevice, library_of, row_step
+from linkwork.compiler.runtime.cuda.binding import Gpu, call, current_gpu, gpu
+from linkwork.compiler.runtime.cuda.memory import Memory
+from linkwork.errors import DtypeError, OverlapError, ShapeError, TargetError
+
+LAUNCH = ("threads", "rows", "gaps", "blocks", "shared_bytes")
+FIGURES = (
+    "registers",
+    "slots",
+    "local_slots",
+    "loads",
+    "stores",
+    "left",
+    "predicted_rate",
+    "predicted_share",
+)
+WARP = 32
+WAVE = 256  # states that a multiprocessor has at once in most kernels of several parts
+
+
+class CudaKernel:
+    """Compiled program on a GPU, called with arrays of any leading batch dimensions.
+
+    Arrays broadcast, and `out=` takes output arrays. Arrays of CuPy, PyTorch and JAX are used in place, on
+    the caller's stream and device, and results are of the same library. Everything else that NumPy accepts as
+    an array is copied to the GPU and back. All must have the kernel's dtype.
+    """
+
+    array_labels: Any = None  # of a function of a model: what its arrays are, and the names along their axes
+
+    def __init__(self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.inputs = inputs
+        self.outputs = outputs
+        self._code: dict[str, tuple[dict[str, Any], bytes]] = {}  # architecture -> header, cubin
+        self._functions: dict[int, list[Any]] = {}  # GPU -> functions, one after the other
+        self._make: Callable[[Gpu], tuple[dict[str, Any], bytes]] | None = None
+        self._lock = threading.Lock()
+        self._size = np.dtype(dtype).itemsize
+
+    @property
+    def signature(self) -> str:
+        """Signature of core dimensions, as of NumPy's generalised ufuncs."""
+        return signature(self.inputs, self.outputs)
+
+    def __repr__(self) -> str:
+        return f"<linkwork CUDA kernel {self.name} {self.signature} {self.dtype}>"
+
+    def wait(self) -> CudaKernel:
+        """Return at once: a CUDA kernel is compiled before it is returned."""
+        return self
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        values = self._values(args, named)
+        libraries = [library_of(x) for x in values]
+        outs = self._given_outputs(out)
+        found = [lib for lib in [*libraries, *map(library_of, outs)] if lib is not None]
+        if not found:
+            return self._on_host(values, outs)
+        return self._on_device(values, libraries, outs, found[0])
+
+    # arguments
+
+    def _values(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        names = [a.name for a in self.inputs]
+        for name in named:
+            if name not in names[len(args) :]:
+                raise TypeError(f"{self.name} has no argument {name!r}, or got it twice")
+        missing = [n for n in names[len(args) :] if n not in named]
+        if missing or len(args) > len(names):
+            raise TypeError(f"{self.name} takes the arrays {', '.join(names)}")
+        return [*args, *(named[n] for n in names[len(args) :])]
+
+    def _given_outputs(self, out: Any) -> list[Any]:
+        if out is None:
+            return [None] * len(self.outputs)
+        outs = list(out) if isinstance(out, tuple) else [out]
+        if len(outs) != len(self.outputs):
+            names = ", ".join(a.name for a in self.outputs)
+            raise ShapeError(f"{self.name}: out must be a tuple of {len(self.outputs)} arrays ({names})")
+        return outs
+
+    def _batch(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        leads = []
+        for spec, shape in zip(self.inputs, shapes, strict=True):
+            lead = len(shape) - len(spec.shape)
+            if lead < 0 or tuple(shape[lead:]) != spec.shape:
+                raise ShapeError(
+                    f"{self.name}: {spec.name}: expected shape {shape_text(spec)}, got {tuple(shape)}"
+                )
+            leads.append(tuple(shape[:lead]))
+        try:
+            return np.broadcast_shapes(*leads)
+        except ValueError:
+            pairs = ", ".join(f"{s.name} {b}" for s, b in zip(self.inputs, leads, strict=True))
+            raise ShapeError(f"{self.name}: the batch shapes do not broadcast: {pairs}") from None
+
+    def _rows(self, batch: tuple[int, ...]) -> int:
+        rows = math.prod(batch)
+        if rows >= 2**31:
+            raise ShapeError(
+                f"{self.name}: {rows} states are too many for one call: take at most {2**31 - 1}"
+            )
+        return rows
+
+    def checked(self, name: str, view: OnDevice, number: int) -> None:
+        """Raise if an array has another dtype or is on another GPU."""
+        if view.dtype != self.dtype:
+            raise DtypeError(
+                f"{self.name}: {name}: expected dtype {self.dtype}, got {view.dtype}; convert it first"
+            )
+        if view.gpu != number:
+            raise TargetError(
+                f"{self.name}: {name} is on GPU {view.gpu}, other arrays are on GPU {number}: move it there"
+            )
+
+    # calls
+
+    def _on_device(
+        self, values: list[Any], libraries: list[Library | None], outs: list[Any], main: Library
+    ) -> Any:
+        everything = [
+            (a.name, x) for a, x in zip((*self.inputs, *self.outputs), [*values, *outs], strict=True)
+        ]
+        first = next((n, x, library_of(x)) for n, x in everything if library_of(x) is not None)
+        number = first[2].view(first[1]).gpu  # type: ignore[union-attr]
+        here = gpu(number)
+        with ExitStack() as stack:
+            stack.enter_context(here.current())
+            stream = main.stream(number)
+            memory = Memory(self, stream, stack)
+            host = {
+                k: np.ascontiguousarray(numbers(self, self.inputs[k], x), dtype=self.dtype)  # type: ignore[arg-type]
+                for k, (x, lib) in enumerate(zip(values, libraries, strict=True))
+                if lib is None
+            }
+            views = [lib.view(x) if lib else None for x, lib in zip(values, libraries, strict=True)]
+            for spec, view in zip(self.inputs, views, strict=True):
+                if view is not None:
+                    self.checked(spec.name, view, number)
+            shapes = [view.shape if view else host[k].shape for k, view in enumerate(views)]
+            batch = self._batch(shapes)
+            rows = self._rows(batch)
+            for lib in dict.fromkeys(lib for lib in libraries if lib is not None):
+                lib.before([x for x, other in zip(values, libraries, strict=True) if other is lib])
+                if lib is not main:
+                    call("cuStreamSynchronize", lib.stream(number))
+            keep: list[Any] = []
+            given = []
+            for k, (spec, view) in enumerate(zip(self.inputs, views, strict=True)):
+                if view is None:
+                    flat = (
+                        host[k]
+                        if host[k].size == spec.size
+                        else np.broadcast_to(host[k], (*batch, *spec.shape))
+                    )
+                    flat = np.ascontiguousarray(flat)
+                    keep.append(flat)
+                    given.append((memory.upload(flat), spec.size if flat.size > spec.size else 0))
+                    continue
+                step = row_step(view, spec.shape, batch)
+                if step is None:
+                    library = libraries[k]
+                    assert library is not None
+                    packed = library.packed(values[k], (*batch, *spec.shape))
+                    keep.append(packed)
+                    view = library.view(packed)
+                    step = spec.size
+                given.append((view.address, step))
+            results, taken = self._outputs(outs, batch, number, main, [v for v in views if v is not None])
+            self.launch(here, rows, given, taken, stream, memory)
+            if keep or not main.asynchronous:
+                call("cuStreamSynchronize", stream)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _outputs(
+        self, outs: list[Any], batch: tuple[int, ...], number: int, main: Library, inputs: list[OnDevice]
+    ) -> tuple[list[Any], list[tuple[int, int]]]:
+        results = []
+        taken = []
+        for spec, given in zip(self.outputs, outs, strict=True):
+            shape = (*batch, *spec.shape)
+            if given is None:
+                made = self.empty(main, shape, number)
+                library = main
+            else:
+                made, library = given, library_of(given)  # type: ignore[assignment]
+                if library is None:
+                    raise DtypeError(
+                        f"{self.name}: output {spec.name} must be an array on the GPU, not {type(given).__name__}"
+                    )
+            view = library.view(made)
+            if given is not None:
+                self.checked(f"output {spec.name}", view, number)
+                if view.shape != shape or row_step(view, spec.shape, batch) not in (spec.size, 0):
+                    raise ShapeError(
+                        f"{self.name}: output {spec.name}: expected a contiguous array of shape {shape}, got {view.shape}"
+                    )
+                end = view.address + math.prod(shape) * self._size
+                for other in inputs:
+                    size = self._size * (
+                        1 + sum((n - 1) * abs(s) for n, s in zip(other.shape, other.strides))
+                    )
+                    if view.address < other.address + size and other.address < end:
+                        raise OverlapError(f"{self.name}: output {spec.name} shares memory with an input")
+            results.append(made)
+            taken.append((view.address, spec.size))
+        return results, taken
+
+    def empty(self, library: Library, shape: tuple[int, ...], number: int) -> Any:
+        """Return a new array of a library; an error states how much memory is left if it is too large."""
+        try:
+            return library.empty(shape, self.dtype, number)
+        except (DtypeError, TargetError):
+            raise
+        except Exception as error:  # each library has its own words for it
+            if "memory" not in f"{type(error).__name__} {error}".lower():
+                raise
+            raise self.too_many(shape) from None
+
+    def too_many(self, shape: tuple[int, ...]) -> TargetError:
+        """Return the error for an array of this shape that exceeds the memory of the GPU."""
+        free, _ = call("cuMemGetInfo")
+        wanted = math.prod(shape) * self._size
+        return TargetError(
+            f"{self.name}: an array of shape {shape} takes {wanted / 1e9:.1f} GB, and the GPU has {free / 1e9:.1f} GB left: "
+            "take fewer states at once"
+        )
+
+    def _on_host(self, values: list[Any], outs: list[Any]) -> Any:
+        arrays = [
+            np.ascontiguousarray(numbers(self, spec, x), dtype=self.dtype)  # type: ignore[arg-type]
+            for spec, x in zip(self.inputs, values, strict=True)
+        ]
+        batch = self._batch([a.shape for a in arrays])
+        rows = self._rows(batch)
+        here = current_gpu()
+        with ExitStack() as stack:
+            stack.enter_context(here.current())
+            memory = Memory(self, 0, stack)
+            given = []
+            for spec, a in zip(self.inputs, arrays, strict=True):
+                if a.size != spec.size:
+                    a = np.ascontiguousarray(np.broadcast_to(a, (*batch, *spec.shape)))
+                given.append((memory.upload(a), 0 if a.size == spec.size else spec.size))
+            taken = [(memory.take((*batch, *spec.shape)), spec.size) for spec in self.outputs]
+            self.launch(here, rows, given, taken, 0, memory)
+            results = []
+            for spec, (address, _), out in zip(self.outputs, taken, outs, strict=True):
+                made = np.empty((*batch, *spec.shape), self.dtype)
+                if made.size:
+                    call("cuMemcpyDtoH", made.ctypes.data, address, made.nbytes)
+                if out is not None:
+                    out[...] = made
+                results.append(made[()] if out is None else out)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def launch(
+        self,
+        here: Gpu,
+        rows: int,
+        inputs: list[tuple[int, int]],
+        outputs: list[tuple[int, int]],
+        stream: int,
+        memory: Memory,
+    ) -> None:
+        """Run the kernel; fewer states than a warp has threads are padded, and rows of outputs with gaps
+        copied there.
+        """
+        if rows == 0:
+            return
+        header, functions = self._loaded(here)
+        back = []
+        count = rows
+        if rows < WARP:
+            count = WARP
+            padded = []
+            for spec, (address, step) in zip(self.inputs, inputs, strict=True):
+                if step:
+                    place = memory.take((WARP, *spec.shape))
+                    memory.clear(place, WARP * spec.size)
+                    memory.copy_rows(place, spec.size, address, step, spec.size, rows)
+                    address = place
+                padded.append((address, spec.size if step else 0))
+            inputs = padded
+            places = [(memory.take((WARP, *spec.shape)), spec.size) for spec in self.outputs]
+            back = list(zip(self.outputs, outputs, places, strict=True))
+            outputs = places
+        elif not header["gaps"] and any(
+            step != spec.size for spec, (_, step) in zip(self.outputs, outputs, strict=True)
+        ):
+            places = [(memory.take((rows, *spec.shape)), spec.size) for spec in self.outputs]
+            back = list(zip(self.outputs, outputs, places, strict=True))
+            outputs = places
+        if "parts" in header:
+            self._run_parts(header, functions, count, [*inputs, *outputs], here, memory)
+        else:
+            self._run(header, functions[0], count, [*inputs, *outputs], stream)
+        for spec, (address, step), (place, _) in back:
+            memory.copy_rows(address, step, place, spec.size, spec.size, rows)
+
+    def _run(
+        self,
+        header: dict[str, Any],
+        function: Any,
+        rows: int,
+        arrays: list[tuple[int, int]],
+        stream: int,
+        scratch: int = 0,
+    ) -> None:
+        """Launch one function."""
+        held: list[Any] = [ctypes.c_int(rows)]
+        for address, step in arrays:
+            held += [ctypes.c_void_p(address), ctypes.c_longlong(step)]
+        if scratch:
+            held.append(ctypes.c_void_p(scratch))
+        pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(x) for x in held))
+        blocks = -(-rows // header["rows"])
+        call(
+            "cuLaunchKernel", function, blocks, 1, 1, header["threads"], 1, 1, header["shared_bytes"], stream,
+            ctypes.addressof(pointers), 0,
+        )  # fmt: skip
+
+    def _run_parts(
+        self,
+        header: dict[str, Any],
+        functions: list[Any],
+        rows: int,
+        arrays: list[tuple[int, int]],
+        here: Gpu,
+        memory: Memory,
+    ) -> None:
+        """Launch one part after the other over as many states as there is memory for crossing values, then
+        over the next.
+        """
+        wave = here.device.multiprocessors * WAVE
+        scratch, most = memory.scratch(here.number, rows, max(1, header["scratch_slots"]), wave)
+        for start in range(0, rows, most):
+            first = min(start, rows - WARP)  # a warp at least: some rows may be computed again
+            shifted = [(address + first * step * self._size, step) for address, step in arrays]
+            for part, function in zip(header["parts"], functions, strict=True):
+                self._run(part, function, min(most, rows - first), shifted, memory.stream, scratch)
+
+    # code
+
+    def _loaded(self, here: Gpu) -> tuple[dict[str, Any], list[Any]]:
+        """Return the launch parameters of the kernel, and its functions on a GPU."""
+        arch = here.device.arch
+        if here.number not in self._functions:
+            with self._lock:
+                if arch not in self._code:
+                    assert self._make is not None
+                    self._code[arch] = self._make(here)
+                if here.number not in self._functions:
+                    header, code = self._code[arch]
+                    self._functions[here.number] = _functions(header, code, here)
+        return self._code[arch][0], self._functions[here.number]
+
+    def resources(self, *, measured: int = 0) -> dict[str, Any]:
+        """What the kernel takes of a GPU, and how fast it is.
+
+        Registers, threads and states of a block (two threads may do a state together), blocks and warps on a
+        multiprocessor and their share of the most (occupancy); bytes of shared memory of a block, and of
+        local memory of a thread; how often values wait in shared memory (stores and loads of a state) and how
+        often they are left to the assembler; states a second and the share of all instructions that could be
+        started, as the model predicts them, which takes loops to run a hundred times if they may. A long
+        program runs in `parts`, one kernel each; of the largest all this is told first, then of each, and the
+        bytes of a state that wait in memory of the GPU between them (scratch_bytes). `measured` asks for a
+        run of so many random states: then also the measured rate, and the share of programs without loops.
+        """
+        here = current_gpu()
+        header, functions = self._loaded(here)
+        with here.current():
+            each = [
+                _taken(part, function, here)
+                for part, function in zip(header.get("parts", [header]), functions, strict=True)
+            ]
+            largest = max(each, key=lambda part: int(part["work"]))
+            found = (
+                {"gpu": here.name} | largest | {word: header[word] for word in FIGURES if word != "registers"}
+            )
+            del found["work"]
+            if "parts" in header:
+                found["parts"] = each
+                found["scratch_bytes"] = header["scratch_slots"] * self._size
+        if measured:
+            rate = self._measure(here, measured)
+            found["measured_rate"] = rate
+            if not header["loops"]:  # nobody knows how often these run
+                states = (
+                    WARP if "parts" in header else WARP * header["rows"] // header["threads"]
+                )  # of a warp
+                found["measured_share"] = (
+                    rate * header["work"] / states / (4.0 * here.device.multiprocessors * here.device.clock)
+                )
+        return found
+
+    def _measure(self, here: Gpu, rows: int) -> float:
+        """Return the measured rate [states/s]."""
+        rng = np.random.default_rng(0)
+        driver_words = binding.driver().CUevent_flags
+        with ExitStack() as stack:
+            stack.enter_context(here.current())
+            memory = Memory(self, 0, stack)
+            inputs = []
+            for spec in self.inputs:
+                some = rng.standard_normal((min(rows, 4096), spec.size)).astype(self.dtype)
+                inputs.append((memory.upload(np.resize(some, (rows, spec.size))), spec.size))
+            outputs = [(memory.take((rows, *spec.shape)), spec.size) for spec in self.outputs]
+            start, end = (call("cuEventCreate", int(driver_words.CU_EVENT_DEFAULT)) for _ in range(2))
+
+            def seconds(launches: int) -> float:
+                call("cuEventRecord", start, 0)
+                for _ in range(launches):
+                    with (
+                        ExitStack() as own
+                    ):  # memory for crossing values is given back after each, as after each call
+                        self.launch(here, rows, inputs, outputs, 0, Memory(self, 0, own))
+                call("cuEventRecord", end, 0)
+                call("cuEventSynchronize", end)
+                return 1e-3 * float(call("cuEventElapsedTime", start, end)) / launches
+
+            many = max(
+                1, min(16, int(2e-3 / max(seconds(1), 1e-6)))
+            )  # so that the host's part of a launch is not measured
+            times = [seconds(many) for _ in range(6)]
+        return rows / sorted(times)[len(times) // 2]
+
+
+def _functions(header: dict[str, Any], code: bytes, here: Gpu) -> list[Any]:
+    """Return the functions of a kernel loaded on a GPU, one for each part."""
+    word = binding.driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    found = []
+    at = 0
+    with here.current():
+        for part in header.get("parts", [header | {"bytes": len(code)}]):
+            module = call("cuModuleLoadData", code[at : at + part["bytes"]])
+            at += part["bytes"]
+            function = call("cuModuleGetFunction", module, b"linkwork")
+            call("cuFuncSetAttribute", function, word, part["shared_bytes"])
+            found.append(function)
+    return found
+
+
+def _taken(part: dict[str, Any], function: Any, here: Gpu) -> dict[str, Any]:
+    """Return the resources that one function takes of a multiprocessor."""
+    words = binding.driver().CUfunction_attribute
+
+    def ask(word: str) -> int:
+        return int(call("cuFuncGetAttribute", getattr(words, f"CU_FUNC_ATTRIBUTE_{word}"), function))
+
+    blocks = int(
+        call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, part["threads"], part["shared_bytes"])
+    )
+    return {
+        "threads": part["threads"],
+        "states": part["rows"],
+        "blocks": blocks,
+        "warps": blocks * part["threads"] // WARP,
+        "occupancy": blocks * part["threads"] / WARP / here.device.warps,
+        "registers": ask("NUM_REGS"),
+        "shared_bytes": part["shared_bytes"],
+        "local_bytes": ask("LOCAL_SIZE_BYTES"),
+        "work": part["work"],
+    } | {word: part[word] for word in ("reads", "keeps") if word in part}

@@ -1,0 +1,113 @@
+"""Memory on a GPU for one call, allocated and freed in the order of the caller's stream without waiting."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwork.compiler.runtime.cuda import binding
+from linkwork.compiler.runtime.cuda.binding import call
+from linkwork.errors import TargetError
+
+if TYPE_CHECKING:
+    from linkwork.compiler.runtime.cuda.kernel import CudaKernel
+
+MAX_SCRATCH_BYTES = 2 << 30  # for crossing values of kernels of several parts; kept for the next call
+MIN_SCRATCH_STATES = 1024
+
+
+class Memory:
+    """Memory on the GPU for one call, freed in the order of its stream."""
+
+    def __init__(self, kernel: CudaKernel, stream: int, stack: ExitStack) -> None:
+        self.kernel = kernel
+        self.stream = stream
+        self.stack = stack
+
+    def take(self, shape: tuple[int, ...]) -> int:
+        """Return the address of new memory for an array; raise if the GPU has too little."""
+        address = self._allocate(max(1, math.prod(shape)) * self.kernel._size)
+        if address is None:
+            raise self.kernel.too_many(shape)
+        return address
+
+    def _allocate(self, size: int, pool: Any = None) -> int | None:
+        """Return the address of `size` bytes, or None if the GPU has too little memory."""
+        cuda = binding.driver()
+        if pool is None:
+            code, address = cuda.cuMemAllocAsync(size, self.stream)
+        else:
+            code, address = cuda.cuMemAllocFromPoolAsync(size, pool, self.stream)
+        if int(code) == int(cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY):
+            return None
+        if int(code) != 0:
+            raise TargetError(f"cannot allocate GPU memory: {code.name}")
+        self.stack.callback(call, "cuMemFreeAsync", address, self.stream)
+        return int(address)
+
+    def scratch(self, gpu: int, rows: int, slots: int, wave: int = 1 << 62) -> tuple[int, int]:
+        """Return memory for `slots` crossing values of up to `rows` states, and for how many states it is.
+
+        The number is as large as memory allows, a multiple of 32, and of a `wave` of states, which all
+        multiprocessors hold at once; the remaining states must be processed later.
+        """
+        row = slots * self.kernel._size
+        most = max(MIN_SCRATCH_STATES, MAX_SCRATCH_BYTES // row // MIN_SCRATCH_STATES * MIN_SCRATCH_STATES)
+        count = -(-rows // -(-rows // most))  # batches of one size
+        if most >= wave and rows > most:
+            count = most // wave * wave
+        while True:
+            count = -(-count // 32) * 32
+            address = self._allocate(count * row, _pool(gpu))
+            if address is not None:
+                return address, count
+            if count <= MIN_SCRATCH_STATES:
+                raise self.kernel.too_many((count, slots))
+            count = max(MIN_SCRATCH_STATES, count // 2)
+
+    def upload(self, array: np.ndarray) -> int:
+        """Return the address of a copy of a host array, which must live until the stream has copied it."""
+        address = self.take(array.shape)
+        if array.size:
+            call("cuMemcpyHtoDAsync", address, array.ctypes.data, array.nbytes, self.stream)
+        return address
+
+    def clear(self, address: int, count: int) -> None:
+        """Set `count` numbers to zero."""
+        call("cuMemsetD8Async", address, 0, count * self.kernel._size, self.stream)
+
+    def copy_rows(self, to: int, to_step: int, source: int, source_step: int, count: int, rows: int) -> None:
+        """Copy rows of `count` numbers from one place on the GPU to another."""
+        if rows == 0 or count == 0:
+            return
+        size = self.kernel._size
+        if source_step == 0 and rows > 1:  # one row for all
+            for row in range(rows):
+                call("cuMemcpyDtoDAsync", to + row * to_step * size, source, count * size, self.stream)
+            return
+        cuda = binding.driver()
+        copy = cuda.CUDA_MEMCPY2D()
+        copy.srcMemoryType = copy.dstMemoryType = cuda.CUmemorytype.CU_MEMORYTYPE_DEVICE
+        copy.srcDevice, copy.srcPitch = source, max(source_step, count) * size
+        copy.dstDevice, copy.dstPitch = to, max(to_step, count) * size
+        copy.WidthInBytes = count * size
+        copy.Height = rows
+        call("cuMemcpy2DAsync", copy, self.stream)
+
+
+@cache
+def _pool(gpu: int) -> Any:
+    """Return a pool that keeps memory between calls; the default one releases it at every synchronisation."""
+    cuda = binding.driver()
+    properties = cuda.CUmemPoolProps()
+    properties.allocType = cuda.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    properties.location.id = gpu
+    pool = call("cuMemPoolCreate", properties)
+    word = cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    call("cuMemPoolSetAttribute", pool, word, cuda.cuuint64_t(MAX_SCRATCH_BYTES))
+    return pool

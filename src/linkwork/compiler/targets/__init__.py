@@ -1,0 +1,1 @@
+"""Targets: translators of lowered programs for processors, C compilers and GPUs."""

@@ -1,0 +1,490 @@
+"""The text of the last kernel of a long program, which runs its maps and writes its outputs (see `maps`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from linkwork.compiler.ir.operations import BOOL
+from linkwork.compiler.ir.program import Program
+from linkwork.compiler.targets.cuda.map_kernel import Alike, MapKernel
+from linkwork.compiler.targets.cuda.maps import Phase, Row, Tree
+from linkwork.compiler.targets.cuda.prelude import REALS, WARP, Constants, expressions, prelude
+
+NAME = "linkwork"  # of the kernel: programs' own names may be anything
+TREES = 60  # operations of trees from which the warps of a block share them
+BLOCK = 300  # statements of a basic block
+FREE = [
+    "    if (!free) {",
+    "        free = true;",
+    "        LW_WRITTEN();",
+    "        LW_TOGETHER();",
+    "    }",
+]
+WAITING = 80  # values and results of a row that have room in registers, so that all results can wait there
+GROUP = 16  # trees whose values are stored together, so that what they read is loaded once
+
+
+def map_text(kernel: MapKernel, blocks: int) -> str:
+    """The CUDA text, for so many blocks on a multiprocessor."""
+    return _Unit(kernel, blocks).text()
+
+
+class _Unit:
+    """The file under way."""
+
+    def __init__(self, kernel: MapKernel, blocks: int) -> None:
+        self.kernel = kernel
+        self.plan = kernel.plan
+        self.blocks = blocks
+        self.program = kernel.plan.program
+        self.real = REALS[self.program.dtype]
+        self.expressions = expressions(self.real)
+        self.constants = Constants(self.real)
+        self.threads = kernel.warps * WARP
+        self.ways = [_Way(kernel.rows(each), kernel.distances(each)) for each in kernel.alike]
+        self.rows: list[int] = []  # the table of rows
+        self.tasks: list[int] = []
+
+    def text(self) -> str:
+        kernel = self.kernel
+        states = self.kernel.states
+        turns = self.kernel.turns
+        inputs, outputs = ([f"{word}{k}" for k in range(len(some))] for word, some in
+                           (("in", self.program.inputs), ("out", self.program.outputs)))  # fmt: skip
+        arrays = [
+            f"{'const ' * (n in inputs)}real *__restrict__ {n}, long long {n}_step"
+            for n in (*inputs, *outputs)
+        ]
+        bodies = [self._body(each, way) for each, way in zip(kernel.alike, self.ways)]
+        self._schedule()
+        lines = [
+            f'extern "C" __global__ void __launch_bounds__({self.threads}, {self.blocks})',
+            f"{NAME}(int rows, {', '.join(arrays)}, real *scratch) {{",
+            "    LW_SHARED(shared);",
+            f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
+            f"    const int state = lane & {states - 1}, turn = lane / {states}; /* which state, and which of a warp's rows */",
+            f"    const int row = (int)blockIdx.x * {states}, group = row / {WARP};",
+            f"    const int first = row < rows - {states} ? row : rows - {states};",
+            f"    const int last = rows - {WARP}, begin = {WARP} * group < last ? {WARP} * group : last; /* a part's */",
+            f"    real *lw_g = scratch + (long long)group * {kernel.slots * WARP} + (first - begin);",
+            "    real *lw_x = lw_g + state;",
+            f"    real *lw_s = shared + {states * kernel.longest};",
+            "    real *lw_v = lw_s + state;",
+            f"    real *lw_o = shared + state * {kernel.pitch(self.plan.phases[0])};",
+            *(f"    {n} += (long long)(first + state) * {n}_step;" for n in inputs),
+            *self._load(),
+            "#pragma unroll 1",
+            f"    for (int phase = 0; phase < {len(self.plan.phases)}; phase++) {{",
+            "    bool free = phase == 0; /* whether what was written last was read, so that others may lie there */",
+            *(
+                f"    if (phase == {k}) {{ lw_o = shared + state * {pitch}; }}"
+                for k, pitch in self._pitches()
+            ),
+            f"    const int *task = lw_task + (phase * {kernel.warps} + warp) * {self.length * (turns + 1)};",
+            "#pragma unroll 1",
+            f"    for (int t = 0; t < {self.length} && task[0] >= 0; t++, task += {turns + 1}) {{",
+            "    const int *r = lw_row + task[1 + turn];",
+            "    switch (task[0]) {",
+            *(
+                line
+                for k, body in enumerate(bodies)
+                for line in (f"    case {k}: {{", *body, "    break;", "    }")
+            ),
+            "    }",
+            "    }",
+            *FREE,
+            "    if (phase > 0) {",
+            *self._copy("phase"),
+            "    }",
+            *self._turned_copies(),
+            "    LW_COMMIT();",
+            "    LW_ARRIVE(0);",
+            *self._trees(),
+            "    LW_FENCE();",
+            "    LW_TOGETHER();",
+            *self._flush(),
+            "    }",
+            "    LW_WRITTEN();",
+            "}",
+            "",
+        ]
+        return "\n".join([prelude(self.real), *self.constants.lines(), *self._tables(), "\n".join(lines)])
+
+    def _pitches(self) -> list[tuple[int, int]]:
+        """Phases whose rows lie farther apart, or less far, than those of the one before."""
+        pitches = [self.kernel.pitch(phase) for phase in self.plan.phases]
+        return [(k, after) for k, (before, after) in enumerate(pairwise(pitches), 1) if before != after]
+
+    def _tables(self) -> list[str]:
+        tables = {
+            "row": self.rows, "task": self.tasks, "bound": self._bounds(False), "bound2": self._bounds(True),
+            "sign": [k for k, v in enumerate(self.kernel.loaded) if self._turned(v)],
+        }  # fmt: skip
+        found = [
+            f"LW_DATA int lw_{n}[] = {{{', '.join(map(str, some))}}};" for n, some in tables.items() if some
+        ]
+        for name, turned in (("copied", False), ("copied2", True)):
+            copies = [
+                f"{self._slot(slot) | one << 32 | other << 48}ULL"
+                for slot, _, one, other in self._copies(turned)
+            ]
+            found += [f"LW_DATA unsigned long long lw_{name}[] = {{{', '.join(copies)}}};"] if copies else []
+        return found
+
+    def _waits(self, v: int) -> bool:
+        return self.kernel.waits(v)
+
+    def _turned(self, v: int) -> bool:
+        return self._waits(v) and self.plan.turned(v)
+
+    # what is there before the rows
+
+    def _load(self) -> list[str]:
+        """Bring what rows share to shared memory, and what the first output takes as it is; write what is
+        constant or given.
+        """
+        kernel = self.kernel
+        states = self.kernel.states
+        threads = self.threads
+        lines: list[str] = []
+        count = sum(map(self._waits, kernel.loaded))
+        assert [self.plan.slot(v)[0] for v in kernel.loaded[:count]] == list(range(count))
+        if count:
+            one = f"for (int i = threadIdx.x; i < {count * states}; i += {threads}) {{"
+            each = [
+                f"    {one}",
+                f"        LW_COPY(lw_s + i, lw_g + (i / {states} * {WARP} + i % {states}));",
+                "    }",
+            ]
+            wide = 16 // self.real.size
+            if states >= wide:
+                pieces = states // wide
+                each = [
+                    f"    if ((first - begin) % {wide} == 0) {{",
+                    "#pragma unroll 4",
+                    f"    for (int i = threadIdx.x; i < {count * pieces}; i += {threads}) {{",
+                    f"        LW_COPY16(lw_s + i * {wide}, lw_g + (i / {pieces} * {WARP} + i % {pieces} * {wide}));",
+                    "    }",
+                    "    } else {",
+                    *each,
+                    "    }",
+                ]
+            lines += each
+        few = []
+        for v, k in self.plan.fills.items():
+            text = self._input(v) if self.program.code[v].op == "input" else self._of(v)
+            few.append(f"        lw_x[{(kernel.fill + k) * WARP}] = {text};")
+        for k, v in enumerate(kernel.loaded[count:]):
+            few.append(f"        lw_v[{(count + k) * states}] = {self._input(v)};")
+        if few:
+            lines += [f"    if (threadIdx.x < {states}) {{", *few, "    }", "    LW_TOGETHER();"]
+        lines += [
+            *self._copy("0"),
+            f"    for (int i = threadIdx.x + {count}; i < {self.plan.of_rows}; i += {threads}) {{",
+            f"        LW_SOON(lw_g + i * {WARP}); /* what rows take */",
+            "    }",
+            "    LW_COMMIT();",
+            "    LW_ARRIVE(0);",
+            "    LW_TOGETHER();",
+        ]
+        turned = sum(map(self._turned, kernel.loaded))
+        if turned:
+            lines += [
+                f"    for (int i = threadIdx.x / {states}; i < {turned}; i += {threads // states}) {{",
+                f"        lw_v[lw_sign[i] * {states}] = -lw_v[lw_sign[i] * {states}];",
+                "    }",
+                "    LW_TOGETHER();",
+            ]
+        return lines
+
+    # rows
+
+    def _schedule(self) -> None:
+        """The tables of rows and of what each warp does, phase by phase."""
+        kernel = self.kernel
+        turns = self.kernel.turns
+        every = [kernel.tasks(phase) for phase in self.plan.phases]
+        self.length = max(1, *(len(some) for tasks in every for some in tasks))  # tasks of a warp in a phase
+        for phase, tasks in zip(self.plan.phases, every):
+            at: dict[tuple[int, int], int] = {}
+            for some in tasks:
+                for task in some:
+                    for taken in task.rows:
+                        if taken not in at:
+                            at[taken] = len(self.rows)
+                            self._row(kernel.alike[task.alike], self.ways[task.alike], phase, *taken)
+                    self.tasks += [task.alike, *(at[taken] for taken in task.rows)]
+                self.tasks += [-1] * ((self.length - len(some)) * (turns + 1))
+
+    def _row(self, each: Alike, way: _Way, phase: Phase, v: int, number: int) -> None:
+        """A row in the table."""
+        row = self.kernel.ordered(each, v, phase.rows[v][number])
+        place = list(each.maps).index(v)
+        slots = [slot for slot, _ in row.sources]
+        self.rows += [
+            way.results.base(row.targets),
+            self._slot(way.slots.base(slots)),
+            *(2 * far[place][0] * self.kernel.states + far[place][1] for far in way.maps),
+            *(-1 if (target := row.targets[e]) is None else target for e in way.results.apart),
+            *(self._slot(slots[e]) for e in way.slots.apart),
+            *(int(row.sources[e][1]) for e in way.signed),
+        ]
+
+    def _slot(self, slot: int) -> int:
+        """Where a slot lies for a thread: what this kernel fills lies behind the parts' slots."""
+        kept = len(self.plan.slots)
+        return (slot if slot < kept else self.kernel.fill + slot - kept) * WARP
+
+    def _body(self, each: Alike, way: _Way) -> list[str]:
+        """The statements that run a row."""
+        body = each.program
+        names = dict[int, str]()
+        lines = ["    real *lw_p = lw_o + r[0]; const real *lw_y = lw_x + r[1];"]
+        far = len(way.maps)
+        for k in range(far):
+            lines.append(
+                f"    const real *lw_w{k} = lw_v + (r[{2 + k}] >> 1); const int lw_z{k} = r[{2 + k}] & 1;"
+            )
+        for u, (op, _, attr) in enumerate(body.code):
+            if op == "input" and attr[0] == 1:
+                names[u] = self._of_maps(way, each.values[attr[1]])
+            elif op == "input":
+                names[u] = f"y{u}"
+                lines.append(
+                    f"    const real y{u} = {self._source(way, attr[1], 2 + far + len(way.results.apart))};"
+                )
+        waits = sum(array.size for array in (body.inputs[0], *body.outputs)) <= WAITING
+        lines += [] if waits else FREE
+        lines += self._operations(body, range(len(body.code)), names, "y")
+        lines += FREE if waits else []
+        for e, u in enumerate(body.results[0]):
+            value = self._use(body, u, names)
+            if e in way.results.apart:
+                place = f"r[{2 + far + way.results.apart.index(e)}]"
+                text = f"lw_o[{place}] = {value};"
+                lines.append(
+                    f"    if ({place} >= 0) {{ {text} }}" if e in way.results.missing else f"    {text}"
+                )
+            else:
+                lines.append(f"    lw_p[{way.results.distances[e]}] = {value};")
+        return lines
+
+    def _source(self, way: _Way, element: int, at: int) -> str:
+        """A value that a row takes; the table says from `at` on what is not as in other rows."""
+        if element in way.slots.apart:
+            text = f"lw_x[r[{at + way.slots.apart.index(element)}]]"
+        else:
+            text = f"lw_y[{way.slots.distances[element] * WARP}]"
+        if element in way.signed:
+            text = f"lw_turned({text}, r[{at + len(way.slots.apart) + way.signed.index(element)}])"
+        return text
+
+    def _of(self, v: int) -> str:
+        """A value of the program: in shared memory, or where it waits or is given."""
+        op, args, attr = self.program.code[v]
+        if op == "neg":
+            return f"(-{self._of(args[0])})"
+        if op == "const":
+            return self.constants.text(attr)
+        if v in self.kernel.shared:
+            place, turned = self.kernel.shared[v]
+            text = f"lw_v[{place * self.kernel.states}]"
+            return f"(-{text})" if turned else text
+        return f"lw_x[{self._slot(self.plan.slots[v])}]" if self._waits(v) else self._input(v)
+
+    def _of_maps(self, way: _Way, some: tuple[int, ...]) -> str:
+        """What maps with one body have in one place: all the same, or each its own."""
+        if len(set(some)) == 1:
+            return self._of(some[0])
+        far = self.kernel.far(some)
+        place, _ = self.kernel.shared[self.plan.plain[some[0]]]
+        pointer = way.maps.index(far)
+        text = f"lw_w{pointer}[{place * self.kernel.states}]"
+        signs = [sign for _, sign in far]
+        turned = f"lw_turned({text}, lw_z{pointer})"
+        return text if not any(signs) else f"(-{text})" if all(signs) else turned
+
+    def _input(self, v: int) -> str:
+        array, element = self.program.code[v].attr
+        return f"in{array}[{element}]"
+
+    def _use(self, program: Program, u: int, names: dict[int, str]) -> str:
+        if u in names:
+            return names[u]
+        op, args, attr = program.code[u]
+        if op == "neg":
+            return f"(-{self._use(program, args[0], names)})"
+        assert op == "const"
+        return self.constants.text(attr)
+
+    def _operations(
+        self, program: Program, values: Iterable[int], names: dict[int, str], prefix: str
+    ) -> list[str]:
+        lines: list[str] = []
+        for u in values:
+            op, args, attr = program.code[u]
+            if op in ("const", "input", "neg"):
+                continue
+            text = self.expressions[op].format(*(self._use(program, a, names) for a in args), attr=attr)
+            names[u] = f"{prefix}{u}"
+            lines.append(f"    const {'bool' if program.kinds[u] == BOOL else 'real'} {names[u]} = {text};")
+            if len(lines) % BLOCK == 0:
+                lines.append("    LW_BLOCK();")
+        return lines
+
+    # what is computed or copied beside them
+
+    def _trees(self) -> list[str]:
+        lines: list[str] = []
+        for k, phase in enumerate(self.plan.phases):
+            warps = self.kernel.warps if sum(len(tree.operations) for tree in phase.trees) > TREES else 1
+            length = -(-len(phase.trees) // warps)
+            for warp in range(warps):
+                some = phase.trees[warp * length : (warp + 1) * length]
+                if some:
+                    lines.append(f"    if (phase == {k} && warp == {warp} && turn == 0) {{")
+                    for first in range(0, len(some), GROUP):
+                        stores: list[str] = []
+                        for tree in some[first : first + GROUP]:
+                            lines += self._tree(tree, phase, stores)
+                        lines += [*stores, "    LW_BLOCK();"]
+                    lines.append("    }")
+        return ["    LW_TOGETHER();", *lines] if lines else []
+
+    def _tree(self, tree: Tree, phase: Phase, stores: list[str]) -> list[str]:
+        names: dict[int, str] = {}
+        inside = set(tree.operations)
+        for v in [tree.value, *(a for u in tree.operations for a in self.program.code[u].args)]:
+            plain = self.plan.plain[v]
+            if plain not in inside and self.program.code[plain].op != "const":
+                names[plain] = f"lw_o[{phase.places[plain]}]" if plain in phase.places else self._of(plain)
+        lines = self._operations(self.program, tree.operations, names, "x")
+        value = self._use(self.program, tree.value, names)
+        stores += [f"    lw_o[{element}] = {value};" for element in tree.elements]
+        return lines
+
+    def _copies(self, turned: bool) -> list[tuple[int, bool, int, int]]:
+        return [copy for phase in self.plan.phases for copy in phase.copies if copy[1] == turned]
+
+    def _bounds(self, turned: bool) -> list[int]:
+        found = [0]
+        for phase in self.plan.phases:
+            found.append(found[-1] + sum(copy[1] == turned for copy in phase.copies))
+        return found if found[-1] else []
+
+    def _copy(self, phase: str) -> list[str]:
+        """Begin to copy elements of an output from where they wait."""
+        return self._copy_loop(
+            phase, "",
+            "        LW_COPY(lw_o + ((unsigned)(c >> 32) & 0xffff), lw_x + (unsigned)c);",
+            "        LW_COPY(lw_o + (unsigned)(c >> 48), lw_x + (unsigned)c);",
+        ) if self._bounds(False) else []  # fmt: skip
+
+    def _turned_copies(self) -> list[str]:
+        """Copy those with another sign."""
+        return self._copy_loop(
+            "phase", "2",
+            "        const real value = -lw_x[(unsigned)c];",
+            "        lw_o[(unsigned)(c >> 32) & 0xffff] = value;",
+            "        lw_o[(unsigned)(c >> 48)] = value;",
+        ) if self._bounds(True) else []  # fmt: skip
+
+    def _copy_loop(self, phase: str, table: str, *each: str) -> list[str]:
+        states = self.kernel.states
+        bound = f"lw_bound{table}[{phase}"
+        return [
+            "#pragma unroll 8",
+            f"    for (int i = {bound}] + threadIdx.x / {states}; i < {bound} + 1]; i += {self.threads // states}) {{",
+            f"        const unsigned long long c = lw_copied{table}[i];",
+            *each,
+            "    }",
+        ]
+
+    def _flush(self) -> list[str]:
+        """Write the rows of all states: at once where they lie side by side, else each by some warps, in
+        lines of memory.
+        """
+        outputs = self.program.outputs
+        states = self.kernel.states
+        warps = self.kernel.warps
+        row, piece = (
+            ("s = warp", "0") if warps <= states else (f"s = warp % {states}", f"warp / {states} * {WARP}")
+        )
+        step = WARP * max(1, warps // states)
+        lines = []
+        for k, phase in enumerate(self.plan.phases):
+            size = outputs[phase.array].size
+            to = f"out{phase.array} + (long long)first * {size}"
+            wide = 16 // self.real.size
+            bulk = f"LW_BULK && ((size_t)({to}) & 15) == 0" if self._bulk(phase, size) else "false"
+            share = -(-states * size // warps // wide) * wide  # of a warp
+            count = f"{states * size} - warp * {share} < {share} ? {states * size} - warp * {share} : {share}"
+            write = f"LW_WRITE({to} + warp * {share}, shared + warp * {share}, ({count}) * {self.real.size});"
+            lines += [
+                f"    if (phase == {k} && {bulk}) {{",
+                f"        if (lane == 0 && warp * {share} < {states * size}) {{",
+                f"            {write}",
+                "        }",
+                f"    }} else if (phase == {k}) {{",
+                f"        for (int {row}; s < {states}; s += {min(warps, states)}) {{",
+                f"            real *to = {to} + s * {size};",
+                f"            const real *from = shared + s * {self.kernel.pitch(phase)};",
+                f"            const int skip = (int)((size_t)to / sizeof(real)) & {WARP - 1};",
+                "#pragma unroll 4",
+                f"            for (int e = lane - skip + {piece}; e < {size}; e += {step}) {{",
+                "                if (e >= 0) {",
+                "                    to[e] = from[e];",
+                "                }",
+                "            }",
+                "        }",
+                "    }",
+            ]
+        return lines
+
+    def _bulk(self, phase: Phase, size: int) -> bool:
+        """Whether all rows of a block are one piece, of a multiple of 16 bytes."""
+        return self.kernel.pitch(phase) == size and self.kernel.states * size * self.real.size % 16 == 0
+
+
+class _Places:
+    """Where the numbers of several rows lie: at distances from a base that each row has, but for some."""
+
+    def __init__(self, rows: list[Sequence[int | None]]) -> None:
+        every = range(len(rows[0]))
+        middle = max(every, key=lambda e: sum(row[e] is not None for row in rows), default=0)
+        self.distances = []
+        for e in every:
+            count = Counter(
+                a - b for a, b in ((row[e], row[middle]) for row in rows) if a is not None and b is not None
+            )
+            self.distances.append(count.most_common(1)[0][0] if count else 0)
+        bases = [self.base(row) for row in rows]
+        self.apart = [
+            e for e in every if any(row[e] != base + self.distances[e] for row, base in zip(rows, bases))
+        ]
+        self.missing = {e for e in self.apart if any(row[e] is None for row in rows)}
+
+    def base(self, row: Sequence[int | None]) -> int:
+        """The place from which most numbers of a row lie at their distances."""
+        count = Counter(place - d for place, d in zip(row, self.distances) if place is not None)
+        return count.most_common(1)[0][0]
+
+
+class _Way:
+    """How the rows of maps with one body differ: where their values and results lie, and which values some
+    take negated.
+
+    `maps`: the ways in which what rows share lies apart from map to map (see `MapKernel.distances`).
+    """
+
+    def __init__(self, rows: list[Row], maps: list[tuple[tuple[int, int], ...]]) -> None:
+        self.maps = maps
+        self.slots = _Places([[slot for slot, _ in row.sources] for row in rows])
+        self.results = _Places([row.targets for row in rows])
+        self.signed = [
+            e
+            for e, some in enumerate(zip(*(row.sources for row in rows)))
+            if any(turned for _, turned in some)
+        ]

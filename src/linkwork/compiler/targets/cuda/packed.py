@@ -1,0 +1,241 @@
+"""Packed programs: one for two neighbouring threads that do a state together.
+
+Two operations that are done side by side become one, of which each thread does its own; everything else is
+done by both. The bits stay the same, since each operation does. A packed program is a program with six more
+operations:
+
+    "const2", (first, second): a constant of each thread
+    "input2", (array, element, other element): an element of each
+    "even" and "odd": what the first or the second thread has, for both
+    "pick": of two values the first thread takes the first one, the second thread the second one
+    "flip", lane: the value, negated in one of the two threads
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+from typing import Any
+
+from linkwork.compiler.ir.program import Instruction, Program
+from linkwork.compiler.targets.cuda.pairs import Matcher, matched
+
+PAYS = 0.85  # operations of a packed program, of those that there were, up to which two threads may pay
+OWN = frozenset(
+    {"const2", "input2", "pick", "flip"}
+)  # operations after which the two threads have different values
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A packed program; `places[k]` says for each result of output k its element, and that of the second
+    thread or None.
+    """
+
+    program: Program
+    places: tuple[tuple[tuple[int, int | None], ...], ...]
+
+
+def own_values(program: Program) -> list[bool]:
+    """For each value of a packed program, whether the two threads have different ones."""
+    own: list[bool] = []
+    for op, args, _ in program.code:
+        own.append(op in OWN or (op not in ("even", "odd") and any(own[a] for a in args)))
+    return own
+
+
+def pack(program: Program) -> Packed | None:
+    """The packed form of a program; None where it has no limbs that pay."""
+    pairs = matched(program)
+    while pairs:
+        made = _Packing(program, pairs).run()
+        if isinstance(made, Packed):
+            return made if _operations(made.program) < PAYS * _operations(program) else None
+        pairs = {a: b for a, b in pairs.items() if a not in made}  # they wait for each other
+    return None
+
+
+def _operations(program: Program) -> int:
+    return sum(op not in ("const", "const2", "input", "input2", "neg") for op, _, _ in program.code)
+
+
+class _Packing:
+    """The making of a packed program."""
+
+    def __init__(self, program: Program, pairs: dict[int, int]) -> None:
+        self.program = program
+        self.source = program.code
+        self.pairs = pairs
+        self.matcher = Matcher(program)
+        self.matcher.partner = {a: (b, 0) for a, b in pairs.items()} | {b: (a, 1) for a, b in pairs.items()}
+        self.home = {a: (a, 0) for a in pairs} | {
+            b: (a, 1) for a, b in pairs.items()
+        }  # value -> its pair, its lane
+        self.code: list[Instruction] = []
+        self.at: dict[Any, int] = {}  # what was made already
+
+    def run(self) -> Packed | set[int]:
+        """The packed program, or pairs (first values) that cannot be done side by side."""
+        order = self._order()
+        if isinstance(order, set):
+            return order
+        for v in order:
+            self.at["value", v] = self._pair(v) if v in self.pairs else self._both(v)
+        results, places = zip(*map(self._output, self.program.results))
+        return Packed(replace(self.program, code=tuple(self.code), results=results, cuts=()), places)
+
+    # the order
+
+    def _order(self) -> list[int] | set[int]:
+        """Operations, pairs by their first value, each after its operands; or pairs that wait for each other."""
+        home = self.home
+        code = self.source
+        node = [home[v][0] if v in home else v for v in range(len(code))]
+        before: dict[int, set[int]] = {}
+        for v, (op, args, _) in enumerate(code):
+            if self.matcher.needed[v] and op not in ("neg", "const", "input"):
+                some = before.setdefault(node[v], set())
+                some |= {
+                    node[self.matcher.plain[a]]
+                    for a in args
+                    if code[self.matcher.plain[a]].op not in ("const", "input")
+                }
+        after: dict[int, list[int]] = {}
+        for v, some in before.items():
+            for a in some:
+                after.setdefault(a, []).append(v)
+        missing = {v: len(some) for v, some in before.items()}
+        ready = [v for v, count in missing.items() if not count]
+        heapq.heapify(ready)
+        order: list[int] = []
+        while ready:
+            v = heapq.heappop(ready)
+            order.append(v)
+            for u in after.get(v, ()):
+                missing[u] -= 1
+                if not missing[u]:
+                    heapq.heappush(ready, u)
+        if len(order) == len(before):
+            return order
+        return self._circle(set(before) - set(order), after)
+
+    def _circle(self, left: set[int], after: dict[int, list[int]]) -> set[int]:
+        """Of operations that could not be ordered, the pairs that others of them wait for."""
+        while True:
+            ends = {v for v in left if not any(u in left for u in after.get(v, ()))}
+            if not ends:
+                return left & self.pairs.keys()
+            left = left - ends
+
+    # values
+
+    def _make(self, op: str, args: tuple[int, ...] = (), attr: Any = None) -> int:
+        key = (op, args, attr, str(attr))
+        if key not in self.at:
+            self.at[key] = len(self.code)
+            self.code.append(Instruction(op, args, attr))
+        return self.at[key]
+
+    def _sign(self, v: int) -> tuple[int, int]:
+        """A value without its sign, and that."""
+        sign = 1
+        while self.source[v].op == "neg":
+            v = self.source[v].args[0]
+            sign = -sign
+        return v, sign
+
+    def _signed(self, value: int, sign: int) -> int:
+        return value if sign > 0 else self._make("neg", (value,))
+
+    def _leaf(self, v: int) -> int | None:
+        op, _, attr = self.source[v]
+        return self._make(op, (), attr) if op in ("const", "input") else None
+
+    def _for_both(self, v: int) -> int:
+        """A value that both threads have."""
+        leaf = self._leaf(v)
+        if leaf is not None:
+            return leaf
+        if v not in self.home:
+            return self.at["value", v]
+        pair, lane = self.home[v]
+        return self._make("odd" if lane else "even", (self.at["value", pair],))
+
+    def _for_lane(self, v: int, lane: int) -> int:
+        """A value that one of the threads has."""
+        pair = self.home.get(v)
+        return self.at["value", pair[0]] if pair is not None and pair[1] == lane else self._for_both(v)
+
+    def _both(self, v: int) -> int:
+        op, args, attr = self.source[v]
+        taken = []
+        for a in args:
+            x, sign = self._sign(a)
+            taken.append(self._signed(self._for_both(x), sign))
+        return self._make(op, tuple(taken), attr) if op not in ("const", "input") else self._for_both(v)
+
+    def _pair(self, a: int) -> int:
+        b = self.pairs[a]
+        first = self.source[a]
+        second = self.source[b]
+        mixed = first.op != second.op  # a sum and a difference
+        taken = []
+        for i, j in self.matcher.operands(a, b):
+            x, p = self._sign(first.args[i])
+            y, q = self._sign(second.args[j])
+            p = -p if mixed and first.op == "sub" and i == 1 else p
+            q = -q if mixed and second.op == "sub" and j == 1 else q
+            taken.append(self._together(x, p, y, q))
+        return self._make("add" if mixed else first.op, tuple(taken), first.attr)
+
+    def _together(self, x: int, p: int, y: int, q: int) -> int:
+        """What the first thread has as p x and the second one as q y, where p and q are signs."""
+        first = self.source[x]
+        second = self.source[y]
+        if first.op == second.op == "const" and not isinstance(first.attr, bool):
+            if (first.attr == second.attr and p == q) and str(first.attr) == str(second.attr):
+                return self._signed(self._make("const", (), first.attr), p)
+            return self._make("const2", (), (p * first.attr, q * second.attr))
+        if x == y:
+            value = self._for_both(x)
+        elif first.op == second.op == "input" and first.attr[0] == second.attr[0]:
+            value = self._make("input2", (), (*first.attr, second.attr[1]))
+        elif self.pairs.get(x) == y:
+            value = self.at["value", x]
+        else:
+            value = self._make("pick", (self._for_lane(x, 0), self._for_lane(y, 1)))
+        if p == q:
+            return self._signed(value, p)
+        return self._make("flip", (value,), 0 if p < 0 else 1)
+
+    def _output(self, values: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[tuple[int, int | None], ...]]:
+        """The results of an output and their places."""
+        where: dict[tuple[int, int], list[int]] = {}
+        for element, v in enumerate(values):
+            where.setdefault(self._sign(v), []).append(element)
+        results: list[int] = []
+        places: list[tuple[int, int | None]] = []
+        done: set[int] = set()
+        for element, v in enumerate(values):
+            x, sign = self._sign(v)
+            if element in done or (
+                x in self.home and self.home[x][1] == 1 and where.get((self.home[x][0], sign))
+            ):
+                continue
+            other = where.get((self.pairs[x], sign)) if x in self.pairs else None
+            if other:
+                results.append(self._signed(self.at["value", x], sign))
+                places.append((element, other.pop(0)))
+            else:
+                results.append(self._signed(self._for_both(x), sign))
+                places.append((element, None))
+            done.add(element)
+        for (
+            x,
+            sign,
+        ), elements in where.items():  # of second threads' values, what no first one's place goes with
+            if x in self.home and self.home[x][1] == 1 and where.get((self.home[x][0], sign)):
+                for element in elements:
+                    results.append(self._signed(self._for_both(x), sign))
+                    places.append((element, None))
+        return tuple(results), tuple(places)

@@ -1,0 +1,301 @@
+"""Long programs as several kernels, which run one after the other over many states.
+
+A long program has more live values than registers and shared memory hold, and code that leaves the
+instruction cache. Parts have few of both. What one makes and a later one needs waits in memory of the GPU
+(crossing values): stored once where it is made, the numbers of a warp side by side, and read ahead in each
+part that uses it. Parts are bound by that traffic, so cuts are placed where it is least. Constants, inputs,
+signs and conditions do not cross, nor what few operations can make again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from linkwork.compiler.ir.liveness import needed_values
+from linkwork.compiler.ir.operations import BOOL
+from linkwork.compiler.ir.program import Array, Instruction, Program
+from linkwork.compiler.targets.cuda.plan import Chunk
+
+ROOM = 3800  # instructions of a part, of which those are not counted that let values wait in shared memory
+GRID = 128  # operations between places at which a program may be cut
+READ = 2  # instructions for a crossing value that is read
+SLOW = 10  # instructions of a division or a root
+WRITE = 1.6  # instructions that write an element of an output
+AGAIN = 8  # operations that a part does again rather than read their result
+LEAVES = frozenset({"const", "input", "neg"})
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kernel of several.
+
+    Attributes:
+        program: its instructions; the last input has the crossing values that it reads, the last output those
+          that it makes
+        inputs, outputs: arrays of the whole program, which every part is given
+        reads: slot in memory of each crossing value that it reads
+        chunks: which elements of the whole program's outputs its own outputs are
+        keeps: slot in memory of each crossing value that it makes
+        slots: of all parts together
+    """
+
+    program: Program
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    reads: tuple[int, ...]
+    chunks: tuple[Chunk, ...]
+    keeps: tuple[int, ...]
+    slots: int
+
+
+def can_split(program: Program) -> bool:
+    """Whether a program may be run in parts: one without loops."""
+    return not any(op == "loop" for op, _, _ in program.code)
+
+
+def split(program: Program, write: int, *, room: int = ROOM, whole: Program | None = None) -> list[Part]:
+    """The parts of a lowered program without loops, whose outputs are written up to so many elements at a
+    time.
+
+    Where the program is what comes before the maps of a `whole` one (see `maps`), its only output are the
+    values that stay in memory for them, in slots from 0 on.
+    """
+    graph = _Graph(program, stays=whole is not None)
+    bounds = _bounds(graph, room)
+    pieces = [graph.order[a:b] for a, b in pairwise(bounds)]
+    home = {v: k for k, piece in enumerate(pieces) for v in piece}
+    chunks = [[] for _ in pieces] if graph.stays else _chunks(graph, home, write)
+    last: dict[int, int] = {}  # crossing value -> the last part that reads it
+    made: list[set[int]] = []  # what each part makes, again or for the first time
+    for k, piece in enumerate(pieces):
+        used = [graph.uses[v] for v in piece] + [graph.under[e] for _, some in chunks[k] for e in some]
+        reads = {a for each in used for a in each if home[a] != k}
+        again = _made_again(graph, reads)
+        made.append(again.union(piece))
+        last.update(dict.fromkeys(reads - again, k))
+    place, slots = _places(pieces, last, graph.stays)
+    arrays = program if whole is None else whole
+    return [
+        _Making(program, arrays, made[k]).part(piece, chunks[k], place, slots)
+        for k, piece in enumerate(pieces)
+    ]
+
+
+def crossing(parts: Iterable[Part]) -> int:
+    """How often a value crosses: is written to memory of the GPU, or read there, in one state."""
+    return sum(len(part.reads) + len(part.keeps) for part in parts)
+
+
+# where to cut
+
+
+class _Graph:
+    """Operations in order, and which others each uses: through signs and conditions, which do not cross."""
+
+    def __init__(self, program: Program, *, stays: bool = False) -> None:
+        self.program = program
+        self.stays = program.results[0] if stays else ()  # values that stay in memory
+        needed = needed_values(program)
+        kinds = program.kinds
+        self.order: list[int] = []
+        self.uses: dict[int, tuple[int, ...]] = {}
+        self.under: list[
+            tuple[int, ...]
+        ] = []  # for each value, the operations that it is, or is made of again
+        for v, (op, args, _) in enumerate(program.code):
+            uses = tuple(dict.fromkeys(u for a in args for u in self.under[a]))
+            is_own = op not in LEAVES and kinds[v] != BOOL
+            self.under.append((v,) if is_own else uses)
+            if is_own and needed[v]:
+                self.order.append(v)
+                self.uses[v] = uses
+
+    def weights(self) -> list[float]:
+        """Instructions of each operation, and of writing the outputs that it makes."""
+        code = self.program.code
+        written: dict[int, int] = {}
+        for v in () if self.stays else self.program.result_values():
+            for u in self.under[v]:
+                written[u] = written.get(u, 0) + 1
+        return [
+            (SLOW if code[v].op in ("div", "sqrt") else 1) + WRITE * written.get(v, 0) for v in self.order
+        ]
+
+
+def _bounds(graph: _Graph, room: int) -> list[int]:
+    """Where parts begin, and the end: those of the least traffic of which none is too long."""
+    count = len(graph.order)
+    grid = max(1, min(GRID, room // 16))
+    blocks = -(-count // grid)
+    reads, kept, weight = _traffic(graph, grid, blocks)
+    best = [(0, 0)]  # block -> least traffic until its begin, where the part before it begins
+    for end in range(1, blocks + 1):
+        ways = []
+        for start in range(end - 1, -1, -1):
+            if (
+                start < end - 1
+                and weight[end] - weight[start] + READ * reads[start][end] + kept[start][end] > room
+            ):
+                break
+            ways.append((best[start][0] + reads[start][end] + kept[start][end], start))
+        best.append(min(ways))
+    bounds = [blocks]
+    while bounds[-1]:
+        bounds.append(best[bounds[-1]][1])
+    return [min(b * grid, count) for b in reversed(bounds)]
+
+
+def _traffic(graph: _Graph, grid: int, blocks: int) -> tuple[list[list[int]], list[list[int]], list[float]]:
+    """For a part from block a to before block b: crossing values that it reads, and that it makes;
+    instructions before b.
+    """
+    block = {v: n // grid for n, v in enumerate(graph.order)}
+    reads = [[0] * (blocks + 1) for _ in range(blocks + 1)]
+    kept = [[0] * (blocks + 1) for _ in range(blocks + 1)]
+    used: dict[int, int] = {}  # value -> the block that used it last, until now
+    for v in graph.order:
+        b = block[v]
+        for a in graph.uses[v]:
+            before = used.get(a, block[a])
+            if before < b:  # for parts that begin behind `before`, and no later than b, it is one to read
+                reads[before + 1][b + 1] += 1
+                reads[b + 1][b + 1] -= 1
+                used[a] = b
+    stays = set(graph.stays)
+    for a in (
+        used.keys() | stays
+    ):  # made in a block, used last in b: for parts from no later than there, to no farther than b
+        kept[block[a]][block[a] + 1] += 1
+        if a not in stays:
+            kept[block[a]][used[a] + 1] -= 1
+    for a in range(blocks + 1):
+        for b in range(blocks + 1):
+            reads[a][b] += reads[a - 1][b] if a else 0
+    for row in (*reads, *kept):
+        row[:] = accumulate(row)
+    for a in range(blocks - 1, -1, -1):
+        for b in range(blocks + 1):
+            kept[a][b] += kept[a + 1][b]
+    weights = graph.weights()
+    sums = [0.0, *accumulate(sum(weights[k * grid : (k + 1) * grid]) for k in range(blocks))]
+    return reads, kept, sums
+
+
+def _chunks(graph: _Graph, home: dict[int, int], write: int) -> list[list[tuple[Chunk, tuple[int, ...]]]]:
+    """For each part the chunks of outputs that it writes: those of which it makes the last element.
+
+    Others of them cross: pieces of a chunk would be written to parts of sectors, which memory then reads
+    first.
+    """
+    found: list[list[tuple[Chunk, tuple[int, ...]]]] = [[] for _ in range(1 + max(home.values(), default=0))]
+    for array, values in enumerate(graph.program.results):
+        for start in range(0, len(values), write):
+            some = values[start : start + write]
+            part = max((home[u] for v in some for u in graph.under[v]), default=0)
+            found[part].append((Chunk(array, start, len(some)), some))
+    return found
+
+
+def _made_again(graph: _Graph, reads: set[int]) -> set[int]:
+    """Operations that a part rather does again than read their results: few, on inputs and on what it reads
+    anyway.
+    """
+    left = set(reads)
+    again = set[int]()
+    for v in sorted(reads, reverse=True):
+        few = set[int]()
+        waiting = [v]
+        while waiting and len(few) <= AGAIN:
+            u = waiting.pop()
+            few.add(u)
+            waiting += [a for a in graph.uses[u] if a not in left and a not in again and a not in few]
+        if len(few) <= AGAIN:
+            left.discard(v)
+            again |= few
+    return again
+
+
+def _places(
+    pieces: list[list[int]], last: dict[int, int], stays: Sequence[int]
+) -> tuple[dict[int, int], int]:
+    """The slot of each crossing value, and how many there are. A slot is free after the last part that reads
+    it.
+
+    Values that stay have the first ones, in their order.
+    """
+    ending: dict[int, list[int]] = {}
+    for v, k in last.items():
+        ending.setdefault(k, []).append(v)
+    place = {v: slot for slot, v in enumerate(stays)}
+    free: list[int] = []
+    slots = len(stays)
+    for k, piece in enumerate(pieces):
+        for v in piece:
+            if v in last and v not in place:
+                place[v] = heapq.heappop(free) if free else slots
+                slots = max(slots, place[v] + 1)
+        for v in ending.get(k, ()):
+            if place[v] >= len(stays):
+                heapq.heappush(free, place[v])
+    return place, slots
+
+
+# the parts
+
+
+class _Making:
+    """The making of a part, which makes so many operations itself."""
+
+    def __init__(self, program: Program, arrays: Program, made: set[int]) -> None:
+        self.program = program
+        self.arrays = arrays
+        self.made = made
+        self.code: list[Instruction] = []
+        self.at: dict[int, int] = {}  # value of the whole program -> value of the part
+        self.reads: list[int] = []
+
+    def part(
+        self, piece: list[int], chunks: list[tuple[Chunk, tuple[int, ...]]], place: dict[int, int], slots: int
+    ) -> Part:
+        program = self.program
+        for v in piece:
+            self._value(v)
+        results = [tuple([self._value(v) for v in elements]) for _, elements in chunks]
+        kept = [v for v in piece if v in place]
+        inputs = list(program.inputs)
+        outputs = [Array(f"chunk{n}", (chunk.length,)) for n, (chunk, _) in enumerate(chunks)]
+        if self.reads:
+            inputs.append(Array("crossing in", (len(self.reads),)))
+        if kept:
+            outputs.append(Array("crossing out", (len(kept),)))
+            results.append(tuple(self.at[v] for v in kept))
+        made = Program(
+            program.name, tuple(inputs), tuple(outputs), tuple(self.code), tuple(results), program.dtype
+        )
+        reads, keeps = (tuple(place[v] for v in some) for some in (self.reads, kept))
+        return Part(
+            made,
+            program.inputs,
+            self.arrays.outputs,
+            reads,
+            tuple(chunk for chunk, _ in chunks),
+            keeps,
+            slots,
+        )
+
+    def _value(self, v: int) -> int:
+        """The value in this part: made there, made there again, or read."""
+        if v in self.at:
+            return self.at[v]
+        op, args, attr = self.program.code[v]
+        if op not in LEAVES and self.program.kinds[v] != BOOL and v not in self.made:
+            self.reads.append(v)
+            made = Instruction("input", (), (len(self.program.inputs), len(self.reads) - 1))
+        else:
+            made = Instruction(op, tuple([self._value(a) for a in args]), attr)
+        self.at[v] = len(self.code)
+        self.code.append(made)
+        return self.at[v]
