@@ -40,7 +40,9 @@ class CacheError(LinkworkError, RuntimeError):
 
 
 class ModelError(LinkworkError, ValueError):
-    """A model, a file it is read from, or a name asked of it, is not right; the message says which part and why."""
+    """A model, a file it is read from, or a name asked of it, is not right; the message says which part and
+    why.
+    """
 
 
 class LimitError(ModelError):
@@ -48,8 +50,30 @@ class LimitError(ModelError):
 
 
 class ClosureError(ModelError):
-    """Loops could not be closed in a state; the message says which, by how much they are open, and what to try."""
+    """Loops could not be closed in a state; the message says which, by how much they are open, and what to
+    try.
+    """
 
 
 class MissingPackageError(LinkworkError, ImportError):
     """A package that an optional part needs is not installed; the message says how to install it."""
+
+
+class StudyError(LinkworkError, ValueError):
+    """A study, its folder or what it was asked to do is invalid; the message names the part."""
+
+
+class InactiveActuatorsWarning(UserWarning):
+    """Servos of a model do not act in a motion without forces; the message names them, and what lets them
+    act.
+    """
+
+
+class UntestedShapesWarning(UserWarning):
+    """Shapes that take part in contact cannot be tested, alone or against each other, so they pass through; the
+    message names them, and a remedy.
+    """
+
+
+class InitialPenetrationWarning(UserWarning):
+    """Shapes overlap at the start of a motion; the message names the bodies, and says how deep they are."""

@@ -1,8 +1,9 @@
-"""Attributes that are computed when they are first asked for."""
+"""Attributes computed on first use, and objects imported on first use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Generic, Self, TypeVar, overload
 
 T = TypeVar("T")
@@ -11,8 +12,9 @@ T = TypeVar("T")
 class cached_property(Generic[T]):
     """What a method returns, computed once for each object and kept in its `__dict__`.
 
-    Python 3.11's own holds one lock for all objects of a class while it computes: a process forked meanwhile would wait for
-    that lock for ever. Here two threads may compute the same value; the first to finish is kept, for both.
+    Python 3.11's own holds one lock for all objects of a class while it computes: a process forked meanwhile
+    would wait for that lock for ever. Here two threads may compute the same value; the first to finish is
+    kept, for both.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -33,3 +35,10 @@ class cached_property(Generic[T]):
         if instance is None:
             return self
         return instance.__dict__.setdefault(self.name, self.compute(instance))
+
+
+def resolve(path: str) -> Any:
+    """Import and return the object named by "package.module:name"; the module alone without a name."""
+    module, _, name = path.partition(":")
+    loaded = import_module(module)
+    return getattr(loaded, name) if name else loaded

@@ -1,4 +1,4 @@
-"""Flexible bodies with small deformation in assumed modes: beams by finite elements, and modal data of others."""
+"""Flexible bodies with small deformations in assumed modes: finite-element beams and modal data."""
 
 from linkwork.flexible.beam import beam, natural_frequencies
 from linkwork.flexible.body import FlexibleBody

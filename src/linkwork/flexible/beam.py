@@ -5,41 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import pi
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
+from linkwork.flexible.beam_modes import BASES, Mode, lowest_modes, select_modes
 from linkwork.flexible.body import FlexibleBody
-from linkwork.flexible.eigen import normal_modes, solve, times
-from linkwork.flexible.elements import THREE, THREE_WEIGHTS, Bending, Family, Rod
-from linkwork.flexible.given import is_number, not_negative, positive, rayleigh_factors, whole
+from linkwork.flexible.elements import SLOPE_POINTS, SLOPE_WEIGHTS, Bending, Family, Rod
 from linkwork.flexible.integrals import Cloud
 from linkwork.flexible.sections import Material, along
+from linkwork.flexible.tabulated import integer, is_number, not_negative, positive, rayleigh_factors
 from linkwork.joints.deformation import ModeShape
-from linkwork.parts.checks import check_name
-from linkwork.parts.names import did_you_mean
+from linkwork.mechanism.checks import check_name
+from linkwork.mechanism.names import did_you_mean
 
-PLANES = {"bending_y": (2, 1.0), "bending_z": (1, -1.0)}  # about which axis sections turn where it bends up
-FAMILIES = ("bending_y", "bending_z", "torsion", "stretch")
-BASES = ("clamped", "craig_bampton", "free", "pinned")
+PLANES = {"bending_y": (2, 1.0), "bending_z": (1, -1.0)}  # axis and sign of the section rotation
 ENDS = ("clamped", "free", "pinned")
 THEORIES = ("euler_bernoulli", "timoshenko")
-ON = 1e-6  # of the length: how far beside a beam's axis a place may be
-BENT = 0.01  # of the length, or in rad: by how much random states bend it
-
-
-class Mode(NamedTuple):
-    """A mode of a family: its degrees of freedom, (n,), and ω² [rad²/s²].
-
-    A rigid motion was subtracted, so that its root does not move; `turned` is what all sections turned by in that. Before, its
-    modal mass was one.
-    """
-
-    family: Family
-    dofs: np.ndarray
-    square: float
-    turned: float
+AXIS_TOL = 1e-6  # distance of a point from the beam's axis, relative to the length
+RANDOM_DEFORMATION = 0.01  # of random states, relative to the length or in rad
 
 
 def beam(
@@ -56,43 +41,90 @@ def beam(
     rayleigh: Sequence[float] = (0.0, 0.0),
     damping_ratio: float = 0.0,
 ) -> FlexibleBody:
-    """A straight beam along x of its frame, from the origin to `length` [m]; the frame is fixed to its section at the origin.
+    """Return a straight beam along x of its frame, from the origin to `length`.
 
-    `section` is one of `linkwork.flexible` (Rectangle, Circle, Tube, General), two of them for a taper from root to tip, or a
-    function of the part of the length. `modes` are so many of the lowest, or how many of each family: "bending_y", "bending_z",
-    "torsion", "stretch"; with none the beam is rigid. `basis` says which modes: of the beam "clamped" at its root, or
-    "craig_bampton" (static modes of its tip and those with both ends held, combined so that they are orthogonal), or "free", or
-    "pinned" at both ends; these are then taken relative to the section at the origin. `theory` is "euler_bernoulli", or
-    "timoshenko" with shear and the rotary inertia of sections. `stiffening`: bending shortens the beam along its axis to second
-    order, which is what stiffens it when it spins (geometric stiffening). Damping is `rayleigh` = (α, β), α mass + β stiffness,
-    and `damping_ratio` of critical damping for every mode. Modal mass is one of "clamped" and "craig_bampton" modes, and of the
-    others before they are taken relative to the origin.
+    The frame is fixed to the section at the origin.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of the body.
+        length : float
+            Length [m].
+        section : Section or (Section, Section) or callable
+            Cross section (Rectangle, Circle, Tube, General), two of them for a taper from root to tip, or a
+            function of the relative position in [0, 1].
+        material : Material
+            Density and elastic moduli.
+        elements : int, optional
+            Number of finite elements.
+        modes : int or mapping, optional
+            Number of the lowest modes, or the number for each family: "bending_y", "bending_z", "torsion",
+            "stretch". Without modes the beam is rigid.
+        basis : {"clamped", "craig_bampton", "free", "pinned"}, optional
+            Modes of the beam clamped at its root; static modes of the tip and those with both ends clamped,
+            orthogonalized; or modes with both ends free or pinned, relative to the section at the origin.
+        theory : {"euler_bernoulli", "timoshenko"}, optional
+            Timoshenko beams have shear and rotary inertia of sections. In Euler-Bernoulli beams sections
+            have inertia about x only, also in rigid motion, so that all bases converge to the same
+            frequencies.
+        stiffening : bool, optional
+            Include the second-order shortening by bending, which stiffens a spinning beam (geometric
+            stiffening).
+        rayleigh : (float, float), optional
+            Factors (α, β) of the damping α mass + β stiffness.
+        damping_ratio : float, optional
+            Additional fraction of critical damping of every mode.
+
+        Returns
+        -------
+        FlexibleBody
+            The beam, with nodes "root" and "tip". The modal mass of "clamped" and "craig_bampton" modes is
+            one; that of the others is one before they are taken relative to the origin.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid.
+
+        See Also
+        --------
+        natural_frequencies : Frequencies of a beam without a model.
     """
     check_name("beam", name)
-    what = f"beam {name!r}"
-    _check(what, length, material, elements, theory)
-    _check_word(what, "basis", basis, BASES)
+    label = f"beam {name!r}"
+    _check(label, length, material, elements, theory)
+    _check_word(label, "basis", basis, BASES)
     if not isinstance(stiffening, (bool, np.bool_)):
-        raise ModelError(f"{what}: stiffening must be True or False, not {stiffening!r}")
-    length, at = float(length), along(section)
-    cut = partial(_cut, what, at, length)
-    families = _families(length, elements, material, cut, theory)
-    chosen = _chosen(what, families, modes, basis, elements)
-    body = _Beam(length, cut, material, families, chosen, rotary=theory == "timoshenko", stiffening=stiffening)
+        raise ModelError(f"{label}: stiffening: expected True or False, got {stiffening!r}")
+    length = float(length)
+    section_at = along(section)
+    checked_section = partial(_section_at, label, section_at, length)
+    families = _families(length, elements, material, checked_section, theory)
+    selected = select_modes(label, families, modes, basis, elements)
+    body = _Beam(
+        length,
+        checked_section,
+        material,
+        families,
+        selected,
+        rotary=theory == "timoshenko",
+        stiffening=stiffening,
+    )
     cloud = body.cloud()
     integrals = cloud.integrals()
-    squares = np.array([mode.square for mode in chosen])
-    alpha, beta = rayleigh_factors(what, rayleigh)
-    ratio = not_negative(f"{what}: damping_ratio", damping_ratio)
+    squares = np.array([mode.square for mode in selected])
+    alpha, beta = rayleigh_factors(label, rayleigh)
+    ratio = not_negative(f"{label}: damping_ratio", damping_ratio)
     damping = alpha * integrals.mass + np.diag(beta * squares + 2.0 * ratio * np.sqrt(squares))
     counts = {family.name: 0 for family in families}
     names = []
-    for mode in chosen:
+    for mode in selected:
         counts[mode.family.name] += 1
         names.append(f"{mode.family.name}{counts[mode.family.name]}")
     return FlexibleBody(
-        name, *cloud.rigid(), tuple(names), integrals, np.diag(squares), damping, partial(body.place, what), body.sizes(),
-        {"root": (0.0, 0.0, 0.0), "tip": (length, 0.0, 0.0)},
+        name, *body.rigid(label, cloud), tuple(names), integrals, np.diag(squares), damping,
+        partial(body.place, label), body.sizes(), {"root": (0.0, 0.0, 0.0), "tip": (length, 0.0, 0.0)},
     )  # fmt: skip
 
 
@@ -106,51 +138,80 @@ def natural_frequencies(
     theory: str = "euler_bernoulli",
     count: int = 6,
 ) -> dict[str, np.ndarray]:
-    """The lowest natural frequencies of a beam [Hz], (count,), by family, from its finite elements; without rigid motions.
+    """Return the lowest natural frequencies of a beam [Hz] by family, without rigid motions.
 
-    There are fewer where the elements have no more.
+    Parameters
+    ----------
+    length, section, material, elements, theory
+        As in `beam`.
+    ends : {"clamped", "free", "pinned"}, optional
+        "clamped" at one end, "free", or "pinned" at both ends.
+    count : int, optional
+        Number of frequencies of each family; coarse elements may have fewer.
 
-    `ends`: "clamped" at one end, "free", or "pinned" at both. The other arguments are those of `beam`.
+    Returns
+    -------
+    dict of str to ndarray
+        Frequencies in ascending order for "bending_y", "bending_z", "torsion" and "stretch".
+
+    See Also
+    --------
+    beam : A flexible body for a model.
     """
     _check("beam", length, material, elements, theory)
     _check_word("beam", "ends", ends, ENDS)
-    whole("beam: count must be a whole number", count, 0, 1000)
+    integer("beam: count", count, 0, 1000)
     length = float(length)
-    families = _families(length, elements, material, partial(_cut, "beam", along(section), length), theory)
-    return {family.name: np.sqrt([mode.square for mode in _modes(family, ends, count)]) / (2.0 * pi) for family in families}
+    families = _families(
+        length, elements, material, partial(_section_at, "beam", along(section), length), theory
+    )
+    return {
+        family.name: np.sqrt([mode.square for mode in lowest_modes(family, ends, count)]) / (2.0 * pi)
+        for family in families
+    }
 
 
-def _check(what: str, length: Any, material: Any, elements: Any, theory: Any) -> None:
-    positive(f"{what}: length", length)
+def _check(label: str, length: Any, material: Any, elements: Any, theory: Any) -> None:
+    positive(f"{label}: length", length)
     if not isinstance(material, Material):
-        raise ModelError(f"{what}: material must be a linkwork.flexible.Material(density, young), not {material!r}")
-    whole(f"{what}: elements must be a whole number", elements, 1, 200)
-    _check_word(what, "theory", theory, THEORIES)
+        raise ModelError(
+            f"{label}: material: expected linkwork.flexible.Material(density, young), got {material!r}"
+        )
+    integer(f"{label}: elements", elements, 1, 200)
+    _check_word(label, "theory", theory, THEORIES)
 
 
-def _check_word(what: str, word: str, value: Any, known: Sequence[str]) -> None:
+def _check_word(label: str, word: str, value: Any, known: Sequence[str]) -> None:
     if value not in known:
-        raise ModelError(f"{what}: {word} must be one of {', '.join(known)}, not {value!r}{did_you_mean(value, known)}")
+        raise ModelError(
+            f"{label}: {word}: expected one of {', '.join(known)}; got {value!r}{did_you_mean(value, known)}"
+        )
 
 
-def _cut(what: str, at: Callable[[float], Any], length: float, x: float) -> Any:
-    """The cross section at x."""
+def _section_at(label: str, section_at: Callable[[float], Any], length: float, x: float) -> Any:
+    """Return the cross section at x [m]."""
     try:
-        found = at(x / length)
+        section = section_at(x / length)
     except ModelError:
         raise
     except Exception as error:
         raise ModelError(
-            f"{what}: its section, a function, fails at {x / length:g}: {type(error).__name__}: {error}"
+            f"{label}: section function failed at {x / length:g}: {type(error).__name__}: {error}"
         ) from error
-    values = [getattr(found, word, 0.0) for word in ("area", "Iy", "Iz", "J", "ky", "kz")]
+    values = [getattr(section, word, 0.0) for word in ("area", "Iy", "Iz", "J", "ky", "kz")]
     if not all(is_number(value) and value > 0.0 for value in values):
-        raise ModelError(f"{what}: its section at {x:g} m must have an area and second moments above zero, not {found!r}")
-    return found
+        raise ModelError(
+            f"{label}: section at {x:g} m: expected positive area and second moments, got {section!r}"
+        )
+    return section
 
 
-def _families(length: float, elements: int, material: Material, cut: Callable[[float], Any], theory: str) -> list[Family]:
-    rho, E, G = material.density, material.young, material.shear_modulus
+def _families(
+    length: float, elements: int, material: Material, cut: Callable[[float], Any], theory: str
+) -> list[Family]:
+    rho = material.density
+    E = material.young
+    G = material.shear_modulus
     thick = theory == "timoshenko"
 
     def bending(name: str, I: str, k: str) -> Family:
@@ -170,69 +231,8 @@ def _families(length: float, elements: int, material: Material, cut: Callable[[f
     ]
 
 
-def _chosen(what: str, families: Sequence[Family], modes: Any, basis: str, elements: int) -> list[Mode]:
-    """The modes that are asked for: the lowest, or so many of each family."""
-    most = elements  # finer shapes than elements mean nothing
-    if isinstance(modes, Mapping):
-        for word, count in modes.items():
-            if word not in FAMILIES:
-                raise ModelError(f"{what}: modes are of {', '.join(FAMILIES)}, not {word!r}{did_you_mean(word, FAMILIES)}")
-            _check_count(what, count, most)
-        return [mode for family in families for mode in _modes(family, basis, modes.get(family.name, 0))]
-    _check_count(what, modes, most)
-    found = [mode for family in families for mode in _modes(family, basis, modes)]
-    return sorted(found, key=lambda mode: mode.square)[:modes]
-
-
-def _check_count(what: str, count: Any, most: int) -> None:
-    whole(f"{what}: modes must be whole numbers", count, 0, most, ", the number of its elements")
-
-
-def _modes(family: Family, basis: str, count: int) -> list[Mode]:
-    """The lowest modes of a family, taken relative to its root."""
-    if count == 0:
-        return []
-    with np.errstate(all="ignore"):
-        K, M = family.matrices
-    n = len(K)
-    if not all(np.isfinite(x).all() and (np.diag(x) > 0.0).all() for x in (K, M)):
-        raise ModelError(
-            f"a beam's {family.name} has masses or stiffnesses that no computer number holds: are its units right?"
-        )
-    gone = {"clamped": family.root, "pinned": family.pins, "free": [], "craig_bampton": family.root}[basis]
-    kept = [k for k in range(n) if k not in gone]
-    K, M = K[np.ix_(kept, kept)], M[np.ix_(kept, kept)]
-    if basis == "craig_bampton":
-        T = _static_and_held(K, M, [kept.index(k) for k in family.tip], count)
-        squares, Y = normal_modes(times(T.T, times(K, T)), times(T.T, times(M, T)), count)
-        Y = times(T, Y)
-    else:
-        rigid = family.rigid if basis == "free" else 0
-        squares, Y = normal_modes(K, M, count + rigid, shift=family.softness(K, M) if rigid else 0.0)
-        squares, Y = squares[rigid:], Y[:, rigid:]
-    found = []
-    for j in range(min(count, len(squares))):
-        whole = np.zeros(n)
-        whole[kept] = Y[:, j]
-        found.append(Mode(family, family.grounded(whole), float(squares[j]), family.field(whole, 0.0).turn))
-    return found
-
-
-def _static_and_held(K: np.ndarray, M: np.ndarray, tip: list[int], count: int) -> np.ndarray:
-    """Craig and Bampton's modes as columns: statically by unit motions of the tip, and the lowest where it is held."""
-    inner = [k for k in range(len(K)) if k not in tip]
-    T = np.zeros((len(K), len(tip) + max(count - len(tip), 0)))
-    for j, k in enumerate(tip):
-        T[k, j] = 1.0
-    T[inner, : len(tip)] = -solve(K[np.ix_(inner, inner)], K[np.ix_(inner, tip)])
-    if count > len(tip):
-        _, held = normal_modes(K[np.ix_(inner, inner)], M[np.ix_(inner, inner)], count - len(tip))
-        T[inner, len(tip) :] = held
-    return T
-
-
 class _Beam:
-    """A beam with chosen modes: its mass points, and how places on it move."""
+    """A beam with selected modes: its mass points, and the motion of its points."""
 
     def __init__(
         self,
@@ -245,47 +245,83 @@ class _Beam:
         rotary: bool,
         stiffening: bool,
     ) -> None:
-        self.length, self.cut, self.material, self.modes = length, cut, material, modes
+        self.length = length
+        self.cut = cut
+        self.material = material
+        self.modes = modes
         self.rotary, self.stiffening, self._family = rotary, stiffening, families[0]
-        self._shortened = self._whole_elements()
+        self._shortened = self._shortening_of_elements()
 
     def cloud(self) -> Cloud:
-        """Mass points: four for each point of integration, which have the area's moments of inertia."""
+        """Return mass points: four per integration point, with the area's moments of inertia."""
         m = len(self.modes)
-        masses, points, shapes, short = [], [], [], []
+        masses = []
+        points = []
+        shapes = []
+        short = []
         for x, w in self._family.points():
             section = self.cut(x)
-            y, z = np.sqrt(section.Iz / section.area), np.sqrt(section.Iy / section.area)
-            moved, turned, _ = self._at(x)
-            shorter = self._short(x)
+            y, z = self._offsets(section)
+            moved, rotated, _ = self._at(x)
+            shortening = self._short(x)
             for a, b in ((y, z), (-y, z), (-y, -z), (y, -z)):
                 masses.append(0.25 * w * self.material.density * section.area)
                 points.append((x, a, b))
-                own = np.array(moved)
-                for j, t in enumerate(self._turns(turned).T):
-                    own[:, j] += (t[1] * b - t[2] * a, -t[0] * b, t[0] * a)
-                shapes.append(own)
-                short.append(shorter)
+                shape = np.array(moved)
+                for j, t in enumerate(self._inertial_rotations(rotated).T):
+                    shape[:, j] += (t[1] * b - t[2] * a, -t[0] * b, t[0] * a)
+                shapes.append(shape)
+                short.append(shortening)
         n = len(masses)
-        return Cloud(np.array(masses), np.array(points), np.array(shapes).reshape(n, 3, m), np.array(short).reshape(n, m, m, 3))
+        return Cloud(
+            np.array(masses),
+            np.array(points),
+            np.array(shapes).reshape(n, 3, m),
+            np.array(short).reshape(n, m, m, 3),
+        )
 
-    def _turns(self, turned: np.ndarray) -> np.ndarray:
-        """How sections turn as masses do, (3, m): those of Euler and Bernoulli's beam have no rotary inertia in its bending."""
-        found = np.array(turned)
-        for j, mode in enumerate(self.modes):
-            if not self.rotary and mode.family.name in PLANES:
-                axis, sign = PLANES[mode.family.name]
-                found[axis, j] = -sign * mode.turned
-        return found
+    def rigid(self, label: str, cloud: Cloud) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return mass [kg], center of mass [m] and inertia about it [kg m²] of the undeformed beam.
+
+        Sections of an Euler-Bernoulli beam have no rotary inertia about axes in their plane, whether the beam
+        bends or rotates; otherwise frequencies would depend on the choice of its frame.
+        """
+        mass, center, inertia = cloud.rigid()
+        rotary = 0.0 if self.rotary else 0.5 * inertia[0, 0]
+        inertia = inertia - np.diag([0.0, rotary, rotary])
+        if not self.rotary and inertia[0, 0] > 2.0 * inertia[1, 1]:
+            raise ModelError(
+                f"{label}: expected sections small compared with the length of {self.length:g} m, got a moment "
+                f"of inertia of {inertia[0, 0]:g} kg m² about the axis and {inertia[1, 1]:g} kg m² about others "
+                '(without rotary inertia of sections): use theory="timoshenko"'
+            )
+        return mass, center, inertia
+
+    def _offsets(self, section: Any) -> tuple[float, float]:
+        """Return the distances of a section's four mass points from the axis along y and z [m]."""
+        if self.rotary:
+            return float(np.sqrt(section.Iz / section.area)), float(np.sqrt(section.Iy / section.area))
+        polar = float(np.sqrt(0.5 * (section.Iy + section.Iz) / section.area))
+        return polar, polar
+
+    def _inertial_rotations(self, turned: np.ndarray) -> np.ndarray:
+        """Return section rotations with inertia, (3, m); those of Euler-Bernoulli bending have none."""
+        return turned if self.rotary else turned * [[1.0], [0.0], [0.0]]
 
     def _at(self, x: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """How the axis moves at x, how the section turns, (3, m) each, and the slopes of the axis, (2, m)."""
-        moved, turned, slope = np.zeros((3, len(self.modes))), np.zeros((3, len(self.modes))), np.zeros((2, len(self.modes)))
-        for j, (family, dofs, *_) in enumerate(self.modes):
+        """Return axis motion and section rotation at x, (3, m) each, and axis slopes, (2, m)."""
+        moved = np.zeros((3, len(self.modes)))
+        turned = np.zeros((3, len(self.modes)))
+        slope = np.zeros((2, len(self.modes)))
+        for j, (family, dofs, _) in enumerate(self.modes):
             field = family.field(dofs, x)
             if family.name in PLANES:
                 axis, sign = PLANES[family.name]
-                moved[3 - axis, j], turned[axis, j], slope[2 - axis, j] = field.value, sign * field.turn, field.slope
+                moved[3 - axis, j], turned[axis, j], slope[2 - axis, j] = (
+                    field.value,
+                    sign * field.turn,
+                    field.slope,
+                )
             elif family.name == "torsion":
                 turned[0, j] = field.turn
             else:
@@ -293,47 +329,54 @@ class _Beam:
         return moved, turned, slope
 
     def _part(self, a: float, b: float) -> np.ndarray:
-        """∫ of products of slopes from a to b, within an element, (m, m)."""
+        """Return ∫ of products of slopes from a to b, within an element, (m, m)."""
         total = np.zeros((len(self.modes), len(self.modes)))
-        for s, w in zip(THREE.tolist(), THREE_WEIGHTS.tolist()):
+        for s, w in zip(SLOPE_POINTS.tolist(), SLOPE_WEIGHTS.tolist()):
             slope = self._at(a + s * (b - a))[2]
-            total = total + w * (b - a) * (slope[0, :, None] * slope[0, None] + slope[1, :, None] * slope[1, None])
+            total = total + w * (b - a) * (
+                slope[0, :, None] * slope[0, None] + slope[1, :, None] * slope[1, None]
+            )
         return total
 
-    def _whole_elements(self) -> list[np.ndarray]:
-        """The same from the root to the beginning of each element."""
-        found, h = [np.zeros((len(self.modes), len(self.modes)))], self._family.h
+    def _shortening_of_elements(self) -> list[np.ndarray]:
+        """Return ∫ of products of slopes from the root to the start of each element."""
+        integrals = [np.zeros((len(self.modes), len(self.modes)))]
+        h = self._family.h
         for e in range(self._family.elements if self.stiffening else 0):
-            found.append(found[-1] + self._part(e * h, (e + 1) * h))
-        return found
+            integrals.append(integrals[-1] + self._part(e * h, (e + 1) * h))
+        return integrals
 
     def _short(self, x: float) -> np.ndarray:
-        """g_jk at x, (m, m, 3): -∫ of products of slopes from the root, along the axis."""
+        """Return g_jk at x, (m, m, 3): -∫ of products of slopes from the root, along the axis."""
         g = np.zeros((len(self.modes), len(self.modes), 3))
         if self.stiffening and self.modes:
             e, s = self._family.place(x)
-            whole = self._shortened[e] + (self._part(e * self._family.h, x) if s else 0.0)
-            g[:, :, 0] = -whole
+            shortening = self._shortened[e] + (self._part(e * self._family.h, x) if s else 0.0)
+            g[:, :, 0] = -shortening
         return g
 
-    def place(self, what: str, at: np.ndarray) -> ModeShape:
-        """How a place on the axis moves; an error where it is beside the beam."""
-        x, beside = float(at[0]), float(np.hypot(at[1], at[2]))
-        if not -ON * self.length <= x <= (1.0 + ON) * self.length or beside > ON * self.length:
+    def place(self, label: str, point: np.ndarray) -> ModeShape:
+        """Return the modal displacement of a point of the axis; raise ModelError for other points."""
+        x = float(point[0])
+        distance = float(np.hypot(point[1], point[2]))
+        if (
+            not -AXIS_TOL * self.length <= x <= (1.0 + AXIS_TOL) * self.length
+            or distance > AXIS_TOL * self.length
+        ):
             raise ModelError(
-                f"({', '.join(f'{p:g}' for p in at)}) is not on {what}, whose axis goes from (0, 0, 0) to "
-                f"({self.length:g}, 0, 0): attach a rigid body there by a fixed joint on the axis, and put the place on that"
+                f"{label}: ({', '.join(f'{p:g}' for p in point)}) is not on the axis from (0, 0, 0) to "
+                f"({self.length:g}, 0, 0): attach a rigid body by a fixed joint on the axis, and use a point of it"
             )
         x = min(max(x, 0.0), self.length)
         moved, turned, _ = self._at(x)
         return ModeShape(moved, turned, self._short(x))
 
     def sizes(self) -> np.ndarray:
-        """Modal coordinates that deform it a little."""
-        bent = {"torsion": BENT, "stretch": 0.01 * BENT * self.length}
-        found = []
-        for family, dofs, *_ in self.modes:
+        """Return modal coordinates of a small deformation, (m,)."""
+        size_by_family = {"torsion": RANDOM_DEFORMATION, "stretch": 0.01 * RANDOM_DEFORMATION * self.length}
+        sizes = []
+        for family, dofs, _ in self.modes:
             fields = [family.field(dofs, x) for x, _ in family.points()]
             largest = max(abs(field.turn if family.name == "torsion" else field.value) for field in fields)
-            found.append(bent.get(family.name, BENT * self.length) / largest)
-        return np.array(found)
+            sizes.append(size_by_family.get(family.name, RANDOM_DEFORMATION * self.length) / largest)
+        return np.array(sizes)

@@ -1,4 +1,4 @@
-"""Flexible bodies as data: a rigid body, mode shapes and their integrals, and what is checked of them."""
+"""Flexible bodies: a rigid body with mode shapes and their integrals, and consistency checks."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.flexible.given import whole
 from linkwork.flexible.integrals import Cloud
+from linkwork.flexible.tabulated import integer
 from linkwork.joints.deformation import Deformation, ModeShape
-from linkwork.parts.names import shown
+from linkwork.mechanism.names import printable
 from linkwork.spatial import physical_problems
-from linkwork.spatial.constants import frozen, put
+from linkwork.spatial.constants import frozen, set_frozen
 from linkwork.spatial.modal import ModalIntegrals
 
-SAME = 1e-9  # relative: what rounding may have done to data
+SYMMETRY_TOL = 1e-9  # relative rounding error of data
 LARGEST = 1e100  # products of larger numbers could overflow
-RIGID = 1e-6  # relative distance of a mode from all rigid motions, or of a mode from the others, below which it counts as one
+INDEPENDENCE_TOL = 1e-6  # relative distance of a mode from rigid motions and other modes
 
 Place = Callable[[np.ndarray], ModeShape]
-"""A place on the body, (3,) [m], to what modes do there; ModelError where that is not on the body."""
+"""Function from a point of the body, (3,) [m], to its modal displacement; ModelError outside the body."""
 
 
 @dataclass(frozen=True, eq=False)
 class FlexibleBody:
-    """A body that deforms a little, in assumed modes: `ModelBuilder.add_body(flexible=...)` takes it.
+    """A body with small deformations in assumed modes, for `ModelBuilder.add_body(flexible=...)`.
 
-    `mass` [kg], `center` of mass [m] and moment of `inertia` about it [kg m²], (3, 3), are those of the body where it is not
-    deformed, in its own frame. Its m modes have names, `integrals`, and `stiffness` and `damping`, (m, m), or (m,) if they are
-    diagonal. `place` says how a point of it moves. Shapes are those relative to its frame, which a joint holds: they must
-    vanish at its origin. `size`, (m,), are modal coordinates that deform it by about a hundredth of its length. `nodes`
-    names places on it [m].
+    `mass` [kg], `center` of mass [m] and `inertia` about it [kg m²], (3, 3), are those of the undeformed body
+    in its frame. Its m modes have names, `integrals`, and `stiffness` and `damping`, (m, m), or (m,) if
+    diagonal. `place` maps a point to its modal displacement. Mode shapes are relative to the body's frame,
+    which joints move, and must vanish at its origin. `size`, (m,), are modal coordinates that deform the body
+    by about a hundredth of its length. `nodes` are named points [m].
     """
 
     name: str
@@ -50,158 +50,211 @@ class FlexibleBody:
     nodes: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        what = f"flexible body {self.name!r}"
+        label = f"flexible body {self.name!r}"
         if not isinstance(self.integrals, ModalIntegrals):
-            raise ModelError(f"{what}: integrals must be linkwork.spatial.modal.ModalIntegrals, not {self.integrals!r}")
+            raise ModelError(
+                f"{label}: integrals: expected linkwork.spatial.modal.ModalIntegrals, got {self.integrals!r}"
+            )
         if not callable(self.place):
-            raise ModelError(f"{what}: place must be a function of a point, (3,), that returns a ModeShape, not {self.place!r}")
-        put(self, "mass", float(checked(f"{what}: mass", self.mass, ())))
+            raise ModelError(
+                f"{label}: place: expected a function from a point, (3,), to a ModeShape, got {self.place!r}"
+            )
+        set_frozen(self, "mass", float(checked(f"{label}: mass", self.mass, ())))
         m = self.integrals.modes
-        put(self, "mode_names", _names(what, self.mode_names, m))
-        for word in ("stiffness", "damping"):
-            given = matrix(f"{what}: {word}", getattr(self, word), m)
-            put(self, word, frozen(given))
-        for word, shape in (("center", (3,)), ("inertia", (3, 3)), ("size", (m,))):
-            put(self, word, frozen(checked(f"{what}: {word}", getattr(self, word), shape)))
+        set_frozen(self, "mode_names", _names(label, self.mode_names, m))
+        for attribute in ("stiffness", "damping"):
+            values = matrix(f"{label}: {attribute}", getattr(self, attribute), m)
+            set_frozen(self, attribute, frozen(values))
+        for attribute, shape in (("center", (3,)), ("inertia", (3, 3)), ("size", (m,))):
+            set_frozen(
+                self, attribute, frozen(checked(f"{label}: {attribute}", getattr(self, attribute), shape))
+            )
         if (self.size <= 0.0).any():
-            raise ModelError(f"{what}: size must be numbers above zero, not {self.size.min():g}")
+            raise ModelError(f"{label}: size: expected positive numbers, got {self.size.min():g}")
         check(self)
 
     @property
     def modes(self) -> int:
-        """How many there are."""
+        """The number of modes."""
         return len(self.mode_names)
 
     @property
     def frequencies(self) -> np.ndarray:
-        """The natural frequencies [Hz], (m,), of the body whose frame is held, in these modes."""
-        return held_frequencies(self.integrals.mass, self.stiffness)
+        """The natural frequencies [Hz], (m,), with the body's frame fixed, in these modes."""
+        return fixed_frame_frequencies(self.integrals.mass, self.stiffness)
 
     @property
     def deformation(self) -> Deformation:
-        """Its modal coordinates as a joint."""
-        off = 1.0 - np.eye(self.modes)
-        return Deformation(self.mode_names, self.integrals, self.size, off * self.stiffness, off * self.damping)
+        """The modal coordinates as a joint."""
+        off_diagonal = 1.0 - np.eye(self.modes)
+        return Deformation(
+            self.mode_names,
+            self.integrals,
+            self.size,
+            off_diagonal * self.stiffness,
+            off_diagonal * self.damping,
+        )
 
     def with_modes(self, modes: Sequence[int]) -> FlexibleBody:
-        """The same body with some of its modes, by their places; with none it is rigid."""
+        """Return the body with the modes of these indices; without modes it is rigid."""
         if not isinstance(modes, Iterable):
-            raise ModelError(f"flexible body {self.name!r}: modes are chosen by numbers in a sequence, not {modes!r}")
-        chosen = [whole(f"flexible body {self.name!r}: modes are chosen by numbers", j, 0, self.modes - 1) for j in modes]
-        of, pairs = self.integrals, np.ix_(chosen, chosen)
+            raise ModelError(
+                f"flexible body {self.name!r}: modes: expected a sequence of indices, got {modes!r}"
+            )
+        indices = [integer(f"flexible body {self.name!r}: modes", j, 0, self.modes - 1) for j in modes]
+        full = self.integrals
+        pairs = np.ix_(indices, indices)
 
         def place(at: np.ndarray) -> ModeShape:
-            every = self.place(at)
-            return ModeShape(every.shape[:, chosen], every.slope[:, chosen], every.short[pairs])
+            modes_at = self.place(at)
+            return ModeShape(modes_at.shape[:, indices], modes_at.slope[:, indices], modes_at.short[pairs])
 
         integrals = ModalIntegrals(
-            of.first[chosen], of.mixed[chosen], of.second[pairs], of.short_first[pairs], of.short_mixed[pairs]
+            full.first[indices],
+            full.mixed[indices],
+            full.second[pairs],
+            full.short_first[pairs],
+            full.short_mixed[pairs],
         )
-        names = tuple(self.mode_names[j] for j in chosen)
+        names = tuple(self.mode_names[j] for j in indices)
         return FlexibleBody(
             self.name, self.mass, self.center, self.inertia, names, integrals,
-            self.stiffness[pairs], self.damping[pairs], place, self.size[chosen], self.nodes,
+            self.stiffness[pairs], self.damping[pairs], place, self.size[indices], self.nodes,
         )  # fmt: skip
 
 
-def held_frequencies(mass: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
-    """√eigenvalues of stiffness relative to mass [Hz], in rising order."""
+def fixed_frame_frequencies(mass: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
+    """Return the natural frequencies [Hz] of modal mass and stiffness, ascending."""
     if not len(mass):
         return np.zeros(0)
     root = np.linalg.inv(np.linalg.cholesky(mass))
     return np.sqrt(np.maximum(np.linalg.eigvalsh(root @ stiffness @ root.T), 0.0)) / (2.0 * pi)
 
 
-def checked(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Finite numbers of a shape."""
+def checked(label: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of finite numbers with this shape; raise ModelError otherwise."""
     try:
-        given = np.asarray(values)
-        if given.dtype.kind not in "iuf" and given.size:
+        array = np.asarray(values)
+        if array.dtype.kind not in "iuf" and array.size:
             raise ValueError
-        found = np.array(given, dtype=float)
+        numbers = np.array(array, dtype=float)
     except (TypeError, ValueError):
-        said = f"an array of {values.dtype}" if isinstance(values, np.ndarray) else shown(repr(values))
-        raise ModelError(f"{what} must be numbers of shape {shape}, not {said}") from None
-    if found.shape != shape:
-        raise ModelError(f"{what} must have shape {shape}, not {found.shape}")
-    if not np.isfinite(found).all():
-        raise ModelError(f"{what} must be finite")
-    if np.abs(found).max(initial=0.0) > LARGEST:
-        raise ModelError(f"{what} must not be larger than {LARGEST:g}, but has {np.abs(found).max():g}")
-    return found
+        received = (
+            f"an array of {values.dtype}" if isinstance(values, np.ndarray) else printable(repr(values))
+        )
+        raise ModelError(f"{label}: expected numbers of shape {shape}, got {received}") from None
+    if numbers.shape != shape:
+        raise ModelError(f"{label}: expected shape {shape}, got {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        raise ModelError(f"{label}: expected finite numbers")
+    if np.abs(numbers).max(initial=0.0) > LARGEST:
+        raise ModelError(f"{label}: expected numbers of at most {LARGEST:g}, got {np.abs(numbers).max():g}")
+    return numbers
 
 
-def _names(what: str, names: Any, m: int) -> tuple[str, ...]:
-    """The names of m modes."""
-    found = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
-    if (m and not found) or not all(isinstance(name, str) and name for name in found):
-        raise ModelError(f"{what}: mode_names must be texts that are not empty, not {names!r}")
-    if len(found) != m:
-        raise ModelError(f"{what} has {m} modes, but {len(found)} mode_names")
-    if len(set(found)) < m:
-        raise ModelError(f"{what}: two of its modes have the same name: {', '.join(found)}")
-    return found
+def _names(label: str, names: Any, m: int) -> tuple[str, ...]:
+    """Return the names of m modes."""
+    mode_names = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if (m and not mode_names) or not all(isinstance(name, str) and name for name in mode_names):
+        raise ModelError(f"{label}: mode_names: expected non-empty strings, got {names!r}")
+    if len(mode_names) != m:
+        raise ModelError(f"{label}: mode_names: expected {m} names, got {len(mode_names)}")
+    if len(set(mode_names)) < m:
+        raise ModelError(f"{label}: mode_names: expected distinct names, got {', '.join(mode_names)}")
+    return mode_names
 
 
-def matrix(what: str, values: Any, m: int) -> np.ndarray:
-    """A symmetric matrix, (m, m), from one, or from its diagonal, (m,)."""
-    alone = np.ndim(values) == 1
-    found = checked(what, values, (m,) if alone else (m, m))
-    if alone:
-        return np.diag(found)
-    if m and np.abs(found - found.T).max() > SAME * np.abs(found).max():
-        raise ModelError(f"{what} must be symmetric")
-    return 0.5 * (found + found.T)
+def matrix(label: str, values: Any, m: int) -> np.ndarray:
+    """Return a symmetric matrix, (m, m), from a matrix or its diagonal, (m,)."""
+    is_diagonal = np.ndim(values) == 1
+    array = checked(label, values, (m,) if is_diagonal else (m, m))
+    if is_diagonal:
+        return np.diag(array)
+    if m and np.abs(array - array.T).max() > SYMMETRY_TOL * np.abs(array).max():
+        raise ModelError(f"{label}: expected a symmetric matrix")
+    return 0.5 * (array + array.T)
 
 
 def check(body: FlexibleBody) -> None:
-    """That a flexible body is one that can exist: one clear sentence for what cannot."""
-    what, of = f"flexible body {body.name!r}", body.integrals
+    """Raise ModelError for a physically inconsistent flexible body."""
+    label = f"flexible body {body.name!r}"
+    integrals = body.integrals
     problems = physical_problems(body.mass, body.inertia)
     if problems or body.mass <= 0.0:
-        raise ModelError(f"{what}: {'; '.join(problems) or f'its mass must be above zero, not {body.mass:g} kg'}")
+        raise ModelError(
+            f"{label}: {'; '.join(problems) or f'mass: expected a positive number, got {body.mass:g} kg'}"
+        )
     if not body.modes:
         return
-    if np.abs(of.second - of.second.transpose(1, 0, 3, 2)).max() > SAME * np.abs(of.second).max():
-        raise ModelError(f"{what}: its integrals `second` must be symmetric: ∫φ_j φ_kᵀ dm is the transpose of ∫φ_k φ_jᵀ dm")
-    _check_modes(what, body, np.diag(of.mass))
-    least = np.linalg.eigvalsh(body.stiffness)
-    if np.diag(body.stiffness).min() <= 0.0 or least[0] <= 0.0:
+    if (
+        np.abs(integrals.second - integrals.second.transpose(1, 0, 3, 2)).max()
+        > SYMMETRY_TOL * np.abs(integrals.second).max()
+    ):
+        raise ModelError(
+            f"{label}: integrals.second: expected ∫φ_j φ_kᵀ dm to be the transpose of ∫φ_k φ_jᵀ dm"
+        )
+    _check_modes(label, body, np.diag(integrals.mass))
+    eigenvalues = np.linalg.eigvalsh(body.stiffness)
+    if np.diag(body.stiffness).min() <= 0.0 or eigenvalues[0] <= 0.0:
         j = int(np.argmin(np.diag(body.stiffness)))
         raise ModelError(
-            f"{what}: its modal stiffness must be positive definite, but "
+            f"{label}: stiffness: expected a positive definite matrix, but "
             f"mode {body.mode_names[j]!r} has {body.stiffness[j, j]:g}"
-            + ("" if body.stiffness[j, j] <= 0.0 else f" and a combination of modes {least[0]:g}")
+            + ("" if body.stiffness[j, j] <= 0.0 else f" and a combination of modes {eigenvalues[0]:g}")
         )
-    if np.linalg.eigvalsh(body.damping)[0] < -SAME * np.abs(body.damping).max():
-        raise ModelError(f"{what}: its modal damping must not be negative: it would drive the motion")
+    if np.linalg.eigvalsh(body.damping)[0] < -SYMMETRY_TOL * np.abs(body.damping).max():
+        raise ModelError(f"{label}: damping: expected a positive semidefinite matrix")
 
 
-def _check_modes(what: str, body: FlexibleBody, squares: np.ndarray) -> None:
-    """That modes have mass, are not rigid motions, and are independent; and that all integrals can be of one body."""
-    of, names = body.integrals, body.mode_names
+def _check_modes(label: str, body: FlexibleBody, squares: np.ndarray) -> None:
+    """Raise ModelError unless modes have mass, are independent of each other and of rigid motions.
+
+    All integrals must also be those of one mass distribution.
+    """
+    integrals = body.integrals
+    names = body.mode_names
     for name, square in zip(names, squares):
         if square <= 0.0:
-            raise ModelError(f"{what}: mode {name!r} has the modal mass {square:g}, which must be above zero")
-    cloud = Cloud.gram(body.mass, body.center, body.inertia, of)
-    scale = np.sqrt(np.maximum(np.diag(cloud), 1e-300))
-    unit = cloud / np.outer(scale, scale)
-    least = float(np.linalg.eigvalsh(unit)[0])
-    if least < -1e-7:
+            raise ModelError(f"{label}: mode {name!r}: expected a positive modal mass, got {square:g}")
+    cloud = Cloud.gram(body.mass, body.center, body.inertia, integrals)
+    motions = Cloud.motions(cloud, integrals.modes)  # of six rigid motions and the modes
+    smallest = min(_least_eigenvalue(cloud, body.inertia), _scaled_least(motions))
+    if smallest < -1e-7:
         raise ModelError(
-            f"{what}: its integrals are not consistent: no distribution of mass has these `first`, `mixed` and `second` "
-            f"moments of its modes together (their Gram matrix has the eigenvalue {least:.3g})"
+            f"{label}: inconsistent integrals: no mass distribution has these `first`, `mixed` and `second` "
+            f"moments (their Gram matrix has the eigenvalue {smallest:.3g})"
         )
-    motions = Cloud.motions(cloud, of.modes)  # of six rigid motions and the modes
-    rigid, modal = motions[:6, :6], motions[6:, 6:]
-    left = modal - motions[6:, :6] @ np.linalg.pinv(rigid, rcond=1e-12) @ motions[:6, 6:]
+    rigid = motions[:6, :6]
+    modal = motions[6:, 6:]
+    flexible = modal - motions[6:, :6] @ np.linalg.pinv(rigid, rcond=1e-12) @ motions[:6, 6:]
     for j, name in enumerate(names):
-        if left[j, j] < RIGID**2 * modal[j, j]:
-            raise ModelError(f"{what}: mode {name!r} is a rigid motion: leave it out, joints move the body's frame")
-    size = np.sqrt(np.maximum(np.diag(left), 1e-300))
-    values, vectors = np.linalg.eigh(left / np.outer(size, size))
-    if values[0] < RIGID**2:
-        some = [names[j] for j in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
+        if flexible[j, j] < INDEPENDENCE_TOL**2 * modal[j, j]:
+            raise ModelError(
+                f"{label}: mode {name!r} is a rigid motion: remove it, since joints move the body's frame"
+            )
+    size = np.sqrt(np.maximum(np.diag(flexible), 1e-300))
+    values, vectors = np.linalg.eigh(flexible / np.outer(size, size))
+    if values[0] < INDEPENDENCE_TOL**2:
+        dependent = [names[j] for j in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
         raise ModelError(
-            f"{what}: its modes are not independent: {', '.join(map(repr, some))} and rigid motions add up to nothing"
+            f"{label}: dependent modes: {', '.join(map(repr, dependent))} combine to a rigid motion"
         )
+
+
+def _least_eigenvalue(gram: np.ndarray, inertia: np.ndarray) -> float:
+    """Return the least eigenvalue of a Gram matrix scaled to a unit diagonal; non-negative if consistent.
+
+    Thin beams are consistent too: without rotary inertia of their sections, the second moment along their
+    axis is smaller than that of mass points, by half of their moment of inertia about it.
+    """
+    candidates = [_scaled_least(gram)]
+    for moment, axis in zip(*(x.T for x in np.linalg.eigh(inertia))):
+        thin = gram.copy()
+        thin[1:4, 1:4] += 0.5 * moment * np.outer(axis, axis)
+        candidates.append(_scaled_least(thin))
+    return max(candidates)
+
+
+def _scaled_least(gram: np.ndarray) -> float:
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    return float(np.linalg.eigvalsh(gram / np.outer(scale, scale))[0])

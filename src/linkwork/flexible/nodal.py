@@ -1,4 +1,4 @@
-"""Flexible bodies from the nodes of a finite-element model: masses, mode shapes and stiffness at points."""
+"""Flexible bodies from finite-element nodes: masses, mode shapes and stiffness at points."""
 
 from __future__ import annotations
 
@@ -9,56 +9,73 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.flexible.body import FlexibleBody, checked, matrix
-from linkwork.flexible.given import rayleigh_factors
 from linkwork.flexible.integrals import Cloud
+from linkwork.flexible.tabulated import rayleigh_factors
 from linkwork.joints.deformation import ModeShape
-from linkwork.parts.checks import check_name
-from linkwork.parts.names import some
+from linkwork.mechanism.checks import check_name
+from linkwork.mechanism.names import join_names
 from linkwork.spatial.constants import length
 
-NEAR = 1e-6  # of the body's size: how far from a node a place may be
+NODE_TOL = 1e-6  # distance of a point from its node, relative to the body's size
 NORMALISATIONS = ("mass", "none")
-USUAL = 0.01  # of the body's size: by how much random states deform it
+RANDOM_DEFORMATION = 0.01  # of random states, relative to the body's size
 
 
 class Nodes:
-    """Named places with shapes and slopes, (3, m), and foreshortening, (m, m, 3), at each."""
+    """Named points with shapes and slopes, (3, m), and foreshortening, (m, m, 3), at each."""
 
     def __init__(
-        self, names: Sequence[str], points: np.ndarray, shapes: np.ndarray, slopes: np.ndarray, short: np.ndarray | None = None
+        self,
+        names: Sequence[str],
+        points: np.ndarray,
+        shapes: np.ndarray,
+        slopes: np.ndarray,
+        short: np.ndarray | None = None,
     ) -> None:
-        self.names, self.points, self.shapes, self.slopes = tuple(names), points, shapes, slopes
+        self.names = tuple(names)
+        self.points = points
+        self.shapes = shapes
+        self.slopes = slopes
         m = shapes.shape[2]
         self.short = np.zeros((len(points), m, m, 3)) if short is None else short
         self.length = float(length(np.ptp(points, axis=0))) if len(points) else 0.0
 
-    def place(self, what: str, at: np.ndarray) -> ModeShape:
-        """What modes do at the node that is at a place; an error where none is. Nothing moves at the frame's origin."""
-        if np.abs(at).max() <= NEAR * self.length:
+    def place(self, label: str, point: np.ndarray) -> ModeShape:
+        """Return the modal displacement of the node at a point; raise ModelError if there is none.
+
+        The frame's origin does not move.
+        """
+        if np.abs(point).max() <= NODE_TOL * self.length:
             m = self.shapes.shape[2]
             return ModeShape(np.zeros((3, m)), np.zeros((3, m)), np.zeros((m, m, 3)))
-        away = np.linalg.norm(self.points - at, axis=1)
-        n = int(np.argmin(away)) if len(away) else -1
-        if n >= 0 and away[n] <= NEAR * self.length:
-            for other in np.flatnonzero(away <= NEAR * self.length):
-                if not all(np.array_equal(x[n], x[other]) for x in (self.shapes, self.slopes, self.short)):
-                    names = f"{self.names[n]!r} and {self.names[other]!r}"
-                    raise ModelError(f"two nodes of {what}, {names}, are at one place, but modes move them differently")
+        distances = np.linalg.norm(self.points - point, axis=1)
+        n = int(np.argmin(distances)) if len(distances) else -1
+        if n >= 0 and distances[n] <= NODE_TOL * self.length:
+            for second in np.flatnonzero(distances <= NODE_TOL * self.length):
+                if not all(np.array_equal(x[n], x[second]) for x in (self.shapes, self.slopes, self.short)):
+                    names = f"{self.names[n]!r} and {self.names[second]!r}"
+                    raise ModelError(
+                        f"{label}: nodes {names} are at one point, but modes move them differently"
+                    )
             return ModeShape(self.shapes[n], self.slopes[n], self.short[n])
-        where = ", ".join(f"{x:g}" for x in at)
-        nearest = "" if n < 0 else f"; the nearest is {self.names[n]!r} at ({', '.join(f'{x:g}' for x in self.points[n])})"
-        raise ModelError(f"no node of {what} is at ({where}){nearest}")
+        coordinates = ", ".join(f"{x:g}" for x in point)
+        nearest = (
+            ""
+            if n < 0
+            else f"; the nearest is {self.names[n]!r} at ({', '.join(f'{x:g}' for x in self.points[n])})"
+        )
+        raise ModelError(f"{label}: no node at ({coordinates}){nearest}")
 
     def sizes(self) -> np.ndarray:
-        """Modal coordinates that deform the body a little."""
+        """Return modal coordinates of a small deformation, (m,)."""
         x, y, z = np.moveaxis(self.shapes * self.shapes, 1, 0)
         largest = np.sqrt(x + y + z).max(axis=0, initial=0.0)
-        return USUAL * (self.length or 1.0) / np.where(largest > 0.0, largest, 1.0)
+        return RANDOM_DEFORMATION * (self.length or 1.0) / np.where(largest > 0.0, largest, 1.0)
 
     def named(self) -> dict[str, tuple[float, float, float]]:
-        """The places by name."""
-        found = [tuple(map(float, point)) for point in self.points]
-        return dict(zip(self.names, found))  # type: ignore[arg-type]
+        """Return the points by name."""
+        points = [tuple(map(float, point)) for point in self.points]
+        return dict(zip(self.names, points))  # type: ignore[arg-type]
 
 
 def from_nodes(
@@ -75,44 +92,85 @@ def from_nodes(
     mode_names: Sequence[str] | None = None,
     normalisation: str = "none",
 ) -> FlexibleBody:
-    """A flexible body from n nodes of a finite-element model, in the body's frame.
+    """Return a flexible body from n nodes of a finite-element model, in the body's frame.
 
-    `points` [m], (n, 3); `masses` [kg], (n,), lumped at them; mode `shapes`, (n, 3, m), relative to the body's frame, which
-    must vanish at its origin if a node is there; `slopes` [rad], (n, 3, m), zero if not given; modal `stiffness`, (m, m) or
-    (m,); modal `damping` likewise, or `rayleigh` = (α, β). `normalisation` "mass" says that modal masses are one.
+    Parameters
+    ----------
+    name : str
+        Name of the body.
+    points : array_like, shape (n, 3)
+        Positions of the nodes [m].
+    masses : array_like, shape (n,)
+        Lumped masses [kg].
+    shapes : array_like, shape (n, 3, m)
+        Mode shapes relative to the body's frame; they must vanish at its origin if a node is there.
+    stiffness : array_like, shape (m, m) or (m,)
+        Modal stiffness, or its diagonal.
+    slopes : array_like, shape (n, 3, m), optional
+        Rotations of the nodes [rad] per unit of modal coordinates. Default zero.
+    damping : array_like, shape (m, m) or (m,), optional
+        Modal damping, or its diagonal.
+    rayleigh : (float, float), optional
+        Factors (α, β) of the damping α mass + β stiffness, instead of `damping`.
+    names, mode_names : sequence of str, optional
+        Names of nodes and modes.
+    normalisation : {"none", "mass"}, optional
+        "mass" checks that the modal mass matrix is the identity.
+
+    Returns
+    -------
+    FlexibleBody
+        The body, for `ModelBuilder.add_body(flexible=...)`.
+
+    Raises
+    ------
+    ModelError
+        If the data are not those of a flexible body.
     """
     check_name("flexible body", name)
-    what = f"flexible body {name!r}"
-    for word, values, wanted in (("points", points, ("nodes", 3)), ("shapes", shapes, ("nodes", 3, "modes"))):
-        if _dimensions(values) != len(wanted):
-            raise ModelError(f"{what}: {word} must be numbers of shape ({', '.join(map(str, wanted))})")
-    at, shape = checked(f"{what}: points", points, (len(points), 3)), np.shape(shapes)
-    n = len(at)
+    label = f"flexible body {name!r}"
+    for parameter, values, dimensions in (
+        ("points", points, ("nodes", 3)),
+        ("shapes", shapes, ("nodes", 3, "modes")),
+    ):
+        if _dimensions(values) != len(dimensions):
+            raise ModelError(f"{label}: {parameter}: expected shape ({', '.join(map(str, dimensions))})")
+    point_values = checked(f"{label}: points", points, (len(points), 3))
+    shape = np.shape(shapes)
+    n = len(point_values)
     m = shape[2]
-    phi = checked(f"{what}: shapes", shapes, (n, 3, m))
-    turned = np.zeros((n, 3, m)) if slopes is None else checked(f"{what}: slopes", slopes, (n, 3, m))
-    lumped = checked(f"{what}: masses", masses, (n,))
-    if (lumped < 0.0).any() or not lumped.any():
-        raise ModelError(f"{what}: masses must not be negative, and not all zero")
-    cloud = Cloud(lumped, at, phi, np.zeros((n, m, m, 3)))
-    labels = [f"node{k + 1}" for k in range(n)] if names is None else list(names) if isinstance(names, Sequence) else []
-    if len(labels) != n or len(set(labels)) != n or not all(isinstance(label, str) for label in labels):
-        raise ModelError(f"{what}: names must be {n} different names of its nodes")
-    nodes = Nodes(labels, at, phi, turned)
-    check_origin(what, nodes)
+    phi = checked(f"{label}: shapes", shapes, (n, 3, m))
+    slope_values = np.zeros((n, 3, m)) if slopes is None else checked(f"{label}: slopes", slopes, (n, 3, m))
+    mass_values = checked(f"{label}: masses", masses, (n,))
+    if (mass_values < 0.0).any() or not mass_values.any():
+        raise ModelError(f"{label}: masses: expected non-negative numbers, not all zero")
+    cloud = Cloud(mass_values, point_values, phi, np.zeros((n, m, m, 3)))
+    labels = (
+        [f"node{k + 1}" for k in range(n)]
+        if names is None
+        else list(names)
+        if isinstance(names, Sequence)
+        else []
+    )
+    if len(labels) != n or len(set(labels)) != n or not all(isinstance(node, str) for node in labels):
+        raise ModelError(f"{label}: names: expected {n} distinct names of nodes")
+    nodes = Nodes(labels, point_values, phi, slope_values)
+    check_origin(label, nodes)
     integrals = cloud.integrals()
-    check_normalised(what, normalisation, integrals.mass)
-    alpha, beta = rayleigh_factors(what, rayleigh)
+    check_normalised(label, normalisation, integrals.mass)
+    alpha, beta = rayleigh_factors(label, rayleigh)
     if damping is not None and (alpha or beta):
-        raise ModelError(f"{what}: give its damping, or rayleigh, not both")
-    K = matrix(f"{what}: stiffness", stiffness, m)
+        raise ModelError(f"{label}: expected damping or rayleigh, got both")
+    K = matrix(f"{label}: stiffness", stiffness, m)
     D = alpha * integrals.mass + beta * K if damping is None else damping
     modes: Any = tuple(f"mode{j + 1}" for j in range(m)) if mode_names is None else mode_names
-    return FlexibleBody(name, *cloud.rigid(), modes, integrals, K, D, Placing(what, nodes), nodes.sizes(), nodes.named())
+    return FlexibleBody(
+        name, *cloud.rigid(), modes, integrals, K, D, Placing(label, nodes), nodes.sizes(), nodes.named()
+    )
 
 
 def _dimensions(values: Any) -> int | None:
-    """How many dimensions an array has; None where it is ragged."""
+    """Return the number of dimensions of an array; None if it is ragged."""
     try:
         return np.ndim(values)
     except ValueError:
@@ -120,38 +178,41 @@ def _dimensions(values: Any) -> int | None:
 
 
 class Placing:
-    """Places on a body with nodes."""
+    """The displacement of points of a body with nodes."""
 
-    def __init__(self, what: str, nodes: Nodes) -> None:
-        self.what, self.nodes = what, nodes
+    def __init__(self, label: str, nodes: Nodes) -> None:
+        self.label = label
+        self.nodes = nodes
 
     def __call__(self, at: np.ndarray) -> ModeShape:
-        return self.nodes.place(self.what, at)
+        return self.nodes.place(self.label, at)
 
 
-def check_origin(what: str, nodes: Nodes) -> None:
-    """That modes are relative to the frame that a joint holds."""
+def check_origin(label: str, nodes: Nodes) -> None:
+    """Raise ModelError unless modes vanish at the origin of the body's frame."""
     for name, point, shape, slope in zip(nodes.names, nodes.points, nodes.shapes, nodes.slopes):
-        if np.abs(point).max() > NEAR * nodes.length:
+        if np.abs(point).max() > NODE_TOL * nodes.length:
             continue
         moved = np.abs(shape).max(initial=0.0) / max(float(np.abs(nodes.shapes).max(initial=0.0)), 1e-300)
         turned = np.abs(slope).max(initial=0.0) / max(float(np.abs(nodes.slopes).max(initial=0.0)), 1e-300)
         if max(moved, turned) > 1e-9:
             raise ModelError(
-                f"{what}: its modes move node {name!r} at the origin of its frame, which joints hold: subtract from each mode "
-                "the rigid motion that this node has"
+                f"{label}: modes move node {name!r} at the origin of the frame: subtract the rigid motion "
+                "of this node from each mode"
             )
 
 
-def check_normalised(what: str, normalisation: Any, mass: np.ndarray) -> None:
-    """That modal masses are as it is said."""
+def check_normalised(label: str, normalisation: Any, mass: np.ndarray) -> None:
+    """Raise ModelError if modal masses contradict the given normalization."""
     if normalisation not in NORMALISATIONS:
-        raise ModelError(f"{what}: normalisation must be one of {some(NORMALISATIONS)}, not {normalisation!r}")
+        raise ModelError(
+            f"{label}: normalisation: expected one of {join_names(NORMALISATIONS)}; got {normalisation!r}"
+        )
     if normalisation == "mass" and len(mass):
-        off = np.abs(mass - np.eye(len(mass)))
-        if off.max() > 1e-6:
-            j, k = np.unravel_index(int(np.argmax(off)), off.shape)
+        error = np.abs(mass - np.eye(len(mass)))
+        if error.max() > 1e-6:
+            j, k = np.unravel_index(int(np.argmax(error)), error.shape)
             raise ModelError(
-                f"{what}: its modes are not normalised by mass as it says: ∫φ_{j + 1} · φ_{k + 1} dm is {mass[j, k]:.6g}, "
-                f"not {float(j == k):g}"
+                f"{label}: modes are not normalized by mass: expected ∫φ_{j + 1} · φ_{k + 1} dm = {float(j == k):g}, "
+                f"got {mass[j, k]:.6g}"
             )

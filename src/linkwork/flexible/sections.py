@@ -8,15 +8,15 @@ from math import pi
 from typing import Any, Protocol
 
 from linkwork.errors import ModelError
-from linkwork.flexible.given import is_number, positive
-from linkwork.spatial.constants import put
+from linkwork.flexible.tabulated import is_number, positive
+from linkwork.spatial.constants import set_frozen
 
 
 class Section(Protocol):
-    """What a beam asks of its cross section, whose principal axes through its centre must be y and z.
+    """The interface of beam cross sections, whose principal axes through the center are y and z.
 
-    `area` [m²]; `Iy` = ∫z² dA and `Iz` = ∫y² dA [m⁴]; `J`, the torsion constant [m⁴]; `ky` and `kz`, the shear correction
-    factors of bending along y and z.
+    `area` [m²]; `Iy` = ∫z² dA and `Iz` = ∫y² dA [m⁴]; `J`, the torsion constant [m⁴]; `ky` and `kz`, the
+    shear correction factors of bending along y and z.
     """
 
     @property
@@ -35,7 +35,7 @@ class Section(Protocol):
 
 @dataclass(frozen=True)
 class General:
-    """A cross section by its numbers: see `Section`."""
+    """A cross section given by its properties; see `Section`."""
 
     area: float
     Iy: float
@@ -73,14 +73,14 @@ class Rectangle:
 
     @property
     def J(self) -> float:
-        """By Roark's formula, right to 0.5 %."""
+        """The torsion constant by Roark's formula, accurate to 0.5 %."""
         a, b = sorted((self.width, self.height))
         x = a / b
         return b * cube(a) * (1.0 / 3.0 - 0.21 * x * (1.0 - x * cube(x) / 12.0))
 
 
 class _Round:
-    """A section that is the same along y and z."""
+    """A cross section with rotational symmetry."""
 
     @property
     def Iy(self) -> float:
@@ -116,7 +116,7 @@ class Circle(_Round):
 
 @dataclass(frozen=True)
 class Tube(_Round):
-    """A ring of outer `radius` and `wall` thickness [m]."""
+    """A ring with outer `radius` and `wall` thickness [m]."""
 
     radius: float
     wall: float
@@ -125,7 +125,9 @@ class Tube(_Round):
     def __post_init__(self) -> None:
         _positive(self)
         if self.wall > self.radius:
-            raise ModelError(f"Tube: its wall, {self.wall:g} m, must not be thicker than its radius, {self.radius:g} m")
+            raise ModelError(
+                f"Tube: wall: expected at most the radius of {self.radius:g} m, got {self.wall:g} m"
+            )
 
     @property
     def area(self) -> float:
@@ -139,7 +141,11 @@ class Tube(_Round):
 
 @dataclass(frozen=True)
 class Material:
-    """`density` [kg/m³], Young's modulus `young` [Pa], and shear modulus [Pa], or Poisson's ratio from which it comes."""
+    """A linear elastic material.
+
+    `density` [kg/m³], Young's modulus `young` [Pa], and `shear` modulus [Pa], by default from Poisson's
+    ratio.
+    """
 
     density: float
     young: float
@@ -148,26 +154,33 @@ class Material:
 
     def __post_init__(self) -> None:
         for word in ("density", "young", *(() if self.shear is None else ("shear",))):
-            put(self, word, positive(f"Material: {word}", getattr(self, word)))
+            set_frozen(self, word, positive(f"Material: {word}", getattr(self, word)))
         if not is_number(self.poisson) or not -1.0 < self.poisson <= 0.5:
-            raise ModelError(f"Material: poisson must be between -1 and 0.5, not {self.poisson!r}")
+            raise ModelError(
+                f"Material: poisson: expected a number above -1 and at most 0.5, got {self.poisson!r}"
+            )
 
     @property
     def shear_modulus(self) -> float:
-        """[Pa]"""
+        """The shear modulus [Pa]."""
         return self.young / (2.0 * (1.0 + self.poisson)) if self.shear is None else self.shear
 
 
 def cube(x: float) -> float:
-    """x³ by products: powers may round otherwise on other machines."""
+    """Return x³ by products, since powers may round differently on other machines."""
     return x * x * x
 
 
 def along(section: Any) -> Callable[[float], Any]:
-    """The section at a part s of the length, from 0 to 1: of one section, of two that a taper leads between, or a function."""
+    """Return the section as a function of the relative position s in [0, 1].
+
+    `section` is one section, two sections between which the beam tapers, or a function.
+    """
     if isinstance(section, Sequence):
         if len(section) != 2 or type(section[0]) is not type(section[1]) or not is_dataclass(section[0]):
-            raise ModelError(f"a tapered beam has two sections of one kind, at its root and at its tip, not {section!r}")
+            raise ModelError(
+                f"section: expected two sections of one kind (root and tip) for a taper, got {section!r}"
+            )
         root, tip = section
         names = [field.name for field in fields(root)]
 
@@ -175,17 +188,23 @@ def along(section: Any) -> Callable[[float], Any]:
             return type(root)(*((1.0 - s) * getattr(root, name) + s * getattr(tip, name) for name in names))
 
         return between
-    if not callable(section) and not all(hasattr(section, word) for word in ("area", "Iy", "Iz", "J", "ky", "kz")):
+    if not callable(section) and not all(
+        hasattr(section, word) for word in ("area", "Iy", "Iz", "J", "ky", "kz")
+    ):
         raise ModelError(
-            "a section is one of linkwork.flexible, such as Rectangle(width, height), two of them for a taper, or a function "
-            f"of the part of the length, not {section!r}"
+            "section: expected one of linkwork.flexible such as Rectangle(width, height), two of them for a taper, "
+            f"or a function of the relative position, got {section!r}"
         )
     return section if callable(section) else lambda s: section
 
 
 def _positive(section: Any) -> None:
     for field in fields(section):
-        put(section, field.name, positive(f"{type(section).__name__}: {field.name}", getattr(section, field.name)))
+        set_frozen(
+            section,
+            field.name,
+            positive(f"{type(section).__name__}: {field.name}", getattr(section, field.name)),
+        )
 
 
 STEEL = Material(7850.0, 2.1e11)

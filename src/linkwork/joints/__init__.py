@@ -1,4 +1,4 @@
-"""Joints: one file a kind, each a frozen value with the same few methods. Nobody asks a joint its kind."""
+"""Joints: one frozen class per kind and file, all with the interface of `Joint`."""
 
 from linkwork.joints.cylindrical import Cylindrical
 from linkwork.joints.fixed import Fixed

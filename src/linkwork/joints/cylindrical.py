@@ -1,4 +1,4 @@
-"""Cylindrical joint: an angle about an axis and a length along it."""
+"""Cylindrical joint: rotation about an axis and translation along it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import final
 import numpy as np
 
 from linkwork.joints.closure import Row, no_translation, parallel_axes
-from linkwork.joints.joint import AxisJoint, Joint, Symmetry, columns, turned_about
+from linkwork.joints.joint import AxisJoint, Joint, Symmetry, angle_about, columns, turned_about
 from linkwork.joints.prismatic import Prismatic
 from linkwork.joints.revolute import Revolute
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import product
 
 
 @final
@@ -30,6 +31,9 @@ class Cylindrical(AxisJoint):
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.translation(self.unit * q[1]).then(turned_about(self.unit, q[0]))
+
+    def coordinates_of(self, pose: Pose) -> np.ndarray:
+        return np.array([angle_about(self.unit, pose.R), product(self.unit, pose.p)])
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return columns((self.unit, np.zeros(3)), (np.zeros(3), self.unit))

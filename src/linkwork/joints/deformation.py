@@ -1,15 +1,15 @@
-"""Deformation of a flexible body: modal coordinates, and the frames that mode shapes move."""
+"""Deformation of a flexible body: modal coordinates, and frames displaced by mode shapes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
 import numpy as np
 
 from linkwork.joints.joint import Joint
 from linkwork.spatial import Pose, cross, is_zero, skew
-from linkwork.spatial.constants import frozen, product, put
+from linkwork.spatial.constants import frozen, product, set_frozen
 from linkwork.spatial.modal import ModalIntegrals
 from linkwork.spatial.pose import Turn
 
@@ -17,10 +17,11 @@ from linkwork.spatial.pose import Turn
 @final
 @dataclass(frozen=True, eq=False)
 class Deformation(Joint):
-    """The modal coordinates of a flexible body: its frame does not move with them, its mass does, as `integrals` say.
+    """The modal coordinates of a flexible body, whose mass distribution depends on them (`integrals`).
 
-    `size` are modal coordinates that deform it a little: for random states. `stiffness` and `damping`, (m, m), are what the
-    modal stiffness and damping matrices have beside their diagonals, which are the joint's springs and dampers.
+    The body frame itself does not move. `size` are modal coordinates of a small deformation, (m,), the scale
+    of random states. `stiffness` and `damping`, (m, m), are the off-diagonal parts of the modal stiffness and
+    damping matrices; the diagonals are the joint's springs and dampers.
     """
 
     names: tuple[str, ...]
@@ -31,10 +32,10 @@ class Deformation(Joint):
     elastic = True
 
     def __post_init__(self) -> None:
-        for word in ("size", "stiffness", "damping"):
-            put(self, word, frozen(getattr(self, word)))
-        for word in ("nq", "nv"):
-            put(self, word, len(self.names))
+        for attribute in ("size", "stiffness", "damping"):
+            set_frozen(self, attribute, frozen(getattr(self, attribute)))
+        for attribute in ("nq", "nv"):
+            set_frozen(self, attribute, len(self.names))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return Deformation, tuple(getattr(self, field.name) for field in fields(self))
@@ -52,6 +53,10 @@ class Deformation(Joint):
     def units(self, length: float) -> np.ndarray:
         return self.size
 
+    def without_elasticity(self) -> Joint:
+        none = np.zeros_like(self.stiffness)
+        return replace(self, stiffness=none, damping=none)
+
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return self.size * rng.uniform(-1.0, 1.0, self.nq)
 
@@ -59,11 +64,11 @@ class Deformation(Joint):
 @final
 @dataclass(frozen=True, eq=False)
 class ModeShape(Joint):
-    """A place on a flexible body, which its modal coordinates η move: it has none of its own, and its methods take η.
+    """A frame on a flexible body, moved by the body's modal coordinates η, which its methods take as q.
 
-    Its origin moves by `shape` η + ½ η `short` η [m] and it turns by `slope` η [rad], all in the body's axes: `shape` and
-    `slope` are (3, m), `short` is (m, m, 3). A small rotation vector is turned into a rotation by Cayley's
-    formula, so that the frame stays one however large η is.
+    Its origin moves by `shape` η + ½ η `short` η [m] and it rotates by `slope` η [rad], in the body's axes:
+    `shape` and `slope` are (3, m), `short` is (m, m, 3). Cayley's formula maps the small rotation vector to a
+    rotation matrix, which is orthogonal for any η. The joint has no coordinates of its own.
     """
 
     shape: np.ndarray
@@ -73,28 +78,28 @@ class ModeShape(Joint):
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            put(self, field.name, frozen(getattr(self, field.name)))
-        put(self, "followed", self.shape.shape[1])
+            set_frozen(self, field.name, frozen(getattr(self, field.name)))
+        set_frozen(self, "followed", self.shape.shape[1])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return ModeShape, tuple(getattr(self, field.name) for field in fields(self))
 
     def _half_turn(self, eta: np.ndarray) -> tuple[np.ndarray, Any]:
-        """a, half of the small rotation vector, and 1 / (1 + a · a)."""
+        """Return a, half of the small rotation vector, and 1 / (1 + a · a)."""
         a = product(0.5 * self.slope, eta)
         return a, 1.0 / (1.0 + product(a, a))
 
     def _axis(self) -> int | None:
-        """The one coordinate axis about which it turns."""
+        """Return the coordinate axis of the rotation, or None if there is not exactly one."""
         turning = [k for k in range(3) if self.slope[k].any()]
         return turning[0] if len(turning) == 1 else None
 
     def _rates(self, eta: np.ndarray) -> np.ndarray:
-        """∂p/∂η of its origin, (3, m)."""
-        moved = np.array(self.shape, dtype=object)
+        """Return ∂p/∂η of the origin, (3, m)."""
+        jacobian = np.array(self.shape, dtype=object)
         for i in range(3):
-            moved[i] = moved[i] + product(self.short[:, :, i], eta)
-        return moved
+            jacobian[i] = jacobian[i] + product(self.short[:, :, i], eta)
+        return jacobian
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return np.zeros(0)
@@ -106,8 +111,10 @@ class ModeShape(Joint):
         return np.zeros(0)
 
     def transform(self, q: np.ndarray) -> Pose:
-        bent = np.array([product(q, product(0.5 * self.short[:, :, i], q)) for i in range(3)], dtype=object)
-        p = product(self.shape, q) + bent
+        foreshortening = np.array(
+            [product(q, product(0.5 * self.short[:, :, i], q)) for i in range(3)], dtype=object
+        )
+        p = product(self.shape, q) + foreshortening
         if not self.slope.any():
             return Pose.translation(p)
         a, d = self._half_turn(q)
@@ -115,30 +122,37 @@ class ModeShape(Joint):
         if k is None:
             A = skew(a)
             return Pose(np.eye(3) + 2.0 * d * (A + product(A, A)), p)
-        s, c = 2.0 * d * a[k], d * (1.0 - a[k] * a[k])
+        s = 2.0 * d * a[k]
+        c = d * (1.0 - a[k] * a[k])
         R = np.eye(3).astype(object)
-        i, j = (k + 1) % 3, (k + 2) % 3
+        i = (k + 1) % 3
+        j = (k + 2) % 3
         R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
         return Pose(R, p, Turn(np.eye(3), k, c, s))
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         a, d = self._half_turn(q)
-        turning = self.slope.astype(object)
+        angular = self.slope.astype(object)
         if self._axis() is None:
-            turning = turning - product(skew(a), self.slope)
-        return np.concatenate([d * turning, product(self.transform(q).R.T, self._rates(q))])
+            angular = angular - product(skew(a), self.slope)
+        return np.concatenate([d * angular, product(self.transform(q).R.T, self._rates(q))])
 
     def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         if not self.slope.any() and not self.short.any():
             return np.zeros(6)
         a, d = self._half_turn(q)
         S = self.subspace(q)
-        w, u = product(S[:3], v), product(S[3:], v)
-        faster = np.array([product(v, product(self.short[:, :, i], v)) for i in range(3)], dtype=object)
-        slowed = -2.0 * d * product(a, product(0.5 * self.slope, v))
-        return np.concatenate([slowed * w, product(self.transform(q).R.T, faster) - cross(w, u)])
+        w = product(S[:3], v)
+        u = product(S[3:], v)
+        foreshortening_rate = np.array(
+            [product(v, product(self.short[:, :, i], v)) for i in range(3)], dtype=object
+        )
+        scale_rate = -2.0 * d * product(a, product(0.5 * self.slope, v))
+        return np.concatenate(
+            [scale_rate * w, product(self.transform(q).R.T, foreshortening_rate) - cross(w, u)]
+        )
 
     @property
     def is_still(self) -> bool:
-        """Whether no mode moves it."""
+        """True if no mode moves this frame."""
         return all(is_zero(x) for x in (*self.shape.ravel(), *self.slope.ravel(), *self.short.ravel()))

@@ -1,4 +1,4 @@
-"""Fixed joint: no coordinate at all."""
+"""Fixed joint: no degree of freedom."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from linkwork.spatial import Pose
 @final
 @dataclass(frozen=True)
 class Fixed(Joint):
-    """Child and parent frame coincide."""
+    """A rigid connection: child and parent frames coincide."""
 
     nq = nv = 0
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.identity()
+
+    def coordinates_of(self, pose: Pose) -> np.ndarray:
+        return np.zeros(0)
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return np.zeros((6, 0))

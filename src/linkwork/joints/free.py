@@ -1,4 +1,4 @@
-"""Free joint: no constraint at all."""
+"""Free joint: six degrees of freedom."""
 
 from __future__ import annotations
 
@@ -15,26 +15,33 @@ from linkwork.spatial import Pose, cross, rotation
 @final
 @dataclass(frozen=True)
 class Free(Joint):
-    """q = [x, y, z, qx, qy, qz, qw]: the child's origin in the parent [m] and its quaternion, of any length but zero.
+    """Unconstrained motion with q = [x, y, z, qx, qy, qz, qw] and v = [ω, v].
 
-    v = [w, v]: the child's motion relative to the parent, in the child's axes.
+    q holds the child's origin in the parent [m] and its quaternion, of any nonzero norm. v is the child's
+    twist relative to the parent, in the child's axes [rad/s, m/s].
     """
 
-    nq, nv = 7, 6
+    nq = 7
+    nv = 6
     components = ("wx", "wy", "wz", "vx", "vy", "vz")
     springs = "none"
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose(rotation.matrix(q[3:]), q[:3])
 
+    def coordinates_of(self, pose: Pose) -> np.ndarray:
+        return np.array([*pose.p, *rotation.of_matrix(pose.R)])
+
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return np.eye(6)
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return np.array([*(self.transform(q).R @ v[3:]), *(0.5 * rotation.multiply(q[3:], np.array([*v[:3], 0.0])))])
+        return np.array(
+            [*(self.transform(q).R @ v[3:]), *(0.5 * rotation.multiply(q[3:], np.array([*v[:3], 0.0])))]
+        )
 
     def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Along the screw that constant v describes."""
+        """Return the end of the screw motion with constant v during one unit of time."""
         moved = self.transform(q).R @ rotation.screw(v[:3], v[3:])
         turned = rotation.normalised(rotation.multiply(rotation.scaled(q[3:]), rotation.exp(v[:3])))
         return np.array([*(q[:3] + moved), *turned])

@@ -1,4 +1,4 @@
-"""Helical joint: a screw."""
+"""Helical joint: a screw with one degree of freedom."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import final
 
 import numpy as np
 
-from linkwork.joints.joint import AxisJoint, Symmetry, columns, turned_about
+from linkwork.errors import ModelError
+from linkwork.joints.joint import AxisJoint, Symmetry, angle_about, columns, turned_about
 from linkwork.spatial import Pose
+from linkwork.spatial.constants import product, real_or_nan
 
 
 @final
@@ -22,15 +24,23 @@ class Helical(AxisJoint):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "pitch", float(self.pitch))
-        if not np.isfinite(self.pitch):
-            raise ValueError(f"a pitch is a finite number; this is {self.pitch!r}")
+        pitch = real_or_nan(self.pitch)
+        if not np.isfinite(pitch):
+            raise ModelError(
+                f"pitch of a helical joint: expected a finite number [m/rad], got {self.pitch!r}"
+            )
+        object.__setattr__(self, "pitch", pitch)
 
     def symmetry(self) -> Symmetry:
         return Symmetry((self.coordinate,), self.coordinate)
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.translation(self.unit * (self.pitch * q[0])).then(turned_about(self.unit, q[0]))
+
+    def coordinates_of(self, pose: Pose) -> np.ndarray:
+        if self.pitch == 0.0:
+            return np.array([angle_about(self.unit, pose.R)])
+        return np.array([product(self.unit, pose.p) / self.pitch])
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return columns((self.unit, self.pitch * self.unit))

@@ -1,4 +1,4 @@
-"""Planar joint: moving and turning in a plane."""
+"""Planar joint: translation and rotation in a plane."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import final
 
 import numpy as np
 
-from linkwork.ir.functions import sincos
+from linkwork.compiler.ir.functions import sincos
 from linkwork.joints.closure import Row, no_translation, parallel_axes
-from linkwork.joints.joint import AxisJoint, Joint, Symmetry, aligned, columns
+from linkwork.joints.joint import AxisJoint, Joint, Symmetry, aligned, angle_about, columns
 from linkwork.spatial import Pose
 from linkwork.spatial.rotation import sinc
 
@@ -17,11 +17,11 @@ from linkwork.spatial.rotation import sinc
 @final
 @dataclass(frozen=True)
 class Planar(AxisJoint):
-    """Translation by (q[0], q[1]) [m] in the parent's plane normal to `axis`, then rotation about that axis by q[2] [rad].
+    """Translation by (q[0], q[1]) [m] in the plane normal to `axis`, then rotation about it by q[2] [rad].
 
-    v = [vx, vy, w]: the velocity of the child's origin in the plane's axes, which turn with the child, and the turning rate.
-    The plane's axes are those that follow the normal: x and y for z, y and z for x, z and x for y; for a skew normal they
-    are the first two of `aligned(axis)`.
+    v = [vx, vy, ω]: the velocity of the child's origin in the plane's axes, which rotate with the child
+    [m/s], and the angular rate [rad/s]. The plane's axes follow the normal cyclically: x and y for z, y and z
+    for x, z and x for y. For any other normal they are the first two of `aligned(axis)`.
     """
 
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
@@ -33,8 +33,10 @@ class Planar(AxisJoint):
         if self.axis == (0.0, 0.0, 1.0):
             return self, Pose.identity()
         k = int(np.argmax(self.axis))
-        follow = np.array_equal(self.unit, np.eye(3)[k])
-        plane = Pose(np.roll(np.eye(3), k + 1, axis=0), np.zeros(3)) if follow else aligned(self.unit)
+        is_coordinate_axis = np.array_equal(self.unit, np.eye(3)[k])
+        plane = (
+            Pose(np.roll(np.eye(3), k + 1, axis=0), np.zeros(3)) if is_coordinate_axis else aligned(self.unit)
+        )
         return Planar(), plane
 
     def symmetry(self) -> Symmetry:
@@ -45,16 +47,22 @@ class Planar(AxisJoint):
         moved = Pose.translation(np.array([q[0], q[1], 0.0])).then(Pose.turned(2, q[2]))
         return moved if self.axis == (0.0, 0.0, 1.0) else plane.then(moved).then(plane.inverse())
 
+    def coordinates_of(self, pose: Pose) -> np.ndarray:
+        _, plane = self.straightened()
+        moved = plane.inverse().then(pose).then(plane)
+        return np.array([moved.p[0], moved.p[1], angle_about(np.array([0.0, 0.0, 1.0]), moved.R)])
+
     def subspace(self, q: np.ndarray) -> np.ndarray:
-        (x, y, z), none = self.straightened()[1].R.T, np.zeros(3)
-        return columns((none, x), (none, y), (z, none))
+        x, y, z = self.straightened()[1].R.T
+        zero = np.zeros(3)
+        return columns((zero, x), (zero, y), (z, zero))
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         s, c = sincos(q[2])
         return np.array([c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]])
 
     def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Along the arc that constant v describes: a chord of half the angle."""
+        """Return the end of the arc that constant v describes; its chord has half the angle."""
         half = 0.5 * v[2]
         k = sinc(half)
         s, c = sincos(q[2] + half)
@@ -75,13 +83,15 @@ class Planar(AxisJoint):
 
     def chord(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         s, c = sincos(q0[2])
-        x, y = q1[0] - q0[0], q1[1] - q0[1]
+        x = q1[0] - q0[0]
+        y = q1[1] - q0[1]
         return np.array([c * x + s * y, c * y - s * x, q1[2] - q0[2]])
 
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         w = q1[2] - q0[2]
         s, c = sincos(q0[2] + 0.5 * w)
-        x, y = q1[0] - q0[0], q1[1] - q0[1]
+        x = q1[0] - q0[0]
+        y = q1[1] - q0[1]
         k = sinc(0.5 * w)
         return np.array([(c * x + s * y) / k, (c * y - s * x) / k, w])
 

@@ -1,4 +1,4 @@
-"""Prismatic joint: one length along a fixed axis."""
+"""Prismatic joint: translation along a fixed axis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkwork.joints.closure import Row, no_translation, parallel_axes
 from linkwork.joints.joint import AxisJoint, Symmetry, columns
 from linkwork.lazy import cached_property
 from linkwork.spatial import Pose
-from linkwork.spatial.constants import frozen
+from linkwork.spatial.constants import frozen, product
 
 
 @final
@@ -28,15 +28,19 @@ class Prismatic(AxisJoint):
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.translation(self.unit * q[0])
 
+    def coordinates_of(self, pose: Pose) -> np.ndarray:
+        return np.array([product(self.unit, pose.p)])
+
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return columns((np.zeros(3), self.unit))
 
     def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        S = self._along
+        S = self._subspace
         return np.eye(3), q[0] * S[3:, 0], S
 
     @cached_property
-    def _along(self) -> np.ndarray:
+    def _subspace(self) -> np.ndarray:
+        """The constant motion subspace, (6, 1)."""
         return frozen(self.subspace(self.unit))
 
     def closure(self) -> list[Row]:

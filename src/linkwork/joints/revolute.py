@@ -1,4 +1,4 @@
-"""Revolute joint: one angle about a fixed axis."""
+"""Revolute joint: rotation about a fixed axis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from linkwork.joints.closure import Row, no_translation, parallel_axes
-from linkwork.joints.joint import AxisJoint, Symmetry, columns, turned_about
+from linkwork.joints.joint import AxisJoint, Symmetry, angle_about, columns, turned_about
 from linkwork.lazy import cached_property
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import frozen
@@ -18,7 +18,10 @@ from linkwork.spatial.constants import frozen
 @final
 @dataclass(frozen=True)
 class Revolute(AxisJoint):
-    """Rotation about `axis`, of the parent as of the child, by q[0] [rad]. A continuous joint is one without limits."""
+    """Rotation by q[0] [rad] about `axis`, which parent and child share.
+
+    A continuous joint is a revolute joint without limits.
+    """
 
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
     nq = nv = 1
@@ -29,6 +32,9 @@ class Revolute(AxisJoint):
     def transform(self, q: np.ndarray) -> Pose:
         return turned_about(self.unit, q[0])
 
+    def coordinates_of(self, pose: Pose) -> np.ndarray:
+        return np.array([angle_about(self.unit, pose.R)])
+
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return columns((self.unit, np.zeros(3)))
 
@@ -38,7 +44,7 @@ class Revolute(AxisJoint):
 
     @cached_property
     def _rodrigues(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """1 - a aᵀ, a aᵀ and [a] of the axis a, with which cosine, one and sine are multiplied; and S."""
+        """1 - a aᵀ, a aᵀ and [a] of the axis a, the factors of cosine, one and sine; and S."""
         x, y, z = a = self.unit
         along = np.outer(a, a)
         skew = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

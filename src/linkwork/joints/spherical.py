@@ -1,4 +1,4 @@
-"""Spherical joint: any rotation, without a singular pose."""
+"""Spherical joint: any rotation, without a singular configuration."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ from linkwork.spatial import Pose, rotation
 @final
 @dataclass(frozen=True)
 class Spherical(Joint):
-    """Rotation by the quaternion q = [x, y, z, w], of any length but zero; v is the angular velocity in the child [rad/s]."""
+    """Rotation by the quaternion q = [x, y, z, w], of any nonzero norm.
 
-    nq, nv = 4, 3
+    v is the angular velocity in the child's axes [rad/s].
+    """
+
+    nq = 4
+    nv = 3
     components = ("wx", "wy", "wz")
     springs = "equal"
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.from_quaternion(q)
+
+    def coordinates_of(self, pose: Pose) -> np.ndarray:
+        return rotation.of_matrix(pose.R)
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         return np.eye(6)[:, :3]

@@ -1,4 +1,4 @@
-"""Universal joint: two angles about crossing axes."""
+"""Universal joint: two angles about intersecting axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from linkwork.ir.functions import sincos
+from linkwork.compiler.ir.functions import atan2, sincos
 from linkwork.joints.closure import Row, no_translation, perpendicular
 from linkwork.joints.joint import Joint, columns
 from linkwork.joints.revolute import Revolute
@@ -28,12 +28,19 @@ class Universal(Joint):
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.turned(0, q[0]).then(Pose.turned(1, q[1]))
 
+    def coordinates_of(self, pose: Pose) -> np.ndarray:
+        R = pose.R
+        return np.array([atan2(R[2, 1], R[1, 1]), atan2(R[0, 2], R[0, 0])])
+
     def subspace(self, q: np.ndarray) -> np.ndarray:
         s, c = sincos(q[1])
         return columns(((c, 0.0, s), (0.0, 0.0, 0.0)), ((0.0, 1.0, 0.0), (0.0, 0.0, 0.0)))
 
     def numeric_motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        s, c, t, d = math.sin(q[0]), math.cos(q[0]), math.sin(q[1]), math.cos(q[1])
+        s = math.sin(q[0])
+        c = math.cos(q[0])
+        t = math.sin(q[1])
+        d = math.cos(q[1])
         S = np.zeros((6, 2))
         S[0, 0], S[2, 0], S[1, 1] = d, t, 1.0
         return np.array([[d, 0.0, t], [s * t, c, -s * d], [-c * t, s, c * d]]), np.zeros(3), S

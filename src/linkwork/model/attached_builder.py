@@ -1,4 +1,4 @@
-"""Keyframes, actuators and shapes for a builder: data that goes along with a model."""
+"""Builder of attached data: keyframes, actuators, shapes and contact pairs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Self
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.parts import GROUND, WORLD, Actuator, ContactPair, Geometry, Keyframe, Named, PlacedJoint
-from linkwork.parts.attached import SHAPES
-from linkwork.parts.checks import check_name, numbers, placed
-from linkwork.parts.names import did_you_mean
+from linkwork.mechanism import GROUND, WORLD, Actuator, ContactPair, Geometry, Keyframe, Named, PlacedJoint
+from linkwork.mechanism.attached import SHAPES
+from linkwork.mechanism.checks import check_name, numbers, placed
+from linkwork.mechanism.names import did_you_mean
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import frozen
 
 
 class AttachedBuilder:
-    """The part of `ModelBuilder` that collects what is only kept as data."""
+    """Base class of `ModelBuilder` for attached data."""
 
     def __init__(self) -> None:
         self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
@@ -27,9 +27,9 @@ class AttachedBuilder:
         self._contact_pairs: list[ContactPair] = []
 
     def add_keyframe(self, name: str, q: Mapping[str, Any], v: Mapping[str, Any] | None = None) -> Self:
-        """A state by name: coordinates by joint, and velocities; joints that are not named are neutral, and at rest.
+        """Add a named state: coordinates and velocities by joint.
 
-        `build(start=name)` closes loops from there.
+        Joints that are not named are neutral and at rest. `build(start=name)` closes loops from there.
         """
         check_name("keyframe", name)
         if name in self._keyframes:
@@ -38,7 +38,7 @@ class AttachedBuilder:
         return self
 
     def add_actuator(self, actuator: Actuator) -> Self:
-        """A motor, as data."""
+        """Add an actuator."""
         self._actuators.append(actuator)
         return self
 
@@ -54,54 +54,66 @@ class AttachedBuilder:
         place: Pose | None = None,
         **more: Any,
     ) -> Self:
-        """A shape on a link or the world: a `Geometry` whose `link` says where, or its name, shape and size, and its place.
+        """A shape on a link or the world: a `Geometry` whose `link` says where, or its name, shape and size,
+        and its place.
 
-        `more` are other words of `Geometry`: friction, condim, contype, conaffinity, margin, rgba, visual, collision, vertices,
-        heights. Its `body` is found by `build`.
+        `more` are other words of `Geometry`: friction, condim, contype, conaffinity, margin, rgba, visual,
+        collision, vertices, heights. Its `body` is found by `build`.
         """
         if not isinstance(geometry, Geometry):
             check_name("geometry", geometry)
             at = placed(f"geometry {geometry!r}", xyz, rpy, place)
             geometry = Geometry(geometry, place=at, shape=shape, size=size, link=link, **more)  # type: ignore[arg-type]
         if geometry.shape not in SHAPES:
-            raise ModelError(f"geometry {geometry.name!r}: shape must be one of {', '.join(SHAPES)}, not {geometry.shape!r}")
+            raise ModelError(
+                f"geometry {geometry.name!r}: shape must be one of {', '.join(SHAPES)}, not "
+                f"{geometry.shape!r}"
+            )
         self._geometries.append(geometry)
         return self
 
     def add_contact_pair(self, pair: ContactPair) -> Self:
-        """Two shapes that may touch, or bodies that may not."""
+        """Add a pair of shapes that may touch, or of bodies that may not."""
         self._contact_pairs.append(pair)
         return self
 
-    def _attached(self, joints: Sequence[PlacedJoint], found: Mapping[str, tuple[int, Pose]]) -> dict[str, Any]:
-        """All of it on the bodies and joints of a model."""
+    def _attached(
+        self, joints: Sequence[PlacedJoint], poses: Mapping[str, tuple[int, Pose]]
+    ) -> dict[str, Any]:
+        """Return the attached data with links resolved to bodies."""
         shapes = []
         for shape in self._geometries:
-            if shape.link in ("", WORLD) and shape.link not in found:
+            if shape.link in ("", WORLD) and shape.link not in poses:
                 shapes.append(replace(shape, body=GROUND))
                 continue
-            if shape.link not in found:
-                told = f"shape {shape.name!r} is on link {shape.link!r}, and there is none of that name"
-                raise ModelError(f"{told}{did_you_mean(shape.link, found)}")
-            body, place = found[shape.link]
+            if shape.link not in poses:
+                problem = f"shape {shape.name!r} is on link {shape.link!r}, and there is none of that name"
+                raise ModelError(f"{problem}{did_you_mean(shape.link, poses)}")
+            body, place = poses[shape.link]
             shapes.append(replace(shape, body=body, place=place.then(shape.place)))
         return {
-            "keyframes": Named({name: _keyframe(name, joints, *given) for name, given in self._keyframes.items()}),
+            "keyframes": Named(
+                {name: _keyframe(name, joints, *states) for name, states in self._keyframes.items()}
+            ),
             "actuators": tuple(self._actuators),
             "geometries": tuple(shapes),
             "contact_pairs": tuple(self._contact_pairs),
         }
 
 
-def _keyframe(name: str, joints: Sequence[PlacedJoint], q: Mapping[str, Any], v: Mapping[str, Any]) -> Keyframe:
-    named = {joint.name: joint for joint in joints}
+def _keyframe(
+    name: str, joints: Sequence[PlacedJoint], q: Mapping[str, Any], v: Mapping[str, Any]
+) -> Keyframe:
+    joints_by_name = {joint.name: joint for joint in joints}
     at = np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in joints)])
     speed = np.zeros(sum(joint.nv for joint in joints))
-    for given, whole, word in ((q, at, "q_slice"), (v, speed, "v_slice")):
-        for joint, values in given.items():
-            what = f"keyframe {name!r}: joint {joint!r}"
-            if joint not in named:
-                raise ModelError(f"{what} is no moving joint{did_you_mean(joint, named)}")
-            own = getattr(named[joint], word)
-            whole[own] = numbers(what, [values] if np.ndim(values) == 0 else values, own.stop - own.start)
+    for values_by_joint, vector, word in ((q, at, "q_slice"), (v, speed, "v_slice")):
+        for joint, values in values_by_joint.items():
+            label = f"keyframe {name!r}: joint {joint!r}"
+            if joint not in joints_by_name:
+                raise ModelError(f"{label} is no moving joint{did_you_mean(joint, joints_by_name)}")
+            part = getattr(joints_by_name[joint], word)
+            vector[part] = numbers(
+                label, [values] if np.ndim(values) == 0 else values, part.stop - part.start
+            )
     return Keyframe(frozen(at), frozen(speed))

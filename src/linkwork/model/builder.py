@@ -1,50 +1,59 @@
-"""Building a model part by part, with every mistake named where it is made."""
+"""Builder of models: parts in any order, with errors raised where a part is added."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.flexible.body import FlexibleBody
-from linkwork.joints import Fixed, Joint
+from linkwork.joints import Joint
+from linkwork.loops.analysis import (
+    clusters_of,
+)
+from linkwork.loops.closing_notes import closing_notes
+from linkwork.loops.clusters import Ancestors
+from linkwork.mechanism import GROUND, WORLD, Frame, LoopConstraint, PlacedJoint
+from linkwork.mechanism.checks import check_name, frozen_joint, numbers, placed
+from linkwork.mechanism.limits import Limits
+from linkwork.mechanism.names import join_names
 from linkwork.model.attached_builder import AttachedBuilder
-from linkwork.model.flexible_links import FlexibleLinks, massless, modal_joint
+from linkwork.model.finish_loops import check_dependent_joints, constrain_all, with_slack
+from linkwork.model.flexible_links import FlexibleLinks
+from linkwork.model.joint_properties import check_properties, property_values
 from linkwork.model.loop_builder import LoopBuilder
 from linkwork.model.loop_joints import LoopJoint, checked_tolerance, start_coordinates
 from linkwork.model.model import Model
-from linkwork.parts import GROUND, WORLD, Body, Frame, PlacedJoint
-from linkwork.parts.checks import check_name, numbers, placed
-from linkwork.parts.limits import Limits
-from linkwork.parts.names import some
+from linkwork.model.tree_layout import TreeLayout
 from linkwork.spatial import Inertia, Pose, physical_problems
-from linkwork.spatial.constants import put
-from linkwork.topology.analysis import clusters_of, held_clusters, kept_loops
-from linkwork.topology.closing_notes import closing_notes
-from linkwork.topology.clusters import Ancestors
+from linkwork.spatial.constants import reals, set_frozen
 
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s²]
 
 
 class ModelBuilder(LoopBuilder, AttachedBuilder):
-    """Collects links, joints and frames, in any order, and builds a frozen `Model` of them.
+    """Builder of frozen models from links, joints, frames, loops and attached data, added in any order.
 
-    Links that hang on others by fixed joints are merged into them, and stay as frames. Bodies are numbered depth first, in
-    the order in which joints were added.
+    Links behind fixed joints are merged into the body that carries them, and stay as frames. Bodies are
+    numbered depth first, in the order in which joints were added. All methods return the builder.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    gravity : sequence of float, shape (3,)
+        Gravitational acceleration in the world frame [m/s²].
     """
 
     def __init__(self, name: str = "mechanism", *, gravity: Sequence[float] = GRAVITY) -> None:
-        """`gravity` [m/s²] in the axes of the world."""
         LoopBuilder.__init__(self)
         AttachedBuilder.__init__(self)
         self.name = name
         self.gravity = numbers("gravity", gravity, 3)
-        self.notes: list[str] = []  # what a reader found unusual: shown by the model's report
-        self._frames: dict[str, tuple[str, Pose]] = {}  # with the link that each is on
+        self.notes: list[str] = []  # remarks of file readers for the model's report
+        self._frames: dict[str, tuple[str, Pose]] = {}  # link and pose, by frame
         self._flexible: dict[str, FlexibleBody] = {}
 
     def add_body(
@@ -57,42 +66,67 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
         check: bool | None = True,
         flexible: FlexibleBody | None = None,
     ) -> ModelBuilder:
-        """A link with `mass` [kg], centre of mass [m], and moment of inertia about that centre [kg m²], all in its own frame.
+        """Add a rigid or flexible link.
 
-        `inertia` is a (3, 3) matrix, or the three numbers of its diagonal. What cannot exist (a negative mass, a moment that
-        no mass has) is refused, unless `check` is False: then it is noted in the model's report. None: it was checked before.
+        Parameters
+        ----------
+        name : str
+            Name of the link; optional for a flexible link, which has one.
+        mass : float
+            Mass [kg].
+        center : sequence of float, shape (3,)
+            Centre of mass in the link frame [m].
+        inertia : array_like, shape (3, 3) or (3,)
+            Moment of inertia about the centre of mass in the axes of the link frame [kg m²], or its diagonal.
+        check : bool or None
+            If True (default), physically inconsistent inertias raise; if False, they are notes in the report
+            of the model. None skips the check.
+        flexible : FlexibleBody, optional
+            A flexible body of `linkwork.flexible`, which has its own mass. Joints, loops and frames on it
+            move with its modes; the modal coordinates belong to a joint named "<name>.modes".
 
-        Or a `flexible` one, of `linkwork.flexible`, which has mass and name already. What is attached to it, joints, loops and
-        frames, moves with its modes; its modal coordinates are those of a joint "name.modes".
+        Returns
+        -------
+        ModelBuilder
+
+        Raises
+        ------
+        ModelError
+            If the name is taken, or the inertia is invalid.
         """
         if flexible is not None:
             return self._add_flexible(name, flexible, (mass, *center, *np.ravel(inertia)))
         check_name("body", name)
         assert name is not None
         self._check_free(name)
-        what = f"body {name!r}"
-        (mass_,) = numbers(f"{what}: mass", [mass], 1)
-        center_ = np.array(numbers(f"{what}: center", center, 3))
+        label = f"body {name!r}"
+        (mass_,) = numbers(f"{label}: mass", [mass], 1)
+        center_ = np.array(numbers(f"{label}: center", center, 3))
         try:
-            moment = np.asarray(inertia, dtype=float)
+            moment = reals(inertia)
         except (TypeError, ValueError):
-            raise ModelError(f"{what}: inertia must be numbers, (3,) or (3, 3), not {inertia!r}") from None
+            raise ModelError(f"{label}: inertia: expected numbers, (3,) or (3, 3), got {inertia!r}") from None
         moment = np.diag(moment) if moment.shape == (3,) else moment
         if moment.shape != (3, 3):
-            raise ModelError(f"{what}: inertia must have shape (3,) or (3, 3), not {moment.shape}")
+            raise ModelError(f"{label}: inertia: expected shape (3,) or (3, 3), got {moment.shape}")
         problems = [] if check is None else physical_problems(mass_, moment)
         if problems and (check or not np.isfinite([mass_, *moment.ravel()]).all()):
-            raise ModelError(f"{what}: {'; '.join(problems)}")
-        self.notes += [f"{what}: {problem}" for problem in problems]
+            raise ModelError(f"{label}: {'; '.join(problems)}")
+        self.notes += [f"{label}: {problem}" for problem in problems]
         self._links[name] = Inertia.rigid(mass_, center_, 0.5 * (moment + moment.T))
         return self
 
     def _add_flexible(self, name: str | None, flexible: FlexibleBody, rigid: Sequence[float]) -> ModelBuilder:
+        """Add a flexible link."""
         if not isinstance(flexible, FlexibleBody):
-            raise ModelError(f"flexible must be a body of linkwork.flexible, such as beam(...), not {flexible!r}")
+            raise ModelError(
+                f"flexible: expected a body of linkwork.flexible, such as beam(...), got {flexible!r}"
+            )
         name = flexible.name if name is None else name
         if any(rigid):
-            raise ModelError(f"body {name!r}: a flexible body has its own mass: give none, and fix what it carries to it")
+            raise ModelError(
+                f"body {name!r}: a flexible body has its own mass: omit mass, center and inertia"
+            )
         self.add_body(name, mass=flexible.mass, center=flexible.center.tolist(), inertia=flexible.inertia)
         self._flexible[name] = flexible
         return self
@@ -116,40 +150,80 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
         stiffness: Any = 0.0,
         rest: Any = 0.0,
         armature: Any = 0.0,
-        independent: bool | Sequence[bool] | None = None,
+        independent: bool | Sequence[bool | None] | None = None,
     ) -> ModelBuilder:
-        """A joint that connects link `child` to link `parent` (or to "world"), both of which may be added later.
+        """Add a joint of the spanning tree between two links, which may be added later.
 
-        Its frame in the parent is at `xyz` [m], turned by roll, pitch and yaw `rpy` [rad], or the pose `place`. The other
-        arguments are one number, or one for each velocity (for each coordinate in `lower` and `upper`): see `PlacedJoint`.
+        Properties are one number, or one for each velocity (for each coordinate in `lower` and `upper`).
+
+        Parameters
+        ----------
+        name : str
+            Name of the joint.
+        kind : Joint
+            Joint type from `linkwork.joints`, such as ``Revolute((0, 0, 1))``.
+        parent : str
+            Parent link, or "world".
+        child : str
+            Child link.
+        xyz, rpy : sequence of float, shape (3,)
+            Position [m] and roll, pitch, yaw [rad] of the joint frame in the parent.
+        place : Pose, optional
+            Pose of the joint frame in the parent, instead of `xyz` and `rpy`.
+        lower, upper : float or sequence of float, optional
+            Limits of the coordinates [rad or m]. Default unlimited.
+        max_velocity, max_effort : float or sequence of float, optional
+            Limits of velocity [rad/s or m/s] and joint force [N m or N]. Default unlimited.
+        damping : float or sequence of float
+            Viscous damping [N m s/rad or N s/m].
+        friction : float or sequence of float
+            Dry friction [N m or N]; acts in time steps only.
+        stiffness, rest : float or sequence of float
+            Spring stiffness [N m/rad or N/m] and rest position [rad or m].
+        armature : float or sequence of float
+            Reflected rotor inertia [kg m² or kg].
+        independent : bool or sequence of bool, optional
+            Whether its velocities are independent in loops; None (default) lets the analysis choose.
+
+        Returns
+        -------
+        ModelBuilder
+
+        Raises
+        ------
+        ModelError
+            If the name is taken or an argument is invalid.
         """
         check_name("joint", name)
-        what = f"joint {name!r}"
+        label = f"joint {name!r}"
         if name in self._joints:
-            raise ModelError(f"there is already a joint named {name!r}")
+            raise ModelError(f"joint {name!r}: the name is already taken")
         if not isinstance(kind, Joint):
-            raise ModelError(f"{what}: its kind must be one of linkwork.joints, such as Revolute((0, 0, 1)), not {kind!r}")
+            raise ModelError(
+                f"{label}: kind: expected one of linkwork.joints, such as Revolute((0, 0, 1)), got {kind!r}"
+            )
         if not kind.tree:
-            raise ModelError(f"{what}: a {type(kind).__name__} can only be a loop joint: see add_loop")
+            raise ModelError(f"{label}: {type(kind).__name__} is a loop joint only: use add_loop")
+        kind = frozen_joint(label, kind.frozen)
         if child == WORLD:
-            raise ModelError(f"{what}: the world cannot be the child of a joint")
+            raise ModelError(f"{label}: the world cannot be the child of a joint")
         if child == parent:
-            raise ModelError(f"{what}: it joins {child!r} to itself")
-        several = isinstance(independent, (tuple, list)) and len(independent) == kind.nv
-        if not all(x in (True, False) for x in independent) if several else independent not in (None, True, False):  # type: ignore[union-attr]
-            each = f", or {kind.nv} of True and False" if kind.nv > 1 else ""
-            raise ModelError(f"{what}: independent must be True, False or None{each}, not {independent!r}")
-        place = placed(what, xyz, rpy, place)
-        nq, nv = kind.nq, kind.nv
+            raise ModelError(f"{label}: expected different links, got {child!r} as parent and child")
+        is_sequence = isinstance(independent, (tuple, list)) and len(independent) == kind.nv
+        flags: Any = independent if is_sequence else (independent,)
+        if not all(x in (True, False, None) for x in flags):
+            alternative = f", or {kind.nv} of True and False" if kind.nv > 1 else ""
+            raise ModelError(
+                f"{label}: independent: expected True, False or None{alternative}, got {independent!r}"
+            )
+        place = placed(label, xyz, rpy, place)
+        nq = kind.nq
+        nv = kind.nv
 
-        def per(word: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf) -> tuple[float, ...]:
-            if value is None:
-                return (default,) * n
-            alone = isinstance(value, float) or not np.ndim(value)
-            found = numbers(f"{what}: {word}", [value] * n if alone else value, n, finite=False)
-            if any(not x >= low for x in found):
-                raise ModelError(f"{what}: {word} must not be {'NaN' if low < 0 else 'negative'}, but is {value}")
-            return found
+        def values(
+            word: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf
+        ) -> tuple[float, ...]:
+            return property_values(f"{label}: {word}", value, n, default, low)
 
         joint = PlacedJoint(
             name,
@@ -157,29 +231,18 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
             GROUND,
             GROUND,
             place,
-            lower=per("lower", lower, nq, default=-np.inf),
-            upper=per("upper", upper, nq, default=np.inf),
-            max_velocity=per("max_velocity", max_velocity, nv, default=np.inf, low=0.0),
-            max_effort=per("max_effort", max_effort, nv, default=np.inf, low=0.0),
-            damping=per("damping", damping, nv, low=0.0),
-            friction=per("friction", friction, nv, low=0.0),
-            stiffness=per("stiffness", stiffness, nv, low=0.0),
-            rest=per("rest", rest, nv),
-            armature=per("armature", armature, nv, low=0.0),
-            independent=tuple(map(bool, independent)) if several else independent,  # type: ignore[arg-type]
+            lower=values("lower", lower, nq, default=-np.inf),
+            upper=values("upper", upper, nq, default=np.inf),
+            max_velocity=values("max_velocity", max_velocity, nv, default=np.inf, low=0.0),
+            max_effort=values("max_effort", max_effort, nv, default=np.inf, low=0.0),
+            damping=values("damping", damping, nv, low=0.0),
+            friction=values("friction", friction, nv, low=0.0),
+            stiffness=values("stiffness", stiffness, nv, low=0.0),
+            rest=values("rest", rest, nv),
+            armature=values("armature", armature, nv, low=0.0),
+            independent=tuple(x if x is None else bool(x) for x in flags) if is_sequence else independent,  # type: ignore
         )
-        for word in ("damping", "friction", "stiffness", "rest", "armature"):
-            if not all(map(isfinite, getattr(joint, word))):
-                raise ModelError(f"{what}: {word} must be finite, but is {getattr(joint, word)}")
-        if any(a > b for a, b in zip(joint.lower, joint.upper)):
-            raise ModelError(f"{what}: its lower limit {lower} is above its upper limit {upper}")
-        if any(joint.stiffness) and kind.springs == "none":
-            raise ModelError(f"{what}: a {type(kind).__name__} joint can have no stiffness: such a spring has no potential")
-        if kind.springs == "equal" and (len(set(joint.stiffness)) > 1 or (any(joint.stiffness) and any(joint.rest))):
-            raise ModelError(
-                f"{what}: the springs of a {type(kind).__name__} joint must be equal and at rest in the neutral pose: "
-                "others have no potential"
-            )
+        check_properties(label, joint)
         self._joints[name] = (joint, parent, child)
         return self
 
@@ -192,11 +255,27 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
         rpy: Sequence[float] = (0.0, 0.0, 0.0),
         place: Pose | None = None,
     ) -> ModelBuilder:
-        """A named place on a link or in the world: at `xyz` [m] turned by `rpy` [rad], or at the pose `place`."""
+        """Add a named frame on a link or in the world.
+
+        Parameters
+        ----------
+        name : str
+            Name of the frame.
+        body : str
+            Link, or "world".
+        xyz, rpy : sequence of float, shape (3,)
+            Position [m] and roll, pitch, yaw [rad] in the link frame.
+        place : Pose, optional
+            Pose in the link frame, instead of `xyz` and `rpy`.
+
+        Returns
+        -------
+        ModelBuilder
+        """
         check_name("frame", name)
         self._check_free(name)
-        what = f"frame {name!r}"
-        self._frames[name] = (body, placed(what, xyz, rpy, place))
+        label = f"frame {name!r}"
+        self._frames[name] = (body, placed(label, xyz, rpy, place))
         return self
 
     def build(
@@ -207,171 +286,159 @@ class ModelBuilder(LoopBuilder, AttachedBuilder):
         tolerance: float | None = None,
         embed: bool = True,
     ) -> Model:
-        """The frozen model of what was added; with `limits`, an error where the analysis of loops would take too long.
+        """Return the frozen model of all parts added so far.
 
-        Loops are closed from neutral coordinates, or from `start`: coordinates by joint, such as {"knee": 0.8}, the others
-        neutral; all of them, (nq,); or the name of a keyframe. Numbers with few digits close over-determined loops only nearly:
-        what redundant equations miss is accepted up to `tolerance`, relative to the loop's length, and in rad; it is 1e-4
-        unless given. Unless `embed`, all loops are force-held; what could not be embedded is no error then.
+        Parameters
+        ----------
+        limits : Limits, optional
+            Bounds on the size of the model and on the analysis of its loops, for untrusted files.
+        start : mapping, array_like or str, optional
+            Coordinates from which loops are closed: by joint, such as ``{"knee": 0.8}`` with the others
+            neutral; all of them, (nq,); or the name of a keyframe. Neutral by default.
+        tolerance : float, optional
+            Accepted residual of redundant equations, relative to the length of the loop and in rad, for
+            loops whose numbers have few digits. Default 1e-4.
+        embed : bool
+            If False, all loops are constrained, and loops that cannot be embedded raise no error.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        ModelError
+            If links are not connected to the world, or a part refers to an unknown name.
+        ClosureError
+            If the loops cannot be closed.
+        LimitError
+            If the model or the analysis of its loops exceeds `limits`.
+
+        Examples
+        --------
+        >>> import linkwork as lw
+        >>> from linkwork.joints import Revolute
+        >>> builder = lw.ModelBuilder("pendulum")
+        >>> _ = builder.add_body("rod", mass=1.0, center=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
+        >>> _ = builder.add_joint("hinge", Revolute((0, 1, 0)), parent="world", child="rod")
+        >>> builder.build().nv
+        1
         """
         tolerance = None if tolerance is None else checked_tolerance(tolerance)
-        below = self._children()
-        parts: list[tuple[Inertia, list[str]]] = []  # of each body: the sum of its links' inertias, and their names
-        joints: list[PlacedJoint] = []
-        q = v = 0  # where the next joint's coordinates and velocities begin
-        frames: list[Frame] = []
-        found: dict[str, tuple[int, Pose]] = {WORLD: (GROUND, Pose.identity())}  # link -> its body, and its place there
-        bases: dict[str, str] = {}  # of links fixed to the world: the one of them that is next to it
-        flexible = self._flexible_links()
-
-        def add(link: str, inertia: Inertia, joint: PlacedJoint) -> None:
-            nonlocal q, v
-            found[link] = (len(parts), Pose.identity())
-            frames.append(Frame(link, len(parts)))
-            parts.append((inertia, [link]))
-            joints.append(joint)
-            q, v = q + joint.nq, v + joint.nv
-
-        def add_flexible(link: str, body: int, place: Pose) -> None:
-            index, of = len(parts), self._flexible[link]
-            add(link, self._links[link], modal_joint(link, of, body, index, place, q, v))
-            for node, at, shape in flexible.nodes(link):
-                there, (start, first) = Pose.translation(at), (joints[index].q_start, joints[index].v_start)
-                add(node, massless(), PlacedJoint(node, shape, index, len(parts), there, start, first, follows=index))
-
-        waiting = list(reversed(below[WORLD]))  # a list, not recursion: chains may be long
-        while waiting:
-            joint, parent, child = self._joints[waiting.pop()]
-            parent, there = flexible.holder(parent, joint.place)
-            body, place = found[parent]
-            place = place.then(there)
-            if isinstance(joint.kind, Fixed) and child in flexible.links:
-                add_flexible(child, body, place)
-                frames[found[child][0]] = Frame(child, found[child][0], Pose.identity(), joint.name)
-            elif isinstance(joint.kind, Fixed):
-                found[child] = (body, place)
-                bases[child] = bases.get(parent, child)
-                frames.append(Frame(child, body, place, joint.name))
-                if body != GROUND:
-                    inertia, links = parts[body]
-                    parts[body] = (inertia + place.congruence(self._links[child]), links)
-                    links.append(child)
-            else:
-                hinged = replace(joint, parent=body, child=len(parts), place=place, q_start=q, v_start=v)
-                hinged = replace(hinged, base=bases.get(parent, WORLD)) if body == GROUND else hinged
-                if child in flexible.links:
-                    add(f"{child}.hinge", massless(), hinged)
-                    add_flexible(child, hinged.child, Pose.identity())
-                else:
-                    add(child, self._links[child], hinged)
-            waiting += reversed(below[child])
+        layout = TreeLayout(self._links, self._joints, self._children(), self._flexible_links())
         for name in self._links:
-            if name not in found:
-                raise ModelError(self._lost(name))
-        for name, (on, place) in self._frames.items():
-            if on not in found:
-                raise ModelError(f"frame {name!r} is on {on!r}{self._no_link(on)}")
-            on, place = flexible.holder(on, place)
-            body, there = found[on]
-            frames.append(Frame(name, body, there.then(place)))
-        held = {frame.joint: (frame.body, frame.place) for frame in frames if frame.joint}
-        held |= {joint.name: (joint.child, Pose.identity()) for joint in joints}
-        found |= {frame.name: (frame.body, frame.place) for frame in frames}
-        found = {**held, **found}  # loops may name frames, too, and what a joint holds
-        bodies = (Body(links[0], k, inertia.constant(), tuple(links)) for k, (inertia, links) in enumerate(parts))
-        places = {joint.name: k for k, joint in enumerate(joints)}
-        tree = Ancestors([joint.parent for joint in joints])
-        given_loops = [flexible.of_loop(c) if isinstance(c, LoopJoint) else c for c in self._constraints.values()]
-        made = [self._constraint(one, found, joints, places, tree, limits) for one in given_loops]
-        embedded, force_held = (tuple(c for c in made if (c.name in self._force_held) is chosen) for chosen in (False, True))
-        whole = tuple(bodies), tuple(joints), tuple(frames)
-        attached = self._attached(joints, found)
-        given = None if start is None else start_coordinates(joints, start, attached["keyframes"])
+            if name not in layout.poses:
+                raise ModelError(self._disconnected(name))
+        for name, (link, place) in self._frames.items():
+            if link not in layout.poses:
+                raise ModelError(f"frame {name!r} is on {link!r}{self._no_link(link)}")
+            link, place = layout.flexible.holder(link, place)
+            body, offset = layout.poses[link]
+            layout.frames.append(Frame(name, body, offset.then(place)))
+        poses = layout.attachments()
+        embedded, constrained_loops = self._loop_constraints(layout, poses, limits)
+        attached = self._attached(layout.joints, poses)
         model = Model(
             self.name,
-            *whole,
+            layout.bodies,
+            tuple(layout.joints),
+            tuple(layout.frames),
             self.gravity,
             tuple(self.notes),
             embedded,
-            force_held,
-            start=given,
+            constrained_loops,
+            start=None if start is None else start_coordinates(layout.joints, start, attached["keyframes"]),
             tolerance=tolerance,
             **attached,
         )
         if embedded and not embed:
-            return _force_held(model, limits)
+            return constrain_all(model, limits)
+        model = with_slack(model, limits) if constrained_loops else model
         if limits and embedded:
-            put(model, "clusters", clusters_of(model, limits))
-        for cluster in model.clusters:  # loops that cannot close are an error now
-            joint = model.joints[cluster.bodies[0]]
-            if not cluster.constraints and joint.independent is False and not force_held:
-                raise ModelError(
-                    f"joint {joint.name!r} is in no loop, so that it cannot be dependent: nothing else determines its motion. "
-                    "Where its loops are given elsewhere, add them: lw.load(path, loops=[...]) takes loop joints, couplings "
-                    '{"name": ..., "terms": {joint: coefficient}} and functions {"name": ..., "function": ..., "joints": [...]}'
-                )
-        put(model, "notes", (*model.notes, *closing_notes(model, model.clusters)))
+            set_frozen(model, "clusters", clusters_of(model, limits))
+        check_dependent_joints(model)  # also raises if loops cannot be closed
+        set_frozen(model, "notes", (*model.notes, *closing_notes(model, model.clusters)))
         return model
 
+    def _loop_constraints(
+        self, layout: TreeLayout, poses: Mapping[str, tuple[int, Pose]], limits: Limits | None
+    ) -> tuple[tuple[LoopConstraint, ...], tuple[LoopConstraint, ...]]:
+        """Return the embedded and the constrained loops and couplings on the bodies of a tree."""
+        indices = {joint.name: k for k, joint in enumerate(layout.joints)}
+        tree = Ancestors([joint.parent for joint in layout.joints])
+        specs = [
+            layout.flexible.of_loop(spec) if isinstance(spec, LoopJoint) else spec
+            for spec in self._constraints.values()
+        ]
+        loops = [self._constraint(spec, poses, layout.joints, indices, tree, limits) for spec in specs]
+        return (
+            tuple(loop for loop in loops if loop.name not in self._constrained_names),
+            tuple(loop for loop in loops if loop.name in self._constrained_names),
+        )
+
     def _flexible_links(self) -> FlexibleLinks:
-        """The flexible links that have modes, with all that is attached to them; rigid ones are checked only."""
-        every = FlexibleLinks(self._flexible)
+        """Return the flexible links that have modes, with all that is attached to them."""
+        flexible_links = FlexibleLinks(self._flexible)
         for name, (joint, parent, _) in self._joints.items():
-            every.attach(f"joint {name!r}", parent, joint.place)
-        for name, (on, place) in self._frames.items():
-            every.attach(f"frame {name!r}", on, place)
-        for given in self._constraints.values():
-            if isinstance(given, LoopJoint):
-                every.attach(f"loop {given.name!r}", given.predecessor, given.place or Pose.identity())
-                every.attach(f"loop {given.name!r}", given.successor, given.successor_place or Pose.identity())
-        every.links = {name: body for name, body in self._flexible.items() if body.modes}
-        taken = {*self._links, *self._frames, *self._joints}
-        for link in every.links:
-            for name in (f"{link}.hinge", f"{link}.modes", *(node for node, _, _ in every.nodes(link))):
-                if name in taken:
+            flexible_links.attach(f"joint {name!r}", parent, joint.place)
+        for name, (link_name, place) in self._frames.items():
+            flexible_links.attach(f"frame {name!r}", link_name, place)
+        for spec in self._constraints.values():
+            if isinstance(spec, LoopJoint):
+                flexible_links.attach(f"loop {spec.name!r}", spec.predecessor, spec.place or Pose.identity())
+                flexible_links.attach(
+                    f"loop {spec.name!r}", spec.successor, spec.successor_place or Pose.identity()
+                )
+        flexible_links.links = {name: body for name, body in self._flexible.items() if body.modes}
+        taken_names = {*self._links, *self._frames, *self._joints}
+        for link in flexible_links.links:
+            for name in (
+                f"{link}.hinge",
+                f"{link}.modes",
+                *(node for node, _, _ in flexible_links.nodes(link)),
+            ):
+                if name in taken_names:
                     raise ModelError(
-                        f"{name!r} names a part of the flexible body {link!r}, and so nothing else can have that name"
+                        f"{name!r} names a part of the flexible body {link!r}, and so nothing else can have "
+                        "that name"
                     )
-        return every
+        return flexible_links
 
     def _children(self) -> dict[str, list[str]]:
-        """The joints that hang on each link."""
-        below: dict[str, list[str]] = {WORLD: [], **{name: [] for name in self._links}}
-        held: dict[str, str] = {}
+        """Return the joints behind each link."""
+        children: dict[str, list[str]] = {WORLD: [], **{name: [] for name in self._links}}
+        parent_joints: dict[str, str] = {}
         for name, (_, parent, child) in self._joints.items():
             for role, link in (("parent", parent), ("child", child)):
-                if link not in below:
+                if link not in children:
                     raise ModelError(f"joint {name!r}: its {role} is {link!r}{self._no_link(link)}")
-            if child in held:
-                raise ModelError(f"link {child!r} is the child of two joints, {held[child]!r} and {name!r}: that closes a loop")
-            held[child] = name
-            below[parent].append(name)
-        return below
+            if child in parent_joints:
+                raise ModelError(
+                    f"link {child!r} is the child of two joints, {parent_joints[child]!r} and {name!r}: use "
+                    "add_loop "
+                    "for the joint that closes the loop"
+                )
+            parent_joints[child] = name
+            children[parent].append(name)
+        return children
 
-    def _lost(self, link: str) -> str:
-        """Why a link cannot be reached from the world."""
+    def _disconnected(self, link: str) -> str:
+        """Return an error message on a link that is not connected to the world."""
         by_child = {child: (name, parent) for name, (_, parent, child) in self._joints.items()}
         path = {link: None}  # in order
         while link in by_child:
             link = by_child[link][1]
             if link in path:
                 names = list(path)
-                cycle = some([repr(name) for name in names[names.index(link) :]])
+                cycle = join_names([repr(name) for name in names[names.index(link) :]])
                 return f"links {cycle} form a cycle of joints that is not connected to the world"
             path[link] = None
         return (
-            f"link {link!r} is not connected to the world: add a joint whose child it is, with parent='world' or another link"
+            f"link {link!r} is not connected to the world: add a joint with child={link!r} and "
+            "parent='world' or another link"
         )
 
     def _check_free(self, name: str) -> None:
+        """Raise ModelError if a link or frame has this name."""
         if name in self._links or name in self._frames or name == WORLD:
-            raise ModelError(f"there is already a body or frame named {name!r}")
-
-
-def _force_held(model: Model, limits: Limits | None) -> Model:
-    """The same with all loops force-held, by the equations that say something, where loops that are closed tell which."""
-    held = {c.name: c for c in model.embedded}
-    clusters = held_clusters(model, limits)
-    held |= {c.name: c for cluster in clusters for c in kept_loops(model, cluster)}
-    notes = (*model.notes, *closing_notes(model, clusters))
-    return replace(model, embedded=(), force_held=(*model.force_held, *held.values()), notes=notes, kernels={})
+            raise ModelError(f"body or frame {name!r}: the name is already taken")

@@ -1,4 +1,4 @@
-"""The content of a model in canonical form, the same in every process, and whether the package alone defines its meaning."""
+"""Canonical content of models for hashes, and whether it consists of built-in types only."""
 
 from __future__ import annotations
 
@@ -10,20 +10,31 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.compiler.ir.trace import trace
 from linkwork.errors import ModelError
-from linkwork.ir.trace import trace
-from linkwork.parts import ImplicitConstraint
+from linkwork.mechanism import ImplicitConstraint
 from linkwork.spatial import Inertia, Pose
 
 _PACKAGE = __name__.partition(".")[0] + "."
-_PLAIN = {str, bytes, bool, int, float, complex, type(None), np.float64, Pose, Inertia}  # that cannot refer to anything
+_PLAIN = {
+    str,
+    bytes,
+    bool,
+    int,
+    float,
+    complex,
+    type(None),
+    np.float64,
+    Pose,
+    Inertia,
+}  # that cannot refer to anything
 
 
 def canonical(value: Any, sizes: Sequence[int] = ()) -> str:
-    """The same text for the same content, in every process and under every version of Python.
+    """Return a text that is equal for equal content, in every process and Python version.
 
-    `sizes`: how many coordinates each joint of the model has. With these the function of an implicit
-    constraint is represented by what it computes: its traced program.
+    `sizes` are the numbers of coordinates of the joints. Given these, functions of implicit constraints are
+    represented by their traced programs.
     """
 
     def text(value: Any) -> str:
@@ -54,10 +65,10 @@ def canonical(value: Any, sizes: Sequence[int] = ()) -> str:
     return text(value)
 
 
-def is_own(*values: Any) -> bool:
-    """Whether all that can be reached from some values is plain data, or of a class or a function of this package.
+def is_builtin(*values: Any) -> bool:
+    """Return whether values contain only plain data, and classes and functions of this package.
 
-    Of such things the package's source says what they do; of a user's class or function, it says nothing.
+    The sources of the package define their meaning, unlike that of user-defined classes and functions.
     """
     seen: set[int] = set()
     waiting: list[Any] = list(values)
@@ -73,7 +84,7 @@ def is_own(*values: Any) -> bool:
 
 
 def _modules(value: Any) -> list[Any]:
-    """The modules that say what a value is and does."""
+    """Return the names of the modules that define a value."""
     if isinstance(value, ModuleType):
         return [value.__name__]
     if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
@@ -82,11 +93,13 @@ def _modules(value: Any) -> list[Any]:
 
 
 def _known(module: Any) -> bool:
-    return module in ("builtins", "math", "numpy", "functools") or (isinstance(module, str) and module.startswith(_PACKAGE))
+    return module in ("builtins", "math", "numpy", "functools") or (
+        isinstance(module, str) and module.startswith(_PACKAGE)
+    )
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """All that an object refers to, whatever it is."""
+    """Yield all objects that a value refers to."""
     if isinstance(value, np.ndarray):
         yield from value.ravel() if value.dtype.hasobject else ()
     elif isinstance(value, Mapping):
@@ -103,4 +116,8 @@ def _parts(value: Any) -> Iterator[Any]:
     yield from getattr(value, "__dict__", {}).values()
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
-        yield from (getattr(value, name) for name in ((slots,) if isinstance(slots, str) else slots) if hasattr(value, name))
+        yield from (
+            getattr(value, name)
+            for name in ((slots,) if isinstance(slots, str) else slots)
+            if hasattr(value, name)
+        )

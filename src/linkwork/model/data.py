@@ -1,4 +1,4 @@
-"""The data of a model: frozen, hashed by content, picklable by value."""
+"""Frozen data of a model, hashed by content and picklable by value."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.lazy import cached_property
-from linkwork.model.content import canonical
-from linkwork.parts import (
+from linkwork.loops.analysis import clusters_of
+from linkwork.loops.clusters import Cluster, with_constraints
+from linkwork.loops.tolerances import closure_tolerances
+from linkwork.mechanism import (
     GROUND,
     WORLD,
     Actuator,
@@ -25,24 +27,24 @@ from linkwork.parts import (
     Named,
     PlacedJoint,
 )
-from linkwork.parts.names import did_you_mean, shown
-from linkwork.parts.tree import MassProperties
-from linkwork.spatial.constants import put
-from linkwork.topology.analysis import clusters_of
-from linkwork.topology.clusters import Cluster, with_constraints
+from linkwork.mechanism.names import did_you_mean, printable
+from linkwork.mechanism.tree import MassProperties
+from linkwork.model.content import canonical
+from linkwork.spatial.constants import frozen, set_frozen
 
 
 @dataclass(frozen=True, eq=False)
 class ModelData:
-    """A mechanism: bodies, the joints that move them, named frames, and gravity [m/s²] in the axes of the world.
+    """A frozen mechanism: bodies, joints, frames, loops, and gravity [m/s²] in the world frame.
 
-    Body k is moved by joint k, and its parent comes before it. `embedded` are loops and couplings that are embedded in the
-    coordinates (constraint embedding); those in `force_held` are closed by constraint forces, and leave all velocities
-    independent. Models are equal if their content is, whatever they were made from. `ModelBuilder` and `load` make them.
+    Body k is moved by joint k and follows its parent. Loops and couplings in `embedded` are embedded in the
+    coordinates (constraint embedding); those in `constrained_loops` are closed by constraint forces and leave
+    all velocities independent. Models are equal if their content is equal. `ModelBuilder` and `load` create
+    models.
 
-    While a function is traced with parameters as inputs, some numbers of the model are symbols; `original` is then the model
-    with its own numbers, which decides everything that is not arithmetic: clusters, frames, what vanishes. Of the bodies whose
-    mass, centre or moment of inertia are inputs, `inertia_inputs` has these.
+    While a function is traced with parameters as inputs, some numbers of the model are symbols.
+    `nominal_model` is then the model with its own numbers, which decides everything structural: clusters,
+    frames, and terms that vanish. `inertia_inputs` holds the mass properties that are inputs, by body.
     """
 
     name: str
@@ -52,52 +54,71 @@ class ModelData:
     gravity: tuple[float, ...]
     notes: tuple[str, ...] = ()
     embedded: tuple[LoopConstraint, ...] = ()
-    force_held: tuple[LoopConstraint, ...] = ()
-    kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # what was compiled for this model, in this process
-    memory: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)  # what was derived from it
-    analyses: dict[Any, Any] = field(default_factory=dict, repr=False)  # clusters of this model and of variants, by content
-    given_clusters: tuple[Cluster, ...] | None = field(default=None, init=False, repr=False)  # in place of those it would find
-    original: ModelData | None = field(default=None, repr=False)
+    constrained_loops: tuple[LoopConstraint, ...] = ()
+    kernels: dict[Any, Any] = field(default_factory=dict, repr=False)  # compiled in this process
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)  # derived quantities
+    # clusters of this model and of its variants, by content
+    analyses: dict[Any, Any] = field(default_factory=dict, repr=False)
+    # replaces the clusters found by analysis
+    clusters_override: tuple[Cluster, ...] | None = field(default=None, init=False, repr=False)
+    nominal_model: ModelData | None = field(default=None, repr=False)
     inertia_inputs: Mapping[int, MassProperties] = field(default_factory=dict, repr=False)
-    parameter_inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)  # the parameters that are inputs, by name
-    start: tuple[float, ...] | None = None  # coordinates, (nq,), at which closing loops begins; None: neutral ones
-    partition: tuple[tuple[int, Any], ...] = ()  # bodies whose hinges are partitioned, and how: see `model.partition`
-    tolerance: float | None = None  # of what redundant equations of loops miss, relative to the loop's length; None: the usual
-    keyframes: Mapping[str, Keyframe] = field(default_factory=Named, repr=False)  # states that the file names
-    actuators: tuple[Actuator, ...] = field(default=(), repr=False)  # motors of the file, shapes, and pairs of these: only data
+    parameter_inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)  # by parameter name
+    start: tuple[float, ...] | None = None  # where closure begins, (nq,); None: neutral
+    partition: tuple[tuple[int, Any], ...] = ()  # bodies and splits of their hinges: see `model.partition`
+    # accepted residual of redundant loop equations, relative to the loop's length; None: 1e-4
+    tolerance: float | None = None
+    keyframes: Mapping[str, Keyframe] = field(default_factory=Named, repr=False)  # states named in the file
+    actuators: tuple[Actuator, ...] = field(default=(), repr=False)
     geometries: tuple[Geometry, ...] = field(default=(), repr=False)
     contact_pairs: tuple[ContactPair, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        mechanics = ("bodies", "joints", "frames", "gravity", "notes", "embedded", "force_held")
+        mechanics = ("bodies", "joints", "frames", "gravity", "notes", "embedded", "constrained_loops")
         for word in (*mechanics, "actuators", "geometries", "contact_pairs"):
-            put(self, word, tuple(getattr(self, word)))
-        put(self, "keyframes", Named(self.keyframes))
-        put(self, "analyses", dict(self.analyses))  # a variant knows what this model knew, and not the reverse
+            set_frozen(self, word, tuple(getattr(self, word)))
+        set_frozen(self, "keyframes", Named(self.keyframes))
+        set_frozen(
+            self, "analyses", dict(self.analyses)
+        )  # a variant knows what this model knew, and not the reverse
 
     @property
     def loops(self) -> tuple[LoopConstraint, ...]:
-        """All loops and couplings: the embedded ones, then the force-held ones."""
-        return (*self.embedded, *self.force_held)
+        """All loops and couplings: first the embedded ones, then the constrained ones."""
+        return (*self.embedded, *self.constrained_loops)
+
+    @cached_property
+    def closure_tolerance(self) -> np.ndarray:
+        """Distance [m] and angle [rad] up to which each of `loops` counts as closed, (loops, 2).
+
+        1e-6 of the length of the loop, and 1e-6 rad; more if the numbers of the model have so few digits that
+        redundant equations cannot hold better (see `tolerance` of `ModelBuilder.build`). `closure_error`
+        computes the gaps.
+        """
+        model = self.nominal
+        tolerances = closure_tolerances(model, model.clusters)
+        return frozen(
+            np.array([tolerances.get(loop.name, (0.0, 0.0)) for loop in model.loops]).reshape(-1, 2)
+        )
 
     @property
-    def structure(self) -> Self:
-        """The model with its own numbers."""
-        return self if self.original is None else self.original  # type: ignore[return-value]
+    def nominal(self) -> Self:
+        """The model with its own numbers instead of symbols."""
+        return self if self.nominal_model is None else self.nominal_model  # type: ignore[return-value]
 
     @property
     def nq(self) -> int:
-        """The number of coordinates q."""
+        """Number of coordinates q."""
         return self._sizes[0]
 
     @property
     def nv(self) -> int:
-        """The number of velocities v, also of accelerations and joint forces."""
+        """Number of velocities v, and of accelerations and joint forces."""
         return self._sizes[1]
 
     @property
     def nv_spanning(self) -> int:
-        """The number of velocities of all joints of the tree, whether loops leave them independent or not."""
+        """Number of velocities of all tree joints, dependent ones included."""
         return sum(j.nv for j in self.joints)
 
     @cached_property
@@ -108,74 +129,74 @@ class ModelData:
 
     @cached_property
     def is_flexible(self) -> bool:
-        """Whether any of its bodies deforms."""
+        """Whether any body is flexible."""
         return any(joint.kind.elastic for joint in self.joints)
 
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
-        """Groups of bodies in common loops (loop-closure aggregation), parents before children; most bodies are alone."""
-        if self.given_clusters is not None:
-            return self.given_clusters
-        if self.original is not None:
-            return with_constraints(self.original.clusters, self.embedded)
+        """Bodies aggregated by loops (loop-closure aggregation), parents first; other bodies are single."""
+        if self.clusters_override is not None:
+            return self.clusters_override
+        if self.nominal_model is not None:
+            return with_constraints(self.nominal_model.clusters, self.embedded)
         return clusters_of(self)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:
-        """The joint (and component) behind each entry of v."""
-        found = []
+        """Names of the entries of v: joints, with component where there are several."""
+        independent_names = []
         for cluster in self.clusters:
-            names = [name for k in cluster.bodies for name in self.joints[k].v_names]
-            found += [names[c] for c in cluster.independent]
-        return tuple(found)
+            cluster_names = [name for k in cluster.bodies for name in self.joints[k].v_names]
+            independent_names += [cluster_names[c] for c in cluster.independent]
+        return tuple(independent_names)
 
     @property
     def v_names_spanning(self) -> tuple[str, ...]:
-        """The joint (and component) behind each velocity of the spanning tree, (nv_spanning,)."""
+        """Names of the velocities of the spanning tree, (nv_spanning,)."""
         return tuple(name for joint in self.joints for name in joint.v_names)
 
     @property
     def q_names(self) -> tuple[str, ...]:
-        """The joint behind each entry of q, with its place among the joint's coordinates where there are several."""
+        """Names of the entries of q: joints, with index where a joint has several coordinates."""
         return tuple(j.name if j.nq == 1 else f"{j.name}[{k}]" for j in self.joints for k in range(j.nq))
 
     @property
     def mass(self) -> float:
-        """Of all bodies that can move [kg]."""
+        """Total mass of the bodies [kg]."""
         return sum(body.mass for body in self.bodies)
 
     def tree_neutral(self) -> np.ndarray:
-        """The coordinates with every joint neutral, whether or not loops are closed, (nq,)."""
+        """Return neutral coordinates of all joints, (nq,); loops may be open."""
         return np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in self.joints)])
 
     def tree_start(self) -> np.ndarray:
-        """The coordinates at which closing loops begins: neutral or given ones; those of clusters that are closed, (nq,)."""
+        """Return the coordinates where closure begins, (nq,): `start`, neutral, or known closed ones."""
         q = self.tree_neutral() if self.start is None else np.array(self.start)
-        for cluster in self.structure.clusters if self.embedded else ():
-            at = 0
+        for cluster in self.nominal.clusters if self.embedded else ():
+            start = 0
             for joint in (self.joints[k] for k in cluster.bodies if cluster.closed):
-                q[joint.q_slice] = cluster.closed[at : at + joint.nq]
-                at += joint.nq
+                q[joint.q_slice] = cluster.closed[start : start + joint.nq]
+                start += joint.nq
         return q
 
-    # by name
+    # lookup by name
 
     def body(self, name: str) -> Body:
-        """The body with this name, or with a link of this name."""
+        """Return the body with this name, or containing a link of this name."""
         return self._named("body", name, self._links)
 
     def joint(self, name: str) -> PlacedJoint:
-        """The joint with this name."""
+        """Return the joint with this name."""
         return self._named("joint", name, self._joints)
 
     def frame(self, name: str) -> Frame:
-        """The frame with this name; also that of a link, of the link that a joint of this name moves, and "world"."""
+        """Return the frame with this name: a frame, link, joint (frame of its child) or "world"."""
         return self._named("frame", name, self._frames)
 
-    def _named(self, what: str, name: Any, table: dict[str, Any]) -> Any:
+    def _named(self, kind: str, name: Any, table: dict[str, Any]) -> Any:
         if isinstance(name, str) and name in table:
             return table[name]
-        raise ModelError(f"{shown(self.name)} has no {what} named {name!r}{did_you_mean(name, table)}")
+        raise ModelError(f"{printable(self.name)} has no {kind} named {name!r}{did_you_mean(name, table)}")
 
     @cached_property
     def _links(self) -> dict[str, Body]:
@@ -191,20 +212,33 @@ class ModelData:
         by_joint |= {joint.name: Frame(joint.name, joint.child) for joint in self.joints}
         return {**by_joint, **{frame.name: frame for frame in self.frames}, WORLD: Frame(WORLD, GROUND)}
 
-    # as a value
+    # equality and pickling
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """All data that decides what is computed; notes, keyframes, actuators and shapes are not among it."""
-        loops = (self.embedded, self.force_held, self.given_clusters)
-        closing = () if self.start is None and self.tolerance is None else (self.start, self.tolerance)
-        stages = (self.partition,) if self.partition else ()
-        return (self.name, self.bodies, self.joints, self.frames, self.gravity, *loops, *closing, *stages)
+        """All data that determine results; notes, keyframes, actuators and shapes do not."""
+        loops = (self.embedded, self.constrained_loops, self.clusters_override)
+        closure_options = (
+            () if self.start is None and self.tolerance is None else (self.start, self.tolerance)
+        )
+        partition = (self.partition,) if self.partition else ()
+        return (
+            self.name,
+            self.bodies,
+            self.joints,
+            self.frames,
+            self.gravity,
+            *loops,
+            *closure_options,
+            *partition,
+        )
 
     @cached_property
     def digest(self) -> str:
-        """A hash of its content."""
-        return hashlib.sha256(canonical(self.content, [joint.nq for joint in self.joints]).encode()).hexdigest()
+        """SHA-256 hash of `content`."""
+        return hashlib.sha256(
+            canonical(self.content, [joint.nq for joint in self.joints]).encode()
+        ).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, ModelData) else NotImplemented
@@ -213,8 +247,9 @@ class ModelData:
         return hash(self.digest)
 
     def __getstate__(self) -> dict[str, Any]:
-        here: dict[str, Any] = {"kernels": {}, "memory": {}, "analyses": {}}  # code and what is found again stay here
-        return {f.name: getattr(self, f.name) for f in fields(self)} | here
+        # compiled code and cached results are not pickled
+        omitted: dict[str, Any] = {"kernels": {}, "cache": {}, "analyses": {}}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | omitted
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

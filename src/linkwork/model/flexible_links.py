@@ -1,8 +1,8 @@
-"""Flexible links of a builder: what hangs on them at which place, and the bodies that they become in a model.
+"""Flexible links of a builder, and the bodies that they become in a model.
 
-A flexible link is two bodies: one without mass behind its hinge (none where it is fixed to another link), and behind its
-deformation the one with the mass. Every place on it to which something is attached is a further body, without mass of its own,
-that its modes move.
+A flexible link is two bodies: a massless one behind its hinge (none if it is fixed to another link), and one
+with the mass behind its deformation. Every place on it to which something is attached is a further massless
+body, which the modes move.
 """
 
 from __future__ import annotations
@@ -16,46 +16,60 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.flexible.body import FlexibleBody
 from linkwork.joints.deformation import ModeShape
+from linkwork.mechanism import PlacedJoint
 from linkwork.model.loop_joints import LoopJoint
-from linkwork.parts import PlacedJoint
 from linkwork.spatial import Inertia, Pose
 
 SAME = 1e-9  # [m] relative to the coordinates of a place: two that are nearer are one
 
 
-def modal_joint(link: str, of: FlexibleBody, parent: int, child: int, place: Pose, q: int, v: int) -> PlacedJoint:
-    """The deformation of a flexible link, as a joint whose coordinates begin at q and v."""
+def modal_joint(
+    link: str, of: FlexibleBody, parent: int, child: int, place: Pose, q: int, v: int
+) -> PlacedJoint:
+    """Return the deformation of a flexible link as a joint whose coordinates begin at q and v."""
     m = of.modes
-    free, none = (np.inf,) * m, (0.0,) * m
-    springs: dict[str, Any] = {word: tuple(np.diag(getattr(of, word)).tolist()) for word in ("stiffness", "damping")}
-    limits: dict[str, Any] = {"lower": (-np.inf,) * m, "upper": free, "max_velocity": free, "max_effort": free}
+    free = (np.inf,) * m
+    none = (0.0,) * m
+    springs: dict[str, Any] = {
+        word: tuple(np.diag(getattr(of, word)).tolist()) for word in ("stiffness", "damping")
+    }
+    limits: dict[str, Any] = {
+        "lower": (-np.inf,) * m,
+        "upper": free,
+        "max_velocity": free,
+        "max_effort": free,
+    }
     rest: dict[str, Any] = {"friction": none, "rest": none, "armature": none}
-    return PlacedJoint(f"{link}.modes", of.deformation, parent, child, place, q, v, **springs, **limits, **rest)
+    return PlacedJoint(
+        f"{link}.modes", of.deformation, parent, child, place, q, v, **springs, **limits, **rest
+    )
 
 
 def massless() -> Inertia:
-    """The inertia of a body that has none of its own."""
+    """Return a zero inertia."""
     return Inertia.rigid(0.0, np.zeros(3), np.zeros((3, 3)))
 
 
 class FlexibleLinks:
-    """The flexible links of a builder, by name, and the places on them that something is attached to."""
+    """Flexible links by name, and the places on them to which something is attached."""
 
     def __init__(self, links: dict[str, FlexibleBody]) -> None:
         self.links = links
         self._places: dict[str, list[tuple[np.ndarray, ModeShape]]] = {name: [] for name in links}
 
-    def attach(self, what: str, link: str, place: Pose) -> None:
-        """Note that something is attached to a link at a place, if that is flexible."""
+    def attach(self, label: str, link: str, place: Pose) -> None:
+        """Register an attachment at a place on a link, if the link is flexible."""
         if link in self.links and self._find(link, place.p) is None:
             at = np.array(place.p, dtype=float)
             try:
                 shape = self.links[link].place(at)
             except ModelError as error:
-                raise ModelError(f"{what}: {error}") from None
+                raise ModelError(f"{label}: {error}") from None
             of = self.links[link]
             if not isinstance(shape, ModeShape) or shape.shape.shape != (3, of.modes):
-                raise ModelError(f"{what}: place of flexible body {of.name!r} must return a ModeShape of {of.modes} modes")
+                raise ModelError(
+                    f"{label}: place of flexible body {of.name!r} must return a ModeShape of {of.modes} modes"
+                )
             if not shape.is_still:
                 self._places[link].append((at, shape))
 
@@ -64,21 +78,22 @@ class FlexibleLinks:
         return next((n for n, (at, _) in enumerate(self._places[link]) if np.abs(at - p).max() <= size), None)
 
     def nodes(self, link: str) -> Iterable[tuple[str, np.ndarray, ModeShape]]:
-        """The name, the place and the shape of all bodies that modes of a link move."""
+        """Return name, position and mode shape of all bodies that the modes of a link move."""
         return [(f"{link}.node{n + 1}", at, shape) for n, (at, shape) in enumerate(self._places[link])]
 
     def holder(self, link: str, place: Pose) -> tuple[str, Pose]:
-        """The link that a place on a link is fixed to, and the place there: the link itself unless modes move it."""
+        """Return the link that carries a place, and the pose there; a node if the modes move the place."""
         n = self._find(link, place.p) if link in self.links else None
         if n is None:
             return link, place
         return f"{link}.node{n + 1}", Pose(place.R, np.zeros(3))
 
-    def of_loop(self, given: LoopJoint) -> LoopJoint:
-        """A loop joint with its ends on the bodies that modes move."""
+    def of_loop(self, spec: LoopJoint) -> LoopJoint:
+        """Return a loop joint with its ends on the bodies that modes move."""
         changed: dict[str, Any] = {}
         for end, word in (("predecessor", "place"), ("successor", "successor_place")):
-            link, place = getattr(given, end), getattr(given, word)
+            link = getattr(spec, end)
+            place = getattr(spec, word)
             if link in self.links:
                 changed[end], changed[word] = self.holder(link, place)
-        return replace(given, **changed) if changed else given
+        return replace(spec, **changed) if changed else spec

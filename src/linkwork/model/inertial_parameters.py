@@ -1,4 +1,4 @@
-"""The inertial parameters of all bodies as one vector, in which dynamics are linear: read, and given."""
+"""Inertial parameters of all bodies as one vector, in which the dynamics are linear."""
 
 from __future__ import annotations
 
@@ -7,41 +7,47 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError, ShapeError
+from linkwork.mechanism.names import printable
 from linkwork.model.data import ModelData
-from linkwork.parts.names import shown
 from linkwork.spatial import Inertia
+from linkwork.spatial.constants import reals
 
 ORDER = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # xx xy yy xz yz zz
 
 
 def read(model: ModelData) -> np.ndarray:
-    """m, m c (3), and the moment of inertia about the frame's origin (6) of each body, (10 bodies,)."""
-    found = [[body.mass, *body.inertia.h, *(body.inertia.A[i, j] for i, j in ORDER)] for body in model.bodies]
-    return np.array(found, dtype=float).reshape(-1)
+    """Return m, m c, (3,), and the moment about the frame origin, (6,), of each body, (10 · bodies,)."""
+    rows = [[body.mass, *body.inertia.h, *(body.inertia.A[i, j] for i, j in ORDER)] for body in model.bodies]
+    return np.array(rows, dtype=float).reshape(-1)
 
 
 def as_parameters(model: ModelData, values: Any) -> dict[str, np.ndarray]:
-    """The same as mass, centre and moment of inertia about it, for `with_parameters`."""
+    """Return the vector as mass, centre and central moment of inertia, for `with_parameters`."""
     try:
-        if np.iscomplexobj(values):  # real parts alone are not what was meant
-            raise TypeError
-        numbers = np.asarray(values, dtype=float)
+        numbers = reals(values)
     except (TypeError, ValueError):
         raise ModelError(f"inertial parameters must be real numbers, not {values!r}") from None
     if numbers.shape != (10 * len(model.bodies),):
-        raise ShapeError(f"inertial parameters must have shape ({10 * len(model.bodies)},), not {numbers.shape}")
-    mass, center, inertia = [], [], []
-    for body, (m, *rest) in zip(model.bodies, numbers.reshape(-1, 10)):
-        h, moment = np.array(rest[:3]), np.empty((3, 3))
-        for (i, j), x in zip(ORDER, rest[3:]):
+        raise ShapeError(
+            f"inertial parameters must have shape ({10 * len(model.bodies)},), not {numbers.shape}"
+        )
+    mass = []
+    center = []
+    inertia = []
+    for body, (m, *others) in zip(model.bodies, numbers.reshape(-1, 10)):
+        h = np.array(others[:3])
+        moment = np.empty((3, 3))
+        for (i, j), x in zip(ORDER, others[3:]):
             moment[i, j] = moment[j, i] = x
-        if not np.isfinite([m, *rest]).all():
+        if not np.isfinite([m, *others]).all():
             raise ModelError(
-                f"body {shown(body.name)!r}: inertial parameters must be finite, not {[float(x) for x in (m, *rest)]}"
+                f"body {printable(body.name)!r}: inertial parameters must be finite, not "
+                f"{[float(x) for x in (m, *others)]}"
             )
         if m <= 0.0 and (m < 0.0 or h.any()):
             raise ModelError(
-                f"body {shown(body.name)!r}: a mass of {m:g} kg with first moments {h.tolist()} is that of no body"
+                f"body {printable(body.name)!r}: a mass of {m:g} kg with first moments {h.tolist()} is that "
+                "of no body"
             )
         c = h / m if m else h
         about = Inertia.rigid(-m, c, moment).A

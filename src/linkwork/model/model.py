@@ -1,4 +1,4 @@
-"""The model of a mechanism: its data, its states, and variants of it."""
+"""Models of mechanisms: data, states, and variants."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ import numpy as np
 
 from linkwork.errors import LimitError, ModelError, ShapeError
 from linkwork.joints import Joint
+from linkwork.loops.analysis import CannotClose, loops_with_independent_rows
+from linkwork.loops.closing_notes import closing_notes
+from linkwork.loops.clusters import Ancestors, Cluster, find_families
+from linkwork.loops.independent import independent_at
+from linkwork.loops.motion import ClusterPosture, cluster_posture
+from linkwork.loops.rechoice import reselect
+from linkwork.mechanism import GROUND, LoopConstraint
+from linkwork.mechanism.names import printable
 from linkwork.model import inertial_parameters, parameters, partition, states
 from linkwork.model.data import ModelData
 from linkwork.model.loop_joints import (
-    GivenCoupling,
+    CouplingSpec,
     LoopJoint,
     checked_tolerance,
     moving_joint,
     start_coordinates,
 )
 from linkwork.model.report import report
-from linkwork.parts import GROUND, LoopConstraint
-from linkwork.parts.names import shown
 from linkwork.spatial import Pose
-from linkwork.spatial.constants import put
-from linkwork.topology.analysis import CannotClose, kept_loops
-from linkwork.topology.closing_notes import closing_notes
-from linkwork.topology.clusters import Ancestors, Cluster, find_families
-from linkwork.topology.independent import independent_at
-from linkwork.topology.motion import ClusterPosture, cluster_posture
-from linkwork.topology.rechoice import rechosen
+from linkwork.spatial.constants import set_frozen
 
 T = TypeVar("T")
 
 
-def derived(function: Callable[[Model], T]) -> Callable[[Model], T]:
-    """A function of a model that is worked out once for each model, and kept with it."""
+def cached_on_model(function: Callable[[Model], T]) -> Callable[[Model], T]:
+    """Decorate a function of a model so that its result is computed once and cached on the model."""
 
     @wraps(function)
     def remembered(model: Model) -> T:
-        if function not in model.memory:
-            model.memory.setdefault(function, function(model))
-        return model.memory[function]
+        if function not in model.cache:
+            model.cache.setdefault(function, function(model))
+        return model.cache[function]
 
     return remembered
 
@@ -54,87 +54,175 @@ class Model(ModelData):
     # states
 
     def tree_random(self, rng: np.random.Generator) -> np.ndarray:
-        """Random coordinates, whether or not loops are closed, (nq,)."""
+        """Return random coordinates of all joints, (nq,); loops may be open."""
         return np.concatenate([np.zeros(0), *(joint.kind.random(rng) for joint in self.joints)])
 
     def neutral(self) -> np.ndarray:
-        """The coordinates with every joint neutral or, in loops, closed ones near to that, within limits if it can be, (nq,).
+        """Return the neutral coordinates, (nq,): zero joints or, in loops, the nearest closed configuration.
 
-        They are found once; ClosureError where loops cannot be closed.
+        Limits are kept where possible. The result is cached.
+
+        Raises
+        ------
+        ClosureError
+            If the loops cannot be closed.
         """
         return states.neutral(self)
 
     def random_state(
         self, rng: np.random.Generator | int | None = None, *, branch: str = "neutral"
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Random q, (nq,), within the limits and with every loop closed, and random v, (nv,).
+        """Return random coordinates within the limits, with every loop closed, and random velocities.
 
-        Loops keep the assembly mode of `neutral()`: from there they are walked towards random independent coordinates, as far
-        as limits and singularities let them. With branch="any" they are closed near random coordinates, on any assembly mode,
-        and limits may not be kept. For force-held loops, v is a velocity that keeps them closed.
+        Parameters
+        ----------
+        rng : numpy.random.Generator or int, optional
+            Random generator or its seed.
+        branch : {"neutral", "any"}
+            With "neutral", loops stay on the assembly mode of `neutral()`: they are moved from there towards
+            random independent coordinates as far as limits and singularities permit. With "any", loops are
+            closed near random coordinates, on any assembly mode, and limits may be violated.
+
+        Returns
+        -------
+        q : numpy.ndarray, shape (nq,)
+            Coordinates.
+        v : numpy.ndarray, shape (nv,)
+            Velocities; those of constrained loops are consistent with the constraints.
+
+        Examples
+        --------
+        >>> import linkwork as lw
+        >>> q, v = lw.robots.four_bar().random_state(0)
+        >>> q.shape, v.shape
+        ((3,), (1,))
         """
         return states.random_state(self, np.random.default_rng(rng), branch)
 
     def with_independent(self, *joints: str) -> Model:
-        """The same model with other independent joints in its loops: those named, and no others of the clusters they are in.
+        """Return a copy whose loops have the independent joints named here.
 
-        A name is that of a joint, or of one component of it, as in `v_names_spanning`. Where these are not as many as a
-        cluster has, they are meant for all clusters that hang on one another with it. Joints that are in no loop are
-        independent anyway and may be named too: all motors of a robot, say.
+        The independent joints of all other clusters stay as they are.
+
+        Parameters
+        ----------
+        *joints : str
+            Names of joints or of single components, as in `v_names_spanning`. If a cluster has more
+            independent velocities than are named in it, the names apply to all coupled clusters together.
+            Joints outside loops are always independent and may be named, too.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        ModelError
+            If a name is unknown, or if the joints named do not determine the motion of the others.
+
+        See Also
+        --------
+        independent_at : Recommend independent velocities for a configuration.
         """
-        chosen = {place for name in joints for place in self._velocities(name)}
-        changed: dict[int, tuple[bool, ...]] = {}
-        looped = [c for c in self.clusters if c.constraints]
-        for cluster in looped:
-            own = {(k, i) for k, i in chosen if k in cluster.bodies}
-            alone = len(own) == len(cluster.independent)
-            for c in looped if own else ():
-                if c is cluster or (c.family[0] == cluster.family[0] and not alone):
-                    changed |= {k: tuple((k, i) in chosen for i in range(self.joints[k].nv)) for k in c.bodies}
-        new = tuple(replace(j, independent=changed.get(k, j.independent)) for k, j in enumerate(self.joints))
-        model = replace(self, joints=new, kernels={})
-        known = None if self.force_held else rechosen(model, self.clusters, self.neutral())
-        if known:
-            put(model, "clusters", known)
-        _ = model.clusters  # a choice that does not determine the others is an error now
+        selected = {component for name in joints for component in self._velocities(name)}
+        independent_flags: dict[int, tuple[bool, ...]] = {}
+        loop_clusters = [c for c in self.clusters if c.constraints]
+        for cluster in loop_clusters:
+            selected_here = {(k, i) for k, i in selected if k in cluster.bodies}
+            is_complete = len(selected_here) == len(cluster.independent)
+            for c in loop_clusters if selected_here else ():
+                if c is cluster or (c.family[0] == cluster.family[0] and not is_complete):
+                    independent_flags |= {
+                        k: tuple((k, i) in selected for i in range(self.joints[k].nv)) for k in c.bodies
+                    }
+        new_joints = tuple(
+            replace(j, independent=independent_flags.get(k, j.independent)) for k, j in enumerate(self.joints)
+        )
+        model = replace(self, joints=new_joints, kernels={})
+        known_clusters = None if self.constrained_loops else reselect(model, self.clusters, self.neutral())
+        if known_clusters:
+            set_frozen(model, "clusters", known_clusters)
+        _ = model.clusters  # raises if these joints do not determine the others
         return model
 
     def _velocities(self, name: str) -> list[tuple[int, int]]:
-        """The velocities of the joint with this name, or the one velocity: the index of the joint, and the component."""
-        components = {word: [(joint.child, i)] for joint in self.joints for i, word in enumerate(joint.v_names)}
-        whole = {joint.name: [(joint.child, i) for i in range(joint.nv)] for joint in self.joints}
-        found: list[tuple[int, int]] = self._named("joint", name, components | whole)
-        return found
+        """Return (joint index, component) of each velocity that a joint or component name stands for."""
+        components = {
+            component: [(joint.child, i)]
+            for joint in self.joints
+            for i, component in enumerate(joint.v_names)
+        }
+        full_joints = {joint.name: [(joint.child, i) for i in range(joint.nv)] for joint in self.joints}
+        velocities: list[tuple[int, int]] = self._named("joint", name, components | full_joints)
+        return velocities
 
     def independent_at(self, q: Any) -> tuple[str, ...]:
-        """The velocities in loops that are best taken as independent at a closed state q, (nq,): names as in `v_names`.
+        """Return names of well-conditioned independent velocities of all loops at a closed configuration.
 
-        The model's own choice where it is about as good. `with_independent` takes these names.
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+            A configuration with closed loops.
+
+        Returns
+        -------
+        tuple of str
+            Names as in `v_names`, for `with_independent`. The present choice is kept where its conditioning
+            is close to the best.
         """
-        at = np.asarray(q, dtype=float)
-        if at.shape != (self.nq,):
-            raise ShapeError(f"independent_at: q has shape {at.shape}, not ({self.nq},)")
-        found: list[str] = []
+        configuration = np.asarray(q, dtype=float)
+        if configuration.shape != (self.nq,):
+            raise ShapeError(f"independent_at: q: expected shape ({self.nq},), got {configuration.shape}")
+        if not np.isfinite(configuration).all():
+            raise ModelError(f"independent_at: q: expected finite numbers, got {configuration.tolist()}")
+        independent_names: list[str] = []
         postures: dict[tuple[int, ...], ClusterPosture] = {}
         for cluster in (c for c in self.clusters if c.constraints):
-            below = postures[cluster.below.bodies] if cluster.below else None
-            postures[cluster.bodies] = cluster_posture(self, cluster.bodies, at, below, cluster.supports)
+            posture_below = postures[cluster.below.bodies] if cluster.below else None
+            postures[cluster.bodies] = cluster_posture(
+                self, cluster.bodies, configuration, posture_below, cluster.supports
+            )
             names = [name for k in cluster.bodies for name in self.joints[k].v_names]
-            found += [names[c] for c in independent_at(self, cluster, at, below)]
-        return tuple(found)
+            independent_names += [
+                names[c] for c in independent_at(self, cluster, configuration, posture_below)
+            ]
+        return tuple(independent_names)
 
     def with_loops(self, *, constrain: Iterable[str] = (), embed: Iterable[str] = ()) -> Model:
-        """The same mechanism with these loops and couplings force-held (`constrain`), or embedded in the coordinates."""
-        known = {c.name: c for c in self.loops}
-        known |= {loop.name: loop for cluster in self.clusters for loop in kept_loops(self, cluster)}
-        chosen = {c.name for c in self.force_held}
-        for names, change in ((constrain, chosen.add), (embed, chosen.discard)):
+        """Return a copy with some loops constrained or embedded.
+
+        Parameters
+        ----------
+        constrain : str or iterable of str
+            Names of loops and couplings to enforce by constraint forces; all their joints become independent.
+        embed : str or iterable of str
+            Names of loops and couplings to embed in the coordinates.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        ModelError
+            If a name is unknown or a loop cannot be embedded.
+        """
+        loops_by_name = {c.name: c for c in self.loops}
+        loops_by_name |= {
+            loop.name: loop
+            for cluster in self.clusters
+            for loop in loops_with_independent_rows(self, cluster)
+        }
+        constrained_names = {c.name for c in self.constrained_loops}
+        for names, update in ((constrain, constrained_names.add), (embed, constrained_names.discard)):
             for name in (names,) if isinstance(names, str) else names:
-                change(self._named("loop", name, known).name)
-        embedded = tuple(c.with_kept(None) for c in known.values() if c.name not in chosen)
-        force_held = tuple(c for c in known.values() if c.name in chosen)
-        model = replace(self, embedded=embedded, force_held=force_held, kernels={})
-        _ = model.clusters  # what cannot be embedded is an error now
+                update(self._named("loop", name, loops_by_name).name)
+        embedded = tuple(
+            c.with_independent_rows(None) for c in loops_by_name.values() if c.name not in constrained_names
+        )
+        constrained_loops = tuple(c for c in loops_by_name.values() if c.name in constrained_names)
+        model = replace(self, embedded=embedded, constrained_loops=constrained_loops, kernels={})
+        _ = model.clusters  # raises if a loop cannot be embedded
         return model
 
     def with_loop(
@@ -154,21 +242,65 @@ class Model(ModelData):
         start: Any = None,
         tolerance: float | None = None,
     ) -> Model:
-        """The same mechanism with one loop joint more, between two links, frames or the world: see `LoopJoint`.
+        """Return a copy with one more loop joint.
 
-        Independent joints that were chosen before stay chosen where they still determine the motion. `start` and `tolerance`,
-        for closing all loops, are as in `ModelBuilder.build`; if not given, they stay as they are.
+        Independent joints chosen before stay independent if they still determine the motion.
+
+        Parameters
+        ----------
+        name : str
+            Name of the loop joint.
+        kind : Joint
+            Joint type from `linkwork.joints`.
+        predecessor, successor : str
+            Links, frames or "world" that the loop joint connects.
+        xyz, rpy : sequence of float, shape (3,)
+            Position [m] and roll, pitch, yaw [rad] of the joint frame in the predecessor.
+        place : Pose, optional
+            Pose of the joint frame in the predecessor, instead of `xyz` and `rpy`.
+        successor_xyz, successor_rpy, successor_place
+            The joint frame in the successor; both frames coincide at neutral joint coordinates.
+        embed : bool
+            Embed the loop in the coordinates (default), or enforce it by constraint forces.
+        start, tolerance
+            As in `ModelBuilder.build`; unchanged by default.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid.
+        ClosureError
+            If the loops cannot be closed.
+
+        See Also
+        --------
+        LoopJoint : The same arguments as a value, for `linkwork.load`.
         """
-        more: dict[str, Any] = {"xyz": xyz, "rpy": rpy, "place": place, "embed": embed}
-        more |= {"successor_xyz": successor_xyz, "successor_rpy": successor_rpy, "successor_place": successor_place}
-        given = LoopJoint(name, kind, predecessor=predecessor, successor=successor, **more)
-        changed: dict[str, Any] = {} if start is None else {"start": start_coordinates(self.joints, start, self.keyframes)}
+        placement: dict[str, Any] = {"xyz": xyz, "rpy": rpy, "place": place, "embed": embed}
+        placement |= {
+            "successor_xyz": successor_xyz,
+            "successor_rpy": successor_rpy,
+            "successor_place": successor_place,
+        }
+        spec = LoopJoint(name, kind, predecessor=predecessor, successor=successor, **placement)
+        changed: dict[str, Any] = (
+            {} if start is None else {"start": start_coordinates(self.joints, start, self.keyframes)}
+        )
         changed |= {} if tolerance is None else {"tolerance": checked_tolerance(tolerance)}
-        loop = given.on(self._place_of)
-        for end, word in zip(loop.ends, (predecessor, successor)):
-            if end.body != GROUND and self.joints[end.body].kind.elastic and np.any(end.place.p):
+        loop = spec.on(self._place_of)
+        for loop_end, link in zip(loop.ends, (predecessor, successor)):
+            if (
+                loop_end.body != GROUND
+                and self.joints[loop_end.body].kind.elastic
+                and np.any(loop_end.place.p)
+            ):
                 raise ModelError(
-                    f"loop {name!r}: {word!r} is flexible: attach it to a frame that was added there when it was built"
+                    f"loop {name!r}: {link!r} is flexible: attach the loop to a frame that was added with "
+                    "the builder"
                 )
         return replace(self, **changed, kernels={})._with_constraint(loop, embed)
 
@@ -183,150 +315,232 @@ class Model(ModelData):
         ratio: float | None = None,
         embed: bool = True,
     ) -> Model:
-        """The same mechanism with one coupling more, of joints or between two links: see `ModelBuilder.add_coupling`."""
-        given = GivenCoupling.checked(name, terms, offset, predecessor, successor, ratio, embed)
-        places = {joint.name: joint.child for joint in self.joints}
-        fixed = {frame.joint for frame in self.frames}
+        """Return a copy with one more coupling of joints or links.
+
+        Parameters
+        ----------
+        name : str
+            Name of the coupling.
+        terms : mapping of str to float, optional
+            Coefficients by joint name: Σ coefficient · coordinate = offset.
+        offset : float
+            Constant offset [rad or m].
+        predecessor, successor, ratio : optional
+            Instead of `terms`: see `ModelBuilder.add_coupling`.
+        embed : bool
+            Embed the coupling in the coordinates (default), or enforce it by constraint forces.
+
+        Returns
+        -------
+        Model
+        """
+        spec = CouplingSpec.checked(name, terms, offset, predecessor, successor, ratio, embed)
+        joint_indices = {joint.name: joint.child for joint in self.joints}
+        fixed_joints = {frame.joint for frame in self.frames}
         tree = Ancestors([joint.parent for joint in self.joints])
-        found = given.on(lambda joint: moving_joint(name, joint, places, joint in fixed), self._place_of, self.joints, tree)
-        return self._with_constraint(found, embed)
+        coupling = spec.on(
+            lambda joint: moving_joint(name, joint, joint_indices, joint in fixed_joints),
+            self._place_of,
+            self.joints,
+            tree,
+        )
+        return self._with_constraint(coupling, embed)
 
     def _place_of(self, name: str) -> tuple[int, Pose]:
         frame = self.frame(name)
         return frame.body, frame.place
 
     def _with_constraint(self, constraint: LoopConstraint, embed: bool) -> Model:
-        """The same mechanism with one loop or coupling more."""
+        """Return a copy with one more loop constraint, keeping chosen independent joints where possible."""
         if any(constraint.name == c.name for c in self.loops):
-            raise ModelError(f"{shown(self.name)} has already a loop or coupling named {constraint.name!r}: names must differ")
-        held = {"embedded": (*self.embedded, constraint)} if embed else {"force_held": (*self.force_held, constraint)}
-        model = replace(self, **held, kernels={})  # type: ignore[arg-type]
-        mine = {k for bodies, loops in find_families(self.joints, model.loops) if constraint in loops for k in bodies}
-        before = [choice for k in sorted(mine) for choice in self.joints[k].choices]
-        choices: list[dict[bool | None, bool | None]] = [{}]  # if those made before no longer fit, fewer of them
-        choices += [{None: False}] if True in before and None in before else []
-        choices += [{True: None}] if True in before else []
-        choices += [{True: None, False: None}] if False in before else []
-        for choice in choices:
+            raise ModelError(
+                f"{printable(self.name)} already has a loop or coupling named {constraint.name!r}: expected "
+                "a new name"
+            )
+        loops = (
+            {"embedded": (*self.embedded, constraint)}
+            if embed
+            else {"constrained_loops": (*self.constrained_loops, constraint)}
+        )
+        model = replace(self, **loops, kernels={})  # type: ignore[arg-type]
+        family_bodies = {
+            k
+            for bodies, family_loops in find_families(self.joints, model.loops)
+            if constraint in family_loops
+            for k in bodies
+        }
+        earlier_choices = [relaxation for k in sorted(family_bodies) for relaxation in self.joints[k].choices]
+        relaxations: list[dict[bool | None, bool | None]] = [
+            {}
+        ]  # drop earlier choices, step by step, where they no longer fit
+        relaxations += [{None: False}] if True in earlier_choices and None in earlier_choices else []
+        relaxations += [{True: None}] if True in earlier_choices else []
+        relaxations += [{True: None, False: None}] if False in earlier_choices else []
+        for relaxation in relaxations:
             joints = [
-                replace(j, independent=tuple(choice.get(x, x) for x in j.choices)) if j.child in mine else j
+                replace(j, independent=tuple(relaxation.get(x, x) for x in j.choices))
+                if j.child in family_bodies
+                else j
                 for j in self.joints
             ]
             model = replace(model, joints=tuple(joints), kernels={})
             try:
-                found = closing_notes(model, model.clusters)  # a loop that cannot be closed is an error now
-                put(model, "notes", (*model.notes, *(note for note in found if note not in model.notes)))
+                notes = closing_notes(model, model.clusters)  # raises if a loop cannot be closed
+                set_frozen(
+                    model, "notes", (*model.notes, *(note for note in notes if note not in model.notes))
+                )
                 return model
             except (LimitError, CannotClose):
                 raise
             except ModelError as error:
-                told = error
-        raise told
+                failure = error
+        raise failure
 
     def with_any_independent(self) -> Model:
-        """The same model without chosen independent joints."""
+        """Return a copy without user-selected independent joints."""
         return replace(self, joints=tuple(replace(j, independent=None) for j in self.joints), kernels={})
 
     def spanning_tree(self) -> Model:
-        """The same mechanism with its embedded loops open."""
-        original = None if self.original is None else self.structure.spanning_tree()
-        return replace(self, embedded=(), kernels={}, original=original)
+        """Return a copy with its embedded loops open."""
+        nominal_model = None if self.nominal_model is None else self.nominal.spanning_tree()
+        return replace(self, embedded=(), kernels={}, nominal_model=nominal_model)
 
     # parameters
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The model's numbers by name, in the layout in which functions take them as `parameters=`.
+        """Return the parameters of the model by name, in the layout of `parameters=` of all functions.
 
-        "mass" [kg], (bodies,); "center" of mass [m], (bodies, 3); "inertia" about it in the body's axes [kg m²], (bodies, 6):
-        xx yy zz xy xz yz; "gravity" [m/s²], (3,); "armature", "damping", "stiffness" and "friction" of all joints of the tree,
-        (nv_spanning,); "placement" of joints in the bodies that they hang on, (joints, 7): xyz [m] and quaternion xyzw;
-        "ratio", the coefficients of couplings, term by term; "frame_placement", (frames, 7); and "loop_placement" of loop
-        joints in predecessor and successor, (loop joints, 2, 7).
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            "mass" [kg], (bodies,); "center" of mass in the body frame [m], (bodies, 3); "inertia" about the
+            centre of mass in the body axes [kg m²], (bodies, 6), as xx yy zz xy xz yz; "gravity" [m/s²],
+            (3,); "armature", "damping", "stiffness" and "friction" of all tree joints, (nv_spanning,);
+            "placement" of joints in their parent bodies, (joints, 7), as xyz [m] and quaternion xyzw;
+            "ratio", the coefficients of all terms of couplings; "frame_placement", (frames, 7);
+            "loop_placement" of loop joints in predecessor and successor, (loop joints, 2, 7).
         """
         return parameters.read(self)
 
     def with_parameters(self, values: Mapping[str, Any]) -> Model:
-        """The same model with other numbers for some parameters, of all bodies or joints ("mass") or one ("mass@link3")."""
-        given = parameters.checked(self, values)
-        changed = parameters.substituted(self, given)
-        inertias = changed.pop("inertia_inputs")
-        moved = {name.partition("@")[0] for name in given} & {"placement", "ratio", "loop_placement"}
-        if moved and self.embedded:  # the same velocities stay independent
-            free = set(self.v_names)
-            looped = {k for c in self.clusters if c.constraints for k in c.bodies}
+        """Return a copy with other values of some parameters.
+
+        Parameters
+        ----------
+        values : mapping of str to array_like
+            Values by name, of all bodies or joints ("mass") or of one ("mass@link3"), in the layout of
+            `parameters()`.
+
+        Returns
+        -------
+        Model
+        """
+        numbers = parameters.checked(self, values)
+        fields = parameters.substituted(self, numbers)
+        inertias = fields.pop("inertia_inputs")
+        geometric_kinds = {name.partition("@")[0] for name in numbers} & {
+            "placement",
+            "ratio",
+            "loop_placement",
+        }
+        if geometric_kinds and self.embedded:  # the same velocities stay independent
+            independent_names = set(self.v_names)
+            loop_bodies = {k for c in self.clusters if c.constraints for k in c.bodies}
             joints = [
-                replace(j, independent=tuple(name in free for name in j.v_names)) if k in looped and j.nv else j
-                for k, j in enumerate(changed["joints"])
+                replace(j, independent=tuple(name in independent_names for name in j.v_names))
+                if k in loop_bodies and j.nv
+                else j
+                for k, j in enumerate(fields["joints"])
             ]
-            changed["joints"] = tuple(joints)
-        model = replace(self, **changed, kernels={})
-        if not moved:
-            put(model, "clusters", self.clusters)  # they are the same, and take time to find
-        notes = (*self.notes, *(note for note in parameters.inconsistent_inertias(model, inertias) if note not in self.notes))
-        put(model, "notes", notes)
+            fields["joints"] = tuple(joints)
+        model = replace(self, **fields, kernels={})
+        if not geometric_kinds:
+            set_frozen(model, "clusters", self.clusters)  # unchanged, and expensive to compute
+        notes = (
+            *self.notes,
+            *(note for note in parameters.inconsistent_inertias(model, inertias) if note not in self.notes),
+        )
+        set_frozen(model, "notes", notes)
         return model
 
     def inertial_parameters(self) -> np.ndarray:
-        """The numbers in which dynamics are linear, (10 bodies,), for `inverse_dynamics_regressor`.
+        """Return the inertial parameters in which the dynamics are linear, (10 · bodies,).
 
-        For each of `bodies` in its own frame: mass m [kg], m c [kg m] (3) with c the centre of mass, then xx xy yy xz yz zz of
-        the moment of inertia about the frame's origin [kg m²].
+        For each of `bodies` in its own frame: mass m [kg], first moment m c [kg m], (3,), with c the centre
+        of mass, and xx xy yy xz yz zz of the moment of inertia about the frame origin [kg m²]. See
+        `inverse_dynamics_regressor`.
         """
         return inertial_parameters.read(self)
 
     def with_inertial_parameters(self, values: Any) -> Model:
-        """The same model with other `inertial_parameters`, (10 bodies,)."""
+        """Return a copy with other `inertial_parameters`, (10 · bodies,)."""
         return self.with_parameters(inertial_parameters.as_parameters(self, values))
 
     def traced_with(self, values: Mapping[str, Any]) -> Model:
-        """The same model with symbols for some of its parameters: for functions, while they are traced.
+        """Return a copy with symbols for some parameters, used while functions are traced.
 
-        What is given later takes the place of what was given before, also where one name stands for all bodies and one for one.
+        Later values replace earlier ones, also where one name stands for all bodies and another for one of
+        them.
         """
-        every = {name: x for name, x in self.parameter_inputs.items() if name not in values} | dict(values)
-        own = parameters.substituted(self.structure, every)
-        return replace(self, **own, kernels={}, original=self.structure, parameter_inputs=every)
+        inputs = {name: x for name, x in self.parameter_inputs.items() if name not in values} | dict(values)
+        fields = parameters.substituted(self.nominal, inputs)
+        return replace(self, **fields, kernels={}, nominal_model=self.nominal, parameter_inputs=inputs)
 
     # other models of the same mechanism
 
-    def weightless(self) -> Model:
-        """The same mechanism without gravity, and without springs and dampers in its joints."""
-        free = tuple(replace(j, damping=(0.0,) * j.nv, stiffness=(0.0,) * j.nv) for j in self.joints)
+    def without_passive_forces(self) -> Model:
+        """Return a copy without gravity, springs, dampers and elastic forces."""
+        free = tuple(
+            replace(j, kind=j.kind.without_elasticity(), damping=(0.0,) * j.nv, stiffness=(0.0,) * j.nv)
+            for j in self.joints
+        )
         model = replace(self, joints=free, gravity=(0.0, 0.0, 0.0), kernels={})
-        put(model, "given_clusters", self.given_clusters)
-        put(model, "clusters", self.clusters)  # they are the same, and take time to find
+        set_frozen(model, "clusters_override", self.clusters_override)
+        set_frozen(model, "clusters", self.clusters)  # unchanged, and expensive to compute
         return model
 
     def with_clusters(self, clusters: tuple[Cluster, ...]) -> Model:
-        """The same mechanism with other independent velocities in its clusters: for algorithms, not for users."""
+        """Return a copy with other clusters, for algorithms that change the independent velocities."""
         model = replace(self, kernels={})
-        put(model, "given_clusters", tuple(clusters))
+        set_frozen(model, "clusters_override", tuple(clusters))
         return model
 
     def partitioned(self, *joints: str, splits: Mapping[str, Any] | None = None) -> Model:
-        """The same mechanism with hinges of several velocities as one velocity after the other (Partition Sec. 2).
+        """Return a copy whose multi-DoF hinges are partitioned into single velocities (Partition Sec. 2).
 
-        Between them are massless bodies; q, v, their names and all results stay what they are, only programs change. `joints`
-        are named, or all joints of several velocities that are in no loop. A universal, gimbal or cylindrical joint becomes the
-        joints that it is made of; of others each velocity stands for itself. `splits` has choices of your own by joint: joints
-        one after the other, from the parent out, which are checked to be the same (Partition Eq. 5), or groups of velocities,
-        as numbers or names. `forward_dynamics` takes the partition if that is cheaper, also where none is asked for.
+        Massless bodies lie between the parts; q, v, their names and all results stay the same, and only the
+        compiled programs change. `forward_dynamics` uses a partition by itself where that takes fewer
+        operations.
+
+        Parameters
+        ----------
+        *joints : str
+            Joints to partition; by default all multi-DoF joints outside loops. Universal, gimbal and
+            cylindrical joints become the joints they consist of; other joints are split into their
+            velocities.
+        splits : mapping, optional
+            Custom splits by joint: a sequence of joints from the parent outwards, which are checked to be
+            equivalent (Partition Eq. 5), or groups of velocities, as numbers or names.
+
+        Returns
+        -------
+        Model
         """
         model = replace(self, partition=partition.partitioned(self, joints, splits), kernels={})
-        put(model, "given_clusters", self.given_clusters)
-        put(model, "clusters", self.clusters)  # they are the same, and take time to find
+        set_frozen(model, "clusters_override", self.clusters_override)
+        set_frozen(model, "clusters", self.clusters)  # unchanged, and expensive to compute
         return model
 
     def unpartitioned(self) -> Model:
-        """The same mechanism with one node for each hinge; of a flexible body, for its hinge and its deformation together."""
-        whole = partition.joined_deformations(self)
-        if self.partition == whole:
+        """Return a copy with one node per hinge, joining the hinge and deformation of flexible bodies."""
+        joined = partition.joined_deformations(self)
+        if self.partition == joined:
             return self
-        model = replace(self, partition=whole, kernels={})
-        put(model, "given_clusters", self.given_clusters)
-        put(model, "clusters", self.clusters)
+        model = replace(self, partition=joined, kernels={})
+        set_frozen(model, "clusters_override", self.clusters_override)
+        set_frozen(model, "clusters", self.clusters)
         return model
 
     def report(self) -> str:
-        """A summary in words: bodies, joints, masses, frames, clusters, and everything unusual."""
+        """Return a summary in words: bodies, joints, masses, frames, clusters, and everything unusual."""
         return report(self)

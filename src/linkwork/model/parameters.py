@@ -1,7 +1,7 @@
-"""The numbers of a model as arrays: read, replaced by others, or by symbols while a function is traced.
+"""Parameters of a model as arrays: read, replaced by numbers, or by symbols while functions are traced.
 
-The structure of a model (which bodies hang on which, axes, clusters, node frames) is decided from its own numbers and stays. A
-parameter that is an input of a function is never taken as zero.
+The structure of a model (tree, axes, clusters, node frames) is decided by its nominal numbers. A parameter
+that is an input of a function is never treated as zero.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.compiler.ir.symbol import Symbol
 from linkwork.errors import ModelError, ShapeError
-from linkwork.ir.symbol import Symbol
+from linkwork.mechanism import Coupling, End, Loop, PlacedJoint
+from linkwork.mechanism.names import did_you_mean
+from linkwork.mechanism.tree import Body, MassProperties
 from linkwork.model.data import ModelData
-from linkwork.parts import Coupling, End, Loop, PlacedJoint
-from linkwork.parts.names import did_you_mean
-from linkwork.parts.tree import Body, MassProperties
 from linkwork.spatial import Inertia, Pose, physical_problems, rotation
+from linkwork.spatial.constants import reals
 
 # rows and columns of the six numbers of a moment of inertia: xx yy zz xy xz yz
 MOMENT = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
 class Kind(NamedTuple):
-    """One kind of parameter: what it belongs to, the shape of one entry, and how to read all entries of a model."""
+    """A kind of parameter: its owners, the shape of one entry, and a reader of all entries."""
 
     of: str  # "body", "joint", "velocity", "term", "frame", "loop" or "model"
     shape: tuple[int, ...]
@@ -64,18 +65,27 @@ KINDS: dict[str, Kind] = {
     "stiffness": Kind("velocity", (), _per_velocity("stiffness"), 0.0),
     "friction": Kind("velocity", (), _per_velocity("friction"), 0.0),
     "placement": Kind("joint", (7,), lambda model: [_place(joint.place) for joint in model.joints]),
-    "ratio": Kind("term", (), lambda model: [c for coupling in _couplings(model) for c in coupling.coefficients]),
+    "ratio": Kind(
+        "term", (), lambda model: [c for coupling in _couplings(model) for c in coupling.coefficients]
+    ),
     "frame_placement": Kind("frame", (7,), lambda model: [_place(frame.place) for frame in model.frames]),
-    "loop_placement": Kind("loop", (2, 7), lambda model: [[_place(e.place) for e in x.ends] for x in _loop_joints(model)]),
+    "loop_placement": Kind(
+        "loop", (2, 7), lambda model: [[_place(e.place) for e in x.ends] for x in _loop_joints(model)]
+    ),
 }
 
 
 def _entries(model: ModelData, kind: str, who: str) -> slice:
-    """The places of a named body's, joint's, coupling's, frame's or loop's entries among all of a kind."""
+    """Return the slice of a named owner's entries among all entries of a kind."""
     of = KINDS[kind].of
     if of == "body":
-        k = model.body(who).index
-        return slice(k, k + 1)
+        body = model.body(who)
+        if body.name != who:
+            hint = f"{kind}@{body.name} sets that of the whole body"
+            raise ModelError(
+                f"{kind}@{who}: the link {who!r} is rigidly attached to body {body.name!r}: {hint}"
+            )
+        return slice(body.index, body.index + 1)
     if of == "velocity":
         return model.joint(who).v_slice
     if of == "joint":
@@ -86,21 +96,23 @@ def _entries(model: ModelData, kind: str, who: str) -> slice:
     parts: Sequence[Any] = {"term": _couplings, "frame": lambda m: m.frames, "loop": _loop_joints}[of](model)
     names = [part.name for part in parts]
     if who not in names:
-        what = {"term": "coupling", "frame": "frame", "loop": "loop"}[of]
-        raise ModelError(f"{kind}@{who}: {model.name} has no {what} named {who!r}{did_you_mean(who, names)}")
+        owner_kind = {"term": "coupling", "frame": "frame", "loop": "loop"}[of]
+        raise ModelError(
+            f"{kind}@{who}: {model.name} has no {owner_kind} named {who!r}{did_you_mean(who, names)}"
+        )
     k = names.index(who)
     sizes = [len(part.terms) if of == "term" else 1 for part in parts]
     return slice(sum(sizes[:k]), sum(sizes[: k + 1]))
 
 
 def entries_of(model: ModelData, name: str) -> slice:
-    """The places of a parameter's entries, all of them or those of one that is named, among all of its kind."""
+    """Return the slice of a parameter's entries among all entries of its kind."""
     kind, who = parse(name)
     return slice(None) if who is None else _entries(model, kind, who)
 
 
 def _count(model: ModelData, of: str) -> int:
-    """How many bodies, joints, velocities, terms of couplings, frames or loop joints a model has."""
+    """Return the number of bodies, joints, velocities, terms of couplings, frames or loop joints."""
     if of == "velocity":
         return model.nv_spanning
     if of == "term":
@@ -110,17 +122,19 @@ def _count(model: ModelData, of: str) -> int:
 
 
 def parse(name: Any) -> tuple[str, str | None]:
-    """The kind of a parameter, and whose it is where one is named: "mass", or "mass@link3"."""
+    """Return the kind of a parameter and its owner, if one is named: "mass", or "mass@link3"."""
     if not isinstance(name, str):
         raise ModelError(f"parameters are named by texts, such as 'mass' or 'mass@link3', not {name!r}")
     kind, at, who = name.partition("@")
     if kind not in KINDS:
-        raise ModelError(f"there is no parameter {kind!r}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}")
+        raise ModelError(
+            f"there is no parameter {kind!r}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}"
+        )
     return kind, who if at else None
 
 
 def shape_of(model: ModelData, name: str) -> tuple[int, ...]:
-    """The shape of a parameter, without any batch: (bodies,) for "mass", () for "mass@link3"."""
+    """Return the shape of a parameter without batch: (bodies,) for "mass", () for "mass@link3"."""
     kind, who = parse(name)
     of, shape, _, _ = KINDS[kind]
     if kind == "gravity":
@@ -133,47 +147,50 @@ def shape_of(model: ModelData, name: str) -> tuple[int, ...]:
 
 
 def known(model: ModelData, names: Iterable[str]) -> tuple[str, ...]:
-    """Names of parameters as they are given, each known to the model and given once."""
-    chosen = [names] if isinstance(names, str) else list(names)
-    for name in chosen:
+    """Return parameter names after checking that the model knows each, and that none is repeated."""
+    requested = [names] if isinstance(names, str) else list(names)
+    for name in requested:
         kind, who = parse(name)
         shape_of(model, name)
-        if chosen.count(name) > 1 or (who is not None and kind in chosen):
+        if requested.count(name) > 1 or (who is not None and kind in requested):
             raise ModelError(f"parameter {name!r} is given twice")
-    return tuple(chosen)
+    return tuple(requested)
 
 
 def ordered(model: ModelData, names: Iterable[str]) -> tuple[str, ...]:
-    """The same in a fixed order, for names that come in no order of their own."""
+    """Return checked parameter names in a fixed order, for names from sets and mappings."""
     order = list(KINDS)
     return tuple(sorted(known(model, names), key=lambda name: (order.index(parse(name)[0]), name)))
 
 
 def input_names(names: Sequence[str], taken: Sequence[str] = ()) -> tuple[str, ...]:
-    """Names for inputs of programs, none of those that are taken: "mass", "mass_of_link3"."""
-    found = list(taken)
+    """Return names of program inputs for parameters, such as "mass_of_link3", without those in `taken`."""
+    used_names = list(taken)
     for name in names:
         plain = re.sub(r"\W", "_", name.replace("@", "_of_"), flags=re.ASCII)
-        while plain in found:
+        while plain in used_names:
             plain += "_"
-        found.append(plain)
-    return tuple(found[len(taken) :])
+        used_names.append(plain)
+    return tuple(used_names[len(taken) :])
 
 
 def read(model: ModelData) -> dict[str, np.ndarray]:
-    """All parameters of a model, by their kinds."""
-    return {name: np.array(kind.read(model), dtype=float).reshape(shape_of(model, name)) for name, kind in KINDS.items()}
+    """Return all parameters of a model by kind."""
+    return {
+        name: np.array(kind.read(model), dtype=float).reshape(shape_of(model, name))
+        for name, kind in KINDS.items()
+    }
 
 
 def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Numbers for some parameters, of the right shapes, finite, and not negative where that means nothing."""
+    """Return parameter values after checks of shape, finiteness and sign."""
     if not isinstance(values, Mapping):
         raise ModelError(f"parameters are given by name: {{'mass': ...}}, not as {type(values).__name__}")
-    found = {}
+    arrays = {}
     for name in ordered(model, values):
         kind, _ = parse(name)
         try:
-            array = np.asarray(values[name], dtype=float)
+            array = reals(values[name])
         except (TypeError, ValueError):
             raise ModelError(f"parameter {name!r} must be numbers, not {values[name]!r}") from None
         shape = shape_of(model, name)
@@ -183,14 +200,19 @@ def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray
             raise ModelError(f"parameter {name!r} must be finite")
         if (array < KINDS[kind].least).any():
             raise ModelError(f"parameter {name!r} must not be negative")
-        if kind in ("placement", "frame_placement", "loop_placement") and not array[..., 3:].any(axis=-1).all():
+        if (
+            kind in ("placement", "frame_placement", "loop_placement")
+            and not array[..., 3:].any(axis=-1).all()
+        ):
             raise ModelError(f"parameter {name!r}: a placement's quaternion must not be zero")
-        found[name] = array
-    stiffness = _tables(model, {name: x for name, x in found.items() if parse(name)[0] == "stiffness"})
+        arrays[name] = array
+    stiffness = _tables(model, {name: x for name, x in arrays.items() if parse(name)[0] == "stiffness"})
     for joint in model.joints if stiffness else ():
         if joint.kind.springs == "none" and any(stiffness["stiffness"].entries[joint.v_slice]):
-            raise ModelError(f"joint {joint.name!r}: a {type(joint.kind).__name__} joint can have no stiffness")
-    return found
+            raise ModelError(
+                f"joint {joint.name!r}: a {type(joint.kind).__name__} joint can have no stiffness"
+            )
+    return arrays
 
 
 class _Table:
@@ -207,7 +229,7 @@ class _Table:
 
 
 def _tables(model: ModelData, values: Mapping[str, Any]) -> dict[str, _Table]:
-    """The entries of all kinds of which some are given, with these in their places."""
+    """Return the tables of all kinds that occur in `values`, with entries replaced."""
     tables: dict[str, _Table] = {}
     for name, value in values.items():
         kind, who = parse(name)
@@ -223,39 +245,42 @@ def _tables(model: ModelData, values: Mapping[str, Any]) -> dict[str, _Table]:
 
 
 def value_of(model: ModelData, name: str) -> np.ndarray:
-    """A parameter's value, an array of numbers or symbols: the one that is an input, else the model's own."""
+    """Return a parameter's value, as numbers or symbols: the input if it is one, else the nominal value."""
     kind, who = parse(name)
-    own = model.structure
-    values = {given: x for given, x in model.parameter_inputs.items() if parse(given)[0] == kind}
-    table = _tables(own, values)[kind] if values else _Table(own, kind)
-    where = slice(0, len(table.entries)) if who is None else _entries(own, kind, who)
-    found = np.array([x for entry in table.entries[where] for x in entry.ravel()], dtype=object)
-    return found.reshape(shape_of(own, name))
+    nominal = model.nominal
+    values = {key: x for key, x in model.parameter_inputs.items() if parse(key)[0] == kind}
+    table = _tables(nominal, values)[kind] if values else _Table(nominal, kind)
+    where = slice(0, len(table.entries)) if who is None else _entries(nominal, kind, who)
+    entries = np.array([x for entry in table.entries[where] for x in entry.ravel()], dtype=object)
+    return entries.reshape(shape_of(nominal, name))
 
 
 def substituted(model: ModelData, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a model that change where parameters get other numbers, or symbols: fields of `ModelData`."""
+    """Return the fields of `ModelData` that change if parameters get other numbers or symbols."""
     tables = _tables(model, values)
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if "gravity" in tables:
-        found["gravity"] = tuple(entry.item() for entry in tables["gravity"].entries)
-    found |= _bodies(model, tables)
-    found["joints"] = tuple(_joint(joint, tables) for joint in model.joints)
+        fields["gravity"] = tuple(entry.item() for entry in tables["gravity"].entries)
+    fields |= _bodies(model, tables)
+    fields["joints"] = tuple(_joint(joint, tables) for joint in model.joints)
     if "frame_placement" in tables:
         table = tables["frame_placement"]
-        places = [_pose(table.entries[k]) if k in table.replaced else f.place for k, f in enumerate(model.frames)]
-        found["frames"] = tuple(replace(f, place=place) for f, place in zip(model.frames, places))
+        places = [
+            _pose(table.entries[k]) if k in table.replaced else f.place for k, f in enumerate(model.frames)
+        ]
+        fields["frames"] = tuple(replace(f, place=place) for f, place in zip(model.frames, places))
     if {"ratio", "loop_placement"} & set(tables):
         changed = _loops(model, tables)
-        found["embedded"] = tuple(changed[loop.name] for loop in model.embedded)
-        found["force_held"] = tuple(changed[loop.name] for loop in model.force_held)
-    return found
+        fields["embedded"] = tuple(changed[loop.name] for loop in model.embedded)
+        fields["constrained_loops"] = tuple(changed[loop.name] for loop in model.constrained_loops)
+    return fields
 
 
 def _bodies(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
     of = [tables[kind] for kind in ("mass", "center", "inertia") if kind in tables]
     changed = sorted({k for table in of for k in table.replaced})
-    bodies, inputs = list(model.bodies), {}
+    bodies = list(model.bodies)
+    inputs = {}
     for k in changed:
         body = bodies[k]
 
@@ -269,7 +294,7 @@ def _bodies(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
         for (i, j), x in zip(MOMENT, six):
             moment[i, j] = moment[j, i] = x
         inputs[k] = MassProperties(mass, center, moment)
-        bodies[k] = replace(body, inertia=Inertia.rigid(*inputs[k]).settled())
+        bodies[k] = replace(body, inertia=Inertia.rigid(*inputs[k]).frozen_constant())
     return {"bodies": tuple(bodies), "inertia_inputs": inputs}
 
 
@@ -289,7 +314,8 @@ def _joint(joint: PlacedJoint, tables: Mapping[str, _Table]) -> PlacedJoint:
 def _loops(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
     changed: dict[str, Any] = {loop.name: loop for loop in model.loops}
     if "ratio" in tables:
-        start, table = 0, tables["ratio"]
+        start = 0
+        table = tables["ratio"]
         for coupling in _couplings(model):
             own = range(start, start + len(coupling.terms))
             start = own.stop
@@ -306,7 +332,7 @@ def _loops(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
 
 
 def _pose(seven: np.ndarray) -> Pose:
-    """A pose from xyz [m] and a quaternion xyzw of any length but zero."""
+    """Return the pose at xyz [m] with a quaternion xyzw of any non-zero length."""
     R = Pose.from_quaternion(seven[3:]).R
     if any(isinstance(x, Symbol) for x in seven):
         return Pose(R, np.array(seven[:3], dtype=object))
@@ -314,9 +340,9 @@ def _pose(seven: np.ndarray) -> Pose:
 
 
 def inconsistent_inertias(model: ModelData, bodies: Iterable[int]) -> list[str]:
-    """Notes on bodies whose inertias are not physically consistent, for a model's report."""
-    found = []
+    """Return notes on physically inconsistent inertias, for the report of a model."""
+    notes = []
     for k in bodies:
         body = model.bodies[k]
-        found += [f"body {body.name!r}: {problem}" for problem in physical_problems(body.mass, body.moment)]
-    return found
+        notes += [f"body {body.name!r}: {problem}" for problem in physical_problems(body.mass, body.moment)]
+    return notes

@@ -1,42 +1,48 @@
-"""The report of a model, in words."""
+"""Reports on models in words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 
+from linkwork.lazy import resolve
+from linkwork.loops.clusters import find_families
+from linkwork.loops.rotors import find_rotors
+from linkwork.mechanism import GROUND, WORLD, LoopConstraint, PlacedJoint
+from linkwork.mechanism.actuator_laws import obstacle
+from linkwork.mechanism.names import join_names, plain
 from linkwork.model.data import ModelData
-from linkwork.parts import GROUND, WORLD, LoopConstraint, PlacedJoint
-from linkwork.parts.names import plain, some
-from linkwork.topology.clusters import find_families
-from linkwork.topology.rotors import find_rotors
 
 NO_MASS = ("moves no mass", "move no mass", ": forward dynamics has no answer")
-more_lines: list[Callable[[ModelData], list[str]]] = []  # what rooms above add: contacts
+SECTIONS = (
+    "linkwork.contact.report:contact_lines",
+)  # of packages above this one, imported when a report is written
 OF_INERTIAS = ("the principal moment", "moment of inertia is not symmetric", "kg is negative")
 
 
 def report(model: ModelData) -> str:
-    """A summary of a model: sizes, a table of joints and bodies, clusters, frames, and everything unusual."""
+    """Return a summary: sizes, a table of joints and bodies, clusters, frames, and everything unusual."""
     lines = [headline(model), "", *_table(model, [body.name for body in model.bodies])]
-    lines += [*cluster_lines(model), *frame_lines(model), *(line for more in more_lines for line in more(model))]
+    lines += [*cluster_lines(model), *frame_lines(model), *actuator_lines(model)]
+    lines += [*(line for section in SECTIONS for line in resolve(section)(model))]
     unusual = [*unusual_parts(model), *gathered(model.notes)]
     lines += ["", "unusual:" if unusual else "nothing unusual", *(f"  {line}" for line in unusual)]
     return "\n".join(map(plain, lines))
 
 
 def headline(model: ModelData) -> str:
-    """Name, sizes, mass and gravity in one line."""
+    """Return name, sizes, mass and gravity in one line."""
     return (
         f"{model.name}: {count(len(model.bodies), 'body', 'bodies')}, {count(len(model.joints), 'joint')}, "
-        f"nq {model.nq}, nv {model.nv}, {model.mass:.6g} kg, gravity {' '.join(f'{g:g}' for g in model.gravity)} m/s²"
+        f"nq {model.nq}, nv {model.nv}, {model.mass:.6g} kg, gravity "
+        f"{' '.join(f'{g:g}' for g in model.gravity)} m/s²"
     )
 
 
 def frame_lines(model: ModelData) -> list[str]:
-    """The frames besides those of the bodies, with an empty line before them."""
+    """Return the frames other than those of bodies, after an empty line."""
     held = [f for f in model.frames if f.body == GROUND or f.name != model.bodies[f.body].name]
     if not held:
         return []
@@ -48,18 +54,24 @@ def frame_lines(model: ModelData) -> list[str]:
 
 
 def cluster_lines(model: ModelData) -> list[str]:
-    """Force-held loops, and the clusters that embedded loops and couplings make."""
+    """Return the constrained loops, and the clusters of embedded loops and couplings."""
     looped = [cluster for cluster in model.clusters if cluster.constraints]
     lines = []
-    if model.force_held:
-        names = [f"{c.name} ({loop_kind(c)})" for c in model.force_held]
+    if model.constrained_loops:
+        names = [f"{c.name} ({loop_kind(c)})" for c in model.constrained_loops]
         lines += [
             "",
-            *_wrapped(f"{count(len(names), 'force-held loop or coupling', 'force-held loops and couplings')}: ", names),
+            *_wrapped(
+                f"{count(len(names), 'constrained loop or coupling', 'constrained loops and couplings')}: ",
+                names,
+            ),
         ]
     if not looped:
         return lines
-    lines += ["", f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:"]
+    lines += [
+        "",
+        f"{count(len(model.clusters), 'cluster')}, of which loops and couplings make {len(looped)}:",
+    ]
     for number, cluster in enumerate(looped, 1):
         joints = [model.joints[k] for k in cluster.bodies]
         names = [name for joint in joints for name in joint.v_names]
@@ -68,11 +80,14 @@ def cluster_lines(model: ModelData) -> list[str]:
         if cluster.supports:
             lines += _wrapped("    hanging on ", [model.bodies[k].name for k in cluster.supports])
         redundant = cluster.count - len(cluster.rows)
-        told = (
-            f", of rank {len(cluster.rows)}: {redundant} redundant, dropped" if redundant else f", of rank {len(cluster.rows)}"
+        rank_text = f", of rank {len(cluster.rows)}" + (
+            f": {redundant} redundant, dropped" if redundant else ""
         )
+        if cluster.overdetermined:
+            rank_text = f", of rank {len(cluster.rows)}: {len(cluster.used)} used, by least squares"
         lines.append(
-            f"    {count(cluster.count, 'equation')}{told}; {len(names)} velocities, {len(cluster.independent)} independent"
+            f"    {count(cluster.count, 'equation')}{rank_text}; {len(names)} velocities, "
+            f"{len(cluster.independent)} independent"
         )
         if not cluster.independent and not cluster.supports:
             lines.append("    a truss: as one rigid body with what it hangs on")
@@ -84,59 +99,83 @@ def cluster_lines(model: ModelData) -> list[str]:
     return lines
 
 
+def actuator_lines(model: ModelData) -> list[str]:
+    """Return the actuators whose forces can be computed, after an empty line."""
+    kinds = {joint.name: joint.kind for joint in model.joints}
+    able = [actuator.name for actuator in model.actuators if not obstacle(actuator, kinds)]
+    if not able:
+        return []
+    description = "which act in steps with lw.Controls (lw.actuation gives their joint forces)"
+    return ["", *_wrapped(f"{count(len(able), 'actuator')}, {description}: ", able)]
+
+
 def loop_kind(constraint: LoopConstraint) -> str:
-    """What closes a loop, in words: "revolute loop", "coupling", "implicit constraint"."""
+    """Return the kind of a loop constraint: "revolute loop", "coupling", "implicit constraint"."""
     kind = getattr(constraint, "kind", None)
     if kind is not None and constraint.ends:
         return f"{type(kind).__name__.lower()} loop"
-    return {"ImplicitConstraint": "implicit constraint"}.get(type(constraint).__name__, type(constraint).__name__.lower())
+    return {"ImplicitConstraint": "implicit constraint"}.get(
+        type(constraint).__name__, type(constraint).__name__.lower()
+    )
 
 
 def unsound_parts(model: ModelData) -> list[str]:
-    """What makes a model unsound, one sentence for each kind: inertias that no body can have, joints that move no mass."""
-    found = gathered(note for note in model.notes if is_of_inertias(note))
+    """Return one sentence for each kind of problem: inconsistent inertias, massless joints."""
+    problems = gathered(note for note in model.notes if is_of_inertias(note))
     idle = [joint.name for joint in model.joints if joint.child in massless_joints(model)]
     if idle:
-        found.append(_of_all("joint", idle, *NO_MASS))
-    return [plain(line) for line in found]
+        problems.append(_of_all("joint", idle, *NO_MASS))
+    return [plain(line) for line in problems]
 
 
 def is_of_inertias(note: str) -> bool:
-    """Whether a note tells of an inertia that no body can have; a moment without mass is that of an idealised rotor."""
+    """Return whether a note is about a physically inconsistent inertia.
+
+    Moments of inertia without mass, as of idealised rotors, are not inconsistent.
+    """
     return any(words in note for words in OF_INERTIAS)
 
 
 def impossible_bodies(model: ModelData) -> set[int]:
-    """The bodies of whose inertias, or of whose links' inertias, the notes tell that no body can have them."""
-    told = " ".join(note for note in model.notes if is_of_inertias(note))
-    return {body.index for body in model.bodies if any(repr(name) in told for name in (body.name, *body.links))}
+    """Return the bodies with physically inconsistent inertias, according to the notes."""
+    text = " ".join(note for note in model.notes if is_of_inertias(note))
+    return {
+        body.index for body in model.bodies if any(repr(name) in text for name in (body.name, *body.links))
+    }
 
 
 def massless_joints(model: ModelData) -> set[int]:
-    """The joints, by index, that move no mass, and whose motion no loop determines."""
+    """Return the indices of joints that move no mass and whose motion no loop determines."""
     behind = [body.mass for body in model.bodies]  # mass of a body and all behind it
     for joint in reversed(model.joints):
         if joint.parent != GROUND:
             behind[joint.parent] += behind[joint.child]
     families = find_families(model.joints, model.loops) if model.loops else []
-    in_loops = {k for bodies, loops in families if loops for k in bodies}  # these determine joints that move no mass
-    idle = {j.child for j in model.joints if behind[j.child] == 0 and not any(j.armature) and j.child not in in_loops}
+    in_loops = {
+        k for bodies, loops in families if loops for k in bodies
+    }  # these determine joints that move no mass
+    idle = {
+        j.child
+        for j in model.joints
+        if behind[j.child] == 0 and not any(j.armature) and j.child not in in_loops
+    }
     return idle - _parts_of_flexible(model)
 
 
 def _parts_of_flexible(model: ModelData) -> set[int]:
-    """Bodies without mass of their own that stand for places on flexible ones."""
-    found = {joint.parent for joint in model.joints if joint.kind.elastic}
-    found |= {joint.child for joint in model.joints if joint.follows is not None}
-    return {k for k in found if k != GROUND and model.bodies[k].mass == 0}
+    """Return the massless bodies that represent places on flexible bodies."""
+    bodies = {joint.parent for joint in model.joints if joint.kind.elastic}
+    bodies |= {joint.child for joint in model.joints if joint.follows is not None}
+    return {k for k in bodies if k != GROUND and model.bodies[k].mass == 0}
 
 
 def unusual_parts(model: ModelData) -> list[str]:
-    """What deserves a second look, one sentence for each kind."""
+    """Return one sentence for each kind of unusual part."""
     idle = massless_joints(model)
     skipped = idle | _parts_of_flexible(model)
     bodies = [body for body in model.bodies if body.index not in skipped]
-    empty = [body.name for body in bodies if body.mass == 0]
+    follow = {joint.child for joint in model.joints if joint.independent is False}  # with what has mass
+    empty = [body.name for body in bodies if body.mass == 0 and body.index not in follow]
     points = [body.name for body in bodies if body.mass > 0 and not np.any(body.moment)]
     stiff = [j.name for j in model.joints if j.lower == j.upper and j.nq and np.isfinite(j.lower).all()]
     rubbing = [j.name for j in model.joints if any(j.friction)]
@@ -150,27 +189,31 @@ def unusual_parts(model: ModelData) -> list[str]:
     return [_of_all(*kind) for kind in kinds if kind[1]]
 
 
-def _of_all(what: str, names: list[str], one: str, many: str, rest: str) -> str:
-    """One sentence on all that something is to be said of."""
+def _of_all(noun: str, names: list[str], one: str, many: str, ending: str) -> str:
+    """Return one sentence about several joints or bodies."""
     if len(names) == 1:
-        return f"{what} {names[0]!r} {one}{rest}"
-    whats = {"body": "bodies"}.get(what, f"{what}s")
-    return f"{len(names)} {whats} {many}{rest}: {some([repr(name) for name in names])}"
+        return f"{noun} {names[0]!r} {one}{ending}"
+    whats = {"body": "bodies"}.get(noun, f"{noun}s")
+    return f"{len(names)} {whats} {many}{ending}: {join_names([repr(name) for name in names])}"
 
 
 _NAMES_AND_NUMBERS = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])-?\d[\d.]*(?:e[-+]?\d+)?""")
 
 
 def gathered(notes: Iterable[str]) -> list[str]:
-    """The same notes with those of one kind, which differ in names and numbers only, in one line."""
+    """Return notes with those that differ only in names and numbers merged into one line."""
     kinds: dict[str, list[str]] = {}
     for note in notes:
         kinds.setdefault(_NAMES_AND_NUMBERS.sub("*", note), []).append(note)
     lines = []
-    for alike in kinds.values():
-        subjects = [found[0] for note in alike if (found := _NAMES_AND_NUMBERS.search(note))]
-        rest = f" (and {len(alike) - 1} more of this kind: {some(subjects[1:])})" if len(alike) > 1 else ""
-        lines.append(alike[0] + rest)
+    for similar in kinds.values():
+        subjects = [found[0] for note in similar if (found := _NAMES_AND_NUMBERS.search(note))]
+        rest = (
+            f" (and {len(similar) - 1} more of this kind: {join_names(subjects[1:])})"
+            if len(similar) > 1
+            else ""
+        )
+        lines.append(similar[0] + rest)
     return lines
 
 
@@ -180,7 +223,8 @@ def _table(model: ModelData, names: list[str]) -> list[str]:
     rows = [head]
     for joint, body in zip(model.joints, model.bodies):
         parent = WORLD if joint.parent == GROUND else names[joint.parent]
-        q, v = _span(joint.q_slice), _span(joint.v_slice)
+        q = _span(joint.q_slice)
+        v = _span(joint.v_slice)
         rows.append((str(body.index), joint.name, type(joint.kind).__name__.lower(), parent, body.name,
                      f"{body.mass:.6g}", q, v, acting(joint)))  # fmt: skip
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
@@ -188,7 +232,7 @@ def _table(model: ModelData, names: list[str]) -> list[str]:
 
 
 def acting(joint: PlacedJoint) -> str:
-    """The springs, dampers and limits of a joint, in short."""
+    """Return the springs, dampers and limits of a joint in short."""
     parts = []
     for word in ("armature", "damping", "stiffness", "friction"):
         values = getattr(joint, word)
@@ -200,7 +244,7 @@ def acting(joint: PlacedJoint) -> str:
 
 
 def count(n: int, word: str, words: str | None = None) -> str:
-    """A number of things: "1 joint", "2 joints"."""
+    """Return a count with its noun: "1 joint", "2 joints"."""
     return f"{n} {word if n == 1 else words or word + 's'}"
 
 
@@ -209,7 +253,8 @@ def _span(s: slice) -> str:
 
 
 def _wrapped(head: str, words: list[str], width: int = 110) -> list[str]:
-    lines, line = [], head
+    lines = []
+    line = head
     for k, word in enumerate(words):
         piece = word if k == len(words) - 1 else word + ", "
         if len(line) + len(piece) > width and line != head:

@@ -1,27 +1,48 @@
-"""Mechanisms that ship with linkwork.
+"""Robots and mechanisms that ship with linkwork.
 
-`arm`, `quadruped` and `humanoid` are robots with figures of linkwork's own: sensible ones, of no robot that can be bought.
-`mini_cheetah`, `mit_humanoid`, `mit_humanoid_leg`, `tello` and `jvrc1` are robots that exist, with the rotors of their motors:
-exact, or `approximate`. `four_bar`, `six_bar`, `planar_leg_linkage`, `five_bar`, `slider_crank`, `watt`, `bricard`, `delta` and
-`stewart` are mechanisms with loops; `hexapod_leg` has joints of several velocities, partitioned. `flexible_arm`,
-`flexible_slider_crank`, `boom_satellite` and `flexible_stewart` have bodies that deform, as the links of `flexible_chain` do.
-`chain`, `binary_tree`, `link_rotor_chain`, `belt_chain`, `four_bar_chain`, `transmission_loop`, `connecting_rod_loop` and
-`scissor_lift` can be of any size. Each call with the same arguments gives the same model, so what was compiled for it is found
-again.
+`arm`, `quadruped` and `humanoid` are fictitious robots with realistic data. `mini_cheetah`, `mit_humanoid`,
+`mit_humanoid_leg`, `tello` and `jvrc1` are existing robots with the rotors of their motors, exact or
+`approximate`. `four_bar`, `six_bar`, `planar_leg_linkage`, `five_bar`, `slider_crank`, `watt`, `bricard`,
+`delta` and `stewart` are mechanisms with loops; `hexapod_leg` has partitioned joints with several velocities.
+`flexible_arm`, `flexible_slider_crank`, `boom_satellite`, `flexible_stewart` and `flexible_chain` have
+flexible bodies. `chain`, `binary_tree`, `link_rotor_chain`, `belt_chain`, `four_bar_chain`,
+`transmission_loop`, `connecting_rod_loop` and `scissor_lift` can have any size. Calls with equal arguments
+return the same model, so that compiled functions are found again.
 """
 
 import sys
 from typing import NoReturn
 
-from linkwork.parts.names import did_you_mean
+from linkwork.mechanism.names import did_you_mean
 from linkwork.robots.arm import arm
 from linkwork.robots.chains import binary_tree, chain
-from linkwork.robots.flexible import boom_satellite, flexible_arm, flexible_chain, flexible_slider_crank, flexible_stewart
+from linkwork.robots.flexible import (
+    boom_satellite,
+    flexible_arm,
+    flexible_chain,
+    flexible_slider_crank,
+    flexible_stewart,
+)
 from linkwork.robots.hexapod import hexapod_leg
 from linkwork.robots.humanoid import humanoid
 from linkwork.robots.jvrc1 import jvrc1
-from linkwork.robots.linkages import bricard, five_bar, four_bar, planar_leg_linkage, scissor_lift, six_bar, slider_crank, watt
-from linkwork.robots.loop_chains import belt_chain, connecting_rod_loop, four_bar_chain, link_rotor_chain, transmission_loop
+from linkwork.robots.linkages import (
+    bricard,
+    five_bar,
+    four_bar,
+    planar_leg_linkage,
+    scissor_lift,
+    six_bar,
+    slider_crank,
+    watt,
+)
+from linkwork.robots.loop_chains import (
+    belt_chain,
+    connecting_rod_loop,
+    four_bar_chain,
+    link_rotor_chain,
+    transmission_loop,
+)
 from linkwork.robots.mini_cheetah import mini_cheetah
 from linkwork.robots.mit_humanoid import mit_humanoid, mit_humanoid_leg
 from linkwork.robots.parallel import delta, stewart
@@ -72,10 +93,12 @@ _NAMES = (
 
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(
-        f"no robot named {name!r} ships with linkwork{did_you_mean(name, __all__)}", name=name, obj=sys.modules[__name__]
+        f"linkwork.robots: no robot named {name!r}{did_you_mean(name, __all__)}",
+        name=name,
+        obj=sys.modules[__name__],
     )
 
 
 def names() -> tuple[str, ...]:
-    """The robots: functions of this module that need no arguments."""
+    """Return the names of the robots that need no arguments."""
     return _NAMES

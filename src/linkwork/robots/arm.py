@@ -1,4 +1,4 @@
-"""An arm of seven joints, of the size that works beside people."""
+"""A collaborative robot arm with seven joints."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SMALL = Motor(30.0, 3.2, 2.0e-5, 100.0, 0.5)
 
 BASE = ("pedestal", cylinder(4.5, 0.09, 0.16, at=(0.0, 0.0, 0.08)))
 
-# joint, parent, body, where [m], axis, limits [rad], motor, what moves. Stretched upwards at zero; odd joints turn about the
-# arm's length, even ones bend it.
+# Joint, parent, body, position [m], axis, limits [rad], motor, solid. The arm points upwards at zero; odd
+# joints rotate about its length, even ones bend it.
 ROWS = [
     Row("shoulder_yaw", "pedestal", "shoulder", (0.0, 0.0, 0.16), "z", (-2.9, 2.9), BIG,
         cylinder(2.4, 0.075, 0.17, at=(0.0, 0.0, 0.09)) + cylinder(1.5, 0.065, 0.14, "y", at=(0.0, 0.0, 0.18))),
@@ -40,8 +40,8 @@ MARKS = [Mark("tool", "flange", (0.0, 0.0, 0.03))]
 
 @cache
 def arm() -> Model:
-    """An arm on a pedestal that stands in the world: seven revolute joints, 15.65 kg that move, a reach of 0.90 m.
+    """Return a 7-DoF arm on a fixed pedestal: 15.65 kg of moving mass, a reach of 0.90 m.
 
-    nq = nv = 7. The frame `tool` is on the face of the flange. At zero the arm is stretched upwards.
+    nq = nv = 7. The frame `tool` is on the face of the flange. At zero the arm points upwards.
     """
     return assemble("arm", BASE, ROWS, MARKS, on=Fixed())

@@ -1,4 +1,4 @@
-"""A leg of a hexapod (Gough-Stewart platform) with its share of the platform, whose joints all have several velocities."""
+"""A leg of a hexapod (Gough-Stewart platform) with its share of the platform."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from linkwork.joints import Cylindrical, Gimbal, Universal
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.robots.solids import box, cylinder
 
-REACH = 0.55  # of the cylinder, from its universal joint to where the piston comes out at zero [m]
-STROKE = 0.2  # of the piston to either side [m]
+REACH = 0.55  # from the universal joint of the cylinder to the piston at zero [m]
+STROKE = 0.2  # of the piston in both directions [m]
 
 
 def hexapod_leg(partitioned: bool = True) -> Model:
-    """A cylinder on a universal joint, a piston that slides and turns in it, and a sixth of the platform on a gimbal; nv = 7.
+    """Return a leg with universal, cylindrical and gimbal joints, and a sixth of the platform; nv = 7.
 
-    Hinges are `partitioned` into one velocity after the other, over massless bodies, or not: states, names and results are the
-    same, and forward dynamics of the partitioned one takes a fifth fewer operations. At zero the leg points upwards. The frame
-    "platform_center" is where the middle of the platform would be.
+    If `partitioned`, joints are split into one node per velocity with massless bodies between them. States,
+    names and results are equal, and forward dynamics takes a fifth fewer operations. At zero the leg points
+    upwards. The frame "platform_center" is at the center of the platform.
     """
     return _partitioned() if partitioned else _hexapod_leg()
 
@@ -30,10 +30,12 @@ def _partitioned() -> Model:
 @cache
 def _hexapod_leg() -> Model:
     builder = ModelBuilder("hexapod leg")
-    builder.add_body("cylinder", **cylinder(3.2, 0.04, REACH, at=(0.0, 0.0, REACH / 2)).figures())
-    builder.add_body("piston", **cylinder(1.4, 0.02, 0.5, at=(0.0, 0.0, -0.1)).figures())
-    builder.add_body("platform", **box(4.0, (0.3, 0.3, 0.03), at=(0.15, 0.0, 0.04)).figures())
-    swing, turn = 1.2, 1.3  # [rad]
+    builder.add_body("cylinder", **cylinder(3.2, 0.04, REACH, at=(0.0, 0.0, REACH / 2)).body_args())
+    builder.add_body("piston", **cylinder(1.4, 0.02, 0.5, at=(0.0, 0.0, -0.1)).body_args())
+    builder.add_body("platform", **box(4.0, (0.3, 0.3, 0.03), at=(0.15, 0.0, 0.04)).body_args())
+    # [rad]
+    swing = 1.2
+    turn = 1.3
     builder.add_joint("foot", Universal(), parent=WORLD, child="cylinder", lower=-swing, upper=swing)
     builder.add_joint(
         "strut",
@@ -46,7 +48,14 @@ def _hexapod_leg() -> Model:
         damping=(0.05, 40.0),
     )
     builder.add_joint(
-        "head", Gimbal(), parent="piston", child="platform", xyz=(0.0, 0.0, 0.2), lower=-turn, upper=turn, damping=0.1
+        "head",
+        Gimbal(),
+        parent="piston",
+        child="platform",
+        xyz=(0.0, 0.0, 0.2),
+        lower=-turn,
+        upper=turn,
+        damping=0.1,
     )
     builder.add_frame("platform_center", body="platform", xyz=(0.3, 0.0, 0.04))
     return builder.build()

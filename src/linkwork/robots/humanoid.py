@@ -1,4 +1,4 @@
-"""A humanoid robot, of the size of a small adult."""
+"""A humanoid robot of the size of a small adult."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ WRIST = Motor(12.0, 22.0, 1.0e-5, 20.0, 0.1)
 NECK = Motor(6.0, 15.0, 5.0e-6, 30.0, 0.08)
 
 PELVIS = ("pelvis", box(5.2, (0.16, 0.22, 0.13), at=(0.0, 0.0, 0.02)))
-THIGH, SHANK, SOLE = 0.36, 0.36, 0.065  # from hip to knee to ankle to ground [m]
+# from hip to knee to ankle to ground [m]
+THIGH = 0.36
+SHANK = 0.36
+SOLE = 0.065
 UPPER_ARM = 0.27  # from shoulder to elbow [m]; the wrist is 0.24 m further, the palm 0.09 m
 
-# joint, parent, body, where [m], axis, limits [rad], motor, what moves. x points ahead, y to the left; at zero the robot
-# stands straight, with its arms down.
+# Joint, parent, body, position [m], axis, limits [rad], motor, solid. x points ahead, y to the left; at
+# zero the robot stands straight, with its arms down.
 TRUNK = [
     Row("waist_yaw", "pelvis", "waist_ring", (0.0, 0.0, 0.09), "z", (-2.2, 2.2), WAIST, cylinder(0.8, 0.06, 0.05)),
     Row("waist_roll", "waist_ring", "waist_yoke", (0.0, 0.0, 0.03), "x", (-0.5, 0.5), WAIST, cylinder(0.9, 0.05, 0.10, "x")),
@@ -75,11 +78,14 @@ LEFT_MARKS = [
 
 @cache
 def humanoid() -> Model:
-    """A humanoid, free to move: legs of 6 joints, arms of 7, waist of 3, head of 2; 1.55 m tall, 56.4 kg.
+    """Return a floating-base humanoid: 1.55 m tall, 56.4 kg, nq = 38, nv = 37.
 
-    nq = 38, nv = 37. Frames: `left_sole` under the middle of the foot, `left_heel` and `left_toe` at its ends, `left_palm`,
-    the same on the right, and `crown` on top of the head. Bending forward, raising an arm forward and bending an elbow:
-    positive pitch of the waist, negative pitch of shoulder and elbow. A knee bends with a positive angle.
+    Legs have 6 joints, arms 7, the waist 3 and the head 2. Frames: `left_sole` under the middle of the foot,
+    `left_heel` and `left_toe` at its ends, `left_palm`, the same on the right side, and `crown` on top of the
+    head. Bending forward is a positive pitch of the waist; raising an arm forward and bending an elbow are
+    negative pitches of shoulder and elbow. A knee bends with a positive angle.
     """
     rows = [*both_sides(LEFT_LEG), *TRUNK, *both_sides(LEFT_ARM)]
-    return assemble("humanoid", PELVIS, rows, [*both_sides(LEFT_MARKS), Mark("crown", "head", (0.015, 0.0, 0.195))])
+    return assemble(
+        "humanoid", PELVIS, rows, [*both_sides(LEFT_MARKS), Mark("crown", "head", (0.015, 0.0, 0.195))]
+    )

@@ -1,4 +1,4 @@
-"""JVRC-1, a humanoid that was made for simulations, with rotors added to its joints."""
+"""JVRC-1, a humanoid designed for simulation, with rotors added to its joints."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from linkwork.robots.geared import Link, Rotor, assemble, exactness, measured
 from linkwork.robots.solids import ORIGIN, Point
 
 BASE = ("base_to_pelvis", "pelvis", measured(10.0, (-0.01, 0.0, 0.034), (0.089583, 0.089583, 0.1125)))
-ROTOR = measured(0.07, ORIGIN, (2e-5, 2e-5, 5e-5))  # in the axes of its link, whatever axis it turns about
+ROTOR = measured(0.07, ORIGIN, (2e-5, 2e-5, 5e-5))  # in the axes of its link, for any axis of rotation
 GEAR = 6.0
 
 
 class Row(NamedTuple):
-    """A link on the left: joint, name, where [m], axis, mass [kg], centre [m] and moments xx, yy, zz [kg m²].
+    """A link on the left: joint, name, position [m], axis, mass [kg], center [m], moments xx, yy, zz [kg m²].
 
-    {s} is the side. It hangs on the link of the row above, and has a rotor unless that is said.
+    {s} is the side. The parent is the link of the row above.
     """
 
     joint: str
@@ -37,9 +37,25 @@ def ball(moment: float) -> Point:
 
 SHIN = (0.031925, 0.034525, 0.00865)
 WAIST = [
-    Row("pelvis-to-waist-yaw", "waist-yaw", (0.0, 0.0, 0.192), "z", 1.0, (0.0, 0.0, -0.07), (0.00173, 0.00173, 0.0032)),
+    Row(
+        "pelvis-to-waist-yaw",
+        "waist-yaw",
+        (0.0, 0.0, 0.192),
+        "z",
+        1.0,
+        (0.0, 0.0, -0.07),
+        (0.00173, 0.00173, 0.0032),
+    ),
     Row("waist-yaw-to-waist-pitch", "waist-pitch", ORIGIN, "y", 1.0, ORIGIN, ball(0.002425)),
-    Row("waist-pitch-to-waist-roll", "waist-roll", ORIGIN, "x", 10.0, (0.02, 0.0, 0.24), (0.157083, 0.101083, 0.1367)),
+    Row(
+        "waist-pitch-to-waist-roll",
+        "waist-roll",
+        ORIGIN,
+        "x",
+        10.0,
+        (0.02, 0.0, 0.24),
+        (0.157083, 0.101083, 0.1367),
+    ),
 ]
 NECK = [
     Row("waist-roll-to-neck-yaw", "neck-yaw", (-0.003, 0.0, 0.453), "z", 0.5, (0.0, 0.0, -0.05),
@@ -56,7 +72,10 @@ LEG = [
     Row("{s}-ankle-roll-to-ankle-pitch", "{s}-ankle-pitch", ORIGIN, "y", 1.5, (0.03, 0.0, -0.07),
         (0.001417, 0.005617, 0.006217)),
 ]  # fmt: skip
-RIGHT_LEG = [LEG[0]._replace(at=(0.0, 0.096, -0.087)), *LEG[1:]]  # it begins lower than the left one: so do the figures
+RIGHT_LEG = [
+    LEG[0]._replace(at=(0.0, 0.096, -0.087)),
+    *LEG[1:],
+]  # it begins lower than the left one, as in the data
 ARM = [
     Row("waist-roll-to-{s}-shoulder-pitch", "{s}-shoulder-pitch", (0.0, 0.24, 0.33), "y", 1.0, ORIGIN, ball(0.00196)),
     Row("{s}-shoulder-pitch-to-shoulder-roll", "{s}-shoulder-roll", ORIGIN, "x", 1.0, ORIGIN, ball(0.00196)),
@@ -72,26 +91,39 @@ ARM = [
 
 
 def limb(rows: Sequence[Row], on: str, s: str = "", side: float = 1.0) -> list[Link]:
-    """The parts of a chain of links that starts on another, on one side (1 left, -1 right)."""
+    """Return the parts of a chain of links that starts on another, on one side (1 left, -1 right)."""
     parts: list[Link] = []
     for row in rows:
         x, y, z = row.at
-        name, joint, at = row.name.format(s=s), row.joint.format(s=s), (x, side * y, z)
+        name = row.name.format(s=s)
+        joint = row.joint.format(s=s)
+        at = (x, side * y, z)
         parts.append(Link(joint, on, name, at, row.axis, measured(row.mass, row.center, row.moments, side)))
         if row.rotor:
             parts.append(
-                Rotor(f"{joint}-rotor", on, f"{name}-rotor", at, row.axis, ROTOR, independent=False, gear=GEAR, drives=name)
+                Rotor(
+                    f"{joint}-rotor",
+                    on,
+                    f"{name}-rotor",
+                    at,
+                    row.axis,
+                    ROTOR,
+                    independent=False,
+                    gear=GEAR,
+                    drives=name,
+                )
             )
         on = name
     return parts
 
 
 def jvrc1(approximate: bool | str = False) -> Model:
-    """JVRC-1, free to move: 32 joints, 25 of them with rotors (not neck and wrists); 58 bodies in 33 clusters, nv = 38.
+    """Return JVRC-1 with a floating base: 32 joints, 58 bodies, 33 clusters, nv = 38.
 
-    Every rotor has the same inertia in the axes of its link: those that turn about x and y are not symmetric about their
-    axes. `approximate` leaves the rotors out, with their mass: "ignored" adds nothing for them, "diagonal" (or True) and
-    "block" add to each joint what its rotor weighs there; both are the same here.
+    All joints except neck and wrists (25) have rotors with equal inertia in the axes of their link: those
+    about x and y are not symmetric about their axes. `approximate` omits the rotors with their mass:
+    "ignored" adds nothing for them; "diagonal" (or True) and "block" add the reflected inertia to each joint,
+    with equal results here.
     """
     return _jvrc1(exactness(approximate))
 

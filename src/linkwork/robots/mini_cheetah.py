@@ -1,4 +1,4 @@
-"""Mini Cheetah, a walking robot with four legs, with the rotors of its motors."""
+"""Mini Cheetah, a four-legged walking robot, with the rotors of its motors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BACKWARDS = (0.0, 0.0, pi)
 
 
 def leg(name: str, end: float, side: float) -> list[Link]:
-    """A leg at one end of the trunk (1 front, -1 rear), on one side (1 left, -1 right)."""
+    """Return a leg at one end of the trunk (1 front, -1 rear), on one side (1 left, -1 right)."""
     abad, hip, knee = (f"{name}_{part}" for part in ("abad", "hip", "knee"))
     return [
         Link(f"torso_to_{abad}_j", BODY, f"{abad}_link", (0.19 * end, 0.049 * side, 0.0), "x",
@@ -38,10 +38,11 @@ LEGS = {"FR": (1.0, -1.0), "FL": (1.0, 1.0), "HR": (-1.0, -1.0), "HL": (-1.0, 1.
 
 
 def mini_cheetah(approximate: bool | str = False) -> Model:
-    """Mini Cheetah, free to move: four legs of three joints, each with its rotor; 25 bodies in 13 clusters, nv = 18.
+    """Return Mini Cheetah with a floating base: 25 bodies, 13 clusters, nv = 18.
 
-    `approximate` leaves the rotors out, with their mass: "ignored" adds nothing for them, "diagonal" (or True) and "block"
-    add to each joint what its rotor weighs there; both are the same here, where each rotor turns with one joint.
+    Four legs have three joints, each with its rotor. `approximate` omits the rotors with their mass:
+    "ignored" adds nothing for them; "diagonal" (or True) and "block" add the reflected inertia to each joint,
+    with equal results here, since each rotor turns with one joint.
     """
     return _mini_cheetah(exactness(approximate))
 

@@ -1,4 +1,4 @@
-"""The MIT Humanoid, with the rotors of its motors, and one of its legs alone."""
+"""The MIT Humanoid with the rotors of its motors, and one of its legs alone."""
 
 from __future__ import annotations
 
@@ -13,27 +13,61 @@ BODY = "Floating Base"
 TORSO = (8.52, (0.009896, 0.004771, 0.100522), (0.172699, 0.001419, 0.004023, 0.105949, -0.001672, 0.091906))
 BASE = ("world_to_base", BODY, measured(*TORSO))
 
-SMALL, LARGE = (1.6841e-4, 1.084e-4), (5.548e-4, 3.443e-4)  # rotors: inertia about the axis and across it [kg m²]
-WEIGHT = {SMALL: 0.05, LARGE: 0.1}  # their mass [kg]
-TILTS: dict[str, Point] = {"hip_rz": (0.0, -0.174533, 0.0), "hip_rx": (0.0, 0.436332, 0.0), "hip_ry": (0.0, -0.261799, 0.0)}
+# Rotors: inertia about the axis and across it [kg m²].
+SMALL = (1.6841e-4, 1.084e-4)
+LARGE = (5.548e-4, 3.443e-4)
+WEIGHT = {SMALL: 0.05, LARGE: 0.1}  # masses [kg]
+TILTS: dict[str, Point] = {
+    "hip_rz": (0.0, -0.174533, 0.0),
+    "hip_rx": (0.0, 0.436332, 0.0),
+    "hip_ry": (0.0, -0.261799, 0.0),
+}
 
 
-# What moves: mass, centre and moments on the left.
+# Solids on the left: mass, center and moments.
 SOLIDS = {
-    "hip_rz": (0.84563, (-0.064842, -3.6e-5, -0.06309), (0.0015373, 1.1e-6, 0.0005578, 0.0014252, 2.4e-6, 0.0012028)),
-    "hip_rx": (1.20868, (0.067232, -0.013018, 0.0001831), (0.0017535, -6.3e-6, -8e-5, 0.003338, -1.3e-5, 0.0019927)),
-    "hip_ry": (2.64093, (0.0132054, 0.0269864, -0.096021), (0.0243761, 9.96e-5, 0.0006548, 0.0259015, 0.0026713, 0.0038929)),
+    "hip_rz": (
+        0.84563,
+        (-0.064842, -3.6e-5, -0.06309),
+        (0.0015373, 1.1e-6, 0.0005578, 0.0014252, 2.4e-6, 0.0012028),
+    ),
+    "hip_rx": (
+        1.20868,
+        (0.067232, -0.013018, 0.0001831),
+        (0.0017535, -6.3e-6, -8e-5, 0.003338, -1.3e-5, 0.0019927),
+    ),
+    "hip_ry": (
+        2.64093,
+        (0.0132054, 0.0269864, -0.096021),
+        (0.0243761, 9.96e-5, 0.0006548, 0.0259015, 0.0026713, 0.0038929),
+    ),
     "knee": (0.35435, (0.00528, 0.0014762, -0.13201), (0.003051, 0.0, 8.73e-5, 0.003033, 3.93e-5, 0.0002529)),
     "ankle": (0.280951, (0.022623, 0.0, -0.012826), (8.42e-5, 0.0, -4.88e-5, 0.0007959, 0.0, 0.0007681)),
-    "shoulder_ry": (0.788506, (0.009265, 0.052623, -0.0001249), (0.0013678, 2.66e-5, 2.1e-6, 0.0007392, -1.2e-6, 0.000884)),
-    "shoulder_rx": (0.80125, (0.0006041, 0.0001221, -0.082361), (0.0011524, 7e-7, 3.96e-5, 0.0011921, 1.4e-6, 0.0012386)),
-    "shoulder_rz": (0.905588, (0.0001703, -0.016797, -0.06), (0.0012713, 1e-6, -8e-6, 0.0017477, -2.25e-5, 0.0008191)),
-    "elbow": (0.34839, (-0.0059578, 0.000111, -0.0426735), (0.00157, 2e-7, 3.35e-5, 0.0016167, 3e-6, 6.19e-5)),
+    "shoulder_ry": (
+        0.788506,
+        (0.009265, 0.052623, -0.0001249),
+        (0.0013678, 2.66e-5, 2.1e-6, 0.0007392, -1.2e-6, 0.000884),
+    ),
+    "shoulder_rx": (
+        0.80125,
+        (0.0006041, 0.0001221, -0.082361),
+        (0.0011524, 7e-7, 3.96e-5, 0.0011921, 1.4e-6, 0.0012386),
+    ),
+    "shoulder_rz": (
+        0.905588,
+        (0.0001703, -0.016797, -0.06),
+        (0.0012713, 1e-6, -8e-6, 0.0017477, -2.25e-5, 0.0008191),
+    ),
+    "elbow": (
+        0.34839,
+        (-0.0059578, 0.000111, -0.0426735),
+        (0.00157, 2e-7, 3.35e-5, 0.0016167, 3e-6, 6.19e-5),
+    ),
 }
 
 
 class Row(NamedTuple):
-    """A link, or its rotor, on the left. {s} stands for the side, also in the name of the joint and of the link it is `on`."""
+    """A link or its rotor on the left; {s} stands for the side in names."""
 
     name: str
     joint: str
@@ -43,19 +77,25 @@ class Row(NamedTuple):
     rotor: tuple[float, float] | None = None
     gear: float = 0.0
 
-    def part(self, s: str, side: float, *, mirror: float, weighing: bool = True) -> Link:
-        """The part for one side (1 left, -1 right), its solid mirrored for `mirror` -1."""
+    def part(self, s: str, side: float, *, mirror: float, with_mass: bool = True) -> Link:
+        """Return the part for one side (1 left, -1 right), its solid mirrored for `mirror` -1."""
         x, y, z = self.at
-        joint, on, link = self.joint.format(s=s), self.on.format(s=s), f"{s}{self.name}_link"
+        joint = self.joint.format(s=s)
+        on = self.on.format(s=s)
+        link = f"{s}{self.name}_link"
         tilt = TILTS.get(self.name, ORIGIN)
         if self.rotor is None:
-            return Link(joint, on, link, (x, side * y, z), self.axis, measured(*SOLIDS[self.name], mirror), tilt)
-        solid = spinning(WEIGHT[self.rotor] if weighing else 0.0, *self.rotor, self.axis)
+            return Link(
+                joint, on, link, (x, side * y, z), self.axis, measured(*SOLIDS[self.name], mirror), tilt
+            )
+        solid = spinning(WEIGHT[self.rotor] if with_mass else 0.0, *self.rotor, self.axis)
         name = f"{s}{self.name}_rotor"
-        return Rotor(joint, on, name, (x, side * y, z), self.axis, solid, tilt, False, gear=self.gear, drives=link)
+        return Rotor(
+            joint, on, name, (x, side * y, z), self.axis, solid, tilt, False, gear=self.gear, drives=link
+        )
 
 
-# name, joint, link below, where [m], axis; rotors also: inertia, gear
+# Name, joint, parent link, position [m], axis; for rotors also inertia and gear.
 HIP = [
     Row("hip_rz", "base_to_{s}hipz_link", BODY, (-0.00565, 0.082, -0.05735), "z"),
     Row("hip_rz", "{s}base_to_hipz_rotor", BODY, (-0.00842837, 0.082, -0.041593), "z", SMALL, 6.0),
@@ -74,41 +114,64 @@ ARM = [
     Row("shoulder_ry", "base_to_{s}shouldery_link", BODY, (0.01346, 0.17608, 0.24657), "y"),
     Row("shoulder_ry", "base_to_{s}shouldery_rotor", BODY, (0.01346, 0.16, 0.24657), "y", SMALL, 6.0),
     Row("shoulder_rx", "{s}shouldery_shoulderx_link", "{s}shoulder_ry_link", (0.0, 0.0575, 0.0), "x"),
-    Row("shoulder_rx", "{s}shouldery_to_shoulderx_rotor", "{s}shoulder_ry_link", (0.0, 0.0575, 0.0), "x", SMALL, 6.0),
+    Row(
+        "shoulder_rx",
+        "{s}shouldery_to_shoulderx_rotor",
+        "{s}shoulder_ry_link",
+        (0.0, 0.0575, 0.0),
+        "x",
+        SMALL,
+        6.0,
+    ),
     Row("shoulder_rz", "{s}shoulderx_shoulderz_link", "{s}shoulder_rx_link", (0.0, 0.0, -0.1025), "z"),
-    Row("shoulder_rz", "{s}shoulderx_to_shoulderz_rotor", "{s}shoulder_rx_link", (0.0, 0.0, -0.1025), "z", SMALL, 6.0),
+    Row(
+        "shoulder_rz",
+        "{s}shoulderx_to_shoulderz_rotor",
+        "{s}shoulder_rx_link",
+        (0.0, 0.0, -0.1025),
+        "z",
+        SMALL,
+        6.0,
+    ),
     Row("elbow", "{s}shoulderz_elbow_link", "{s}shoulder_rz_link", (0.0, 0.0, -0.1455), "y"),
-    Row("elbow", "{s}shoulderz_to_elbow_rotor", "{s}shoulder_rz_link", (0.0, -0.0325, -0.06), "y", SMALL, 9.0),
+    Row(
+        "elbow", "{s}shoulderz_to_elbow_rotor", "{s}shoulder_rz_link", (0.0, -0.0325, -0.06), "y", SMALL, 9.0
+    ),
 ]
 SIDES = {"right_": -1.0, "left_": 1.0}
 
 
 def mit_humanoid(approximate: bool | str = False) -> Model:
-    """The MIT Humanoid, free to move: legs of five joints and arms of four, with their rotors; 37 bodies, nv = 24.
+    """Return the MIT Humanoid with a floating base: 37 bodies, 17 clusters, nv = 24.
 
-    The thigh carries the rotors of knee and ankle: that of the ankle turns with both joints, by a belt, so that each
-    leg has a cluster of four bodies; 17 clusters in all. `approximate` leaves the rotors out, with their mass: "ignored" adds
-    nothing for them; "diagonal" (or True) adds to each joint what rotors weigh there; "block" also what they weigh between
-    knee and ankle.
+    Legs have five joints and arms four, with their rotors. The thigh carries the rotors of knee and ankle:
+    that of the ankle turns with both joints through a belt, so that each leg has a cluster of four bodies.
+    `approximate` omits the rotors with their mass: "ignored" adds nothing for them; "diagonal" (or True) adds
+    their reflected inertia to each joint; "block" also adds the coupling between knee and ankle.
     """
     return _mit_humanoid(exactness(approximate))
 
 
 def mit_humanoid_leg(approximate: bool | str = False) -> Model:
-    """A leg of the MIT Humanoid, held at the hip: five joints with their rotors, which have no mass here; nv = 5.
+    """Return a leg of the MIT Humanoid, fixed at the hip: five joints with massless rotors; nv = 5.
 
-    It hangs where the right leg does, and has the left one's links. `approximate` as in `mit_humanoid`.
+    It is at the position of the right leg, with the links of the left one. `approximate` as in
+    `mit_humanoid`.
     """
     return _mit_humanoid_leg(exactness(approximate))
 
 
 @cache
 def _mit_humanoid(how: str) -> Model:
-    parts = [row.part(s, y, mirror=y) for rows in ([*HIP, *LEG], ARM) for s, y in SIDES.items() for row in rows]
+    parts = [
+        row.part(s, y, mirror=y) for rows in ([*HIP, *LEG], ARM) for s, y in SIDES.items() for row in rows
+    ]
     return assemble("mit_humanoid", BASE, parts, how=how)
 
 
 @cache
 def _mit_humanoid_leg(how: str) -> Model:
     rows = [*(row._replace(on=WORLD) for row in HIP), *LEG]
-    return assemble("mit_humanoid_leg", None, [row.part("", -1.0, mirror=1.0, weighing=False) for row in rows], how=how)
+    return assemble(
+        "mit_humanoid_leg", None, [row.part("", -1.0, mirror=1.0, with_mass=False) for row in rows], how=how
+    )

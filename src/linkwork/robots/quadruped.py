@@ -1,4 +1,4 @@
-"""A walking robot with four legs, of the size of a dog."""
+"""A four-legged walking robot of the size of a dog."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from linkwork.robots.table import Mark, Motor, Row, assemble, both_sides
 HIP = Motor(24.0, 30.0, 7.0e-5, 8.0, 0.05)
 KNEE = Motor(36.0, 20.0, 7.0e-5, 12.0, 0.08)
 
-TRUNK = ("trunk", box(5.4, (0.38, 0.16, 0.11)) + box(1.2, (0.10, 0.10, 0.07), at=(0.02, 0.0, -0.01)))  # frame, battery
-THIGH, SHANK, FOOT = 0.21, 0.20, 0.02  # lengths, and the foot's radius [m]
+TRUNK = (
+    "trunk",
+    box(5.4, (0.38, 0.16, 0.11)) + box(1.2, (0.10, 0.10, 0.07), at=(0.02, 0.0, -0.01)),
+)  # frame, battery
+# Lengths and radius of the foot [m].
+THIGH = 0.21
+SHANK = 0.20
+FOOT = 0.02
 
 
 def leg(end: str, x: float) -> list[Row]:
-    """The left leg at one end of the trunk, whose hip is at x [m]: abduction, hip, knee. Straight down at zero."""
+    """Return the left leg at one end of the trunk, with its hip at x [m].
+
+    The joints are abduction, hip and knee; the leg points straight down at zero.
+    """
     name = f"{end}_left"
-    outwards = 0.03 if x > 0 else -0.03  # the hip's motor stands towards the end of the trunk
+    outwards = 0.03 if x > 0 else -0.03  # the hip motor is towards the end of the trunk
     return [
         Row(f"{name}_abduction", "trunk", f"{name}_hip", (x, 0.055, 0.0), "x", (-0.8, 0.8), HIP,
             cylinder(0.42, 0.04, 0.05, "x", at=(outwards, 0.0, 0.0)) + cylinder(0.20, 0.042, 0.03, "y", at=(0.0, 0.045, 0.0))),
@@ -30,16 +39,16 @@ def leg(end: str, x: float) -> list[Row]:
     ]  # fmt: skip
 
 
-ENDS = {"front": 0.185, "rear": -0.185}  # where the hips are along the trunk [m]
+ENDS = {"front": 0.185, "rear": -0.185}  # hip positions along the trunk [m]
 
 
 @cache
 def quadruped() -> Model:
-    """A trunk that is free to move, and four legs of three joints: 18 degrees of freedom, 13.0 kg.
+    """Return a floating-base quadruped with four legs of three joints: 18 DoF, 13.0 kg.
 
-    nq = 19, nv = 18. x points ahead, y to the left. The frames `front_left_foot` and so on are in the middle of the balls
-    that the robot stands on. At zero the legs hang straight down; `front_left_hip` 0.8 and `front_left_knee` -1.6, and the
-    same for the others, is a good stance.
+    nq = 19, nv = 18. x points ahead, y to the left. The frames `front_left_foot` and so on are at the centers
+    of the spherical feet. At zero the legs point straight down; `front_left_hip` 0.8 and `front_left_knee`
+    -1.6, and likewise for the other legs, is a good stance.
     """
     rows = [row for end, x in ENDS.items() for row in both_sides(leg(end, x))]
     feet = both_sides(Mark(f"{end}_left_foot", f"{end}_left_shank", (0.0, 0.0, -SHANK), FOOT) for end in ENDS)

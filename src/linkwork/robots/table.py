@@ -1,4 +1,4 @@
-"""Robots as tables: one row is a joint and the body that it moves."""
+"""Robots as tables, with one row per joint and the body that it moves."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TypeVar
 import numpy as np
 
 from linkwork.joints import Free, Joint, Revolute
+from linkwork.mechanism import Geometry
 from linkwork.model import WORLD, Model, ModelBuilder
-from linkwork.parts import Geometry
 from linkwork.robots.solids import Point, Solid
 from linkwork.spatial import Pose
 
@@ -19,23 +19,23 @@ AXES: dict[str, Point] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0,
 
 @dataclass(frozen=True)
 class Motor:
-    """A geared motor: what it can do at the joint, and its rotor, which turns `gear` times as fast as the joint."""
+    """A geared motor with limits at the joint; its rotor turns `gear` times as fast as the joint."""
 
-    effort: float  # at most, at the joint [N m]
-    speed: float  # at most, at the joint [rad/s]
+    effort: float  # largest torque at the joint [N m]
+    speed: float  # largest rate of the joint [rad/s]
     rotor: float  # moment of inertia [kg m²]
     gear: float
     damping: float  # at the joint [N m s/rad]
 
     @property
     def armature(self) -> float:
-        """The rotor's reflected inertia at the joint [kg m²]."""
+        """The reflected inertia of the rotor at the joint [kg m²]."""
         return self.rotor * (self.gear * self.gear)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A revolute joint `at` a point of its parent [m], about an axis, with limits [rad], and the body that it moves."""
+    """A revolute joint `at` a point of its parent [m], with axis, limits [rad], motor and moved body."""
 
     joint: str
     parent: str
@@ -47,7 +47,10 @@ class Row:
     solid: Solid
 
     def mirrored(self) -> Row:
-        """The same on the right: the axes are kept, so that angles about x and z change their sign."""
+        """Return the row of the right side.
+
+        Axes are kept, so that angles about x and z change their sign.
+        """
         lower, upper = self.limits
         return replace(
             self,
@@ -62,7 +65,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Mark:
-    """A frame with the axes of its body, `at` a point of it [m]; a `ball` of that radius [m] touches the ground there."""
+    """A frame with the axes of its body, `at` a point of it [m].
+
+    A `ball` of that radius [m] collides with the ground there.
+    """
 
     name: str
     body: str
@@ -73,8 +79,8 @@ class Mark:
         return Mark(right(self.name), right(self.body), across(self.at), self.ball)
 
 
-def touching(name: str, body: str, at: Point, radius: float) -> Geometry:
-    """A ball on a body that touches the ground, and no other ball; it is not drawn."""
+def ground_contact(name: str, body: str, at: Point, radius: float) -> Geometry:
+    """Return a sphere of a body that collides with the ground only, and is not drawn."""
     place = Pose.translation(np.array(at))
     return Geometry(name, place=place, shape="sphere", size=(radius,), visual=False, conaffinity=0, link=body)
 
@@ -82,19 +88,19 @@ def touching(name: str, body: str, at: Point, radius: float) -> Geometry:
 Part = TypeVar("Part", Row, Mark)
 
 
-def both_sides(left: Iterable[Part]) -> list[Part]:
-    """What is on the left, and then its mirror image on the right."""
-    parts = list(left)
+def both_sides(left_parts: Iterable[Part]) -> list[Part]:
+    """Return the parts of the left side and their mirror images."""
+    parts = list(left_parts)
     return parts + [part.mirrored() for part in parts]
 
 
 def right(name: str) -> str:
-    """The name on the right of what has this name on the left."""
+    """Return the name on the right side of a name on the left side."""
     return name.replace("left", "right")
 
 
 def across(point: Point) -> Point:
-    """A point's mirror image in the plane y = 0."""
+    """Return the mirror image of a point in the plane y = 0."""
     x, y, z = point
     return x, -y, z
 
@@ -102,13 +108,16 @@ def across(point: Point) -> Point:
 def assemble(
     name: str, base: tuple[str, Solid], rows: Iterable[Row], marks: Iterable[Mark], *, on: Joint | None = None
 ) -> Model:
-    """The model of a base, which is free to move unless a joint `on` the world is given, and of everything that hangs on it."""
+    """Return the model of a base with all rows and marks.
+
+    The base is free unless a joint `on` the world is given.
+    """
     root, solid = base
-    builder = ModelBuilder(name).add_body(root, **solid.figures())
+    builder = ModelBuilder(name).add_body(root, **solid.body_args())
     builder.add_joint(root, on or Free(), parent=WORLD, child=root)
     for row in rows:
         lower, upper = row.limits
-        builder.add_body(row.body, **row.solid.figures())
+        builder.add_body(row.body, **row.solid.body_args())
         builder.add_joint(
             row.joint,
             Revolute(AXES[row.axis]),
@@ -125,5 +134,5 @@ def assemble(
     for mark in marks:
         builder.add_frame(mark.name, body=mark.body, xyz=mark.at)
         if mark.ball:
-            builder.add_geometry(touching(mark.name, mark.body, mark.at, mark.ball))
+            builder.add_geometry(ground_contact(mark.name, mark.body, mark.at, mark.ball))
     return builder.build()

@@ -1,7 +1,7 @@
 """Tello, a humanoid whose legs are driven through differentials: two rotors move two joints together.
 
-How the rotors turn is known only as φ = 0 of all four angles. A rotor turns `GEAR` times as fast as the shaft behind its
-gearbox, which is what drives the linkage.
+The motion of the rotors is known only implicitly as φ = 0 of all four angles. A rotor turns `GEAR` times as
+fast as the shaft behind its gearbox, which drives the linkage.
 """
 
 from __future__ import annotations
@@ -12,35 +12,53 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.compiler.ir.functions import cos, sin
 from linkwork.errors import ModelError
-from linkwork.ir.functions import cos, sin
+from linkwork.loops.motion import cluster_posture
 from linkwork.model import Model
-from linkwork.robots.geared import EXACT, Differential, Link, Rotor, assemble, exactness, measured, rates, spinning
+from linkwork.robots.geared import (
+    EXACT,
+    Differential,
+    Link,
+    Rotor,
+    assemble,
+    exactness,
+    measured,
+    rates,
+    spinning,
+)
 from linkwork.robots.mit_humanoid import SOLIDS
 from linkwork.robots.solids import ORIGIN, Point
 from linkwork.spatial.solve import solve
-from linkwork.topology.motion import cluster_posture
 
 GEAR = 6.0
 TORSO = (2.3008, (0.0073, -0.0013, -0.0023), (0.0366, 0.0, -0.0006, 0.0142, -0.0002, 0.0291))
 BASE = ("torso-to-ground", "torso", measured(*TORSO))
 ROTOR = spinning(0.07, 5.1512e-5, 2.5984e-5, "z")
-ARM_ROTOR = (0.0, 1.684e-4, 1.084e-4)  # without mass: about the axis and across it [kg m²]
-HIP_REACH, KNEE_REACH = 5.0, 8.0  # of the rotors of the differentials [rad]: links are at most as far as they can follow
+ARM_ROTOR = (0.0, 1.684e-4, 1.084e-4)  # mass, moments about the axis and across it [kg m²]
+# Range of the rotors of the differentials [rad], which limits the links.
+HIP_REACH = 5.0
+KNEE_REACH = 8.0
 UPSIDE_DOWN: Point = (pi, 0.0, 0.0)
-LEFTWARDS: Point = (-pi / 2, pi, 0.0)  # a rotor's own z along y
+LEFTWARDS: Point = (-pi / 2, pi, 0.0)  # z of a rotor along y
 RIGHTWARDS: Point = (pi / 2, 0.0, 0.0)
 
 
 def hip(q: Any) -> Any:
-    """φ of the hip's differential: rotors 1 and 2, roll of the gimbal, pitch of the thigh."""
-    y1, y2, q1, q2 = q[0] / GEAR, q[1] / GEAR, q[2], q[3]
+    """Return φ of the hip differential: rotors 1 and 2, roll of the gimbal, pitch of the thigh."""
+    y1 = q[0] / GEAR
+    y2 = q[1] / GEAR
+    q1 = q[2]
+    q2 = q[3]
     return np.array([_hip(y1, q1, q2, 1.0), _hip(y2, q1, q2, -1.0)])
 
 
 def _hip(y: Any, q1: Any, q2: Any, side: float) -> Any:
-    """The rod of one of the two rotors; they mirror each other."""
-    sy, s1, c1, s2 = sin(y), sin(q1), cos(q1), sin(q2)
+    """Return φ of one rod; the two rods are mirror images."""
+    sy = sin(y)
+    s1 = sin(q1)
+    c1 = cos(q1)
+    s2 = sin(q2)
     return (
         57 / 2500 * sy
         - 49 / 5000 * c1
@@ -55,8 +73,11 @@ def _hip(y: Any, q1: Any, q2: Any, side: float) -> Any:
 
 
 def knee_ankle(q: Any) -> Any:
-    """φ of the differential of knee and ankle: rotors 1 and 2, knee, ankle."""
-    y1, y2, q1, q2 = q[0] / GEAR, q[1] / GEAR, q[2], q[3]
+    """Return φ of the knee-ankle differential: rotors 1 and 2, knee, ankle."""
+    y1 = q[0] / GEAR
+    y2 = q[1] / GEAR
+    q1 = q[2]
+    q2 = q[3]
     half = 0.5 * y1 - 0.5 * y2
     rod = (
         21 / 6250 * cos(half + 1979 * pi / 4500)
@@ -71,7 +92,7 @@ def knee_ankle(q: Any) -> Any:
 
 
 def leg(s: str, side: float) -> list[Link]:
-    """A leg (1 left, -1 right). Only the place of its clamp, and how that clamp's rotor stands, are mirrored."""
+    """Return a leg (1 left, -1 right), mirrored only in position of the clamp and pose of its rotor."""
     clamp, gimbal, thigh, shin = (f"{s}-{part}" for part in ("hip-clamp", "gimbal", "thigh", "shin"))
 
     def rotor(name: str, on: str, y: float, rpy: Point, reach: float) -> Rotor:
@@ -100,20 +121,55 @@ def leg(s: str, side: float) -> list[Link]:
     ]  # fmt: skip
 
 
-# link, joint, link below, where link and rotor are on the left [m], axis, gear. The links are the MIT Humanoid's.
+# Link, joint, parent link, positions of link and rotor on the left [m], axis, gear. The links are those of
+# the MIT Humanoid.
 ARM = [
-    ("shoulder-ry", "torso-to-{s}-shoulder-ry", "torso", (0.01346, 0.17608, 0.24657), (0.01346, 0.16, 0.24657), "y", 6.0),
-    ("shoulder-rx", "{s}-shoulder-ry-to-shoulder-rx", "{s}-shoulder-ry", (0.0, 0.0575, 0.0), (0.0, 0.0575, 0.0), "x", 6.0),
-    ("shoulder-rz", "{s}-shoulder-rx-to-shoulder-rz", "{s}-shoulder-rx", (0.0, 0.0, -0.1025), (0.0, 0.0, -0.1025), "z", 6.0),
-    ("elbow", "{s}-shoulder-rz-to-elbow", "{s}-shoulder-rz", (0.0, 0.0, -0.1455), (0.0, -0.0325, -0.06), "y", 9.0),
+    (
+        "shoulder-ry",
+        "torso-to-{s}-shoulder-ry",
+        "torso",
+        (0.01346, 0.17608, 0.24657),
+        (0.01346, 0.16, 0.24657),
+        "y",
+        6.0,
+    ),
+    (
+        "shoulder-rx",
+        "{s}-shoulder-ry-to-shoulder-rx",
+        "{s}-shoulder-ry",
+        (0.0, 0.0575, 0.0),
+        (0.0, 0.0575, 0.0),
+        "x",
+        6.0,
+    ),
+    (
+        "shoulder-rz",
+        "{s}-shoulder-rx-to-shoulder-rz",
+        "{s}-shoulder-rx",
+        (0.0, 0.0, -0.1025),
+        (0.0, 0.0, -0.1025),
+        "z",
+        6.0,
+    ),
+    (
+        "elbow",
+        "{s}-shoulder-rz-to-elbow",
+        "{s}-shoulder-rz",
+        (0.0, 0.0, -0.1455),
+        (0.0, -0.0325, -0.06),
+        "y",
+        9.0,
+    ),
 ]
 
 
 def arm(s: str, side: float) -> list[Link]:
-    """An arm (1 left, -1 right)."""
+    """Return an arm (1 left, -1 right)."""
     parts: list[Link] = []
     for name, joint, on, (x, y, z), (rx, ry, rz), axis, gear in ARM:
-        joint, on, link = joint.format(s=s), on.format(s=s), f"{s}-{name}"
+        joint = joint.format(s=s)
+        on = on.format(s=s)
+        link = f"{s}-{name}"
         solid = measured(*SOLIDS[name.replace("-", "_")], side)
         parts.append(Link(joint, on, link, (x, side * y, z), axis, solid, independent=True))
         parts.append(
@@ -124,19 +180,29 @@ def arm(s: str, side: float) -> list[Link]:
 
 
 def differentials(s: str) -> list[Differential]:
-    """The two of a leg."""
-    clamp, thigh = f"{s}-hip-clamp-to", f"{s}-thigh-to"
+    """Return the two differentials of a leg."""
+    clamp = f"{s}-hip-clamp-to"
+    thigh = f"{s}-thigh-to"
     upper = (f"{clamp}-hip-rotor-1", f"{clamp}-hip-rotor-2", f"{clamp}-gimbal", f"{s}-gimbal-to-thigh")
-    lower = (f"{thigh}-knee-ankle-rotor-1", f"{thigh}-knee-ankle-rotor-2", f"{thigh}-shin", f"{s}-shin-to-foot")
-    return [Differential(f"{s} hip differential", hip, upper), Differential(f"{s} knee-ankle differential", knee_ankle, lower)]
+    lower = (
+        f"{thigh}-knee-ankle-rotor-1",
+        f"{thigh}-knee-ankle-rotor-2",
+        f"{thigh}-shin",
+        f"{s}-shin-to-foot",
+    )
+    return [
+        Differential(f"{s} hip differential", hip, upper),
+        Differential(f"{s} knee-ankle differential", knee_ankle, lower),
+    ]
 
 
 SIDES = {"left": 1.0, "right": -1.0}
-CORNERS = {"toe": 0.09, "heel": -0.06}  # how far ahead of the ankle the sole touches the ground [m]: about as long as it weighs
+# Contact points of the sole ahead of the ankle [m].
+CORNERS = {"toe": 0.09, "heel": -0.06}
 
 
 def soles() -> list[tuple[str, str, Point, float]]:
-    """The balls that both soles stand on, four each."""
+    """Return the contact balls of both soles, four each."""
     return [
         (f"{s}-{end}-{'outer' if y > 0 else 'inner'}", f"{s}-foot", (x, side * y, -0.04), 0.01)
         for s, side in SIDES.items()
@@ -146,15 +212,18 @@ def soles() -> list[tuple[str, str, Point, float]]:
 
 
 def tello(*, arms: bool = False, approximate: bool | str = False) -> Model:
-    """Tello, free to move: 21 bodies in 7 clusters and nv = 16; with arms 37 bodies in 15 clusters and nv = 24.
+    """Return Tello with a floating base: nv = 16, with `arms` nv = 24.
 
-    Each leg turns at its clamp, and has one differential for the hip and another for knee and ankle. The rotors of these are
-    the independent joints: `lw.close_loops` finds the links for them. `approximate` leaves the rotors out, with their mass,
-    and the links' joints are independent: "ignored" adds nothing for rotors; "diagonal" (or True) adds to each joint what
-    they weigh there with straight legs; "block" also what they weigh between the two joints of a differential.
+    It has 21 bodies in 7 clusters, with arms 37 bodies in 15 clusters.
+
+    Each leg has a rotating clamp, and one differential for the hip and another for knee and ankle. The rotors
+    of these are the independent joints: `lw.close_loops` computes the links for them. `approximate` omits the
+    rotors with their mass: the links' joints are then independent. "ignored" adds nothing for rotors;
+    "diagonal" (or True) adds their reflected inertia with straight legs to each joint; "block" also adds the
+    coupling between the two joints of a differential.
     """
     if not isinstance(arms, bool):
-        raise ModelError(f"arms must be True or False, not {arms!r}")
+        raise ModelError(f"arms: expected True or False, got {arms!r}")
     return _tello(arms, exactness(approximate))
 
 
@@ -166,12 +235,14 @@ def _tello(arms: bool, how: str) -> Model:
     name = "tello_humanoid" if arms else "tello_legs"
     if how == EXACT:
         return assemble(name, BASE, parts, closures=closures, balls=soles())
-    return assemble(name, BASE, parts, how=how, balls=soles(), turning={**rates(parts), **_straight(_tello(arms, EXACT))})
+    return assemble(
+        name, BASE, parts, how=how, balls=soles(), turning={**rates(parts), **_straight(_tello(arms, EXACT))}
+    )
 
 
 def _straight(model: Model) -> dict[str, dict[str, float]]:
-    """How fast the rotors of the differentials turn for each of their links' joints, all of which are at zero."""
-    found: dict[str, dict[str, float]] = {}
+    """Return the gear ratios of the differentials' rotors for their links' joints, all at zero."""
+    ratios: dict[str, dict[str, float]] = {}
     for cluster in model.clusters:
         for closure in cluster.constraints:
             if closure.name.endswith("differential"):
@@ -185,5 +256,5 @@ def _straight(model: Model) -> dict[str, dict[str, float]]:
                     q[rotors] -= solve(K[:, columns[:2]], closure.residual(posture)).astype(float)
                 turn = -solve(K[:, columns[:2]], K[:, columns[2:]])
                 for joint, row in zip(joints[:2], turn):
-                    found[joint.name] = {link.name: float(rate) for link, rate in zip(joints[2:], row)}
-    return found
+                    ratios[joint.name] = {link.name: float(rate) for link, rate in zip(joints[2:], row)}
+    return ratios

@@ -1,7 +1,7 @@
-"""Spatial algebra over numbers or symbols: motions, forces, poses and inertias in three dimensions.
+"""Spatial algebra over numbers or symbols: motions, forces, poses and inertias.
 
-Spatial vectors are angular first. A motion (velocity, acceleration) is [w, v] and a force [m, f], both of a frame and in that
-frame's axes, as in Lie Sec. 1.
+Spatial vectors have the angular part first. A motion (velocity, acceleration) is [ω, v] and a force [m, f],
+both of a frame and in that frame's axes, as in Lie Sec. 1.
 """
 
 from linkwork.spatial import rotation

@@ -1,50 +1,76 @@
-"""Arrays of constants: arithmetic in a defined order, and copies that nobody can change.
+"""Constant arrays: products with a defined order of summation, and immutable copies.
 
-What is computed here ends up in programs, whose bits must not depend on the processor. NumPy's products of floats do: BLAS sums
-in an order, and with or without fused multiply-adds, as the processor likes it best. So do its sine, cosine and their kin.
+These constants become part of programs, whose bits must not depend on the processor. NumPy's products of
+floats do: BLAS chooses the order of summation and the use of fused multiply-adds. So do its sine, cosine and
+similar functions.
 """
 
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError
+from math import nan
 from typing import Any, NoReturn
 
 import numpy as np
 
-from linkwork.ir.functions import sqrt
+from linkwork.compiler.ir.functions import sqrt
 
 
 def product(a: np.ndarray, b: np.ndarray) -> Any:
-    """a @ b of small arrays, over numbers or symbols, summed from the first term to the last."""
+    """Return a @ b of small arrays of numbers or symbols, summed from first to last term."""
     if a.dtype.hasobject or b.dtype.hasobject:
-        return a @ b  # NumPy adds objects one after the other
-    found = a.astype(object) @ b.astype(object)
-    return found.astype(float) if isinstance(found, np.ndarray) else float(found)
+        return a @ b  # NumPy sums objects in order
+    result = a.astype(object) @ b.astype(object)
+    return result.astype(float) if isinstance(result, np.ndarray) else float(result)
 
 
 def length(x: np.ndarray) -> Any:
-    """The length of a vector, over numbers or symbols."""
+    """Return the Euclidean norm of a vector of numbers or symbols."""
     return sqrt(product(x, x))
 
 
 def frozen(x: Any) -> np.ndarray:
-    """A copy as floats that cannot be written, nor be made writable: its memory is that of an immutable object."""
+    """Return a float copy that cannot be made writable, since an immutable object owns its memory."""
     if type(x) is np.ndarray and type(x.base) is bytes and x.dtype == float:
         return x
-    array = np.ascontiguousarray(x, dtype=float) + 0.0  # no -0: it is equal to 0, and so must be what is made of it
+    # Adding 0.0 turns -0.0 into 0.0, so that equal arrays have equal bytes.
+    array = np.ascontiguousarray(x, dtype=float) + 0.0
     return np.ndarray(array.shape, float, array.tobytes())
 
 
+def real(x: Any) -> float:
+    """Return a number as a float; raise TypeError for text, Booleans and other objects."""
+    if isinstance(x, (str, bytes, bytearray, bool, np.bool_)):
+        raise TypeError(f"{x!r} is not a number")
+    return float(x)
+
+
+def reals(x: Any) -> np.ndarray:
+    """Return numbers as a float array; raise TypeError or ValueError for other entries."""
+    array = x if isinstance(x, np.ndarray) and x.dtype.kind in "iuf" else np.asarray(x, dtype=object)
+    if array.dtype != object:
+        return array.astype(float)
+    return np.array([real(entry) for entry in array.flat]).reshape(array.shape)
+
+
+def real_or_nan(x: Any) -> float:
+    """Return a number as a float, NaN for other objects."""
+    try:
+        return real(x)
+    except (TypeError, ValueError):
+        return nan
+
+
 class Immutable:
-    """A value whose attributes are set once, by its constructor through `put`."""
+    """A value whose attributes are set only by its constructor, with `set_frozen`."""
 
     __slots__ = ()
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise FrozenInstanceError(f"cannot change {name!r}: a {type(self).__name__} is a value; make another one")
+        raise FrozenInstanceError(f"cannot set {name!r}: {type(self).__name__} is immutable")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise FrozenInstanceError(f"cannot delete {name!r}: a {type(self).__name__} is a value")
+        raise FrozenInstanceError(f"cannot delete {name!r}: {type(self).__name__} is immutable")
 
 
-put = object.__setattr__
+set_frozen = object.__setattr__

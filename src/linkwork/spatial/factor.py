@@ -1,4 +1,4 @@
-"""Factorisation LᵀDL of symmetric matrices, which keeps the sparsity of a tree (branch-induced sparsity)."""
+"""LᵀDL factorization of symmetric matrices that preserves branch-induced sparsity."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.ir.functions import map_rows, sqrt, where
-from linkwork.ir.symbol import Symbol
+from linkwork.compiler.ir.functions import map_rows, sqrt, where
+from linkwork.compiler.ir.symbol import Symbol
 from linkwork.lazy import cached_property
 
-SMALL = 4  # rows of a matrix up to which columns are solved in straight code
+MAX_UNROLLED_ROWS = 4  # larger systems are solved by a loop over columns
 
 
 class VanishingRow(ZeroDivisionError):
-    """A row of a matrix that is zero by structure, so that the matrix has no inverse."""
+    """A structurally zero row of a matrix, which has no inverse."""
 
     def __init__(self, row: int) -> None:
-        super().__init__(f"row {row} of the matrix vanishes")
+        super().__init__(f"row {row} of the matrix is structurally zero")
         self.row = row
 
 
 class Factor:
-    """M = Lᵀ D L for a symmetric positive definite M, (n, n), with L lower triangular and ones on its diagonal.
+    """M = Lᵀ D L of a symmetric positive definite M, (n, n), with L unit lower triangular.
 
-    It works from the last row to the first, as Featherstone does: where the rows of a mass matrix are ordered with parents
-    before children, there is no fill-in.
+    It proceeds from the last row to the first (Featherstone): if the rows of a mass matrix are ordered with
+    parents before children, no fill-in occurs.
 
-    `dependent`: M may be singular. A row whose pivot is not above this fraction of its diagonal entry depends on those after
-    it: `solve` gives zero there, and x is a solution if there is one.
+    `dependent`: M may be singular. A row whose pivot is at most this fraction of its diagonal entry depends
+    on later rows: `solve` returns zero there, and x is a solution if one exists.
     """
 
-    def __init__(self, M: np.ndarray, *, dependent: float | None = None) -> None:
+    def __init__(self, M: np.ndarray, *, dependent: Any = None) -> None:
         n = len(M)
         A = np.array(M, dtype=object)
-        self.rows: list[list[tuple[int, Any]]] = [[] for _ in range(n)]  # of L: column and entry, without zeros
+        # Rows of L: column and entry, without zeros.
+        self.rows: list[list[tuple[int, Any]]] = [[] for _ in range(n)]
         self.pivots = np.zeros(n, dtype=object)  # D
         self.inverse = np.empty(n, dtype=object)  # of D
         for k in reversed(range(n)):
@@ -57,11 +58,11 @@ class Factor:
                         A[i, j] = A[i, j] - factor * A[k, j]
 
     def solve(self, b: np.ndarray) -> np.ndarray:
-        """x of M x = b, for b of shape (n,) or (n, m)."""
+        """Return x of M x = b, for b of shape (n,) or (n, m)."""
         return self.other_half(self.scaled(self.half(b)))
 
     def half(self, b: np.ndarray) -> np.ndarray:
-        """L⁻ᵀ b: the first half of `solve`."""
+        """Return L⁻ᵀ b, the first step of `solve`."""
         x = np.array(b, dtype=object)
         for k in reversed(range(len(x))):
             for i, factor in self.rows[k]:
@@ -69,15 +70,15 @@ class Factor:
         return x
 
     def scaled(self, b: np.ndarray) -> np.ndarray:
-        """D⁻¹ b."""
+        """Return D⁻¹ b."""
         return (np.array(b, dtype=object).T * self.inverse).T
 
     def root(self, b: np.ndarray) -> np.ndarray:
-        """x with xᵀ x = bᵀ M⁻¹ b."""
+        """Return x with xᵀ x = bᵀ M⁻¹ b."""
         return (self.half(b).T * np.array([sqrt(x) for x in self.inverse])).T
 
     def other_half(self, b: np.ndarray) -> np.ndarray:
-        """L⁻¹ b: the last step of `solve`."""
+        """Return L⁻¹ b, the last step of `solve`."""
         x = np.array(b, dtype=object)
         for k, row in enumerate(self.rows):
             for i, factor in row:
@@ -86,14 +87,14 @@ class Factor:
 
     @cached_property
     def inverse_rows(self) -> list[dict[int, Any]]:
-        """The rows of L⁻¹ by column, without zeros: where L has those of a tree, so has it."""
+        """The rows of L⁻¹ by column, without zeros; as sparse as L for a tree."""
         rows: list[dict[int, Any]] = []
         for i, row in enumerate(self.rows):
-            found: dict[int, Any] = {}
+            entries: dict[int, Any] = {}
             for k, x in row:
                 for s, y in rows[k].items():
-                    found[s] = found[s] - x * y if s in found else -(x * y)
-            rows.append({**found, i: 1.0})
+                    entries[s] = entries[s] - x * y if s in entries else -(x * y)
+            rows.append({**entries, i: 1.0})
         return rows
 
     @cached_property
@@ -102,14 +103,14 @@ class Factor:
         return [{s: x * self.inverse[s] for s, x in row.items()} for row in self.inverse_rows]
 
     def solve_sparse(self, B: np.ndarray, *, negative: bool = False, half: bool = False) -> np.ndarray:
-        """X of M X = B, (n, m): entries are sums over what a row of L⁻¹ D⁻¹ and a column of L⁻ᵀ B have in common.
+        """Return X of M X = B, (n, m), as sums over common entries of L⁻¹ D⁻¹ rows and L⁻ᵀ B columns.
 
-        Columns in whose L⁻ᵀ B the same rows are filled, as those of one limb's joints, are one map. `negative`: of M X = -B.
-        `half`: B is L⁻ᵀ B already.
+        Columns with the same sparsity of L⁻ᵀ B, such as those of one limb's joints, are solved by one map.
+        `negative`: solve M X = -B. `half`: B is already L⁻ᵀ B.
         """
         X = np.zeros(B.shape, dtype=object)
         scaled = self.scaled_rows
-        for filled_rows, columns in self._alike(B).items():
+        for filled_rows, columns in self._columns_by_sparsity(B).items():
             reached = [i for i, row in enumerate(scaled) if not row.keys().isdisjoint(filled_rows)]
 
             def solved(b: np.ndarray, filled_rows: Any = filled_rows, reached: Any = reached) -> np.ndarray:
@@ -117,41 +118,47 @@ class Factor:
                 for k in reversed(() if half else filled_rows):
                     for i, factor in self.rows[k]:
                         y[i] = y[i] - factor * y[k]
-                sums = [sum((scaled[i][s] * y[s] for s in filled_rows if s in scaled[i]), 0.0) for i in reached]
+                sums = [
+                    sum((scaled[i][s] * y[s] for s in filled_rows if s in scaled[i]), 0.0) for i in reached
+                ]
                 return np.array(sums, dtype=object)
 
             rows = B[np.ix_(filled_rows, columns)].T
-            X[np.ix_(reached, columns)] = (map_rows(solved, rows) if len(X) > SMALL else np.array([*map(solved, rows)])).T
+            X[np.ix_(reached, columns)] = (
+                map_rows(solved, rows) if len(X) > MAX_UNROLLED_ROWS else np.array([*map(solved, rows)])
+            ).T
         return X
 
-    def _alike(self, B: np.ndarray) -> dict[tuple[int, ...], list[int]]:
-        """Columns of B by the rows in which their L⁻ᵀ B is not zero by structure, without those that are."""
-        found: dict[tuple[int, ...], list[int]] = {}
+    def _columns_by_sparsity(self, B: np.ndarray) -> dict[tuple[int, ...], list[int]]:
+        """Return the columns of B by the nonzero rows of their L⁻ᵀ B, without zero columns."""
+        columns_by_rows: dict[tuple[int, ...], list[int]] = {}
         for j, column in enumerate(B.T):
             rows = self.reached([i for i, x in enumerate(column) if not is_zero(x)])
             if rows:
-                found.setdefault(rows, []).append(j)
-        return found
+                columns_by_rows.setdefault(rows, []).append(j)
+        return columns_by_rows
 
     def segments(self) -> Iterator[tuple[range, list[int]]]:
-        """Columns of M⁻¹ of joints one behind the other, and the rows that L⁻ᵀ fills in the last of them."""
-        rows, first = self.inverse_rows, 0
+        """Yield the columns of M⁻¹ of joints in series, and the rows that L⁻ᵀ fills in the last of them."""
+        rows = self.inverse_rows
+        first = 0
         for last in range(1, len(rows) + 1):
             if last == len(rows) or not rows[last].keys() >= rows[last - 1].keys():
                 yield range(first, last), list(rows[last - 1])
                 first = last
 
     def reached(self, rows: Iterable[int]) -> tuple[int, ...]:
-        """The rows that L⁻ᵀ b fills where b has these: they and the velocities below them."""
-        found = set(rows)
+        """Return the rows that L⁻ᵀ b fills if b has these: they and the velocities below them."""
+        filled = set(rows)
         for k in reversed(range(len(self.rows))):
-            if k in found:
-                found.update(i for i, _ in self.rows[k])
-        return tuple(sorted(found))
+            if k in filled:
+                filled.update(i for i, _ in self.rows[k])
+        return tuple(sorted(filled))
 
     def inverted(self) -> np.ndarray:
-        """M⁻¹, (n, n), which is symmetric to the last bit."""
-        rows, scaled = self.inverse_rows, self.scaled_rows
+        """Return M⁻¹, (n, n), exactly symmetric."""
+        rows = self.inverse_rows
+        scaled = self.scaled_rows
         X = np.zeros((len(rows), len(rows)), dtype=object)
         for i, row in enumerate(rows):
             for j in range(i + 1):
@@ -160,20 +167,20 @@ class Factor:
 
 
 def is_zero(x: Any) -> bool:
-    """Whether an entry is structurally zero."""
+    """Return True if an entry is structurally zero."""
     return not isinstance(x, Symbol) and x == 0.0
 
 
 def filled(x: np.ndarray) -> bool:
-    """Whether any entry is structurally nonzero."""
+    """Return True if any entry is structurally nonzero."""
     return not all(is_zero(y) for y in x.ravel())
 
 
 def count_filled(x: np.ndarray) -> int:
-    """How many entries are structurally nonzero."""
+    """Return the number of structurally nonzero entries."""
     return sum(not is_zero(y) for y in x.ravel())
 
 
 def mirrored(M: np.ndarray) -> np.ndarray:
-    """A matrix that is symmetric in exact arithmetic, made so by copying its upper triangle to the lower one."""
+    """Return a matrix with its upper triangle copied to the lower one."""
     return np.triu(M) + np.triu(M, 1).T

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.ir.functions import absolute, where
-from linkwork.ir.symbol import Symbol
+from linkwork.compiler.ir.functions import absolute, where
+from linkwork.compiler.ir.symbol import Symbol
 from linkwork.spatial.factor import is_zero
 
 
 def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x of A x = b, for a small regular A, (n, n), and b of shape (n,) or (n, m).
+    """Return x of A x = b, for a small regular A, (n, n), and b of shape (n,) or (n, m).
 
-    Up to two rows by the adjugate, which needs no pivot; more by Gaussian elimination with partial pivoting, chosen when the
-    program runs.
+    Up to two rows use the adjugate, which needs no pivots; more use Gaussian elimination with partial
+    pivoting, chosen at run time.
     """
     n = len(A)
     if n == 0:
@@ -25,15 +25,17 @@ def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     if n == 2:
         d = 1.0 / (A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0])
         return np.array([(A[1, 1] * b[0] - A[0, 1] * b[1]) * d, (A[0, 0] * b[1] - A[1, 0] * b[0]) * d])
-    A, x = np.array(A, dtype=object), np.array(b, dtype=object)
+    A = np.array(A, dtype=object)
+    x = np.array(b, dtype=object)
     for k in range(n):
-        for i in range(k + 1, n):  # the largest entry comes to the pivot
+        for i in range(k + 1, n):  # move the largest entry to the pivot
             if is_zero(A[i, k]):
                 continue
-            larger = _size(A[i, k]) > _size(A[k, k])
+            larger = _magnitude(A[i, k]) > _magnitude(A[k, k])
             for rows in (A, x):
-                upper, lower = np.array(rows[k]), np.array(rows[i])
-                rows[k], rows[i] = _chosen(larger, lower, upper), _chosen(larger, upper, lower)
+                upper = np.array(rows[k])
+                lower = np.array(rows[i])
+                rows[k], rows[i] = _select(larger, lower, upper), _select(larger, upper, lower)
         inverse = 1.0 / A[k, k]
         for i in range(k + 1, n):
             factor = A[i, k] * inverse
@@ -48,12 +50,14 @@ def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def solve_without_pivots(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x of A x = b, (m,) or (m, columns), by elimination without pivoting.
+    """Return x of A x = b, (m,) or (m, columns), by elimination without pivoting.
 
-    Where a pivot is small, x is not finite, or no good: for callers who check it. Where nothing moves a row, x is zero there.
+    For a small pivot x is inaccurate or not finite, which the caller must check. x is zero for structurally
+    zero rows.
     """
     m = len(b)
-    A, b = np.array(A, dtype=object), np.array(b, dtype=object)
+    A = np.array(A, dtype=object)
+    b = np.array(b, dtype=object)
     inverse: list[Any] = []
     for k in range(m):
         inverse.append(0.0 if is_zero(A[k, k]) else 1.0 / A[k, k])
@@ -73,11 +77,11 @@ def solve_without_pivots(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     return b
 
 
-def _size(x: Any) -> Any:
+def _magnitude(x: Any) -> Any:
     return absolute(x) if isinstance(x, Symbol) else abs(float(x))
 
 
-def _chosen(condition: Any, a: np.ndarray, b: np.ndarray) -> Any:
+def _select(condition: Any, a: np.ndarray, b: np.ndarray) -> Any:
     if isinstance(condition, (bool, np.bool_)):
         return a if condition else b
     out = np.empty(np.shape(a), dtype=object)

@@ -1,0 +1,330 @@
+"""Loop closure over numbers: damped least squares in units of the loop lengths.
+
+Files are mostly drawn near a closed posture. Thus the cluster is closed from where it is by Gauss-Newton
+steps of least norm, then by Levenberg-Marquardt steps, then one loop after the other, then by continuation:
+the error of the first posture is reduced step by step. Random starts come last, first near the zero of the
+file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.loops.closing_problem import WIDE, ClosureProblem
+from linkwork.loops.couplings import explicit_couplings
+from linkwork.loops.motion import ClusterPosture
+from linkwork.mechanism import LoopConstraint, Mechanism
+from linkwork.mechanism.limits import Budget
+
+CLOSED = 1e-11  # relative to the size of the loop, or in rad
+RANK = 1e-7  # of singular values, relative to the largest
+STEPS = 80
+GAUSS_NEWTON_STEPS = 20
+STALLED = 5  # Gauss-Newton steps that gain little, after which they end
+
+
+class ClosureResult(NamedTuple):
+    """A configuration q, (nq,), its largest unit-free error, and whether all equations hold exactly."""
+
+    q: np.ndarray
+    left: float
+    exact: bool = True
+
+    @property
+    def is_closed(self) -> bool:
+        return self.left < CLOSED
+
+
+def gauss_newton(
+    problem: ClosureProblem,
+    q: np.ndarray,
+    rows: Any = None,
+    *,
+    steps: int = GAUSS_NEWTON_STEPS,
+    rcond: float = 1e-9,
+) -> ClosureResult:
+    """Return the best configuration found by Gauss-Newton steps of least norm and bounded length."""
+    rows = slice(None) if rows is None else rows
+    best = q
+    least = math.inf
+    size = math.inf
+    last = 0  # the last step that gained much
+    for n in range(steps):
+        e, J = problem.at(q)
+        before = size
+        size = problem.left(e[rows])
+        last = n if size < 0.5 * least else last
+        if size < least:
+            best = q
+            least = size
+        if (
+            n - last > STALLED
+            or least < 1e-14
+            or not math.isfinite(size)
+            or (least < CLOSED and size > 0.25 * before)
+        ):
+            break
+        step = -_least_norm(J[rows], e[rows], rcond)
+        largest = float(np.abs(step).max(initial=0.0))
+        if largest < 1e-15:
+            break
+        q = problem.moved(q, step * min(1.0, 0.5 / largest))
+    return ClosureResult(best, least)
+
+
+def _least_norm(J: np.ndarray, e: np.ndarray, rcond: float) -> np.ndarray:
+    """Return the minimum-norm least-squares solution of J x = e."""
+    if J.shape[1] > 60 and rcond < 1e-6:  # as good, in a fraction of the time
+        A = J.T @ J
+        A[np.diag_indices(len(A))] += 1e-12 * float(np.trace(A)) / len(A) + 1e-300
+        return np.linalg.solve(A, J.T @ e)
+    return np.linalg.lstsq(J, e, rcond=rcond)[0]
+
+
+def truncated(J: np.ndarray, rank: int) -> np.ndarray:
+    """Return the pseudo-inverse of a matrix from its `rank` largest singular values."""
+    u, s, vt = np.linalg.svd(J, full_matrices=False)
+    inverse: np.ndarray = vt[:rank].T @ (u[:, :rank] / np.maximum(s[:rank], 1e-9 * s[0])).T
+    return inverse
+
+
+def levenberg_marquardt(
+    problem: ClosureProblem,
+    q: np.ndarray,
+    *,
+    aim: np.ndarray | None = None,
+    active: Sequence[int] | None = None,
+    bounded: bool = False,
+    patient: bool = False,
+    steps: int = STEPS,
+) -> np.ndarray:
+    """Return the least-squares configuration of the errors minus `aim`.
+
+    `active`: of some constraints only. `bounded`: violated limits count as errors. `patient`: continue while
+    steps gain little.
+    """
+
+    def at(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        e, J = problem.at(q, active)
+        e = e if aim is None else e - aim
+        if bounded:
+            off, rows = problem.limits_missed(q, inset=0.01)
+            e = np.concatenate([e, off])
+            J = np.concatenate([J, rows])
+        return e, J
+
+    e, J = at(q)
+    f = float(e @ e)
+    damping = 1e-3
+    growth = 2.0
+    marks = [f]
+    for _ in range(steps):
+        if not math.isfinite(f) or f < 1e-18:
+            break
+        A = J.T @ J
+        g = J.T @ e
+        A[np.diag_indices(len(A))] += damping * (1.0 + f)
+        step = -np.linalg.solve(A, g)
+        largest = float(np.abs(step).max(initial=0.0))
+        step *= min(1.0, 1.0 / (largest + 1e-300))
+        if largest < 1e-13:
+            break
+        candidate = problem.moved(q, step)
+        e1, J1 = at(candidate)
+        f1 = float(e1 @ e1)
+        expected = -float(step @ (2.0 * g + J.T @ (J @ step)))
+        gain = (f - f1) / expected if expected > 0.0 and math.isfinite(f1) else -1.0
+        if gain > 1e-4:
+            q = candidate
+            e = e1
+            J = J1
+            f = f1
+            damping = max(damping * max(0.1, 1.0 - (2.0 * gain - 1.0) ** 3), 1e-14)
+            growth = 2.0
+            marks.append(f)
+            if not patient and len(marks) > 12 and marks[-1] > 0.8 * marks[-12] and f > 1e-12:
+                break  # a valley without a zero
+        else:
+            damping = damping * growth
+            growth = 2.0 * growth
+            if damping > 1e12:
+                break
+    return q
+
+
+def finished(problem: ClosureProblem, q: np.ndarray, *, exact: bool = True) -> ClosureResult:
+    """Return the closed configuration near q, or the least-squares one if only that is within tolerance.
+
+    Unless `exact`, exact closure is known to be out of reach.
+    """
+    result = gauss_newton(problem, q, steps=12) if exact else ClosureResult(q, math.inf)
+    if result.is_closed:
+        return result
+    few = least_squares(
+        problem, q, 10.0 * problem.tolerance
+    )  # what cannot be told from nothing does not count
+    return few if few.is_closed else min(result, few, key=lambda one: one.left)
+
+
+def least_squares(
+    problem: ClosureProblem, q: np.ndarray, cut: float, rank: int | None = None, allowed: float | None = None
+) -> ClosureResult:
+    """Return the least-squares configuration near q, by directions with singular values above `cut`.
+
+    With a `rank`, by that many directions. It counts as closed if errors are within the tolerance or
+    `allowed`.
+    """
+    left = math.inf
+    largest = math.inf
+    for _ in range(12):
+        e, J = problem.at(q)
+        left = problem.left(e)
+        if not math.isfinite(left):
+            break
+        step = -(_least_norm(J, e, cut) if rank is None else truncated(J, rank) @ e)
+        largest = float(np.abs(step).max(initial=0.0))
+        if not largest > 1e-3 * left:
+            break
+        q = problem.moved(q, step * min(1.0, 0.5 / largest))
+    within = left < (problem.tolerance if allowed is None else allowed)
+    return ClosureResult(q, 0.0, exact=False) if within and largest <= 1e-3 * left else ClosureResult(q, left)
+
+
+def close_problem(problem: ClosureProblem, q: np.ndarray, *, thorough: bool = True) -> ClosureResult:
+    """Return the closed configuration near q, or the best one found."""
+    first = gauss_newton(problem, q)
+    if first.is_closed or not math.isfinite(first.left):
+        return first
+    tried = [first]
+
+    def goes(from_: np.ndarray) -> ClosureResult | None:
+        tried.append(finished(problem, from_))
+        return tried[-1] if tried[-1].is_closed else None
+
+    result = goes(levenberg_marquardt(problem, q))
+    if result is None and thorough:
+        result = goes(_one_after_the_other(problem, q)) if len(problem.constraints) > 1 else None
+        result = result or goes(_continued(problem, q))
+    return result or min(tried, key=lambda one: one.left)
+
+
+def _one_after_the_other(problem: ClosureProblem, q: np.ndarray) -> np.ndarray:
+    """Return the configuration with loops closed one by one, keeping earlier ones closed."""
+    for n in range(len(problem.constraints)):
+        q = levenberg_marquardt(problem, q, active=range(n + 1), steps=30)
+    return q
+
+
+def _continued(problem: ClosureProblem, q: np.ndarray) -> np.ndarray:
+    """Return the configuration at the end of a homotopy from q that reduces its errors to zero."""
+    start, _ = problem.at(q)
+    done = 0.0
+    stride = 0.25
+    while done < 1.0 and stride > 1.0 / 64.0:
+        to = min(1.0, done + stride)
+        aim = (1.0 - to) * start
+        result = levenberg_marquardt(problem, q, aim=aim, steps=15)
+        if np.abs(problem.at(result)[0] - aim).max(initial=0.0) < 1e-3:
+            q = result
+            done = to
+            stride = 1.5 * stride
+        else:
+            stride *= 0.5
+    return levenberg_marquardt(problem, q)
+
+
+def close(
+    model: Mechanism,
+    bodies: Sequence[int],
+    constraints: Sequence[LoopConstraint],
+    q: np.ndarray,
+    below: ClusterPosture | None = None,
+    supports: Sequence[int] = (),
+    budget: Budget | None = None,
+    *,
+    rows: Sequence[int] | None = None,
+    slack: Sequence[float] = (),
+    thorough: bool = True,
+) -> tuple[np.ndarray, float]:
+    """Return a closed configuration near q and its unit-free residual, below `CLOSED` if closed.
+
+    If the cluster has several supports, the cluster below, whose posture is given, stays. Work is counted in
+    a `budget`. If redundant equations cannot hold exactly, those in `rows` do, and the others have `slack` [m
+    or rad]; without `rows`, all have, and are closed by least squares.
+    """
+    q = np.array(q, dtype=float)
+    explicit = explicit_couplings(bodies, constraints, model.joints)
+    if explicit:
+        q = explicit.nearest(q, model.joints)
+        return q, explicit.residual(q, model.joints)
+    problem = ClosureProblem(model, bodies, constraints, below, supports, budget)
+    if any(slack):
+        allowed = np.array(slack) / problem.units
+        return (
+            _squares_closed(problem, q, allowed)
+            if rows is None
+            else kept_closed(problem, q, list(rows), allowed)
+        )
+    result = close_problem(problem, q, thorough=thorough)
+    return result.q, result.left
+
+
+def kept_closed(
+    problem: ClosureProblem, q: np.ndarray, rows: list[int], slack: Any
+) -> tuple[np.ndarray, float]:
+    """Return the configuration near q where `rows` hold, and the excess of the others over their slack."""
+    result = gauss_newton(problem, q, rows)
+    missed = (
+        problem.left(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
+        if result.is_closed
+        else math.inf
+    )
+    if missed >= CLOSED:
+        near = close_problem(problem, q)
+        result = gauss_newton(problem, near.q, rows)
+        missed = problem.left(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
+    return result.q, max(result.left, missed)
+
+
+def _squares_closed(problem: ClosureProblem, q: np.ndarray, slack: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the least-squares configuration near q, and the excess of errors over their slack."""
+    result = least_squares(problem, q, 10.0 * problem.tolerance)
+    if not result.is_closed:
+        result = close_problem(problem, q)
+    missed = problem.left(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
+    return result.q, max(result.left, missed)
+
+
+def starts(
+    problem: ClosureProblem, q: np.ndarray, count: int, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Yield initial guesses: random ones near q at growing distance, within limits, then anywhere."""
+    near = count // 2
+    for n in range(near):
+        spread = 0.2 * (1.0 + n)
+        yield problem.moved(q, np.clip(spread, 0.0, 2.0) * rng.normal(size=problem.posture.size))
+    for n in range(near, count):
+        guess = q.copy()
+        for joint in problem.joints:
+            guess[joint.q_slice] = joint.kind.random(rng)
+            if joint.nq == joint.nv and n % 2:
+                low = np.array(joint.lower)
+                high = np.array(joint.upper)
+                bounded = (np.abs(low) < WIDE) & (np.abs(high) < WIDE)
+                within = rng.uniform(np.where(bounded, low, 0.0), np.where(bounded, high, 1.0))
+                guess[joint.q_slice] = np.where(bounded, within, guess[joint.q_slice])
+        yield guess
+
+
+def within_limits(problem: ClosureProblem, q: np.ndarray) -> ClosureResult | None:
+    """Return a closed configuration near q within all joint limits, or None."""
+    for _ in range(3):
+        result = finished(problem, levenberg_marquardt(problem, q, bounded=True, steps=40))
+        if result.is_closed and not len(problem.limits_missed(result.q)[0]):
+            return result
+        q = result.q
+    return None

@@ -1,0 +1,131 @@
+"""Errors and notes about loop closure: the gap, its place, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.loops.closing import levenberg_marquardt
+from linkwork.loops.closing_problem import ClosureProblem
+from linkwork.loops.clusters import Cluster
+from linkwork.mechanism import Mechanism
+from linkwork.mechanism.names import join_names
+
+TRY = 'start=, tolerance= or loops="constrain"'
+
+
+class CannotClose(ModelError):
+    """Loops that no configuration closes."""
+
+
+def cannot_close(cluster: Cluster, problem: ClosureProblem, tried: Sequence[np.ndarray]) -> CannotClose:
+    """Return the error for a cluster that none of the attempts closed."""
+    best = min(tried, key=problem.distance)
+    if np.isfinite(problem.distance(best)):
+        best = levenberg_marquardt(problem.unlimited(), best, patient=True, steps=200)
+    sentences = open_by(problem, [best])
+    return CannotClose(
+        f"{names_of(cluster)} cannot be closed: {sentences}; check placements and lengths, or try {TRY}"
+    )
+
+
+def open_by(problem: ClosureProblem, tried: Sequence[np.ndarray]) -> str:
+    """Return the gaps of the best attempt, their places, and the joints at limits there."""
+    best = min(tried, key=problem.distance)
+    gaps = problem.gaps(best)
+    e = np.abs(problem.errors(best)[0])
+    worst = int(np.argmax([np.nan_to_num(e[own].max(initial=0.0), nan=np.inf) for own in problem.rows]))
+    (length, angle), constraint = gaps[worst], problem.constraints[worst]
+    gap = f"{length:.3g} m and {angle:.3g} rad" if constraint.ends else f"{angle:.3g}"
+    limits = problem.at_limits(best)
+    at = f", with {join_names([repr(x) for x in limits])} at the limits" if limits else ""
+    return f"in the best configuration found, {constraint.name!r} is open by {gap}{at}"
+
+
+def stuck(model: Mechanism, cluster: Cluster) -> ModelError:
+    """Return the error for a cluster that closes but cannot move."""
+    return ModelError(
+        f"{names_of(cluster)} close in singular configurations only, in which the links "
+        f"{links_of(model, cluster)} cannot "
+        f"move: check placements and lengths, or try {TRY}"
+    )
+
+
+def singular_everywhere(model: Mechanism, cluster: Cluster, velocities: int, mobility: int) -> ModelError:
+    """Return the error for a cluster that is singular wherever it moves."""
+    return ModelError(
+        f"{names_of(cluster)} are singular in every configuration found: their equations leave {velocities} "
+        "velocities, but "
+        f"the links {links_of(model, cluster)} can move in {_directions(mobility)} only, so that no "
+        "coordinates determine the "
+        "motion; remove redundant loops, or use joints that hold the same directions without relying on "
+        "equal lengths"
+    )
+
+
+def branches_meet(model: Mechanism, cluster: Cluster, mobility: int) -> ModelError:
+    """Return the error for a cluster found only where branches of its motion meet."""
+    return ModelError(
+        f"{names_of(cluster)} are singular in every configuration found: branches of the motion meet there, "
+        "along which the "
+        f"links {links_of(model, cluster)} can move in {_directions(mobility)}; give a start= on one of them"
+    )
+
+
+def misses_in_motion(model: Mechanism, cluster: Cluster, missed: float, tolerance: float) -> ModelError:
+    """Return the error for redundant equations that exceed the tolerance during motion."""
+    return ModelError(
+        f"{names_of(cluster)}: redundant equations miss by up to {missed:.2g} of the size of the loops when "
+        "the links "
+        f"{links_of(model, cluster)} move, more than the tolerance of {tolerance:.2g}: give numbers with "
+        "more digits, or a "
+        "larger tolerance="
+    )
+
+
+def _directions(count: int) -> str:
+    return f"{count} direction" if count == 1 else f"{count} directions"
+
+
+def names_of(cluster: Cluster) -> str:
+    """Return the names of a cluster's constraints."""
+    return join_names([repr(c.name) for c in cluster.constraints])
+
+
+def links_of(model: Mechanism, cluster: Cluster) -> str:
+    """Return the names of a cluster's bodies."""
+    return join_names([repr(model.bodies[k].name) for k in cluster.bodies])
+
+
+def closing_notes(model: Mechanism, clusters: Sequence[Cluster]) -> list[str]:
+    """Return notes on accepted gaps and on joints beyond their limits."""
+    notes = []
+    for cluster in clusters:
+        for constraint, (length, angle) in zip(cluster.constraints, cluster.gaps):
+            if max(length, angle) > 0.0:
+                notes.append(
+                    f"loop {constraint.name!r} closes to {length:.2g} m and {angle:.2g} rad only, which is "
+                    "within the "
+                    "tolerance: its redundant equations are dropped"
+                )
+        if cluster.constraints and not cluster.independent and not cluster.supports:
+            links = links_of(model, cluster)
+            notes.append(
+                f"{names_of(cluster)} leave the links {links} no degree of freedom: they are rigid, as a "
+                "truss is; if they "
+                "should move, their numbers need more digits, or a larger tolerance="
+            )
+        place = 0
+        for joint in (model.joints[k] for k in cluster.bodies if cluster.closed):
+            values = cluster.closed[place : place + joint.nq]
+            place += joint.nq
+            if any(
+                not low - 1e-6 <= x <= high + 1e-6 for x, low, high in zip(values, joint.lower, joint.upper)
+            ):
+                notes.append(
+                    f"joint {joint.name!r} is beyond its limits where {names_of(cluster)} close: no other "
+                    "state was found"
+                )
+    return notes

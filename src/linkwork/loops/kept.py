@@ -1,0 +1,93 @@
+"""Equations of a cluster that are used: those of its constraints that are not always redundant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from linkwork.joints import Joint
+from linkwork.loops.clusters import Cluster
+from linkwork.loops.elimination import rounded_up
+from linkwork.loops.motion import ClusterPosture, Speeds, cluster_posture
+from linkwork.loops.numeric import NumericPosture
+from linkwork.loops.scales import length_of
+from linkwork.mechanism import LoopConstraint, Mechanism
+from linkwork.mechanism.loops import Posture
+
+SAMPLES = 3  # states in which entries of the loop equations are looked at
+
+
+def kept_equations(posture: ClusterPosture, cluster: Cluster) -> np.ndarray:
+    """Return K of the used equations, (used, width), in the form with the shortest programs."""
+    return np.concatenate([c.embedded(posture, rows) for c, rows in _shares(posture, cluster)])
+
+
+def kept_drifts(posture: ClusterPosture, cluster: Cluster, speeds: Speeds) -> np.ndarray:
+    """Return -k of the used equations, (used,)."""
+    return np.concatenate([c.embedded_drift(posture, rows, speeds) for c, rows in _shares(posture, cluster)])
+
+
+def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
+    """Return the sizes of entries of the used equations in dependent columns, (used, rows).
+
+    As powers of two, from some states of the tree, closed or not. Equations of one loop in the same unit
+    count together, so that their axes do not matter.
+    """
+    rng = np.random.default_rng(0)
+    length = length_of(model, cluster.bodies, cluster.constraints)
+    most = np.zeros((len(cluster.used), len(cluster.rows)))
+    for sample in range(SAMPLES):
+        q = np.concatenate(
+            [somewhere(joint.kind, length, rng) if sample else joint.kind.neutral() for joint in model.joints]
+        )
+        below = _below(model, cluster.below, q)
+        posture = NumericPosture(model, cluster.bodies, below, cluster.supports)
+        posture.move(q)
+        sizes = []
+        for constraint, own in _shares(posture, cluster):
+            K = constraint.equations(posture)[0][:, cluster.dependent].astype(float)
+            sizes += [np.sqrt(np.sum(K[constraint.alike(row)] ** 2, axis=0)) for row in own]
+        most = np.fmax(most, np.nan_to_num(np.array(sizes), nan=0.0, posinf=0.0).reshape(most.shape))
+    return rounded_up(most)
+
+
+def somewhere(kind: Joint, length: float, rng: np.random.Generator) -> np.ndarray:
+    """Return random coordinates of a joint, with displacements up to the size of the mechanism."""
+    q = kind.neutral()
+    if kind.elastic or not kind.nv:
+        return kind.random(rng)
+    turns = np.abs(kind.subspace(q)[:3].astype(float)).max(axis=0, initial=0.0) > 0.0
+    return np.asarray(kind.integrate(q, rng.normal(size=kind.nv) * np.where(turns, 1.5, length)), dtype=float)
+
+
+def _below(model: Mechanism, cluster: Cluster | None, q: np.ndarray) -> ClusterPosture | None:
+    if cluster is None:
+        return None
+    return cluster_posture(model, cluster.bodies, q, _below(model, cluster.below, q), cluster.supports)
+
+
+def _shares(posture: Posture, cluster: Cluster) -> Iterator[tuple[LoopConstraint, list[int]]]:
+    """Yield each constraint with its used equations."""
+    joints: Any = _JointsOf(posture)
+    used = cluster.used
+    start = 0
+    n = 0
+    for constraint in cluster.constraints:
+        stop = start + constraint.count(joints)
+        first = n
+        while n < len(used) and used[n] < stop:
+            n += 1
+        yield constraint, [row - start for row in used[first:n]]
+        start = stop
+
+
+class _JointsOf:
+    """The joints of a posture, by index."""
+
+    def __init__(self, posture: Posture) -> None:
+        self._posture = posture
+
+    def __getitem__(self, k: int) -> Any:
+        return self._posture.joint(k)

@@ -1,0 +1,252 @@
+"""Mobility of closed loops: ranks by finite motions within a tolerance, since files have few digits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from linkwork.loops.closing import (
+    CLOSED,
+    RANK,
+    ClosureResult,
+    finished,
+    gauss_newton,
+    least_squares,
+    levenberg_marquardt,
+    truncated,
+)
+from linkwork.loops.closing_problem import ClosureProblem
+from linkwork.loops.clusters import Cluster
+from linkwork.loops.redundant import CONSTANT, overdetermined_rows
+
+STRIDE = 0.5  # of a step to another configuration [rad, or parts of the loop's length]
+ABOUT_AS_GOOD = 3.0  # equations stay unless others are better by this factor
+ROUNDED = 1e-2  # tolerances that equations miss by in a motion of loops whose state happens to be exact
+NEARLY = 1e-7  # error of a state that is closed as far as directions of motion matter
+# a small motion [rad, or parts of the loop's length], and the part of it that counts as one
+SHORT = 0.05
+MOVED = 0.15
+STIFF = 1e-4  # smallest singular value, relative to the largest, of loops that are rigid and not only stuck
+
+
+class Rank(NamedTuple):
+    """The number of independent equations of a cluster, the equations chosen, and residuals of the others.
+
+    `cut` is the smallest singular value that counts, relative to the largest; `moves` is False if loops can
+    close but not move. `used` are those of which the motion is the least-squares solution, if more than
+    `rows` are needed. If loops cannot move, `coarse` is the residual with fewer independent equations.
+    """
+
+    rank: int
+    rows: list[int]
+    missed: np.ndarray
+    cut: float
+    moves: bool
+    used: tuple[int, ...] = ()
+    coarse: float = math.inf
+
+
+def explored(
+    problem: ClosureProblem, first: ClosureResult, count: int, rng: np.random.Generator
+) -> Iterator[ClosureResult]:
+    """Closed configurations that the loops can move to, one after the other."""
+    current = first
+    for _ in range(count):
+        J = problem.at(current.q)[1]
+        step = _tangent(
+            J, rng.normal(size=(J.shape[1],)), RANK if current.exact else 10.0 * problem.tolerance
+        )
+        for stride in (STRIDE, -STRIDE, 0.2 * STRIDE) if step.any() else ():
+            following = _closed_near(problem, problem.moved(current.q, stride * step), exact=current.exact)
+            if following.is_closed:
+                yield following
+                current = following
+                break
+
+
+def _closed_near(problem: ClosureProblem, q: np.ndarray, *, exact: bool) -> ClosureResult:
+    return gauss_newton(problem, q) if exact else finished(problem, q, exact=False)
+
+
+def _tangent(
+    J: np.ndarray, direction: np.ndarray, rcond: float = RANK, rank: int | None = None
+) -> np.ndarray:
+    """Return the part of a direction that satisfies the equations, scaled to largest component one."""
+    if rank is not None:
+        step = direction - truncated(J, rank) @ (J @ direction)
+    else:
+        step = direction - np.linalg.lstsq(J, J @ direction, rcond=rcond)[0] if len(J) else direction
+    largest = float(np.abs(step).max(initial=0.0))
+    return step / largest if largest > 1e-9 * float(np.abs(direction).max(initial=0.0)) else 0.0 * step
+
+
+def find_rank(problem: ClosureProblem, state: ClosureResult, J: np.ndarray) -> Rank:
+    """Return the rank of the equations at a closed configuration with Jacobian J.
+
+    Small singular values may come from numbers with few digits: without them the loops must be able to move
+    far, with residuals of dropped equations within the tolerance.
+    """
+    s = np.linalg.svd(J, compute_uv=False)
+    full_rank = count_above(s, RANK)
+    size = J.shape[1]
+    doubtful = 10.0 * problem.tolerance * s[0] if len(s) else 0.0
+    smaller = [r for r in range(full_rank) if s[r] < doubtful and (r == 0 or s[r] < 0.1 * s[r - 1])]
+    if (
+        problem.bends and state.exact
+    ):  # bodies bend and stretch by less than the tolerance: what holds them is no rounding
+        smaller = []
+    coarse = math.inf
+    for rank in (*smaller, full_rank):
+        rows = most_independent(J, rank)
+        cut = RANK if rank == full_rank else math.sqrt(s[rank] * s[max(rank - 1, 0)]) / s[0]
+        exact = state.exact and rank == full_rank
+        if rank == size:
+            missed = np.abs(problem.at(state.q)[0])
+            return Rank(rank, rows, missed, cut, bool(s[rank - 1] > STIFF * s[0]), coarse=coarse)
+        if exact and rank == len(J) and (rank == 0 or s[rank - 1] > STIFF * s[0]):
+            return Rank(rank, rows, np.zeros(len(J)), cut, True)
+        if exact:
+            missed = missed_in_motion(problem, state.q, rows, far=False)
+            if np.all(missed < 1e-8):
+                return Rank(
+                    rank, rows, np.zeros(len(J)), cut, True, used_equations(problem, rows, exact=True)
+                )
+            if not np.all(missed < ROUNDED * problem.tolerance):  # more than what rounding leaves by chance
+                break
+        used = used_equations(problem, rows, exact=False)
+        missed = missed_in_motion(problem, state.q, rows, far=True, squares=bool(used))
+        if np.all(missed < problem.tolerance):
+            return Rank(rank, rows, missed, cut, True, used)
+        coarse = min(coarse, float(missed.max(initial=0.0)))
+    return Rank(full_rank, rows, missed, cut, False, coarse=coarse)
+
+
+def used_equations(
+    problem: ClosureProblem, rows: Sequence[int], *, exact: bool, cluster: Cluster | None = None
+) -> tuple[int, ...]:
+    """Return the equations whose least-squares solution is the motion, if more than `rows` are needed.
+
+    See `overdetermined_rows`.
+    """
+    cluster = cluster or Cluster(tuple(problem.bodies), tuple(problem.constraints))
+    return overdetermined_rows(problem.model, cluster, rows, CONSTANT if exact else 10.0 * problem.tolerance)
+
+
+def missed_in_motion(
+    problem: ClosureProblem, q: np.ndarray, rows: list[int], *, far: bool, squares: bool = False
+) -> np.ndarray:
+    """Return the largest errors of all equations while the loops move, (equations,); infinite if immobile.
+
+    The equations in `rows` hold on the way or, with `squares`, all in the least-squares sense.
+    """
+    rng = np.random.default_rng(0)
+    worst = np.zeros(problem.count)
+    strides = 5 if far else 1
+    moved = False
+    for _ in range(2 if far else 1):
+        direction = rng.normal(size=problem.posture.size)
+        for sign in (1.0, -1.0) if far else (1.0,):
+            current = q
+            along = sign * direction
+            for _ in range(strides):
+                J = problem.at(current)[1]
+                step = _tangent(J, along, rank=len(rows)) if squares else _tangent(J[rows], along, RANK)
+                for stride in (0.2, 0.05, 0.01):
+                    ahead = problem.moved(current, stride * step)
+                    following = (
+                        least_squares(problem, ahead, 0.0, len(rows), allowed=1.0)
+                        if squares
+                        else gauss_newton(problem, ahead, rows)
+                    )
+                    if following.is_closed and problem.way(current, following.q) > 0.3 * stride:
+                        break
+                else:
+                    break  # the end of the range, or stuck
+                current = following.q
+                along = step
+                moved = True
+                worst = np.maximum(worst, np.abs(problem.at(current)[0]))
+                if np.any(worst > 1.0):
+                    return worst
+    return worst if moved else np.full(problem.count, np.inf)
+
+
+def finite_mobility(problem: ClosureProblem, q: np.ndarray) -> tuple[int, int]:
+    """Return the null-space dimension at a closed configuration, and that of finite motions.
+
+    The second counts small motions along which all equations hold. It is smaller where equations are singular
+    along the whole motion.
+    """
+    rng = np.random.default_rng(0)
+    J = problem.at(q)[1]
+    rank = count_above(
+        np.linalg.svd(J, compute_uv=False), STIFF
+    )  # a singular state is closed to the root of rounding errors
+    free = J.shape[1] - rank
+    ways = []
+    for _ in range(2 * free + 4):
+        step = _tangent(J, rng.normal(size=(J.shape[1],)), rank=rank)
+        moved = levenberg_marquardt(problem, problem.moved(q, SHORT * step), steps=60)
+        way = problem.difference(q, moved) / SHORT
+        # where equations are singular, errors vanish as squares of what is missing, and steps may lead far
+        # away
+        if problem.left(problem.at(moved)[0]) < NEARLY and np.abs(way).max() < 2.0:
+            ways.append(way)
+    s = np.linalg.svd(np.array(ways), compute_uv=False) if ways else np.zeros(0)
+    return free, int(np.sum(s > MOVED * max(s.max(initial=0.0), 1.0)))
+
+
+def count_above(s: np.ndarray, cut: float) -> int:
+    """Return the number of non-zero singular values, given in descending order."""
+    return int(np.sum(s > cut * s[0])) if len(s) and s[0] > 0 else 0
+
+
+def slack_of_rows(problem: ClosureProblem, rank: Rank, used: Sequence[int] = ()) -> tuple[float, ...]:
+    """Return the slack of dropped equations, (equations,) [m or rad]; () if they hold exactly.
+
+    If more equations are `used` by least squares, all have slack.
+    """
+    if np.all(rank.missed < CLOSED):
+        return ()
+    independent = set() if used else set(rank.rows)
+    return tuple(
+        0.0 if i in independent else float(f"{problem.tolerance * x:.3g}")
+        for i, x in enumerate(problem.units)
+    )
+
+
+def independent_everywhere(Js: Sequence[np.ndarray], rows: list[int]) -> list[int]:
+    """Return as many equations as `rows`, farther from dependent in the worst of several states.
+
+    `rows` if they are good. Independent equations in one state may be nearly dependent in another.
+    """
+
+    def worst(chosen: tuple[int, ...]) -> float:
+        return min(
+            float(np.linalg.svd(J[list(chosen)], compute_uv=False)[-1] / np.linalg.norm(J, 2)) for J in Js
+        )
+
+    if not 0 < len(rows) < len(Js[0]):
+        return rows
+    scores = {tuple(one): worst(tuple(one)) for one in (rows, *(most_independent(J, len(rows)) for J in Js))}
+    best = max(scores, key=scores.__getitem__)
+    return list(best) if scores[best] > ABOUT_AS_GOOD * scores[tuple(rows)] else rows
+
+
+def most_independent(rows: np.ndarray, count: int) -> list[int]:
+    """Return rows of a matrix by pivoted Gram-Schmidt, in order of their distance from the span."""
+    remainder = np.array(rows, dtype=float)
+    selected: list[int] = []
+    for _ in range(count):
+        lengths = np.linalg.norm(remainder, axis=1)
+        lengths[selected] = -1.0
+        first = int(
+            np.argmax(lengths >= 0.9 * lengths.max())
+        )  # the first of those that are about as good as the best
+        selected.append(first)
+        direction = remainder[first] / max(lengths[first], 1e-300)
+        remainder = remainder - np.outer(remainder @ direction, direction)
+    return sorted(selected)

@@ -1,0 +1,161 @@
+"""Data attached to a mechanism by files: keyframes, actuators, shapes and contact pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from linkwork.mechanism.tree import GROUND
+from linkwork.spatial import Pose
+from linkwork.spatial.constants import set_frozen
+
+T = TypeVar("T")
+SHAPES = (
+    "point",
+    "sphere",
+    "capsule",
+    "box",
+    "ellipsoid",
+    "cylinder",
+    "hull",
+    "plane",
+    "heightfield",
+    "mesh",
+)
+HERE = Pose.identity().frozen()
+
+
+class Named(Mapping[str, T], Generic[T]):
+    """Values by name, in the order of a file; they cannot be changed."""
+
+    __slots__ = ("_items",)
+    _items: dict[str, T]
+
+    def __init__(
+        self, items: Mapping[str, T] | Iterator[tuple[str, T]] | tuple[tuple[str, T], ...] = ()
+    ) -> None:
+        set_frozen(self, "_items", dict(items))
+
+    def __getitem__(self, name: str) -> T:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot change {name!r}: these are the values of a model")
+
+    def __reduce__(self) -> Any:
+        return Named, (tuple(self._items.items()),)
+
+    def __repr__(self) -> str:
+        return f"Named({self._items!r})"
+
+
+class Keyframe(NamedTuple):
+    """A state that a file names: q, (nq,), and the velocities v of all joints of the tree, (nv_spanning,).
+
+    It is as the file gives it: loops may be open by what its digits leave.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """A motor as described in a file.
+
+    `lw.actuation` computes the joint forces of all actuators of a model, and `lw.Controls` applies them in
+    time steps. If the actuator drives single-DoF joints, directly or by a fixed tendon, `joints` holds their
+    names and ratios: a force f of the actuator is ratio · f in the joint. Otherwise `target` names a ball or
+    free joint, a site, a body or a spatial tendon. Gain, bias and dynamics are those of MuJoCo: force =
+    gain(length, velocity) x + bias(length, velocity) with x the control, or the activation if there are
+    dynamics.
+    """
+
+    name: str
+    transmission: str  # "joint", "tendon", "site", "body", ...
+    target: str
+    joints: tuple[tuple[str, float], ...] = ()
+    gear: tuple[float, ...] = (1.0,)
+    control_range: tuple[float, float] = (-np.inf, np.inf)
+    force_range: tuple[float, float] = (-np.inf, np.inf)
+    gain: tuple[str, tuple[float, ...]] = ("fixed", (1.0,))
+    bias: tuple[str, tuple[float, ...]] = ("none", ())
+    dynamics: tuple[str, tuple[float, ...]] = ("none", ())
+    length: float = 0.0  # at the model's coordinates 0 [m or rad]
+    activation_range: tuple[float, float] = (-np.inf, np.inf)
+    length_range: tuple[float, float] = (0.0, 0.0)  # of a muscle [m or rad]
+    acceleration: float = 0.0  # that a force of 1 makes, by which strengths of muscles are scaled
+    enabled: bool = True  # without, its force is zero
+    unread: str = ""  # what of it is not kept, so that its force is not known
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """A shape on a body, for pictures and for contact: kept as data, and never opened where it is a file.
+
+    `size` [m]: of a box, its three edges; of a sphere, its radius; of a cylinder or capsule, radius and
+    length (of the straight part) along z; of an ellipsoid, three radii; of a plane, half its edges, 0 for
+    infinite; of a height field, its edges along x and y. A hull is the smallest convex shape around its
+    `vertices` [m], (n, 3). A height field has `heights` [m], (rows, columns), rows along y and columns along
+    x. A mesh is the file `mesh`, as the model's file writes it (MJCF: below its `meshdir`), times `scale`.
+    `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction. Geometries are equal
+    if all of this is; `link` is where a builder, or `Contacts`, puts it, and `place` its pose there.
+    """
+
+    name: str
+    body: int = GROUND  # index of a body, or GROUND
+    place: Pose = HERE
+    shape: str = "point"  # one of SHAPES
+    size: tuple[float, ...] = ()
+    mesh: str = ""
+    scale: tuple[float, ...] = (1.0, 1.0, 1.0)
+    visual: bool = True
+    collision: bool = True
+    friction: tuple[float, ...] = ()
+    rgba: tuple[float, ...] | None = None
+    contype: int = 1  # shapes collide where one's contype and the other's conaffinity have a bit in common
+    conaffinity: int = 1
+    condim: int = 3
+    margin: float = 0.0  # [m]
+    link: str = field(default="", compare=False)  # of the file
+    vertices: tuple[tuple[float, ...], ...] = ()
+    heights: tuple[tuple[float, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        set_frozen(self, "place", self.place.frozen())
+        for word in ("size", "friction"):
+            value = getattr(self, word)
+            set_frozen(self, word, (value,) if np.ndim(value) == 0 else tuple(value))
+        for word in ("vertices", "heights"):
+            set_frozen(self, word, tuple(tuple(map(float, row)) for row in getattr(self, word)))
+
+    def _values(self) -> tuple[Any, ...]:
+        others = [getattr(self, each.name) for each in fields(self) if each.name != "place"]
+        return (self.place.R.tobytes(), self.place.p.tobytes(), *others)
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, Geometry) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+
+@dataclass(frozen=True)
+class ContactPair:
+    """Two shapes, by name, that may touch, with friction of their own; or two bodies that may not."""
+
+    first: str
+    second: str
+    excluded: bool = False  # then both are bodies, whose shapes never touch one another
+    friction: tuple[float, ...] = ()
+    condim: int = 3
+    margin: float = 0.0

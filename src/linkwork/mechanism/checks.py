@@ -1,0 +1,63 @@
+"""Checks of arguments of builders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.joints import Joint
+from linkwork.spatial import Pose
+from linkwork.spatial.constants import real
+
+
+def check_name(kind: str, name: Any) -> None:
+    """Raise ModelError unless a name is a non-empty string."""
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"a {kind}'s name is a text that is not empty, not {name!r}")
+
+
+def frozen_joint(owner: str, freeze: Callable[[], Joint]) -> Joint:
+    """Return an immutable copy of a joint type; errors name its owner."""
+    try:
+        return freeze()
+    except ModelError as error:
+        raise ModelError(f"{owner}: {error}") from None
+
+
+def numbers(label: str, values: Any, n: int, *, finite: bool = True) -> tuple[float, ...]:
+    """Return `n` numbers as a tuple, or raise ModelError; finite unless `finite` is False."""
+    try:
+        result = tuple(real(x) for x in values)
+    except (TypeError, ValueError):
+        raise ModelError(f"{label} must be {n} numbers, not {values!r}") from None
+    if len(result) != n:
+        raise ModelError(f"{label} must be {n} numbers, not {len(result)}: {values!r}")
+    if finite and not all(map(isfinite, result)):
+        raise ModelError(f"{label} must be finite, but is {values!r}")
+    return result
+
+
+def placed(label: str, xyz: Any, rpy: Any, place: Pose | None) -> Pose:
+    """Return the pose `place`, or the pose at `xyz` rotated by `rpy`, or raise ModelError."""
+    position_and_angles = (*numbers(f"{label}: xyz", xyz, 3), *numbers(f"{label}: rpy", rpy, 3))
+    if place is None:
+        return (
+            Pose.placed(position_and_angles[:3], position_and_angles[3:])
+            if any(position_and_angles[3:])
+            else Pose.translation(np.array(position_and_angles[:3]))
+        )
+    if not isinstance(place, Pose):
+        raise ModelError(f"{label}: place must be a linkwork.spatial.Pose, not {place!r}")
+    if any(position_and_angles):
+        raise ModelError(f"{label}: give its place, or xyz and rpy, not both")
+    R = np.asarray(place.R, dtype=float)
+    p = np.asarray(place.p, dtype=float)
+    if not np.isfinite([*R.ravel(), *p]).all():
+        raise ModelError(f"{label}: place must be finite")
+    if np.abs(R @ R.T - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0:
+        raise ModelError(f"{label}: the matrix R of its place must be a rotation")
+    return place

@@ -1,0 +1,38 @@
+"""Protocol of mechanisms that loop analysis works on."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from linkwork.mechanism.loops import LoopConstraint
+from linkwork.mechanism.tree import Body, PlacedJoint
+
+
+class Mechanism(Protocol):
+    """Bodies on a spanning tree of joints, body k behind joint k, and its loop constraints."""
+
+    @property
+    def bodies(self) -> tuple[Body, ...]: ...
+    @property
+    def joints(self) -> tuple[PlacedJoint, ...]: ...
+    @property
+    def embedded(self) -> tuple[LoopConstraint, ...]: ...
+    @property
+    def constrained_loops(self) -> tuple[LoopConstraint, ...]: ...
+    @property
+    def analyses(self) -> dict[Any, Any]: ...
+    @property
+    def nq(self) -> int: ...
+    @property
+    def nv_spanning(self) -> int: ...
+    @property
+    def start(
+        self,
+    ) -> tuple[float, ...] | None: ...  # where closing loops begins; None: at neutral coordinates
+    @property
+    def tolerance(
+        self,
+    ) -> float | None: ...  # what redundant equations of loops may miss by, relative to a loop's length
+    def tree_neutral(self) -> np.ndarray: ...

@@ -1,0 +1,42 @@
+"""Names from files: printable text, lists of names, and suggestions for unknown names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+COMPARED = 1000  # names at most, and characters of them below: to compare takes long
+LONG = 100
+
+
+def printable(text: object, longest: int | None = 120) -> str:
+    """Return text on one line of limited length without control characters.
+
+    Unprintable characters (controls, marks of direction, characters of no width) are escaped as by `repr`.
+    """
+    full = str(text)
+    clipped = full if longest is None or len(full) <= longest else f"{full[: longest - 3]}..."
+    return (
+        clipped
+        if clipped.isprintable()
+        else "".join(c if c.isprintable() else repr(c)[1:-1] for c in clipped)
+    )
+
+
+def plain(text: object) -> str:
+    """Return printable text of any length."""
+    return printable(text, None)
+
+
+def join_names(words: Sequence[str], most: int = 8) -> str:
+    """Return the first names and the number of remaining ones."""
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return a hint with the names closest to an unknown one, or ""."""
+    close: list[str] = []
+    if isinstance(name, str) and len(name) < LONG:
+        names = [word for word, _ in zip(dict.fromkeys(known), range(COMPARED)) if len(word) < LONG]
+        close = difflib.get_close_matches(name, names, n=3)
+    return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""
