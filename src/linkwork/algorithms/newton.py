@@ -1,4 +1,6 @@
-"""Newton's method on a configuration manifold, as a bounded loop: the one that closes loops, embedded and force-held."""
+"""Newton's method on a configuration manifold, as a bounded loop: the one that closes loops, embedded and
+constrained.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.ir.functions import absolute, exponent, loop, maximum, minimum, where
+from linkwork.compiler.ir.functions import absolute, exponent, loop, maximum, minimum, where
 from linkwork.spatial import is_zero
 
 STEPS = 50
@@ -29,30 +31,40 @@ def newton(
     *,
     implicit: bool = False,
 ) -> tuple[np.ndarray, Any]:
-    """The q of the smallest sum of residuals among those that steps of bounded length lead to, and the length of all steps.
+    """The q of the smallest sum of residuals among those that steps of bounded length lead to, and the length
+    of all steps.
 
-    A start with a residual up to `closed` is returned as it is, bit for bit, also where no direction is known. A step that is
-    not finite, as at a singularity, is not taken. Residuals, and steps divided by `units`, are such that 1 means a radian or a
-    loop's size. `implicit`: q is determined by φ and by what steps leave alone, so its derivative is that of the solution (see
-    `loop`).
+    A start with a residual up to `closed` is returned as it is, bit for bit, also where no direction is
+    known. A step that is not finite, as at a singularity, is not taken. Residuals, and steps divided by
+    `units`, are such that 1 means a radian or a loop's size. `implicit`: q is determined by φ and by what
+    steps leave alone, so its derivative is that of the solution (see `loop`).
     """
     n = len(start)
     exact = (EXACT / CLOSED) * closed
 
     def step(state: np.ndarray) -> tuple[np.ndarray, Any]:
-        best, q, left, way = state[:n], state[n:-2], state[-2], state[-1]
+        best = state[:n]
+        q = state[n:-2]
+        left = state[-2]
+        way = state[-1]
         phi, move = direction(q)
-        residual, scaled = one_norm(phi), move * (1.0 / units)
+        residual = one_norm(phi)
+        scaled = move * (1.0 / units)
         better = residual < left
-        goal = where(better & (left < np.inf), exact, closed)  # near rounding errors, a step that does not help is the last
-        best, left = where(better, q, best), where(better, residual, left)
+        goal = where(
+            better & (left < np.inf), exact, closed
+        )  # near rounding errors, a step that does not help is the last
+        best = where(better, q, best)
+        left = where(better, residual, left)
         again = (left > goal) & (residual + one_norm(scaled) < np.inf)
         size = infinity_norm(scaled)
         ahead = retract(q, move * minimum(LARGEST_STEP / maximum(size, 1e-300), 1.0))
         way = way + where(again, minimum(size, LARGEST_STEP), 0.0)
         return np.array([*best, *ahead, left, way], dtype=object), again
 
-    found = loop(step, np.array([*start, *start, np.inf, 0.0], dtype=object), limit=STEPS, newton=n if implicit else 0)
+    found = loop(
+        step, np.array([*start, *start, np.inf, 0.0], dtype=object), limit=STEPS, newton=n if implicit else 0
+    )
     return found[:n], found[-1]
 
 

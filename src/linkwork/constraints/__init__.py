@@ -1,10 +1,15 @@
 """Constraints that are enforced by constraint forces: frozen values, one file for each family."""
 
-from linkwork.constraints.by_hand import rows_of
 from linkwork.constraints.constraint import Constraint, Gains, total
+from linkwork.constraints.custom import rows_of
 from linkwork.constraints.frames import Connect, Hold, OnPlane, Rolling, Weld
 from linkwork.constraints.joints import Coupled, Locked
-from linkwork.constraints.loops import force_held_loops, given_constraints
+from linkwork.constraints.loops import (
+    all_constraints,
+    loop_constraints,
+    user_constraints,
+    with_nominal_numbers,
+)
 from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
 from linkwork.constraints.rows import Rows
 
@@ -21,8 +26,10 @@ __all__ = [
     "Rolling",
     "Rows",
     "Weld",
-    "force_held_loops",
-    "given_constraints",
+    "all_constraints",
+    "loop_constraints",
     "rows_of",
     "total",
+    "user_constraints",
+    "with_nominal_numbers",
 ]

@@ -1,4 +1,4 @@
-"""Anchors: where the gains of constraints pull to. A place in the world, or how two frames stand to each other in a state."""
+"""Anchors: poses that the gains of constraints pull towards."""
 
 from __future__ import annotations
 
@@ -10,33 +10,43 @@ import numpy as np
 from linkwork.constraints.relative_motion import RelativeMotion
 from linkwork.errors import ModelError
 from linkwork.lazy import cached_property
+from linkwork.mechanism import GROUND, Frame, path_to_ground
 from linkwork.model import Model
-from linkwork.parts import GROUND, Frame, path_to_ground
 from linkwork.spatial import Pose, rotation
 from linkwork.spatial.constants import product
 
 
 @dataclass(frozen=True)
 class PlaceInWorld:
-    """A pose in the world as a value: kernels are found by it. `rotation` are the nine numbers of R, row by row."""
+    """A hashable pose in the world; `rotation` holds the nine numbers of R row by row."""
 
     rotation: tuple[float, ...]
     point: tuple[float, ...]  # [m]
 
     @classmethod
-    def of(cls, what: str, given: Any) -> PlaceInWorld:
-        """From a `Pose`, or its homogeneous matrix, (4, 4)."""
-        if isinstance(given, cls):
-            return given
+    def of(cls, label: str, pose: Any) -> PlaceInWorld:
+        """Return the anchor at a `Pose`, or at a homogeneous matrix, (4, 4)."""
+        if isinstance(pose, cls):
+            return pose
         try:
-            T = np.asarray(given.matrix() if isinstance(given, Pose) else given, dtype=float)
+            T = np.asarray(pose.matrix() if isinstance(pose, Pose) else pose, dtype=float)
         except (TypeError, ValueError):
             T = np.zeros(0)
         if T.shape != (4, 4) or not np.isfinite(T).all():
-            raise ModelError(f"{what}: `to` must be the name of a frame, or a pose: a Pose or a (4, 4) matrix, not {given!r}")
+            raise ModelError(
+                f"{label}: `to` must be the name of a frame, or a pose: a Pose or a (4, 4) matrix, not "
+                f"{pose!r}"
+            )
         R = T[:3, :3]
-        if np.abs(R @ R.T - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0 or np.any(T[3] != (0.0, 0.0, 0.0, 1.0)):
-            raise ModelError(f"{what}: `to` must be a pose: a rotation, a point, and 0 0 0 1 in the last row, not {given!r}")
+        if (
+            np.abs(R @ R.T - np.eye(3)).max() > 1e-6
+            or np.linalg.det(R) < 0
+            or np.any(T[3] != (0.0, 0.0, 0.0, 1.0))
+        ):
+            raise ModelError(
+                f"{label}: `to` must be a pose: a rotation, a point, and 0 0 0 1 in the last row, not "
+                f"{pose!r}"
+            )
         return cls(tuple(R.ravel().tolist()), tuple(T[:3, 3].tolist()))
 
     @property
@@ -44,37 +54,38 @@ class PlaceInWorld:
         return Frame("world", GROUND, Pose(np.reshape(self.rotation, (3, 3)), np.array(self.point)))
 
 
-def coordinates(what: str, at: Any) -> tuple[float, ...]:
-    """The coordinates of a state as a value."""
+def coordinates(label: str, at: Any) -> tuple[float, ...]:
+    """Return the coordinates of a state as a hashable value."""
     try:
         q = np.asarray(at, dtype=float)
     except (TypeError, ValueError):
         q = np.array(np.nan)
     if q.ndim != 1 or not np.isfinite(q).all():
-        raise ModelError(f"{what}: `at` must be the coordinates q of one state, (nq,), not {at!r}")
+        raise ModelError(f"{label}: `at` must be the coordinates q of one state, (nq,), not {at!r}")
     return tuple(q.tolist())
 
 
 def relative_pose(model: Model, frame: Frame, to: Frame, q: tuple[float, ...]) -> Pose:
-    """The pose of a frame in another in the state q, (nq,)."""
+    """Return the pose of one frame in another at q, (nq,)."""
     one, other = (_in_world(model, end, q) for end in (frame, to))
     return other.inverse().then(one)
 
 
 def _in_world(model: Model, frame: Frame, q: tuple[float, ...]) -> Pose:
-    found = frame.place
+    place = frame.place
     for k in path_to_ground(frame.body, model.joints):
         joint = model.joints[k]
-        found = joint.place.then(joint.kind.transform(np.array(q[joint.q_slice]))).then(found)
-    return found
+        place = joint.place.then(joint.kind.transform(np.array(q[joint.q_slice]))).then(place)
+    return place
 
 
 class Displaced:
-    """A frame F as seen from T, and from where it stood there at rest: `p` and both rotation vectors are counted from there."""
+    """Motion of a frame F relative to T, measured from an anchor: `p` and both rotation vectors."""
 
-    def __init__(self, seen: RelativeMotion, rest: Pose) -> None:
-        self.R, self.rest = seen.R, rest
-        self.p = seen.p - rest.p
+    def __init__(self, seen: RelativeMotion, anchor: Pose) -> None:
+        self.R = seen.R
+        self.rest = anchor
+        self.p = seen.p - anchor.p
 
     @cached_property
     def rotation_vector(self) -> np.ndarray:
@@ -83,5 +94,5 @@ class Displaced:
 
     @cached_property
     def own_rotation_vector(self) -> np.ndarray:
-        """The same in F's axes."""
+        """The rotation vector in the axes of F."""
         return rotation.log(rotation.of_matrix(product(self.rest.R.T, self.R)))

@@ -12,22 +12,24 @@ from linkwork.constraints.anchors import Displaced, PlaceInWorld, coordinates, r
 from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
 from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
 from linkwork.errors import ModelError
+from linkwork.mechanism import GROUND, WORLD, Frame
+from linkwork.mechanism.names import printable
 from linkwork.model import Model
-from linkwork.parts import GROUND, WORLD, Frame
-from linkwork.parts.names import shown
 from linkwork.spatial import cross
-from linkwork.spatial.constants import length, product, put
+from linkwork.spatial.constants import length, product, real_or_nan, set_frozen
 
 NAMES = ("wx", "wy", "wz", "x", "y", "z")
 
 
 class BetweenFrames(Constraint):
-    """Constrains the motion of `frame` relative to `to`: a frame's name, "world", or a pose in the world (`Pose`, or (4, 4)).
+    """A constraint on the motion of `frame` relative to `to`.
 
-    Gains pull the frame to `to`, or, with `at`, to how it stands to it in the state `at` (the coordinates q, (nq,)).
+    `to` is the name of a frame, "world", or a pose in the world (`Pose`, or (4, 4)). Gains pull the frame to
+    `to` or, with `at`, to its pose relative to `to` in the state `at`, (nq,).
 
-    Its rows are c_w · (difference of angular velocities) + c_v · (velocity of the frame's origin against the point of `to`
-    that is there), where `c_w` and `c_v`, (m, 3), are in the axes of the frame, or, unless `in_frame`, in those of `to`.
+    The rows are c_w · (relative angular velocity) + c_v · (velocity of the frame's origin relative to the
+    coinciding point of `to`). `c_w` and `c_v`, (m, 3), are in the axes of the frame or, unless `in_frame`, in
+    those of `to`.
     """
 
     frame: str
@@ -41,29 +43,30 @@ class BetweenFrames(Constraint):
 
     def __post_init__(self) -> None:
         Gains.check(self.gains)
-        what = f"{type(self).__name__}({self.frame!r})"
+        label = f"{type(self).__name__}({self.frame!r})"
         if self.at is not None:
-            put(self, "at", coordinates(what, self.at))
+            set_frozen(self, "at", coordinates(label, self.at))
         elif self.to is None and self.gains.stiffness and self.needs_anchor:
             raise ModelError(
-                f"{what}: a gain's stiffness pulls it to an anchor, and none is given: give at=q for how it stands at "
+                f"{label}: a gain's stiffness pulls it to an anchor, and none is given: give at=q for how "
+                "it stands at "
                 "q, or to= a pose or a frame (to='world' is the origin of the world)"
             )
         if self.to is None:
-            put(self, "to", WORLD)
+            set_frozen(self, "to", WORLD)
         elif not isinstance(self.to, str):
-            put(self, "to", PlaceInWorld.of(what, self.to))
+            set_frozen(self, "to", PlaceInWorld.of(label, self.to))
 
     def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
-        """c_w and c_v."""
+        """Return c_w and c_v, (m, 3) each."""
         raise NotImplementedError
 
     def coefficient_bias(self, seen: RelativeMotion) -> Any:
-        """The bias of rows whose c_w and c_v change in the axes that they are given in, (m,)."""
+        """Return the bias due to the rate of change of c_w and c_v, (m,)."""
         return 0.0
 
     def error(self, seen: RelativeMotion | Displaced) -> Any:
-        """The position error of each row, (m,); zero where it constrains velocities only (nonholonomic)."""
+        """Return the position error of each row, (m,); zero for nonholonomic rows."""
         raise NotImplementedError
 
     @property
@@ -76,12 +79,20 @@ class BetweenFrames(Constraint):
         return tuple(f"{self.frame}.{name}" for name in self.names)
 
     def ends(self, model: Model) -> tuple[Frame, Frame]:
-        """The two frames; an error where they cannot move relative to each other."""
-        frame, to = model.frame(self.frame), self.to.frame if isinstance(self.to, PlaceInWorld) else model.frame(self.to)
+        """Return the two frames; raise ModelError if they cannot move relative to each other."""
+        frame = model.frame(self.frame)
+        to = self.to.frame if isinstance(self.to, PlaceInWorld) else model.frame(self.to)
         if self.at is not None and len(self.at) != model.nq:
-            raise ModelError(f"{self}: `at` must be the {model.nq} coordinates of {shown(model.name)}, not {len(self.at)}")
+            raise ModelError(
+                f"{self}: `at` must be the {model.nq} coordinates of {printable(model.name)}, not "
+                f"{len(self.at)}"
+            )
         if frame.body == to.body:
-            where = "fixed to the ground" if frame.body == GROUND else f"on the same body {model.bodies[frame.body].name!r}"
+            where = (
+                "fixed to the ground"
+                if frame.body == GROUND
+                else f"on the same body {model.bodies[frame.body].name!r}"
+            )
             raise ModelError(f"{self}: both frames are {where}, so there is no relative motion to constrain")
         return frame, to
 
@@ -91,33 +102,40 @@ class BetweenFrames(Constraint):
     def equations(self, model: Model, kinematics: BodyKinematics) -> Rows:
         seen = RelativeMotion(kinematics, *self.ends(model))
         c_w, c_v = self.coefficients(seen)
-        nodes, rest = seen.acceleration_rows(c_w, c_v, in_frame=self.in_frame)
+        nodes, bias = seen.acceleration_rows(c_w, c_v, in_frame=self.in_frame)
         if not self.rotation_invariant:
-            rest = rest - self._turning(seen, c_w, c_v) + self.coefficient_bias(seen)
-        return Rows(nodes, (), self._target(model, seen, c_w, c_v) - rest)
+            bias = bias - self._turning(seen, c_w, c_v) + self.coefficient_bias(seen)
+        return Rows(nodes, (), self._target(model, seen, c_w, c_v) - bias)
 
     def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
         return self._error(model, RelativeMotion(kinematics, *self.ends(model)))
 
     def _error(self, model: Model, seen: RelativeMotion) -> Any:
-        """The position error of each row, from where the frame stands in the state `at`, if there is one, (m,)."""
-        return self.error(seen if self.at is None else Displaced(seen, relative_pose(model, *self.ends(model), self.at)))
+        """Return the position error of each row relative to the state `at`, if there is one, (m,)."""
+        return self.error(
+            seen if self.at is None else Displaced(seen, relative_pose(model, *self.ends(model), self.at))
+        )
 
     def _turning(self, seen: RelativeMotion, c_w: np.ndarray, c_v: np.ndarray) -> Any:
-        """The bias of the rows' rotating directions, and of T's point at F's origin, which is not always the same."""
-        W, wT = seen.W, seen.wT
+        """Return the bias of rotating row directions and of the changing contact point of T at F's origin."""
+        W = seen.W
+        wT = seen.wT
         U = np.zeros(3) if self.origin_fixed else seen.U
         if not self.in_frame:
             return product(c_w, cross(wT, W)) + product(c_v, 2.0 * cross(wT, U))
         wF = wT + W
-        return product(c_w, product(seen.R.T, cross(wF, W))) + product(c_v, product(seen.R.T, cross(wT + wF, U)))
+        return product(c_w, product(seen.R.T, cross(wF, W))) + product(
+            c_v, product(seen.R.T, cross(wT + wF, U))
+        )
 
     def _target(self, model: Model, seen: RelativeMotion, c_w: np.ndarray, c_v: np.ndarray) -> Any:
         target: Any = np.zeros(len(c_w), dtype=object)
         if self.gains.stiffness:
             target = target - self.gains.stiffness * self._error(model, seen)
         if self.gains.damping:
-            W, U = (product(seen.R.T, seen.W), product(seen.R.T, seen.U)) if self.in_frame else (seen.W, seen.U)
+            W, U = (
+                (product(seen.R.T, seen.W), product(seen.R.T, seen.U)) if self.in_frame else (seen.W, seen.U)
+            )
             target = target - self.gains.damping * (product(c_w, W) + product(c_v, U))
         return target
 
@@ -127,8 +145,9 @@ class BetweenFrames(Constraint):
 class Weld(BetweenFrames):
     """No motion of a frame relative to another: six rows [wx wy wz x y z], in the frame's axes.
 
-    `to` is a frame's name, "world" if not given, or a pose in the world (a `Pose`, or (4, 4)). Gains pull the frame to it, or,
-    with `at`, to how it stands to it in the state `at`, (nq,): Weld("foot", at=q, gains=Gains(100.0, 20.0)).
+    `to` is a frame's name, "world" if not given, or a pose in the world (a `Pose`, or (4, 4)). Gains pull the
+    frame to it, or, with `at`, to how it stands to it in the state `at`, (nq,): Weld("foot", at=q,
+    gains=Gains(100.0, 20.0)).
     """
 
     frame: str
@@ -169,11 +188,11 @@ class Connect(BetweenFrames):
 @final
 @dataclass(frozen=True)
 class Hold(BetweenFrames):
-    """Some of a frame's velocities [wx wy wz x y z] relative to another are zero, in the axes of the one or the other.
+    """Zero velocity of a frame in some of the directions [wx wy wz x y z].
 
-    `rows` are names out of these, in a string or a sequence; `axes` is "frame" or "to". Held in the moving axes of the
-    frame, a velocity is in general not the rate of any position: a skate, or a wheel that does not slip sideways. Such rows
-    have no error of position; those in the axes of `to` have. `to`, `at` and `gains` as in `Weld`.
+    `rows` are names of directions, in a string or a sequence; `axes` is "frame" or "to". In the moving axes
+    of the frame such rows are nonholonomic in general, as for a skate or a wheel that does not slip sideways,
+    and have no position error; rows in the axes of `to` have one. `to`, `at` and `gains` as in `Weld`.
     """
 
     frame: str
@@ -186,16 +205,20 @@ class Hold(BetweenFrames):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.rows, Iterable):
-            raise ModelError(f"Hold({self.frame!r}): rows must be names out of {', '.join(NAMES)}, not {self.rows!r}")
-        chosen = tuple(self.rows.split()) if isinstance(self.rows, str) else tuple(self.rows)
-        unknown = [name for name in chosen if name not in NAMES]
+            raise ModelError(
+                f"Hold({self.frame!r}): rows must be names out of {', '.join(NAMES)}, not {self.rows!r}"
+            )
+        row_names = tuple(self.rows.split()) if isinstance(self.rows, str) else tuple(self.rows)
+        unknown = [name for name in row_names if name not in NAMES]
         if unknown:
             raise ModelError(f"Hold has no row {unknown[0]!r}; there are {', '.join(NAMES)}")
-        if len(set(chosen)) < len(chosen) or not chosen:
-            raise ModelError(f"Hold({self.frame!r}) needs different rows out of {', '.join(NAMES)}, at least one")
+        if len(set(row_names)) < len(row_names) or not row_names:
+            raise ModelError(
+                f"Hold({self.frame!r}) needs different rows out of {', '.join(NAMES)}, at least one"
+            )
         if self.axes not in ("frame", "to"):
             raise ModelError(f"Hold's axes must be 'frame' or 'to', not {self.axes!r}")
-        object.__setattr__(self, "rows", chosen)
+        object.__setattr__(self, "rows", row_names)
 
     @property
     def in_frame(self) -> bool:  # type: ignore[override]
@@ -210,21 +233,23 @@ class Hold(BetweenFrames):
         return tuple(self.rows)
 
     def _directions(self) -> tuple[np.ndarray, np.ndarray]:
-        chosen = np.eye(6)[[NAMES.index(name) for name in self.rows]]
-        return chosen[:, :3], chosen[:, 3:]
+        directions = np.eye(6)[[NAMES.index(name) for name in self.rows]]
+        return directions[:, :3], directions[:, 3:]
 
     def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
         return self._directions()
 
     def error(self, seen: RelativeMotion | Displaced) -> Any:
         c_w, c_v = self._directions()
-        return np.zeros(len(c_w)) if self.in_frame else product(c_w, seen.rotation_vector) + product(c_v, seen.p)
+        return (
+            np.zeros(len(c_w)) if self.in_frame else product(c_w, seen.rotation_vector) + product(c_v, seen.p)
+        )
 
 
-def _unit(what: str, direction: Any) -> tuple[float, float, float]:
-    x = np.asarray(direction, dtype=float)
+def _unit(label: str, direction: Any) -> tuple[float, float, float]:
+    x = np.array([real_or_nan(each) for each in direction] if isinstance(direction, Iterable) else [])
     if x.shape != (3,) or not np.isfinite(x).all() or not np.any(x):
-        raise ModelError(f"{what} must be a direction, three numbers and not all zero, not {direction!r}")
+        raise ModelError(f"{label} must be a direction, three numbers and not all zero, not {direction!r}")
     a, b, c = (x / length(x)).tolist()
     return a, b, c
 
@@ -234,7 +259,8 @@ def _unit(what: str, direction: Any) -> tuple[float, float, float]:
 class OnPlane(BetweenFrames):
     """A frame's origin stays in a plane of `to` through that one's origin: one row, along the plane's normal.
 
-    `to` as in `Weld`; with `at`, gains pull to the parallel plane that the origin is in, in the state `at`, (nq,).
+    `to` as in `Weld`; with `at`, gains pull to the parallel plane that the origin is in, in the state `at`,
+    (nq,).
     """
 
     frame: str
@@ -260,10 +286,11 @@ class OnPlane(BetweenFrames):
 @final
 @dataclass(frozen=True)
 class Rolling(BetweenFrames):
-    """A ball of some radius [m] around a frame's origin rolls on a plane of `to`, which goes through that one's origin.
+    """Rolling of a ball of some radius [m] around a frame's origin on a plane through the origin of `to`.
 
-    Three rows in the axes of `to`: its point that touches the plane does not move. Only the one along the normal has an
-    error of position; the others are not holonomic. `to` as in `Weld`; with `at`, gains pull to the height in the state `at`.
+    Three rows in the axes of `to`: the contact point of the ball does not move. Only the row along the normal
+    has a position error; the others are nonholonomic. `to` as in `Weld`; with `at`, gains pull to the height
+    in the state `at`.
     """
 
     frame: str
@@ -277,8 +304,10 @@ class Rolling(BetweenFrames):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (isinstance(self.radius, (int, float)) and np.isfinite(self.radius) and self.radius > 0.0):
+        radius = real_or_nan(self.radius)
+        if not (np.isfinite(radius) and radius > 0.0):
             raise ModelError(f"Rolling({self.frame!r}): the radius must be above zero, not {self.radius!r}")
+        object.__setattr__(self, "radius", radius)
         object.__setattr__(self, "normal", _unit("Rolling's normal", self.normal))
 
     def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:

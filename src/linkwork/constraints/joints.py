@@ -13,22 +13,26 @@ from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
 from linkwork.constraints.relative_motion import BodyKinematics
 from linkwork.errors import ModelError
 from linkwork.model import Model
+from linkwork.spatial.constants import real
 
 
-def _numbers(what: str, values: Any) -> tuple[float, ...]:
+def _numbers(label: str, values: Any) -> tuple[float, ...]:
     try:
-        found = tuple(float(x) for x in values)
+        result = tuple(real(x) for x in values)
     except (TypeError, ValueError):
-        raise ModelError(f"{what} must be numbers, not {values!r}") from None
-    if not all(map(math.isfinite, found)):
-        raise ModelError(f"{what} must be finite, not {values!r}")
-    return found
+        raise ModelError(f"{label} must be numbers, not {values!r}") from None
+    if not all(map(math.isfinite, result)):
+        raise ModelError(f"{label} must be finite, not {values!r}")
+    return result
 
 
 @final
 @dataclass(frozen=True)
 class Locked(Constraint):
-    """A joint does not accelerate: one row for each of its velocities. Its error is its difference from neutral plus `at`."""
+    """A joint that does not accelerate: one row per velocity.
+
+    The error is the difference from the neutral coordinates or, with `at`, from those in that state.
+    """
 
     joint: str
     at: tuple[float, ...] | None = None
@@ -64,7 +68,10 @@ class Locked(Constraint):
 @final
 @dataclass(frozen=True)
 class Coupled(Constraint):
-    """Σ coefficient * coordinate = offset over joints of one velocity each: one row. `terms` are {joint: coefficient}."""
+    """A linear coupling of single-DoF joints: Σ coefficient · coordinate = offset, one row.
+
+    `terms` are {joint: coefficient}.
+    """
 
     terms: Any
     offset: float = 0.0
@@ -74,25 +81,32 @@ class Coupled(Constraint):
         Gains.check(self.gains)
         _numbers("Coupled's offset", [self.offset])
         if not isinstance(self.terms, (Mapping, tuple)):
-            raise ModelError(f"Coupled: terms must be coefficients by joint: {{'a': 1.0, 'b': -6.0}}, not {self.terms!r}")
-        given = dict(self.terms)
-        chosen = tuple(zip(given, _numbers("Coupled's coefficients", given.values())))
-        if not chosen or len(given) < len(self.terms):
+            raise ModelError(
+                f"Coupled: terms must be coefficients by joint: {{'a': 1.0, 'b': -6.0}}, not {self.terms!r}"
+            )
+        coefficients = dict(self.terms)
+        terms = tuple(zip(coefficients, _numbers("Coupled's coefficients", coefficients.values())))
+        if not terms or len(coefficients) < len(self.terms):
             raise ModelError("Coupled needs joints, each once, and a coefficient for each")
-        if not any(c for _, c in chosen):
+        if not any(c for _, c in terms):
             raise ModelError("Coupled: coefficients must be not all zero")
-        object.__setattr__(self, "terms", chosen)
+        object.__setattr__(self, "terms", terms)
 
     def labels(self, model: Model) -> tuple[str, ...]:
         for name, _ in self.terms:
             joint = model.joint(name)
             if joint.nv != 1 or joint.nq != 1:
-                raise ModelError(f"Coupled: joint {name!r} has {joint.nv} velocities; only joints of one can be coupled")
+                raise ModelError(
+                    f"Coupled: joint {name!r} has {joint.nv} velocities; only joints of one can be coupled"
+                )
         return (" + ".join(name for name, _ in self.terms),)
 
     def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
         return np.array(
-            [sum(c * kinematics.nodes.bodies[model.joint(name).child].q[0] for name, c in self.terms) - self.offset]
+            [
+                sum(c * kinematics.nodes.bodies[model.joint(name).child].q[0] for name, c in self.terms)
+                - self.offset
+            ]
         )
 
     def equations(self, model: Model, kinematics: BodyKinematics) -> Rows:
@@ -102,4 +116,6 @@ class Coupled(Constraint):
             k = k - self.gains.stiffness * self.violation(model, kinematics)
         if self.gains.damping:
             k = k - self.gains.damping * sum(c * body.v[0] for (_, c), body in zip(self.terms, bodies))
-        return kinematics.on_joints([(body.joint.child, np.array([[c]])) for (_, c), body in zip(self.terms, bodies)], k)
+        return kinematics.on_joints(
+            [(body.joint.child, np.array([[c]])) for (_, c), body in zip(self.terms, bodies)], k
+        )

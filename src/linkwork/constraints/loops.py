@@ -1,9 +1,9 @@
-"""Force-held loops and couplings of a model: not embedded, but enforced by forces as other constraints are."""
+"""Constrained loops and couplings of a model: enforced by constraint forces instead of embedded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -14,21 +14,21 @@ from linkwork.constraints.frames import BetweenFrames
 from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
 from linkwork.constraints.rows import Rows
 from linkwork.joints.closure import Row
+from linkwork.loops.motion import Joints
+from linkwork.mechanism import Loop, LoopConstraint
+from linkwork.mechanism.loops import Drift, End, rows_of
 from linkwork.model import Model
-from linkwork.parts import Loop, LoopConstraint
-from linkwork.parts.loops import Drift, End, rows_of
 from linkwork.spatial import Pose
-from linkwork.topology.motion import Joints
 
 
 def _in_model(part: Any, model: Model) -> Any:
-    """A loop or coupling as it is in a model: its placements and ratios may be inputs there, whatever they were when chosen."""
-    return next((own for own in model.force_held if own.name == part.name), part)
+    """Return the loop of this name in a model, where its placements and ratios may be inputs."""
+    return next((loop for loop in model.constrained_loops if loop.name == part.name), part)
 
 
 @final
 @dataclass(frozen=True)
-class ForceHeldLoop(BetweenFrames):
+class ConstrainedLoop(BetweenFrames):
     """A loop joint of the model: the equations of its kind, in the axes of its predecessor."""
 
     loop: Loop
@@ -52,13 +52,17 @@ class ForceHeldLoop(BetweenFrames):
         return len(along) > 2 and np.linalg.matrix_rank(along) == 3
 
     def _fixed(self, row: Row) -> bool:
-        """Whether a direction of the successor is fixed in the predecessor, since two rows constrain it."""
-        across = [other.across for other in self.loop.kind.closure() if other.across is not None and other.along == row.along]
+        """Return whether two rows keep a direction of the successor fixed in the predecessor."""
+        across = [
+            other.across
+            for other in self.loop.kind.closure()
+            if other.across is not None and other.along == row.along
+        ]
         return len(across) > 1 and np.linalg.matrix_rank(across) == 2
 
     def coefficients(self, seen: RelativeMotion) -> tuple[np.ndarray, np.ndarray]:
-        found = [row.coefficients(Pose.identity(), Pose(seen.R, seen.p)) for row in rows_of(self.loop)]
-        return np.array([c for c, _ in found]).reshape(-1, 3), np.array([c for _, c in found]).reshape(-1, 3)
+        pairs = [row.coefficients(Pose.identity(), Pose(seen.R, seen.p)) for row in rows_of(self.loop)]
+        return np.array([c for c, _ in pairs]).reshape(-1, 3), np.array([c for _, c in pairs]).reshape(-1, 3)
 
     def coefficient_bias(self, seen: RelativeMotion) -> Any:
         out: list[Any] = []
@@ -85,13 +89,14 @@ class _Speeds:
 
 @final
 @dataclass(frozen=True)
-class ForceHeldCoupling(Constraint):
+class ConstrainedCoupling(Constraint):
     """A coupling or an implicit constraint of the model's joints: as many rows as it has equations."""
 
     coupling: LoopConstraint
 
     def labels(self, model: Model) -> tuple[str, ...]:
-        n, name = self.coupling.count(model.joints), self.coupling.name
+        n = self.coupling.count(model.joints)
+        name = self.coupling.name
         return (name,) if self.coupling.linear else tuple(f"{name}.{i}" for i in range(n))
 
     def _joints(self, kinematics: BodyKinematics) -> Joints:
@@ -107,12 +112,47 @@ class ForceHeldCoupling(Constraint):
         return kinematics.on_joints([(j, K[:, joints.columns[j]]) for j in joints.states], k)
 
 
-def force_held_loops(model: Model) -> tuple[Constraint, ...]:
-    """The model's own loops and couplings that are force-held."""
-    return tuple(ForceHeldLoop(part) if isinstance(part, Loop) else ForceHeldCoupling(part) for part in model.force_held)
+def loop_constraints(model: Model) -> tuple[Constraint, ...]:
+    """Return the constraints of the constrained loops of a model that have equations."""
+    acting = [part for part in model.constrained_loops if not isinstance(part, Loop) or rows_of(part)]
+    return tuple(
+        ConstrainedLoop(part) if isinstance(part, Loop) else ConstrainedCoupling(part) for part in acting
+    )
 
 
-def given_constraints(model: Model, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
-    """Those of all constraints on a model that its user gave: not its own force-held loops, which always act."""
-    own = force_held_loops(model) if isinstance(model, Model) else ()
-    return tuple(constraint for constraint in constraints if constraint not in own)
+def loop_name(constraint: Constraint) -> str | None:
+    """Return the name of the constrained loop behind a constraint, or None."""
+    if isinstance(constraint, ConstrainedLoop):
+        return constraint.loop.name
+    return constraint.coupling.name if isinstance(constraint, ConstrainedCoupling) else None
+
+
+def user_constraints(model: Model, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """Return the constraints other than those of the model's constrained loops."""
+    loop_names = {part.name for part in model.constrained_loops} if isinstance(model, Model) else set()
+    return tuple(constraint for constraint in constraints if loop_name(constraint) not in loop_names)
+
+
+def all_constraints(model: Model, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """Return the constraints followed by the model's constrained loops that are not among them.
+
+    Loops are compared by name, since their numbers may be inputs.
+    """
+    named = {loop_name(constraint) for constraint in constraints}
+    return (*constraints, *(loop for loop in loop_constraints(model) if loop_name(loop) not in named))
+
+
+def with_nominal_numbers(model: Any, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """Return the constraints with nominal placements and ratios of the model's loops instead of inputs."""
+    nominal_loops = (
+        {part.name: part for part in model.nominal.constrained_loops} if isinstance(model, Model) else {}
+    )
+    nominal_constraints = []
+    for constraint in constraints:
+        part = nominal_loops.get(loop_name(constraint) or "")
+        if part is None:
+            nominal_constraints.append(constraint)
+        else:
+            field = "loop" if isinstance(part, Loop) else "coupling"
+            nominal_constraints.append(replace(constraint, **{field: part}))  # type: ignore[type-var]
+    return tuple(nominal_constraints)

@@ -1,4 +1,4 @@
-"""Relative kinematics of two frames: pose, velocity and acceleration of one as seen from another, over numbers or symbols."""
+"""Relative kinematics of frames: pose, velocity and acceleration, over numbers or symbols."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.constraints.rows import Rows
 from linkwork.lazy import cached_property
-from linkwork.parts import Frame
+from linkwork.mechanism import Frame
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import BodyOrGround, ModelTree
@@ -18,19 +18,21 @@ from linkwork.spatial.constants import product
 
 
 class BodyKinematics:
-    """Poses, velocities and accelerations of a mechanism's bodies relative to each other, in one state; each computed once."""
+    """Poses, velocities and accelerations of bodies relative to each other in one state, cached."""
 
     def __init__(self, nodes: ModelTree[HingeNode]) -> None:
         self.nodes = nodes
         self._ground_acceleration: dict[BodyOrGround, np.ndarray] = {nodes.below: nodes.ground.alpha}
         self._velocity: dict[BodyOrGround, np.ndarray] = {nodes.below: np.zeros(6)}
         self._poses: dict[tuple[BodyOrGround, BodyOrGround], Pose] = {}
+        self.shared: dict[Any, Any] = {}  # what users of one state compute once, by keys of their own
 
     def on_joints(self, terms: Sequence[tuple[int, np.ndarray]], k: Any) -> Rows:
-        """Rows Σ c θ̈ = k on accelerations of joints of the spanning tree: (index of the joint, c), c being (m, joint.nv)."""
+        """Return rows Σ c θ̈ = k on joint accelerations, from (joint index, c), c of shape (m, joint.nv)."""
         hinges = []
         for joint, c in terms:
-            body, own_node = self.nodes.bodies[joint], self.nodes.node_of(joint)
+            body = self.nodes.bodies[joint]
+            own_node = self.nodes.node_of(joint)
             for node in [own_node] if isinstance(body.dofs, slice) else self.nodes.path_to_ground(own_node):
                 if (own := body.share(node.dofs)).shape[1]:
                     hinges.append((node, c @ own))
@@ -38,35 +40,39 @@ class BodyKinematics:
         return Rows((), hinges, k)
 
     def path_to_ground(self, body: BodyOrGround) -> list[BodyOrGround]:
-        """The body and those below it, down to the ground."""
-        found = [body]
+        """Return the body and its ancestors up to the ground."""
+        path = [body]
         while isinstance(body, RigidBody):
             body = body.on
-            found.append(body)
-        return found
+            path.append(body)
+        return path
 
     def ground_acceleration(self, body: BodyOrGround) -> np.ndarray:
-        """The acceleration of the ground (which is that against gravity) as one of this body's frame, (6,)."""
+        """Return the acceleration of the ground (minus gravity) in this body's frame, (6,)."""
         if body not in self._ground_acceleration:
             assert isinstance(body, RigidBody)
             self._ground_acceleration[body] = body.X.scatter(self.ground_acceleration(body.on))
         return self._ground_acceleration[body]
 
     def velocity(self, body: BodyOrGround) -> np.ndarray:
-        """[w, v] of a body's frame, (6,)."""
+        """Return the twist [w, v] of a body's frame, (6,)."""
         if body not in self._velocity:
             assert isinstance(body, RigidBody)
             self._velocity[body] = body.X.scatter(self.velocity(body.on)) + product(body.joint_map, body.v)
         return self._velocity[body]
 
     def pose(self, body: BodyOrGround, seen_from: BodyOrGround) -> Pose:
-        """The pose of one body's frame in another's."""
+        """Return the pose of one body's frame in another's."""
         meeting = next(b for b in self.path_to_ground(body) if b in self.path_to_ground(seen_from))
         outward = self._pose_in_ancestor(body, meeting)
-        return outward if seen_from is meeting else self._pose_in_ancestor(seen_from, meeting).inverse().then(outward)
+        return (
+            outward
+            if seen_from is meeting
+            else self._pose_in_ancestor(seen_from, meeting).inverse().then(outward)
+        )
 
     def _pose_in_ancestor(self, body: BodyOrGround, below: BodyOrGround) -> Pose:
-        """The pose of a body's frame in that of an ancestor."""
+        """Return the pose of a body's frame in that of an ancestor."""
         if body is below:
             return Pose.identity()
         if (body, below) not in self._poses:
@@ -78,8 +84,8 @@ class BodyKinematics:
 class RelativeMotion:
     """A frame F on body S as seen from a frame T on body P, all in T's axes unless a name says otherwise.
 
-    `R`, `p` is F's pose in T; `W` and `U` are the angular velocity of F against T, and the velocity of F's origin against
-    T's point that is there.
+    `R`, `p` is F's pose in T; `W` and `U` are the angular velocity of F against T, and the velocity of F's
+    origin against T's point that is there.
     """
 
     def __init__(self, kinematics: BodyKinematics, frame: Frame, to: Frame) -> None:
@@ -116,10 +122,13 @@ class RelativeMotion:
 
     @cached_property
     def U(self) -> np.ndarray:
-        moving, below = self.kinematics.velocity(self.S), self.kinematics.velocity(self.P)
-        own = moving[3:] + cross(moving[:3], self.F.p)
+        moving = self.kinematics.velocity(self.S)
+        below = self.kinematics.velocity(self.P)
+        velocity_of_F = moving[3:] + cross(moving[:3], self.F.p)
         at = self.T.p + product(self.T.R, self.p)  # F's origin, in P
-        return product(self.R, product(self.F.R.T, own)) - product(self.T.R.T, below[3:] + cross(below[:3], at))
+        return product(self.R, product(self.F.R.T, velocity_of_F)) - product(
+            self.T.R.T, below[3:] + cross(below[:3], at)
+        )
 
     @cached_property
     def rotation_vector(self) -> np.ndarray:
@@ -128,33 +137,39 @@ class RelativeMotion:
 
     @property
     def own_rotation_vector(self) -> np.ndarray:
-        """The same in F's axes: a rotation leaves its own vector as it is."""
+        """The rotation vector in the axes of F, the same as in T since a rotation keeps its own axis."""
         return self.rotation_vector
 
     def acceleration_rows(
         self, c_w: np.ndarray, c_v: np.ndarray, *, in_frame: bool
     ) -> tuple[list[tuple[HingeNode, slice, np.ndarray]], Any]:
-        """The rows c_w · (relative angular acceleration) + c_v · (that of F's origin against T's point there).
+        """Return rows c_w · (relative angular acceleration) + c_v · (acceleration of F's origin).
 
-        Both (m, 3), in F's axes where `in_frame`, else in T's. The first result has (node, block, K) with Σ K α(block) being
-        the part with α in it, the second the bias: from velocities, and from the ground's α.
+        c_w and c_v, (m, 3), are in F's axes if `in_frame`, else in T's. The first result has (node, block,
+        K), such that Σ K α(block) is the part with α; the second is the bias from velocities and from the
+        ground's α.
         """
-        S, P = self.S, self.P
-        found: list[tuple[HingeNode, slice, np.ndarray]] = []
-        rest: Any = 0.0
+        S = self.S
+        P = self.P
+        blocks: list[tuple[HingeNode, slice, np.ndarray]] = []
+        bias: Any = 0.0
         if isinstance(S, RigidBody):
-            w, v, at = self._on_S(c_w, in_frame), self._on_S(c_v, in_frame), self.F.p
-            found.append(self._on(self._bodies[0], np.concatenate([w + moment(at, v), v], axis=1)))
-            rest = rest + product(v, product(S.spin, at))
+            w = self._on_S(c_w, in_frame)
+            v = self._on_S(c_v, in_frame)
+            at = self.F.p
+            blocks.append(self._on(self._bodies[0], np.concatenate([w + moment(at, v), v], axis=1)))
+            bias = bias + product(v, product(S.spin, at))
             if not isinstance(P, RigidBody):
-                rest = rest - product(v, self.kinematics.ground_acceleration(S)[3:])
+                bias = bias - product(v, self.kinematics.ground_acceleration(S)[3:])
         if isinstance(P, RigidBody):
-            w, v, at = self._on_P(c_w, in_frame), self._on_P(c_v, in_frame), self.S_in_P.point(self.F.p)
-            found.append(self._on(self._bodies[1], -np.concatenate([w + moment(at, v), v], axis=1)))
-            rest = rest - product(v, product(P.spin, at))
+            w = self._on_P(c_w, in_frame)
+            v = self._on_P(c_v, in_frame)
+            at = self.S_in_P.point(self.F.p)
+            blocks.append(self._on(self._bodies[1], -np.concatenate([w + moment(at, v), v], axis=1)))
+            bias = bias - product(v, product(P.spin, at))
             if not isinstance(S, RigidBody):
-                rest = rest + product(v, self.kinematics.ground_acceleration(P)[3:])
-        return found, rest
+                bias = bias + product(v, self.kinematics.ground_acceleration(P)[3:])
+        return blocks, bias
 
     def _on(self, body: int, K: np.ndarray) -> tuple[HingeNode, slice, np.ndarray]:
         node = self.kinematics.nodes.node_of(body)
@@ -168,5 +183,5 @@ class RelativeMotion:
 
 
 def moment(at: np.ndarray, forces: np.ndarray) -> np.ndarray:
-    """at × f for each row f."""
+    """Return at × f for each row f."""
     return np.array([cross(at, f) for f in forces]).reshape(-1, 3)

@@ -1,9 +1,9 @@
 """The spine: SKO models (SKO Sec. 2), trees of nodes on which all algorithms are written.
 
-`Node` and `Tree` make SKO models by hand, and `Stage` says how a node of them is partitioned; models of mechanisms become such
-trees in every state.
+`Node` and `Tree` make SKO models by hand, and `Stage` says how a node of them is partitioned; models of
+mechanisms become such trees in every state.
 """
 
-from linkwork.sko.by_hand import Node, Stage, Tree
+from linkwork.sko.custom import Node, Stage, Tree
 
 __all__ = ["Node", "Stage", "Tree"]

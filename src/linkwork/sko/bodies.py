@@ -7,19 +7,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.ir.functions import atan2, sincos
+from linkwork.compiler.ir.functions import atan2, sincos
 from linkwork.lazy import cached_property
+from linkwork.loops.kinematics import BodyMotion, Ground, JointFrame, JointState, Share
 from linkwork.spatial import Inertia, Pose, is_zero, skew
 from linkwork.spatial.constants import length, product
 from linkwork.spatial.modal import ModalIntegrals
-from linkwork.topology.kinematics import BodyMotion, Ground, JointFrame, JointState, Share
 
 
 class Rotor(NamedTuple):
-    """What a body is as a rotor: the rest of it is lumped into the body that carries it (see `simplify.rotors`).
+    """Rotor properties of a body whose remaining inertia is lumped into its carrier.
 
-    `asymmetry` [kg m²], (3, 3), is the part of its transverse inertia that turns with it, in its own axes; zero where it is
-    axisymmetric. If `geared`, its axial inertia is lumped too, and an `armature` [kg m²] of its joint (reflected inertia).
+    `asymmetry` [kg m²], (3, 3), is the part of its transverse inertia that turns with it, in its own axes;
+    zero if axisymmetric. If `geared`, its axial inertia is lumped, too, and becomes an `armature` [kg m²] of
+    its joint (reflected inertia).
     """
 
     asymmetry: np.ndarray
@@ -27,17 +28,17 @@ class Rotor(NamedTuple):
     armature: float
 
     def times(self, factor: float) -> Rotor:
-        """The same in another unit of mass."""
+        """Return the rotor in another unit of mass."""
         return Rotor(factor * self.asymmetry, self.geared, factor * self.armature)
 
 
 class BodyDescription(NamedTuple):
-    """A body in a frame of its own, whose pose in the body's frame is `C`, and its joint there (see `JointFrame`).
+    """A body in a description frame with pose `C` in the body frame, and its joint (see `JointFrame`).
 
-    `inertia` is constant and in this frame; `reduced` is the one after base parameters were regrouped, None where they were
-    not; `rotor` says what the body is as a rotor. `point_like`: it is a point mass, or nearly (its moment of inertia
-    about its centre is singular), so that accuracy is preferred to fewer operations. `deformation` is what deforming it adds,
-    where it is flexible.
+    `inertia` is constant in this frame; `reduced` is the one after base parameters were regrouped, or None;
+    `rotor` holds rotor properties. `point_like`: the moment of inertia about the centre is nearly singular,
+    so that accuracy is preferred to fewer operations. `deformation` is the inertia of the modes of a flexible
+    body.
     """
 
     frame: JointFrame
@@ -52,17 +53,20 @@ class BodyDescription(NamedTuple):
         return self.frame.C
 
     def times(self, factor: float) -> BodyDescription:
-        """The same in another unit of mass."""
+        """Return the description in another unit of mass."""
         reduced = None if self.reduced is None else self.reduced.times(factor)
-        rotor, deformation = self.rotor and self.rotor.times(factor), self.deformation and self.deformation.times(factor)
-        return self._replace(inertia=self.inertia.times(factor), reduced=reduced, rotor=rotor, deformation=deformation)
+        rotor = self.rotor and self.rotor.times(factor)
+        deformation = self.deformation and self.deformation.times(factor)
+        return self._replace(
+            inertia=self.inertia.times(factor), reduced=reduced, rotor=rotor, deformation=deformation
+        )
 
 
 class RigidBody(BodyMotion):
-    """A rigid body in motion: its inertia, with that of the rotors on it, and the forces that its motion takes.
+    """A rigid body in motion: its inertia with that of rotors on it, and the forces of its motion.
 
-    `f_ext` is the force [m, f] from outside in the axes of the body's own frame, (6,), or None. `carries` gives the rotors on
-    it; it is asked only when forces and inertias are.
+    `f_ext` is the external force [m, f] in the axes of the body frame, (6,), or None. `carries` returns the
+    rotors on it, and is called only for forces and inertias.
     """
 
     def __init__(
@@ -77,7 +81,10 @@ class RigidBody(BodyMotion):
         carries: Callable[[], Sequence[RigidBody]],
     ) -> None:
         super().__init__(on, state, v, share, dy)
-        self._f_ext, self._carries, self.rigid, self.rotor = f_ext, carries, description.inertia, description.rotor
+        self._f_ext = f_ext
+        self._carries = carries
+        self.rigid = description.inertia
+        self.rotor = description.rotor
         self.integrals: Any = description.deformation
         self._reduced = self.rigid if description.reduced is None else description.reduced
         self.armature = np.array(self.joint.armature)
@@ -103,7 +110,7 @@ class RigidBody(BodyMotion):
 
     @cached_property
     def load(self) -> np.ndarray | None:
-        """The same with the loads on geared rotors that it carries: these have no rows of their own."""
+        """The body with the loads of geared rotors that it carries, which have no rows of their own."""
         total: Any = self.own_load
         for rotor in self._carries() if total is not None else ():
             if rotor.rotor and rotor.rotor.geared and rotor.own_load is not None:
@@ -119,11 +126,11 @@ class RigidBody(BodyMotion):
         return M
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
-        """The force that its acceleration takes, less the one from outside, (6,)."""
+        """Return the force of its acceleration minus the external one, (6,)."""
         return self._force(self.rigid, alpha)
 
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
-        """The same for base parameters: equal as a generalised force at this hinge and at all below, (6,)."""
+        """Return the force by base parameters, equal as a generalised force at this hinge and below, (6,)."""
         return self._force(self._reduced, alpha)
 
     @property
@@ -144,9 +151,10 @@ class RigidBody(BodyMotion):
         return f if self.load is None or (self.rotor and self.rotor.geared) else f - self.load
 
     def passive_force(self, share: np.ndarray, *, with_armature: bool = True) -> np.ndarray:
-        """What its joint alone takes of velocities that move it by a `share`, (joint.nv, m), [N m or N], (m,).
+        """Return the passive force of its joint for velocities with `share`, (joint.nv, m): [N m or N], (m,).
 
-        Springs, dampers, the moment of an asymmetric rotor about its axis and, `with_armature`, that of armature.
+        Springs, dampers, the moment of an asymmetric rotor about its axis and, `with_armature`, that of
+        armature.
         """
         if not self.joint.nv:  # a frame that follows a flexible body
             return np.zeros(share.shape[1])
@@ -154,7 +162,9 @@ class RigidBody(BodyMotion):
         if self.rotor and self.rotor.geared and self.own_load is not None:
             taken = taken - self.joint_map.T @ self.own_load
         total = product(share.T, taken + self.armature * self.g if with_armature else taken)
-        return total if self.asymmetric is None else total + self.asymmetric.d * share[0] * self.asymmetric.twist
+        return (
+            total if self.asymmetric is None else total + self.asymmetric.d * share[0] * self.asymmetric.twist
+        )
 
     @property
     def spring_energy(self) -> Any:
@@ -175,19 +185,22 @@ class AsymmetricRotor:
 
     Δ = d (cos ψ (a aᵀ - b bᵀ) + sin ψ (a bᵀ + b aᵀ)).
 
-    a, b and the rotor's axis u are orthonormal, and ψ is twice the rotor's angle θ and a phase. So Δ u = 0, and seen from
-    the carrier Δ̇ = 2 θ̇ [u] Δ. With the carrier's w the moment is Δ ẇ + w × Δ w + Δ̇ w = Δ ẇ + (w + 2 θ̇ u) × Δ w.
+    a, b and the rotor's axis u are orthonormal, and ψ is twice the rotor's angle θ and a phase. So Δ u = 0,
+    and seen from the carrier Δ̇ = 2 θ̇ [u] Δ. With the carrier's w the moment is Δ ẇ + w × Δ w + Δ̇ w = Δ ẇ +
+    (w + 2 θ̇ u) × Δ w.
     """
 
     def __init__(self, rotor: RigidBody, moment: np.ndarray) -> None:
-        """`moment`: Δ at θ = 0 in the axes of the rotor's frame, (3, 3)."""
+        """Prepare the rotor; `moment` is Δ at θ = 0 in the axes of its frame, (3, 3)."""
         self._rotor = rotor
         axis = rotor.joint_map[:3, 0].astype(float)
         k = int(np.argmax(np.abs(axis)))  # one of the frame's axes
-        i, j = (k + 1) % 3, (k + 2) % 3
+        i = (k + 1) % 3
+        j = (k + 2) % 3
         R = rotor.X.R.astype(float)
         self._a, self._b, self._u = R[:, i], axis[k] * R[:, j], axis[k] * R[:, k]
-        d, off = moment[i, i], axis[k] * moment[i, j]
+        d = moment[i, i]
+        off = axis[k] * moment[i, j]
         if d < 0.0 and not off:  # a quarter of a turn needs no phase
             d, self._a, self._b = -d, self._b, -self._a
         self._phase = atan2(float(off), float(d)) if off else 0.0
@@ -202,11 +215,12 @@ class AsymmetricRotor:
     def inertia(self) -> Inertia:
         """Δ."""
         (s, c), a, b = self._turn, self._a, self._b
-        aa_bb, ab_ba = np.outer(a, a) - np.outer(b, b), np.outer(a, b) + np.outer(b, a)
+        aa_bb = np.outer(a, a) - np.outer(b, b)
+        ab_ba = np.outer(a, b) + np.outer(b, a)
         return Inertia.massless(c * (self.d * aa_bb) + s * (self.d * ab_ba))
 
     def _along(self, x: np.ndarray) -> tuple[Any, Any]:
-        """Δ x / d along a and b."""
+        """Return Δ x / d along a and b."""
         (s, c), y, z = self._turn, product(self._a, x), product(self._b, x)
         return c * y + s * z, s * y - c * z
 
@@ -218,8 +232,13 @@ class AsymmetricRotor:
         return (self._a @ w) * z - (self._b @ w) * y
 
     def moment(self, dw: np.ndarray) -> np.ndarray:
-        """The moment on the carrier for its angular acceleration dw [N m], (3,)."""
-        w, rotor, a, b, u, d = self._rotor.on.w, self._rotor, self._a, self._b, self._u, self.d
+        """Return the moment on the carrier for its angular acceleration dw [N m], (3,)."""
+        w = self._rotor.on.w
+        rotor = self._rotor
+        a = self._a
+        b = self._b
+        u = self._u
+        d = self.d
         fast = (d * u) @ w + rotor.scaled_velocity(2.0 * d)
         (y, z), (dy, dz) = self._along(w), self._along(dw)
         return (d * dy - fast * z) * a + (d * dz + fast * y) * b + (d * u) * self.twist

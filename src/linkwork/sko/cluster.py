@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.ir.symbol import Symbol
+from linkwork.compiler.ir.symbol import Symbol
 from linkwork.lazy import cached_property
+from linkwork.loops.embedding import Embedding
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.coaxial import coaxial_body
 from linkwork.sko.contracts import GroundNode, HingeNode, NodeState, Weight
@@ -17,16 +18,16 @@ from linkwork.sko.inertias import BodiesInertia, ModalRows, RotorRow, plus
 from linkwork.sko.weights import ClusterWeight, SupportsWeight
 from linkwork.spatial import Inertia, Pose, filled, mirrored
 from linkwork.spatial.constants import product
-from linkwork.topology.embedding import Embedding
 
 
 class _ClusterNode(HingeNode):
     """Bodies that loops hold together: v = G ẏ + Γ V, v̇ = G ÿ + Γ α + g.
 
-    `with_rows` are the bodies with rows of their own: rotors geared to a link about the same axis are lumped and not among
-    them. With `rotor_rows`, other rotors that are coaxial with a body's hinge are single rows on that body: their spin relative
-    to it. Where the node hangs on several bodies of its parent, which move its joints too, joints with armature are rows as
-    well. `moved` gives the bodies whose joints its velocities move, those of clusters that hang on it among them.
+    `with_rows` are the bodies with rows of their own: rotors geared to a link about the same axis are lumped
+    and not among them. With `rotor_rows`, other rotors that are coaxial with a body's hinge are single rows
+    on that body: their spin relative to it. Where the node hangs on several bodies of its parent, which move
+    its joints too, joints with armature are rows as well. `moved` gives the bodies whose joints its
+    velocities move, those of clusters that hang on it among them.
     """
 
     def __init__(
@@ -41,20 +42,32 @@ class _ClusterNode(HingeNode):
         posture = embedding.posture
         members = list(embedding.bodies.values())
         self.name = " + ".join(body.joint.name for body in members)
-        self.parent, self.dofs, self._moved = parent, embedding.dofs, moved
-        self._embedding, self._own = embedding, {body: posture.columns[k] for k, body in embedding.bodies.items()}
+        self.parent = parent
+        self.dofs = embedding.dofs
+        self._moved = moved
+        self._embedding, self._own = (
+            embedding,
+            {body: posture.columns[k] for k, body in embedding.bodies.items()},
+        )
         coaxial = {body: coaxial_body(body, with_rows) for body in with_rows if rotor_rows and body.rotor}
         rotors = {rotor: body for rotor, body in coaxial.items() if body}
         self.bodies = [body for body in with_rows if body not in rotors]
-        self.blocks: dict[Hashable, slice] = {body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)}
+        self.blocks: dict[Hashable, slice] = {
+            body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)
+        }
         self._by_block: dict[Hashable, RigidBody] = {body.joint.child: body for body in self.bodies}
         self.supports, self._hangs_on_several = max(1, len(posture.supports)), bool(posture.supports)
         turning = [body for body in members if self._hangs_on_several and filled(body.armature)]
         self._flexible = [body for body in members if body.integrals is not None]
 
         def further(x: np.ndarray) -> np.ndarray:
-            """The rows after those of bodies (rotor spins, joints with armature, modes), of a quantity of all joints."""
-            rows = [beside.relative_spin(rotor, lambda body: x[self._own[body]][0]) for rotor, beside in rotors.items()]
+            """The rows after those of bodies (rotor spins, joints with armature, modes), of a quantity of all
+            joints.
+            """
+            rows = [
+                beside.relative_spin(rotor, lambda body: x[self._own[body]][0])
+                for rotor, beside in rotors.items()
+            ]
             rows += [y for body in (*turning, *self._flexible) for y in x[self._own[body]]]
             return np.array(rows, dtype=object).reshape(len(rows), *x.shape[1:])
 
@@ -66,7 +79,9 @@ class _ClusterNode(HingeNode):
             row -= len(body.q)
         self._speed = self._N @ dy
         on_parent = [parent.blocks.get(body.joint.parent, slice(0, 6)) for body in self.bodies]
-        self._carriers = [None if body.joint.parent in self.blocks else on for body, on in zip(self.bodies, on_parent)]
+        self._carriers = [
+            None if body.joint.parent in self.blocks else on for body, on in zip(self.bodies, on_parent)
+        ]
         self._A: ClusterWeight
         if self._hangs_on_several:
             answers = [body.joint_map @ embedding.Gamma[self._own[body]] for body in self.bodies]
@@ -81,7 +96,10 @@ class _ClusterNode(HingeNode):
         self._with_armature = [] if self._hangs_on_several else [body for body in members if body.joint.nv]
         zero = np.zeros((self.dofs.stop - self.dofs.start,) * 2)
         self._armature = mirrored(
-            sum((product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._with_armature), zero)
+            sum(
+                (product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._with_armature),
+                zero,
+            )
         )
 
     @property
@@ -97,13 +115,14 @@ class _ClusterNode(HingeNode):
         return self._inertia([body.M for body in self.bodies])
 
     def _inertia(self, inertias: Sequence[Inertia]) -> BodiesInertia:
-        starts, modes = [block.start for block in self.blocks.values()], []
-        own: list[Any] = list(inertias)
-        for n, (start, inertia) in enumerate(zip(starts, own)):
+        starts = [block.start for block in self.blocks.values()]
+        modes = []
+        all_inertias: list[Any] = list(inertias)
+        for n, (start, inertia) in enumerate(zip(starts, all_inertias)):
             if isinstance(inertia, ModalInertia):
-                own[n] = inertia.R
+                all_inertias[n] = inertia.R
                 modes.append(ModalRows(start, inertia.C, inertia.E))
-        return BodiesInertia(dict(zip(starts, own)), self._spins, self._turning, modes=modes)
+        return BodiesInertia(dict(zip(starts, all_inertias)), self._spins, self._turning, modes=modes)
 
     @cached_property
     def H(self) -> np.ndarray:
@@ -114,8 +133,9 @@ class _ClusterNode(HingeNode):
         return np.concatenate([*S, self._N]).T
 
     def generalised(self, F: np.ndarray, maps: bool = False) -> np.ndarray:
-        """H F by the joints: forces are carried in along the bodies' tree, as they are for the parent, and Gᵀ comes last."""
-        shares, G = self._A.parts(F), self._embedding.G
+        """Return H F by the joints: forces are gathered along the bodies' tree, then multiplied by Gᵀ."""
+        shares = self._A.parts(F)
+        G = self._embedding.G
         constant = not any(isinstance(x, Symbol) for x in G.ravel())
         if maps and (constant or (isinstance(self.parent, GroundNode) and G.shape[1] < 4)):
             return self.H @ F  # a short map, or nobody else needs the forces carried in
@@ -130,24 +150,29 @@ class _ClusterNode(HingeNode):
     def passive_force(self) -> np.ndarray:
         total: Any = np.zeros(self.dofs.stop - self.dofs.start)
         for body in self._moved():
-            total = total + body.passive_force(body.share(self.dofs), with_armature=body in self._with_armature)
+            total = total + body.passive_force(
+                body.share(self.dofs), with_armature=body in self._with_armature
+            )
         return total
 
-    def _out(self, x: np.ndarray, dx: np.ndarray, g: Any, n: Any, move: Callable[..., np.ndarray]) -> np.ndarray:
-        """Motions of all bodies, each from the one below and its joint: G dx + Γ x(supports) + g, with further rows + n."""
-        found: list[np.ndarray] = []
+    def _out(
+        self, x: np.ndarray, dx: np.ndarray, g: Any, n: Any, move: Callable[..., np.ndarray]
+    ) -> np.ndarray:
+        """Return motions of all bodies, G dx + Γ x(supports) + g, and further rows + n."""
+        motions: list[np.ndarray] = []
         supports = self._A.of_supports(x) if isinstance(self._A, SupportsWeight) else None
         for body, below, carrier in zip(self.bodies, self._A.below, self._carriers):
             own = self._own[body]
             joint = self._embedding.G[own] @ dx + g[own]
             if supports is not None:
                 joint = joint + self._embedding.Gamma[own] @ supports
-            found.append(move(body, x[carrier] if below is None else found[below], joint))
+            motions.append(move(body, x[carrier] if below is None else motions[below], joint))
         further = self._N @ dx + n
-        return np.concatenate([*found, further if supports is None else further + self._Gamma @ supports])
+        return np.concatenate([*motions, further if supports is None else further + self._Gamma @ supports])
 
     def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
-        zero, none = np.zeros(len(self._embedding.g)), np.zeros(len(self._n))
+        zero = np.zeros(len(self._embedding.g))
+        none = np.zeros(len(self._n))
         return self._out(V, dtheta, zero, none, RigidBody.velocity)
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
@@ -156,18 +181,21 @@ class _ClusterNode(HingeNode):
     def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose] | None:
         while block in self.blocks and not self._hangs_on_several:
             body = self._by_block[block]
-            block, place = body.joint.parent, body.X.then(place)
+            block = body.joint.parent
+            place = body.X.then(place)
         return None if self._hangs_on_several else (block, place)
 
     def _with_rotors(self, M: BodiesInertia, forces: dict[int, np.ndarray], alpha: np.ndarray) -> np.ndarray:
-        """Forces on the bodies and on further rows, with the gyroscopic moments of rotors: w × the rotor's angular momentum."""
+        """Return forces on bodies and further rows with the gyroscopic moments of rotors."""
         on_modes = [force[6:] for force in forces.values() if len(force) > 6]
         forces = {at: force[:6] for at, force in forces.items()}
         w_of = {block.start: body.w for body, block in zip(self.bodies, self.blocks.values())}
         for speed, (block, k, J) in zip(self._speed, self._spins):
-            at, w = block.start, w_of[block.start]
+            at = block.start
+            w = w_of[block.start]
             L = J * (w[k] + speed)
-            i, j = (k + 1) % 3, (k + 2) % 3
+            i = (k + 1) % 3
+            j = (k + 2) % 3
             forces[at] = plus(plus(forces[at], i, w[j] * L), j, -(w[i] * L))
         return M.with_rotors(forces, alpha, on_modes)
 
@@ -175,7 +203,13 @@ class _ClusterNode(HingeNode):
         found = []
         for body, block in zip(self.bodies, self.blocks.values()):
             modes = self.blocks.get((body.joint.child, "modes"))
-            found.append((body, block.start, alpha[block] if modes is None else np.concatenate([alpha[block], alpha[modes]])))
+            found.append(
+                (
+                    body,
+                    block.start,
+                    alpha[block] if modes is None else np.concatenate([alpha[block], alpha[modes]]),
+                )
+            )
         return found
 
 
@@ -183,7 +217,9 @@ class HingeClusterNode(_ClusterNode):
     """Bodies that loops hold together, for generalised forces only: base parameters were regrouped."""
 
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
-        return self._with_rotors(self.M, {at: body.hinge_force(own) for body, at, own in self._shares(alpha)}, alpha)
+        return self._with_rotors(
+            self.M, {at: body.hinge_force(own) for body, at, own in self._shares(alpha)}, alpha
+        )
 
     @cached_property
     def hinge_inertia(self) -> BodiesInertia:
@@ -194,7 +230,9 @@ class ClusterNode(_ClusterNode, NodeState):
     """Bodies that loops hold together, behind one cluster joint."""
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
-        return self._with_rotors(self.M, {at: body.force(own) for body, at, own in self._shares(alpha)}, alpha)
+        return self._with_rotors(
+            self.M, {at: body.force(own) for body, at, own in self._shares(alpha)}, alpha
+        )
 
     def armature_energy(self, dtheta: np.ndarray) -> Any:
         own = [(body, self._embedding.G[self._own[body]] @ dtheta) for body in self._with_armature]

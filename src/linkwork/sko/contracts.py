@@ -1,7 +1,7 @@
-"""What algorithms know of nodes, weights and inertias (SKO Sec. 2). Everything that keeps these contracts may be a node.
+"""Protocols of nodes, weights and inertias (SKO Sec. 2).
 
-Node k has a parent ℘(k), a weight A(℘(k), k), a joint map H(k), an inertia M(k), a Coriolis term a(k) and a gyroscopic term
-b(k). All tree algorithms are written on these:
+Node k has a parent ℘(k), a weight A(℘(k), k), a joint map H(k), an inertia M(k), a Coriolis term a(k) and a
+gyroscopic term b(k). All tree algorithms are based on these:
 
     V = A* V(℘) + H* θ̇,    α = A* α(℘) + H* θ̈ + a,    f = Σ A f(children) + M α + b,    T = H f.
 """
@@ -19,38 +19,41 @@ class NodeInertia(Protocol):
     """A symmetric operator that takes motions of a node to forces."""
 
     def __matmul__(self, X: np.ndarray, /) -> np.ndarray:
-        """The force (or momentum) that belongs to a motion, (rows,), or to several as columns."""
+        """Return the force (or momentum) of a motion, (rows,), or of several as columns."""
 
     def __add__(self, other: Any, /) -> Any:
-        """The sum with another inertia of the same node, or with what a weight's `congruence` gives."""
+        """Return the sum with another inertia of the node, or with the result of a weight's `congruence`."""
 
     def without(self, G: np.ndarray, U: np.ndarray, D: Any, gone: Sequence[int] = ()) -> Any:
-        """P - G Uᵀ with G = U D⁻¹: the articulated inertia behind a free hinge. Rows `gone` are known to vanish."""
+        """Return P - G Uᵀ with G = U D⁻¹, the articulated inertia behind a free hinge.
+
+        Rows `gone` are known to vanish.
+        """
 
     def dense(self) -> np.ndarray:
-        """The matrix, (rows, rows)."""
+        """Return the matrix, (rows, rows)."""
 
 
 class Weight(Protocol):
     """A(℘(k), k): what leads from a node to its parent, as an operator. `A.T` is its transpose A*."""
 
     def scatter(self, V: np.ndarray, /) -> np.ndarray:
-        """A* V: a motion of the parent, as that of the node."""
+        """Return A* V, a motion of the parent as one of the node."""
 
     def gather(self, F: np.ndarray, /) -> np.ndarray:
-        """A F: a force on the node, as one on the parent."""
+        """Return A F, a force on the node as one on the parent."""
 
     def congruence(self, inertia: Any, /) -> Any:
-        """A M A*: an inertia of the node, in a form that can be added to one of the parent."""
+        """Return A M A*, an inertia of the node in a form that can be added to one of the parent."""
 
 
 class HingeNode(ABC):
-    """What inverse dynamics, mass matrices and articulated bodies ask of a node.
+    """A node for inverse dynamics, mass matrices and articulated bodies.
 
-    `H` is (m, rows), `dofs` the place of its m velocities in v. `armature` [kg m² or kg], (m, m), is inertia that moves with
-    the joints' own velocities; `passive_force` [N m or N], (m,), the force that springs and dampers in the joints take.
-    `blocks` names parts of its rows, such as those of a body by the body's index. `supports` is how many of its parent's blocks
-    it hangs on.
+    `H` is (m, rows), `dofs` the slice of its m velocities in v. `armature` [kg m² or kg], (m, m), is inertia
+    that moves with the joint velocities; `passive_force` [N m or N], (m,), the force of springs and dampers
+    in the joints. `blocks` names parts of its rows, such as those of a body by its index. `supports` is the
+    number of its parent's blocks it is attached to.
     """
 
     name: str
@@ -87,29 +90,29 @@ class HingeNode(ABC):
 
     @abstractmethod
     def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
-        """V = A* V(℘) + H* θ̇, from the parent's V."""
+        """Return V = A* V(℘) + H* θ̇ from the parent's V."""
 
     @abstractmethod
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
-        """α = A* α(℘) + H* θ̈ + a, from the parent's α."""
+        """Return α = A* α(℘) + H* θ̈ + a from the parent's α."""
 
     def generalised(self, F: np.ndarray, maps: bool = False) -> np.ndarray:
-        """H F: the generalised forces of forces on its rows, (m,).
+        """Return H F, the generalised forces of forces on its rows, (m,).
 
-        A node may know a shorter way than by its joint map, unless that is made anyway (`maps`).
+        A node may compute these without its joint map, unless that is formed anyway (`maps`).
         """
         return self.H @ F
 
     def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:
-        """A frame at a pose on one of its blocks as seen from its parent, its hinge frozen: a block there, and the pose.
+        """Return a frame on one of its blocks as a block and pose of its parent, with the hinge frozen.
 
-        None where that is not a pose on one block.
+        None if it is not a pose on one block.
         """
         return None
 
     @abstractmethod
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
-        """A force with the same generalised forces, at this and all hinges below, as M α + b."""
+        """Return a force M α + b with the same generalised forces at this and all hinges below."""
 
     @property
     def hinge_inertia(self) -> NodeInertia:
@@ -126,12 +129,12 @@ class NodeState(HingeNode):
     """A node in one state. f = M α + b is the force on it, whatever is asked of it."""
 
     def armature_energy(self, dtheta: np.ndarray) -> Any:
-        """θ̇* (armature) θ̇, twice the kinetic energy of armatures [J]."""
+        """Return θ̇* (armature) θ̇, twice the kinetic energy of armatures [J]."""
         return dtheta @ (self.armature @ dtheta)
 
     @abstractmethod
     def force(self, alpha: np.ndarray) -> np.ndarray:
-        """M α + b."""
+        """Return M α + b."""
 
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
         return self.force(alpha)

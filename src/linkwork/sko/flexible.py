@@ -1,9 +1,9 @@
-"""Nodes of flexible bodies: six rows of the body's frame and one for each mode, and massless or loaded frames that modes move.
+"""Nodes of flexible bodies: six rows of the body frame and one per mode, and frames that modes move.
 
-The hinge before a flexible body is a node of its own, of a body without mass (Partition Sec. 2 and 3): so hinge and deformation
-are eliminated one after the other, each with matrices of its own size. Deformation is small: r = x + φ_j η_j + ½ g_jk η_j η_k.
-The equations are those of Lagrange for the kinetic energy of this field, with what foreshortening g adds to first order in η.
-So they conserve energy exactly, and need no linear velocity of the body's frame.
+The hinge before a flexible body is a node of its own, of a massless body (Partition Sec. 2 and 3), so that
+hinge and deformation are eliminated one after the other. Deformation is small: r = x + φ_j η_j + ½ g_jk η_j
+η_k. The equations are those of Lagrange for the kinetic energy of this field, with foreshortening g to first
+order in η. So they conserve energy exactly, and need no linear velocity of the body frame.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from linkwork.spatial.modal import axial_moment
 
 
 class ModalInertia:
-    """[[R, C], [Cᵀ, E]]: `R` of the frame's six rows, `C`, (6, m), their coupling with the modes, and `E`, (m, m), of modes."""
+    """An inertia [[R, C], [Cᵀ, E]]: `R`, (6, 6), of the frame, `E`, (m, m), of modes, coupled by `C`."""
 
     def __init__(self, R: Inertia, C: np.ndarray, E: np.ndarray) -> None:
-        self.R, self.C, self.E = R, C, E
+        self.R = R
+        self.C = C
+        self.E = E
 
     @property
     def mass(self) -> Any:
@@ -54,7 +56,8 @@ class ModalInertia:
         return ModalInertia(self.R + Inertia.of(M[:6, :6]), self.C + M[:6, 6:], self.E + M[6:, 6:])
 
     def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> ModalInertia:
-        C, E = np.array(self.C - G[:6] @ U[6:].T, dtype=object), np.array(mirrored(self.E - G[6:] @ U[6:].T), dtype=object)
+        C = np.array(self.C - G[:6] @ U[6:].T, dtype=object)
+        E = np.array(mirrored(self.E - G[6:] @ U[6:].T), dtype=object)
         modes = [i - 6 for i in gone if i >= 6]
         C[:, modes] = 0.0
         E[modes] = 0.0
@@ -66,16 +69,18 @@ class ModalInertia:
 
 
 class DeformedBody(RigidBody):
-    """A flexible body in motion: its inertia where it is deformed, and the forces on its frame and on its modes.
+    """A flexible body in motion: its deformed inertia, and the forces on its frame and modes.
 
-    Its joint is its deformation: q are its modal coordinates η and v their rates.
+    Its joint is its deformation: q are the modal coordinates η and v their rates.
     """
 
     @cached_property
     def deformation(self) -> Any:
         """Z_j = ∫ r (∂r/∂η_j)ᵀ dm, (m, 3, 3), and ∂h/∂η_j, (m, 3), at η."""
-        of, eta = self.integrals, self.q
-        Z, h = np.array(of.mixed, dtype=object), np.array(of.first, dtype=object)
+        of = self.integrals
+        eta = self.q
+        Z = np.array(of.mixed, dtype=object)
+        h = np.array(of.first, dtype=object)
         rate = of.second.transpose(1, 0, 2, 3) + of.short_mixed  # ∂Z_j/∂η_k
         for j in range(len(eta)):
             for k in range(len(eta)):
@@ -84,9 +89,10 @@ class DeformedBody(RigidBody):
         return Z, h
 
     def _deformed(self, rigid: Inertia) -> Inertia:
-        """The inertia of the frame's rows where the body is deformed."""
+        """Return the inertia of the frame's rows of the deformed body."""
         of, eta, (Z, rates) = self.integrals, self.q, self.deformation
-        h, J = np.array(rigid.h, dtype=object), np.array(rigid.second_moments(), dtype=object)
+        h = np.array(rigid.h, dtype=object)
+        J = np.array(rigid.second_moments(), dtype=object)
         for j, x in enumerate(eta):
             h = h + 0.5 * (of.first[j] + rates[j]) * x
             half = 0.5 * (of.mixed[j] + Z[j]) * x
@@ -107,15 +113,22 @@ class DeformedBody(RigidBody):
         return self._modal(self._reduced)
 
     def _force(self, inertia: Inertia, alpha: np.ndarray) -> np.ndarray:
-        of, deta, ddeta = self.integrals, self.v, alpha[6:]
+        of = self.integrals
+        deta = self.v
+        ddeta = alpha[6:]
         Z, rates = self.deformation
-        W, a, w = skew(alpha[:3]) + self.spin, alpha[3:6], self.w
+        W = skew(alpha[:3]) + self.spin
+        a = alpha[3:6]
+        w = self.w
         rigid = self._deformed(inertia).point_force(a, W)
-        dh, dZ = deta @ rates, np.tensordot(deta, Z, 1)  # ∫ ṙ dm and ∫ r ṙᵀ dm
+        # ∫ ṙ dm and ∫ r ṙᵀ dm
+        dh = deta @ rates
+        dZ = np.tensordot(deta, Z, 1)
         moment = 2.0 * (w * (dZ[0, 0] + dZ[1, 1] + dZ[2, 2]) - dZ.T @ w)  # 2 ∫ r × (w × ṙ) dm
         push = 2.0 * cross(w, dh)
         for j, x in enumerate(ddeta):
-            moment, push = moment + axial_moment(Z[j]) * x, push + rates[j] * x
+            moment = moment + axial_moment(Z[j]) * x
+            push = push + rates[j] * x
         for j, x in enumerate(deta):
             for k, y in enumerate(deta):
                 moment = moment + axial_moment(of.short_mixed[j, k]) * (x * y)
@@ -131,7 +144,11 @@ class DeformedBody(RigidBody):
 
     def passive_force(self, share: np.ndarray, *, with_armature: bool = True) -> np.ndarray:
         kind: Any = self.joint.kind
-        more = product(kind.stiffness, self.q) + product(kind.damping, self.v) if self._couples else np.zeros(len(self.q))
+        more = (
+            product(kind.stiffness, self.q) + product(kind.damping, self.v)
+            if self._couples
+            else np.zeros(len(self.q))
+        )
         return super().passive_force(share, with_armature=with_armature) + product(share.T, more)
 
     @property
@@ -146,15 +163,21 @@ class DeformedBody(RigidBody):
 
 
 def _trace(W: np.ndarray, Z: np.ndarray) -> Any:
-    """tr(W Z) = ∫ ∂r/∂η_j · W r dm."""
+    """Return tr(W Z) = ∫ ∂r/∂η_j · W r dm."""
     return sum((W[b, a] * Z[a, b] for a in range(3) for b in range(3) if not is_zero(Z[a, b])), 0.0)
 
 
 class DeformationWeight:
-    """The weight of a flexible body at a constant place `X` on a block of its parent: its modes feel nothing of the parent."""
+    """The weight of a flexible body at a constant pose `X` on a block of its parent.
+
+    Its modes do not feel motions of the parent.
+    """
 
     def __init__(self, X: Pose, block: slice, parents: int, modes: int) -> None:
-        self.X, self.block, self.parents, self.modes = X, block, parents, modes
+        self.X = X
+        self.block = block
+        self.parents = parents
+        self.modes = modes
 
     def scatter(self, V: np.ndarray) -> np.ndarray:
         return np.concatenate([self.X.scatter(V[self.block]), np.zeros((self.modes, *V.shape[1:]))])
@@ -168,32 +191,50 @@ class DeformationWeight:
 
 
 class ModeShapeWeight:
-    """The weight of a frame that modes move: at pose `X` in the flexible body's, moved by modal velocities by S, (6, m)."""
+    """The weight of a frame that modes move: pose `X` in the flexible body, mode shape S, (6, m)."""
 
     def __init__(self, X: Pose, S: np.ndarray, block: slice, modes: slice, rows: int) -> None:
-        """`block` and `modes` are the body's rows and its modes' among the `rows` of the parent."""
-        self.X, self.S, self.block, self.modes, self.rows = X, S, block, modes, rows
+        """Prepare the weight; `block` and `modes` are rows among the parent's `rows`."""
+        self.X = X
+        self.S = S
+        self.block = block
+        self.modes = modes
+        self.rows = rows
 
     def scatter(self, V: np.ndarray) -> np.ndarray:
         return self.X.scatter(V[self.block]) + self.S @ V[self.modes]
 
     def gather(self, F: np.ndarray) -> np.ndarray:
-        return in_block(self.X.gather(F), self.block, self.rows) + in_block(self.S.T @ F, self.modes, self.rows)
+        return in_block(self.X.gather(F), self.block, self.rows) + in_block(
+            self.S.T @ F, self.modes, self.rows
+        )
 
     def congruence(self, inertia: Inertia) -> ModalInertia | ModalBlock:
         U = inertia @ self.S
-        found = ModalInertia(self.X.congruence(inertia), self.X.gather(U), mirrored(self.S.T @ U))
-        alone = self.rows == 6 + len(found.E)
-        return found if alone else ModalBlock(self.block, self.modes, found.R, found.C, found.E, self.rows)
+        modal_inertia = ModalInertia(self.X.congruence(inertia), self.X.gather(U), mirrored(self.S.T @ U))
+        alone = self.rows == 6 + len(modal_inertia.E)
+        return (
+            modal_inertia
+            if alone
+            else ModalBlock(
+                self.block, self.modes, modal_inertia.R, modal_inertia.C, modal_inertia.E, self.rows
+            )
+        )
 
 
 class _FlexibleNode(BodyNode):
-    """A flexible body, whose hinge is a node before it: rows of its frame, then of its modes. Its velocities are its modes'."""
+    """A flexible body: rows of its frame, then of its modes, whose rates are its velocities.
+
+    Its hinge is a node before it.
+    """
 
     body: DeformedBody
 
     def __init__(self, parent: HingeNode, body: DeformedBody) -> None:
-        self.name, self.parent, self.body, self.dofs = body.joint.name, parent, body, body.dofs
+        self.name = body.joint.name
+        self.parent = parent
+        self.body = body
+        self.dofs = body.dofs
         modes = len(body.q)
         self.rows = 6 + modes
         self.blocks = {body.joint.child: slice(0, 6), (body.joint.child, "modes"): slice(6, self.rows)}
@@ -231,12 +272,17 @@ class FlexibleNode(_FlexibleNode, NodeState):
 
 
 class _ModeShapeNode(HingeNode):
-    """A frame that the modes of a flexible body move, and what is fixed to it. It has no velocities of its own."""
+    """A frame that the modes of a flexible body move, with what is fixed to it. It has no velocities."""
 
-    rows, supports = 6, 2  # it hangs on the body's frame, and on its modes
+    # it hangs on the body's frame, and on its modes
+    rows = 6
+    supports = 2
 
     def __init__(self, parent: HingeNode, body: RigidBody, dofs: slice) -> None:
-        self.name, self.parent, self.body, self.dofs = body.joint.name, parent, body, dofs
+        self.name = body.joint.name
+        self.parent = parent
+        self.body = body
+        self.dofs = dofs
         self.blocks = {body.joint.child: slice(0, 6)}
         flexible = body.joint.parent
         self._on, self._modes = parent.blocks[flexible], parent.blocks[flexible, "modes"]

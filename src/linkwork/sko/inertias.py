@@ -24,10 +24,10 @@ class DenseInertia:
         return DenseInertia(self.matrix + other.dense())
 
     def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> DenseInertia:
-        left = np.array(mirrored(self.matrix - G @ U.T), dtype=object)
-        left[list(gone)] = 0.0
-        left[:, list(gone)] = 0.0
-        return DenseInertia(left)
+        remainder = np.array(mirrored(self.matrix - G @ U.T), dtype=object)
+        remainder[list(gone)] = 0.0
+        remainder[:, list(gone)] = 0.0
+        return DenseInertia(remainder)
 
     def dense(self) -> np.ndarray:
         return self.matrix
@@ -47,7 +47,7 @@ class BlockInertia(NamedTuple):
 
 
 class CouplingInertia(NamedTuple):
-    """An inertia that couples several blocks of a node: symmetric, with six rows and columns for each of them."""
+    """A symmetric inertia that couples several blocks of a node, six rows and columns for each."""
 
     blocks: Sequence[slice]
     matrix: np.ndarray
@@ -61,9 +61,9 @@ class CouplingInertia(NamedTuple):
 
 
 class RotorRow(NamedTuple):
-    """A rotor as a single row: it spins about coordinate axis k of the body in `block`, with which it is coaxial.
+    """A rotor as a single row: its spin about axis k relative to the coaxial body in `block`.
 
-    Its row is its spin relative to that body; `J` [kg m²] is its axial inertia.
+    `J` [kg m²] is its axial inertia.
     """
 
     block: slice
@@ -72,7 +72,7 @@ class RotorRow(NamedTuple):
 
 
 class ModalRows(NamedTuple):
-    """The modes of a flexible body as rows: `C`, (6, m), couples them with the body in the block at `start`, `E` is (m, m)."""
+    """Modes of a flexible body as rows: `E`, (m, m), coupled by `C`, (6, m), to the block at `start`."""
 
     start: int
     C: np.ndarray
@@ -80,7 +80,7 @@ class ModalRows(NamedTuple):
 
 
 class ModalBlock(NamedTuple):
-    """An inertia of one body of a node and of its modes: `R` in its block, `E` in the rows of modes, and `C` between them."""
+    """An inertia of one body and its modes: `R` in its block, `E` in the modal rows, `C` between them."""
 
     block: slice
     modes: slice
@@ -97,9 +97,10 @@ class ModalBlock(NamedTuple):
 
 
 class BodiesInertia:
-    """The inertias of a node's bodies, of rotors on them, whose rows follow, of joints with rows of their own, and of modes.
+    """The inertias of a node's bodies, of rotor rows, of joints with rows of their own, and of modes.
 
-    `across` has, for the starts of two blocks, their (6, 6) coupling block: it comes from clusters that hang on both bodies.
+    `across` has, for the starts of two blocks, their (6, 6) coupling block: it comes from clusters supported
+    by both bodies.
     """
 
     def __init__(
@@ -110,15 +111,24 @@ class BodiesInertia:
         across: Mapping[tuple[int, int], np.ndarray] | None = None,
         modes: Sequence[ModalRows] = (),
     ) -> None:
-        """`inertias` by the start of each body's block."""
-        self.inertias, self.spins, self.joints, self.across, self.modes = dict(inertias), spins, joints, across or {}, modes
+        """Prepare the inertia; `inertias` are keyed by the start of each body's block."""
+        self.inertias = dict(inertias)
+        self.spins = spins
+        self.joints = joints
+        self.across = across or {}
+        self.modes = modes
         self.bodies = 6 * len(self.inertias)
         self.rows = self.bodies + len(spins) + len(joints) + sum(len(one.E) for one in modes)
 
     def __add__(self, other: BlockInertia | CouplingInertia | ModalBlock | Inertia) -> BodiesInertia:
-        changed, across, modes = dict(self.inertias), dict(self.across), self.modes
+        changed = dict(self.inertias)
+        across = dict(self.across)
+        modes = self.modes
         if isinstance(other, ModalBlock):
-            start, R, C, E = other.block.start, other.R, other.C, other.E
+            start = other.block.start
+            R = other.R
+            C = other.C
+            E = other.E
             changed[start] = changed[start] + R
             modes = [one._replace(C=one.C + C, E=one.E + E) if one.start == start else one for one in modes]
         elif isinstance(other, CouplingInertia):
@@ -129,7 +139,9 @@ class BodiesInertia:
                     tie = rows[:, 6 * j : 6 * j + 6]
                     across[block.start, another.start] = across.get((block.start, another.start), 0.0) + tie
         else:
-            start, inertia = (other.block.start, other.inertia) if isinstance(other, BlockInertia) else (0, other)
+            start, inertia = (
+                (other.block.start, other.inertia) if isinstance(other, BlockInertia) else (0, other)
+            )
             changed[start] = changed[start] + inertia
         return BodiesInertia(changed, self.spins, self.joints, across, modes)
 
@@ -137,7 +149,8 @@ class BodiesInertia:
         forces = {start: inertia @ x[start : start + 6] for start, inertia in self.inertias.items()}
         for (i, j), tie in self.across.items():
             forces[i], forces[j] = forces[i] + tie @ x[j : j + 6], forces[j] + tie.T @ x[i : i + 6]
-        on_modes, row = [], self.rows - sum(len(one.E) for one in self.modes)
+        on_modes = []
+        row = self.rows - sum(len(one.E) for one in self.modes)
         for start, C, E in self.modes:
             own = x[row : row + len(E)]
             row += len(E)
@@ -145,8 +158,10 @@ class BodiesInertia:
             forces[start] = forces[start] + C @ own
         return self.with_rotors(forces, x, on_modes)
 
-    def with_rotors(self, forces: dict[int, np.ndarray], x: np.ndarray, on_modes: Sequence[np.ndarray] = ()) -> np.ndarray:
-        """Forces on bodies with their rotors' moments for a motion x, the rows of rotors and joints, and those `on_modes`."""
+    def with_rotors(
+        self, forces: dict[int, np.ndarray], x: np.ndarray, on_modes: Sequence[np.ndarray] = ()
+    ) -> np.ndarray:
+        """Return forces for a motion x: on bodies with rotors, on further rows, and on modes."""
         rows = []
         for r, (block, k, J) in enumerate(self.spins, self.bodies):
             moment = J * (x[block.start + k] + x[r])
@@ -157,7 +172,7 @@ class BodiesInertia:
         return np.concatenate([*forces.values(), further, *on_modes])
 
     def whole(self) -> dict[int, Inertia]:
-        """The inertias of the bodies with their rotors locked to them."""
+        """Return the inertias of the bodies with their rotors locked to them."""
         inertias = dict(self.inertias)
         for block, k, J in self.spins:
             own = inertias[block.start]
@@ -177,7 +192,10 @@ class ReducedInertia:
     """P - G Uᵀ of a node's bodies, with G = U D⁻¹."""
 
     def __init__(self, P: BodiesInertia, G: np.ndarray, U: np.ndarray, D: Factor) -> None:
-        self.P, self.G, self.U, self.D = P, G, U, D
+        self.P = P
+        self.G = G
+        self.U = U
+        self.D = D
 
     @cached_property
     def one(self) -> Inertia:
@@ -195,7 +213,7 @@ class ReducedInertia:
 
 
 def plus(x: np.ndarray, k: int, y: Any) -> np.ndarray:
-    """x with y added to its row k."""
+    """Return x with y added to its row k."""
     changed = np.array(x, dtype=object)
     changed[k] = changed[k] + y
     return changed

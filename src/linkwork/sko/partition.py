@@ -1,14 +1,15 @@
 """Partitioned hinges: one node as several, the inner ones without mass (Partition Sec. 2).
 
-A hinge of several velocities may be taken one velocity after the other, with massless bodies between them. If, from the parent
-out, k' has the weight Φ(k+1, k') and k the weight Φ(k', k), nothing else changes where (Partition Eq. 5)
+A hinge of several velocities may be taken one velocity after the other, with massless bodies between them.
+If, from the parent out, k' has the weight Φ(k+1, k') and k the weight Φ(k', k), nothing else changes where
+(Partition Eq. 5)
 
     Φ(k+1, k) = Φ(k+1, k') Φ(k', k),   H(k) = [H(k''); H(k') Φ(k', k)],   a(k) = a(k'') + Φ*(k', k) a(k'),
     M(k') = 0,   b(k') = 0.
 
-Here Φ(k', k) = 1: any split of the rows of H keeps these conditions, for nodes with any rows. Articulated inertias are then
-reduced by one hinge after the other, and D is never factorised as a whole. Rows that a hinge has freed vanish from P⁺, so that
-inner hinges see only what is left.
+Here Φ(k', k) = 1: any split of the rows of H keeps these conditions, for nodes with any rows. Articulated
+inertias are then reduced by one hinge after the other, and D is never factorised as a whole. Rows that a
+hinge has freed vanish from P⁺, so that inner hinges see only what is left.
 """
 
 from __future__ import annotations
@@ -56,13 +57,21 @@ class ZeroInertia:
 
 
 class HingeStage(HingeNode):
-    """Some velocities of a node, as a node of their own: `first` from the parent, `last` with the node's inertia."""
+    """Some velocities of a node as a node: `first` from the parent, `last` with the node's inertia."""
 
-    def __init__(self, whole: Any, name: str, parent: HingeNode, group: slice, *, first: bool, last: bool) -> None:
-        self.name, self.parent, self.rows, self.blocks = name, parent, whole.rows, whole.blocks
-        self.supports = whole.supports if first else 1
-        self.dofs = slice(whole.dofs.start + group.start, whole.dofs.start + group.stop)
-        self._whole, self._group, self._first, self._last = whole, group, first, last
+    def __init__(
+        self, node: Any, name: str, parent: HingeNode, group: slice, *, first: bool, last: bool
+    ) -> None:
+        self.name = name
+        self.parent = parent
+        self.rows = node.rows
+        self.blocks = node.blocks
+        self.supports = node.supports if first else 1
+        self.dofs = slice(node.dofs.start + group.start, node.dofs.start + group.stop)
+        self._whole = node
+        self._group = group
+        self._first = first
+        self._last = last
 
     @property
     def A(self) -> Weight:
@@ -104,7 +113,7 @@ class HingeStage(HingeNode):
 
 
 class Stage(HingeStage, NodeState):
-    """The same of a node with f = M α + b."""
+    """A `HingeStage` of a node with f = M α + b."""
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         return self._whole.force(alpha) if self._last else np.zeros(self.rows)
@@ -114,18 +123,22 @@ class Stage(HingeStage, NodeState):
 
 
 def split(node: Any, groups: Sequence[slice]) -> list[Any]:
-    """A node as several, one for each group of its velocities, from the parent out; the last stands for it."""
+    """Return a node as several, one per group of velocities from the parent outwards."""
     armature = np.array(node.armature, dtype=object)
     for group in groups:
         armature[group, group] = 0.0
     if filled(armature):
-        raise ModelError(f"{node.name!r} cannot be partitioned: its armature couples velocities of different groups")
+        raise ModelError(
+            f"{node.name!r} cannot be partitioned: its armature couples velocities of different groups"
+        )
     kind = Stage if isinstance(node, NodeState) else HingeStage
     stages: list[Any] = []
     for i, group in enumerate(groups):
         last = i == len(groups) - 1
         parent = stages[-1] if stages else node.parent
-        stages.append(kind(node, node.name if last else f"{node.name}'{i}", parent, group, first=not stages, last=last))
+        stages.append(
+            kind(node, node.name if last else f"{node.name}'{i}", parent, group, first=not stages, last=last)
+        )
     return stages
 
 
@@ -133,7 +146,8 @@ class JoinedWeight:
     """Φ(k+1, k') Φ(k', k): two weights as one."""
 
     def __init__(self, inner: Weight, outer: Weight) -> None:
-        self.inner, self.outer = inner, outer
+        self.inner = inner
+        self.outer = outer
 
     def scatter(self, V: np.ndarray) -> np.ndarray:
         return self.outer.scatter(self.inner.scatter(V))
@@ -146,11 +160,14 @@ class JoinedWeight:
 
 
 class HingeJoined(HingeNode):
-    """A massless node and the only one that hangs on it, as one node: the reverse of a partition (Partition Eq. 5)."""
+    """A massless node and its only child as one node: the reverse of a partition (Partition Eq. 5)."""
 
     def __init__(self, inner: Any, outer: Any) -> None:
         self._inner, self._outer, self._m = inner, outer, len(inner.H)
-        self.name, self.parent, self.rows, self.blocks = outer.name, inner.parent, outer.rows, outer.blocks
+        self.name = outer.name
+        self.parent = inner.parent
+        self.rows = outer.rows
+        self.blocks = outer.blocks
         self.supports, self.dofs = inner.supports, slice(inner.dofs.start, outer.dofs.stop)
 
     @property
@@ -167,9 +184,12 @@ class HingeJoined(HingeNode):
 
     @property
     def armature(self) -> np.ndarray:
-        whole = np.zeros((self.dofs.stop - self.dofs.start,) * 2, dtype=object)
-        whole[: self._m, : self._m], whole[self._m :, self._m :] = self._inner.armature, self._outer.armature
-        return whole
+        matrix = np.zeros((self.dofs.stop - self.dofs.start,) * 2, dtype=object)
+        matrix[: self._m, : self._m], matrix[self._m :, self._m :] = (
+            self._inner.armature,
+            self._outer.armature,
+        )
+        return matrix
 
     @property
     def passive_force(self) -> np.ndarray:
@@ -194,12 +214,12 @@ class HingeJoined(HingeNode):
 
 
 class Joined(HingeJoined, NodeState):
-    """The same of nodes with f = M α + b."""
+    """A `HingeJoined` of nodes with f = M α + b."""
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         return self._outer.force(alpha)
 
 
 def joined(inner: Any, outer: Any) -> Any:
-    """A massless node, and the only one that hangs on it, as one."""
+    """Return a massless node and its only child as one node."""
     return (Joined if isinstance(outer, NodeState) else HingeJoined)(inner, outer)

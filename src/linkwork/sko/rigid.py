@@ -50,7 +50,9 @@ class _RigidNode(BodyNode):
     rows = 6
 
     def __init__(self, parent: HingeNode, body: RigidBody) -> None:
-        self.name, self.parent, self.body = body.joint.name, parent, body
+        self.name = body.joint.name
+        self.parent = parent
+        self.body = body
         self.dofs, self.blocks = body.dofs, {body.joint.child: slice(0, 6)}
         self._on = slice(0, 6) if parent.rows == 6 else parent.blocks[body.joint.parent]
         self._A = body.X if parent.rows == 6 else BlockWeight(body.X, self._on, parent.rows)

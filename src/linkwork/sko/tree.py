@@ -10,29 +10,35 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from linkwork.joints import Joint
+from linkwork.loops.clusters import Cluster, with_constraints
+from linkwork.loops.embedding import Embedding
+from linkwork.loops.kept import entry_sizes
+from linkwork.loops.kinematics import BodyMotion, Ground, JointFrame, JointState, Share
+from linkwork.loops.motion import ClusterPosture
+from linkwork.mechanism import GROUND, Frame
 from linkwork.model import Model
 from linkwork.model.partition import JOINED
-from linkwork.parts import GROUND, Frame
 from linkwork.sko.bodies import BodyDescription, RigidBody
 from linkwork.sko.cluster import ClusterNode, HingeClusterNode
 from linkwork.sko.contracts import GroundNode, HingeNode, NodeState
-from linkwork.sko.flexible import DeformedBody, FlexibleNode, HingeFlexibleNode, HingeModeShapeNode, ModeShapeNode
+from linkwork.sko.flexible import (
+    DeformedBody,
+    FlexibleNode,
+    HingeFlexibleNode,
+    HingeModeShapeNode,
+    ModeShapeNode,
+)
 from linkwork.sko.partition import joined, split
 from linkwork.sko.pick_offs import PickOff
 from linkwork.sko.rigid import HingeRigidNode, RigidNode
 from linkwork.spatial import Inertia, Pose
-from linkwork.topology.clusters import Cluster
-from linkwork.topology.embedding import Embedding
-from linkwork.topology.kept import entry_sizes
-from linkwork.topology.kinematics import BodyMotion, Ground, JointFrame, JointState, Share
-from linkwork.topology.motion import ClusterPosture
 
 N_co = TypeVar("N_co", bound=HingeNode, covariant=True)
 BodyOrGround = Ground | BodyMotion
 
 
 class TreeState(Generic[N_co]):
-    """Nodes in one state, every one after its parent, and the ground that they hang on. `nv` velocities move them."""
+    """Nodes in one state, each after its parent, on the ground; `nv` velocities move them."""
 
     def __init__(self, name: str, nodes: Sequence[N_co], ground: GroundNode, nv: int) -> None:
         self.name, self.nodes, self.ground, self.nv = name, tuple(nodes), ground, nv
@@ -41,36 +47,36 @@ class TreeState(Generic[N_co]):
             self._children[k.parent].append(k)
 
     def children(self, k: HingeNode) -> Sequence[N_co]:
-        """The nodes that hang on a node."""
+        """Return the children of a node."""
         return self._children[k]
 
     def base_to_tips(self) -> Iterator[N_co]:
-        """Every node after its parent."""
+        """Return the nodes, each after its parent."""
         return iter(self.nodes)
 
     def tips_to_base(self) -> Iterator[N_co]:
-        """Every node after its children."""
+        """Return the nodes, each after its children."""
         return reversed(self.nodes)
 
     def path_to_ground(self, k: HingeNode) -> list[N_co]:
-        """A node and those that it hangs on, without the ground."""
-        found: list[Any] = []
+        """Return a node and its ancestors, without the ground."""
+        path: list[Any] = []
         while k is not self.ground:
-            found.append(k)
+            path.append(k)
             k = k.parent
-        return found
+        return path
 
     def pick_off(self, frame: Frame) -> PickOff:
-        """The operator that takes a node's motion to that of a frame."""
+        """Return the operator from a node's motion to that of a frame."""
         raise NotImplementedError(f"{self.name} has no frames")
 
     def frame(self, name: str) -> Frame:
-        """The frame with this name."""
+        """Return the frame with this name."""
         raise NotImplementedError(f"{self.name} has no frames by name")
 
 
 class NodeKinds(NamedTuple):
-    """What makes the nodes of a tree: of a rigid body, a cluster, a flexible body, and a frame that its modes move."""
+    """Constructors of nodes: of rigid bodies, clusters, flexible bodies, and frames that modes move."""
 
     rigid: Callable[..., Any]
     cluster: Callable[..., Any]
@@ -83,12 +89,13 @@ FOR_HINGES = NodeKinds(HingeRigidNode, HingeClusterNode, HingeFlexibleNode, Hing
 
 
 class ModelTree(TreeState[N_co]):
-    """The nodes of a model in one state: q (nq,), v (nv,) or zero, and forces [m, f] on bodies in their frames (bodies, 6).
+    """The nodes of a model at q, (nq,), v, (nv,) or zero, and forces [m, f] on bodies, (bodies, 6).
 
-    `descriptions` say how bodies are described (see `simplify`). `whole`: every body has six rows in its node, rotors too;
-    otherwise rotors in clusters may be single rows, or none. `unit` [kg]: the unit of mass in all that nodes give, of forces
-    too, but not in `f_ext`. `partition` has splits of hinges by body, as `Model.partition`. A body in no loop is a node of six
-    rows; bodies in kinematic loops are one of 6 n rows (Loops Sec. III).
+    A body in no loop is a node of six rows; bodies in loops are one of 6 n rows (Loops Sec. III). Forces are
+    in the body frames. `descriptions` describe the bodies (see `sko.prepare`). `whole`: every body has six
+    rows in its node, also rotors; otherwise rotors in clusters may be single rows, or none. `unit` [kg]: the
+    unit of mass of all results, forces included, but not of `f_ext`. `partition` has splits of hinges by
+    body, as `Model.partition`.
     """
 
     def __init__(
@@ -104,17 +111,24 @@ class ModelTree(TreeState[N_co]):
         partition: Mapping[int, Any] | None = None,
         kinds: NodeKinds,
     ) -> None:
-        self.model, self.q, self._kinds = model, q, kinds
-        self._descriptions = descriptions if unit == 1.0 else [each.times(1.0 / unit) for each in descriptions]
+        self.model = model
+        self.q = q
+        self._kinds = kinds
+        self._descriptions = (
+            descriptions if unit == 1.0 else [each.times(1.0 / unit) for each in descriptions]
+        )
         self._joints = model.joints if unit == 1.0 else [joint.times(1.0 / unit) for joint in model.joints]
         self._f_ext = f_ext if f_ext is None or unit == 1.0 else f_ext * (1.0 / unit)
-        self._whole, self._rotor_rows = whole, f_ext is None and not whole
+        self._whole = whole
+        self._rotor_rows = f_ext is None and not whole
         v = np.zeros(model.nv) if v is None else v
         self._rotors: dict[int, list[int]] = {}  # on each body
         for k, each in enumerate(self._descriptions):
             if each.rotor:
                 self._rotors.setdefault(model.joints[k].parent, []).append(k)
-        self._moved: dict[tuple[int, ...], list[int]] = {c.bodies: [] for c in model.clusters}  # with those that hang on it
+        self._moved: dict[tuple[int, ...], list[int]] = {
+            c.bodies: [] for c in model.clusters
+        }  # with those that hang on it
         for one in model.clusters:
             below: Cluster | None = one
             while below:
@@ -138,8 +152,11 @@ class ModelTree(TreeState[N_co]):
         super().__init__(model.name, nodes, ground, model.nv)
 
     def _state(self, k: int) -> JointState:
-        joint, each = self._joints[k], self._descriptions[k]
-        return JointState(joint, each.frame, self.q[joint.pose_slice], spins=each.rotor is not None, precise=each.point_like)
+        joint = self._joints[k]
+        each = self._descriptions[k]
+        return JointState(
+            joint, each.frame, self.q[joint.pose_slice], spins=each.rotor is not None, precise=each.point_like
+        )
 
     def _body(
         self,
@@ -152,7 +169,9 @@ class ModelTree(TreeState[N_co]):
     ) -> RigidBody:
         load = None if self._f_ext is None else self._f_ext[k]
         kind = RigidBody if self._descriptions[k].deformation is None else DeformedBody
-        body = kind(on, state, v, share, dy, self._descriptions[k], load, partial(self._of, self._rotors.get(k, ())))
+        body = kind(
+            on, state, v, share, dy, self._descriptions[k], load, partial(self._of, self._rotors.get(k, ()))
+        )
         self.bodies[k] = body
         return body
 
@@ -163,7 +182,8 @@ class ModelTree(TreeState[N_co]):
         inside = set(cluster.bodies)
         states = {k: self._state(k) for k in cluster.bodies}
         carrier = next(state.joint.parent for state in states.values() if state.joint.parent not in inside)
-        parent, base = self._node_of[carrier], self[carrier]
+        parent = self._node_of[carrier]
+        base = self[carrier]
         if not cluster.constraints:
             ((k, state),) = states.items()
             parent, base, state, dofs, dy = self._behind_stages(k, state, parent, base, dofs, dy)
@@ -172,7 +192,9 @@ class ModelTree(TreeState[N_co]):
             below = self._embeddings[cluster.below.bodies] if cluster.below else None
             seen_from = below.posture.base if below else base
             posture = ClusterPosture(states, seen_from, below.posture if below else None, cluster.supports)
-            embedding = Embedding(posture, cluster, dofs, dy, below, self._body, equation_sizes(self.model, cluster))
+            embedding = Embedding(
+                posture, cluster, dofs, dy, below, self._body, equation_sizes(self.model, cluster)
+            )
             self._embeddings[cluster.bodies] = embedding
             members = embedding.bodies.values()
             with_rows = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
@@ -182,18 +204,22 @@ class ModelTree(TreeState[N_co]):
             self._node_of[k] = node
         return node
 
-    def _alone(self, k: int, state: JointState, parent: Any, base: BodyOrGround, dofs: slice, dy: np.ndarray) -> N_co:
-        """The node of a body in no loop."""
+    def _alone(
+        self, k: int, state: JointState, parent: Any, base: BodyOrGround, dofs: slice, dy: np.ndarray
+    ) -> N_co:
+        """Return the node of a body in no loop."""
         if state.joint.follows is not None:
             flexible = self.bodies[state.joint.follows]
-            return self._kinds.mode_shape(parent, self._body(k, base, state, flexible.v, lambda: flexible.shared, None), dofs)
+            return self._kinds.mode_shape(
+                parent, self._body(k, base, state, flexible.v, lambda: flexible.shared, None), dofs
+            )
         body = self._body(k, base, state, dy, partial(Share.own, dofs), None)
         return (self._kinds.rigid if body.integrals is None else self._kinds.flexible)(parent, body)
 
     def _behind_stages(
         self, k: int, state: JointState, parent: Any, base: BodyOrGround, dofs: slice, dy: np.ndarray
     ) -> tuple[Any, BodyOrGround, JointState, slice, np.ndarray]:
-        """Nodes of massless bodies for the joints that a partitioned one is made of, and what the last of them hangs on."""
+        """Return massless nodes for the joints of a partitioned one, and the carrier of the last."""
         parts = self._partition.get(k, ())
         if not parts or not isinstance(parts[0], Joint):
             return parent, base, state, dofs, dy
@@ -209,19 +235,23 @@ class ModelTree(TreeState[N_co]):
             own_place, own_phase = (Pose.identity(), 0.0) if i else (place, phase)
             frame = JointFrame(part, own_place, own_phase, C if last else Pose.identity())
             own = JointState(joint, frame, self.q[joint.q_slice], precise=each.point_like)
-            own_dofs, own_dy = slice(dofs.start + at_v, dofs.start + at_v + part.nv), dy[at_v : at_v + part.nv]
-            at_q, at_v = at_q + part.nq, at_v + part.nv
+            own_dofs = slice(dofs.start + at_v, dofs.start + at_v + part.nv)
+            own_dy = dy[at_v : at_v + part.nv]
+            at_q = at_q + part.nq
+            at_v = at_v + part.nv
             if last:
                 break
             massless = BodyDescription(frame, Inertia.massless(np.zeros((3, 3))))
-            base = RigidBody(base, own, own_dy, partial(Share.own, own_dofs), None, massless, None, lambda: ())
+            base = RigidBody(
+                base, own, own_dy, partial(Share.own, own_dofs), None, massless, None, lambda: ()
+            )
             parent = self._kinds.rigid(parent, base)
             parent.blocks = {}  # its rows are those of no body
             self._before.setdefault(k, []).append(parent)
         return parent, base, own, own_dofs, own_dy
 
     def _split(self, k: int, node: Any) -> Any:
-        """The last of the nodes that stand for groups of a node's velocities, where its hinge is partitioned so."""
+        """Return the last of the nodes for groups of a node's velocities, if its hinge is partitioned so."""
         groups = self._partition.get(k, ())
         if not groups or isinstance(groups[0], Joint):
             return node
@@ -235,7 +265,7 @@ class ModelTree(TreeState[N_co]):
         return node
 
     def __getitem__(self, body: int) -> BodyOrGround:
-        """A body, by its index."""
+        """Return a body by its index."""
         return self.below if body == GROUND else self.bodies[body]
 
     @property
@@ -244,7 +274,7 @@ class ModelTree(TreeState[N_co]):
         return [body for body in self.bodies.values() if body.joint.nv]
 
     def node_of(self, body: int) -> N_co:
-        """The node that a body is in, by the body's index."""
+        """Return the node that contains a body, by the body's index."""
         return self._node_of[body]
 
     def frame(self, name: str) -> Frame:
@@ -256,16 +286,22 @@ class ModelTree(TreeState[N_co]):
 
 
 def equation_sizes(model: Model, cluster: Cluster) -> np.ndarray | None:
-    """How large the entries of a cluster's loop equations become; None where that is not asked."""
+    """Return the sizes of entries of a cluster's loop equations, or None if not requested."""
     if all(constraint.linear for constraint in cluster.constraints):
         return None
-    structure = model.structure
-    key = entry_sizes, cluster.bodies, cluster.independent
-    if key not in structure.memory:
-        numbers = next((one for one in structure.clusters if one.bodies == cluster.bodies), cluster)  # not symbols
-        structure.memory[key] = entry_sizes(structure, replace(numbers, independent=cluster.independent))
-    found: np.ndarray = structure.memory[key]
-    return found
+    structure = model.nominal
+    key = entry_sizes, cluster.bodies, cluster.independent, cluster.used
+    if key not in structure.cache:
+        numbers = next(
+            (one for one in structure.clusters if one.bodies == cluster.bodies), None
+        )  # not symbols
+        if numbers is None:  # united for an algorithm
+            (numbers,) = with_constraints((cluster,), structure.embedded)
+        choice: dict[str, Any] = {"independent": cluster.independent, "rows": cluster.rows}
+        choice["overdetermined"] = cluster.overdetermined
+        structure.cache[key] = entry_sizes(structure, replace(numbers, **choice))
+    sizes: np.ndarray = structure.cache[key]
+    return sizes
 
 
 def model_tree(
@@ -278,7 +314,7 @@ def model_tree(
     whole: bool = False,
     partition: Mapping[int, Any] | None = None,
 ) -> ModelTree[NodeState]:
-    """The nodes of a model in one state, with f = M α + b of every node."""
+    """Return the nodes of a model in one state, with f = M α + b of every node."""
     return ModelTree(model, descriptions, q, v, f_ext, whole=whole, partition=partition, kinds=WHOLE)
 
 
@@ -293,5 +329,7 @@ def hinge_tree(
     unit: float = 1.0,
     partition: Mapping[int, Any] | None = None,
 ) -> ModelTree[HingeNode]:
-    """The nodes of a model in one state for generalised forces: base parameters may have been regrouped in `descriptions`."""
-    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, unit=unit, partition=partition, kinds=FOR_HINGES)
+    """Return the nodes of a model for generalised forces; `descriptions` may have base parameters."""
+    return ModelTree(
+        model, descriptions, q, v, f_ext, whole=whole, unit=unit, partition=partition, kinds=FOR_HINGES
+    )

@@ -1,8 +1,8 @@
 """Weights of nodes: operators that carry motions out, forces in and inertias across, not dense matrices.
 
-A vector of a node with several bodies is the stack of their vectors, in named blocks. Its weight carries motions out along the
-bodies' own tree, forces in, and inertias across: each body's inertia to the one below first, and the joints' low-rank
-downdate at the end (DESIGN: Σ XᵀIX - (XᵀU) D⁻¹ (XᵀU)ᵀ).
+A vector of a node with several bodies is the stack of their vectors, in named blocks. Its weight carries
+motions out along the bodies' own tree, forces in, and inertias across: each body's inertia to the one below
+first, and the joints' low-rank downdate at the end (DESIGN: Σ XᵀIX - (XᵀU) D⁻¹ (XᵀU)ᵀ).
 """
 
 from __future__ import annotations
@@ -34,10 +34,12 @@ class DenseWeight:
 
 
 class BlockWeight:
-    """The weight of a single body that hangs on one of several bodies of its parent node, which has so many rows."""
+    """The weight of a single body on one block of a parent node with several bodies."""
 
     def __init__(self, X: Pose, block: slice, rows: int) -> None:
-        self.X, self.block, self.rows = X, block, rows
+        self.X = X
+        self.block = block
+        self.rows = rows
 
     def scatter(self, V: np.ndarray) -> np.ndarray:
         return self.X.scatter(V[self.block])
@@ -50,7 +52,7 @@ class BlockWeight:
 
 
 def in_block(F: np.ndarray, block: slice, rows: int) -> np.ndarray:
-    """One body's vector as that of a node with so many rows."""
+    """Return one body's vector as that of a node with `rows` rows."""
     if rows == 6:
         return F
     stack = np.zeros((rows, *F.shape[1:]), dtype=object)
@@ -59,20 +61,22 @@ def in_block(F: np.ndarray, block: slice, rows: int) -> np.ndarray:
 
 
 class ClusterWeight:
-    """The weight of a node with several bodies, all of which hang, directly or not, on one body of the parent node.
+    """The weight of a node with several bodies supported by one body of the parent node.
 
-    `further` rows follow those of the bodies; the parent's motion adds nothing to them. `block` is that of the one body
-    among the `parents` rows of the parent node.
+    `further` rows follow those of the bodies; the parent's motion adds nothing to them. `block` is that of
+    the supporting body among the `parents` rows of the parent node.
     """
 
     def __init__(self, bodies: Sequence[RigidBody], further: int, block: slice, parents: int) -> None:
-        self.bodies, self.further = bodies, further
-        self.block, self.parents = block, parents
+        self.bodies = bodies
+        self.further = further
+        self.block = block
+        self.parents = parents
         inside: dict[Any, int] = {body: k for k, body in enumerate(bodies)}
         self.below = [inside.get(body.on) for body in bodies]
 
     def parts(self, x: np.ndarray) -> list[Any]:
-        """The bodies' blocks of a stacked vector."""
+        """Return the bodies' blocks of a stacked vector."""
         return [x[6 * k : 6 * k + 6] for k in range(len(self.bodies))]
 
     def scatter(self, V: np.ndarray) -> np.ndarray:
@@ -91,14 +95,14 @@ class ClusterWeight:
         return total
 
     def _at_roots(self, shares: list[Any], carry: str) -> list[tuple[RigidBody, Any]]:
-        """Forces or inertias of the bodies, carried to those that hang on the parent."""
-        found = []
+        """Return forces or inertias of the bodies, carried to those attached to the parent."""
+        carried = []
         for k, (body, below) in reversed(list(enumerate(zip(self.bodies, self.below)))):
             if below is None:
-                found.append((body, shares[k]))
+                carried.append((body, shares[k]))
             else:
                 shares[below] = shares[below] + getattr(body.X, carry)(shares[k])
-        return found
+        return carried
 
     def congruence(self, inertia: BodiesInertia | ReducedInertia) -> Inertia | BlockInertia | CouplingInertia:
         total = self._congruence(inertia)
@@ -110,11 +114,13 @@ class ClusterWeight:
         if bodies.across:
             return Inertia.of(self._carried(inertia, [self.block]))
         roots = self._at_roots(list(bodies.whole().values()), "congruence")
-        if low and len(roots) == 1:  # the low-rank downdate comes before the last step, and need not be carried itself
+        if (
+            low and len(roots) == 1
+        ):  # the low-rank downdate comes before the last step, and need not be carried itself
             ((body, share),) = roots
             ((_, U),) = self._at_roots(self.parts(low.U), "gather")
-            left = low.one if len(self.bodies) == 1 else share.without(low.D.solve(U.T).T, U)
-            return body.X.congruence(left)
+            remainder = low.one if len(self.bodies) == 1 else share.without(low.D.solve(U.T).T, U)
+            return body.X.congruence(remainder)
         total = roots[0][0].X.congruence(roots[0][1])
         for body, share in roots[1:]:
             total = total + body.X.congruence(share)
@@ -124,7 +130,7 @@ class ClusterWeight:
         return total
 
     def _carried(self, inertia: Any, blocks: Sequence[slice]) -> np.ndarray:
-        """A M A* on some bodies of the parent, column by column: from unit motions of these bodies."""
+        """Return A M A* on some bodies of the parent, column by column, from unit motions of these bodies."""
         of_blocks = np.eye(self.parents)[:, [i for block in blocks for i in range(block.start, block.stop)]]
         X = self.scatter(of_blocks)
         return mirrored(X.T @ (inertia @ X))
@@ -133,9 +139,9 @@ class ClusterWeight:
 class SupportsWeight(ClusterWeight):
     """The weight of a node that hangs on several bodies of its parent: Γ maps their motions to its joints.
 
-    `supports` are these bodies' blocks, `carriers` the block that each of its bodies hangs on, where that is the parent's.
-    `answers` are the joints' contributions S Γ for the supports' motions, (6, 6 supports) for each body, and `rows` those to
-    further rows.
+    `supports` are these bodies' blocks, `carriers` the block that each of its bodies hangs on, where that is
+    the parent's. `answers` are the joints' contributions S Γ for the supports' motions, (6, 6 supports) for
+    each body, and `rows` those to further rows.
     """
 
     def __init__(
@@ -148,10 +154,13 @@ class SupportsWeight(ClusterWeight):
         rows: np.ndarray,
     ) -> None:
         super().__init__(bodies, len(rows), supports[0], parents)
-        self.supports, self.carriers, self.answers, self.rows = supports, carriers, answers, rows
+        self.supports = supports
+        self.carriers = carriers
+        self.answers = answers
+        self.rows = rows
 
     def of_supports(self, V: np.ndarray) -> np.ndarray:
-        """The supports' blocks of a motion of the parent."""
+        """Return the supports' blocks of a motion of the parent."""
         return np.concatenate([V[block] for block in self.supports])
 
     def scatter(self, V: np.ndarray) -> np.ndarray:

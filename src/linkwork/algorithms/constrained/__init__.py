@@ -1,0 +1,1 @@
+"""Algorithms for constraints enforced by forces: proximal solvers, Delassus matrices, and derivatives."""

@@ -1,0 +1,271 @@
+"""The derivatives of constrained dynamics, at its solution (Carpentier, Budhiraja and Mansard 2021, Sec. IV).
+
+Accelerations and forces solve r = [T(θ̈) - τ - Jᵀ f, J θ̈ - k] = 0, T being inverse dynamics. So their
+changes solve
+
+    [M  -Jᵀ] [∂θ̈]
+    [J   0 ] [∂f]  = -∂r    at fixed θ̈ and f,
+
+the system that they solve themselves, by the same two factors: of M, and of the Delassus matrix J M⁻¹ Jᵀ. ∂T
+is analytic; only the constraints' own terms, Jᵀ f and J θ̈ - k, are differentiated as they are computed, by
+sweeps without J.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.row_mobility import by_precision
+from linkwork.algorithms.loops.embedded_derivatives import (
+    Along,
+    of_inverse_dynamics_apart,
+    position_rates,
+    velocity_map,
+)
+from linkwork.algorithms.tree.forward_dynamics import factorised
+from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
+from linkwork.algorithms.tree.inverse_dynamics_derivatives import Differentiate
+from linkwork.algorithms.tree.mass_matrix import mass_matrix
+from linkwork.compiler.ir.functions import map_rows
+from linkwork.compiler.ir.symbol import Symbol
+from linkwork.constraints import Constraint
+from linkwork.lazy import cached_property
+from linkwork.model import Model
+from linkwork.sko.prepare.trees import tree
+from linkwork.sko.tree import ModelTree
+from linkwork.spatial import Factor, filled, is_zero, mirrored
+from linkwork.spatial.factor import count_filled
+
+SMALL = 10_000  # products of a matrix up to which it is made in straight code, which leaves out more zeros
+DEPENDENT = (
+    1e-10,
+    2e-5,
+)  # a row's own part of its entry in the Delassus matrix, below which it depends on those before
+# it, in double and in single precision
+
+
+class ConstrainedDerivatives(NamedTuple):
+    """Of θ̈, each (nv, nv), and of the constraint forces, each (m, nv)."""
+
+    a_by_q: np.ndarray
+    a_by_v: np.ndarray
+    a_by_tau: np.ndarray
+    f_by_q: np.ndarray
+    f_by_v: np.ndarray
+    f_by_tau: np.ndarray
+
+
+def _total(x: np.ndarray) -> Any:
+    """The sum of numbers, added one after the other."""
+    total: Any = 0.0
+    for y in x:
+        total = total + y
+    return total
+
+
+class KKT:
+    """M x - Jᵀ y = b and J x = c, solved for any b and c. Rows that depend on those before them have y = 0.
+
+    Of loops' rows from which combinations N were taken out, the forces have the least sum of `weights` W
+    times squares: J x + W N Nᵀ W y = c, times a typical mobility. Since Nᵀ J = 0 and Nᵀ c = 0, Nᵀ W y is zero
+    then.
+
+    Where a joint moves no mass, M + ρ Jᵀ J takes the place of M, as in `ltl`: b then has ρ Jᵀ c besides.
+    """
+
+    def __init__(self, held: ConstraintRows, weights: np.ndarray | None = None) -> None:
+        nodes = held.nodes
+        inertia = mass_matrix(held.nodes)
+        self.J = held.jacobian()
+        self.rho = 0.0
+        if any(is_zero(x) for x in np.diag(inertia)):
+            self.rho = nodes.model.nominal.mass if isinstance(nodes, ModelTree) else 1.0
+            inertia = inertia + self.rho * mirrored(self.J.T @ self.J)
+        self.M = factorised(nodes, inertia)
+        self.Y = self.M.half(self.J.T)
+        delassus = mirrored(self.Y.T @ self.M.scaled(self.Y))
+        self._weights = np.ones(held.m) if weights is None else weights * (held.m / _total(weights))
+        self._mobility = _total(np.diag(delassus)) / max(held.m, 1)
+        if held.is_truncated:
+            delassus = mirrored(delassus + self.undetermined(held, np.eye(held.m)))
+        any_symbol = next((x for x in delassus.ravel() if isinstance(x, Symbol)), 0.0)
+        dependent = by_precision(any_symbol, *DEPENDENT)
+        self.delassus = Factor(
+            delassus[::-1, ::-1], dependent=dependent
+        )  # factors go from the last row to the first
+
+    def undetermined(self, held: ConstraintRows, y: np.ndarray) -> np.ndarray:
+        """What forces add to the residual of rows, in this or another state, that is zero for the smallest."""
+        return held.undetermined(y, self._weights) * self._mobility
+
+    def solve(self, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """x and y for b of shape (nv,) or (nv, columns), and c with as many columns."""
+        if self.rho:
+            b = b + self.rho * (self.J.T @ c)
+        return self._solved(b, c)
+
+    def _solved(self, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z = self.M.half(b)
+        y = self.delassus.solve((c - self.Y.T @ self.M.scaled(z))[::-1])[::-1]
+        return self.M.other_half(self.M.scaled(z + self.Y @ y)), y
+
+    def unit_forces(self) -> tuple[np.ndarray, np.ndarray]:
+        """x, which is symmetric, and y for unit forces b, (nv, nv) and (m, nv)."""
+        W = self.M.solve_sparse(self.Y, half=True)  # M⁻¹ Jᵀ
+        if W.shape[0] ** 2 * W.shape[1] < SMALL:
+            F = -(self.inverse @ W.T)
+            return mirrored(self.M.inverted() + W @ F), F
+        F = map_rows(lambda w: -(self.inverse @ w), W).T
+        P = np.zeros((len(W), len(W)), dtype=object)
+        inverse = self.M.inverse_rows
+        scaled = self.M.scaled_rows
+        for columns, filled_rows in self.M.segments():  # of M⁻¹ + W F, from the diagonal on
+
+            def column(
+                row: np.ndarray, first: int = columns.start, filled_rows: Any = filled_rows
+            ) -> np.ndarray:
+                y = dict(zip(filled_rows, row))
+                f = row[len(filled_rows) :]
+                below = range(first, len(W))
+                return np.array(
+                    [sum((x * y[s] for s, x in scaled[i].items() if s in y), W[i] @ f) for i in below]
+                )
+
+            given = [[*(inverse[j].get(s, 0.0) for s in filled_rows), *F[:, j]] for j in columns]
+            P[columns.start :, columns] = map_rows(column, np.array(given, dtype=object)).T
+        return mirrored(P.T), F
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """Of the Delassus matrix, (m, m)."""
+        return self.delassus.inverted()[::-1, ::-1]
+
+    def solve_columns(
+        self,
+        unit: tuple[np.ndarray, np.ndarray],
+        columns: Sequence[tuple[np.ndarray, np.ndarray, Mapping[int, np.ndarray]]],
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """x and y of matrices b and c, each column by the factors or from `unit` forces: what takes fewer
+        products.
+
+        With each: b of six velocities lacks a part -M dA, of bodies that are free but for the constraints
+        (see `free_parts`). Columns with the same zeros are one map.
+        """
+        n = len(self.J.T)
+        m = len(self.J)
+        given = []
+        for b, c, free in columns:
+            c = np.array(c, dtype=object)
+            for start, dA in free.items():
+                own = slice(start, start + 6)
+                c[:, own] = c[:, own] + self.J[:, own] @ dA
+            given.append(np.concatenate([b + self.rho * (self.J.T @ c) if self.rho else b, c]))
+        both = np.concatenate(given, axis=1)
+        found = np.zeros((n + m, both.shape[1]), dtype=object)
+        for filled_rows, alike in self._alike(both).items():
+            solved = (
+                self._by_factors
+                if self._factors_are_cheaper(filled_rows)
+                else partial(self._by_unit_forces, unit)
+            )
+            found[:, alike] = map_rows(partial(solved, filled_rows), both[np.ix_(filled_rows, alike)].T).T
+        made = [(x[:n], x[n:]) for x in np.split(found, len(columns), axis=1)]
+        for (x, _), (_, _, free) in zip(made, columns):
+            for start, dA in free.items():
+                own = slice(start, start + 6)
+                x[own, own] = x[own, own] - dA
+        return made
+
+    def _alike(self, both: np.ndarray) -> dict[tuple[int, ...], list[int]]:
+        """Columns of b over c by their filled rows: those that L⁻ᵀ b fills, and those of c in any such
+        column.
+        """
+        n = len(self.J.T)
+        found: dict[tuple[int, ...], list[int]] = {}
+        for j, column in enumerate(both.T):
+            found.setdefault(self.M.reached([i for i in range(n) if not is_zero(column[i])]), []).append(j)
+        wanted = {}
+        for rows, columns in found.items():
+            held = [i for i in range(n, len(both)) if filled(both[i, columns])]
+            if rows or held:
+                wanted[*rows, *held] = columns
+        return wanted
+
+    def _factors_are_cheaper(self, filled_rows: tuple[int, ...]) -> bool:
+        """About, by the products that a column takes."""
+        n = len(self.J.T)
+        m = len(self.J)
+        entries = sum(map(len, self.M.rows))
+        own = sum(len(self.M.rows[i]) + count_filled(self.Y[i]) for i in filled_rows if i < n)
+        return own + m * m + count_filled(self.Y) + entries < (n + m) * len(filled_rows)
+
+    def _by_factors(self, filled_rows: tuple[int, ...], column: np.ndarray) -> np.ndarray:
+        n = len(self.J.T)
+        both = np.zeros(n + len(self.J), dtype=object)
+        both[list(filled_rows)] = column
+        z = self.M.half(both[:n])
+        y = self.inverse @ (both[n:] - self.Y.T @ self.M.scaled(z))
+        return np.concatenate([self.M.other_half(self.M.scaled(z + self.Y @ y)), y])
+
+    def _by_unit_forces(
+        self, unit: tuple[np.ndarray, np.ndarray], filled_rows: tuple[int, ...], column: np.ndarray
+    ) -> np.ndarray:
+        (P, F), n = unit, len(self.J.T)
+        b = [i for i in filled_rows if i < n]
+        c = [i - n for i in filled_rows if i >= n]
+        forces = column[: len(b)]
+        rates = column[len(b) :]
+        return np.concatenate(
+            [P[:, b] @ forces - F[c].T @ rates, F[:, b] @ forces + self.inverse[:, c] @ rates]
+        )
+
+
+def constrained_dynamics_derivatives(
+    model: Model,
+    constraints: Sequence[Constraint],
+    q: Any,
+    v: Any,
+    tau: Any,
+    f_ext: Any,
+    targets: Any,
+    by: Differentiate,
+    along: Along,
+    active: Any = None,
+    weights: np.ndarray | None = None,
+) -> ConstrainedDerivatives:
+    """By q on the tangent space, v and tau; `by` and `along` differentiate functions, as in
+    `of_inverse_dynamics`. For `weights` see `KKT`.
+    """
+
+    def rows(q: Any, v: Any) -> ConstraintRows:
+        return ConstraintRows(nodes_for(model, constraints, q, v, f_ext), constraints, targets, active)
+
+    held = rows(q, v)
+    kkt = KKT(held, weights)
+    a, f = kkt.solve(tau - inverse_dynamics(held.nodes, np.zeros(model.nv)), -held.at_rest())
+
+    def terms(q: Any) -> np.ndarray:
+        """Jᵀ f and J θ̈ - k."""
+        there = rows(q, v)
+        residual = there.residual(a)
+        if there.is_truncated:
+            residual = residual + kkt.undetermined(there, f)
+        return np.concatenate([there.joint_forces(f), residual])
+
+    T, free = of_inverse_dynamics_apart(model, q, v, a, f_ext, by, along)
+    moved = along(terms, q, position_rates(model, q) @ velocity_map(tree(model, q)))[1]
+    turned = by(lambda v: rows(q, v).at_rest(), v)[1]
+    unit = kkt.unit_forces()
+    by_q, by_v = kkt.solve_columns(
+        unit,
+        [
+            (moved[: model.nv] - T.by_q, -moved[model.nv :], {k: part.dA for k, part in free.items()}),
+            (-T.by_v, -turned, {k: part.dA_v for k, part in free.items()}),
+        ],
+    )
+    return ConstrainedDerivatives(by_q[0], by_v[0], unit[0], by_q[1], by_v[1], unit[1])

@@ -1,0 +1,132 @@
+"""Hybrid dynamics of constrained systems: some accelerations are prescribed, forces of all others given (Lie
+Sec. 3.3).
+
+    M θ̈ + b = τ + Jᵀ f,    J θ̈ = k,    with θ̈_u and τ_v given
+    (Lie Eq. 70, 71)
+
+On nodes whose prescribed accelerations are a Coriolis term (`sko.prescribed`), it is constrained dynamics of
+θ̈_v: any of its solvers finds θ̈_v and f, where rows are redundant or contradict each other too. θ̈_u is kept
+whatever the rows demand. Then τ_u = T_u - (Jᵀ f)_u, T being inverse dynamics (Lie Eq. 79).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms.constrained.constrained_dynamics_derivatives import KKT
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.proximal import Result, Settings
+from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
+from linkwork.algorithms.tree.mass_matrix import mass_matrix
+from linkwork.constraints import Constraint
+from linkwork.model import Model
+from linkwork.sko.prescribed import with_prescribed
+
+Solver = Callable[[ConstraintRows, np.ndarray, np.ndarray, Settings], Result]
+
+
+class HybridResult(NamedTuple):
+    """θ̈ and T of all velocities, each (nv,), the forces of the rows, (m,), whether iterations ended, and
+    their number.
+    """
+
+    ddtheta: Any
+    T: Any
+    forces: Any
+    converged: Any
+    iterations: Any
+
+
+def constrained_hybrid_dynamics(
+    held: ConstraintRows,
+    solver: Solver,
+    ddtheta: np.ndarray,
+    T: np.ndarray,
+    prescribed: np.ndarray,
+    settings: Settings,
+) -> HybridResult:
+    """θ̈ and T, (nv,), and forces, where θ̈ is given at velocities that are `prescribed`, (nv,), and T at the
+    others.
+    """
+    found = solver(reduced(held, prescribed, ddtheta), T[~prescribed], np.zeros(held.m), settings)
+    acc = np.array(ddtheta, dtype=object)
+    tau = np.array(T, dtype=object)
+    acc[~prescribed] = found.ddtheta
+    needed = inverse_dynamics(held.nodes, acc) - held.joint_forces(found.forces)
+    tau[prescribed] = needed[prescribed]
+    return HybridResult(acc, tau, found.forces, found.converged, found.iterations)
+
+
+def reduced(held: ConstraintRows, prescribed: np.ndarray, ddtheta: np.ndarray) -> ConstraintRows:
+    """The same rows, of the velocities that are not prescribed alone."""
+    ddtheta = np.array(ddtheta, dtype=object)
+    nodes, made = with_prescribed(held.nodes, prescribed, ddtheta)
+    other = copy(held)
+    other.nodes, other.K, other.c = nodes, {made[k]: K for k, K in held.K.items()}, {}
+    for k, c in held.c.items():
+        known = prescribed[k.dofs]
+        other.k = other.k - c[:, known] @ ddtheta[k.dofs][known]
+        other.c[made[k]] = c[:, ~known]
+    return other
+
+
+class HybridSolution:
+    """θ̈ and T, (nv,), and the forces f, (m,), of constraints, with the system that they solve and how they
+    change with it.
+    """
+
+    def __init__(
+        self, model: Model, constraints: Sequence[Constraint], prescribed: np.ndarray, q: Any, v: Any, a: Any, tau: Any,
+        f_ext: Any, targets: Any, active: Any = None,
+    ) -> None:  # fmt: skip
+        self.constraints = constraints
+        self.active = active
+        self.prescribed = prescribed
+        held = self._rows(model, q, v, f_ext, targets)
+        own = reduced(held, prescribed, a)
+        self.kkt, self.J, self.M = KKT(own), held.jacobian(), mass_matrix(held.nodes)
+        bias = inverse_dynamics(own.nodes, np.zeros(own.nodes.nv))
+        free, self.f = self.kkt.solve(tau[~prescribed] - bias, -own.at_rest())
+        self.a, self.tau = np.array(a, dtype=object), np.array(tau, dtype=object)
+        self.a[~prescribed] = free
+        needed = inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f)
+        self.tau[prescribed] = needed[prescribed]
+
+    def _rows(self, model: Model, q: Any, v: Any, f_ext: Any, targets: Any) -> ConstraintRows:
+        return ConstraintRows(
+            nodes_for(model, self.constraints, q, v, f_ext), self.constraints, targets, self.active
+        )
+
+    def residual(
+        self, model: Model, q: Any, v: Any, f_ext: Any = None, targets: Any = None, **_: Any
+    ) -> np.ndarray:
+        """T - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,)."""
+        held = self._rows(model, q, v, f_ext, targets)
+        rows = held.residual(self.a)
+        if held.is_truncated:
+            rows = rows + self.kkt.undetermined(held, self.f)
+        return np.concatenate([inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f), rows])
+
+    def change(self, change: np.ndarray) -> np.ndarray:
+        """The changes of what is found (T where prescribed, else θ̈; then f) for changes of the residual, (nv
+        + m, columns).
+        """
+        p = self.prescribed
+        v = ~self.prescribed
+        nv = len(self.a)
+        out: Any = np.zeros(change.shape, dtype=object)
+        out[:nv][v], out[nv:] = self.kkt.solve(-change[:nv][v], -change[nv:])
+        out[:nv][p] = change[:nv][p] + self.M[np.ix_(p, v)] @ out[:nv][v] - self.J[:, p].T @ out[nv:]
+        return out
+
+    def change_by_given(self) -> np.ndarray:
+        """The changes of what is found by what is given (θ̈ where prescribed, else T), (nv + m, nv)."""
+        nv = len(self.a)
+        by_given = np.concatenate(
+            [np.where(self.prescribed, self.M, -np.eye(nv)), np.where(self.prescribed, self.J, 0.0)]
+        )
+        return self.change(by_given)

@@ -1,0 +1,136 @@
+"""Proximal iterations, λ ← λ + μ times the constraints' residual (Constrained Eq. 12, 13 and 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms.newton import infinity_norm
+from linkwork.compiler.ir.functions import absolute, loop, where
+from linkwork.spatial import filled
+
+STEADY_TOL = 0.01  # relative change of residuals up to which they stem from contradicting rows
+
+
+class Result(NamedTuple):
+    """Accelerations θ̈, (nv,), constraint forces, (m,), whether iterations converged, and their number."""
+
+    ddtheta: Any
+    forces: Any
+    converged: Any
+    iterations: Any
+
+
+class Settings(NamedTuple):
+    """Settings of iterations: compliance R = 1/μ of each row, (m,), limit and tolerance.
+
+    With `fixed` there are always `limit` iterations, and `tolerance` only decides whether they converged.
+    `tolerance` is in rad/s² or m/s²; with typical mobilities of the rows, (m,), it is relative to the
+    accelerations that the forces cause, mobility times force.
+    """
+
+    R: np.ndarray
+    limit: int
+    tolerance: Any
+    mobility: np.ndarray | None = None
+    fixed: bool = False
+
+    @property
+    def solves(self) -> bool:
+        """Iterations continue to the solution instead of taking a fixed number of proximal steps."""
+        return self.limit > 1 and self.tolerance is not None and not self.fixed
+
+    def size(self, x: np.ndarray) -> Any:
+        """Return the size of a residual, (m,)."""
+        if self.mobility is None:
+            return infinity_norm(x)
+        return infinity_norm(np.array([y * w for y, w in zip(x, self.mobility**-0.5)], dtype=object))
+
+    def remaining(self, size: Any, difference: Any) -> Any:
+        """Return the remaining size of a residual; its change where contradicting rows keep it constant."""
+        return where(difference <= STEADY_TOL * size, difference, size)
+
+    def accepted(self, lam: np.ndarray) -> Any:
+        """Return the accepted size of a residual where the forces are λ."""
+        if self.mobility is None or self.tolerance is None:
+            return self.tolerance
+        return self.tolerance * self.size(np.array([y * d for y, d in zip(lam, self.mobility)], dtype=object))
+
+
+class Iterated(NamedTuple):
+    """Multipliers λ, (m,), the state of `step`, whether iterations converged, and their number."""
+
+    lam: np.ndarray
+    state: np.ndarray
+    converged: Any
+    count: Any
+
+
+Step = Callable[
+    [np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+]  # change of λ, state -> next change, next state
+
+
+def iterate(
+    settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.ndarray, step: Step
+) -> Iterated:
+    """Iterate from the first λ, which came from a change.
+
+    `step` returns the next change of λ from the last one; R times a change is the residual. Where constraints
+    cannot be satisfied, λ grows forever by the same change and the accelerations are those of least squares:
+    that ends the iterations too (Constrained Eq. 14, since Λ⁻¹ times the change of λ is R times the change's
+    own change). These changes move nothing and are subtracted from λ again: what remains is the solution of
+    least norm, if λ⁰ has no part that moves nothing (`moving_part`).
+    """
+    R, m = settings.R, len(lam)
+
+    def advance(x: np.ndarray) -> tuple[np.ndarray, Any, Any]:
+        lam = x[:m]
+        last = x[m : 2 * m]
+        state = x[2 * m : -2]
+        change, state = step(last, state)
+        lam = lam + change
+        difference = settings.size(R * (last - change))
+        left = settings.remaining(settings.size(R * change), difference)
+        return np.concatenate([lam, change, state, [difference, x[-1] + 1.0]]), left, lam
+
+    x = np.concatenate([lam, change, state, [np.inf, 1.0]])
+    if settings.solves:
+
+        def repeated(x: np.ndarray) -> tuple[np.ndarray, Any]:
+            x, left, lam = advance(x)
+            return x, left > settings.accepted(lam)
+
+        x = loop(repeated, x, limit=settings.limit - 1)
+    else:
+        for _ in range(settings.limit - 1):
+            x, _, _ = advance(x)
+    lam = x[:m]
+    change = x[m : 2 * m]
+    difference = x[-2]
+    size = settings.size(R * change)
+    converged = None
+    accepted = settings.accepted(lam)
+    if settings.tolerance is not None:
+        converged = settings.remaining(size, difference) <= accepted
+    if settings.solves:
+        growing = (settings.remaining(size, difference) <= accepted) & (size > accepted)
+        lam = np.array([y - where(growing, x[-1] * each, 0.0) for y, each in zip(lam, change)], dtype=object)
+    return Iterated(lam, x[2 * m : -2], converged, x[-1])
+
+
+def moving_part(
+    settings: Settings, lam: np.ndarray, respond: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Return λ without the part that moves nothing, to start from; `respond` returns (Λ⁻¹ + R)⁻¹ R λ.
+
+    `respond` is the identity for what moves nothing, and small, the more so applied twice, for what does.
+    """
+    return lam - respond(respond(lam)) if settings.solves and filled(lam) else lam
+
+
+def residual_norm(x: np.ndarray) -> Any:
+    """Return the infinity norm of a residual; infinite if any entry is NaN."""
+    return where(sum(absolute(y) for y in x) < np.inf, infinity_norm(x), np.inf)

@@ -1,0 +1,151 @@
+"""Typical mobilities of constraint rows, which make compliances and tolerances independent of units.
+
+The mobility of a row is its diagonal entry of the Delassus matrix J M⁻¹ Jᵀ [1/kg or 1/(kg m²)]. It is
+evaluated once for a model, in a few configurations, and rounded: only its order of magnitude matters. Rows in
+m/s² share one number, and so do rows in rad/s², unless mobilities differ too much: forces of redundant rows
+then have the least sum of squares, whatever the unit of length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.tree.mass_matrix import mass_matrix
+from linkwork.compiler.ir.functions import absolute, exponent, minimum, where
+from linkwork.compiler.ir.symbol import Symbol
+from linkwork.constraints import Constraint, total, with_nominal_numbers
+from linkwork.errors import LinkworkError
+from linkwork.model import Model
+from linkwork.sko.custom import Tree
+
+STATES = 3
+IMMOBILE_TOL = 1e-9  # mobility relative to the largest of its kind up to which a row counts as immobile
+MAX_SPREAD = 1e4  # ratio of mobilities represented by one number
+
+
+def by_precision(x: Any, double: float, single: float) -> Any:
+    """Return `double` or `single`, depending on the precision in which a program runs on x."""
+    lowest = exponent(minimum(absolute(x), 0.0))  # of zero: -1023 or -127
+    return where(lowest < -500.0, double, single)
+
+
+def row_mobilities(model: Model | Tree, constraints: Sequence[Constraint]) -> np.ndarray:
+    """Return the typical mobility of each row, (m,), powers of four, by nominal numbers."""
+    nominal = model.nominal
+    constraints = with_nominal_numbers(model, constraints)
+    key = ("row_mobilities", constraints)
+    try:
+        if key not in nominal.cache:
+            nominal.cache[key] = _evaluate(nominal, constraints)
+        return nominal.cache[key]
+    except TypeError:  # constraints of others that cannot be hashed
+        return _evaluate(nominal, constraints)
+
+
+def mass_ratio(model: Model | Tree) -> Any:
+    """Return nominal mass by mass of the inputs, by which mobilities change; 1 if masses are no inputs."""
+    if isinstance(model, Tree) or not model.inertia_inputs:
+        return 1.0
+    nominal_model = model.nominal
+    total = model.nominal.mass
+    changed = [
+        (each.mass, nominal_model.bodies[k].mass)
+        for k, each in model.inertia_inputs.items()
+        if isinstance(each.mass, Symbol)
+    ]
+    if not changed or not total > 0.0:
+        return 1.0
+    return total / (sum(mass - nominal_mass for mass, nominal_mass in changed) + total)
+
+
+def _evaluate(model: Model | Tree, constraints: Sequence[Constraint]) -> np.ndarray:
+    diagonals = []
+    linear = None
+    for q in _configurations(model):
+        try:
+            rows = ConstraintRows(nodes_for(model, constraints, q), constraints, rounded=True)
+            J = np.asarray(rows.jacobian(), dtype=float)
+            M = np.asarray(mass_matrix(rows.nodes), dtype=float)
+        except (LinkworkError, ZeroDivisionError):
+            continue
+        linear = _is_linear(rows) if linear is None else linear
+        diagonals.append(_diagonal(J, M))
+    diagonals = [x for x in diagonals if np.isfinite(x).all()]
+    if linear is None or not diagonals:
+        return np.ones(total(model, constraints))
+    return _shared(np.max(diagonals, axis=0), linear)
+
+
+def _configurations(model: Model | Tree) -> list[np.ndarray]:
+    """Return the neutral configuration and others with rotated joints; loops are not closed again."""
+    rng = np.random.default_rng(0)
+    if isinstance(model, Tree):
+        return [np.zeros(model.nq), *rng.uniform(-1.0, 1.0, (STATES - 1, model.nq))]
+    neutral = np.concatenate([joint.kind.neutral() for joint in model.joints])
+    with suppress(LinkworkError):  # loops that cannot be closed
+        neutral = model.neutral() if model.embedded else neutral
+    configurations = [neutral]
+    for _ in range(STATES - 1):
+        q = neutral.copy()
+        for joint in model.joints:
+            if joint.nv and not joint.kind.elastic and np.allclose(joint.kind.units(1e3), 1.0):
+                q[joint.q_slice] += rng.normal(size=joint.nq)
+        configurations.append(q)
+    return configurations
+
+
+def _diagonal(J: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """Return the diagonal of J M⁺ Jᵀ, without massless motions."""
+    sizes = np.sqrt(np.maximum(np.diag(M), 0.0))
+    scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
+    values, vectors = np.linalg.eigh(M * np.outer(scale, scale))
+    has_mass = values > 1e-13
+    half = (J * scale) @ vectors[:, has_mass] / np.sqrt(values[has_mass])
+    return np.einsum("ri,ri->r", half, half)
+
+
+def _is_linear(rows: ConstraintRows) -> np.ndarray:
+    """Return which rows are in m/s² and not in rad/s², (m,), by the motions that they constrain."""
+    linear = np.zeros(rows.m, dtype=bool)
+    for k, K in rows.K.items():
+        K = np.asarray(K, dtype=float)
+        for block in _bodies(k):
+            linear |= np.abs(K[:, block][:, 3:]).max(axis=1, initial=0.0) > 0.0
+    for k, c in rows.c.items():
+        H = np.asarray(k.H, dtype=float)
+        slides = np.zeros(len(k.H), dtype=bool)
+        for block in _bodies(k):
+            slides |= (np.abs(H[:, block][:, 3:]).max(axis=1) > 0.0) & (
+                np.abs(H[:, block][:, :3]).max(axis=1) == 0.0
+            )
+        first = np.abs(np.asarray(c, dtype=float)) > 0.0
+        linear |= np.array([bool(row.any()) and bool(slides[np.argmax(row)]) for row in first], dtype=bool)
+    return linear
+
+
+def _bodies(k: Any) -> list[slice]:
+    """Return the rows of a node that are motions of bodies."""
+    blocks = [block for block in k.blocks.values() if block.stop - block.start == 6]
+    return blocks or ([slice(0, 6)] if k.rows == 6 else [])
+
+
+def _shared(mobilities: np.ndarray, linear: np.ndarray) -> np.ndarray:
+    """Return one number for all rows of a kind, unless they differ too much, rounded to a power of four."""
+    out = np.zeros(len(mobilities))
+    for kind in (linear, ~linear):
+        if not kind.any():
+            continue
+        values = mobilities[kind]
+        mobile = values[values > IMMOBILE_TOL * values.max()]
+        if not len(mobile):
+            continue
+        low = mobile.min()
+        high = mobile.max()
+        out[kind] = np.sqrt(low * high) if high <= MAX_SPREAD * low else np.clip(values, low, high)
+    out[out == 0.0] = out.max() if out.max() > 0.0 else 1.0
+    return np.asarray(4.0 ** np.round(np.log2(out) / 2.0))

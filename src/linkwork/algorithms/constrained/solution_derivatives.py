@@ -1,0 +1,94 @@
+"""How solutions of dynamics change with anything that enters their equations: by the implicit function
+theorem.
+
+Accelerations, or forces where accelerations are prescribed, solve T(θ̈, p) = τ, T being inverse dynamics.
+With ∂T/∂p at fixed θ̈, whatever p is (an inertia, a placement, a force from outside), their changes solve the
+same equations: M ∂θ̈ = -∂T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms.constrained.constrained_dynamics_derivatives import KKT
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.tree.forward_dynamics import factorised
+from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
+from linkwork.algorithms.tree.mass_matrix import mass_matrix
+from linkwork.constraints import Constraint
+from linkwork.model import Model
+from linkwork.sko.prepare.trees import hinge_tree
+from linkwork.spatial import Factor
+
+
+class Solution(NamedTuple):
+    """Accelerations, (nv,), and the factor of the mass matrix that gave them."""
+
+    a: np.ndarray
+    M: Factor
+
+
+def forward_solution(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> Solution:
+    """Of forward dynamics."""
+    nodes = hinge_tree(model, q, v, f_ext)
+    M = factorised(nodes)
+    return Solution(M.solve(tau - inverse_dynamics(nodes, np.zeros(nodes.nv))), M)
+
+
+def hybrid_change(model: Model, q: Any, prescribed: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """The change of what hybrid dynamics finds, (nv, columns), for changes of T at its solution, (nv,
+    columns).
+    """
+    p = np.flatnonzero(prescribed)
+    u = np.flatnonzero(~prescribed)
+    M = mass_matrix(hinge_tree(model, q))
+    out: Any = np.zeros(change.shape, dtype=object)
+    out[u] = -Factor(M[np.ix_(u, u)]).solve(change[u])
+    out[p] = change[p] + M[np.ix_(p, u)] @ out[u]
+    return out
+
+
+class ConstrainedSolution:
+    """Accelerations a, (nv,), and the forces f, (m,), of constraints, with the system that they solve."""
+
+    def __init__(
+        self, model: Model, constraints: Sequence[Constraint], q: Any, v: Any, tau: Any, f_ext: Any, targets: Any,
+        active: Any = None, weights: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        self.constraints = constraints
+        self.active = active
+        held = self._rows(model, q, v, f_ext, targets)
+        self.kkt = KKT(held, weights)
+        self.m = held.m
+        self.a, self.f = self.kkt.solve(
+            tau - inverse_dynamics(held.nodes, np.zeros(model.nv)), -held.at_rest()
+        )
+
+    def _rows(self, model: Model, q: Any, v: Any, f_ext: Any, targets: Any) -> ConstraintRows:
+        return ConstraintRows(
+            nodes_for(model, self.constraints, q, v, f_ext), self.constraints, targets, self.active
+        )
+
+    def residual(
+        self, model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None
+    ) -> np.ndarray:
+        """T - τ - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,)."""
+        held = self._rows(model, q, v, f_ext, targets)
+        rows = held.residual(self.a)
+        if held.is_truncated:
+            rows = rows + self.kkt.undetermined(held, self.f)
+        forces = inverse_dynamics(held.nodes, self.a) - tau - held.joint_forces(self.f)
+        return np.concatenate([forces, rows])
+
+    def change(self, change: np.ndarray) -> np.ndarray:
+        """The changes of a and f, (nv + m, columns), for changes of the residual, (nv + m, columns)."""
+        nv = len(self.a)
+        return np.concatenate(self.kkt.solve(-change[:nv], -change[nv:]))
+
+    def weights(self, a: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """The weights of the residual, (nv + m,), whose gradient is minus that of given weights of a and f."""
+        x, y = self.kkt.solve(a, -f)
+        return np.concatenate([x, -y])

@@ -1,0 +1,122 @@
+"""Redundant equations of constrained loops: the combinations that say nothing are taken out.
+
+Where all equations of a loop are used, some combinations n of their rows vanish in closed states, nᵀ J = 0,
+or would, were the numbers exact. Where the loop is open, as in the stages of Runge-Kutta methods, or its
+numbers are rounded, a small row is left, which means nothing and would demand large accelerations. These
+combinations span the eigenvectors of J Jᵀ with its smallest eigenvalues; how many there are is known from the
+rank of the loops. They are found by inverse iteration, and taken out by the orthogonal projection P = 1 - N
+Nᵀ of the rows: the accelerations are then those of the truncated singular value decomposition, which change
+smoothly with the state, closed or not, and the forces, λ = P λ, those of least norm.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.compiler.ir.functions import sqrt
+from linkwork.constraints import Constraint
+from linkwork.constraints.loops import ConstrainedLoop
+from linkwork.loops.clusters import find_families
+from linkwork.loops.scales import length_of, row_units, velocity_units
+from linkwork.model import Model, cached_on_model
+from linkwork.model.states import closable_cluster
+from linkwork.spatial import Factor, mirrored
+
+DAMPING = 1e-6  # of J Jᵀ, relative to its trace: between what rounded numbers leave and regular eigenvalues
+ITERATIONS = 3
+
+
+class Family(NamedTuple):
+    """Constrained loops that share bodies: their names, how many of their rows say nothing, and units."""
+
+    names: tuple[str, ...]
+    nullity: int
+    rows: np.ndarray  # units of the residuals of each loop's used equations, one after the other
+    velocities: np.ndarray  # units of the model's velocities, (nv,)
+
+
+@cached_on_model
+def rounded_families(model: Model) -> list[Family]:
+    """Those of `redundant_families` whose equations cannot all hold, since their numbers are rounded."""
+    rounded = {loop.name for loop in model.constrained_loops if getattr(loop, "slack", ())}
+    return [family for family in redundant_families(model) if rounded & {*family.names}]
+
+
+@cached_on_model
+def redundant_families(model: Model) -> list[Family]:
+    """The constrained loops of a model of which more rows are used than their rank, by the model's own
+    numbers.
+    """
+    found = []
+    held = {loop.name: loop for loop in model.constrained_loops}
+    for bodies, loops in find_families(model.joints, model.loops):
+        own = [held[loop.name] for loop in loops if loop.name in held]
+        if not own or all(loop.linear for loop in loops):
+            continue
+        cluster = closable_cluster(model, bodies, loops)
+        if cluster is None:  # no closed state says which equations are redundant
+            continue
+        embedded = sum(len(c.rows) for c in model.clusters if c.constraints and set(c.bodies) <= set(bodies))
+        size = length_of(model, bodies, loops)
+        units = [row_units(model, [loop], size)[_kept(model, loop)] for loop in own]
+        nullity = sum(map(len, units)) - (len(cluster.rows) - embedded)
+        if cluster.overdetermined and nullity > 0:
+            velocities = _velocity_units(model, size)
+            found.append(Family(tuple(loop.name for loop in own), nullity, np.concatenate(units), velocities))
+    return found
+
+
+def _kept(model: Model, loop: Any) -> list[int]:
+    kept = getattr(loop, "independent_rows", None)
+    return list(range(loop.count(model.joints)) if kept is None else kept)
+
+
+def _velocity_units(model: Model, size: float) -> np.ndarray:
+    """A radian or a length for each of the model's velocities, (nv,)."""
+    every = velocity_units(model, [*range(len(model.joints))], size)
+    names = [name for joint in model.joints for name in joint.v_names]
+    known = dict(zip(names, every))
+    return np.array([known[name] for name in model.v_names])
+
+
+def rows_to_truncate(
+    model: Any, constraints: tuple[Constraint, ...], groups: list[range], *, rounded: bool = False
+) -> list[tuple[list[int], Family]]:
+    """The rows of each family of loops that is redundant, among those of some constraints; or only of those
+    whose numbers are `rounded`.
+    """
+    if not (isinstance(model, Model) and model.constrained_loops):
+        return []
+    families = (rounded_families if rounded else redundant_families)(model.nominal)
+    at = {c.loop.name: list(group) for c, group in zip(constraints, groups) if isinstance(c, ConstrainedLoop)}
+    return [
+        ([row for name in family.names for row in at[name]], family)
+        for family in families
+        if set(family.names) <= {*at}
+    ]
+
+
+def null_rows(J: np.ndarray, family: Family) -> np.ndarray:
+    """Orthonormal combinations N, (rows, nullity), of the family's rows J, (rows, nv), that say nothing."""
+    A = (J * family.velocities) * (1.0 / family.rows)[:, None]
+    S = mirrored(A @ A.T)
+    trace: Any = 0.0
+    for k in range(len(S)):
+        trace = trace + S[k, k]
+    factor = Factor(S + DAMPING * trace * np.eye(len(S)))
+    N: Any = np.cos(1.0 + 3.0 * np.arange(len(S) * family.nullity)).reshape(len(S), family.nullity)
+    for _ in range(ITERATIONS):
+        N = _orthonormal(factor.solve(N))
+    return _orthonormal(N * (1.0 / family.rows)[:, None])
+
+
+def _orthonormal(X: np.ndarray) -> np.ndarray:
+    """The columns of X made orthonormal, one after the other (modified Gram-Schmidt)."""
+    done: list[np.ndarray] = []
+    for x in X.T:
+        for y in done:
+            x = x - y * (x @ y)
+        done.append(x * (1.0 / sqrt(x @ x)))
+    return np.array(done, dtype=object).T

@@ -1,0 +1,1 @@
+"""Algorithms for contact: rows, solvers, time steps and their derivatives."""

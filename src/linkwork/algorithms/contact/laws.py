@@ -1,0 +1,425 @@
+"""Laws of contact and friction at the velocity level, one block of rows each: solved locally, linearised, and
+measured.
+
+A block's impulses λ and velocities w = G λ + g are tied by its law. `update` solves the law for one block
+while all other impulses stay (what block Gauss-Seidel does); `linearised` is Newton's step for the branch of
+the law that holds there; `violation` is the natural map of the law in units of velocity: zero where, and only
+where, the law holds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.compiler.ir.functions import absolute, maximum, minimum, sqrt, where
+
+TINY = 1e-30  # below any impulse that counts
+IMMOBILE = 1e-20  # [1/kg] a row that impulses move by less is taken to be fixed: it carries none
+SLIP_STEPS = 2  # projections of a sliding contact in one update
+STEEPEST = 1e8  # the largest ratio of sliding velocity to friction impulse, relative to G
+
+
+class Linear(NamedTuple):
+    """Equations of one Newton step: P (G λ + g) + N λ + Σ column λ[other] = r, on the block's rows."""
+
+    P: np.ndarray
+    N: np.ndarray
+    r: np.ndarray
+    other: int | None = None
+    column: Any = 0.0
+
+
+class Proximal(NamedTuple):
+    """Impulses, what they lose by a velocity (rows, rows), gain by the impulse in row `other`, and the change
+    as a velocity.
+    """
+
+    impulses: np.ndarray
+    slope: np.ndarray
+    moved: Any
+    other: int | None = None
+    column: Any = 0.0
+
+
+class Block(ABC):
+    """Rows of one law; `prepare` is called once, with G."""
+
+    rows: tuple[int, ...]
+    small: Any
+
+    def prepare(self, G: np.ndarray, small: Any) -> None:
+        """Take what the block needs of G, (m, m).
+
+        `small` is a part of G that is added to its blocks where they are inverted, in case some direction
+        cannot move, and to its diagonal in Newton's steps (proximal: so that redundant contacts share what
+        they carry).
+        """
+        self.small = small
+        self._prepare(G)
+
+    @abstractmethod
+    def _prepare(self, G: np.ndarray) -> None:
+        """Take what the block needs of G."""
+
+    @abstractmethod
+    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+        """The block's impulses, where w are its velocities without them; and the branch of the law."""
+
+    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        """The branch of the law at a solution, w being the velocities with all impulses, and G the block's
+        own part.
+
+        What does not slide sticks, also where the block is at the edge of its cone: redundant contacts may be
+        there by chance.
+        """
+        return self.update(w - G @ own, own, lam)[1]
+
+    @abstractmethod
+    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
+        """Newton's equations on this branch."""
+
+    @abstractmethod
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        """Impulses on the law's set nearest to λ - ρ w, with ρ = rate / G and w without the compliance of
+        rows, `soft`.
+
+        `normal` is the impulse in the normal row of another block. A fixed point, where w belongs to λ,
+        satisfies the law.
+        """
+
+    @abstractmethod
+    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
+        """How far impulses and velocities are from the law [m/s or rad/s]."""
+
+
+def _reciprocal(x: Any) -> Any:
+    return where(x > IMMOBILE, 1.0 / where(x > IMMOBILE, x, 1.0), 0.0)
+
+
+def _length(x: Any, y: Any) -> Any:
+    """√(x² + y²), with a derivative of zero at zero."""
+    square = x * x + y * y
+    return where(square > 0.0, sqrt(where(square > 0.0, square, 1.0)), 0.0)
+
+
+def _largest_eigenvalue(T: np.ndarray) -> Any:
+    """Of a symmetric (2, 2) matrix."""
+    half = 0.5 * (T[0, 0] + T[1, 1])
+    away = 0.5 * (T[0, 0] - T[1, 1])
+    return half + _length(away, T[0, 1])
+
+
+def _inverse(T: np.ndarray, size: Any, small: Any) -> np.ndarray:
+    """Of a symmetric positive (2, 2) matrix, finite where it is singular, relative to a `size`; zero where
+    that is zero.
+    """
+    a = T[0, 0] + small * size
+    b = T[1, 1] + small * size
+    c = T[0, 1]
+    det = a * b - c * c
+    scale = where(size > IMMOBILE, 1.0 / where(size > IMMOBILE, det, 1.0), 0.0)
+    return np.array([[b * scale, -c * scale], [-c * scale, a * scale]], dtype=object)
+
+
+class _Scalar(Block):
+    """One row, of which G has the diagonal entry d."""
+
+    row: int
+
+    @property
+    def rows(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.row,)
+
+    def _prepare(self, G: np.ndarray) -> None:
+        self.d = G[self.row, self.row]
+        self.inverse = _reciprocal(self.d)
+
+    def _linear(self, free: Any, w: Any, bound: Any, own: Any) -> Linear:
+        """w where it is `free`, an impulse `bound` elsewhere."""
+        P = where(free, 1.0, 0.0)
+        N = where(free, self.small * self.d, self.d)
+        r = where(free, w + self.small * self.d * own, self.d * bound)
+        return Linear(np.array([[P]]), np.array([[N]]), np.array([r]))
+
+    def _near(
+        self, new: Any, slope: Any, own: Any, rate: Any, column: Any = None, other: int | None = None
+    ) -> Proximal:
+        moved = self.d * absolute(new - own) / rate
+        return Proximal(
+            np.array([new]), np.array([[slope]]), moved, other, 0.0 if column is None else np.array([column])
+        )
+
+
+@dataclass(eq=False)
+class Interval(_Scalar):
+    """A velocity that stays between `lower` and `upper` (None: no bound): impulses act at the bounds, away
+    from them.
+    """
+
+    row: int
+    lower: Any = 0.0
+    upper: Any = None
+    normal: int | None = None  # its own row, if this is a contact without friction
+
+    def _clipped(self, w: Any) -> Any:
+        if self.lower is not None:
+            w = maximum(w, self.lower)
+        return w if self.upper is None else minimum(w, self.upper)
+
+    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+        inside = self._clipped(w[0])
+        new = (inside - w[0]) * self.inverse
+        return np.array([new]), (absolute(new) > 0.0, inside)
+
+    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
+        touching, bound = branch
+        return self._linear(touching, bound, 0.0, own[0])
+
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        rho = rate * self.inverse
+        new = 0.0
+        slope = rho / (1.0 + rho * soft[0])
+        if self.lower is not None:
+            new = maximum((own[0] - rho * (w[0] - self.lower)) / (1.0 + rho * soft[0]), 0.0)
+        if self.upper is not None:
+            new = new + minimum((own[0] - rho * (w[0] - self.upper)) / (1.0 + rho * soft[0]), 0.0)
+        return self._near(new, where(absolute(new) > 0.0, slope, 0.0), own[0], rate)
+
+    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
+        free = w[0] - self.d * own[0]
+        return absolute(self._clipped(free) - w[0])
+
+
+@dataclass(eq=False)
+class Bounded(_Scalar):
+    """Dry friction: an impulse that holds w at zero, or opposes it with `bound`, or with `bound` times that
+    in row `normal`.
+    """
+
+    row: int
+    bound: Any
+    normal: int | None = None
+
+    def _bound(self, lam: np.ndarray) -> Any:
+        return self.bound if self.normal is None else self.bound * lam[self.normal]
+
+    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+        most = self._bound(lam)
+        expected = -w[0] * self.inverse
+        new = minimum(maximum(expected, -most), most)
+        return np.array([new]), (absolute(expected) < most, where(expected < 0.0, -1.0, 1.0))
+
+    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        sticks, sign = super().branch(w, own, lam, G)
+        return sticks | (absolute(w[0]) <= self.small), sign
+
+    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
+        sticks, sign = branch
+        if self.normal is None:
+            return self._linear(sticks, 0.0, sign * self.bound, own[0])
+        result = self._linear(sticks, 0.0, 0.0, own[0])
+        column = where(sticks, 0.0, -self.d * sign * self.bound)
+        return result._replace(other=self.normal, column=np.array([column]))
+
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        most = self.bound if self.normal is None else self.bound * normal
+        rho = rate * self.inverse
+        expected = own[0] - rho * w[0]
+        new = minimum(maximum(expected, -most), most)
+        sticks = absolute(expected) < most
+        column = where(sticks, 0.0, where(expected < 0.0, -self.bound, self.bound))
+        return self._near(new, where(sticks, rho, 0.0), own[0], rate, column, self.normal)
+
+    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
+        most = self.d * self._bound(lam)
+        return absolute(self.d * own[0] - minimum(maximum(self.d * own[0] - w[0], -most), most))
+
+
+def _polar(y: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Length and direction; zero for both where y is zero."""
+    size = _length(y[0], y[1])
+    return size, y * (1.0 / maximum(size, TINY))
+
+
+class _Disc:
+    """Two rows whose impulse t is at most some radius long: what projected gradient steps and Newton's need
+    of G there.
+    """
+
+    def __init__(self, T: np.ndarray, small: Any, felt: np.ndarray | None = None, least: Any = 0.0) -> None:
+        """`felt` is what t changes of w while other impulses follow it, if that is not T; steps are for at
+        `least` so much.
+        """
+        self.T, self.small, self.size = T, small, _largest_eigenvalue(T)
+        self.s = self.size if felt is None else _largest_eigenvalue(felt) + least
+        self.inverse = _reciprocal(self.s)
+        self.inverse_size = _reciprocal(self.size)
+
+    def ahead(self, w: np.ndarray, t: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Length and direction of t - w / s, w being the velocity with t."""
+        return _polar(t - w * self.inverse)
+
+    def alpha(self, size: Any, radius: Any) -> Any:
+        """Where w = -alpha t at the end of a projection from `size` to `radius`."""
+        return self.s * minimum(maximum(size / maximum(radius, TINY) - 1.0, 0.0), STEEPEST)
+
+    def linearised(
+        self, t: np.ndarray, touches: Any, slips: Any, alpha: Any, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, Any]:
+        """P and N, (2, 2), and r; where it slips, what the radius depends on has still to be added."""
+        s = where(slips, 1.0, 0.0)
+        uu = np.array([[u[0] * u[0], u[0] * u[1]], [u[0] * u[1], u[1] * u[1]]], dtype=object)
+        across = np.eye(2) - s * uu
+        P = where(touches, across, 0.0)
+        N = where(touches, where(slips, alpha, 0.0) * across + (s * self.s) * uu, self.s * np.eye(2))
+        soft = self.small * self.s * across
+        return P, N + where(touches, soft, 0.0), where(touches, soft @ t, 0.0)
+
+    def proximal(
+        self, w: np.ndarray, t: np.ndarray, rate: Any, radius: Any
+    ) -> tuple[np.ndarray, np.ndarray, Any, Any]:
+        """The point of the disc nearest to t - ρ w, what it loses by w, (2, 2), gains by the radius, and the
+        change.
+        """
+        rho = rate * self.inverse_size
+        size, u = _polar(t - rho * w)
+        slips = size > radius
+        new = minimum(size, radius) * u
+        uu = np.array([[u[0] * u[0], u[0] * u[1]], [u[0] * u[1], u[1] * u[1]]], dtype=object)
+        shrunk = where(slips, rho * radius / maximum(size, TINY), rho)
+        slope = shrunk * (np.eye(2) - where(slips, 1.0, 0.0) * uu)
+        back = new - t
+        moved = self.size * maximum(absolute(back[0]), absolute(back[1])) / rate
+        return new, slope, where(slips, 1.0, 0.0) * u, moved
+
+    def violation(self, w: np.ndarray, t: np.ndarray, radius: Any) -> Any:
+        size, u = _polar(t - w * self.inverse_size)
+        back = t - minimum(size, radius) * u
+        return self.size * maximum(absolute(back[0]), absolute(back[1]))
+
+
+@dataclass(eq=False)
+class Coulomb(Block):
+    """Signorini's and Coulomb's laws: normal and two tangents, with the exact circular cone |λ_t| <= μ λ_n.
+
+    0 <= w_n ⊥ λ_n >= 0; where the point slides, friction is μ λ_n against w_t. (With De Saxcé's term, w + μ
+    |w_t| n lies in the dual cone and is orthogonal to λ: the same law as one complementarity on cones.)
+    """
+
+    first: int
+    mu: Any
+
+    @property
+    def rows(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.first, self.first + 1, self.first + 2)
+
+    def _prepare(self, G: np.ndarray) -> None:
+        own = G[np.ix_(self.rows, self.rows)]
+        self.n, self.across, T = own[0, 0], own[1:, 0], own[1:, 1:]
+        self.inverse_n = _reciprocal(self.n)
+        self.c = self.across * self.inverse_n
+        self.stuck = T - np.outer(self.c, self.across)  # what tangents feel while the normal velocity stays
+        size = self.n + T[0, 0] + T[1, 1]
+        self.disc = _Disc(T, self.small, self.stuck, self.small * size)
+        self.inverse_stuck = _inverse(self.stuck, size, self.small)
+
+    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+        alone = -w[0] * self.inverse_n  # the normal impulse without friction
+        stuck = own[1:] - self.inverse_stuck @ (w[1:] + self.across * alone + self.stuck @ own[1:])
+        stuck_n = alone - self.c @ stuck
+        sticks = (stuck_n > 0.0) & (stuck @ stuck <= (self.mu * stuck_n) * (self.mu * stuck_n))
+        # where friction jams, both an open and a sticking contact satisfy the law: then it stays what it is
+        touches = ((w[0] < 0.0) | (sticks & (own[0] > 0.0))) & (self.n > IMMOBILE)
+        t = own[1:]
+        for _ in range(SLIP_STEPS):
+            n = maximum(alone - self.c @ t, 0.0)
+            size, u = self.disc.ahead(w[1:] + self.across * n + self.disc.T @ t, t)
+            felt = self.n + self.mu * (self.across @ u)  # w_n by a normal impulse with friction along u
+            radius = minimum(size, self.mu * where(felt > 0.1 * self.n, -w[0] / maximum(felt, IMMOBILE), n))
+            t = radius * u
+        n = maximum(alone - self.c @ t, 0.0)
+        new = [where(touches, where(sticks, a, b), 0.0) for a, b in zip((stuck_n, *stuck), (n, *t))]
+        slips = touches & (where(sticks, 1.0, 0.0) < 0.5)
+        return np.array(new, dtype=object), (touches, slips, self.disc.alpha(size, radius), u)
+
+    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        touches, slips, alpha, u = super().branch(w, own, lam, G)
+        return touches, slips & (w[1:] @ w[1:] > self.small * self.small), alpha, u
+
+    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
+        touches, slips, alpha, u = branch
+        P: Any = np.zeros((3, 3), dtype=object)
+        N: Any = np.zeros((3, 3), dtype=object)
+        P[1:, 1:], N[1:, 1:], r = self.disc.linearised(own[1:], touches, slips, alpha, u)
+        P[0, 0] = where(touches, 1.0, 0.0)
+        N[0, 0] = where(touches, self.small * self.n, self.n)
+        N[1:, 0] = where(slips, -self.disc.s * self.mu * u, 0.0)
+        return Linear(P, N, np.array([where(touches, self.small * self.n * own[0], 0.0), *r], dtype=object))
+
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        rho = rate * self.inverse_n
+        stiff = 1.0 / (1.0 + rho * soft[0])
+        expected = (own[0] - rho * w[0]) * stiff
+        n = maximum(expected, 0.0)
+        falls = where(expected > 0.0, rho * stiff, 0.0)
+        t, slope, along, moved = self.disc.proximal(w[1:], own[1:], rate, self.mu * n)
+        D: Any = np.zeros((3, 3), dtype=object)
+        D[0, 0], D[1:, 0], D[1:, 1:] = falls, self.mu * falls * along, slope
+        moved = maximum(moved, self.n * absolute(n - own[0]) / rate)
+        return Proximal(np.array([n, *t], dtype=object), D, moved)
+
+    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
+        normal = absolute(minimum(self.n * own[0], w[0]))
+        result = maximum(normal, self.disc.violation(w[1:], own[1:], self.mu * own[0]))
+        return where(self.n > IMMOBILE, result, 0.0)
+
+
+@dataclass(eq=False)
+class Rolling(Block):
+    """Rolling friction: a moment about both tangents of at most `coefficient` [m] times the normal impulse,
+    against rolling.
+    """
+
+    first: int
+    coefficient: Any
+    normal: int
+
+    @property
+    def rows(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.first, self.first + 1)
+
+    def _prepare(self, G: np.ndarray) -> None:
+        self.disc = _Disc(G[np.ix_(self.rows, self.rows)], self.small)
+        self.inverse_stuck = _inverse(self.disc.T, self.disc.T[0, 0] + self.disc.T[1, 1], self.small)
+
+    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+        radius = self.coefficient * lam[self.normal]
+        stuck = own - self.inverse_stuck @ (w + self.disc.T @ own)
+        sticks = stuck @ stuck <= radius * radius
+        t = own
+        for _ in range(SLIP_STEPS):
+            size, u = self.disc.ahead(w + self.disc.T @ t, t)
+            t = minimum(size, radius) * u
+        new = np.array([where(sticks, a, b) for a, b in zip(stuck, t)], dtype=object)
+        return new, (where(sticks, 0.0, 1.0) > 0.5, self.disc.alpha(size, minimum(size, radius)), u)
+
+    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        slips, alpha, u = super().branch(w, own, lam, G)
+        return slips & (w @ w > self.small * self.small), alpha, u
+
+    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
+        slips, alpha, u = branch
+        always = slips | (where(slips, 1.0, 0.0) < 0.5)
+        P, N, r = self.disc.linearised(own, always, slips, alpha, u)
+        return Linear(P, N, r, self.normal, where(slips, -self.disc.s * self.coefficient * u, 0.0))
+
+    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+        new, slope, along, moved = self.disc.proximal(w, own, rate, self.coefficient * normal)
+        return Proximal(new, slope, moved, self.normal, self.coefficient * along)
+
+    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
+        return self.disc.violation(w, own, self.coefficient * lam[self.normal])

@@ -1,0 +1,394 @@
+"""Newton's method for contacts on few bodies: many points, or rows of joints, whose motion is that of these
+bodies.
+
+Impulses are p = the nearest to λ - ρ w on the laws' sets (Alart and Curnier 1991): which branch of its law
+each contact is on (open, sticking, sliding) follows from that. Semismooth Newton steps on these branches
+solve for the motion of bodies, so that redundant contacts do no harm: the equations are as many as the
+motions. First λ follows every step; from impulses of the step of time before, two or three steps are enough,
+mostly. Branches may also come round in a circle, so ρ changes from step to step. Where this has not led to a
+solution, a method of multipliers begins: λ stays until forces on bodies f = Tᵀ p(λ - ρ w) are nearly found,
+then λ becomes p and ρ grows. Both are one loop, with the same equations for other numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms.contact.carried import Carried
+from linkwork.algorithms.contact.laws import TINY, Block, Bounded, Coulomb, Interval, Rolling
+from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
+from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, sqrt, where
+from linkwork.spatial.solve import solve_without_pivots
+
+QUICK, SLOW = (
+    9,
+    20.0,
+)  # steps in which λ follows, and those of the method of multipliers, in turn; twice as many each time
+RATES = (1.0, 0.1, 0.01)  # ρ of these in turn, in units of 1 / G
+# what holds impulses where they are, relative to G: so redundant contacts share
+PROXIMAL = 1e-6
+PROXIMAL_SINGLE = 1e-3
+# parts of the tolerance, and of that
+ALONE = 0.1
+ALONE_PROXIMAL = 0.01
+# that in so many first steps in single precision: rounding moves contacts that rest less then
+EARLY = 2
+EARLY_SINGLE = 3e-2
+LEAST_PROXIMAL = 0.02  # part of it that is tried last
+# ρ of the method of multipliers
+FIRST_RATE = 30.0
+LEAST_RATE = 1.0
+LAST_RATE = 1e9
+LAST_RATE_SINGLE = 1e3  # in single precision, where ρ makes more of what is rounded
+# ρ by what factors where λ becomes p, and where a step has not led nearer
+GROWS = 10.0
+FALLS = 0.04
+GRIP = 1e15  # so much friction that nothing slides
+LESS = 0.9  # of the energy of what is missing: more than that is no nearer
+NEAR = 0.5  # λ becomes p where the velocities of bodies are known to this part of what p - λ stands for
+
+
+class Branch(NamedTuple):
+    """Impulses after Newton's step are λ + c - B δw, δw being the change of velocities by it; p is the normal
+    impulse.
+    """
+
+    c: list[Any]
+    B: np.ndarray
+    p: Any = 0.0
+
+
+class _How(NamedTuple):
+    """ρ and the proximal term, both relative to G; and what friction is multiplied by to tell whether
+    contacts slide.
+    """
+
+    rate: Any
+    small: Any
+    grip: Any = 1.0
+
+    def held(self, inverse: Any, soft: Any) -> Any:
+        """What an impulse changes by a velocity where it holds that, from 1 / G and the compliance of a row."""
+        if isinstance(soft, (int, float)) and soft == 0.0:
+            return inverse * (1.0 / self.small)
+        return where(inverse > 0.0, inverse / where(inverse > 0.0, self.small + inverse * soft, 1.0), 0.0)
+
+
+def _disc(
+    w: np.ndarray, t: np.ndarray, size: Any, inverse: Any, how: _How, normal: Branch, mu: Any, old: Any
+) -> Branch:
+    """Two rows with |t| <= mu λ_n, where G is at most `size`; `old` is λ_n now. B has the column of λ_n
+    first.
+    """
+    radius = mu * normal.p
+    y = t - (how.rate * inverse) * w
+    square = y[0] * y[0] + y[1] * y[1]
+    edge = how.grip * radius
+    slips = square >= edge * edge
+    length = 1.0 / maximum(sqrt(square), TINY)
+    u = y * length
+    k = radius * length
+    over = 1.0 / where(slips, (1.0 - k) * (1.0 / how.rate) + k * how.small, 1.0)
+    held = how.held(inverse, 0.0)
+    along = u[0] * t[0] + u[1] * t[1]
+    n = mu * (old + normal.c[0])
+    c = [
+        where(slips, u[i] * n - u[i] * along - (t[i] - u[i] * along) * over * (1.0 / how.rate), -w[i] * held)
+        for i in (0, 1)
+    ]
+    stays = where(slips, k * over * inverse, held)
+    across = where(slips, stays, 0.0)
+    B: Any = np.zeros((2, 3), dtype=object)
+    for i in (0, 1):
+        B[i, 0] = where(slips, mu * normal.B[0, 0] * u[i], 0.0)
+    B[0, 1], B[1, 2] = stays - across * u[0] * u[0], stays - across * u[1] * u[1]
+    B[0, 2] = B[1, 1] = -across * u[0] * u[1]
+    return Branch(c, B)
+
+
+def _interval(block: Interval, w: Any, own: Any, how: _How, soft: Any) -> Branch:
+    """A row whose velocity has bounds."""
+    rho = how.rate * block.inverse
+    w = w + soft * own
+    held = how.held(block.inverse, soft)
+    p = 0.0
+    c = -own
+    B = 0.0
+    for bound, sign in ((block.upper, -1.0), (block.lower, 1.0)):
+        if bound is not None:
+            expected = own - rho * (w - bound)
+            acts = sign * expected > 0.0
+            p, c, B = (where(acts, a, b) for a, b in ((expected, p), ((bound - w) * held, c), (held, B)))
+    return Branch([c], np.array([[B]], dtype=object), p)
+
+
+def _normal(block: Coulomb, w: Any, own: Any, how: _How, soft: Any) -> Branch:
+    w = w + soft * own
+    expected = own - how.rate * block.inverse_n * w
+    touches = expected > 0.0
+    held = how.held(block.inverse_n, soft)
+    B = where(touches, held, 0.0)
+    return Branch([where(touches, -w * held, -own)], np.array([[B]], dtype=object), maximum(expected, 0.0))
+
+
+def _bounded(block: Bounded, w: Any, own: Any, how: _How, normal: Branch, old: Any) -> Branch:
+    """Dry friction; B has the column of the normal impulse first."""
+    expected = own - how.rate * block.inverse * w
+    most, then = (
+        (block.bound, block.bound)
+        if block.normal is None
+        else (block.bound * x for x in (normal.p, old + normal.c[0]))
+    )
+    slips = absolute(expected) >= most
+    held = how.held(block.inverse, 0.0)
+    sign = where(expected < 0.0, -1.0, 1.0)
+    c = where(slips, sign * then - own, -w * held)
+    column = 0.0 if block.normal is None else where(slips, sign * block.bound * normal.B[0, 0], 0.0)
+    return Branch([c], np.array([[column, where(slips, 0.0, held)]], dtype=object))
+
+
+def branches(
+    blocks: Sequence[Block], first: int, w: np.ndarray, own: np.ndarray, how: _How, soft: np.ndarray
+) -> Branch:
+    """Those of all laws of one contact, or of one row of a joint; rows from `first` on."""
+    c: list[Any] = []
+    B: Any = np.zeros((len(own), len(own)), dtype=object)
+    normal = Branch([0.0], np.zeros((1, 1)))
+    for block in blocks:
+        at = [i - first for i in block.rows]
+        if isinstance(block, Coulomb):
+            normal = _normal(block, w[0], own[0], how, soft[0])
+            disc = _disc(
+                w[1:3], own[1:3], block.disc.size, block.disc.inverse_size, how, normal, block.mu, own[0]
+            )
+            c, B[0, 0], B[1:3, :3] = [normal.c[0], *disc.c], normal.B[0, 0], disc.B
+        elif isinstance(block, Rolling):
+            disc = _disc(
+                w[at],
+                own[at],
+                block.disc.size,
+                block.disc.inverse_size,
+                how,
+                normal,
+                block.coefficient,
+                own[0],
+            )
+            c, B[at, 0], B[np.ix_(at, at)] = [*c, *disc.c], disc.B[:, 0], disc.B[:, 1:]
+        elif isinstance(block, Interval):
+            normal = _interval(block, w[0], own[0], how, soft[0])
+            c, B[0, 0] = normal.c, normal.B[0, 0]
+        else:
+            assert isinstance(block, Bounded)
+            result = _bounded(block, w[at[0]], own[at[0]], how, normal, own[0])
+            if block.normal is not None:
+                B[at[0], 0] = result.B[0, 0]
+            c, B[at[0], at[0]] = [*c, *result.c], result.B[0, 1]
+    return Branch(c, B)
+
+
+class _Rows:
+    """Rows by contact, or joint, and the motions that they depend on."""
+
+    def __init__(self, carried: Carried, g: np.ndarray, blocks: Sequence[Block]) -> None:
+        self.T = carried.T
+        self.C = carried.C
+        self.g = g
+        self.soft = carried.soft
+        self.groups = carried.every_group()
+        self.blocks = [[block for block in blocks if block.rows[0] in group] for group in self.groups]
+        self.columns = [carried.columns(group) for group in self.groups]
+        self.all = list(zip(self.groups, self.blocks, self.columns))
+        self.B = carried.B
+        self.carried = carried
+
+    def at(self, V: np.ndarray) -> np.ndarray:
+        """Velocities of rows, (m,), without their compliance."""
+        return self.g + self.along(V)
+
+    def along(self, V: np.ndarray) -> np.ndarray:
+        """T V, or T B V."""
+        V = V if self.B is None else self.B @ V
+        result: Any = np.zeros(len(self.g), dtype=object)
+        for group, _, at in self.all:
+            result[group] = self.T[np.ix_(group, at)] @ V[at]
+        return result
+
+    def forces(self, lam: np.ndarray) -> np.ndarray:
+        """Tᵀ λ, or Bᵀ Tᵀ λ."""
+        result: Any = np.zeros(self.T.shape[1], dtype=object)
+        for group, _, at in self.all:
+            result[at] = result[at] + self.T[np.ix_(group, at)].T @ lam[group]
+        return result if self.B is None else self.B.T @ result
+
+    def newton(
+        self, w: np.ndarray, own: np.ndarray, how: _How
+    ) -> tuple[np.ndarray, np.ndarray, list[Branch]]:
+        """Tᵀ p, what forces on bodies lose by their motion, and branches by group."""
+        lost: dict[tuple[int, ...], Any] = {}  # by the motions that contacts have in common
+        f: Any = np.zeros(self.T.shape[1], dtype=object)
+        result = []
+        for group, blocks, at in self.all:
+            T = self.T[np.ix_(group, at)]
+            branch = branches(blocks, group[0], w[group], own[group], how, self.soft[group])
+            f[at] = f[at] + T.T @ (own[group] + np.array(branch.c, dtype=object))
+            lost[tuple(at)] = lost.get(tuple(at), 0.0) + T.T @ (branch.B @ T)
+            result.append(branch)
+        S: Any = np.zeros(self.C.shape, dtype=object)
+        for motions, part in lost.items():
+            used = list(motions)
+            if self.B is not None:
+                used, B = self.carried.joints(motions)
+                part = B.T @ (part @ B)
+            S[np.ix_(used, used)] = S[np.ix_(used, used)] + part
+        return f if self.B is None else self.B.T @ f, S, result
+
+    def after(self, own: np.ndarray, found: Sequence[Branch], change: np.ndarray) -> np.ndarray:
+        """Impulses after a step that changes velocities of rows by (m,)."""
+        lam = np.array(own, dtype=object)
+        for group, branch in zip(self.groups, found):
+            lam[group] = own[group] + (np.array(branch.c, dtype=object) - branch.B @ change[group])
+        return lam
+
+    def nearest(self, w: np.ndarray, own: np.ndarray, rate: Any) -> tuple[np.ndarray, Any]:
+        """p, (m,), and the largest p - λ as a velocity."""
+        p = np.array(own, dtype=object)
+        moved = 0.0
+        for group, blocks, _ in self.all:
+            for block in blocks:
+                rows = list(block.rows)
+                result = block.proximal(w[rows], own[rows], rate, self.soft[rows], p[group[0]])
+                p[rows], moved = result.impulses, maximum(result.moved, moved)
+        return p, moved
+
+    def allowed(self, lam: np.ndarray) -> np.ndarray:
+        """The nearest impulses on the laws' sets, whatever velocities are."""
+        result = np.array(lam, dtype=object)
+        for group, blocks, _ in self.all:
+            for block in blocks:
+                rows = list(block.rows)
+                if isinstance(block, Interval):
+                    if block.upper is None:
+                        result[rows[0]] = maximum(lam[rows[0]], 0.0)
+                    elif block.lower is None:
+                        result[rows[0]] = minimum(lam[rows[0]], 0.0)
+                else:
+                    still = np.zeros(len(rows))
+                    result[rows] = block.proximal(still, lam[rows], 1.0, still, result[group[0]]).impulses
+        return result
+
+    def violation(self, w: np.ndarray, lam: np.ndarray) -> Any:
+        """The largest violation of any law."""
+        w = w + self.soft * lam
+        result = 0.0
+        for _, blocks, _ in self.all:
+            for block in blocks:
+                rows = list(block.rows)
+                result = maximum(block.violation(w[rows], lam[rows], lam), result)
+        return result
+
+
+class Found(NamedTuple):
+    """Impulses, (m,), the largest violation of any law, and the steps."""
+
+    impulses: np.ndarray
+    residual: Any
+    iterations: Any
+
+
+def solve(
+    carried: Carried,
+    g: np.ndarray,
+    blocks: Sequence[Block],
+    start: np.ndarray,
+    least: Any,
+    limit: int,
+    alone: bool = False,
+) -> Found:
+    """Impulses from those given, (m,), by at most so many steps; `least` is the tolerance. Blocks are
+    prepared.
+
+    `alone`: rows are motions themselves, few of which are redundant. Then first steps go on to a part of the
+    tolerance.
+    """
+    goal, less = (ALONE, ALONE_PROXIMAL) if alone else (1.0, 1.0)
+    rows = _Rows(carried, g, blocks)
+    m, D = len(start), len(carried.C)
+    single = tolerance(1.0, g) > 1.5
+    last_rate, proximal = (
+        where(single, LAST_RATE_SINGLE, LAST_RATE),
+        where(single, PROXIMAL_SINGLE, less * PROXIMAL),
+    )
+    early = where(single, EARLY_SINGLE, proximal)
+    start = np.array(start, dtype=object)
+    first_f = rows.forces(start)
+    first_V = rows.C @ first_f
+    violated = where(one_norm(first_V) < np.inf, rows.violation(rows.at(first_V), start), np.inf)
+
+    def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
+        best = x[:m]
+        own = x[m : 2 * m]
+        f, own_f, best_f = (x[2 * m + k * D : 2 * m + (k + 1) * D] for k in range(3))
+        residual, rate, small, turn, slow, count = x[2 * m + 3 * D :]
+        quick = turn < QUICK - 0.5
+        holds = small if alone else where(count < EARLY - 0.5, early, small)
+        # where all of that failed, what presses sticks at first: a sliding contact that jams opens, and an
+        # open one presses
+        grip = where((turn < 0.5) & (count > 0.5), GRIP, 1.0)
+        how = _How(rate, where(quick, holds, 1.0 / rate), grip)
+        V = rows.C @ f
+        w = rows.at(V)
+        pulled, S, result = rows.newton(w, own, how)
+        missing = pulled - f
+        wrong = rows.C @ missing
+        change = solve_without_pivots(np.eye(D) + rows.C @ S, wrong[:, None])[:, 0]
+        fine = one_norm(change) < np.inf
+        change = where(fine, change, 0.0)
+        moves = rows.along(change)
+        then = f + where(fine, missing - S @ change, 0.0)
+        p, moved = rows.nearest(w + moves, own, rate)
+        stepped = where(fine, rows.after(own, result, moves), own)
+        tried = where(quick, rows.allowed(stepped), p)
+        forces = rows.forces(tried)
+        motion = rows.C @ forces
+        at_tried = rows.at(motion)
+        violated = where(one_norm(motion) < np.inf, rows.violation(at_tried, tried), np.inf)
+        better = violated < residual
+        best, best_f, residual = (
+            where(better, a, b) for a, b in ((tried, best), (forces, best_f), (violated, residual))
+        )
+        # the method of multipliers: what is missing now is motion - V - change
+        error = infinity_norm(at_tried - w - moves)
+        nearer = ((forces - then) @ (motion - V - change) < LESS * (missing @ wrong)) | (error <= 0.1 * least)
+        near = nearer & (error <= maximum(NEAR * moved, 0.1 * least))
+        slower = where(nearer, rate, maximum(FALLS * rate, LEAST_RATE))
+        grown = where(near, minimum(GROWS * rate, last_rate), slower)
+        other = where(rate > 0.5 * RATES[0], RATES[1], where(rate > 0.5 * RATES[1], RATES[2], RATES[0]))
+        own = where(quick, stepped, where(near, tried, own))
+        own_f = where(near, forces, own_f)
+        # no nearer: from λ once more with a smaller ρ; with the least, half a step, so that steps do not go
+        # to and fro
+        f = where(quick | nearer, then, where(slower < rate, own_f, 0.5 * (f + then)))
+        rate = where(quick, other, grown)
+        # each way goes on from the best impulses of all, and differs from what was tried before
+        turn = turn + 1.0
+        slows = (turn > QUICK - 0.5) & (turn < QUICK + 0.5)
+        again = turn > QUICK + slow - 0.5
+        own, f, own_f = (where(slows | again, a, b) for a, b in ((best, own), (best_f, f), (best_f, own_f)))
+        rate = where(slows, FIRST_RATE, where(again, RATES[0], rate))
+        turn = where(again, 0.0, turn)
+        small = where(
+            again, where(small < LEAST_PROXIMAL * proximal, proximal / LEAST_PROXIMAL, 0.1 * small), small
+        )
+        slow = where(again, 2.0 * slow, slow)
+        after = [*best, *own, *f, *own_f, *best_f, residual, rate, small, turn, slow, count + 1.0]
+        return np.array(after, dtype=object), residual > where(count < QUICK - 1.5, goal * least, least)
+
+    first = np.array(
+        [*start, *start, *first_f, *first_f, *first_f, violated, RATES[0], proximal, 0.0, SLOW, 0.0],
+        dtype=object,
+    )
+    last = loop(step, first, limit=limit)
+    return Found(last[:m], last[2 * m + 3 * D], last[-1])

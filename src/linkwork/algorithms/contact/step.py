@@ -1,0 +1,463 @@
+"""One step with contact at the velocity level: v' = v + dt a + M⁻¹ Jᵀ λ, with impulses λ that satisfy the
+laws of all rows.
+
+G = J M⁻¹ Jᵀ, the Delassus matrix, and the free velocity share a factor of the mass matrix, or sweeps
+(Constrained Sec. VI). Constrained loops are rows that must not move; they are eliminated before the contact
+problem is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
+from linkwork.algorithms.constrained.delassus import compliance
+from linkwork.algorithms.contact.carried import Carried
+from linkwork.algorithms.contact.end_gaps import least_by_pair, missed_gaps, pairs_of
+from linkwork.algorithms.contact.energy import (
+    StepStart,
+    account,
+    guarded_mechanisms,
+    ledgers,
+    settled,
+    weight,
+)
+from linkwork.algorithms.contact.free_flight import turning_axes
+from linkwork.algorithms.contact.rows import DEEP as DEEP_START
+from linkwork.algorithms.contact.rows import NONE_GIVEN, Coefficients, all_rows, laws_of
+from linkwork.algorithms.contact.solver import Bounce, Problem, Solution, solve
+from linkwork.algorithms.tree.forward_dynamics import articulated_body, factorised
+from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
+from linkwork.compiler.ir.functions import loop, maximum, minimum, where
+from linkwork.constraints import BodyKinematics, Rows, loop_constraints
+from linkwork.contact import Contacts, JointLaws
+from linkwork.model import GROUND, Model
+from linkwork.sko.prepare.rotors import lumped
+from linkwork.sko.prepare.trees import hinge_tree
+from linkwork.sko.tree import ModelTree
+from linkwork.spatial import Factor, mirrored
+
+# rows of contacts, and rows for a motion of a body, from which on bodies carry contacts
+FEWEST = 13
+MANY = 1.5
+REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to their diagonal
+
+
+PASSES = 8  # times that a step is solved until gaps at its end are what they should be
+DEEP = 2e-5  # [m] what gaps at the end may miss of that
+TOO_DEEP = 1e-4  # [m] a step whose gaps miss more is marked as not converged
+
+Arrive = Callable[
+    [np.ndarray], tuple[np.ndarray, np.ndarray]
+]  # q and v after a step, from its velocity in axes before it
+
+
+class Stepped(NamedTuple):
+    """The state after a step; `u` (nv,) is the velocity that led to q, in axes before the step (see
+    `moved_straight`).
+
+    `curved` (candidates,) is what the step added to gaps beside its length times u.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    solution: Solution
+    curved: np.ndarray
+
+
+def nodes_with_contact(
+    model: Model, contacts: Contacts | JointLaws, q: Any, v: Any, f_ext: Any = None
+) -> ModelTree[Any]:
+    """The nodes in one state; rotors that may touch something, or are held, are bodies there, not single
+    rows.
+    """
+    rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}
+    touching = {k for candidate in contacts.candidates(model) for k in candidate.bodies}
+    held = {k for constraint in loop_constraints(model) for k in constraint.bodies(model)}
+    return hinge_tree(model, q, v, f_ext, whole=bool(rotors & (touching | held)))
+
+
+def stepped(
+    model: Model,
+    contacts: Contacts,
+    q: Any,
+    v: Any,
+    tau: Any,
+    dt: Any,
+    f_ext: Any,
+    start: Any,
+    method: str,
+    arrive: Arrive,
+    given: Coefficients = NONE_GIVEN,
+    *,
+    differentiable: bool = False,
+) -> Stepped:
+    """The state after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps.
+
+    Rates of gaps are those at the beginning of the step. Where limbs whirl, gaps at its end differ from what
+    these say, so it is solved again with the difference, as often as one is too deep; the step that ends
+    least deep counts.
+    """
+    at = Step(model, contacts, q, v, tau, dt, f_ext, method, given, differentiable=differentiable)
+    gaps = at.begun.gaps
+    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 3, 1, len(gaps), 1]
+    places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
+    again = len(gaps) > 0 and not np.isfinite(contacts.stiffness) and not differentiable
+    lifted = DEEP * weight(model)
+
+    def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Solved once more; what led deeper than what is known is dropped, and half of the way to it is
+        tried.
+        """
+        lam, retained, *_, (least,), curved, (iterations,) = (state[own] for own in places)
+        u, solution = at.solved(lam, curved)
+        q1, v1 = arrive(u)
+        deep: Any = 0.0
+        residual = solution.residual
+        converged = solution.converged
+        tried: Any = curved
+        if again:
+            kinematics = BodyKinematics(nodes_with_contact(model, contacts, q1, None))
+            there = [candidate.touch(kinematics) for candidate in contacts.candidates(model)]
+            missed = missed_gaps(at.pairs, at.touches, there, at.expected(u))
+            gaps, expected, aims = (
+                least_by_pair(at.pairs, x) for x in ([each.gap for each in there], at.expected(u), at.aims())
+            )
+            for gap, required, aim in zip(gaps, expected, aims):
+                deep = maximum(where(gap - required < -DEEP, aim - gap, 0.0), deep)
+            sunk = deep > TOO_DEEP  # that counts in the last pass only
+            residual = where(sunk, maximum(deep / dt, residual), residual)
+            converged = where(sunk, 0.0, converged)
+        told = (residual, converged, solution.part)
+        result = np.array(
+            [x for part in (solution.impulses, curved, u, q1, v1, told, [deep]) for x in part], dtype=object
+        )
+        if again:
+            paid = (
+                at.gain(solution.impulses, u) <= lifted
+            )  # what gives bodies more energy than they had is dropped
+            better = ((deep < least) & paid) | (least == np.inf)
+            tried = [where(better, miss, 0.5 * (x + y)) for miss, x, y in zip(missed, curved, retained)]
+            result = where(better, result, state[: len(result)])
+        return np.array([*result, *tried, iterations + solution.iterations], dtype=object), result[-1] > DEEP
+
+    first = np.zeros(sum(sizes), dtype=object)
+    first[places[0]], first[places[6]] = start, np.inf
+    last = loop(once, first, limit=PASSES) if again else once(first)[0]
+    lam, curved, u, q1, v1, told, *_, (iterations,) = (last[own] for own in places)
+    end = guarded(model, contacts, at.begun, (q1, v1), u, at.pushes(lam), at.works(lam, u))
+    return Stepped(q1, end, u, Solution(lam, told[0], iterations, *told[1:]), curved)
+
+
+class StepSetup(NamedTuple):
+    """What the end of a step is judged by: the state before it, what acts, and gaps of candidates.
+
+    `normals` are the rows of candidates.
+    """
+
+    start: StepStart
+    gaps: list[Any]
+    normals: list[int]
+    sizes: list[int]
+
+    def rows(self, k: int) -> range:
+        """The rows of candidate k."""
+        return range(self.normals[k], self.normals[k] + self.sizes[k])
+
+
+def begun_at(model: Model, contacts: Contacts, arrays: Mapping[str, Any]) -> StepSetup:
+    """The same from the arrays of a step, by name."""
+    q, v, tau, dt, f_ext = (arrays.get(name) for name in ("q", "v", "tau", "dt", "f_ext"))
+    nodes = nodes_with_contact(model, contacts, q, v, f_ext)
+    rows, laws = all_rows(model, BodyKinematics(nodes), contacts)
+    return _begun(model, contacts, nodes, (q, v, tau, dt, f_ext), rows, laws)
+
+
+def _begun(
+    model: Model,
+    contacts: Contacts,
+    nodes: Any,
+    given: tuple[Any, ...],
+    rows: Sequence[Rows],
+    laws: Sequence[Any],
+) -> StepSetup:
+    q, v, tau, dt, f_ext = given
+    sizes = [len(each.k) for each in rows]
+    own = laws[: len(contacts.candidates(model))]
+    forces = tau if f_ext is None else tau + _of_outer_forces(model, contacts, nodes, q, v)
+    normals = [sum(sizes[:k]) for k in range(len(own))]
+    gaps = [law.gap for law in own]
+    start = StepStart(nodes, v, dt, np.asarray(forces), ledgers(guarded_mechanisms(model), nodes, v))
+    return StepSetup(start, gaps, normals, sizes)
+
+
+def guarded(
+    model: Model,
+    contacts: Contacts,
+    begun: StepSetup,
+    end: tuple[Any, Any],
+    u: Any,
+    pushes: Any,
+    works: np.ndarray,
+) -> np.ndarray:
+    """v at the end (q, v) of a step, with the energy and momentum that mechanisms may have; u is the velocity
+    of the step.
+
+    `pushes`, (nv,), are the impulses of contacts, limits and dry friction as generalised ones, and `works`,
+    (m,), what they do.
+    """
+    mechanisms, (q, result) = guarded_mechanisms(model), end
+    v = result
+    ends = ledgers(mechanisms, nodes_with_contact(model, contacts, q, None), v) if mechanisms else []
+    for n, (each, ledger) in enumerate(zip(mechanisms, ends)):
+        own = [
+            k for k, x in enumerate(contacts.candidates(model)) if x.other == GROUND and x.body in each.bodies
+        ]
+        by_ground: Any = 0.0
+        if not np.isfinite(contacts.stiffness):  # springs of compliant contacts give back what they took
+            by_ground = sum((works[i] for k in own for i in begun.rows(k)), start=0.0)
+        result = settled(each, account(each, n, begun.start, u, pushes, by_ground, q), ledger, result)
+    return result
+
+
+class Step:
+    """The contact problem of one step, for any `curved` gaps; see `laws_of`."""
+
+    def __init__(
+        self,
+        model: Model,
+        contacts: Contacts,
+        q: Any,
+        v: Any,
+        tau: Any,
+        dt: Any,
+        f_ext: Any,
+        method: str,
+        given: Coefficients,
+        *,
+        differentiable: bool = False,
+    ) -> None:
+        self.v = v
+        self.dt = dt
+        self.contacts = contacts
+        self.differentiable = differentiable
+        nodes = nodes_with_contact(model, contacts, q, v, f_ext)
+        kinematics = BodyKinematics(nodes)
+        rows, self.laws = all_rows(model, kinematics, contacts, given)
+        self.sizes = [len(each.k) for each in rows]
+        candidates = contacts.candidates(model)
+        self.touches = [candidate.touch(kinematics) for candidate in candidates]
+        self.pairs = pairs_of(candidates)
+        self.begun = _begun(model, contacts, nodes, (q, v, tau, dt, f_ext), rows, self.laws)
+        loops = [constraint.equations(model, kinematics) for constraint in loop_constraints(model)]
+        self.bodies = None if differentiable else on_bodies(nodes, rows)
+        moving = rows if self.bodies is None else self.bodies.moving
+        held = ConstraintRows.of(nodes, [*moving, *loops])
+        self.size = sum(len(each.k) for each in moving)
+        J = held.jacobian()
+        before = J @ v
+        self.turning = dt * turning_axes(model, v)
+        self.response: Any = (_ByMassMatrix if method == "mass_matrix" else _BySweeps)(
+            nodes, held, J, tau, dt
+        )
+        free = before + self.response.gained + J @ self.turning
+        self.G, self.free, self.released = without_loops(self.response.G, free, self.size)
+        self.J, self.before = J[: self.size], before[: self.size]
+        if self.bodies is not None:
+            self.before, self.free = self.bodies.of_rows(self.before), self.bodies.of_rows(self.free)
+
+    def solved(self, start: np.ndarray, curved: np.ndarray) -> tuple[np.ndarray, Solution]:
+        """The velocity after the step, in axes before it, and the solution, from impulses to start with."""
+        G = self.G
+        bodies = self.bodies
+
+        def targets(part: Any) -> np.ndarray:
+            made = laws_of(self.laws, self.sizes, self.dt, self.before, self.free, part, curved)
+            return np.array([x for law in made for x in law.target], dtype=object)
+
+        result = laws_of(self.laws, self.sizes, self.dt, self.before, self.free, 1.0, curved)
+        g = self.free + targets(1.0)
+        bouncing = [law.block.rows[0] for law in result if law.bounces]
+        bounce = Bounce(self.free, targets, bouncing) if bouncing and not self.differentiable else None
+        soft = np.array([x for law in result for x in law.compliance], dtype=object)
+        blocks = [law.block for law in result]
+        if bodies is None:
+            problem = Problem(G + np.diag(soft) if self.size else G, g, blocks, bounce=bounce)
+        else:
+            problem = Problem(
+                np.zeros((0, 0)), g, blocks, Carried(bodies.T, G, soft, bodies.groups, bodies.B), bounce
+            )
+        how = self.contacts
+        solution = solve(problem, start, how.iterations, how.tolerance, implicit=self.differentiable)
+        impulses = solution.impulses if bodies is None else bodies.onto(solution.impulses)
+        return self.v + self.turning + self.response.moved(self.released(impulses)), solution
+
+    def pushes(self, impulses: np.ndarray) -> np.ndarray:
+        """Impulses on rows as generalised ones, (nv,)."""
+        moving = impulses if self.bodies is None else self.bodies.onto(impulses)
+        result: np.ndarray = self.J.T @ moving
+        return result
+
+    def works(self, impulses: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """The work of the impulse in each row in a step to u [J], (m,)."""
+        after = self.J @ u
+        after = after if self.bodies is None else self.bodies.of_rows(after)
+        return 0.5 * (impulses * (self.before + after))
+
+    def gain(self, impulses: np.ndarray, u: np.ndarray) -> Any:
+        """The work of all impulses in a step to u [J], without what undoing deep penetrations takes."""
+        given = sum(self.works(impulses, u))
+        for i, gap, rate in zip(self.begun.normals, self.begun.gaps, self.undoing()):
+            undone = maximum(0.5 * impulses[i] * (self.before[i] + rate), 0.0)
+            given = given - where(gap > -DEEP_START, 0.0, undone)
+        return given
+
+    def undoing(self) -> list[Any]:
+        """The velocities with which penetrations are undone [m/s]."""
+        return [law.undoing(self.dt, self.free[i]) for i, law in zip(self.begun.normals, self.laws)]
+
+    def aims(self) -> list[Any]:
+        """The least that gaps may be after the step [m]: none, or a penetration less what is undone of it."""
+        return [minimum(gap, 0.0) + self.dt * rate for gap, rate in zip(self.begun.gaps, self.undoing())]
+
+    def expected(self, u: np.ndarray) -> list[Any]:
+        """The gaps after the step [m] by their rates at its beginning."""
+        w = self.J @ u
+        w = w if self.bodies is None else self.bodies.of_rows(w)
+        rates = [w[i] for i in self.begun.normals]
+        return [gap + self.dt * rate for gap, rate in zip(self.begun.gaps, rates)]
+
+
+def _of_outer_forces(model: Model, contacts: Contacts, nodes: Any, q: Any, v: Any) -> np.ndarray:
+    """The generalised forces of f_ext, (nv,)."""
+    still = np.zeros(nodes.nv)
+    without = inverse_dynamics(nodes_with_contact(model, contacts, q, v), still, maps=True)
+    result: np.ndarray = without - inverse_dynamics(nodes, still, maps=True)
+    return result
+
+
+class OnBodies(NamedTuple):
+    """What contacts act on: `moving` are the motions of bodies, then rows in joints; or the velocities of all
+    joints.
+
+    T leads from motions of bodies to all rows, B to them from the velocities of all joints, if these are
+    `moving`. `groups` are the rows of each contact.
+    """
+
+    moving: list[Rows]
+    T: np.ndarray
+    groups: list[list[int]]
+    B: np.ndarray | None = None
+
+    def of_rows(self, motion: np.ndarray) -> np.ndarray:
+        """Velocities of rows, (m,), by what is moving."""
+        return self.T @ (motion if self.B is None else self.B @ motion)
+
+    def onto(self, impulses: np.ndarray) -> np.ndarray:
+        """Impulses on what is moving, from those of rows, (m,)."""
+        result = self.T.T @ impulses
+        return result if self.B is None else self.B.T @ result
+
+
+def on_bodies(nodes: ModelTree[Any], rows: Sequence[Rows]) -> OnBodies | None:
+    """Contacts on the bodies that carry them, where motions of these, or of all joints if that is less, are
+    fewer than rows.
+    """
+    contacts = [each for each in rows if each.nodes]
+    keys = list(
+        dict.fromkeys((node, block.start, block.stop) for each in contacts for node, block, _ in each.nodes)
+    )
+    count = sum(len(each.k) for each in contacts)
+    size = sum(stop - start for _, start, stop in keys)
+    if count < FEWEST or count < MANY * min(size, nodes.nv):
+        return None
+    result = _on_bodies(rows, keys)
+    if result.T.shape[1] <= nodes.nv:
+        return result
+    every = sorted(nodes.base_to_tips(), key=lambda k: k.dofs.start)
+    joints = [
+        Rows((), [(k, np.eye(n))], np.zeros(n, dtype=object))
+        for k in every
+        if (n := k.dofs.stop - k.dofs.start)
+    ]
+    return result._replace(moving=joints, B=ConstraintRows.of(nodes, result.moving).jacobian())
+
+
+def _on_bodies(rows: Sequence[Rows], keys: Sequence[tuple[Any, int, int]]) -> OnBodies:
+    """By the blocks of nodes that carry contacts."""
+    size = sum(stop - start for _, start, stop in keys)
+    first = {key: sum(stop - start for _, start, stop in keys[:n]) for n, key in enumerate(keys)}
+    moving = [
+        Rows([(node, slice(a, b), np.eye(b - a))], (), np.zeros(b - a, dtype=object)) for node, a, b in keys
+    ]
+    in_joints = [each for each in rows if not each.nodes]
+    T: Any = np.zeros(
+        (sum(len(each.k) for each in rows), size + sum(len(each.k) for each in in_joints)), dtype=object
+    )
+    groups = []
+    at = 0
+    joint = size
+    for each in rows:
+        own = list(range(at, at + len(each.k)))
+        at += len(own)
+        if not each.nodes:
+            T[own, range(joint, joint + len(own))] = 1.0
+            joint += len(own)
+            continue
+        groups.append(own)
+        for node, block, K in each.nodes:
+            start = first[node, block.start, block.stop]
+            T[own, start : start + K.shape[1]] = T[own, start : start + K.shape[1]] + K
+    return OnBodies([*moving, *in_joints], T, groups)
+
+
+class _ByMassMatrix:
+    """M = Lᵀ D L; `gained` (m,) are velocities of rows by forces in dt, and `G` (m, m)."""
+
+    def __init__(self, nodes: Any, held: ConstraintRows, J: np.ndarray, tau: Any, dt: Any) -> None:
+        self.M = factorised(nodes)
+        self.Y = self.M.half(J.T)
+        self.y = self.M.half(dt * (tau - inverse_dynamics(nodes, np.zeros(nodes.nv), maps=True)))
+        scaled = self.M.scaled(self.Y)
+        self.gained, self.G = scaled.T @ self.y, mirrored(self.Y.T @ scaled)
+
+    def moved(self, impulses: np.ndarray) -> np.ndarray:
+        """The change of v in a step, (nv,)."""
+        return self.M.other_half(self.M.scaled(self.y + self.Y @ impulses))
+
+
+class _BySweeps:
+    """The same by articulated bodies."""
+
+    def __init__(self, nodes: Any, held: ConstraintRows, J: np.ndarray, tau: Any, dt: Any) -> None:
+        self.nodes = nodes
+        self.held = held
+        self.tau = tau
+        self.dt = dt
+        self.gained, self.G = J @ (dt * articulated_body(nodes, tau)), compliance(held)[0]
+
+    def moved(self, impulses: np.ndarray) -> np.ndarray:
+        forces = self.tau + self.held.joint_forces(impulses) * (1.0 / self.dt)
+        return self.dt * articulated_body(self.nodes, forces)
+
+
+def without_loops(G: np.ndarray, free: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray, Any]:
+    """G and velocities of the first m rows while the others, those of loops, do not move; and all impulses
+    from those of m.
+    """
+    if len(free) == m:
+        return G, free, lambda impulses: impulses
+    own = slice(0, m)
+    loops = slice(m, None)
+    S = Factor(G[loops, loops], dependent=REDUNDANT)
+    Z, z = S.solve(G[loops, own]), S.solve(free[loops])
+    reduced = G[own, own] - mirrored(G[own, loops] @ Z) if m else G[own, own]
+    return (
+        reduced,
+        free[own] - G[own, loops] @ z,
+        lambda impulses: np.concatenate([impulses, -(z + Z @ impulses)]),
+    )

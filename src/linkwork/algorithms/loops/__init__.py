@@ -1,0 +1,1 @@
+"""Algorithms on embedded loops: closing, active joints, forces in joints, and derivatives."""

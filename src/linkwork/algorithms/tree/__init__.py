@@ -1,0 +1,1 @@
+"""Algorithms on trees of nodes: dynamics, mass matrix, kinematics, energy and their derivatives."""

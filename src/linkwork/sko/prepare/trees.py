@@ -1,0 +1,77 @@
+"""Nodes of models and custom trees, as algorithms use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linkwork.joints import Joint
+from linkwork.model import Model
+from linkwork.sko.contracts import HingeNode, NodeState
+from linkwork.sko.custom import Tree
+from linkwork.sko.prepare.base_parameters import regrouped
+from linkwork.sko.prepare.frames import in_body_frames, in_node_frames, without_lumping
+from linkwork.sko.tree import ModelTree
+from linkwork.sko.tree import hinge_tree as hinge_tree_of
+from linkwork.sko.tree import model_tree as model_tree_of
+
+
+def tree(
+    model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False, partition: bool = False
+) -> ModelTree[NodeState]:
+    """Return the nodes of a model at q, (nq,), v, (nv,) or zero, and forces [m, f] on bodies, (bodies, 6).
+
+    Forces are in the body frames. `whole`: every body has six rows in its node, also rotors. `partition`:
+    hinges are partitioned as the model says. Custom trees are accepted, too. Constrained loops are open.
+    """
+    if isinstance(model, Tree):
+        made: Any = model.state(q, v, f_ext)
+        return made
+    described, splits = _described(model, in_node_frames, partition)
+    return model_tree_of(model, described, q, v, f_ext, whole=whole, partition=splits)
+
+
+def hinge_tree(
+    model: Model,
+    q: Any,
+    v: Any = None,
+    f_ext: Any = None,
+    *,
+    whole: bool = False,
+    unit: float = 1.0,
+    partition: bool = False,
+) -> ModelTree[HingeNode]:
+    """Return the nodes for generalised forces, with base parameters; `unit` of mass in kg."""
+    if isinstance(model, Tree):
+        made: Any = model.state(q, v, f_ext)
+        return made
+    described, splits = _described(model, regrouped, partition)
+    return hinge_tree_of(model, described, q, v, f_ext, whole=whole, unit=unit, partition=splits)
+
+
+def _described(model: Model, describe: Callable[[Model], Any], partition: bool) -> tuple[Any, dict[int, Any]]:
+    """Return the descriptions of all bodies and the splits of hinges."""
+    splits = dict(model.partition) if partition else {}
+    has_choice = any(
+        isinstance(parts[0], Joint) and parts != model.joints[k].kind.partition()
+        for k, parts in splits.items()
+    )
+    return (in_body_frames(model) if has_choice else describe(model)), splits
+
+
+def body_tree(model: Model, q: Any, v: Any = None, f_ext: Any = None) -> ModelTree[NodeState]:
+    """Return the nodes of `tree` with every body in its own frame and six rows per body."""
+    if isinstance(model, Tree):
+        made: Any = model.state(q, v, f_ext)
+        return made
+    return model_tree_of(
+        model, in_body_frames(model), q, v, f_ext, whole=True, partition=dict(model.partition)
+    )
+
+
+def tree_of_bodies(model: Model, q: Any, v: Any = None, f_ext: Any = None) -> ModelTree[HingeNode]:
+    """Return the nodes of `hinge_tree` for models without embedded loops: one node per body."""
+    turning = any(body.rotor and np.any(body.rotor.asymmetry) for body in regrouped(model))
+    return hinge_tree_of(model, without_lumping(model) if turning else regrouped(model), q, v, f_ext)

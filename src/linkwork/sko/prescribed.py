@@ -1,0 +1,91 @@
+"""Nodes some of whose velocities have prescribed accelerations: only the others are left to their hinges.
+
+With H = [H_u; H_v] and θ̈_u prescribed, α = A* α(℘) + H_v* θ̈_v + (a + H_u* θ̈_u): what the prescribed
+velocities cause is one Coriolis term with a. So dynamics of the other velocities, whatever the algorithm, are
+hybrid dynamics of the node (Lie Eq. 77).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from linkwork.sko.contracts import HingeNode, NodeInertia, Weight
+from linkwork.sko.tree import TreeState
+
+
+class PrescribedNode(HingeNode):
+    """A node with the velocities of `whole` that are not prescribed.
+
+    `ddtheta`, (m,), holds the accelerations of the prescribed ones.
+    """
+
+    def __init__(
+        self, whole: HingeNode, parent: HingeNode, dofs: slice, prescribed: np.ndarray, ddtheta: np.ndarray
+    ) -> None:
+        self.name = whole.name
+        self.parent = parent
+        self.rows = whole.rows
+        self.dofs = dofs
+        self.supports = whole.supports
+        self.blocks = whole.blocks
+        self._whole, self._free, self._known = whole, np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
+        self._ddtheta = ddtheta[self._known]
+
+    @property
+    def A(self) -> Weight:
+        return self._whole.A
+
+    @property
+    def H(self) -> np.ndarray:
+        return self._whole.H[self._free]
+
+    @property
+    def M(self) -> NodeInertia:
+        return self._whole.M
+
+    @property
+    def armature(self) -> np.ndarray:
+        return self._whole.armature[np.ix_(self._free, self._free)]
+
+    @property
+    def passive_force(self) -> np.ndarray:
+        """With what armatures take that both kinds of velocities share."""
+        return (
+            self._whole.passive_force[self._free]
+            + self._whole.armature[np.ix_(self._free, self._known)] @ self._ddtheta
+        )
+
+    def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
+        raise NotImplementedError("velocities of prescribed joints are known")
+
+    def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
+        every: Any = np.zeros(len(self._free) + len(self._known), dtype=object)
+        every[self._free], every[self._known] = ddtheta, self._ddtheta
+        return self._whole.accelerate(alpha, every)
+
+    def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:
+        return self._whole.carried(block, place)
+
+    def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
+        return self._whole.hinge_force(alpha)
+
+    @property
+    def hinge_inertia(self) -> NodeInertia:
+        return self._whole.hinge_inertia
+
+
+def with_prescribed(
+    nodes: TreeState[Any], prescribed: np.ndarray, ddtheta: np.ndarray
+) -> tuple[TreeState[PrescribedNode], dict[HingeNode, PrescribedNode]]:
+    """Return the tree of velocities that are not `prescribed`, (nv,), and its nodes by their originals."""
+    made: dict[Any, Any] = {nodes.ground: nodes.ground}
+    for k in nodes.base_to_tips():
+        start = int(np.count_nonzero(~prescribed[: k.dofs.start]))
+        dofs = slice(start, start + int(np.count_nonzero(~prescribed[k.dofs])))
+        made[k] = PrescribedNode(k, made[k.parent], dofs, prescribed[k.dofs], ddtheta[k.dofs])
+    del made[nodes.ground]
+    free = int(np.count_nonzero(~prescribed))
+    return TreeState(nodes.name, list(made.values()), nodes.ground, free), made
