@@ -8,18 +8,19 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from linkwork.constraints import BodyKinematics
-from linkwork.contact.laws import Law
-from linkwork.parts import GROUND
+from linkwork.contact.collision_functions import CollisionFunction, Nearest, PointOf
+from linkwork.mechanism import GROUND
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
 
-class Touch(NamedTuple):
+class ContactPoint(NamedTuple):
     """A candidate in one state, over numbers or symbols.
 
-    `gap` [m] is negative where the shapes overlap. `point` [m], (3,), and `axes`, (3, 3), rows n, t1, t2, are in the frame of
-    the first body, `other_point` and `other_axes` the same in the other's; n points from the other body to the first. These
-    are the frames of bodies that nodes are described in (`kinematics.nodes[body]`); that of the ground is the world.
+    `gap` [m] is negative where the shapes overlap. `point` [m], (3,), and `axes`, (3, 3), rows n, t1, t2, are
+    in the frame of the first body, `other_point` and `other_axes` the same in the other's; n points from the
+    other body to the first. These are the frames of bodies that nodes are described in
+    (`kinematics.nodes[body]`); that of the ground is the world.
     """
 
     gap: Any
@@ -32,14 +33,18 @@ class Touch(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Place:
-    """A constant pose as a value that is compared, hashed and printed by its numbers: R row by row, and p [m]."""
+    """A constant pose as a value that is compared, hashed and printed by its numbers: R row by row, and p
+    [m].
+    """
 
     rotation: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     point: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     @classmethod
     def of(cls, pose: Pose) -> Place:
-        R, p = np.asarray(pose.R, dtype=float) + 0.0, np.asarray(pose.p, dtype=float) + 0.0  # no -0
+        # no -0
+        R = np.asarray(pose.R, dtype=float) + 0.0
+        p = np.asarray(pose.p, dtype=float) + 0.0
         return cls(tuple(R.ravel().tolist()), tuple(p.tolist()))
 
     @property
@@ -50,17 +55,19 @@ class Place:
 @final
 @dataclass(frozen=True)
 class Candidate:
-    """A pair of places on two bodies that may touch: the first on `body`, the other on `other`, or fixed to the world (GROUND).
+    """A pair of places on two bodies that may touch: the first on `body`, the other on `other`, or fixed to
+    the world (GROUND).
 
-    `place` and `other_place` are the frames of the two shapes, in those of their bodies (or in the world); `law` says how these
-    touch. `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction. `dimension` is the number of
-    rows: 1 along the normal, 3 with both tangents, 4 with torsion about the normal, 6 with rolling about both tangents.
-    `margin` [m]: the shapes touch when they are this near. `kind` says which shapes these are: "sphere on plane".
+    `place` and `other_place` are the frames of the two shapes, in those of their bodies (or in the world);
+    `law` says how these touch. `friction` holds the coefficients of sliding, torsional [m] and rolling [m]
+    friction. `dimension` is the number of rows: 1 along the normal, 3 with both tangents, 4 with torsion
+    about the normal, 6 with rolling about both tangents. `margin` [m]: the shapes touch when they are this
+    near. `kind` says which shapes these are: "sphere on plane".
     """
 
     name: str
     body: int
-    law: Law
+    law: CollisionFunction
     place: Place = Place()
     other: int = GROUND
     other_place: Place = Place()
@@ -75,14 +82,42 @@ class Candidate:
         """The bodies that it acts on, by index."""
         return tuple(body for body in (self.body, self.other) if body != GROUND)
 
-    def touch(self, kinematics: BodyKinematics) -> Touch:
+    @property
+    def pair(self) -> tuple[Any, ...]:
+        """What candidates have in common whose points are found together: these may change places in a step."""
+        if not isinstance(self.law, PointOf):
+            return (self,)
+        return (self.law.collision, self.body, self.place, self.other, self.other_place)
+
+    def touch(self, kinematics: BodyKinematics) -> ContactPoint:
         """Gap, point and axes in one state."""
-        S, P = kinematics.nodes[self.body], kinematics.nodes[self.other]
-        F, G = S.C.inverse().then(self.place.pose), P.C.inverse().then(self.other_place.pose)
-        S_in_P = kinematics.pose(S, P)
-        T = G.inverse().then(S_in_P).then(F)
-        gap, centre, along, axes = self.law.nearest(T)
+        F, G, S_in_P, T = self.frames(kinematics)
+        gap, centre, along, axes = self._nearest(kinematics, T)
         other_axes = product(axes, G.R.T)
         own_axes = product(other_axes, S_in_P.R)
-        at, own_at = T.point(centre) - along * axes[0], F.point(centre) - along * own_axes[0]
-        return Touch(gap - self.margin if self.margin else gap, own_at, own_axes, G.point(at), other_axes)
+        at = T.point(centre) - along * axes[0]
+        own_at = F.point(centre) - along * own_axes[0]
+        return ContactPoint(
+            gap - self.margin if self.margin else gap, own_at, own_axes, G.point(at), other_axes
+        )
+
+    def frames(self, kinematics: BodyKinematics) -> tuple[Pose, Pose, Pose, Pose]:
+        """Frames: both shapes' in those of their bodies, the first body's in the other's, the first shape's
+        in the other's.
+        """
+        S = kinematics.nodes[self.body]
+        P = kinematics.nodes[self.other]
+        F = S.C.inverse().then(self.place.pose)
+        G = P.C.inverse().then(self.other_place.pose)
+        S_in_P = kinematics.pose(S, P)
+        return F, G, S_in_P, G.inverse().then(S_in_P).then(F)
+
+    def _nearest(self, kinematics: BodyKinematics, T: Pose) -> Nearest:
+        """The contact by the law; what several candidates share is computed once in a state."""
+        if not isinstance(self.law, PointOf):
+            return self.law.nearest(T)
+        key = self.pair
+        if key not in kinematics.shared:
+            kinematics.shared[key] = self.law.collision.nearest(T)
+        result: Nearest = kinematics.shared[key][self.law.index]
+        return result

@@ -1,4 +1,4 @@
-"""That shapes have the numbers that contact needs."""
+"""Checks of the dimensions and coefficients of shapes in contact."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
+from linkwork.contact.hull_faces import hull_faces
 from linkwork.errors import LimitError, ModelError
-from linkwork.parts import Geometry
+from linkwork.mechanism import Geometry
 
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "heightfield": 2}
 POSITIVE = ("ellipsoid", "heightfield")
@@ -22,25 +23,39 @@ def checked_shape(shape: Geometry) -> Geometry:
     what = f"Contacts: shape {shape.name!r}, a {shape.shape},"
     own = shape.size[: SIZES.get(shape.shape, 0)]
     above = shape.shape in POSITIVE
-    if len(own) < SIZES.get(shape.shape, 0) or not all(_real(x) and (x > 0.0 if above else x >= 0.0) for x in own):
+    if len(own) < SIZES.get(shape.shape, 0) or not all(
+        _real(x) and (x > 0.0 if above else x >= 0.0) for x in own
+    ):
         least = "above zero" if above else "not negative"
-        raise ModelError(f"{what} must have {SIZES[shape.shape]} numbers in `size` that are {least}, not {shape.size}")
+        raise ModelError(
+            f"{what} must have {SIZES[shape.shape]} numbers in `size` that are {least}, not {shape.size}"
+        )
     check_coefficients(f"Contacts: shape {shape.name!r}:", shape.friction, 3, shape.condim, shape.margin)
     if shape.shape == "hull":
         _table(f"{what} vertices", shape.vertices, 4, 3)
         if len(shape.vertices) > CORNERS:
-            raise LimitError(f"{what} has {len(shape.vertices)} corners, more than {CORNERS}: lw.hull_corners gives fewer")
+            raise LimitError(
+                f"{what} has {len(shape.vertices)} corners, more than {CORNERS}: lw.hull_corners gives fewer"
+            )
+        if not hull_faces(shape.vertices):
+            raise ModelError(f"{what} vertices must not all be on one line")
     if shape.shape == "heightfield":
         _table(f"{what} heights", shape.heights, 2, None)
         if len(shape.heights) * len(shape.heights[0]) > HEIGHTS:
-            raise LimitError(f"{what} has more than {HEIGHTS} heights: give a coarser grid, or only the part that is walked on")
+            raise LimitError(
+                f"{what} has more than {HEIGHTS} heights: give a coarser grid, or only the part that is walked on"
+            )
     return shape
 
 
 def check_coefficients(what: str, friction: Sequence[Any], most: int, condim: Any, margin: Any) -> None:
-    """An error where coefficients of friction, the dimension of contact or the margin are such as no contact can have."""
+    """An error where coefficients of friction, the dimension of contact or the margin are such as no contact
+    can have.
+    """
     if len(friction) > most or not all(_real(x) and x >= 0.0 for x in friction):
-        raise ModelError(f"{what} friction must be at most {most} numbers that are not negative, not {friction}")
+        raise ModelError(
+            f"{what} friction must be at most {most} numbers that are not negative, not {friction}"
+        )
     if condim not in CONDIM:
         raise ModelError(f"{what} condim must be one of {', '.join(map(str, CONDIM))}, not {condim!r}")
     if not _real(margin):

@@ -1,4 +1,4 @@
-"""What may touch what, and by which laws: the option `contacts` of functions."""
+"""Option `contacts` of functions: which shapes may touch, and the contact model."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from typing import Any, final
 import numpy as np
 
 from linkwork.contact.candidates import Candidate
-from linkwork.contact.rule import candidates_of, most_error, none_error
+from linkwork.contact.pair_filter import candidates_of, most_error, none_error
 from linkwork.errors import ModelError
+from linkwork.mechanism import Geometry
 from linkwork.model import Model
-from linkwork.parts import Geometry
-from linkwork.spatial.constants import put
+from linkwork.spatial.constants import set_frozen
 
 
 @final
 @dataclass(frozen=True)
 class Contacts:
-    """What may touch what: a frozen value from which the candidates of a model follow by a rule; see `candidates`.
+    """What may touch what: a frozen value from which the candidates of a model follow by a rule; see
+    `candidates`.
 
-    - ground: "plane", which is z = 0 of the world unless the model has a plane or a height field of its own there; None; or
-      geometries on the world (planes, boxes, height fields), in place of the model's own.
-    - shapes: what may touch: names of shapes or of links (all their shapes), frames (as points), or geometries whose `link`
-      says where they are. None: all shapes of the model that can collide.
-    - pairs: between bodies: "auto" (of different mechanisms all that the model lets collide; of one, or where `shapes` are
-      given, those that the model lists), "all" (also of one mechanism), "none", or pairs of names of shapes or links.
+    - ground: "plane", which is z = 0 of the world unless the model has a plane or a height field of its own
+      there; None; or geometries on the world (planes, boxes, height fields), in place of the model's own.
+    - shapes: what may touch: names of shapes or of links (all their shapes), frames (as points), or
+      geometries whose `link` says where they are. None: all shapes of the model that can collide.
+    - pairs: between bodies: "auto" (of different mechanisms all that the model lets collide; of one, or where
+      `shapes` are given, those that the model lists), "all" (also of one mechanism), "none", or pairs of
+      names of shapes or links.
     - friction, torsional [m], rolling [m]: coefficients for all contacts; None: those of the shapes.
     - restitution: the part of the velocity with which shapes part again, 0 to 1.
     - stiffness [N/m], damping [N s/m]: of compliant contacts; rigid ones have an infinite stiffness.
@@ -51,22 +53,26 @@ class Contacts:
     iterations: int = 200
     tolerance: float = 1e-9
     most: int = 256
-    found: tuple[Candidate, ...] | None = None  # the candidates of one model: the normal form, by which kernels are found
+    found: tuple[Candidate, ...] | None = (
+        None  # the candidates of one model: the normal form, by which kernels are found
+    )
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if isinstance(x := getattr(self, each.name), np.generic):  # a number of NumPy's is one of Python's
-                put(self, each.name, x.item())
-        put(self, "ground", _ground(self.ground))
-        put(self, "shapes", _shapes(self.shapes))
-        put(self, "pairs", _pairs(self.pairs))
+            if isinstance(
+                x := getattr(self, each.name), np.generic
+            ):  # a number of NumPy's is one of Python's
+                set_frozen(self, each.name, x.item())
+        set_frozen(self, "ground", _ground(self.ground))
+        set_frozen(self, "shapes", _shapes(self.shapes))
+        set_frozen(self, "pairs", _pairs(self.pairs))
         for word in ("friction", "torsional", "rolling", "margin"):
             if getattr(self, word) is not None:
-                put(self, word, _number(word, getattr(self, word)))
-        put(self, "restitution", _number("restitution", self.restitution, most=1.0))
-        put(self, "stiffness", _number("stiffness", self.stiffness, infinite=True))
-        put(self, "damping", _number("damping", self.damping))
-        put(self, "tolerance", _number("tolerance", self.tolerance))
+                set_frozen(self, word, _number(word, getattr(self, word)))
+        set_frozen(self, "restitution", _number("restitution", self.restitution, most=1.0))
+        set_frozen(self, "stiffness", _number("stiffness", self.stiffness, infinite=True))
+        set_frozen(self, "damping", _number("damping", self.damping))
+        set_frozen(self, "tolerance", _number("tolerance", self.tolerance))
         for word in ("limits", "joint_friction"):
             if not isinstance(getattr(self, word), bool):
                 raise ModelError(f"Contacts: {word} must be True or False, not {getattr(self, word)!r}")
@@ -77,17 +83,23 @@ class Contacts:
         if self.stiffness == 0.0:
             raise ModelError("Contacts: stiffness must be above zero [N/m], or infinite for rigid contact")
         if isfinite(self.stiffness) and self.restitution != 0.0:
-            raise ModelError("Contacts: restitution is for rigid contacts; how compliant ones bounce follows from damping=")
+            raise ModelError(
+                "Contacts: restitution is for rigid contacts; how compliant ones bounce follows from damping="
+            )
         if not isfinite(self.stiffness) and self.damping != 0.0:
-            raise ModelError("Contacts: damping is for compliant contacts: give stiffness= too, or restitution= of rigid ones")
+            raise ModelError(
+                "Contacts: damping is for compliant contacts: give stiffness= too, or restitution= of rigid ones"
+            )
 
     def __hash__(self) -> int:  # asked at every call, and a height field has many numbers
         if "hash" not in self.__dict__:
-            put(self, "hash", hash(tuple(getattr(self, each.name) for each in fields(self))))
+            set_frozen(self, "hash", hash(tuple(getattr(self, each.name) for each in fields(self))))
         return int(self.__dict__["hash"])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {word: value for word, value in self.__dict__.items() if word != "hash"}  # another one in every process
+        return {
+            word: value for word, value in self.__dict__.items() if word != "hash"
+        }  # another one in every process
 
     def candidates(self, model: Model) -> tuple[Candidate, ...]:
         """All points of a model that may touch something, by the rule (docs/how_to/contact.md)."""
@@ -117,8 +129,15 @@ def chosen_contacts(model: Model, contacts: Any = None, **_: Any) -> dict[str, A
 
 
 def _number(word: str, x: Any, *, most: float = inf, infinite: bool = False) -> float:
-    if isinstance(x, bool) or not isinstance(x, (int, float)) or not (0.0 <= x <= most) or not (infinite or isfinite(x)):
-        span = "must be a number that is not negative" if most == inf else f"must be a number from 0 to {most:g}"
+    if (
+        isinstance(x, bool)
+        or not isinstance(x, (int, float))
+        or not (0.0 <= x <= most)
+        or not (infinite or isfinite(x))
+    ):
+        span = (
+            "must be a number that is not negative" if most == inf else f"must be a number from 0 to {most:g}"
+        )
         raise ModelError(f"Contacts: {word} {span}, not {x!r}")
     return float(x)
 
@@ -138,7 +157,9 @@ def _shapes(given: Any) -> Any:
     several = (given,) if isinstance(given, (str, Geometry)) else given
     if isinstance(several, (tuple, list)) and all(isinstance(each, (str, Geometry)) for each in several):
         return tuple(several)
-    raise ModelError(f"Contacts: shapes must be names of shapes, links or frames, or geometries, not {given!r}")
+    raise ModelError(
+        f"Contacts: shapes must be names of shapes, links or frames, or geometries, not {given!r}"
+    )
 
 
 def _pairs(given: Any) -> Any:
@@ -148,7 +169,10 @@ def _pairs(given: Any) -> Any:
         return given
     if isinstance(given, (tuple, list)):
         several = [given] if len(given) == 2 and all(isinstance(name, str) for name in given) else given
-        if all(isinstance(p, (tuple, list)) and len(p) == 2 and all(isinstance(n, str) for n in p) for p in several):
+        if all(
+            isinstance(p, (tuple, list)) and len(p) == 2 and all(isinstance(n, str) for n in p)
+            for p in several
+        ):
             return tuple(tuple(pair) for pair in several)
     raise ModelError(
         f"Contacts: pairs must be 'auto', 'all', 'none', or pairs of names such as [('hand', 'head')], not {given!r}"

@@ -1,13 +1,13 @@
-"""What a name means where contacts are chosen: a shape, a link with its shapes, or a frame as a point."""
+"""Names in contact options: a shape, a link with its shapes, or a frame as a point."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from linkwork.errors import ModelError
+from linkwork.mechanism import WORLD, Geometry
+from linkwork.mechanism.names import did_you_mean, printable
 from linkwork.model import Model
-from linkwork.parts import WORLD, Geometry
-from linkwork.parts.names import did_you_mean, shown
 
 
 def named_shapes(model: Model, name: str | Geometry) -> list[Geometry]:
@@ -20,8 +20,8 @@ def named_shapes(model: Model, name: str | Geometry) -> list[Geometry]:
     if alike:
         return [each for each in alike if each.collision] or alike
     of_body = next((body.index for body in model.bodies if body.name == name), None)
-    found = [each for each in solid if each.link == name] or [each for each in solid if each.body == of_body]
-    return found or [_point(model, name, solid)]
+    result = [each for each in solid if each.link == name] or [each for each in solid if each.body == of_body]
+    return result or [_point(model, name, solid)]
 
 
 def _point(model: Model, name: str, solid: list[Geometry]) -> Geometry:
@@ -29,6 +29,6 @@ def _point(model: Model, name: str, solid: list[Geometry]) -> Geometry:
         frame = model.frame(name)
     except ModelError:
         known = [*(each.name for each in solid), *(frame.name for frame in model.frames)]
-        told = f"Contacts: {shown(model.name)} has no shape, link or frame named {name!r}{did_you_mean(name, known)}"
-        raise ModelError(told) from None
+        message = f"Contacts: {printable(model.name)} has no shape, link or frame named {name!r}{did_you_mean(name, known)}"
+        raise ModelError(message) from None
     return Geometry(name, frame.body, frame.place, "point", link=name)

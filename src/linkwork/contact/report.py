@@ -5,32 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from linkwork.contact.contacts import Contacts
-from linkwork.contact.rule import left_out
+from linkwork.contact.pair_filter import left_out
 from linkwork.errors import ModelError
+from linkwork.mechanism.names import join_names
 from linkwork.model import Model
-from linkwork.model.report import count, more_lines
-from linkwork.parts.names import some
+from linkwork.model.report import count
 
 
 def contact_lines(model: Any, contacts: Contacts | None = None) -> list[str]:
-    """What may touch what, a line for each kind of pair, with an empty line before them; none for a model without shapes."""
+    """What may touch what, a line for each kind of pair, with an empty line before them; none for a model
+    without shapes.
+    """
     solid = [each for each in model.geometries if each.collision]
     if not isinstance(model, Model) or not solid:
         return []
     given = contacts or Contacts()
     try:
-        found = given.candidates(model)
-        rest = left_out(model, given)
+        result = given.candidates(model)
+        remaining = left_out(model, given)
     except ModelError as error:
         return ["", f"contact: {error}"]
     kinds: dict[str, list[str]] = {}
-    for each in found:
+    for each in result:
         kinds.setdefault(each.kind, []).append(each.name)
-    lines = ["", f"{count(len(found), 'point')} may touch something (lw.contact_candidates lists them):" if found else ""]
-    lines += [f"  {kind}: {len(names)}: {some(names)}" for kind, names in kinds.items()]
-    if not found:
+    lines = [
+        "",
+        f"{count(len(result), 'point')} may touch something (lw.contact_candidates lists them):"
+        if result
+        else "",
+    ]
+    lines += [f"  {kind}: {len(names)}: {join_names(names)}" for kind, names in kinds.items()]
+    if not result:
         lines = ["", "no shape may touch anything by the rule of lw.Contacts()"]
-    return [*lines, *(f"  {sentence}" for sentence in rest)]
-
-
-more_lines.append(contact_lines)
+    return [*lines, *(f"  {sentence}" for sentence in remaining)]

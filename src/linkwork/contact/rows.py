@@ -6,19 +6,20 @@ import numpy as np
 
 from linkwork.constraints import BodyKinematics, Rows
 from linkwork.constraints.relative_motion import moment
-from linkwork.contact.candidates import Candidate, Touch
-from linkwork.parts import GROUND
+from linkwork.contact.candidates import Candidate, ContactPoint
+from linkwork.mechanism import GROUND
 
 NAMES = ("normal", "tangent 1", "tangent 2", "torsion", "rolling 1", "rolling 2")
 
 
-def contact_rows(kinematics: BodyKinematics, candidate: Candidate, touch: Touch) -> Rows:
-    """The rows of a candidate, as many as its `dimension`, with K on nodes as constraints have them, and k = 0.
+def contact_rows(kinematics: BodyKinematics, candidate: Candidate, touch: ContactPoint) -> Rows:
+    """The rows of a candidate, as many as its `dimension`, with K on nodes as constraints have them, and k =
+    0.
 
-    K times the velocities of the nodes is the velocity of the first body against the other at the contact point: along n, t1
-    and t2 [m/s], then of rotation about n, t1 and t2 [rad/s].
+    K times the velocities of the nodes is the velocity of the first body against the other at the contact
+    point: along n, t1 and t2 [m/s], then of rotation about n, t1 and t2 [rad/s].
     """
-    found = []
+    result = []
     for body, at, axes, sign in (
         (candidate.body, touch.point, touch.axes, 1.0),
         (candidate.other, touch.other_point, touch.other_axes, -1.0),
@@ -29,8 +30,8 @@ def contact_rows(kinematics: BodyKinematics, candidate: Candidate, touch: Touch)
         linear = np.concatenate([moment(at, axes), axes], axis=1)
         angular = np.concatenate([axes, np.zeros((3, 3))], axis=1)
         K = np.concatenate([linear, angular])[: candidate.dimension]
-        found.append((node, node.blocks[body], sign * K))
-    return Rows(found, (), np.zeros(candidate.dimension, dtype=object))
+        result.append((node, node.blocks[body], sign * K))
+    return Rows(result, (), np.zeros(candidate.dimension, dtype=object))
 
 
 def row_names(candidate: Candidate) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from linkwork.ir.functions import absolute, maximum, sqrt, where
+from linkwork.compiler.ir.functions import absolute, maximum, sqrt, where
 
 FLAT = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
@@ -20,7 +20,9 @@ class Surface(ABC):
 
     @abstractmethod
     def at(self, x: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The signed distance of a point x [m], (3,), negative inside, and the axes there, (3, 3): rows n (outward), t1, t2."""
+        """The signed distance of a point x [m], (3,), negative inside, and the axes there, (3, 3): rows n
+        (outward), t1, t2.
+        """
 
 
 @final
@@ -49,52 +51,25 @@ class Box(Surface):
         square = out[0] * out[0] + out[1] * out[1] + out[2] * out[2]
         outside = square > 0.0
         away = sqrt(where(outside, square, 1.0))
-        x_face, y_face = (over[0] >= over[1]) & (over[0] >= over[2]), over[1] >= over[2]
+        x_face = (over[0] >= over[1]) & (over[0] >= over[2])
+        y_face = over[1] >= over[2]
         face = [where(x_face, 1.0, 0.0), where(x_face, 0.0, where(y_face, 1.0, 0.0))]
         face.append(1.0 - face[0] - face[1])
         n = [s * where(outside, o / away, f) for s, o, f in zip(sign, out, face)]
         inside = maximum(over[0], maximum(over[1], over[2]))
         return where(outside, away, inside), axes_along(n)
 
-    def nearest_on_segment(self, p: np.ndarray, d: np.ndarray, half: float) -> Any:
-        """The s in [-half, half] at which p + s d is nearest to the box.
-
-        The slope of the squared distance along the segment is piecewise linear and does not fall: its root is found between
-        the breakpoints around it, where the segment passes the planes of the faces.
-        """
-        low, at_low, high, at_high = -half, self._slope(p, d, -half), half, self._slope(p, d, half)
-        for i in range(3):
-            step = where(absolute(d[i]) < 1e-12, 1.0, d[i])
-            for side in (-self.half[i], self.half[i]):
-                s = (side - p[i]) / step
-                s = where((s > -half) & (s < half), s, -half)
-                slope = self._slope(p, d, s)
-                below = (slope <= 0.0) & (s > low)
-                above = (slope >= 0.0) & (s < high) & (s > -half)
-                low, at_low = where(below, s, low), where(below, slope, at_low)
-                high, at_high = where(above, s, high), where(above, slope, at_high)
-        rise = at_high - at_low
-        share = where(rise > 0.0, -at_low / where(rise > 0.0, rise, 1.0), 0.5)
-        found = low + maximum(0.0, -maximum(-share, -1.0)) * (high - low)
-        return where(at_low > 0.0, low, where(at_high < 0.0, high, found))
-
-    def _slope(self, p: np.ndarray, d: np.ndarray, s: Any) -> Any:
-        """Half the rate of the squared distance along the segment."""
-        total: Any = 0.0
-        for i, half in enumerate(self.half):
-            at = p[i] + s * d[i]
-            total = total + d[i] * (maximum(at - half, 0.0) - maximum(-at - half, 0.0))
-        return total
-
 
 @final
 @dataclass(frozen=True)
 class HeightField(Surface):
-    """Heights [m] over a grid around the origin: `heights`, (rows, columns), rows along y and columns along x.
+    """Heights [m] over a grid around the origin: `heights`, (rows, columns), rows along y and columns along
+    x.
 
-    `x` and `y` [m] are the whole edges of the grid. Each cell is two triangles that meet along its diagonal from the corner
-    with the lowest x and y; beyond the grid the triangles at its rim go on. The distance is that from the plane of the
-    triangle that is above or below the point. To select a triangle takes about twice as many operations as there are heights.
+    `x` and `y` [m] are the whole edges of the grid. Each cell is two triangles that meet along its diagonal
+    from the corner with the lowest x and y; beyond the grid the triangles at its rim go on. The distance is
+    that from the plane of the triangle that is above or below the point. To select a triangle takes about
+    twice as many operations as there are heights.
     """
 
     x: float
@@ -106,34 +81,49 @@ class HeightField(Surface):
         return f"HeightField(x={self.x!r}, y={self.y!r}, heights={np.shape(self.heights)} {digest})"
 
     def at(self, x: np.ndarray) -> tuple[Any, np.ndarray]:
-        h, rows, columns = self.heights, len(self.heights), len(self.heights[0])
-        dx, dy = self.x / (columns - 1), self.y / (rows - 1)
-        u, w = (x[0] + 0.5 * self.x) * (1.0 / dx), (x[1] + 0.5 * self.y) * (1.0 / dy)
+        h = self.heights
+        rows = len(self.heights)
+        columns = len(self.heights[0])
+        dx = self.x / (columns - 1)
+        dy = self.y / (rows - 1)
+        u = (x[0] + 0.5 * self.x) * (1.0 / dx)
+        w = (x[1] + 0.5 * self.y) * (1.0 / dy)
         right = [u >= float(k) for k in range(1, columns - 1)]
         up = [w >= float(k) for k in range(1, rows - 1)]
         near = [_selected(up, [h[i][j] for i in range(rows - 1)]) for j in range(columns)]
         far = [_selected(up, [h[i + 1][j] for i in range(rows - 1)]) for j in range(columns)]
-        h00, h01 = _selected(right, near[:-1]), _selected(right, near[1:])
-        h10, h11 = _selected(right, far[:-1]), _selected(right, far[1:])
-        a, b = u - _selected(right, range(columns - 1)), w - _selected(up, range(rows - 1))  # in the cell, 0 to 1
+        h00 = _selected(right, near[:-1])
+        h01 = _selected(right, near[1:])
+        h10 = _selected(right, far[:-1])
+        h11 = _selected(right, far[1:])
+        # in the cell, 0 to 1
+        a = u - _selected(right, range(columns - 1))
+        b = w - _selected(up, range(rows - 1))
         upper = b > a
-        along_x, along_y = where(upper, h11 - h10, h01 - h00), where(upper, h10 - h00, h11 - h01)
+        along_x = where(upper, h11 - h10, h01 - h00)
+        along_y = where(upper, h10 - h00, h11 - h01)
         height = h00 + a * along_x + b * along_y
-        slope_x, slope_y = along_x * (1.0 / dx), along_y * (1.0 / dy)
+        slope_x = along_x * (1.0 / dx)
+        slope_y = along_y * (1.0 / dy)
         nz = 1.0 / sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
         return (x[2] - height) * nz, axes_along([-slope_x * nz, -slope_y * nz, nz], upward=True)
 
 
 def _selected(passed: Sequence[Any], values: Sequence[Any]) -> Any:
     """The value behind the last condition that holds; the first where none does."""
-    found: Any = float(values[0]) if isinstance(values[0], int) else values[0]
+    result: Any = float(values[0]) if isinstance(values[0], int) else values[0]
     for condition, value in zip(passed, values[1:]):
-        found = value if found is value else where(condition, float(value) if isinstance(value, int) else value, found)
-    return found
+        result = (
+            value
+            if result is value
+            else where(condition, float(value) if isinstance(value, int) else value, result)
+        )
+    return result
 
 
 def axes_along(n: Sequence[Any], *, upward: bool = False) -> np.ndarray:
-    """Rows n, t1, t2 of a right-handed orthonormal frame, (3, 3), without a division by zero for any unit vector n.
+    """Rows n, t1, t2 of a right-handed orthonormal frame, (3, 3), without a division by zero for any unit
+    vector n.
 
     Duff et al., Building an orthonormal basis, revisited (2017). `upward`: z is known to be above zero.
     """

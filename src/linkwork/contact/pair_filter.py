@@ -1,4 +1,4 @@
-"""The rule by which shapes become candidates: what may touch what, decided when a kernel is compiled."""
+"""Filter of shape pairs: which shapes of a model may touch, decided when a kernel is compiled."""
 
 from __future__ import annotations
 
@@ -16,68 +16,82 @@ from linkwork.contact.names import named_shapes
 from linkwork.contact.pairs import Contact, contacts_of, has_law
 from linkwork.errors import LimitError, ModelError
 from linkwork.joints import Prismatic, Revolute
+from linkwork.mechanism import GROUND, WORLD, ContactPair, Geometry, Loop, path_to_ground
+from linkwork.mechanism.names import join_names, printable
 from linkwork.model import Model
-from linkwork.parts import GROUND, WORLD, ContactPair, Geometry, Loop, path_to_ground
-from linkwork.parts.names import shown, some
 
 FLOOR = Geometry("ground", shape="plane", condim=1)
 TERRAIN = ("plane", "heightfield")
-USUAL = (1.0, 0.0, 0.0)  # friction of shapes that say nothing: sliding, torsional, rolling
-PLURAL = {"mesh has no hull": "meshes have no hull", "height field has no heights": "height fields have no heights"}
-SIMPLER = "describe one by spheres, capsules or boxes"
+DEFAULT_FRICTION = (1.0, 0.0, 0.0)  # friction of shapes that say nothing: sliding, torsional, rolling
+PLURAL = {
+    "mesh has no hull": "meshes have no hull",
+    "height field has no heights": "height fields have no heights",
+}
+REMEDY = "describe one by spheres, capsules or boxes"
 UNKNOWN = (  # shapes whose numbers are in files that are not read, and what can be done about it
     ("mesh", "mesh has no hull", "lw.with_hulls(model, folders=[...]) reads the files and makes hulls"),
-    ("heightfield", "height field has no heights", "give them by Contacts(ground=Geometry(..., heights=...))"),
+    (
+        "heightfield",
+        "height field has no heights",
+        "give them by Contacts(ground=Geometry(..., heights=...))",
+    ),
 )
 
 
-class Pair(NamedTuple):
-    """Two shapes that may touch; the second may be fixed to the world. `named`: the user asked for these two."""
+class ShapePair(NamedTuple):
+    """Two shapes that may touch; the second may be fixed to the world. `named`: the user listed them."""
 
     one: Geometry
     other: Geometry
     named: bool
 
 
-class Law(NamedTuple):
-    """What a pair of shapes touches by: friction (sliding, torsional, rolling), rows, and the gap at which they touch."""
+class ContactMaterial(NamedTuple):
+    """Contact parameters of a pair of shapes.
+
+    Friction (sliding, torsional, rolling), number of rows, and the gap [m] at which they touch.
+    """
 
     friction: tuple[float, float, float]
     dimension: int
     margin: float
 
 
-class Rule:
+class PairFilter:
     """What a model and an option `contacts` let touch.
 
-    A shape takes part if it can collide (`Geometry.collision`), or is named. Two shapes may touch where the contype of one and
-    the conaffinity of the other have a bit in common, or the model lists the pair; never where the model excludes their links,
-    where they are on one body or cannot move against each other, where one body hangs on the other by a joint, or where joints
-    move it only along a plane of the world. Of two bodies of one mechanism only listed pairs count, unless all are asked for:
-    "auto" leaves out what self-collision would add.
+    A shape takes part if it can collide (`Geometry.collision`), or is named. Two shapes may touch where the
+    contype of one and the conaffinity of the other have a bit in common, or the model lists the pair; never
+    where the model excludes their links, where they are on one body or cannot move against each other, where
+    one body hangs on the other by a joint, or where joints move it only along a plane of the world. Of two
+    bodies of one mechanism only listed pairs count, unless all are asked for: "auto" leaves out what
+    self-collision would add.
     """
 
     def __init__(self, model: Model, contacts: Any) -> None:
-        self.model, self.contacts = model, contacts
+        self.model = model
+        self.contacts = contacts
         pairs = model.contact_pairs
         self._listed = {frozenset((pair.first, pair.second)): pair for pair in pairs if not pair.excluded}
         self._excluded = {frozenset((pair.first, pair.second)) for pair in pairs if pair.excluded}
         self._rigid, self._mechanism = _rigid(model), _mechanisms(model)
         self._joined = {frozenset((joint.child, joint.parent)) for joint in model.joints}
-        self._joined |= {frozenset(end.body for end in loop.ends) for loop in model.loops if isinstance(loop, Loop)}
+        self._joined |= {
+            frozenset(end.body for end in loop.ends) for loop in model.loops if isinstance(loop, Loop)
+        }
         self.own = _taking_part(model, contacts.shapes)
         self.ground = _ground(model, contacts.ground)
 
-    def pairs(self) -> Iterator[Pair]:
-        """All pairs of shapes that may touch, those with the ground first."""
+    def pairs(self) -> Iterator[ShapePair]:
+        """Yield all pairs of shapes that may touch, those with the ground first."""
         named = self.contacts.shapes is not None
         for one in self.own:
             for other in self.ground:
                 if self._apart(one, other) and (named or self.may_touch(one, other)):
-                    yield Pair(one, other, named)
+                    yield ShapePair(one, other, named)
         yield from self._between()
 
-    def _between(self) -> Iterator[Pair]:
+    def _between(self) -> Iterator[ShapePair]:
         pairs = self.contacts.pairs
         if pairs == "none":
             return
@@ -86,32 +100,45 @@ class Rule:
             return
         own = [each for each in self.own if each.body != GROUND]
         for one, other in combinations(own, 2) if pairs == "all" else self._of_different_mechanisms(own):
-            if self._apart(one, other) and self.may_touch(one, other) and not (pairs == "auto" and self.listed(one, other)):
-                yield Pair(one, other, False)
+            if (
+                self._apart(one, other)
+                and self.may_touch(one, other)
+                and not (pairs == "auto" and self.listed(one, other))
+            ):
+                yield ShapePair(one, other, False)
         named = {each.name: each for each in own}
         for pair in self._listed.values() if pairs == "auto" else ():
-            if pair.first in named and pair.second in named and self._apart(named[pair.first], named[pair.second]):
-                yield Pair(named[pair.first], named[pair.second], False)
+            if (
+                pair.first in named
+                and pair.second in named
+                and self._apart(named[pair.first], named[pair.second])
+            ):
+                yield ShapePair(named[pair.first], named[pair.second], False)
 
     def _of_different_mechanisms(self, own: list[Geometry]) -> Iterator[tuple[Geometry, Geometry]]:
-        """Pairs of shapes of different mechanisms; none where shapes are named."""
+        """Yield pairs of shapes of different mechanisms; none where shapes are named."""
         groups: dict[int, list[Geometry]] = {}
         for each in own if self.contacts.shapes is None else ():
             groups.setdefault(self._mechanism[each.body], []).append(each)
         for one, other in combinations(groups.values(), 2):
             yield from product(one, other)
 
-    def _named(self) -> Iterator[Pair]:
+    def _named(self) -> Iterator[ShapePair]:
         for names in self.contacts.pairs:
             first, second = (named_shapes(self.model, name) for name in names)
-            both = [(a, b) if a.body != GROUND else (b, a) for a in first for b in second if self._apart(a, b)]
+            both = [
+                (a, b) if a.body != GROUND else (b, a) for a in first for b in second if self._apart(a, b)
+            ]
             if not both:
-                raise ModelError(f"Contacts: the pair {names[0]!r}, {names[1]!r} cannot move against each other")
-            yield from (Pair(one, other, True) for one, other in both)
+                raise ModelError(
+                    f"Contacts: the pair {names[0]!r}, {names[1]!r} cannot move against each other"
+                )
+            yield from (ShapePair(one, other, True) for one, other in both)
 
     def _keeps_distance(self, body: int, plane: Geometry) -> bool:
-        """Whether joints move a body only along a plane that is fixed to the world: a turntable on the floor, say."""
-        R, n = np.eye(3), plane.place.R[:, 2]
+        """Return whether joints move a body only along a plane of the world, as of a turntable."""
+        R = np.eye(3)
+        n = plane.place.R[:, 2]
         for k in reversed(path_to_ground(body, self.model.joints)):
             joint = self.model.joints[k]
             R = R @ np.asarray(joint.place.R, dtype=float)
@@ -139,7 +166,9 @@ class Rule:
         return frozenset((one.link, other.link)) not in self._excluded and not self._adjacent(one, other)
 
     def _adjacent(self, one: Geometry, other: Geometry) -> bool:
-        """Whether a joint holds one body on the other. The world holds what hangs on a link that is fixed to it."""
+        """Whether a joint holds one body on the other. The world holds what hangs on a link that is fixed to
+        it.
+        """
         moving, fixed = (one, other) if other.body == GROUND else (other, one)
         if fixed.body == GROUND and fixed.shape == "plane":
             return self._keeps_distance(moving.body, fixed)
@@ -149,48 +178,57 @@ class Rule:
             return True
         return fixed.link not in ("", WORLD) and self.model.joints[moving.body].base not in ("", WORLD)
 
-    def law(self, one: Geometry, other: Geometry) -> Law:
-        """The larger coefficients of both, of a shape without any those of the other; the larger dimension and margin.
+    def law(self, one: Geometry, other: Geometry) -> ContactMaterial:
+        """The larger coefficients of both, of a shape without any those of the other; the larger dimension
+        and margin.
 
         A pair that the model lists has its own. What `contacts` gives is for all.
         """
-        listed, contacts = self.listed(one, other), self.contacts
+        listed = self.listed(one, other)
+        contacts = self.contacts
         if listed is not None:
             given = listed.friction  # two of sliding, one of torsion, two of rolling
             what = f"the contact pair {listed.first!r}, {listed.second!r}:"
             check_coefficients(what, given, 5, listed.condim, listed.margin)
-            friction = [given[k] if len(given) > k else USUAL[i] for i, k in enumerate((0, 2, 3))]
-            dimension, margin = listed.condim, listed.margin
+            friction = [given[k] if len(given) > k else DEFAULT_FRICTION[i] for i, k in enumerate((0, 2, 3))]
+            dimension = listed.condim
+            margin = listed.margin
         else:
             both = [shape.friction for shape in (one, other)]
-            friction = [max([x[k] for x in both if len(x) > k], default=USUAL[k]) for k in range(3)]
-            dimension, margin = max(one.condim, other.condim), max(one.margin, other.margin)
+            friction = [
+                max([x[k] for x in both if len(x) > k], default=DEFAULT_FRICTION[k]) for k in range(3)
+            ]
+            dimension = max(one.condim, other.condim)
+            margin = max(one.margin, other.margin)
         asked = (contacts.friction, contacts.torsional, contacts.rolling)
         friction = [was if x is None else x for was, x in zip(friction, asked)]
         dimension = max(dimension, *(least for x, least in zip(asked, (3, 4, 6)) if x), 1)
         if not any(friction[: {1: 0, 3: 1, 4: 2}.get(dimension, 3)]):
             dimension = 1
         own = (friction[0], friction[1], friction[2])
-        return Law(own, dimension, margin if contacts.margin is None else contacts.margin)
+        return ContactMaterial(own, dimension, margin if contacts.margin is None else contacts.margin)
 
 
 def candidates_of(model: Model, contacts: Any) -> tuple[Candidate, ...]:
-    """All points of a model that may touch something; see `Rule`."""
-    rule, found = Rule(model, contacts), list[Candidate]()
+    """All points of a model that may touch something; see `PairFilter`."""
+    rule = PairFilter(model, contacts)
+    result = list[Candidate]()
     for one, other, named in rule.pairs():
         if has_law(one, other):
-            points, law = contacts_of(checked_shape(one), checked_shape(other)), rule.law(one, other)
-            found += [_candidate(contacts, law, one, other, each) for each in points]
+            points = contacts_of(checked_shape(one), checked_shape(other))
+            law = rule.law(one, other)
+            result += [_candidate(contacts, law, one, other, each) for each in points]
         elif named:
-            raise ModelError(_no_law(one, other))
-    return _with_different_names(found)
+            raise ModelError(f"Contacts: {untested(one, other)}")
+    return _with_different_names(result)
 
 
 def most_error(model: Model, found: tuple[Candidate, ...], most: int) -> LimitError:
     """What to do about too many candidates."""
-    kinds = some([f"{n} of {kind}" for kind, n in Counter(each.kind for each in found).most_common()])
+    kinds = join_names([f"{n} of {kind}" for kind, n in Counter(each.kind for each in found).most_common()])
     return LimitError(
-        f"{shown(model.name)}: {len(found)} points may touch something ({kinds}), more than {most}: name the shapes or frames "
+        f"{printable(model.name)}: {len(found)} points may touch something ({kinds}), more than {most}: "
+        "name the shapes or frames "
         "that matter, Contacts(shapes=[...]), leave out contacts between bodies, Contacts(pairs='none'), or allow more, most="
     )
 
@@ -199,26 +237,29 @@ def none_error(model: Model, contacts: Any) -> ModelError:
     """What to do where nothing may touch the ground."""
     why = "".join(f" ({sentence})" for sentence in left_out(model, contacts))
     return ModelError(
-        f"{shown(model.name)} has no shape that may touch the ground{why}: name shapes or frames, Contacts(shapes=[...]), add "
+        f"{printable(model.name)} has no shape that may touch the ground{why}: name shapes or frames, "
+        "Contacts(shapes=[...]), add "
         "shapes to the model, or say that nothing touches it, Contacts(ground=None)"
     )
 
 
 def left_out(model: Model, contacts: Any) -> list[str]:
     """A sentence for each kind of shapes and pairs that may touch by the rule, but have no law."""
-    kinds: Counter[tuple[str, str]] = Counter()
-    for one, other, _ in Rule(model, contacts).pairs():
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for one, other, _ in PairFilter(model, contacts).pairs():
         if not has_law(one, other) and not any(map(_unknown, (one, other))):
             a, b = sorted((one.shape, other.shape))
-            kinds[a, b] += 1
-    found = []
+            kinds.setdefault((a, b), []).append(f"{one.name} and {other.name}")
+    result = []
     for shape, what, remedy in UNKNOWN:
         n = sum(each.collision and each.shape == shape and _unknown(each) for each in model.geometries)
-        found += [f"{n} {what if n == 1 else PLURAL[what]} and can touch nothing: {remedy}"] if n else []
-    for (a, b), n in kinds.items():
-        pairs = "pair" if n == 1 else "pairs"
-        found.append(f"{n} {pairs} of {a} and {b} pass through each other: {SIMPLER}")
-    return found
+        result += [f"{n} {what if n == 1 else PLURAL[what]} and can touch nothing: {remedy}"] if n else []
+    for (a, b), names in kinds.items():
+        pairs = "pair" if len(names) == 1 else "pairs"
+        result.append(
+            f"{len(names)} {pairs} of {a} and {b} pass through each other ({join_names(names, 4)}): {REMEDY}"
+        )
+    return result
 
 
 def _unknown(shape: Geometry) -> bool:
@@ -226,24 +267,26 @@ def _unknown(shape: Geometry) -> bool:
     return shape.shape == "mesh" or (shape.shape == "heightfield" and not shape.heights)
 
 
-def _no_law(one: Geometry, other: Geometry) -> str:
+def untested(one: Geometry, other: Geometry) -> str:
+    """Why two shapes cannot be tested against each other, and what to do about it."""
     for each in (one, other):
         for shape, what, remedy in UNKNOWN:
             if each.shape == shape and _unknown(each):
-                told = f"Contacts: shape {each.name!r}: the {what} and can touch nothing: {remedy}"
-                return f"{told}; or name another in its place, such as lw.Geometry(name, link=link, shape='sphere', size=(r,))"
-    return f"Contacts: there is no law for {one.name!r} and {other.name!r}, a {one.shape} and a {other.shape}: {SIMPLER}"
+                message = f"shape {each.name!r}: the {what} and can touch nothing: {remedy}"
+                example = "lw.Geometry(name, link=link, shape='sphere', size=(r,))"
+                return f"{message}; or name another in its place, such as {example}"
+    return f"{one.name!r} and {other.name!r}, a {one.shape} and a {other.shape}, cannot be tested against each other: {REMEDY}"
 
 
 def _taking_part(model: Model, shapes: Any) -> list[Geometry]:
     """The shapes on bodies that may touch."""
     if shapes is None:
         return [each for each in model.geometries if each.collision and each.body != GROUND]
-    found = list(dict.fromkeys(shape for name in shapes for shape in named_shapes(model, name)))
-    for each in found:
+    result = list(dict.fromkeys(shape for name in shapes for shape in named_shapes(model, name)))
+    for each in result:
         if each.body == GROUND:
             raise ModelError(f"Contacts: {each.name!r} is fixed to the world; shapes= are those that move")
-    return found
+    return result
 
 
 def _ground(model: Model, ground: Any) -> list[Geometry]:
@@ -254,7 +297,9 @@ def _ground(model: Model, ground: Any) -> list[Geometry]:
         for each in ground:
             if each.body != GROUND or each.link in {body.name for body in model.bodies}:
                 moves = each.link or model.bodies[each.body].name
-                raise ModelError(f"Contacts: ground= are shapes on the world, and {each.name!r} is on {moves!r}")
+                raise ModelError(
+                    f"Contacts: ground= are shapes on the world, and {each.name!r} is on {moves!r}"
+                )
         return [replace(each, body=GROUND) for each in ground]
     own = [each for each in model.geometries if each.collision and each.body == GROUND]
     return own if any(each.shape in TERRAIN for each in own) else [FLOOR, *own]
@@ -262,36 +307,46 @@ def _ground(model: Model, ground: Any) -> list[Geometry]:
 
 def _rigid(model: Model) -> dict[int, int]:
     """For each body, and the ground, one that stands for all that cannot move against it."""
-    found = {GROUND: GROUND}
+    result = {GROUND: GROUND}
     for cluster in model.clusters:
         inside = set(cluster.bodies)
         carrier = next(model.joints[k].parent for k in cluster.bodies if model.joints[k].parent not in inside)
         stiff = bool(cluster.constraints) and not cluster.independent and not cluster.supports
-        found |= {k: found[carrier] if stiff else k for k in cluster.bodies}
-    return found
+        result |= {k: result[carrier] if stiff else k for k in cluster.bodies}
+    return result
 
 
 def _mechanisms(model: Model) -> dict[int, int]:
-    """For each body one that stands for its mechanism: all that joints, loops and one link fixed to the world connect."""
+    """For each body one that stands for its mechanism: all that joints, loops and one link fixed to the world
+    connect.
+    """
     root: dict[int, int] = {}
     held: dict[str, int] = {}  # by links fixed to the world
     for joint in model.joints:
         if joint.parent != GROUND:
             root[joint.child] = root[joint.parent]
         else:
-            root[joint.child] = joint.child if joint.base in ("", WORLD) else held.setdefault(joint.base, joint.child)
+            root[joint.child] = (
+                joint.child if joint.base in ("", WORLD) else held.setdefault(joint.base, joint.child)
+            )
     for loop in model.loops:
         roots = {root[body] for body in loop.bodies if body != GROUND}
         root = {body: min(roots) if of in roots else of for body, of in root.items()}
     return root
 
 
-def _candidate(contacts: Any, law: Law, one: Geometry, other: Geometry, each: Contact) -> Candidate:
-    place, other_place = (Place.of(shape.place.then(at)) for shape, at in ((one, each.at), (other, each.other_at)))
+def _candidate(
+    contacts: Any, law: ContactMaterial, one: Geometry, other: Geometry, each: Contact
+) -> Candidate:
+    place, other_place = (
+        Place.of(shape.place.then(at)) for shape, at in ((one, each.at), (other, each.other_at))
+    )
     terrain = other.body == GROUND and other.shape in TERRAIN
     name = f"{one.name}{each.label}" if terrain else f"{one.name}{each.label}-{other.name}"
     own = (law.friction, contacts.restitution, law.dimension, law.margin)
-    return Candidate(name, one.body, each.law, place, other.body, other_place, *own, f"{one.shape} on {other.shape}")
+    return Candidate(
+        name, one.body, each.law, place, other.body, other_place, *own, f"{one.shape} on {other.shape}"
+    )
 
 
 def _with_different_names(found: list[Candidate]) -> tuple[Candidate, ...]:

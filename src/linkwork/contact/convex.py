@@ -1,0 +1,267 @@
+"""Convex shapes by their support functions, over numbers or symbols: what the general collision routine needs
+of a shape.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import cos, pi, sin
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from linkwork.compiler.ir.functions import sqrt, where
+from linkwork.contact.boxes import face
+from linkwork.contact.hull_faces import Face
+from linkwork.contact.manifold import Patch
+from linkwork.spatial.constants import product
+
+RIM = 8  # corners of the polygon that stands for a cap of a cylinder in manifolds
+TINY = 1e-30
+
+
+class Convex(ABC):
+    """A convex shape around its origin: its core, and `rounding` [m], a radius by which that is blown up.
+
+    `axes` are unit normals of faces, `edges` directions along which the shape is straight. `symmetric`: it is
+    so about the origin.
+    """
+
+    symmetric: ClassVar[bool] = True
+    points: ClassVar[int] = 4  # of a manifold with a large face
+
+    @property
+    def rounding(self) -> float:
+        """The radius [m] by which the core is blown up."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def size(self) -> float:
+        """A length [m] that is typical of it, of its thinnest part."""
+
+    @abstractmethod
+    def support(self, d: np.ndarray) -> np.ndarray:
+        """The point of the core that is farthest along d, (3,), which need not be a unit vector."""
+
+    @property
+    def axes(self) -> Sequence[tuple[float, ...]]:
+        """Normals of faces; of opposite faces of symmetric shapes one."""
+        return ()
+
+    @property
+    def edges(self) -> Sequence[tuple[float, ...]]:
+        """Directions of edges."""
+        return ()
+
+    @property
+    def cost(self) -> int:
+        """About how many operations its support function takes, in tens."""
+        return 4
+
+    def features(self, n: np.ndarray) -> list[Patch]:
+        """Faces and edges that look along n; none for what is round."""
+        return []
+
+
+@final
+@dataclass(frozen=True)
+class Ball(Convex):
+    """A sphere, or with a radius [m] of zero a point."""
+
+    radius: float = 0.0
+    points: ClassVar[int] = 1
+
+    @property
+    def rounding(self) -> float:
+        return self.radius
+
+    @property
+    def size(self) -> float:
+        return self.radius
+
+    def support(self, d: np.ndarray) -> np.ndarray:
+        return np.zeros(3)
+
+
+X = (1.0, 0.0, 0.0)
+Y = (0.0, 1.0, 0.0)
+Z = (0.0, 0.0, 1.0)
+
+
+@final
+@dataclass(frozen=True)
+class Capsule(Convex):
+    """A segment along z, `half` [m] to both sides, with a radius [m]."""
+
+    radius: float
+    half: float
+    points: ClassVar[int] = 2
+
+    @property
+    def rounding(self) -> float:
+        return self.radius
+
+    @property
+    def size(self) -> float:
+        return self.radius + self.half
+
+    @property
+    def edges(self) -> Sequence[tuple[float, ...]]:
+        return (Z,)
+
+    def support(self, d: np.ndarray) -> np.ndarray:
+        return np.array([0.0, 0.0, where(d[2] < 0.0, -self.half, self.half)], dtype=object)
+
+    def features(self, n: np.ndarray) -> list[Patch]:
+        return [Patch(np.array([[0.0, 0.0, self.half], [0.0, 0.0, -self.half]], dtype=object))]
+
+
+@final
+@dataclass(frozen=True)
+class Box(Convex):
+    """A box; `half` [m] are half its edges."""
+
+    half: tuple[float, float, float]
+
+    @property
+    def size(self) -> float:
+        return sum(self.half)
+
+    @property
+    def axes(self) -> Sequence[tuple[float, ...]]:
+        return X, Y, Z
+
+    @property
+    def edges(self) -> Sequence[tuple[float, ...]]:
+        return X, Y, Z
+
+    def support(self, d: np.ndarray) -> np.ndarray:
+        return np.array([where(x < 0.0, -h, h) for x, h in zip(d, self.half)], dtype=object)
+
+    def features(self, n: np.ndarray) -> list[Patch]:
+        return [Patch(face(n, self.half))]
+
+
+@final
+@dataclass(frozen=True)
+class Cylinder(Convex):
+    """A cylinder about z: its radius and half its length [m]."""
+
+    across: float
+    half: float
+
+    @property
+    def size(self) -> float:
+        return self.across + self.half
+
+    @property
+    def axes(self) -> Sequence[tuple[float, ...]]:
+        return (Z,)
+
+    @property
+    def edges(self) -> Sequence[tuple[float, ...]]:
+        return (Z,)
+
+    def support(self, d: np.ndarray) -> np.ndarray:
+        x, y, z = d
+        square = x * x + y * y
+        level = square > 1e-28 * z * z
+        scale = where(level, self.across / sqrt(where(level, square, 1.0)), 0.0)
+        return np.array([scale * x, scale * y, where(z < 0.0, -self.half, self.half)], dtype=object)
+
+    def features(self, n: np.ndarray) -> list[Patch]:
+        """A cap, as a polygon; or a straight line of the side."""
+        x, y, z = n
+        cap = z * z > x * x + y * y
+        top = where(z < 0.0, -self.half, self.half)
+        turns = [2.0 * pi * (k + 0.5) / RIM for k in range(RIM)]
+        rim = [[self.across * cos(turn), self.across * sin(turn), top] for turn in turns]
+        scale = self.across / sqrt(x * x + y * y + TINY)
+        line = [[scale * x, scale * y, self.half], [scale * x, scale * y, -self.half]]
+        flat = where(cap, 1.0, 0.0)
+        return [
+            Patch(np.array(rim, dtype=object), flat > 0.5),
+            Patch(np.array(line, dtype=object), flat < 0.5),
+        ]
+
+
+@final
+@dataclass(frozen=True)
+class Ellipsoid(Convex):
+    """An ellipsoid with radii [m] along its axes."""
+
+    radii: tuple[float, float, float]
+    points: ClassVar[int] = 1
+
+    @property
+    def size(self) -> float:
+        return sum(self.radii)
+
+    @property
+    def axes(self) -> Sequence[tuple[float, ...]]:
+        return X, Y, Z
+
+    def support(self, d: np.ndarray) -> np.ndarray:
+        scaled = np.array(self.radii) * d
+        return np.array(self.radii) * scaled * (1.0 / sqrt(product(scaled, scaled) + TINY))
+
+
+@final
+@dataclass(frozen=True)
+class Hull(Convex):
+    """The convex hull of vertices [m], around a point inside, with its faces."""
+
+    vertices: tuple[tuple[float, ...], ...]
+    faces: tuple[Face, ...]
+    symmetric: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        digest = hashlib.sha256(np.array(self.vertices).tobytes()).hexdigest()
+        return f"Hull({len(self.vertices)} vertices, {digest})"
+
+    @property
+    def size(self) -> float:
+        return 0.5 * float(np.ptp(np.array(self.vertices), axis=0).sum())
+
+    @property
+    def axes(self) -> Sequence[tuple[float, ...]]:
+        return [face.normal for face in self.faces]
+
+    @property
+    def cost(self) -> int:
+        return len(self.vertices)
+
+    def support(self, d: np.ndarray) -> np.ndarray:
+        result: Sequence[Any] = self.vertices[0]
+        most = product(d, np.array(result))
+        for vertex in self.vertices[1:]:
+            along = product(d, np.array(vertex))
+            farther = along > most
+            most = where(farther, along, most)
+            result = [where(farther, x, y) for x, y in zip(vertex, result)]
+        return np.array(result, dtype=object)
+
+    def features(self, n: np.ndarray) -> list[Patch]:
+        result: Any = np.array(self.faces[0].corners)
+        most = product(n, np.array(self.faces[0].normal))
+        for each in self.faces[1:]:
+            along = product(n, np.array(each.normal))
+            nearer = along > most
+            most = where(nearer, along, most)
+            result = np.array(
+                [[where(nearer, x, y) for x, y in zip(*rows)] for rows in zip(each.corners, result)],
+                dtype=object,
+            )
+        return [Patch(result)]
+
+
+def unit(n: np.ndarray) -> np.ndarray:
+    """A vector scaled to a length of 1; z where it vanishes."""
+    square = product(n, n)
+    usable = square > TINY
+    scale = where(usable, 1.0 / sqrt(where(usable, square, 1.0)), 0.0)
+    return np.array([scale * n[0], scale * n[1], where(usable, scale * n[2], 1.0)], dtype=object)
