@@ -1,4 +1,4 @@
-"""Readers of model files. The only rooms that see XML, and they trust none of it."""
+"""Readers and writers of robot description files: URDF, SDF and MJCF. Files are treated as untrusted."""
 
 from linkwork.formats.export import export_mjcf, export_urdf
 from linkwork.formats.load import load

@@ -1,11 +1,11 @@
-"""A model as MJCF: its spanning tree, with loops and couplings as equalities.
+"""Export of a model as MJCF: its spanning tree, equalities for loops and couplings, and a description.
 
-A joint of several coordinates becomes several joints of one body, and so do joints of links without mass, which MuJoCo has not.
+A joint with several DoF becomes several joints of one body, and so do joints of massless links, which MuJoCo
+does not support.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 from typing import Any
@@ -14,30 +14,41 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.formats import export_mjcf_shapes as shapes
+from linkwork.formats.description import describe
+from linkwork.formats.export_checks import Losses
+from linkwork.formats.export_mjcf_actuators import add_actuators
+from linkwork.formats.export_mjcf_equalities import Equalities
+from linkwork.formats.export_mjcf_inertia import inertial
 from linkwork.formats.export_mjcf_joints import check_acting, parts_of, position, quaternion, state_of
-from linkwork.formats.export_text import Tag
+from linkwork.formats.export_mjcf_tendons import add_tendons, tendons_of
+from linkwork.formats.export_text import Names, Tag
+from linkwork.formats.export_urdf import urdf_compact
 from linkwork.formats.folders import Folders, find_mesh
-from linkwork.formats.mjcf_equalities import polynomial
-from linkwork.joints import Fixed, Free, Gimbal, Helical, Revolute, Spherical
+from linkwork.formats.xml import MAX_DEPTH_BY_ROOT
+from linkwork.joints import Free
+from linkwork.mechanism import End, Geometry
 from linkwork.model import GROUND, Model, PlacedJoint
-from linkwork.parts import Actuator, Coupling, End, Geometry, ImplicitConstraint, Loop, LoopConstraint
 from linkwork.spatial import Pose
 
 PRIMITIVES = ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane")
-READ = (".stl", ".obj", ".msh")  # files of meshes that MuJoCo reads
+MESH_SUFFIXES = (".stl", ".obj", ".msh")  # that MuJoCo can read
+NO_LIMIT = 1e10  # an infinite limit whose counterpart is finite
 
 
-def mjcf_text(model: Model, meshes: str | None = None, written_to: str | None = None) -> str:
-    """The MJCF of a model, for a file in the folder `written_to`; meshes are named where the folder `meshes` has them.
+def mjcf_text(model: Model, losses: Losses, meshes: str | None = None, written_to: str | None = None) -> str:
+    """Return the MJCF of a model for a file in the folder `written_to`, with meshes of the folder `meshes`.
 
-    ModelError names what cannot be written.
+    Raises ModelError for losses that are not allowed.
     """
-    return _Writer(model, meshes, written_to).write()
+    root = _Writer(model, losses, meshes, written_to).write()
+    describe(root, urdf_compact(model, losses))
+    return root.text()
 
 
 class _Writer:
-    def __init__(self, model: Model, meshes: str | None, written_to: str | None) -> None:
+    def __init__(self, model: Model, losses: Losses, meshes: str | None, written_to: str | None) -> None:
         self.model = model
+        self.losses = losses
         self.folders = None if meshes is None else Folders(None, [meshes])
         self.root = Tag("mujoco", model=model.name)
         compiler: dict[str, Any] = {
@@ -48,66 +59,88 @@ class _Writer:
             "boundinertia": 0,
         }
         if meshes is not None:
-            compiler["meshdir"] = os.path.relpath(meshes, written_to) if written_to is not None else os.path.abspath(meshes)
+            compiler["meshdir"] = (
+                os.path.relpath(meshes, written_to) if written_to is not None else os.path.abspath(meshes)
+            )
         self.root.add("compiler", **compiler, inertiafromgeom="auto")
         self.root.add("option", gravity=model.gravity)
         self.asset = self.root.add("asset")
         self.world = self.root.add("worldbody")
+        self.names = Names()
+        self.names.taken["joint"] = {joint.name for joint in model.joints}  # those of their parts give way
         self.joints: dict[int, list[tuple[PlacedJoint, Pose]]] = {}  # of each <body>, with their places in it
         self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
         self.bodies: dict[int, Tag] = {GROUND: self.world}
-        self.frames: dict[int, Pose] = {GROUND: Pose.identity()}  # of the body here in the MuJoCo body that it is part of
-        self.sites = 0
-        self.written: set[str] = set()  # names of shapes
-        self.equality = Tag("equality")
+        self.depths: dict[int, int] = {GROUND: 2}
+        self.parts: dict[str, list[str]] = {}  # the names of MuJoCo's joints that make each joint
+        self.written: dict[str, str] = {}  # names of shapes -> their names there
         self.tendon = Tag("tendon")
+        self.tendons = tendons_of(model)
+        self.standing = {id(coupling) for coupling in self.tendons.values()}
+        self.equalities = Equalities(model, losses, self.names, self._site, self.tendon)
 
-    def write(self) -> str:
+    def write(self) -> Tag:
         model = self.model
         merged = self._merged()
         for joint in model.joints:
-            if joint.child not in merged:
+            if joint.child not in merged and joint.child not in self.tendons:
                 self._body(joint, merged)
+        sites = {}
         for frame in model.frames:
             if frame.body == GROUND or frame.name != model.bodies[frame.body].name:
-                self._site(End(frame.body, frame.place), frame.name)
+                sites[frame.name] = self._site(End(frame.body, frame.place), frame.name)
         for shape in model.geometries:
             self._geometry(shape)
+        add_tendons(self.tendon, model, self.tendons, self.names)
         for constraint in model.loops:
-            self._constraint(constraint)
+            if id(constraint) not in self.standing:
+                self.equalities.add(constraint)
         contact = shapes.contact(model, self.written)
         actuators = Tag("actuator")
-        for actuator in model.actuators:
-            self._actuator(actuators, actuator)
+        add_actuators(actuators, self.tendon, model, self.losses, self.names, sites)
         keyframes = Tag("keyframe")
         self._keyframes(keyframes)
-        self.root.children += [tag for tag in (contact, self.tendon, self.equality, actuators, keyframes) if tag.children]
+        every = (contact, self.tendon, self.equalities.tag, actuators, keyframes)
+        self.root.children += [tag for tag in every if tag.children]
         if not self.asset.children:
             self.root.children.remove(self.asset)
-        return self.root.text()
+        return self.root
 
     # bodies
 
     def _merged(self) -> dict[int, int]:
-        """Bodies without mass that move one other, which takes their joint over; their only child."""
+        """Return massless bodies whose only child takes over their joint, with that child."""
         model = self.model
         children: dict[int, list[int]] = {}
         for joint in model.joints:
             children.setdefault(joint.parent, []).append(joint.child)
-        used = {end.body for loop in model.loops for end in loop.ends} | {shape.body for shape in model.geometries}
-        used |= {frame.body for frame in model.frames if frame.body != GROUND and frame.name != model.bodies[frame.body].name}
-        found = {}
+        used = {end.body for loop in model.loops for end in loop.ends} | {
+            shape.body for shape in model.geometries
+        }
+        used |= {
+            frame.body
+            for frame in model.frames
+            if frame.body != GROUND and frame.name != model.bodies[frame.body].name
+        }
+        only_child = {}
         for body in model.bodies:
-            if body.mass > 0.0:
+            if body.mass > 0.0 or body.index in self.tendons:
                 continue
             below = children.get(body.index, [])
-            if len(below) != 1 or body.index in used or np.any(body.moment) or isinstance(model.joints[body.index].kind, Free):
-                raise ModelError(f"body {body.name!r} moves and has no mass, which MuJoCo does not allow")
-            found[body.index] = below[0]
-        return found
+            if (
+                len(below) != 1
+                or body.index in used
+                or np.any(body.moment)
+                or isinstance(model.joints[body.index].kind, Free)
+            ):
+                raise ModelError(
+                    f"body {body.name!r}: MuJoCo supports massless moving bodies only as part of one other body"
+                )
+            only_child[body.index] = below[0]
+        return only_child
 
     def _body(self, last: PlacedJoint, merged: dict[int, int]) -> None:
-        """A body with its own joint and those of the bodies without mass before it."""
+        """Add a body with its joint and those of the massless bodies before it."""
         model = self.model
         chain = [last]
         while chain[0].parent in merged:
@@ -120,70 +153,95 @@ class _Writer:
             places.append(at)
         body = model.bodies[last.child]
         if isinstance(last.kind, Free) and (len(chain) > 1 or parent != GROUND):
-            raise ModelError(f"joint {last.name!r} is free, but not on the world: MuJoCo has no such joint")
+            raise ModelError(f"joint {last.name!r}: MuJoCo supports free joints only on the world")
         tag = self.bodies[parent].add("body", name=body.name, pos=position(at), quat=quaternion(at))
         self.bodies[body.index] = tag
+        self.depths[body.index] = depth = self.depths[parent] + 1
+        if depth >= MAX_DEPTH_BY_ROOT["mujoco"] - 2:
+            raise ModelError(
+                f"body {body.name!r}: nested deeper than {depth - 3} bodies, the limit for reading MJCF"
+            )
         back = at.inverse()
-        self.joints[id(tag)] = [(joint, back.then(place)) for joint, place in zip(chain, places)]
+        carried = [(joint, back.then(place)) for joint, place in zip(chain[:-1], places)]
+        self.joints[id(tag)] = [*carried, (last, Pose.identity())]
         for joint, place in self.joints[id(tag)]:
             self._joints(tag, joint, place)
-        I = body.moment
-        full = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
-        tag.add("inertial", pos=body.center, mass=body.mass, fullinertia=full)
+        inertial(tag, body)
 
     def _joints(self, tag: Tag, joint: PlacedJoint, place: Pose) -> None:
-        """The joints of MuJoCo that make one here, placed in their body's frame."""
-        check_acting(joint)
+        """Add the MuJoCo joints of a joint, placed in their body's frame."""
+        acting = check_acting(joint, self.losses)
+        self.parts[joint.name] = []
         for part in parts_of(joint.kind, joint.name):
-            words: dict[str, Any] = {"name": joint.name + part.suffix, "type": part.type}
+            name = self.names.new("joint", joint.name + part.suffix) if part.suffix else joint.name
+            self.parts[joint.name].append(name)
+            words: dict[str, Any] = {"name": name, "type": part.type}
             if part.type != "free":
                 words["pos"] = position(place)
             if part.axis is not None:
                 words["axis"] = np.asarray(place.R, dtype=float) @ part.axis
-            for word, called in (("damping", "damping"), ("armature", "armature"), ("friction", "frictionloss")):
-                values = {getattr(joint, word)[k] for k in part.velocities}
-                if len(values) > 1:
-                    raise ModelError(f"joint {joint.name!r}: MuJoCo has one {word} for a {part.type} joint, and not several")
-                if any(values):
-                    words[called] = values.pop()
+            for word, called in (
+                ("damping", "damping"),
+                ("armature", "armature"),
+                ("friction", "frictionloss"),
+            ):
+                value = acting[word][part.velocities[0]] if part.velocities else 0.0
+                words[called] = value or None
             stiffness = joint.stiffness[part.velocities[0]] if part.velocities else 0.0
             if stiffness:
                 words |= {"stiffness": stiffness}
             if stiffness and len(part.velocities) == 1:
                 words |= {"springref": joint.rest[part.velocities[0]]}
             if len(part.velocities) == 1 and joint.nq == joint.nv:
-                low, high = joint.lower[part.velocities[0]], joint.upper[part.velocities[0]]
-                if math.isfinite(low) or math.isfinite(high):
-                    words |= {"limited": True, "range": (max(low, -1e10), min(high, 1e10))}
+                words |= _limits(joint, part.velocities[0])
             tag.add("joint", **words)
-        if isinstance(joint.kind, Helical):
-            one, two = f"{joint.name}_slide", f"{joint.name}"
-            self.equality.add("joint", joint1=one, joint2=two, polycoef=(0, joint.kind.pitch, 0, 0, 0))
+            if len(part.velocities) == 1 and joint.nq == joint.nv:
+                self._hold(joint, part.velocities[0], name)
+        self.equalities.couple_parts(joint, self.parts[joint.name])
+
+    def _hold(self, joint: PlacedJoint, k: int, name: str) -> None:
+        """Add an equality for a coordinate with equal limits, since MuJoCo's limits are wider than zero."""
+        low = joint.lower[k]
+        if low == joint.upper[k] and math.isfinite(low):
+            called = self.names.new("equality", f"{name} is held")
+            self.equalities.tag.add("joint", name=called, joint1=name, polycoef=(low, 0, 0, 0, 0))
 
     # what is attached
 
     def _site(self, end: End, name: str | None = None) -> str:
-        if name is None:
-            self.sites += 1
-            name = f"end {self.sites}"
+        name = self.names.new("site", name if name is not None else "end")
         self.bodies[end.body].add("site", name=name, pos=position(end.place), quat=quaternion(end.place))
         return name
 
     def _geometry(self, shape: Geometry) -> None:
-        kind, mesh, field, place = shape.shape, None, None, shape.place
+        kind = shape.shape
+        mesh = None
+        field = None
+        place = shape.place
         if shape.shape == "mesh":
             mesh = self._mesh(shape)
         elif shape.shape == "hull" and shape.vertices:
-            kind, mesh = "mesh", shapes.hull(self.asset, shape)
+            kind = "mesh"
+            mesh = shapes.hull(self.asset, shape)
         elif shape.shape == "heightfield" and shape.heights:
             kind, (field, place) = "hfield", shapes.height_field(self.asset, shape)
-        if mesh is None and field is None and shape.shape not in PRIMITIVES:
+        collides = shape.collision
+        moving_plane = shape.shape == "plane" and shape.body != GROUND  # MuJoCo has none
+        if moving_plane or (mesh is None and field is None and shape.shape not in PRIMITIVES):
+            if collides and (shape.contype or shape.conaffinity):
+                hint = (
+                    "; pass the folder of its file with meshes="
+                    if shape.shape == "mesh" and self.folders is None
+                    else ""
+                )
+                message = f"collision shape {shape.name!r}: a {shape.shape} cannot be exported{hint}"
+                self.losses.lose("collision shapes", message)
             return
-        touching = shape.collision
-        self.written.add(shape.name)
+        name = self.names.new("geom", shape.name)
+        self.written.setdefault(shape.name, name)
         self.bodies[shape.body].add(
             "geom",
-            name=shape.name,
+            name=name,
             type=kind,
             size=shapes.sizes(shape),
             mesh=mesh,
@@ -192,25 +250,27 @@ class _Writer:
             quat=quaternion(place),
             rgba=shape.rgba,
             friction=shape.friction or None,
-            contype=shape.contype if touching else 0,
-            conaffinity=shape.conaffinity if touching else 0,
+            contype=shape.contype if collides else 0,
+            conaffinity=shape.conaffinity if collides else 0,
             condim=shape.condim,
             margin=shape.margin,
         )
 
     def _mesh(self, shape: Geometry) -> str | None:
-        """The name of a mesh, which is written once; None where meshes are left out, or MuJoCo does not read its file."""
-        if self.folders is None or not shape.mesh.lower().endswith(READ):
+        """Return the name of a mesh, written once; None if meshes are omitted or its format is unsupported."""
+        if self.folders is None or not shape.mesh.lower().endswith(MESH_SUFFIXES):
             return None
         file = self.folders.inside(str(find_mesh(shape.mesh, self.folders)))
         if (file, shape.scale) not in self.meshes:
             name = f"mesh {len(self.meshes) + 1}"
             self.meshes[file, shape.scale] = name
-            self.asset.add("mesh", name=name, file=file, scale=shape.scale if set(shape.scale) != {1.0} else None)
+            self.asset.add(
+                "mesh", name=name, file=file, scale=shape.scale if set(shape.scale) != {1.0} else None
+            )
         return self.meshes[file, shape.scale]
 
     def _keyframes(self, into: Tag) -> None:
-        """States by name, in the order of MuJoCo's joints: bodies depth first, as they are written."""
+        """Add keyframes in the order of MuJoCo's joints: bodies depth first, as written."""
         order: list[tuple[PlacedJoint, Pose]] = []
         waiting = [self.world]
         while waiting:
@@ -222,84 +282,15 @@ class _Writer:
             qpos, qvel = ([x for state in states for x in state[k]] for k in (0, 1))
             into.add("key", name=name, qpos=qpos or None, qvel=qvel if any(qvel) else None)
 
-    def _actuator(self, into: Tag, actuator: Actuator) -> None:
-        if len(actuator.joints) != 1 or actuator.transmission != "joint" or actuator.gain[0] not in ("fixed", "affine"):
-            return
-        ((joint, ratio),) = actuator.joints
-        limited = math.isfinite(actuator.control_range[1])
-        forced = math.isfinite(actuator.force_range[1])
-        into.add(
-            "general",
-            name=actuator.name,
-            joint=joint,
-            gear=ratio,
-            gaintype=actuator.gain[0],
-            gainprm=actuator.gain[1],
-            biastype=actuator.bias[0],
-            biasprm=actuator.bias[1] or None,
-            ctrllimited=limited,
-            ctrlrange=actuator.control_range if limited else None,
-            forcelimited=forced,
-            forcerange=actuator.force_range if forced else None,
-        )
 
-    # equalities
-
-    def _constraint(self, constraint: LoopConstraint) -> None:
-        if isinstance(constraint, Loop):
-            self._loop(constraint)
-        elif isinstance(constraint, Coupling):
-            self._coupling(constraint)
-        else:
-            self._polynomial(constraint)
-
-    def _loop(self, loop: Loop) -> None:
-        ends = loop.predecessor, loop.successor
-        if isinstance(loop.kind, Fixed):
-            one, two = map(self._site, ends)
-            self.equality.add("weld", name=loop.name, site1=one, site2=two)
-        elif isinstance(loop.kind, (Spherical, Gimbal)):
-            one, two = map(self._site, ends)
-            self.equality.add("connect", name=loop.name, site1=one, site2=two)
-        elif isinstance(loop.kind, Revolute):  # two points of the axis: one of the six equations is redundant
-            length = 0.1
-            for point, suffix in ((0.0, ""), (length, " (axis)")):
-                along = Pose.translation(point * loop.kind.unit)
-                one, two = (self._site(End(end.body, end.place.then(along))) for end in ends)
-                self.equality.add("connect", name=loop.name + suffix, site1=one, site2=two)
-        else:
-            kind = type(loop.kind).__name__
-            told = f"MuJoCo has no equality for a {kind}, only for Fixed, Spherical and Revolute"
-            raise ModelError(f"loop {loop.name!r}: {told}")
-
-    def _coupling(self, coupling: Coupling) -> None:
-        names = [(self._one(k), c) for k, _, c in coupling.terms]
-        if len(names) <= 2:
-            (one, a), *others = names
-            first = coupling.offset / a
-            more = {"joint2": others[0][0]} if others else {}
-            ratio = -others[0][1] / a if others else 0.0
-            self.equality.add("joint", name=coupling.name, joint1=one, **more, polycoef=(first, ratio, 0, 0, 0))
-            return
-        fixed = self.tendon.add("fixed", name=coupling.name)
-        for joint, c in names:
-            fixed.add("joint", joint=joint, coef=c)
-        self.equality.add("tendon", name=coupling.name, tendon1=coupling.name, polycoef=(coupling.offset, 0, 0, 0, 0))
-
-    def _one(self, k: int) -> str:
-        return self.model.joints[k].name
-
-    def _polynomial(self, constraint: LoopConstraint) -> None:
-        """A polynomial of one joint in another, as MJCF gave it."""
-        assert isinstance(constraint, ImplicitConstraint)
-        function = constraint.function
-        if isinstance(function, functools.partial) and function.func is polynomial:
-            a, weights = function.args
-            ys = [k for k, (y, x) in zip(constraint.joints, weights) if (y, x) == (1.0, 0.0)]
-            xs = [k for k, (y, x) in zip(constraint.joints, weights) if (y, x) == (0.0, 1.0)]
-            if len(ys) == 1 and len(ys) + len(xs) == len(weights) and len(xs) <= 1:
-                more = {"joint2": self._one(xs[0])} if xs else {}
-                whole = (*a, *(0.0,) * (5 - len(a)))
-                self.equality.add("joint", name=constraint.name, joint1=self._one(ys[0]), **more, polycoef=whole)
-                return
-        raise ModelError(f"{constraint.name!r} is an implicit constraint, which MJCF cannot express")
+def _limits(joint: PlacedJoint, k: int) -> dict[str, Any]:
+    """Return the limits of a coordinate and its force; limits of zero width are equalities."""
+    words: dict[str, Any] = {}
+    low = joint.lower[k]
+    high = joint.upper[k]
+    if low < high and (math.isfinite(low) or math.isfinite(high)):
+        words |= {"limited": True, "range": (max(low, -NO_LIMIT), min(high, NO_LIMIT))}
+    effort = joint.max_effort[k]
+    if 0.0 < effort < math.inf:
+        words |= {"actuatorfrclimited": True, "actuatorfrcrange": (-effort, effort)}
+    return words

@@ -1,4 +1,4 @@
-"""Joints as MuJoCo has them, free, ball, slide and hinge, several for one of several coordinates; and their states."""
+"""Joints of a model as MuJoCo joints (free, ball, slide, hinge), one or several each, and their states."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.joints import Cylindrical, Free, Gimbal, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from linkwork.formats.export_checks import Losses
+from linkwork.joints import (
+    Cylindrical,
+    Free,
+    Gimbal,
+    Helical,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
 from linkwork.model import PlacedJoint
 from linkwork.spatial import Pose
 from linkwork.spatial.rotation import numeric_matrix, of_matrix
@@ -16,7 +28,7 @@ X, Y, Z = np.eye(3)
 
 
 class Part(NamedTuple):
-    """A MuJoCo joint: its type, its axis in the joint's frame, the suffix of its name, and its velocities in the joint's."""
+    """A MuJoCo joint: type, axis in the joint's frame, suffix of the name, and indices of its velocities."""
 
     type: str
     axis: np.ndarray | None
@@ -25,7 +37,7 @@ class Part(NamedTuple):
 
 
 def parts_of(kind: Joint, name: str) -> list[Part]:
-    """The joints of MuJoCo that make a kind, in order."""
+    """Return the MuJoCo joints that make a kind, in order."""
     if isinstance(kind, Free):
         return [Part("free", None, "", (0, 1, 2, 3, 4, 5))]
     if isinstance(kind, Spherical):
@@ -43,30 +55,44 @@ def parts_of(kind: Joint, name: str) -> list[Part]:
     if isinstance(kind, Planar):
         x, y, z = np.asarray(kind.straightened()[1].R, dtype=float).T
         return [Part("slide", x, "_x", (0,)), Part("slide", y, "_y", (1,)), Part("hinge", z, "_turn", (2,))]
-    raise ModelError(f"joint {name!r}: MuJoCo has no {type(kind).__name__} joint")
+    raise ModelError(f"joint {name!r}: MuJoCo does not support {type(kind).__name__} joints")
 
 
-def check_acting(joint: PlacedJoint) -> None:
-    """That what acts in a planar joint, along axes that turn with the child, is the same along axes at rest."""
-    if not isinstance(joint.kind, Planar):
-        return
-    for word in ("armature", "friction"):
-        if any(getattr(joint, word)[:2]):
-            told = f"its {word} acts along axes that turn with its child, and would act along axes at rest in MuJoCo"
-            raise ModelError(f"joint {joint.name!r}: {told}")
-    if joint.damping[0] != joint.damping[1]:
-        raise ModelError(
-            f"joint {joint.name!r}: its two dampings in the plane must be equal, since its axes turn with its child"
-        )
+def check_acting(joint: PlacedJoint, losses: Losses) -> dict[str, tuple[float, ...]]:
+    """Return damping, friction and armature of a joint for MuJoCo, with zeros for what is lost.
+
+    Where axes rotate with the child, MuJoCo's are fixed. Damping must then be equal along all of them;
+    armature acts on rates along rotating axes here, which differ from MuJoCo's accelerations by ω × v.
+    """
+    values_by_name = {name: getattr(joint, name) for name in ("damping", "friction", "armature")}
+    rotating = {Free: slice(3, 6), Planar: slice(0, 2)}.get(type(joint.kind))
+    for name, values in values_by_name.items():
+        problem = ""
+        if isinstance(joint.kind, (Free, Spherical)) and len({*values}) > 1:
+            type_name = "free" if isinstance(joint.kind, Free) else "ball"
+            problem = f"MuJoCo supports only one {name} value for a {type_name} joint"
+        elif rotating is not None and name == "damping" and len({*values[rotating]}) > 1:
+            problem = "expected equal damping in the plane, since the axes rotate with the child"
+        elif rotating is not None and name != "damping" and any(values[rotating]):
+            problem = f"{name} acts along axes that rotate with the child; in MuJoCo they are fixed"
+        if problem:
+            losses.lose(name, f"joint {joint.name!r}: {problem}")
+            values_by_name[name] = (0.0,) * joint.nv
+    return values_by_name
 
 
-def state_of(joint: PlacedJoint, place: Pose, q: np.ndarray, v: np.ndarray) -> tuple[list[float], list[float]]:
-    """MuJoCo's qpos and qvel of the joints that make one here, at its own q and v; `place` is that of its frame in the body."""
+def state_of(
+    joint: PlacedJoint, place: Pose, q: np.ndarray, v: np.ndarray
+) -> tuple[list[float], list[float]]:
+    """Return qpos and qvel of the MuJoCo joints of a joint; `place` is that of its frame in the body."""
     kind = joint.kind
-    if isinstance(kind, Free):  # there: in the world, linear velocity first and along its axes
-        there = joint.place.then(Pose(numeric_matrix(q[3:]), q[:3]))
-        return [*position(there), *quaternion(there)], [*_turned(there, v[3:]), *v[:3].tolist()]
-    if isinstance(kind, Spherical):  # there: in the axes of the body
+    if isinstance(kind, Free):  # MuJoCo: linear velocity first, along the axes of the world
+        world_pose = joint.place.then(Pose(numeric_matrix(q[3:]), q[:3]))
+        return [*position(world_pose), *quaternion(world_pose)], [
+            *_turned(world_pose, v[3:]),
+            *v[:3].tolist(),
+        ]
+    if isinstance(kind, Spherical):  # MuJoCo: in the axes of the body
         turn = of_matrix(numeric_matrix(q))
         return [float(turn[3]), *_turned(place, turn[:3])], _turned(place, v)
     speed = np.array([float(x) for x in kind.rate(q, v)])
@@ -76,12 +102,12 @@ def state_of(joint: PlacedJoint, place: Pose, q: np.ndarray, v: np.ndarray) -> t
 
 
 def position(pose: Pose) -> list[float]:
-    """x y z of a constant pose."""
+    """Return x y z of a constant pose."""
     return [float(x) for x in pose.p]
 
 
 def quaternion(pose: Pose) -> list[float]:
-    """w x y z of a constant pose."""
+    """Return w x y z of a constant pose."""
     x, y, z, w = (float(part) for part in of_matrix(np.asarray(pose.R, dtype=float)))
     return [w, x, y, z]
 

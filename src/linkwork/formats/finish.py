@@ -1,16 +1,17 @@
-"""The end of every reader: from a builder with all parts of a file to a model."""
+"""Last step of every reader: build the model and close its loops."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from linkwork.errors import ModelError
 from linkwork.formats.digits import tolerance_of
 from linkwork.formats.urdf_parts import Notes
 from linkwork.formats.xml import Element
+from linkwork.mechanism.limits import Limits
 from linkwork.model import Model, ModelBuilder
 from linkwork.model.loop_joints import LoopOptions
-from linkwork.parts.limits import Limits
 
 
 def built(
@@ -21,20 +22,24 @@ def built(
     limits: Limits,
     *,
     closing: Mapping[str, Element],
-    start: str | None = None,
+    start: Any = None,
+    digits: bool = True,
 ) -> Model:
-    """The model, its loops closed from the keyframe `start` unless `loops` says otherwise.
+    """Build the model, and close its loops from `start` (coordinates or a keyframe) unless `loops` differs.
 
-    Loops are checked as a whole: an error is told with the element of `closing`, by name, that it names, or with `root`.
+    If `loops` has no tolerance, it follows from the `digits` of the file's numbers. An error names the
+    element of `closing` (by name) that it concerns, or else `root`.
     """
     builder.notes += notes.lines()
-    more = builder.add(loops)
-    if more["tolerance"] is None:
-        more["tolerance"] = tolerance_of(root)
-    if more["start"] is None:
-        more["start"] = start
+    options = builder.add(loops)
+    if options["tolerance"] is None and digits:
+        options["tolerance"] = tolerance_of(root)
+    if options["start"] is None:
+        options["start"] = start
     try:
-        return builder.build(limits=limits, **more)
+        return builder.build(limits=limits, **options)
     except ModelError as error:
-        place = next((element for name, element in closing.items() if repr(name) in str(error)), root)
-        raise type(error)(place.told(str(error))) from None
+        element_in_error = next(
+            (element for name, element in closing.items() if repr(name) in str(error)), root
+        )
+        raise type(error)(element_in_error.message(str(error))) from None

@@ -1,7 +1,7 @@
-"""Robots of installed packages, by name: `linkwork.load("g1")`.
+"""Robots of installed packages by name: `linkwork.load("g1")`.
 
-Only packages that are installed are looked at, and nothing is imported or fetched. A name is that of a file without its suffix,
-or of the folder of a robot ("g1" for g1_description); "package/name" says which package is meant.
+Only the file lists of installed packages are searched; nothing is imported or downloaded. A name is that of a
+file without suffix, or of the folder of a robot ("g1" for g1_description); "package/name" selects a package.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 
 from linkwork.errors import ModelError
-from linkwork.parts.names import did_you_mean, shown, some
+from linkwork.mechanism.names import did_you_mean, join_names, printable
 
 PACKAGES = (
     "example-robot-data",
@@ -30,30 +30,37 @@ NOT_ROBOTS = ("package", "scene", "schema")
 
 
 def installed_robot(name: str) -> tuple[str, str]:
-    """The path of the file of a robot, and the folder of its package's robots; ModelError where there is none, or several."""
+    """Return the file of a robot and the common folder of its package's robots.
+
+    Raises ModelError if there is none, or if the name is ambiguous.
+    """
     package, _, robot = name.rpartition("/")
     packages = [package] if package else list(PACKAGES)
     known: dict[str, list[str]] = {}
-    for each in packages:
-        for path in _files(each):
-            for called in _names(path):
-                known.setdefault(called, []).append(path)
+    for package_name in packages:
+        for path in _files(package_name):
+            for alias in _names(path):
+                known.setdefault(alias, []).append(path)
         if robot.lower() in known:
             path = _best(name, robot.lower(), known[robot.lower()])
-            return path, os.path.commonpath([os.path.dirname(file) for file in _files(each)])
-    there = [each for each in packages if any(_files(each))]
-    where = f"in the packages {some(there)}" if there else f"since none of {some(list(packages), 4)} is installed"
+            return path, os.path.commonpath([os.path.dirname(file) for file in _files(package_name)])
+    installed = [package_name for package_name in packages if any(_files(package_name))]
+    searched = (
+        f"in the packages {join_names(installed)}"
+        if installed
+        else f": none of {join_names(list(packages), 4)} is installed"
+    )
     hint = did_you_mean(robot, sorted(known, key=lambda word: (_letters_apart(word, robot.lower()), word)))
-    raise ModelError(f"{shown(name)!r} is no file, and there is no robot of that name {where}{hint}")
+    raise ModelError(f"file not found: {printable(name)!r}; no robot of that name {searched}{hint}")
 
 
 def _letters_apart(one: str, two: str) -> int:
-    """How many letters one word has and the other has not: packages may have more names than can be compared in order."""
+    """Return the number of letters that differ between two words, a fast lower bound of edit distance."""
     return sum(abs(one.count(letter) - two.count(letter)) for letter in {*one, *two})
 
 
 def _files(package: str) -> Iterator[str]:
-    """Files of robots in a package, without looking into them."""
+    """Yield the robot files of a package, unopened."""
     try:
         files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:
@@ -65,23 +72,31 @@ def _files(package: str) -> Iterator[str]:
 
 
 def _names(path: str) -> set[str]:
-    """What a file can be called by."""
+    """Return the names under which a file can be loaded."""
     stem = os.path.splitext(os.path.basename(path))[0].lower()
     folders = [part.lower() for part in path.replace("\\", "/").split("/")[-4:-1]]
-    robots = {part.removesuffix("_description").removesuffix("_robot") for part in folders if part.endswith("_description")}
+    robots = {
+        part.removesuffix("_description").removesuffix("_robot")
+        for part in folders
+        if part.endswith("_description")
+    }
     return {stem, *robots}
 
 
 def _best(name: str, robot: str, paths: list[str]) -> str:
-    """The file that is called as the robot itself, or begins so and is the shortest; URDF first."""
+    """Return the file whose stem is the name, else the shortest that begins with it; URDF first."""
     stems = {path: os.path.splitext(os.path.basename(path))[0].lower() for path in paths}
-    for fits in (lambda stem: stem == robot, lambda stem: stem.startswith(robot), lambda stem: True):
+    for matches in (lambda stem: stem == robot, lambda stem: stem.startswith(robot), lambda stem: True):
         for suffix in SUFFIXES:
-            same = [path for path in paths if fits(stems[path]) and path.lower().endswith(suffix)]
-            same.sort(key=lambda path: len(stems[path]))
-            if same and (len(same) == 1 or len(stems[same[0]]) < len(stems[same[1]]) or stems[same[0]] == stems[same[1]]):
-                return same[0]
-            if same:
-                files = some([shown(path, 200) for path in same], 5)
-                raise ModelError(f"{shown(name)!r} could be any of several robots: load one of the files {files}")
+            candidates = [path for path in paths if matches(stems[path]) and path.lower().endswith(suffix)]
+            candidates.sort(key=lambda path: len(stems[path]))
+            if candidates and (
+                len(candidates) == 1
+                or len(stems[candidates[0]]) < len(stems[candidates[1]])
+                or stems[candidates[0]] == stems[candidates[1]]
+            ):
+                return candidates[0]
+            if candidates:
+                files = join_names([printable(path, 200) for path in candidates], 5)
+                raise ModelError(f"{printable(name)!r} is ambiguous: load one of the files {files}")
     return paths[0]

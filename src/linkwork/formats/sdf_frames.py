@@ -1,4 +1,4 @@
-"""SDF's scopes and frames (sdformat.org, "pose semantics"): where links, joints and frames are with all joints at zero."""
+"""Scopes and frames of SDF (sdformat.org, "pose semantics"), with all joints at zero."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.formats.urdf_parts import LARGEST, LONGEST, unknown
+from linkwork.formats.urdf_parts import LARGEST, MAX_NAME, unknown
 from linkwork.formats.xml import Element
-from linkwork.parts import WORLD
-from linkwork.parts.names import shown
+from linkwork.mechanism import WORLD
+from linkwork.mechanism.names import printable
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 from linkwork.spatial.pose import snapped
@@ -24,47 +24,53 @@ RESERVED = (MODEL, WORLD)
 
 @dataclass
 class Scope:
-    """A model or a world: what it names, and where that is in its own frame where all joints are at zero."""
+    """A model or world with its named parts and their poses in its frame, with all joints at zero."""
 
     element: Element
-    parts: dict[str, Element] = field(default_factory=dict)  # links, joints, frames and nested models, in the order of the file
-    inner: dict[str, Scope] = field(default_factory=dict)  # nested models
-    poses: dict[str, Pose] = field(default_factory=dict)  # of all of them, also of those in nested models: "inner::link"
-    links: dict[str, str] = field(default_factory=dict)  # the link that each of them is fixed to, or "world"
+    # Links, joints, frames and nested models in file order.
+    parts: dict[str, Element] = field(default_factory=dict)
+    # Nested models.
+    inner: dict[str, Scope] = field(default_factory=dict)
+    # Poses of all parts, including those of nested models ("inner::link").
+    poses: dict[str, Pose] = field(default_factory=dict)
+    # The link that each part is fixed to, or "world".
+    links: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_world(self) -> bool:
         return self.element.tag == WORLD
 
     def all_links(self) -> list[tuple[str, Element, Scope]]:
-        """All links with their names in this scope, and the models that they are in."""
-        found = [(name, part, self) for name, part in self.parts.items() if part.tag == "link"]
+        """Return all links with their names in this scope and the scope that declares them."""
+        links = [(name, part, self) for name, part in self.parts.items() if part.tag == "link"]
         for prefix, scope in self.inner.items():
-            found += [(f"{prefix}::{name}", part, own) for name, part, own in scope.all_links()]
-        return found
+            links += [(f"{prefix}::{name}", part, declaring) for name, part, declaring in scope.all_links()]
+        return links
 
     def all_joints(self, prefix: str = "") -> list[tuple[str, Element, Scope, str]]:
-        """All joints with their names here, the models that they are in, and how names of that model begin here."""
-        found = [(prefix + name, part, self, prefix) for name, part in self.parts.items() if part.tag == "joint"]
+        """Return all joints with names in this scope, the declaring scope, and the prefix of its names."""
+        joints = [
+            (prefix + name, part, self, prefix) for name, part in self.parts.items() if part.tag == "joint"
+        ]
         for inner, scope in self.inner.items():
-            found += scope.all_joints(f"{prefix}{inner}::")
-        return found
+            joints += scope.all_joints(f"{prefix}{inner}::")
+        return joints
 
 
 def scope_of(element: Element) -> Scope:
-    """The scope of a model or a world, with all poses resolved."""
+    """Return the scope of a model or world with all poses resolved."""
     scope = Scope(element)
     for child in element.children:
         if child.tag not in NAMED:
             continue
         name = child.word("name")
-        if len(name) > LONGEST:
-            raise child.error(f"its name is longer than {LONGEST} characters")
+        if len(name) > MAX_NAME:
+            raise child.error(f"name: longer than {MAX_NAME} characters")
         if name in scope.parts:
             first = scope.parts[name]
-            raise child.error(f"there is already a <{first.tag}> of this name in line {first.line}: names must differ")
+            raise child.error(f"duplicate name; the first is a <{first.tag}> in line {first.line}")
         if name in RESERVED or "::" in name or (name.startswith("__") and name.endswith("__")):
-            raise child.error("this name is reserved: take another")
+            raise child.error("reserved name")
         scope.parts[name] = child
         if child.tag == "model":
             scope.inner[name] = scope_of(child)
@@ -74,33 +80,35 @@ def scope_of(element: Element) -> Scope:
 
 
 def child_of(joint: Element) -> str:
-    """The name of a joint's child: a link or a frame."""
+    """Return the name of a joint's child: a link or a frame."""
     name = joint.needed("child").content()
     if name == WORLD:
-        raise joint.error("the world cannot be the child of a joint: make it the parent")
+        raise joint.error("child: the world can only be the parent of a joint")
     return name
 
 
 def pose_of(element: Element | None) -> Pose:
-    """The numbers of a <pose>."""
+    """Return the pose of a <pose>."""
     if element is None or not element.text.strip():
         return Pose.identity()
-    quaternion = element.attributes.get("rotation_format", "euler_rpy")
-    if quaternion not in ("euler_rpy", "quat_xyzw"):
-        raise element.error(f"there is no rotation_format {shown(quaternion)!r}; there are euler_rpy and quat_xyzw")
-    if quaternion == "quat_xyzw":
+    rotation_format = element.attributes.get("rotation_format", "euler_rpy")
+    if rotation_format not in ("euler_rpy", "quat_xyzw"):
+        raise element.error(
+            f"rotation_format: expected euler_rpy or quat_xyzw, got {printable(rotation_format)!r}"
+        )
+    if rotation_format == "quat_xyzw":
         values = element.numbers("", 7, largest=LARGEST)
         if not any(values[3:]):
-            raise element.error("a quaternion must not be zero")
+            raise element.error("quaternion: expected a nonzero one")
         return Pose(snapped(numeric_matrix(np.array(values[3:])), 4e-16), np.array(values[:3]))
     values = element.numbers("", 6, largest=LARGEST)
-    turned = element.attributes.get("degrees", "false") in ("true", "1")
-    angles = [math.radians(x) for x in values[3:]] if turned else list(values[3:])
+    degrees = element.attributes.get("degrees", "false") in ("true", "1")
+    angles = [math.radians(x) for x in values[3:]] if degrees else list(values[3:])
     return Pose.placed(values[:3], angles) if any(angles) else Pose.translation(np.array(values[:3]))
 
 
 def relative_to(element: Element | None) -> str:
-    """The frame that a <pose> names, or ""."""
+    """Return the frame that a <pose> names, or ""."""
     if element is None:
         return ""
     return element.attributes.get("relative_to") or element.attributes.get("frame") or ""
@@ -110,27 +118,27 @@ def relative_to(element: Element | None) -> str:
 
 
 def _resolve_poses(scope: Scope) -> None:
-    """Where all parts are, in the frame of the scope."""
-    found: dict[str, Pose] = {WORLD if scope.is_world else MODEL: Pose.identity()}
+    """Compute the poses of all parts in the frame of the scope."""
+    poses: dict[str, Pose] = {WORLD if scope.is_world else MODEL: Pose.identity()}
     for start in scope.parts:
         path: dict[str, None] = {}  # names that wait for others, in order
         name = start
-        while name not in found:
+        while name not in poses:
             if name in path:
-                raise scope.parts[name].error("its pose is relative to itself, by way of others")
+                raise scope.parts[name].error("cyclic pose: relative to itself through others")
             path[name] = None
             name = _owner(scope, name, _reference(scope, scope.parts[name]))
-        for waiting in reversed(path):
-            part = scope.parts[waiting]
-            _place(scope, waiting, found, found[_reference(scope, part)])
-    scope.poses = found
+        for pending in reversed(path):
+            part = scope.parts[pending]
+            _place(scope, pending, poses, poses[_reference(scope, part)])
+    scope.poses = poses
 
 
-def _place(scope: Scope, name: str, found: dict[str, Pose], reference: Pose) -> None:
+def _place(scope: Scope, name: str, poses: dict[str, Pose], reference: Pose) -> None:
     part = scope.parts[name]
     pose = reference.then(pose_of(part.one("pose")))
     if part.tag != "model":
-        found[name] = pose
+        poses[name] = pose
         return
     inner = scope.inner[name]
     placed = part.attributes.get("placement_frame", "")
@@ -138,13 +146,13 @@ def _place(scope: Scope, name: str, found: dict[str, Pose], reference: Pose) -> 
         if placed not in inner.poses:
             raise unknown(part, "frame", placed, inner.poses)
         pose = pose.then(inner.poses[placed].inverse())
-    found[name] = pose
-    for own, there in inner.poses.items():
-        found[f"{name}::{own}"] = pose.then(there)
+    poses[name] = pose
+    for inner_name, inner_pose in inner.poses.items():
+        poses[f"{name}::{inner_name}"] = pose.then(inner_pose)
 
 
 def _reference(scope: Scope, part: Element) -> str:
-    """The frame that a part's pose is given in."""
+    """Return the frame in which a part's pose is given."""
     named = relative_to(part.one("pose"))
     if part.tag == "frame" and not named:
         named = part.attributes.get("attached_to", "")
@@ -155,11 +163,13 @@ def _reference(scope: Scope, part: Element) -> str:
 
 
 def _owner(scope: Scope, name: str, reference: str) -> str:
-    """The part of this scope that must be placed first: the frame itself, or the nested model that it is in."""
+    """Return the part of this scope that must be placed first: the frame, or the nested model that has it."""
     if reference in (WORLD if scope.is_world else MODEL,):
         return reference
-    first, _, rest = reference.partition("::")
-    if first not in scope.parts or (rest and (first not in scope.inner or rest not in scope.inner[first].poses)):
+    first, _, inner_name = reference.partition("::")
+    if first not in scope.parts or (
+        inner_name and (first not in scope.inner or inner_name not in scope.inner[first].poses)
+    ):
         raise unknown(scope.parts[name], "link or frame", reference, [*scope.parts, MODEL])
     return first
 
@@ -168,51 +178,53 @@ def _owner(scope: Scope, name: str, reference: str) -> str:
 
 
 def _resolve_links(scope: Scope) -> None:
-    """The link that each frame is fixed to, by name in this scope."""
-    found: dict[str, str] = {}
+    """Determine the link that each frame is fixed to, by name in this scope."""
+    links: dict[str, str] = {}
     for name, part in scope.parts.items():
         if part.tag == "link":
-            found[name] = name
+            links[name] = name
         if part.tag == "model":
             inner = scope.inner[name]
-            found |= {f"{name}::{own}": f"{name}::{link}" for own, link in inner.links.items() if link != WORLD}
+            links |= {
+                f"{name}::{frame}": f"{name}::{link}" for frame, link in inner.links.items() if link != WORLD
+            }
             if MODEL in inner.links:
-                found[name] = f"{name}::{inner.links[MODEL]}"
+                links[name] = f"{name}::{inner.links[MODEL]}"
     if scope.is_world:
-        found[WORLD] = WORLD
+        links[WORLD] = WORLD
     else:
-        _canonical(scope, found)
+        _canonical(scope, links)
     for start, part in scope.parts.items():
         path: dict[str, None] = {}
         name = start
-        while name not in found and part.tag in ("frame", "joint"):
+        while name not in links and part.tag in ("frame", "joint"):
             if name in path:
-                raise scope.parts[name].error("it is attached to itself, by way of others")
+                raise scope.parts[name].error("cyclic frame: attached to itself through others")
             path[name] = None
-            own = scope.parts[name]
-            if own.tag not in ("frame", "joint"):
-                raise own.error("there is no link in it to attach a frame to")
+            frame = scope.parts[name]
+            if frame.tag not in ("frame", "joint"):
+                raise frame.error("no link to attach a frame to")
             default = WORLD if scope.is_world else MODEL
-            name = child_of(own) if own.tag == "joint" else own.attributes.get("attached_to") or default
-            if name not in found and name not in scope.parts:
-                raise unknown(own, "link or frame", name, [*scope.parts, MODEL])
-        for waiting in path:
-            found[waiting] = found[name]
-    scope.links = found
+            name = child_of(frame) if frame.tag == "joint" else frame.attributes.get("attached_to") or default
+            if name not in links and name not in scope.parts:
+                raise unknown(frame, "link or frame", name, [*scope.parts, MODEL])
+        for pending in path:
+            links[pending] = links[name]
+    scope.links = links
 
 
-def _canonical(scope: Scope, found: dict[str, str]) -> None:
-    """The link that a model's own frame is fixed to: the first one, unless another is named."""
-    named = scope.element.attributes.get("canonical_link", "")
+def _canonical(scope: Scope, fixed_to: dict[str, str]) -> None:
+    """Add the canonical link of a model: by default its first one."""
+    canonical = scope.element.attributes.get("canonical_link", "")
     links = [name for name, _, _ in scope.all_links()]
-    if named and named not in links:
-        raise unknown(scope.element, "link", named, links)
-    if named or links:
-        found[MODEL] = named or links[0]
+    if canonical and canonical not in links:
+        raise unknown(scope.element, "link", canonical, links)
+    if canonical or links:
+        fixed_to[MODEL] = canonical or links[0]
 
 
 def checked(scope: Scope, element: Element, name: str) -> str:
-    """The link behind a name that an element uses for a link or a frame."""
+    """Return the link behind a name that an element uses for a link or frame."""
     if name == WORLD:
         return WORLD
     if name not in scope.links:
@@ -221,13 +233,15 @@ def checked(scope: Scope, element: Element, name: str) -> str:
 
 
 def direction(scope: Scope, axis: Element, J: Pose, *, in_model: bool) -> np.ndarray:
-    """The unit direction of an axis in the frame of the scope; J is the joint's pose there."""
+    """Return the unit direction of an axis in the frame of the scope; J is the joint's pose there."""
     from_joint = axis.one("xyz")
-    values: Any = (0.0, 0.0, 1.0) if from_joint is None else from_joint.numbers("", 3, (0.0, 0.0, 1.0), largest=LARGEST)
+    values: Any = (
+        (0.0, 0.0, 1.0) if from_joint is None else from_joint.numbers("", 3, (0.0, 0.0, 1.0), largest=LARGEST)
+    )
     vector = np.array(values)
     size = math.sqrt(float(vector @ vector))
     if size == 0.0 or not math.isfinite(size):
-        raise (from_joint or axis).error("the axis has no length: it must be a direction, such as 0 0 1")
+        raise (from_joint or axis).error("axis: expected a nonzero vector such as 0 0 1")
     named = "" if from_joint is None else from_joint.attributes.get("expressed_in", "")
     if named:
         if named not in scope.poses:

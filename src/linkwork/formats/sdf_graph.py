@@ -1,15 +1,15 @@
-"""The spanning tree of an SDF model, whose joints may form any graph: which joints are in it, and which close loops."""
+"""Spanning trees of SDF models, whose joints may form any graph."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
-from linkwork.parts import WORLD
+from linkwork.mechanism import WORLD
 
 
 class Edge(NamedTuple):
-    """A joint between two links, by its place in the file."""
+    """A joint between two links, with its index in the file."""
 
     number: int
     parent: str
@@ -17,61 +17,71 @@ class Edge(NamedTuple):
 
 
 class Spanning(NamedTuple):
-    """Joints of the tree, parents first, each with whether it is taken backwards; and those that close loops."""
+    """Joints of the tree, parents first, each with whether it is reversed; and those that close loops."""
 
     tree: list[tuple[Edge, bool]]
     loops: list[Edge]
-    roots: list[str]  # links that hang on nothing
+    roots: list[str]  # links without a parent
 
 
-def spanning_tree(links: Sequence[str], edges: Iterable[Edge], preferred: Sequence[str] = ()) -> Spanning:
-    """Each link hangs on the first joint of the file that has it as a child, where that closes no cycle.
+def spanning_tree(
+    links: Sequence[str], edges: Iterable[Edge], preferred: Sequence[str] = (), static: Container[str] = ()
+) -> Spanning:
+    """Return a spanning tree with as many joints as possible in the direction of the file.
 
-    What is then still apart is joined by further joints, backwards if need be; the rest closes loops. Links that hang on
-    nothing are roots: the world where it is joined, else a `preferred` link, else the first that no joint has as a child.
+    Each link is the child of the first joint that has it as child and closes no cycle. Components that remain
+    are connected by further joints, reversed if necessary; the others close loops. Links without a parent are
+    roots: the world if connected, else a `preferred` link, else the first link that is no joint's child.
+    `static` links are fixed in the world, and roots.
     """
     edges = list(edges)
-    group = {name: name for name in (WORLD, *links)}
+    group = {name: WORLD if name in static else name for name in (WORLD, *links)}
 
     def top(name: str) -> str:
         while group[name] != name:
             group[name] = name = group[group[name]]
         return name
 
-    chosen: set[int] = set()
-    held: set[str] = set()
+    tree_edges: set[int] = set()
+    with_parent: set[str] = set()  # by a joint of the tree
+    grounded = [name for name in links if name in static]
     for first in (True, False):
         for edge in edges:
-            one, two = top(edge.parent), top(edge.child)
-            if edge.number in chosen or one == two or (first and edge.child in held):
+            one = top(edge.parent)
+            two = top(edge.child)
+            if (
+                edge.number in tree_edges
+                or one == two
+                or (first and (edge.child in with_parent or edge.child in static))
+            ):
                 continue
-            chosen.add(edge.number)
-            held.add(edge.child)
+            tree_edges.add(edge.number)
+            with_parent.add(edge.child)
             group[two] = one
-    beside: dict[str, list[tuple[Edge, bool]]] = {name: [] for name in group}
+    adjacent: dict[str, list[tuple[Edge, bool]]] = {name: [] for name in group}
     for edge in edges:
-        if edge.number in chosen:
-            beside[edge.parent].append((edge, False))
-            beside[edge.child].append((edge, True))
-    unheld = [name for name in (*preferred, *links) if name not in held]
-    wanted = [WORLD, *unheld, *preferred, *links]
+        if edge.number in tree_edges:
+            adjacent[edge.parent].append((edge, False))
+            adjacent[edge.child].append((edge, True))
+    without_parent = [name for name in (*preferred, *links) if name not in with_parent]
+    root_order = [WORLD, *grounded, *without_parent, *preferred, *links]
     tree: list[tuple[Edge, bool]] = []
     reached: set[str] = set()
     roots: list[str] = []
-    for root in wanted:
+    for root in root_order:
         if root in reached:
             continue
         reached.add(root)
         if root != WORLD:
             roots.append(root)
-        waiting = [root]
-        while waiting:
-            news = []
-            for edge, backwards in beside[waiting.pop()]:
+        stack = [root]
+        while stack:
+            children = []
+            for edge, backwards in adjacent[stack.pop()]:
                 other = edge.parent if backwards else edge.child
                 if other not in reached:
                     reached.add(other)
                     tree.append((edge, backwards))
-                    news.append(other)
-            waiting += reversed(news)
-    return Spanning(tree, [edge for edge in edges if edge.number not in chosen], roots)
+                    children.append(other)
+            stack += reversed(children)
+    return Spanning(tree, [edge for edge in edges if edge.number not in tree_edges], roots)

@@ -1,94 +1,133 @@
-"""What SDF files include: models of other files, in named folders only."""
+"""Models of other files that SDF files include, from allowed folders only."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from linkwork.errors import LimitError
 from linkwork.formats import xml
+from linkwork.formats.elements import check
+from linkwork.formats.elements_sdf import sdf
 from linkwork.formats.folders import Folders
+from linkwork.formats.urdf_parts import Notes
 from linkwork.formats.xml import Element
-from linkwork.parts import WORLD
-from linkwork.parts.limits import Limits
-from linkwork.parts.names import shown
+from linkwork.mechanism import WORLD
+from linkwork.mechanism.limits import Limits
+from linkwork.mechanism.names import printable
 
-NESTED = 20  # models within models
-INCLUDED = 200  # further files
+MAX_NESTING = 20  # nested models
+MAX_INCLUDES = 200  # included files
+MIN_VERSION = (1, 2)
+MAX_VERSION = (1, 12)
+_VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4})*")
 
 
-def whole_of(root: Element) -> Element:
-    """The one model or world of a file."""
+def model_element(root: Element) -> Element:
+    """Return the single model or world of a file."""
     if root.tag in ("model", WORLD):
         return root
-    found = [child for child in root.children if child.tag in ("model", WORLD)]
-    if not found:
-        raise root.error("there is no <model> and no <world> in it")
-    if len(found) > 1:
-        first = f"there is already a <{found[0].tag}> in line {found[0].line}"
-        raise found[1].error(f"{first}: put several models into one <world>")
-    return found[0]
+    candidates = [child for child in root.children if child.tag in ("model", WORLD)]
+    if not candidates:
+        raise root.error("no <model> or <world>")
+    if len(candidates) > 1:
+        first = f"second model or world; the first is in line {candidates[0].line}"
+        raise candidates[1].error(f"{first}: use one <world> for several models")
+    return candidates[0]
+
+
+def version_of(element: Element) -> tuple[int, ...]:
+    """Return the SDF version of an element's file, by default 1.7."""
+    file = element
+    while file.tag != "sdf" and file.parent is not None:
+        file = file.parent
+    version = file.attributes.get("version", "1.7")
+    if not _VERSION.fullmatch(version):
+        raise file.error(f"version: expected one such as 1.9, got {printable(version)!r}")
+    return tuple(map(int, version.split(".")))
+
+
+def check_version(root: Element) -> None:
+    """Raise ModelError if the version of a file is not supported."""
+    version = version_of(root)
+    if version < MIN_VERSION:
+        message = f"SDF {root.attributes['version']} is not supported"
+        raise root.error(f"{message}: convert it first with `gz sdf -p`")
+    if version > MAX_VERSION:
+        newest = ".".join(map(str, MAX_VERSION))
+        raise root.error(
+            f"SDF {root.attributes['version']} is not supported; the newest supported is {newest}"
+        )
 
 
 class Includes:
-    """Puts the models of other files in the places of <include>, from named folders only."""
+    """Replaces each <include> by the model of its file, from allowed folders only."""
 
-    def __init__(self, folders: Folders, limits: Limits) -> None:
-        self.folders, self.limits = folders, limits
+    def __init__(self, folders: Folders, limits: Limits, notes: Notes) -> None:
+        self.folders = folders
+        self.limits = limits
+        self.notes = notes
         self.opened = self.taken = 0
 
     def expand(self, root: Element) -> None:
-        waiting: list[tuple[Element, tuple[str, ...]]] = [(root, ())]
-        while waiting:
-            element, within = waiting.pop()
+        stack: list[tuple[Element, tuple[str, ...]]] = [(root, ())]
+        while stack:
+            element, ancestors = stack.pop()
             for k, child in enumerate(element.children):
                 if child.tag == "include" and element.tag in ("sdf", "world", "model"):
-                    made, path = self._included(child, within)
-                    made.parent = element
-                    element.children[k] = made
-                    waiting.append((made, (*within, path)))
+                    included, path = self._included(child, ancestors)
+                    file = included.parent
+                    assert file is not None
+                    file.parent = element  # so that parts of the model know the version of their own file
+                    element.children[k] = included
+                    stack.append((included, (*ancestors, path)))
                 elif child.tag in ("world", "model"):
-                    waiting.append((child, within))
+                    stack.append((child, ancestors))
 
-    def _included(self, include: Element, within: tuple[str, ...]) -> tuple[Element, str]:
+    def _included(self, include: Element, ancestors: tuple[str, ...]) -> tuple[Element, str]:
+        row = sdf().rows["model"][0].find("include")
+        assert row is not None
+        check(include, row, self.notes, "SDF", strict=self.notes.strict)
         uri = include.needed("uri").content()
-        if include.attributes.get("merge", "false") in ("true", "1"):
-            raise include.error("models are not merged: give the parts themselves, or nest the model")
         path = self._find(include, uri)
-        if path in within or len(within) >= NESTED:
-            raise include.error(f"{shown(uri)!r} includes itself, or too many others in turn")
+        if path in ancestors or len(ancestors) >= MAX_NESTING:
+            raise include.error(f"{printable(uri)!r} includes itself, or includes are nested too deep")
         self.opened += 1
-        if self.opened > INCLUDED:
-            raise LimitError(include.told(f"more than {INCLUDED} files are included, the most that are read"))
-        left = Limits(size=self.limits.size, elements=max(1, self.limits.elements - self.taken))
-        root = xml.parse(xml.content(path, self.limits), path, left)
+        if self.opened > MAX_INCLUDES:
+            raise LimitError(include.message(f"more than {MAX_INCLUDES} included files, the limit"))
+        remaining = Limits(size=self.limits.size, elements=max(1, self.limits.elements - self.taken))
+        root = xml.parse(xml.content(path, self.limits), path, remaining)
         self.taken += sum(1 + len(e.attributes) for e in _every(root))
-        whole = whole_of(root)
-        if whole.tag != "model":
-            raise include.error(f"{shown(uri)!r} holds a <world>, and only a model can be included")
+        check_version(root)
+        included = model_element(root)
+        if included.tag != "model":
+            raise include.error(f"{printable(uri)!r} contains a <world>; only a model can be included")
         for tag in ("name", "pose", "static"):
-            given = include.one(tag)
-            if given is None:
+            override = include.one(tag)
+            if override is None:
                 continue
             if tag == "name":
-                whole.attributes["name"] = given.content()
+                included.attributes["name"] = override.content()
             else:
-                whole.children = [given, *(child for child in whole.children if child.tag != tag)]
+                included.children = [override, *(child for child in included.children if child.tag != tag)]
         if include.one("placement_frame") is not None:
-            whole.attributes["placement_frame"] = include.needed("placement_frame").content()
-        return whole, path
+            included.attributes["placement_frame"] = include.needed("placement_frame").content()
+        return included, path
 
     def _find(self, include: Element, uri: str) -> str:
         name = uri.split("://", 1)[1] if "://" in uri else uri
         if "://" in uri and not uri.startswith(("model://", "file://", "package://")):
-            raise include.error(f"{shown(uri)!r} is not a file in a named folder: nothing is fetched")
-        tried = [name] if name.lower().endswith((".sdf", ".xml")) else [f"{name}/model.sdf", f"{name}.sdf", name]
-        why = ""
-        for each in tried:
-            found = self.folders.find(each)
-            if found.path:
-                return found.path
-            why = why or found.why
-        raise include.error(f"its file {shown(uri)!r} is not opened: {why}")
+            raise include.error(f"{printable(uri)!r} is not a local file: nothing is downloaded")
+        candidates = (
+            [name] if name.lower().endswith((".sdf", ".xml")) else [f"{name}/model.sdf", f"{name}.sdf", name]
+        )
+        reason = ""
+        for candidate in candidates:
+            result = self.folders.find(candidate)
+            if result.path:
+                return result.path
+            reason = reason or result.why
+        raise include.error(f"file {printable(uri)!r}: {reason}")
 
 
 def _every(root: Element) -> Iterable[Element]:
@@ -97,3 +136,21 @@ def _every(root: Element) -> Iterable[Element]:
         element = waiting.pop()
         yield element
         waiting += element.children
+
+
+def check_size(top: Element, limits: Limits) -> None:
+    """Raise for models that are nested too deep or have too many links or joints."""
+    counts = {"link": 0, "joint": 0}
+    stack = [(top, 0)]
+    while stack:
+        element, depth = stack.pop()
+        if depth > MAX_NESTING:
+            raise element.error(f"models are nested deeper than the limit of {MAX_NESTING}")
+        for child in element.children:
+            if child.tag in counts:
+                counts[child.tag] += 1
+                if counts[child.tag] > limits.links:
+                    message = f"more than {limits.links} {child.tag}s: {limits.raised('links')}"
+                    raise LimitError(child.message(message))
+            if child.tag == "model":
+                stack.append((child, depth + 1))

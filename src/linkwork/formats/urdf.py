@@ -1,20 +1,24 @@
 """URDF: a tree of links and joints (wiki.ros.org/urdf/XML).
 
-Structure is checked here, where lines are known; `ModelBuilder` then puts the model together. What only draws, collides,
-controls or belongs to another program is passed over.
+The structure is checked here, where lines are known; `ModelBuilder` then builds the model. Elements for
+drawing, collision, control and other programs are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from itertools import count
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from linkwork.errors import LimitError, ModelError
+from linkwork.formats import extension
 from linkwork.formats.dialects import File, close_loops
+from linkwork.formats.elements import check
+from linkwork.formats.elements_urdf import urdf
+from linkwork.formats.extension import Extension
 from linkwork.formats.finish import built
 from linkwork.formats.urdf_parts import (
-    LONGEST,
     ONE,
     Notes,
     at,
@@ -22,19 +26,27 @@ from linkwork.formats.urdf_parts import (
     inertial,
     joint_kind,
     limits,
-    note_strange,
     place,
-    unknown,
 )
-from linkwork.formats.urdf_shapes import UNOPENED, shapes
+from linkwork.formats.urdf_shapes import UNOPENED, Indexed, in_order, shapes
+from linkwork.formats.urdf_structure import (
+    check_root,
+    elements_by_name,
+    ends_of,
+    frame_links,
+    imply_world,
+    root_link,
+    unused_name,
+)
+from linkwork.formats.urdf_transmissions import reflected_inertias
 from linkwork.formats.xml import Element, parse
 from linkwork.joints import Fixed, Free, Revolute, Spherical
+from linkwork.mechanism import Actuator
+from linkwork.mechanism.limits import Limits, checked_limits
+from linkwork.mechanism.names import did_you_mean, join_names, printable
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.model.builder import GRAVITY
 from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
-from linkwork.parts import Actuator
-from linkwork.parts.limits import Limits, checked_limits
-from linkwork.parts.names import did_you_mean, shown, some
 from linkwork.spatial import physical_problems
 
 UNITS = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
@@ -45,175 +57,144 @@ def read(
     *,
     source: str = "<text>",
     base: str = "fixed",
-    gravity: Sequence[float] = GRAVITY,
+    gravity: Sequence[float] | None = None,
     strict: bool = False,
     limits: Limits | None = None,
     loops: LoopOptions = AS_THE_FILE_SAYS,
 ) -> Model:
-    """The model of a URDF text, called `source` in errors; the rest is as for `load`."""
+    """Return the model of a URDF text, called `source` in errors; other arguments as in `load`."""
     limits = checked_limits(limits)
-    return model(parse(text, source, limits), base=base, gravity=gravity, strict=strict, limits=limits, loops=loops)
-
-
-def model(
-    robot: Element, *, base: str, gravity: Sequence[float], strict: bool, limits: Limits, loops: LoopOptions = AS_THE_FILE_SAYS
-) -> Model:
-    """The model of a <robot> element; the rest is as for `load`."""
-    if base not in ("fixed", "free"):
-        raise ModelError(f'base must be "fixed" or "free", not {base!r}')
-    _refuse_unsupported(robot)
-    notes = Notes()
-    for tag in ("link", "joint"):
-        most = robot.all(tag)[: limits.links + 1]
-        if len(most) > limits.links:
-            raise LimitError(most[-1].told(f"there are more than {limits.links} {tag}s: {limits.raised('links')}"))
-    links, joints = _named(robot, "link"), _named(robot, "joint")
-    _imply_world(links, joints, notes)
-    ends = {name: _ends(joint, links) for name, joint in joints.items()}
-    root = _root(robot, links, joints, ends)
-
-    builder = ModelBuilder(robot.word("name"), gravity=gravity)
-    ground = WORLD if root == WORLD and base == "fixed" else None  # then this link is no body, but the world itself
-    called = {name: WORLD if name == ground else name for name in links}
-    if WORLD in links and ground is None:
-        called[WORLD] = _free_name("world_link", links)
-        notes.add(f"{at(links[WORLD])} is renamed {called[WORLD]!r}: the name 'world' is reserved for the fixed frame")
-    for name, link in links.items():
-        _add_link(builder, called[name], link, notes, strict=strict, ground=name == ground)
-        for shape in shapes(link, called[name], notes):
-            builder.add_geometry(shape)
-    if ground is None:
-        kind = Free() if base == "free" else Fixed()
-        builder.add_joint(_free_name("root_joint", joints), kind, parent=WORLD, child=called[root])
-    said = any("independent" in joint.attributes for joint in joints.values())
-    for name, joint in joints.items():
-        parent, child = ends[name]
-        if base == "free" and parent == root and joint.attributes.get("type") == "floating" and not _massive(links[root]):
-            raise joint.error(
-                f"with base='free' the massless root link {root!r} would float as well, and has no inertia: "
-                "load this file with base='fixed'"
-            )
-        ends_here = called[parent], called[child]
-        free = _independent(joint, said=said)
-        _add_joint(builder, name, joint, *ends_here, notes, free, loops.retyped.get(name, ""))
-    for name in (*loops.retyped, *loops.motors):
-        if name not in joints:
-            raise ModelError(
-                f"the loop file names the joint {shown(name)!r}{did_you_mean(name, joints)}, which is not in the file"
-            )
-    for name in loops.motors:
-        builder.add_actuator(Actuator(name, "joint", name, ((name, 1.0),)))
-    closing: dict[str, Element] = {}
-    close_loops(File(robot, links, joints, ends, root, base, builder, called, notes, closing))
-    closing |= {name: joint for name, joint in joints.items() if "independent" in joint.attributes}
-    _note_rest(robot, notes)
-    return built(builder, robot, notes, loops, limits, closing=closing)
-
-
-# structure
-
-
-def _refuse_unsupported(robot: Element) -> None:
-    if robot.tag != "robot":
-        raise robot.error("this is not a URDF, whose root is <robot>")
-    for element in robot.children:
-        if element.tag.startswith("xacro:"):
-            raise element.error("this is a xacro file: expand it first, by `xacro robot.xacro > robot.urdf`")
-
-
-def _named(robot: Element, tag: str) -> dict[str, Element]:
-    """The links or the joints, by name, in the order of the file."""
-    found: dict[str, Element] = {}
-    for element in robot.all(tag):
-        name = element.word("name")
-        if len(name) > LONGEST:
-            raise element.error(f"its name is longer than {LONGEST} characters")
-        if name in found:
-            raise element.error(f"there is already a {tag} of this name in line {found[name].line}: names must differ")
-        found[name] = element
-    return found
-
-
-def _imply_world(links: dict[str, Element], joints: dict[str, Element], notes: Notes) -> None:
-    """Joints whose parent is the link "world", of which there is none, hang on the fixed world, as in Drake's own files."""
-    parents = [parent for joint in joints.values() if (parent := joint.one("parent")) is not None]
-    held = [parent for parent in parents if parent.attributes.get("link") == WORLD]
-    if held and WORLD not in links:
-        links[WORLD] = Element("link", {"name": WORLD}, held[0].line, held[0].source, held[0].parent)
-        lines = [f"line {parent.line}" for parent in held]
-        notes.add(f"there is no link named {WORLD!r}, so that it is taken as the fixed world", *lines)
-
-
-def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
-    """The names of a joint's parent and child."""
-    ends = []
-    for role in ("parent", "child"):
-        element = joint.needed(role)
-        name = element.word("link")
-        if name not in links:
-            raise unknown(element, "link", name, links)
-        ends.append(name)
-    if ends[0] == ends[1]:
-        raise joint.error(f"it joins the link {shown(ends[0])!r} to itself: parent and child must differ")
-    return ends[0], ends[1]
-
-
-def _root(robot: Element, links: dict[str, Element], joints: dict[str, Element], ends: dict[str, tuple[str, str]]) -> str:
-    """The one link that is no joint's child, after a check that all links hang on it."""
-    if not links:
-        raise robot.error("there is no <link> in it, and a robot has at least one")
-    above: dict[str, str] = {}  # child link -> its joint
-    below: dict[str, list[str]] = {name: [] for name in links}
-    for name, (parent, child) in ends.items():
-        if child in above:
-            first = joints[above[child]]
-            raise joints[name].error(
-                f"its child {shown(child)!r} is already the child of {first.label} in line {first.line}: "
-                "a link has one parent joint; a further joint is a <loop>"
-            )
-        above[child] = name
-        below[parent].append(child)
-    roots = [name for name in links if name not in above]
-    if len(roots) > 1:
-        raise links[roots[1]].error(
-            f"it is a second root: no joint has it as its child, and none has {links[roots[0]].label} in line "
-            f"{links[roots[0]].line}; all links but one must hang on others"
-        )
-    reached = set(roots)
-    waiting = list(roots)
-    while waiting:
-        news = below[waiting.pop()]
-        reached.update(news)
-        waiting += news
-    lost = next((name for name in links if name not in reached), None)
-    if lost is not None:
-        raise _cycle(lost, joints, ends, above)
-    return roots[0]
-
-
-def _cycle(lost: str, joints: dict[str, Element], ends: dict[str, tuple[str, str]], above: dict[str, str]) -> ModelError:
-    """Why a link does not hang on the root, while there is no other: somewhere above it joints form a cycle."""
-    path: dict[str, None] = {}
-    while lost not in path:
-        path[lost] = None
-        lost = ends[above[lost]][0]
-    cycle = list(path)[list(path).index(lost) :]
-    names = ", ".join(repr(shown(name)) for name in cycle[:5]) + (" ..." if len(cycle) > 5 else "")
-    return joints[above[lost]].error(
-        f"it closes a cycle of links, {names}, that is not connected to a root: one link must be no joint's child"
+    return model(
+        parse(text, source, limits), base=base, gravity=gravity, strict=strict, limits=limits, loops=loops
     )
 
 
-def _free_name(wanted: str, taken: Container[str]) -> str:
-    """A name like the wanted one that nothing in the file has."""
-    names = (wanted if k == 1 else f"{wanted}_{k}" for k in count(1))
-    return next(name for name in names if name not in taken)
+def model(
+    robot: Element,
+    *,
+    base: str,
+    gravity: Sequence[float] | None,
+    strict: bool,
+    limits: Limits,
+    loops: LoopOptions = AS_THE_FILE_SAYS,
+) -> Model:
+    """Return the model of a <robot> element; other arguments as in `load`.
+
+    `gravity` None means that of the file.
+    """
+    if base not in ("fixed", "free"):
+        raise ModelError(f'base: expected "fixed" or "free", got {base!r}')
+    check_root(robot)
+    notes = Notes(strict=strict)
+    _check_size(robot, limits)
+    check(robot, urdf(), notes, "URDF", strict=strict)
+    links = elements_by_name(robot, "link")
+    joints = elements_by_name(robot, "joint")
+    imply_world(links, joints, notes)
+    ends = {name: ends_of(joint, links) for name, joint in joints.items()}
+    root = root_link(robot, links, joints, ends)
+
+    description = Extension.read(robot)
+    gravity_vector = description.gravity if gravity is None else gravity
+    builder = ModelBuilder(robot.word("name"), gravity=GRAVITY if gravity_vector is None else gravity_vector)
+    ground = WORLD if root == WORLD and base == "fixed" else None  # this link is the world, not a body
+    called = {name: WORLD if name == ground else name for name in links}
+    if WORLD in links and ground is None:
+        called[WORLD] = unused_name("world_link", links)
+        notes.add(
+            f"{at(links[WORLD])} is renamed {called[WORLD]!r}: 'world' is reserved for the inertial frame"
+        )
+    closing: dict[str, Element] = {}
+    file = File(robot, links, joints, ends, root, base, builder, called, notes, closing, description)
+    frames = frame_links(joints, ends)
+    _add_links(file, frames, ground, strict=strict)
+    _add_joints(file, frames, ground, loops)
+    _add_motors(file, loops)
+    close_loops(file)
+    description.add(builder, closing)
+    closing |= {name: joint for name, joint in joints.items() if "independent" in joint.attributes}
+    _note_meshes(robot, notes)
+    model = built(
+        builder,
+        robot,
+        notes,
+        description.options(loops),
+        limits,
+        closing=closing,
+        start=description.start,
+        digits=not description.is_present,
+    )
+    return description.finish(model)
+
+
+def _check_size(robot: Element, limits: Limits) -> None:
+    for tag in ("link", "joint"):
+        elements = robot.all(tag)[: limits.links + 1]
+        if len(elements) > limits.links:
+            message = f"more than {limits.links} {tag}s: {limits.raised('links')}"
+            raise LimitError(elements[-1].message(message))
+
+
+def _add_links(file: File, frames: dict[str, str], ground: str | None, *, strict: bool) -> None:
+    """Add all links except those that represent frames, and all shapes."""
+    indexed_shapes: list[Indexed] = []
+    for name, link in file.links.items():
+        if name not in frames:
+            _add_link(file.builder, file.called[name], link, file.notes, strict=strict, ground=name == ground)
+        indexed_shapes += shapes(link, file.called[name], file.notes)
+    for shape in in_order(indexed_shapes):
+        file.builder.add_geometry(shape)
+
+
+def _add_joints(file: File, frames: dict[str, str], ground: str | None, loops: LoopOptions) -> None:
+    """Add the joint of the base, and the joints and frames of the file."""
+    builder = file.builder
+    joints = file.joints
+    called = file.called
+    if ground is None:
+        kind = Free() if file.base == "free" else Fixed()
+        name = unused_name("root_joint", joints)
+        builder.add_joint(name, kind, parent=WORLD, child=called[file.root])
+    rotors = reflected_inertias(file.robot, joints, file.notes)
+    any_independent = any("independent" in joint.attributes for joint in joints.values())
+    for name, joint in joints.items():
+        parent, child = file.ends[name]
+        if (
+            file.base == "free"
+            and parent == file.root
+            and joint.attributes.get("type") == "floating"
+            and not _massive(file.links[file.root])
+        ):
+            raise joint.error(
+                f"base='free' would add a floating joint to the massless root link {file.root!r}, whose mass "
+                "matrix would be singular: load this file with base='fixed'"
+            )
+        if frames.get(child) == name:
+            xyz, rpy = place(joint, file.notes)
+            builder.add_frame(called[child], body=called[parent], xyz=xyz, rpy=rpy)
+            continue
+        bodies = called[parent], called[child]
+        free = _independent(joint, declared=any_independent)
+        retyped = loops.retyped.get(name, "")
+        _add_joint(builder, name, joint, *bodies, file.notes, free, retyped, rotors.get(name, 0.0))
+
+
+def _add_motors(file: File, loops: LoopOptions) -> None:
+    """Add the motors of a loop file, after checking the joints that it names."""
+    for name in (*loops.retyped, *loops.motors):
+        if name not in file.joints:
+            hint = did_you_mean(name, file.joints)
+            raise ModelError(f"loop file: no joint named {printable(name)!r} in the model file{hint}")
+    for name in loops.motors:
+        file.builder.add_actuator(Actuator(name, "joint", name, ((name, 1.0),)))
 
 
 # parts
 
 
-def _add_link(builder: ModelBuilder, name: str, link: Element, notes: Notes, *, strict: bool, ground: bool) -> None:
+def _add_link(
+    builder: ModelBuilder, name: str, link: Element, notes: Notes, *, strict: bool, ground: bool
+) -> None:
     mass, centre, moment = inertial(link, notes)
     problems = physical_problems(mass, moment)
     if problems and strict:
@@ -237,73 +218,110 @@ def _add_joint(
     parent: str,
     child: str,
     notes: Notes,
-    independent: bool | tuple[bool, ...] | None,
+    independent: bool | tuple[bool | None, ...] | None,
     retyped: str = "",
+    rotor: float = 0.0,
 ) -> None:
-    """A joint as the file gives it, or one of another type that a loop file knows better."""
-    note_strange(joint, notes)
+    """Add a joint, with the type of the loop file (`retyped`) if that has one."""
     type_ = joint.word("type")
     kind = joint_kind(joint, type_, notes)
-    more: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    extras = extension.joint_words(joint, kind)
     if type_ in ONE:
-        more = limits(joint, type_, notes) | dynamics(joint, notes)
+        options = limits(joint, type_, notes, extras) | dynamics(joint, notes)
     elif type_ != "fixed":
-        more = _plural(joint, type_, kind.nv, notes)
+        options = _dynamics_of_several(joint, type_, kind.nv, notes)
+    options |= extras
+    if rotor:
+        options["armature"] = rotor + float(np.asarray(options.get("armature", 0.0)).item())
     if not kind.tree:
-        raise joint.error(f"a {type_} joint can only close a loop: write it as <loop>")
+        raise joint.error(f"{type_} joint: only closes loops; write it as <loop>")
     xyz, rpy = place(joint, notes)
+    ignored = (
+        [word for word, value in options.items() if np.any(np.isfinite(value) & (np.asarray(value) != 0.0))]
+        if retyped
+        else []
+    )
+    if ignored:
+        message = f"{', '.join(ignored)} of a joint whose type the loop file changes is ignored"
+        notes.lost(joint, message, at(joint))
     if retyped.startswith("UJOINT"):  # two hinges, along axes of the joint's frame
         first, kind = (Revolute(UNITS[axis]) for axis in retyped[-2:])
-        between = f"{child} at {name}_{retyped[-2]}"
-        builder.add_body(between)
-        builder.add_joint(f"{name}_{retyped[-2]}", first, parent=parent, child=between, xyz=xyz, rpy=rpy)
-        builder.add_joint(f"{name}_{retyped[-1]}", kind, parent=between, child=child)
+        middle_link = f"{child} at {name}_{retyped[-2]}"
+        builder.add_body(middle_link)
+        builder.add_joint(f"{name}_{retyped[-2]}", first, parent=parent, child=middle_link, xyz=xyz, rpy=rpy)
+        builder.add_joint(f"{name}_{retyped[-1]}", kind, parent=middle_link, child=child)
         return
     if retyped:
-        kind, more, independent = (Spherical() if retyped == "SPHERICAL" else Fixed()), {}, None
-    builder.add_joint(name, kind, parent=parent, child=child, xyz=xyz, rpy=rpy, independent=independent, **more)
+        kind = Spherical() if retyped == "SPHERICAL" else Fixed()
+        options = {}
+        independent = None
+    builder.add_joint(
+        name, kind, parent=parent, child=child, xyz=xyz, rpy=rpy, independent=independent, **options
+    )
 
 
-def _plural(joint: Element, type_: str, count: int, notes: Notes) -> dict[str, Any]:
-    """What acts in a joint of several velocities, if the file gives a number for each of them."""
-    given = joint.one("dynamics")
-    if given is not None and all(len(value.split()) == count for value in given.attributes.values()):
-        passed, found = joint.all("limit"), dynamics(joint, notes, count)
+def _dynamics_of_several(joint: Element, type_: str, count: int, notes: Notes) -> dict[str, Any]:
+    """Return the dynamics of a joint with several DoF, if the file has one number per velocity."""
+    element = joint.one("dynamics")
+    if element is not None and all(len(value.split()) == count for value in element.attributes.values()):
+        ignored = joint.all("limit")
+        values = dynamics(joint, notes, count)
     else:
-        passed, found = [*joint.all("limit"), *joint.all("dynamics")], {}
-    if passed:
-        notes.add(f"<limit> and <dynamics> have no meaning in a {type_} joint, and were passed over", at(joint))
-    return found
+        ignored = [*joint.all("limit"), *joint.all("dynamics")]
+        values = {}
+    if ignored:
+        notes.lost(
+            ignored[0],
+            f"<limit> and <dynamics> are not supported in a {type_} joint and ignored",
+            at(joint),
+        )
+    return values
 
 
-def _independent(joint: Element, *, said: bool) -> bool | tuple[bool, ...] | None:
-    """Whether a joint, or each of its velocities, is chosen as independent in its loop.
+CHOICES = {"true": True, "false": False, "any": None}
 
-    That is true unless the file says otherwise, if it says so of any.
+
+def _independent(joint: Element, *, declared: bool) -> bool | tuple[bool | None, ...] | None:
+    """Return whether a joint, or each of its velocities, is independent in its loop; None leaves it open.
+
+    The default is None if no joint of the file has this attribute (`declared`), and True otherwise; "any" is
+    None.
     """
     word = joint.attributes.get("independent", "true")
-    each = word.split()
-    if not each or not {*each} <= {"true", "false"}:
-        raise joint.error(f"independent must be true or false, or one of them for each velocity, not {shown(word)!r}")
+    words = word.split()
+    if not words or not {*words} <= {*CHOICES}:
+        raise joint.error(
+            f"independent: expected true, false or any, once or for each velocity; got {printable(word)!r}"
+        )
     if joint.one("mimic") is not None:
         return False
-    return tuple(x == "true" for x in each) if said and len(each) > 1 else (each[0] == "true") if said else None
+    return (
+        tuple(CHOICES[x] for x in words)
+        if declared and len(words) > 1
+        else CHOICES[words[0]]
+        if declared
+        else None
+    )
 
 
-def _note_rest(robot: Element, notes: Notes) -> None:
-    note_strange(robot, notes)
+def _note_meshes(robot: Element, notes: Notes) -> None:
     meshes = []
     for link in robot.all("link"):
-        note_strange(link, notes)
-        meshes += [m.attributes.get("filename", "") for m in _within(link, ("visual", "collision"), ("geometry",), ("mesh",))]
+        meshes += [
+            m.attributes.get("filename", "")
+            for m in _within(link, ("visual", "collision"), ("geometry",), ("mesh",))
+        ]
     if meshes:
         files = sorted(set(meshes))
-        notes.add(f"{len(files)} mesh file{'s' * (len(files) > 1)} {UNOPENED}: {some([shown(file) for file in files], 3)}")
+        notes.add(
+            f"{len(files)} mesh file{'s' * (len(files) > 1)} {UNOPENED}: {join_names([printable(file) for file in files], 3)}"
+        )
 
 
 def _within(element: Element, *tags: Sequence[str]) -> Iterable[Element]:
-    """All elements at the end of a path of tags."""
-    found = [element]
+    """Return all elements at the end of a path of tags."""
+    elements = [element]
     for allowed in tags:
-        found = [child for parent in found for child in parent.children if child.tag in allowed]
-    return found
+        elements = [child for parent in elements for child in parent.children if child.tag in allowed]
+    return elements

@@ -1,23 +1,31 @@
-"""What URDF files draw of links, and what can touch."""
+"""Visual and collision shapes of URDF files."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from linkwork.formats import extension
 from linkwork.formats.urdf_parts import LARGEST, Notes, at, origin
 from linkwork.formats.xml import Element
-from linkwork.parts import GROUND, Geometry
-from linkwork.parts.names import shown
+from linkwork.mechanism import GROUND, Geometry
+from linkwork.mechanism.names import printable
 from linkwork.spatial import Pose
 
 ONE = (1.0, 1.0, 1.0)
-UNOPENED = "named, none opened"  # what is noted of mesh files until something opens them
+UNOPENED = "named, none opened"  # note on mesh files, which are opened on demand
 
 
-def shapes(link: Element, name: str, notes: Notes) -> list[Geometry]:
-    """The shapes of a link; what is wrong with one only loses the shape, and is noted."""
-    found = []
+Indexed = tuple[int | None, Geometry]  # index among all shapes of the model if the file gives it
+
+
+def shapes(link: Element, name: str, notes: Notes) -> list[Indexed]:
+    """Return the shapes of a link; an invalid shape is noted and ignored."""
+    indexed: list[Indexed] = []
     for k, element in enumerate(child for child in link.children if child.tag in ("visual", "collision")):
+        extras = extension.of(element, {*extension.SHAPE, *extension.PLACES})
+        if extras is not None and "same" in extras.attributes:  # described by another element
+            continue
         geometry = next(iter(element.all("geometry")), None)
         shape = next(iter(geometry.children), None) if geometry is not None else None
         if shape is None:
@@ -25,27 +33,74 @@ def shapes(link: Element, name: str, notes: Notes) -> list[Geometry]:
         try:
             sized = _size(shape)
             place = origin(element, Notes())
-        except ValueError:  # also what the reader says is wrong: drawings are not worth an error
+        except ValueError:  # an invalid drawing is not an error
             sized = None
         if sized is None:
-            notes.add(f"a shape <{shown(shape.tag)}> is passed over", at(link))
+            notes.passed_over(
+                shape,
+                f"shape <{printable(shape.tag)}> is not supported and ignored",
+                at(link),
+                acts=element.tag == "collision",
+            )
             continue
-        found.append(geometry_of(element, k, name, place, shape.tag, sized, rgba=_colour(element)))
-    return found
+        made = geometry_of(element, k, name, place, shape.tag, sized, rgba=_colour(element))
+        indexed.append(
+            (_index(extras), made if extras is None else replace(made, **extension.shape_words(extras)))
+        )
+    return indexed + _further(link, name)
+
+
+def _further(link: Element, name: str) -> list[Indexed]:
+    """Return shapes that URDF does not support, from the <linkwork> of a link."""
+    extras = extension.of(link, set(), {"shape"})
+    indexed: list[Indexed] = []
+    for element in extras.all("shape") if extras is not None else ():
+        keys = {"shape", "size", "mesh", "scale", "index"}
+        extension.check(element, {*extension.SHAPE, *keys}, {"origin", "vertex", "row"})
+        options = extension.shape_words(element) | {"link": name}
+        for key in ("size", "scale"):
+            if key in element.attributes:
+                options[key] = extension.numbers(element, key)
+        options["vertices"] = tuple(
+            vertex.numbers("xyz", 3, largest=LARGEST) for vertex in element.all("vertex")
+        )
+        options["heights"] = tuple(extension.numbers(row, "z") for row in element.all("row"))
+        kind = element.word("shape")
+        mesh = element.attributes.get("mesh", "")
+        geometry = Geometry(body=GROUND, place=origin(element, Notes()), shape=kind, mesh=mesh, **options)
+        indexed.append((_index(element), geometry))
+    return indexed
+
+
+def _index(element: Element | None) -> int | None:
+    """Return the index of a shape among all shapes if its element has one."""
+    indices = () if element is None else extension.integers(element, "index")
+    return indices[0] if indices else None
+
+
+def in_order(indexed: list[Indexed]) -> list[Geometry]:
+    """Return shapes by index; those without one come first, in the order of the file."""
+    return [shape for _, shape in sorted(indexed, key=lambda pair: -1 if pair[0] is None else pair[0])]
 
 
 def geometry_of(
-    element: Element, k: int, link: str, place: Pose, shape: str, sized: tuple[Any, str, tuple[float, ...]], **more: Any
+    element: Element,
+    k: int,
+    link: str,
+    place: Pose,
+    shape: str,
+    sized: tuple[Any, str, tuple[float, ...]],
+    **options: Any,
 ) -> Geometry:
-    """The k-th <visual> or <collision> of a link, of a shape that is `sized`: its size, file and scale."""
+    """Return the k-th <visual> or <collision> of a link; `sized` has size, file and scale."""
     size, mesh, scale = sized
-    called = element.attributes.get("name") or f"{element.tag}{k}"
-    more |= {"visual": element.tag == "visual", "collision": element.tag == "collision", "link": link}
-    return Geometry(f"{link}::{called}", GROUND, place, shape, size, mesh, scale, **more)
+    name = element.attributes.get("name") or f"{element.tag}{k}"
+    options |= {"visual": element.tag == "visual", "collision": element.tag == "collision", "link": link}
+    return Geometry(f"{link}::{name}", GROUND, place, shape, size, mesh, scale, **options)
 
 
 def _size(shape: Element) -> tuple[tuple[float, ...], str, tuple[float, ...]] | None:
-    """Size, file and scale; None for a shape that URDF has not."""
+    """Return size, file and scale; None for a shape that URDF does not support."""
     if shape.tag == "box":
         return shape.numbers("size", 3, largest=LARGEST), "", ONE
     if shape.tag == "sphere":

@@ -1,4 +1,7 @@
-"""xacro files, expanded by the package of that name. They are programs: a file of a stranger must be expanded elsewhere."""
+"""Expansion of xacro files by the package of that name.
+
+xacro files are programs: expand untrusted files elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from linkwork.errors import MissingPackageError, ModelError
-from linkwork.parts.names import shown
+from linkwork.mechanism.names import printable
 
 
 def expanded(path: str, arguments: Mapping[str, Any] | None = None) -> str:
-    """The XML text of a xacro file."""
+    """Return the XML text of a xacro file."""
     try:
         xacro = importlib.import_module("xacro")
     except ModuleNotFoundError as error:
         if error.name != "xacro":
             raise
         raise MissingPackageError(
-            f"{shown(path, 1000)}: to expand xacro, its package is needed: pip install 'linkwork[xacro]'"
+            f"{printable(path, 1000)}: expanding xacro requires an extra package: pip install 'linkwork[xacro]'"
         ) from None
-    given = {str(key): str(value) for key, value in (arguments or {}).items()}
+    mappings = {str(key): str(value) for key, value in (arguments or {}).items()}
     try:
-        return str(xacro.process_file(path, mappings=given).toxml())
-    except Exception as error:  # it raises whatever its expressions raise
-        raise ModelError(f"{shown(path, 1000)}: xacro says: {type(error).__name__}: {shown(error, 500)}") from None
+        return str(xacro.process_file(path, mappings=mappings).toxml())
+    except Exception as error:  # expressions in the file may raise anything
+        raise ModelError(
+            f"{printable(path, 1000)}: xacro failed: {type(error).__name__}: {printable(error, 500)}"
+        ) from None

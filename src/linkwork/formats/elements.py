@@ -1,0 +1,173 @@
+"""Support tables of file formats, against which readers check every element and attribute.
+
+A table is a text. Each line has the names of elements or attributes (`@name`), indented below the element
+that contains them, and then a status:
+
+    supported   as the format defines
+    differs     in another way, explained by the remark
+    ignored     irrelevant for motion: appearance, sensors, control, solver parameters
+    reported    not supported: listed in the report; an error with `strict=True`
+    noted       as `reported`, but by the reader itself, which knows the circumstances
+    rejected    an error
+
+and further words: values without effect (`""` is the empty text, and numbers separated by commas are one
+value), `=group` for the content of a group, `**` if everything inside has the same status. A remark follows a
+semicolon. `axis[ball,fixed]` is an axis in a parent of such a type. Names that are in no table are reported
+as unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from linkwork.formats.urdf_parts import Notes
+from linkwork.formats.xml import Element
+from linkwork.mechanism.names import printable
+
+STATUSES = ("supported", "differs", "ignored", "reported", "noted", "rejected")
+
+
+@dataclass
+class Row:
+    """An element or attribute of a format, and what it may contain."""
+
+    name: str
+    status: str
+    remark: str = ""
+    neutral: tuple[str, ...] = ()  # values without effect
+    types: tuple[str, ...] = ()  # types of the parent to which the row is limited
+    everything: bool = False  # whether its content has the same status
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+
+    def find(self, name: str, type_: str = "") -> Row | None:
+        """Return the row of an element or attribute in this one, whose type is given; None if unknown."""
+        rows = self.rows.get(name, ())
+        if len(rows) == 1 and not rows[0].types:
+            return rows[0]
+        return next((row for row in rows if not row.types or type_ in row.types), None)
+
+    def every(self, within: tuple[Row, ...] = ()) -> Iterator[tuple[Row, ...]]:
+        """Yield all rows below this one, each with its ancestors; recursive groups only once."""
+        for rows in self.rows.values():
+            for row in rows:
+                yield (*within, row)
+                if all(row.name != other.name for other in within):
+                    yield from row.every((*within, row))
+
+
+def table(text: str, groups: Mapping[str, str] | None = None) -> Row:
+    """Return the table of a text, as a row that stands for the file."""
+    group_rows: dict[str, dict[str, list[Row]]] = {}
+    for name in groups or {}:
+        group_rows[name] = {}
+    for name, group_text in (groups or {}).items():
+        _read(group_text, group_rows, group_rows[name])
+    root = Row("", "supported")
+    _read(text, group_rows, root.rows)
+    return root
+
+
+def _read(text: str, groups: Mapping[str, dict[str, list[Row]]], target: dict[str, list[Row]]) -> None:
+    """Add the rows of a text to others; rows of one line share their content."""
+    stack: list[tuple[int, dict[str, list[Row]]]] = [(-1, target)]
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        indent = len(line) - len(line.lstrip())
+        while stack[-1][0] >= indent:
+            stack.pop()
+        head, _, remark = line.partition(";")
+        words = head.split()
+        k = next(i for i, word in enumerate(words) if word in STATUSES)
+        options = words[k + 1 :]
+        shared = [groups[word[1:]] for word in options if word.startswith("=")]
+        content: dict[str, list[Row]] = (
+            shared[0] if len(shared) == 1 else {key: x for group in shared for key, x in group.items()}
+        )
+        neutral = tuple(
+            word.replace('""', "") for word in options if word != "**" and not word.startswith("=")
+        )
+        for word in words[:k]:
+            name, _, types = word.partition("[")
+            parent_types = tuple(types.rstrip("]").split(",")) if types else ()
+            row = Row(name, words[k], remark.strip(), neutral, parent_types, "**" in options, content)
+            rows = stack[-1][1].setdefault(name, [])
+            rows.insert(0, row) if parent_types else rows.append(row)
+        stack.append((indent, content))
+
+
+def check(root: Element, row: Row, notes: Notes, format_: str, *, strict: bool) -> None:
+    """Report unsupported and unknown elements and attributes of a file; raise if `strict`.
+
+    `row` is that of `root`.
+    """
+    queue = [(root, row)]
+    for element, parent_row in queue:  # the queue grows
+        type_ = element.attributes.get("type", "")
+        for key, value in element.attributes.items():
+            child_row = parent_row.find(f"@{key}", type_)
+            if child_row is None and not key.startswith("xmlns:"):
+                _report(
+                    element,
+                    f"{printable(key)} in <{printable(element.tag)}>",
+                    None,
+                    notes,
+                    format_,
+                    strict=strict,
+                )
+            elif (
+                child_row is not None
+                and child_row.status in ("reported", "rejected")
+                and not _has_no_effect(value, child_row.neutral)
+            ):
+                _report(element, f"{key} in <{element.tag}>", child_row, notes, format_, strict=strict)
+        for child in element.children:
+            child_row = parent_row.find(child.tag, type_)
+            if child_row is None or (
+                child_row.status in ("reported", "rejected")
+                and not _has_no_effect(child.text, child_row.neutral)
+            ):
+                _report(
+                    child,
+                    f"<{printable(child.tag)}> in <{printable(element.tag)}>",
+                    child_row,
+                    notes,
+                    format_,
+                    strict=strict,
+                )
+            elif not child_row.everything:
+                queue.append((child, child_row))
+
+
+def _has_no_effect(value: str, neutral: tuple[str, ...]) -> bool:
+    """Return True if a value is one of those without effect."""
+    words = value.lower().split()
+    for value_text in neutral:
+        default_words = value_text.split(",") if value_text else []
+        if words == default_words or (words and None is not _numbers(words) == _numbers(default_words)):
+            return True
+    return False
+
+
+def _numbers(words: list[str]) -> list[float] | None:
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        return None
+
+
+def _report(
+    element: Element, name: str, row: Row | None, notes: Notes, format_: str, *, strict: bool
+) -> None:
+    remark = f" ({row.remark})" if row is not None and row.remark else ""
+    text = (
+        f"{name} is unknown in {format_} and ignored"
+        if row is None
+        else f"{name} is not supported and ignored{remark}"
+    )
+    if strict or (row is not None and row.status == "rejected"):
+        raise element.error(
+            f"{name} is unknown in {format_}" if row is None else f"{name} is not supported{remark}"
+        )
+    notes.add(text, f"line {element.line}")

@@ -1,0 +1,118 @@
+"""Fixed tendons of MJCF with springs, dampers, friction, armature or limits, as massless prismatic joints.
+
+The length of a fixed tendon is a sum of coordinates. A massless joint that is coupled to that sum takes the
+tendon's stiffness, damping, friction, armature and limits, and is a joint like any other to all functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwork.formats.mjcf_names import tendon_joint
+from linkwork.formats.mjcf_reader import BY_TENDON, Reader, unlimited
+from linkwork.joints import Prismatic
+from linkwork.mechanism.names import printable
+from linkwork.model import WORLD
+
+FLAGS = {"stiffness": "spring", "damping": "damper", "limited": "limit", "frictionloss": "frictionloss"}
+
+
+def add_tendons(reader: Reader) -> None:
+    """Add all tendons with forces or limits; spatial tendons are noted."""
+    tendons = reader.compiled.names["tendon"]
+    for k, name in enumerate(tendons):
+        words = _acting(reader, k)
+        if not words:
+            continue
+        called = name or f"tendon{k}"
+        of = f"tendon {printable(name or str(k))!r}"
+        terms: dict[str, float] = {}
+        for j, factor in reader.fixed_tendon(k):
+            terms[reader.joints[j]] = terms.get(reader.joints[j], 0.0) + factor
+        if not any(terms.values()):
+            for word in words:
+                reader.notes.missing(f"{word} of spatial tendons is not supported and ignored", of)
+            continue
+        _add(reader, k, tendon_joint(called), terms, words, of)
+
+
+def _acting(reader: Reader, k: int) -> dict[str, float]:
+    """Return the properties of a tendon that act and are not disabled."""
+    c = reader.compiled
+    values_by_name = {}
+    for word in ("stiffness", "damping", "frictionloss", "armature", "limited"):
+        values = c.optional(f"tendon_{word}")
+        if len(values) and values[k] and reader.acts(FLAGS.get(word, word)):
+            values_by_name[word] = float(values[k])
+    for word, flag in (("dampingpoly", "damper"), ("stiffnesspoly", "spring"), ("springyield", "spring")):
+        values = c.optional(f"tendon_{word}")
+        if len(values) and np.any(values[k]) and np.isfinite(values[k]).all() and reader.acts(flag):
+            values_by_name[word] = 0.0
+    motor_damping = sum(
+        reader.motor_damping(a) for a in range(len(c.names["actuator"])) if _drives(reader, a, k)
+    )
+    if motor_damping:
+        values_by_name["damping"] = values_by_name.get("damping", 0.0) + motor_damping
+    return values_by_name
+
+
+def _drives(reader: Reader, actuator: int, tendon: int) -> bool:
+    c = reader.compiled
+    return int(c.actuator_trntype[actuator]) == BY_TENDON and int(c.actuator_trnid[actuator][0]) == tendon
+
+
+def _add(
+    reader: Reader, k: int, joint: str, terms: dict[str, float], values_by_name: dict[str, float], of: str
+) -> None:
+    c = reader.compiled
+    # Its length in qpos0.
+    zero = sum(factor * float(c.qpos0[c.jnt_qposadr[j]]) for j, factor in reader.fixed_tendon(k))
+    options: dict[str, Any] = {
+        "damping": values_by_name.get("damping", 0.0),
+        "friction": values_by_name.get("frictionloss", 0.0),
+        "armature": values_by_name.get("armature", 0.0),
+    }
+    if options["armature"] and not _in_one_chain(reader, k):
+        message = "armature of a tendon couples joints of different branches here, but not in MuJoCo"
+        reader.notes.add(message, of)
+    if "stiffness" in values_by_name:
+        low, high = (float(x) for x in c.tendon_lengthspring[k])
+        if low == high:
+            options |= {"stiffness": values_by_name["stiffness"], "rest": low - zero}
+        else:
+            reader.notes.missing(
+                "tendon spring with a slack range is not supported and ignored",
+                of,
+            )
+    if "limited" in values_by_name:
+        low, high = (unlimited(float(x)) - zero for x in c.tendon_range[k])
+        options |= {"lower": low, "upper": high}
+    for word in ("dampingpoly", "stiffnesspoly", "springyield"):
+        if word in values_by_name:
+            reader.notes.missing(f"{word} of tendons is not supported and ignored", of)
+    if (
+        not any(options.get(word) for word in ("damping", "friction", "armature", "stiffness"))
+        and "lower" not in options
+    ):
+        return
+    name = reader.new_name(joint)
+    reader.tendon_joints[k] = name
+    reader.builder.add_body(name)
+    reader.builder.add_joint(
+        name, Prismatic((1.0, 0.0, 0.0)), parent=WORLD, child=name, independent=False, **options
+    )
+    reader.builder.add_coupling(name, {name: -1.0, **terms}, embed=True)
+
+
+def _in_one_chain(reader: Reader, k: int) -> bool:
+    """Return True if each joint of a tendon carries the next one, as MuJoCo's mass matrix requires."""
+    c = reader.compiled
+    bodies = sorted({int(c.jnt_bodyid[j]) for j, _ in reader.fixed_tendon(k)})
+    body = bodies[-1]
+    above = {body}
+    while body:
+        body = int(c.body_parentid[body])
+        above.add(body)
+    return above.issuperset(bodies)
