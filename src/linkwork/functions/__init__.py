@@ -1,1 +1,3 @@
-"""The public functions: they compile on first use and remember; `load`, `compile`, `export_c`, `count_operations`."""
+"""The public functions: they compile on first use and remember; `load`, `compile`, `export_c`,
+`count_operations`.
+"""

@@ -1,7 +1,7 @@
-"""How wrong is a model without its rotors? Torques along a motion, exact and with the usual approximations.
+"""Comparison of joint torques with and without approximations of geared rotors (Loops Sec. VI-C).
 
-A geared rotor is often left out of a model, and at best comes back as reflected inertia. What that costs in torque depends on
-the robot and on the motion (Loops Sec. VI-C): `compare_approximations` says how much.
+A geared rotor is often left out of a model, or approximated by its reflected inertia. The error in torque
+depends on the robot and on the motion; `compare_approximations` computes it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from linkwork.errors import ModelError
 from linkwork.functions.dynamics import inverse_dynamics
 from linkwork.functions.states import close_loops, independent_force, spanning_acceleration, spanning_velocity
 from linkwork.lazy import cached_property
+from linkwork.loops.embedding import tree_equations
+from linkwork.loops.rotors import axis_of, is_rotor
+from linkwork.mechanism import Coupling, ImplicitConstraint, Loop, LoopConstraint
+from linkwork.mechanism.names import printable
 from linkwork.model import GROUND, Model
-from linkwork.parts import Coupling, ImplicitConstraint, Loop, LoopConstraint
-from linkwork.parts.names import shown
-from linkwork.simplify.rotors import asymmetry
-from linkwork.topology.embedding import tree_equations
-from linkwork.topology.rotors import axis_of, is_rotor
+from linkwork.sko.prepare.rotors import asymmetry
 
-EXACT, IGNORED, DIAGONAL, BLOCK = "exact", "ignored", "diagonal", "block"
+EXACT = "exact"
+IGNORED = "ignored"
+DIAGONAL = "diagonal"
+BLOCK = "block"
 APPROXIMATIONS = {
     IGNORED: "rotors ignored",
     DIAGONAL: "diagonal reflected inertia",
@@ -34,11 +37,13 @@ CLOSED = 1e-8  # largest error of a loop in a state that counts as closed [m or 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Joint forces along a motion, by the exact model and by approximations of it: "ignored", "diagonal", "block".
+    """Joint forces along a motion, by the exact model and by approximations of it: "ignored", "diagonal",
+    "block".
 
-    `torques` holds an array (..., nv) for "exact" and for each of these, `names` what stands behind its columns, `rotors` the
-    bodies that were left out. `simplified` is the model without them, and `reflected`, (nv, nv), their reflected inertia in
-    that model's velocities: its diagonal is the "diagonal" approximation, all of it the "block".
+    `torques` holds an array (..., nv) for "exact" and for each of these, `names` what stands behind its
+    columns, `rotors` the bodies that were left out. `simplified` is the model without them, and `reflected`,
+    (nv, nv), their reflected inertia in that model's velocities: its diagonal is the "diagonal"
+    approximation, all of it the "block".
     """
 
     names: tuple[str, ...]
@@ -50,13 +55,16 @@ class Comparison:
 
     @cached_property
     def errors(self) -> dict[str, np.ndarray]:
-        """What each approximation has more than the exact model, (..., nv)."""
+        """Error of each approximation: its joint forces minus the exact ones, (..., nv)."""
         return {name: tau - self.torques[EXACT] for name, tau in self.torques.items() if name != EXACT}
 
     @cached_property
     def rms(self) -> dict[str, np.ndarray]:
         """The root of the mean square of each error over the motion, (nv,)."""
-        return {name: np.sqrt(np.mean(error.reshape(-1, error.shape[-1]) ** 2, axis=0)) for name, error in self.errors.items()}
+        return {
+            name: np.sqrt(np.mean(error.reshape(-1, error.shape[-1]) ** 2, axis=0))
+            for name, error in self.errors.items()
+        }
 
     @cached_property
     def worst(self) -> dict[str, np.ndarray]:
@@ -69,51 +77,75 @@ class Comparison:
         return _largest(self.torques[EXACT])
 
     def table(self) -> str:
-        """The errors as text: one row for each velocity; RMS, and the worst as a share of the largest exact joint force."""
+        """The errors as text: one row for each velocity; RMS, and the worst as a share of the largest exact
+        joint force.
+        """
         head = ["", "largest", *(f"{APPROXIMATIONS[name]}: RMS, worst" for name in self.rms)]
         rows = []
         for k, name in enumerate(self.names):
-            row = [shown(name), _figure(self.largest[k])]
+            row = [printable(name), _figure(self.largest[k])]
             for way in self.rms:
                 share = self.worst[way][k] / self.largest[k] if self.largest[k] else 0.0
                 row.append(f"{_figure(self.rms[way][k])}, {share:.1%}")
             rows.append(row)
         widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
         lines = [
-            "  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(r, widths))) for r in (head, *rows)
+            "  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(r, widths)))
+            for r in (head, *rows)
         ]
         return "\n".join(line.rstrip() for line in lines)
 
     def __repr__(self) -> str:
-        return f"<linkwork comparison of {len(self.names)} joint forces without {len(self.rotors)} rotors>\n{self.table()}"
+        title = f"<linkwork comparison of {len(self.names)} joint forces without {len(self.rotors)} rotors>"
+        return f"{title}\n{self.table()}"
 
 
 def compare_approximations(
-    model: Model, trajectory: Mapping[str, Any], *, rotors: Iterable[str] | None = None, keep_mass: bool = False
+    model: Model,
+    trajectory: Mapping[str, Any],
+    *,
+    rotors: Iterable[str] | None = None,
+    keep_mass: bool = False,
 ) -> Comparison:
-    """The joint forces that a motion needs, by the exact model, and by models that ignore or approximate its geared rotors.
+    """The joint forces that a motion needs, by the exact model, and by models that ignore or approximate its
+    geared rotors.
 
-    `trajectory` has "q", "v" and "a", and may have the time "t" [s], (N,). v and a are (N, nv), as for `inverse_dynamics`; q is
-    (N, nq) with all loops closed, or holds the coordinates of the independent joints only, in the order of `model.v_names`:
-    then loops are closed here, from the neutral state. Any more leading dimensions may stand in front.
+    `trajectory` has "q", "v" and "a", and may have the time "t" [s], (N,). v and a are (N, nv), as for
+    `inverse_dynamics`; q is (N, nq) with all loops closed, or holds the coordinates of the independent joints
+    only, in the order of `model.v_names`: then loops are closed here, from the neutral state. Any more
+    leading dimensions may stand in front.
 
-    Approximations, all without the rotors as bodies: "ignored" has nothing for them, "diagonal" adds to each joint the rotors'
-    reflected inertia there (armature), "block" also its coupling between the joints of a cluster: Gᵀ J G, with G the rotors'
-    rates (gear ratios). Where a loop makes rates depend on q, those of the neutral state are taken. `rotors` names the bodies
-    to leave out; else those are taken that carry nothing, are moved by a hinge that gears or functions tie to others, and turn
-    faster than these or are axisymmetric. Their mass goes with them, as do springs and dampers on them; with `keep_mass` they
-    stay as if welded to what carries them.
+    Approximations, all without the rotors as bodies: "ignored" has nothing for them, "diagonal" adds to each
+    joint the rotors' reflected inertia there (armature), "block" also its coupling between the joints of a
+    cluster: Gᵀ J G, with G the rotors' rates (gear ratios). Where a loop makes rates depend on q, those of
+    the neutral state are taken. `rotors` names the bodies to leave out; else those are taken that carry
+    nothing, are moved by a hinge that gears or functions tie to others, and turn faster than these or are
+    axisymmetric. Their mass goes with them, as do springs and dampers on them; with `keep_mass` they stay as
+    if welded to what carries them.
 
     Joint forces are those of the model's own independent velocities, also where these are the rotors'.
     """
-    found = find_rotors(model) if rotors is None else tuple(dict.fromkeys(_rotor(model, name) for name in rotors))
+    if model.constrained_loops:
+        names = ", ".join(repr(loop.name) for loop in model.constrained_loops)
+        raise ModelError(
+            f"compare_approximations: {printable(model.name)} has constrained loops ({names}), of which "
+            "joint forces say nothing: embed them (Model.with_loops)"
+        )
+    found = (
+        find_rotors(model) if rotors is None else tuple(dict.fromkeys(_rotor(model, name) for name in rotors))
+    )
     if not found:
-        raise ModelError(f"{shown(model.name)} has no geared rotors to approximate: name the bodies to leave out in rotors=")
+        raise ModelError(
+            f"{printable(model.name)} has no geared rotors to approximate: name the bodies to leave out in "
+            f"rotors="
+        )
     simple = without_rotors(model, found, keep_mass=keep_mass)
     t, q, v, a = _motion(model, trajectory)
     kept = [k for k in range(len(model.bodies)) if k not in found]
     places = [_places(model.joints[k].v_slice) for k in kept]
-    own = np.concatenate(places)[_independent(simple)]  # where the simplified model's velocities are among all joints' ones
+    own = np.concatenate(places)[
+        _independent(simple)
+    ]  # where the simplified model's velocities are among all joints' ones
     q_simple = q[..., np.concatenate([_places(model.joints[k].q_slice) for k in kept])]
     v_simple = np.ascontiguousarray(spanning_velocity(model, q, v)[..., own])
     a_simple = np.ascontiguousarray(spanning_acceleration(model, q, v, a)[..., own])
@@ -131,7 +163,9 @@ def compare_approximations(
         DIAGONAL: back(without + np.diag(reflected) * a_simple),
         BLOCK: back(without + a_simple @ reflected),
     }
-    return Comparison(model.v_names, tuple(model.bodies[k].name for k in found), t, torques, simple, reflected)
+    return Comparison(
+        model.v_names, tuple(model.bodies[k].name for k in found), t, torques, simple, reflected
+    )
 
 
 def find_rotors(model: Model) -> tuple[int, ...]:
@@ -148,14 +182,19 @@ def find_rotors(model: Model) -> tuple[int, ...]:
             K = tree_equations(model, cluster, model.neutral())[0].astype(float)[list(cluster.rows)]
             own = {k: model.joints[k].v_start for k in free}
             chosen = [k for k in free if _is_axisymmetric(model, k) or _is_fast(K, own[k])]
-            if np.count_nonzero(np.any(K[:, [own[k] for k in chosen]], axis=1)) != len(chosen):  # more than their ties
+            if np.count_nonzero(np.any(K[:, [own[k] for k in chosen]], axis=1)) != len(
+                chosen
+            ):  # more than their ties
                 chosen = [k for k in chosen if own[k] not in independent]
             found += chosen
     return tuple(found)
 
 
 def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = False) -> Model:
-    """The same model without some bodies that carry nothing, and without what ties these; with `keep_mass` as if welded."""
+    """Return the model without some bodies that carry nothing, and without their couplings.
+
+    With `keep_mass` these bodies remain as if welded.
+    """
     gone = set(rotors)
     kept = [k for k in range(len(model.bodies)) if k not in gone]
     index = {GROUND: GROUND, **{old: new for new, old in enumerate(kept)}}
@@ -164,24 +203,30 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
         joint = model.joints[k]
         if keep_mass and joint.parent != GROUND:
             inertias[joint.parent] = (inertias[joint.parent] + joint.place.congruence(inertias[k])).constant()
-    joints, nq, nv = [], 0, 0
+    joints = []
+    nq = 0
+    nv = 0
     for k in kept:
         joint = model.joints[k]
         joints.append(replace(joint, parent=index[joint.parent], child=index[k], q_start=nq, v_start=nv))
-        nq, nv = nq + joint.nq, nv + joint.nv
+        nq = nq + joint.nq
+        nv = nv + joint.nv
     made = replace(
         model,
         name=f"{model.name} without rotors",
         bodies=tuple(replace(model.bodies[k], index=index[k], inertia=inertias[k]) for k in kept),
         joints=tuple(joints),
-        frames=tuple(replace(frame, body=index[frame.body]) for frame in model.frames if frame.body not in gone),
+        frames=tuple(
+            replace(frame, body=index[frame.body]) for frame in model.frames if frame.body not in gone
+        ),
         embedded=tuple(_moved(c, index) for c in model.embedded if not gone & set(c.bodies)),
         kernels={},
     )
     if made.nv != model.nv:
         names = ", ".join(repr(model.bodies[k].name) for k in sorted(gone))
         raise ModelError(
-            f"without {names}, {shown(model.name)} has {made.nv} degrees of freedom, not {model.nv}; name others in rotors="
+            f"without {names}, {printable(model.name)} has {made.nv} degrees of freedom, not {model.nv}; "
+            "name others in rotors="
         )
     return made
 
@@ -207,7 +252,9 @@ def independent_coordinates(model: Model) -> np.ndarray:
 def _rotor(model: Model, name: str) -> int:
     k = model.body(name).index
     if model.joints[k].nv != 1:
-        raise ModelError(f"body {name!r} is moved by a joint of {model.joints[k].nv} velocities: a rotor has one")
+        raise ModelError(
+            f"body {name!r} is moved by a joint of {model.joints[k].nv} velocities: a rotor has one"
+        )
     if any(joint.parent == k for joint in model.joints):
         raise ModelError(f"body {name!r} carries others: it is no rotor that could be left out")
     return k
@@ -215,7 +262,9 @@ def _rotor(model: Model, name: str) -> int:
 
 def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
     if not isinstance(trajectory, Mapping):
-        raise ModelError(f"the trajectory must be a mapping with 'q', 'v' and 'a', not {type(trajectory).__name__}")
+        raise ModelError(
+            f"the trajectory must be a mapping with 'q', 'v' and 'a', not {type(trajectory).__name__}"
+        )
     missing = [word for word in ("q", "v", "a") if word not in trajectory]
     if missing:
         raise ModelError(f"the trajectory has no {missing[0]!r}: it needs 'q', 'v' and 'a', and may have 't'")
@@ -235,7 +284,8 @@ def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ..
         row = int(np.argmax(np.where(np.isfinite(open_), open_, np.inf)))
         what = "cannot be closed" if len(chosen) < model.nq else "are not closed"
         raise ModelError(
-            f"the loops of {shown(model.name)} {what} in state {row} of the trajectory (off by {np.ravel(open_)[row]:.2g})"
+            f"the loops of {printable(model.name)} {what} in state {row} of the trajectory (off by "
+            f"{np.ravel(open_)[row]:.2g})"
         )
     q = closed if len(chosen) < model.nq else q
     t = np.asarray(trajectory.get("t", np.arange(q.shape[-2] if q.ndim > 1 else 1)), dtype=float)
@@ -243,8 +293,12 @@ def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ..
 
 
 def _reflected(model: Model, rotors: Iterable[int], own: np.ndarray) -> np.ndarray:
-    """The reflected inertia Gᵀ J G in the velocities at these places among all joints', at the neutral state, (nv, nv)."""
-    rates = np.array([spanning_velocity(model, model.neutral(), v) for v in np.eye(model.nv)]).T  # of all joints
+    """The reflected inertia Gᵀ J G in the velocities at these places among all joints', at the neutral state,
+    (nv, nv).
+    """
+    rates = np.array(
+        [spanning_velocity(model, model.neutral(), v) for v in np.eye(model.nv)]
+    ).T  # of all joints
     spins = [model.joints[k].v_start for k in rotors]
     G = np.linalg.solve(rates[own].T, rates[spins].T).T
     J = [_spin(model, k) for k in rotors]
@@ -253,25 +307,27 @@ def _reflected(model: Model, rotors: Iterable[int], own: np.ndarray) -> np.ndarr
 
 def _spin(model: Model, k: int) -> float:
     """The inertia of a body about its own joint's axis [kg m² or kg]."""
-    joint, inertia = model.joints[k], model.bodies[k].inertia
+    joint = model.joints[k]
+    inertia = model.bodies[k].inertia
     S = np.asarray(joint.kind.subspace(joint.kind.neutral()), dtype=float)
     return float((S.T @ np.asarray(inertia @ S, dtype=float)).squeeze()) + joint.armature[0]
 
 
 def _is_axisymmetric(model: Model, k: int) -> bool:
-    joint, inertia = model.joints[k], model.bodies[k].inertia
+    joint = model.joints[k]
+    inertia = model.bodies[k].inertia
     return is_rotor(replace(joint, parent=0), inertia) and not np.any(asymmetry(axis_of(joint), inertia.A))
 
 
 def _is_fast(K: np.ndarray, own: int) -> bool:
-    """Whether a joint turns faster than each of those that it is tied to, by the equations K v = 0."""
+    """Return whether a joint is faster than each of those coupled to it by K v = 0."""
     rows = K[K[:, own] != 0.0]
     others = np.abs(np.delete(rows, own, axis=1)).max(axis=1, initial=0.0)
     return bool(len(rows) and np.all(others > 1.0001 * np.abs(rows[:, own])))
 
 
 def _moved(constraint: LoopConstraint, index: Mapping[int, int]) -> LoopConstraint:
-    """The same constraint where bodies have other numbers."""
+    """Return the constraint with other body indices."""
     if isinstance(constraint, Loop):
         P, S = (replace(end, body=index[end.body]) for end in (constraint.predecessor, constraint.successor))
         return replace(constraint, predecessor=P, successor=S)
@@ -282,7 +338,7 @@ def _moved(constraint: LoopConstraint, index: Mapping[int, int]) -> LoopConstrai
 
 
 def _independent(model: Model) -> np.ndarray:
-    """Where the independent velocities are among those of all joints."""
+    """Return indices of the independent velocities among those of all joints."""
     found: list[int] = []
     for cluster in model.clusters:
         columns = np.concatenate([_places(model.joints[k].v_slice) for k in cluster.bodies])

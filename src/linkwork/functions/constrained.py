@@ -1,34 +1,44 @@
-"""The public functions of constrained mechanisms. They compile on first use, as those in `functions` do.
+"""Public functions of constrained mechanisms, compiled on first use.
 
-`constraints` is one constraint or a sequence of them (`Weld`, `Connect`, `Hold`, `OnPlane`, `Rolling`, `Locked`, `Coupled`);
-their rows follow one another in this order, m in all. See docs/algorithms/constrained.md.
+`constraints` is one constraint or a sequence of them (`Weld`, `Connect`, `Hold`, `OnPlane`, `Rolling`,
+`Locked`, `Coupled`); their rows follow one another in this order, m in all. See
+docs/algorithms/constrained.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms import delassus as family
-from linkwork.algorithms.caba import caba
-from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
-from linkwork.algorithms.ltl import ltl
-from linkwork.algorithms.ltls import ltls
-from linkwork.algorithms.massless import check_motions
-from linkwork.algorithms.proximal import Result, Settings
-from linkwork.algorithms.pv import pv
-from linkwork.algorithms.pv_early import pv_early
-from linkwork.constraints import Constraint, force_held_loops, total
+from linkwork.algorithms.constrained import delassus as family
+from linkwork.algorithms.constrained.caba import caba
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.ltl import ltl
+from linkwork.algorithms.constrained.ltls import ltls
+from linkwork.algorithms.constrained.massless import check_motions
+from linkwork.algorithms.constrained.proximal import Result, Settings, residual_norm
+from linkwork.algorithms.constrained.pv import pv
+from linkwork.algorithms.constrained.pv_early import pv_early
+from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
+from linkwork.constraints import Constraint, loop_constraints, total
 from linkwork.errors import ModelError
-from linkwork.functions.call_arguments import as_numbers
-from linkwork.functions.model_function import model_function
-from linkwork.ir.functions import where
+from linkwork.functions.constraint_options import (
+    AUTO,
+    constraint_settings,
+    damped_options,
+    in_single_precision,
+    normalize_constraints,
+    per_row,
+    settings_of,
+)
+from linkwork.functions.engine.call_arguments import as_numbers
+from linkwork.functions.engine.model_function import model_function
+from linkwork.mechanism import path_to_ground
 from linkwork.model import GROUND, Frame, Model
-from linkwork.parts import path_to_ground
-from linkwork.simplify.trees import tree
 from linkwork.sko import Tree
+from linkwork.sko.prepare.trees import tree
 
 SOLVERS: dict[str, Callable[[ConstraintRows, np.ndarray, np.ndarray, Settings], Result]] = {
     "caba": caba,
@@ -39,76 +49,30 @@ SOLVERS: dict[str, Callable[[ConstraintRows, np.ndarray, np.ndarray, Settings], 
 }
 
 
-def shallow(model: Model, most: int = 60) -> bool:
-    """Whether factorising the mass matrix may cost less than sweeps: by the entries that its factor has, `most` for a velocity.
+def is_mass_matrix_candidate(model: Model, max_work: int = 60) -> bool:
+    """Return whether factorizing the mass matrix may need fewer operations than sweeps.
 
-    In a large cluster sweeps carry many velocities at once, so there it is always worth counting.
+    `max_work` bounds the entries of the factor per velocity. In a large cluster sweeps carry many velocities
+    at once, so there the operations are always counted.
     """
     if isinstance(model, Tree):
         return True
     if any(len(cluster.independent) > 4 for cluster in model.clusters if cluster.constraints):
         return True
-    above: dict[int, int] = {GROUND: 0}  # velocities that move each body
-    work = 0
+    depth_of_body: dict[int, int] = {GROUND: 0}  # velocities that move each body
+    entries = 0
     for cluster in model.clusters:
-        before = above[model.joints[cluster.bodies[0]].parent]
-        after = before + len(cluster.independent)
-        above |= dict.fromkeys(cluster.bodies, after)
-        work += sum(n * (n + 5) // 2 for n in range(before, after))
-    return work <= most * model.nv
+        start = depth_of_body[model.joints[cluster.bodies[0]].parent]
+        stop = start + len(cluster.independent)
+        depth_of_body |= dict.fromkeys(cluster.bodies, stop)
+        entries += sum(n * (n + 5) // 2 for n in range(start, stop))
+    return entries <= max_work * model.nv
 
 
-METHODS = dict.fromkeys(SOLVERS, lambda _: False) | {"caba": lambda _: True, "ltl": shallow}  # what "auto" counts
-
-
-def chosen_constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
-    """The constraints as a tuple, each one known to fit the model, and the model's own loops that are not embedded."""
-    chosen = (constraints,) if isinstance(constraints, Constraint) else constraints
-    if not isinstance(chosen, Iterable) or isinstance(chosen, (str, bytes)):
-        raise ModelError(f"constraints must be a constraint or several, such as Weld('foot'), not {constraints!r}")
-    chosen = tuple(chosen)
-    for constraint in chosen:
-        if not isinstance(constraint, Constraint):
-            raise ModelError(
-                f"{constraint!r} is not a constraint; there are Weld, Connect, Hold, OnPlane, Rolling, Locked, Coupled"
-            )
-        constraint.labels(model)
-    every = (*chosen, *(loop for loop in force_held_loops(model) if loop not in chosen))
-    if total(model, every) == 0:
-        raise ModelError("no constraint is given: give at least one, or use forward_dynamics or inverse_dynamics")
-    return {"constraints": every}
-
-
-def _damped(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[str, Any]:
-    """The constraints, and a compliance for each row."""
-    chosen = chosen_constraints(model, constraints)
-    m = total(model, chosen["constraints"])
-    R = as_numbers(compliance)
-    R = np.full(m, R) if R.ndim == 0 else R
-    if R.ndim > 1:
-        raise ModelError(
-            f"compliance must be a number or {m} of them where it is an option: for each state it is an input, (..., {m})"
-        )
-    if R.shape != (m,) or not (np.isfinite(R).all() and (R > 0.0).all()):
-        raise ModelError(f"compliance must be a number above zero, or {m} of them, one for each row, not {compliance!r}")
-    return chosen | {"compliance": tuple(R.tolist())}
-
-
-def _per_row(compliance: Any) -> np.ndarray:
-    """R, (m,); where it is an input, NaN for what is not above zero."""
-    if isinstance(compliance, tuple):
-        return np.array(compliance)
-    return np.array([where(r > 0.0, r, np.nan) for r in compliance], dtype=object)
-
-
-def _settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:
-    """All options of constrained dynamics."""
-    if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
-        raise ModelError(f"iterations must be a whole number of at least 1, not {iterations!r}")
-    if tolerance is not None and not (isinstance(tolerance, (int, float)) and np.isfinite(tolerance) and tolerance >= 0.0):
-        raise ModelError(f"tolerance must be a number that is not negative, or None, not {tolerance!r}")
-    limits = {"iterations": int(iterations), "tolerance": None if tolerance is None else float(tolerance)}
-    return _damped(model, **others) | limits
+METHODS = dict.fromkeys(SOLVERS, lambda _: False) | {
+    "caba": lambda _: True,
+    "ltl": is_mass_matrix_candidate,
+}  # what "auto" counts
 
 
 @model_function(
@@ -120,9 +84,11 @@ def _settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> d
     warm_start="rows",
     active="constraints",
     compliance="rows",
-    options=_settings,
+    options=constraint_settings,
     methods=METHODS,
-    by_hand=True,
+    custom_trees=True,
+    rule_in="linkwork.functions.constrained_derivatives",
+    single=in_single_precision,
 )
 def constrained_dynamics(
     model: Model,
@@ -136,50 +102,116 @@ def constrained_dynamics(
     *,
     constraints: Sequence[Constraint],
     method: str = "caba",
-    compliance: Any = 1e-6,
-    iterations: int = 20,
-    tolerance: float | None = 1e-10,
+    compliance: Any = AUTO,
+    iterations: int = 100,
+    tolerance: float | str | None = AUTO,
     details: bool = False,
 ) -> tuple[Any, ...]:
-    """The acceleration under joint forces tau and constraints, (..., nv), and the constraints' forces, (..., m).
+    """Return accelerations and constraint forces of a mechanism under joint forces and constraints.
 
-    A row's force is what acts on its first body (or in its joint) along the row's direction: M a + bias = tau + Jᵀ forces.
-    `targets` (..., m) are accelerations [rad/s² or m/s²] that the rows shall have instead of none. `warm_start` (..., m) are
-    forces to begin with, such as those of the last time step. `active` (..., constraints), bool or 0 and 1, says which of
-    `constraints`, in their order, act in each state: others have no force and do not act, as if they were not given. Loops of
-    the model always act.
+    Parameters
+    ----------
+    q, v, tau : array_like, shapes (..., nq), (..., nv), (..., nv)
+        Configurations, velocities [rad/s, m/s] and joint forces [N m, N].
+    f_ext : array_like, shape (..., bodies, 6), optional
+        External wrench on each body, as in `inverse_dynamics`.
+    targets : array_like, shape (..., m), optional
+        Accelerations of the rows [rad/s², m/s²]. Default zero.
+    warm_start : array_like, shape (..., m), optional
+        Initial constraint forces, such as those of the last time step.
+    active : array_like, shape (..., constraints), optional
+        1 or True for each of `constraints` that acts in a state. Loops of the model always act.
+    constraints : Constraint or sequence
+        Constraints, in the order of their rows; constrained loops of the model are appended.
+    method : str, optional
+        "caba" (default; linear in bodies and rows), "pv", "pv_early" (linear, more exact, fewer iterations),
+        "ltls", "ltl", or "auto": the one with the fewest operations. The default for float32 is "pv".
+    compliance : float, array_like or "auto", optional
+        R [1/kg, 1/(kg m²)], one number, one per row, or an input (..., m) of at least two dimensions: 1/μ of
+        the proximal iterations, which sets how fast they converge. "auto" is 2⁻¹⁸ (float32: 2⁻⁹, "caba" and
+        "ltls" 2⁻⁷) of the typical entry of the Delassus matrix, separately for rows in m/s² and in rad/s², so
+        results do not depend on units.
+    iterations : int, optional
+        Maximum number of proximal iterations.
+    tolerance : float, None or "auto", optional
+        Residual [rad/s², m/s²] at which iterations stop. "auto" is 1e-15 (float32: 5e-8) of the accelerations
+        that the forces cause. None: always `iterations`, from the warm start unchanged, in a program without
+        a loop.
+    details : bool, optional
+        Return four more results.
 
-    `method` is "caba" (linear in bodies and rows), "pv", "pv_early" (linear, more exact, fewer iterations), "ltls" or "ltl",
-    or "auto": the one that needs the fewest operations for this model. `compliance` [1/kg or 1/(kg m²)], one number or one
-    for each row, is 1/μ of the proximal iterations: it says how fast they converge, not where to. It may also be an array
-    (..., m) of at least two dimensions, one for each row in each state: an input of the kernel. Redundant and
-    contradicting rows are ordinary input: the forces are then not unique, and the accelerations those of least squares.
-    Iterations end where no row changes by more than `tolerance` [rad/s² or m/s²], or after `iterations`; with tolerance None
-    there are always so many, and the program has no loop. One iteration, with the compliance that is meant, gives soft
-    constraints, as MuJoCo's are (Constrained Eq. 42).
+    Returns
+    -------
+    a : ndarray, shape (..., nv)
+        Accelerations [rad/s², m/s²].
+    forces : ndarray, shape (..., m)
+        Force of each row on its first body, or in its joint, along the row's direction [N, N m]:
+        M a + bias = tau + Jᵀ forces.
+    violation, iterations, imbalance, converged : ndarray, shape (...)
+        With `details`: the largest |J a + bias - target| of any row [rad/s², m/s²]; the number of iterations;
+        the largest |M a + bias - tau - Jᵀ forces| [N m, N]; 1 where iterations converged, else 0.
+        Contradicting rows converge too, with a violation. Results that are NaN have infinite residuals.
 
-    `details` gives two more results: the largest violation of any row, (...), and the number of iterations, (...).
+    See Also
+    --------
+    constrained_inverse_dynamics, constrained_dynamics_derivatives, delassus, impact
+
+    Notes
+    -----
+    Algorithms of Constrained Sec. III to V. Redundant and contradicting rows are allowed: forces have the
+    smallest sum of R forces², also after a warm start, and accelerations violate contradicting rows by the
+    smallest sum of squares divided by R. One iteration, with the compliance that is meant, gives soft
+    constraints as in MuJoCo (Constrained Eq. 42). Derivatives of forces are those of
+    `constrained_dynamics_derivatives`, where redundant rows that are not the model's loops carry no force.
+
+    Examples
+    --------
+    >>> arm = lw.robots.chain(3)
+    >>> q, v = arm.random_state(0)
+    >>> tip = lw.Connect(arm.bodies[-1].name)
+    >>> a, forces = lw.constrained_dynamics(arm, q, v, np.zeros(3), constraints=tip)
+    >>> a.shape, forces.shape
+    ((3,), (3,))
     """
     check_motions(model, constraints)
     nodes = nodes_for(model, constraints, q, v, f_ext)
     held = ConstraintRows(nodes, constraints, targets, active)
     start = np.zeros(held.m) if warm_start is None else held.of_acting(-np.asarray(warm_start))
-    found = SOLVERS[method](held, tau, start, Settings(_per_row(compliance), iterations, tolerance))
-    return tuple(found) if details else found[:2]
+    settings = settings_of(model, constraints, q, compliance, iterations, tolerance, method)
+    found = SOLVERS[method](held, tau, start, settings)
+    return (*found[:2], *reached(held, found, tau)) if details else found[:2]
+
+
+def reached(held: ConstraintRows, found: Result, tau: Any) -> tuple[Any, Any, Any, Any]:
+    """What `details` adds: the rows' violation, the number of iterations, what motion lacks, and whether
+    iterations ended.
+    """
+    missing = inverse_dynamics(held.nodes, found.ddtheta) - tau - held.joint_forces(found.forces)
+    violation = residual_norm(held.of_acting(held.residual(found.ddtheta)))
+    return violation, found.iterations, residual_norm(missing), found.converged
 
 
 def _restitution(model: Model, restitution: Any, **others: Any) -> dict[str, Any]:
-    chosen = _settings(model, **others)
+    chosen = constraint_settings(model, **others)
     m = total(model, chosen["constraints"])
     e = as_numbers(restitution)
     e = np.full(m, e) if e.ndim == 0 else e
     if e.shape != (m,) or not (np.isfinite(e).all() and (e >= 0.0).all()):
-        raise ModelError(f"restitution must be a number that is not negative, or {m} of them, not {restitution!r}")
+        raise ModelError(
+            f"restitution must be a number that is not negative, or {m} of them, not {restitution!r}"
+        )
     return chosen | {"restitution": tuple(e.tolist())}
 
 
 @model_function(
-    q="nq", v="nv", active="constraints", compliance="rows", restitution="rows", options=_restitution, methods=METHODS
+    q="nq",
+    v="nv",
+    active="constraints",
+    compliance="rows",
+    restitution="rows",
+    options=_restitution,
+    methods=METHODS,
+    single=in_single_precision,
 )
 def impact(
     model: Model,
@@ -190,42 +222,74 @@ def impact(
     constraints: Sequence[Constraint],
     restitution: Any = 0.0,
     method: str = "caba",
-    compliance: Any = 1e-6,
-    iterations: int = 20,
-    tolerance: float | None = 1e-10,
-) -> tuple[Any, Any]:
-    """The velocities after an impact that activates constraints, (..., nv), and their impulses [N s or N m s], (..., m).
+    compliance: Any = AUTO,
+    iterations: int = 100,
+    tolerance: float | str | None = AUTO,
+    details: bool = False,
+) -> tuple[Any, ...]:
+    """Return velocities and impulses after an impact that activates constraints.
 
-    A row that moves with velocity w before moves with -`restitution` * w after: not at all, if it is zero, so that v is
-    projected onto the null space of the constraint Jacobian, in the kinetic-energy metric. `active`, and other options, as in
-    `constrained_dynamics`; `restitution` may be an array (..., m) as `compliance` may.
+    Parameters
+    ----------
+    q, v : array_like, shapes (..., nq), (..., nv)
+        Configurations and velocities before the impact [rad/s, m/s].
+    active, constraints, method, compliance, iterations, tolerance, details
+        As in `constrained_dynamics`, with velocities and impulses in place of accelerations and forces.
+    restitution : float or array_like, optional
+        One number, one per row, or an input (..., m): a row that moves with velocity w before moves with
+        -restitution w after. Default 0, which projects v onto the null space of the constraint Jacobian in
+        the kinetic-energy metric.
+
+    Returns
+    -------
+    v : ndarray, shape (..., nv)
+        Velocities after the impact.
+    impulses : ndarray, shape (..., m)
+        Impulses of the rows [N s, N m s].
+    violation, iterations, imbalance, converged : ndarray, shape (...)
+        With `details`, as in `constrained_dynamics`.
     """
-    still = model.weightless()
-    held = ConstraintRows(nodes_for(still, constraints, q), constraints, active=active)
-    held.k = -(1.0 + np.array(restitution)) * (held.jacobian() @ v)
-    settings = Settings(_per_row(compliance), iterations, tolerance)
-    found = SOLVERS[method](held, np.zeros(model.nv), np.zeros(held.m), settings)
-    return v + found.ddtheta, found.forces
+    passive_model = model.without_passive_forces()
+    rows = ConstraintRows(nodes_for(passive_model, constraints, q), constraints, active=active)
+    rows.k = -(1.0 + np.array(restitution)) * (rows.jacobian() @ v)
+    settings = settings_of(model, constraints, q, compliance, iterations, tolerance, method)
+    no_forces = np.zeros(model.nv)
+    solution = SOLVERS[method](rows, no_forces, np.zeros(rows.m), settings)
+    results = v + solution.ddtheta, solution.forces
+    return (*results, *reached(rows, solution, no_forces)) if details else results
 
 
 def projected(model: Model, q: Any, v: Any) -> Any:
-    """The velocities, (nv,), next to v in the kinetic-energy metric, that keep force-held loops closed at q."""
-    return impact(model, q, v, constraints=())[0] if model.force_held else v
+    """Return the velocities, (nv,), nearest to v that keep constrained loops closed."""
+    return impact(model, q, v, constraints=())[0] if loop_constraints(model) else v
 
 
-def _propagated(model: Model, frame: Any, to: Any) -> dict[str, Any]:
-    ends = [model.frame(name.name if isinstance(name, Frame) else name) for name in (frame, to)]
-    path = path_to_ground(ends[0].body, model.joints)
-    if ends[1].body not in path:
-        raise ModelError(f"{ends[1].name!r} does not carry {ends[0].name!r}, so no force propagates to it from there")
-    return {"frame": ends[0].name, "to": ends[1].name}
+def _propagator_options(model: Model, frame: Any, to: Any) -> dict[str, Any]:
+    frames = [model.frame(name.name if isinstance(name, Frame) else name) for name in (frame, to)]
+    path = path_to_ground(frames[0].body, model.joints)
+    if frames[1].body not in path:
+        raise ModelError(
+            f"{frames[1].name!r} does not carry {frames[0].name!r}, so no force propagates to it from there"
+        )
+    cluster_bodies = next((c.bodies for c in model.clusters if frames[1].body in c.bodies), ())
+    entry = next((k for k in path if k in cluster_bodies), frames[1].body)
+    # such a force acts on another body of the cluster, and on `to` only through constraint forces
+    if entry != frames[1].body:
+        between = model.bodies[entry].name
+        raise ModelError(
+            f"force_propagator: {frames[1].name!r} carries {frames[0].name!r} through body {between!r} of "
+            "its loops: a force there is no force on it alone; take a frame on that body, or below the "
+            "loops"
+        )
+    return {"frame": frames[0].name, "to": frames[1].name}
 
 
-@model_function(q="nq", options=_propagated)
+@model_function(q="nq", options=_propagator_options)
 def force_propagator(model: Model, q: Any, *, frame: str, to: str) -> Any:
-    """The extended force propagator, (..., 6, 6): what a force [m, f] on `frame` is as a force on `to`, which carries it.
+    """Return the extended force propagator, (..., 6, 6), between two frames (Constrained Sec. VI-A).
 
-    All joints move freely (Constrained Sec. VI-A). Both forces are at the frames' origins and in their axes.
+    It maps a force [m, f] on `frame` to the force on `to`, which carries it, while all joints move freely.
+    Both forces are at the frames' origins and in their axes. Constrained loops are open.
     """
     return family.force_propagator(tree(model, q, whole=True), model.frame(frame), model.frame(to))
 
@@ -233,9 +297,9 @@ def force_propagator(model: Model, q: Any, *, frame: str, to: str) -> Any:
 @model_function(
     q="nq",
     active="constraints",
-    options=chosen_constraints,
+    options=normalize_constraints,
     methods={"sweeps": lambda _: True, "factorisation": lambda _: True},
-    by_hand=True,
+    custom_trees=True,
 )
 def delassus(
     model: Model,
@@ -246,24 +310,42 @@ def delassus(
     method: str = "auto",
     packed: bool = False,
 ) -> Any:
-    """The Delassus matrix J M⁻¹ Jᵀ, (..., m, m): the accelerations of the rows that unit forces in the rows cause.
+    """Return the Delassus matrix J M⁻¹ Jᵀ, (..., m, m): row accelerations caused by unit row forces.
 
-    By sweeps (PV-OSIMr, Constrained Sec. VI) or by factorising the mass matrix, whichever needs fewer operations. `packed`:
-    only its upper triangle, row by row, (..., m (m + 1) / 2), as `numpy.triu_indices(m)` lists it. `active` as in
-    `constrained_dynamics`: rows and columns of constraints that do not act are zero.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    active, constraints
+        As in `constrained_dynamics`; rows and columns of inactive constraints are zero.
+    method : {"auto", "sweeps", "factorisation"}, optional
+        PV-OSIMr (Constrained Sec. VI) or the factor of the mass matrix; "auto": the one with fewer
+        operations.
+    packed : bool, optional
+        Return the upper triangle row by row, (..., m (m + 1) / 2), in the order of `numpy.triu_indices`.
+
+    Returns
+    -------
+    ndarray, shape (..., m, m)
+        Units [1/kg, 1/(kg m²)].
+
+    See Also
+    --------
+    damped_delassus_inverse, operational_inertia
     """
-    held = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
-    found = family.delassus(held) if method == "sweeps" else family.by_factorisation(held)
-    return found[np.triu_indices(held.m)] if packed else found
+    rows = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
+    matrix = family.delassus(rows) if method == "sweeps" else family.by_factorisation(rows)
+    return matrix[np.triu_indices(rows.m)] if packed else matrix
 
 
 @model_function(
     q="nq",
     active="constraints",
     compliance="rows",
-    options=_damped,
+    options=damped_options,
     methods=dict.fromkeys(("caba", "pv", "ltl"), lambda _: True),
-    by_hand=True,
+    custom_trees=True,
+    single=in_single_precision,
 )
 def damped_delassus_inverse(
     model: Model,
@@ -271,42 +353,74 @@ def damped_delassus_inverse(
     active: Any = None,
     *,
     constraints: Sequence[Constraint],
-    compliance: Any = 1e-6,
+    compliance: Any = AUTO,
     method: str = "auto",
     packed: bool = False,
 ) -> Any:
-    """(J M⁻¹ Jᵀ + R)⁻¹, (..., m, m), R being the compliance [1/kg or 1/(kg m²)] of each row, or of all: 1/μ.
+    """Return (J M⁻¹ Jᵀ + R)⁻¹, (..., m, m), where R is the compliance of each row [1/kg, 1/(kg m²)].
 
-    `active` and `compliance` as in `constrained_dynamics`: constraints that do not act have 1/R on the diagonal alone.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    active, constraints, compliance
+        As in `constrained_dynamics`, with the compliance of "caba". Inactive rows have 1/R on the diagonal.
+    method : {"auto", "caba", "pv", "ltl"}, optional
+        "caba" is cABA-OSIM (Constrained Alg. 5); "pv" and "ltl" invert the Delassus matrix from sweeps or
+        from the factor of the mass matrix. "auto": the one with the fewest operations.
+    packed : bool, optional
+        As in `delassus`.
 
-    `method` is "caba" (cABA-OSIM, Constrained Alg. 5), "pv" or "ltl", which invert the Delassus matrix as found by sweeps
-    or by the mass matrix, or "auto": the one with the fewest operations for this model. `packed` as in `delassus`.
+    Returns
+    -------
+    ndarray, shape (..., m, m)
+        Units [kg, kg m²].
     """
-    held, R = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active), _per_row(compliance)
+    rows = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
+    R = per_row(compliance, model, constraints, q)
     if method == "caba":
-        found = family.damped_inverse(held, R)
+        matrix = family.damped_inverse(rows, R)
     else:
-        found = family.inverted(family.delassus(held) if method == "pv" else family.by_factorisation(held), R)
-    return found[np.triu_indices(held.m)] if packed else found
+        matrix = family.inverted(
+            family.delassus(rows) if method == "pv" else family.by_factorisation(rows), R
+        )
+    return matrix[np.triu_indices(rows.m)] if packed else matrix
 
 
-@model_function(q="nq", active="constraints", compliance="rows", options=_damped)
+@model_function(
+    q="nq", active="constraints", compliance="rows", options=damped_options, single=in_single_precision
+)
 def damped_delassus_inverse_at_base(
-    model: Model, q: Any, active: Any = None, *, constraints: Sequence[Constraint], compliance: Any = 1e-6
+    model: Model, q: Any, active: Any = None, *, constraints: Sequence[Constraint], compliance: Any = AUTO
 ) -> tuple[Any, Any]:
-    """B, (..., m, m), and C, (..., m, 6), with `damped_delassus_inverse` = B - C Cᵀ (cABA-OSIMf, Constrained Eq. 41).
+    """Return B, (..., m, m), and C, (..., m, 6), with `damped_delassus_inverse` = B - C Cᵀ.
 
-    For mechanisms on a free base: B has no entries but those between constraints in the same branch, so that B x - C (Cᵀ x)
-    costs less than the dense product. (On a fixed base C is zero.)
+    This is cABA-OSIMf (Constrained Eq. 41), for mechanisms on a free base: B couples only constraints in the
+    same branch, so B x - C (Cᵀ x) costs less than the dense product. On a fixed base C is zero. Arguments as
+    in `damped_delassus_inverse`.
     """
-    held = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
-    return family.damped_inverse_at_base(held, _per_row(compliance))
+    rows = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
+    return family.damped_inverse_at_base(rows, per_row(compliance, model, constraints, q))
 
 
-@model_function(q="nq", x="rows", active="constraints", compliance="rows", options=_damped, by_hand=True)
+@model_function(
+    q="nq",
+    x="rows",
+    active="constraints",
+    compliance="rows",
+    options=damped_options,
+    custom_trees=True,
+    single=in_single_precision,
+)
 def damped_delassus_product(
-    model: Model, q: Any, x: Any, active: Any = None, *, constraints: Sequence[Constraint], compliance: Any = 1e-6
+    model: Model,
+    q: Any,
+    x: Any,
+    active: Any = None,
+    *,
+    constraints: Sequence[Constraint],
+    compliance: Any = AUTO,
 ) -> Any:
-    """`damped_delassus_inverse` times x, (..., m), in linear time and without the matrix."""
-    held = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
-    return family.product(held, _per_row(compliance), x)
+    """Return `damped_delassus_inverse` times x, (..., m), in linear time and without the matrix."""
+    rows = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
+    return family.product(rows, per_row(compliance, model, constraints, q), x)

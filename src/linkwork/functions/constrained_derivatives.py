@@ -1,4 +1,6 @@
-"""The public functions of derivatives of constrained dynamics, and of what control asks of constraints and tasks."""
+"""The public functions of derivatives of constrained dynamics, and of what control asks of constraints and
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algebra import Operators
-from linkwork.algorithms import constrained_dynamics_derivatives as at_solution
-from linkwork.algorithms import delassus as family
-from linkwork.algorithms.constraint_rows import ConstraintRows, nodes_for
-from linkwork.algorithms.massless import check_motions
-from linkwork.algorithms.solution_derivatives import ConstrainedSolution
-from linkwork.constraints import Constraint, Weld, total
+from linkwork.algorithms.constrained import constrained_dynamics_derivatives as at_solution
+from linkwork.algorithms.constrained import delassus as family
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.massless import check_motions
+from linkwork.algorithms.constrained.solution_derivatives import ConstrainedSolution
+from linkwork.algorithms.constrained.truncation import redundant_families
+from linkwork.compiler.autodiff.in_trace import jacobian_along, jacobian_of
+from linkwork.constraints import Constraint, Weld, loop_constraints, total
 from linkwork.errors import ModelError
-from linkwork.functions.constrained import chosen_constraints, constrained_dynamics, shallow
+from linkwork.functions.constrained import constrained_dynamics, is_mass_matrix_candidate
+from linkwork.functions.constraint_options import AUTO, normalize_constraints, per_row, reaches_solution
 from linkwork.functions.dynamics import forward_dynamics
-from linkwork.functions.model_function import model_function
-from linkwork.functions.tangent import rates
-from linkwork.functions.wrt import by_columns, changes_by, wrt_option
+from linkwork.functions.engine.model_function import model_function
+from linkwork.functions.engine.tangent import rates
+from linkwork.functions.engine.wrt import by_columns, changes_by, wrt_option
 from linkwork.model import Frame, Model
-from linkwork.passes.differentiate import jacobian_along, jacobian_of
 from linkwork.sko import Tree
-from linkwork.sko.by_hand import HandMadeTreeState
+from linkwork.sko.custom import CustomTreeState
+from linkwork.spatial_operators import Operators
 
 
 @model_function(
@@ -33,7 +37,10 @@ from linkwork.sko.by_hand import HandMadeTreeState
     f_ext="bodies 6",
     targets="rows",
     active="constraints",
-    options=wrt_option("constrained_dynamics_derivatives", "q", "v", "tau", "f_ext", "targets", others=chosen_constraints),
+    options=wrt_option(
+        "constrained_dynamics_derivatives", "q", "v", "tau", "f_ext", "targets", others=normalize_constraints
+    ),
+    custom_trees=True,
 )
 def constrained_dynamics_derivatives(
     model: Model,
@@ -47,50 +54,83 @@ def constrained_dynamics_derivatives(
     constraints: Sequence[Constraint],
     wrt: str | Iterable[str] = ("q", "v", "tau"),
 ) -> tuple[Any, ...]:
-    """∂a/∂q, ∂a/∂v, ∂a/∂tau, each (..., nv, nv), and ∂f/∂q, ∂f/∂v, ∂f/∂tau, each (..., m, nv), of `constrained_dynamics`.
+    """∂a/∂q, ∂a/∂v, ∂a/∂tau, each (..., nv, nv), and ∂f/∂q, ∂f/∂v, ∂f/∂tau, each (..., m, nv), of
+    `constrained_dynamics`.
 
-    a are its accelerations and f the forces of its rows [N or N m], at the solution that its iterations approach: by the
-    system of M and the constraint Jacobian that both solve, with its factors used for all columns (Carpentier, Budhiraja and
-    Mansard 2021). ∂/∂q is on the tangent space: by δ in `integrate(q, δ)`, also where that leaves the constraints. `f_ext`
-    is held fast in the bodies' frames, and `targets` in their rows. `active` as in `constrained_dynamics`: forces of what does
-    not act stay zero.
+    a are its accelerations and f the forces of its rows [N or N m], at the solution that its iterations
+    approach: by the system of M and the constraint Jacobian that both solve, with its factors used for all
+    columns (Carpentier, Budhiraja and Mansard 2021). ∂/∂q is on the tangent space: by δ in `integrate(q, δ)`,
+    also where that leaves the constraints. `f_ext` is held fast in the bodies' frames, and `targets` in their
+    rows. `active` as in `constrained_dynamics`: forces of what does not act stay zero.
 
-    `wrt` names what derivatives are by, in their order, first those of a and then those of f: "q", "v", "tau", "f_ext",
-    "targets", and parameters of the model, as in `inverse_dynamics_derivatives`.
+    `wrt` names what derivatives are by, in their order, first those of a and then those of f: "q", "v",
+    "tau", "f_ext", "targets", and parameters of the model, as in `inverse_dynamics_derivatives`.
 
-    Redundant rows are ordinary input as long as they do not contradict each other. The derivatives of a are then the same for
-    any choice of forces; those of f are for rows that depend on rows before them (to 1e-10 of their entry of the Delassus
-    matrix) having no force, where `constrained_dynamics` shares it out. Where the rows' rank changes, there are none.
+    Redundant rows of the model's loops share forces as in `constrained_dynamics` with its default compliance.
+    Other redundant rows are ordinary input as long as they do not contradict each other. The derivatives of a
+    are then the same for any choice of forces; those of f are for rows that depend on rows before them (to
+    1e-10 of their entry of the Delassus matrix) having no force, where `constrained_dynamics` shares it out.
+    Where the rows' rank changes, there are none.
     """
     check_motions(model, constraints)
-    names = tuple(wrt)
+    arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}
+    return _derivatives(model, arrays, active, constraints, tuple(wrt), _weights(model, constraints, q))
+
+
+def _weights(
+    model: Model | Tree, constraints: Sequence[Constraint], q: Any, compliance: Any = AUTO
+) -> np.ndarray | None:
+    """The compliance of each row, by which redundant rows of loops share forces; None where there are none."""
+    if isinstance(model, Tree) or not (model.constrained_loops and redundant_families(model.nominal)):
+        return None
+    return per_row(compliance, model, constraints, q)
+
+
+def _derivatives(
+    model: Model,
+    arrays: Mapping[str, Any],
+    active: Any,
+    constraints: Sequence[Constraint],
+    names: Sequence[str],
+    weights: np.ndarray | None,
+) -> tuple[Any, ...]:
+    """Of accelerations, and then of forces, by what is named."""
+    q, v, tau, f_ext, targets = (arrays[name] for name in ("q", "v", "tau", "f_ext", "targets"))
     found: dict[str, tuple[Any, Any]] = {}
-    if {"q", "v", "tau"} & set(names):
+    if {"q", "v", "tau"} & set(names) and not isinstance(model, Tree):
         parts = at_solution.constrained_dynamics_derivatives(
-            model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along, active
+            model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along, active, weights
         )
         found = dict(zip(("q", "v", "tau"), zip(parts[:3], parts[3:])))
     others = [name for name in names if name not in found]
     if others:
-        at = ConstrainedSolution(model, constraints, q, v, tau, f_ext, targets, active)
-        arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}
+        at = ConstrainedSolution(model, constraints, q, v, tau, f_ext, targets, active, weights)
         empty = {"f_ext": np.zeros((len(model.bodies), 6)), "targets": np.zeros(at.m)}
         for name in others:
-            given = arrays | {name: empty[name]} if name in empty and arrays[name] is None else arrays
+            given = {**arrays, name: empty[name]} if name in empty and arrays[name] is None else arrays
+            if name == "q":  # of a custom tree, whose q must change by v
+                rates(model, q)
             change = by_columns(at.change, changes_by(model, name, given)(at.residual))
             found[name] = change[: model.nv], change[model.nv :]
     return (*(found[name][0] for name in names), *(found[name][1] for name in names))
 
 
 def _converges(model: Any, settings: Mapping[str, Any]) -> bool:
-    """Whether constrained dynamics iterate to their solution: otherwise they are what some iterations make of it."""
-    return settings["tolerance"] is not None and not settings["details"] and not isinstance(model, Tree)
+    """Whether constrained dynamics iterate to their solution: otherwise they are what some iterations make of
+    it.
+    """
+    return not settings["details"] and not isinstance(model, Tree) and reaches_solution(model, settings)
 
 
-def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any, v: Any, tau: Any, **more: Any) -> Any:
-    """Of weights of accelerations and forces: by the transposed system, and reverse mode through its residual alone."""
+def _pullback(
+    bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any, v: Any, tau: Any, **more: Any
+) -> Any:
+    """Of weights of accelerations and forces: by the transposed system, and reverse mode through its residual
+    alone.
+    """
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": more.get("f_ext"), "targets": more.get("targets")}
-    at = ConstrainedSolution(model, more["constraints"], **arrays, active=more.get("active"))
+    shares = _weights(model, more["constraints"], q, more.get("compliance", AUTO))
+    at = ConstrainedSolution(model, more["constraints"], **arrays, active=more.get("active"), weights=shares)
     weights = at.weights(*bars)
     found = []
     for name in names:
@@ -100,46 +140,64 @@ def _pullback(bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any,
 
 
 @constrained_dynamics.derivative("q", "v", "tau", "f_ext", "targets", when=_converges, pullback=_pullback)
-def _at_the_solution(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None, **more: Any) -> Any:
-    names = ["q", "v", "tau", *(["f_ext"] if f_ext is not None else []), *(["targets"] if targets is not None else [])]
-    how = {"active": more.get("active"), "constraints": more["constraints"]}
-    found = constrained_dynamics_derivatives.body(model, q, v, tau, f_ext, targets, **how, wrt=names)
+def _at_the_solution(
+    model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None, **more: Any
+) -> Any:
+    names = [
+        "q",
+        "v",
+        "tau",
+        *(["f_ext"] if f_ext is not None else []),
+        *(["targets"] if targets is not None else []),
+    ]
+    constraints = more["constraints"]
+    check_motions(model, constraints)
+    arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}
+    weights = _weights(model, constraints, q, more.get("compliance", AUTO))
+    found = _derivatives(model, arrays, more.get("active"), constraints, names, weights)
     by = dict(zip(names, zip(found[: len(names)], found[len(names) :])))
     return [by.get(name, (None, None)) for name in ("q", "v", "tau", "f_ext", "targets")]
 
 
 def _held_by_forces(model: Any, settings: Mapping[str, Any]) -> bool:
-    return not isinstance(model, Tree) and bool(model.force_held)
+    return bool(loop_constraints(model)) and not settings["details"]
 
 
-def _pullback_with_held_loops(bars: Any, names: Any, model: Model, q: Any, v: Any, tau: Any, **more: Any) -> Any:
-    every = chosen_constraints(model, ())["constraints"]
+def _pullback_with_constrained_loops(
+    bars: Any, names: Any, model: Model, q: Any, v: Any, tau: Any, **more: Any
+) -> Any:
+    every = normalize_constraints(model, ())["constraints"]
     still = np.zeros(total(model, every))
     return _pullback((bars[0], still), names, model, q, v, tau, f_ext=more.get("f_ext"), constraints=every)
 
 
-@forward_dynamics.derivative("q", "v", "tau", "f_ext", when=_held_by_forces, pullback=_pullback_with_held_loops)
-def _with_held_loops(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, **_: Any) -> Any:
-    every = chosen_constraints(model, ())["constraints"]
+@forward_dynamics.derivative(
+    "q", "v", "tau", "f_ext", when=_held_by_forces, pullback=_pullback_with_constrained_loops
+)
+def _with_constrained_loops(model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, **_: Any) -> Any:
+    every = normalize_constraints(model, ())["constraints"]
     return [by[0] for by in _at_the_solution(model, q, v, tau, f_ext, constraints=every)[:4]]
 
 
-@model_function(q="nq", options=chosen_constraints, by_hand=True)
+@model_function(q="nq", options=normalize_constraints, custom_trees=True)
 def constraint_jacobian(model: Model, q: Any, *, constraints: Sequence[Constraint]) -> Any:
-    """J of the constraints' rows, (..., m, nv): J v are their velocities [rad/s or m/s], and Jᵀ forces act on the joints."""
-    return ConstraintRows(nodes_for(model, constraints, q), constraints).jacobian()
+    """J of the constraints' rows, (..., m, nv): J v are their velocities [rad/s or m/s], and Jᵀ forces act on
+    the joints.
+    """
+    return ConstraintRows(nodes_for(model, constraints, q), constraints, rounded=True).jacobian()
 
 
-@model_function(q="nq", v="nv", options=chosen_constraints, by_hand=True)
+@model_function(q="nq", v="nv", options=normalize_constraints, custom_trees=True)
 def constraint_bias(model: Model, q: Any, v: Any, *, constraints: Sequence[Constraint]) -> Any:
-    """b of the constraints' rows, (..., m) [rad/s² or m/s²]: constraints demand J a + b = 0, J being `constraint_jacobian`.
+    """b of the constraints' rows, (..., m) [rad/s² or m/s²]: constraints demand J a + b = 0, J being
+    `constraint_jacobian`.
 
     It is J̇ v, and what gains add: stiffness times the rows' errors and damping times their rates.
     """
-    return ConstraintRows(nodes_for(model, constraints, q, v), constraints).at_rest()
+    return ConstraintRows(nodes_for(model, constraints, q, v), constraints, rounded=True).at_rest()
 
 
-def chosen_frames(model: Model, frames: Any, **_: Any) -> dict[str, Any]:
+def normalize_frames(model: Model, frames: Any, **_: Any) -> dict[str, Any]:
     """The option `frames` as a tuple of names."""
     several = [frames] if isinstance(frames, (str, Frame)) else frames
     if not isinstance(several, Iterable):
@@ -150,17 +208,26 @@ def chosen_frames(model: Model, frames: Any, **_: Any) -> dict[str, Any]:
     return {"frames": names}
 
 
-@model_function(q="nq", options=chosen_frames, methods={"sweeps": lambda _: True, "factorisation": shallow}, by_hand=True)
+@model_function(
+    q="nq",
+    options=normalize_frames,
+    methods={"sweeps": lambda _: True, "factorisation": is_mass_matrix_candidate},
+    custom_trees=True,
+)
 def operational_inertia(model: Model, q: Any, *, frames: Sequence[str], method: str = "auto") -> Any:
-    """Task-space inertia (J M⁻¹ Jᵀ)⁻¹ of one frame or several, (..., 6 n, 6 n) [kg m², kg m, kg]; joints move freely.
+    """Task-space inertia (J M⁻¹ Jᵀ)⁻¹ of one frame or several, (..., 6 n, 6 n) [kg m², kg m, kg]; joints move
+    freely.
 
-    J stacks `frame_jacobian` of the frames, in their order and with reference "body". Where they cannot move in 6 n directions,
-    there is none: entries are not finite, or of the size of rounding's inverse. Loops that forces hold are not in it. By sweeps
-    (SKO Eq. 60) and block elimination, or by the factor of the mass matrix, whichever is cheaper.
+    J stacks `frame_jacobian` of the frames, in their order and with reference "body". Where they cannot move
+    in 6 n directions, there is none: entries are not finite, or of the size of rounding's inverse.
+    Constrained loops are open in it. By sweeps (SKO Eq. 60) and block elimination, or by the factor of the
+    mass matrix, whichever is cheaper.
     """
     rows = tuple(Weld(name) for name in frames)
     nodes = nodes_for(model, rows, q)
-    of_six_rows = not isinstance(nodes, HandMadeTreeState) or all(len(nodes.pick_off(nodes.frame(f)).bias) == 6 for f in frames)
+    of_six_rows = not isinstance(nodes, CustomTreeState) or all(
+        len(nodes.pick_off(nodes.frame(f)).bias) == 6 for f in frames
+    )
     if method == "sweeps" or not of_six_rows:
         return Operators(nodes).operational_inertia(*frames).dense()
     return family.inverted(family.by_factorisation(ConstraintRows(nodes, rows)), np.zeros(6 * len(rows)))

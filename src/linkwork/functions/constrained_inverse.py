@@ -1,4 +1,4 @@
-"""The public function of inverse dynamics with constraint forces and chosen actuators."""
+"""Public function of inverse dynamics with constraint forces and selected actuators."""
 
 from __future__ import annotations
 
@@ -7,34 +7,39 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms import constrained_inverse_dynamics as inverse
+from linkwork.algorithms.constrained import constrained_inverse_dynamics as inverse
 from linkwork.constraints import Constraint, total
 from linkwork.errors import ModelError
-from linkwork.functions.constrained import chosen_constraints
-from linkwork.functions.dynamics import actuated_places, weights_of_least
-from linkwork.functions.model_function import model_function
+from linkwork.functions.constraint_options import normalize_constraints
+from linkwork.functions.dynamics import actuated_indices, cost_weights
+from linkwork.functions.engine.model_function import model_function
 from linkwork.joints import Free
 from linkwork.model import GROUND, Model
 
 
-def _chosen(model: Model, constraints: Any, actuators: Any, least: Any, weights: Any) -> dict[str, Any]:
-    """The constraints, the places of actuated velocities, and a weight for each of what shall be least."""
-    held = chosen_constraints(model, constraints)
-    places = actuated_places(model, all_but_a_free_base(model) if actuators is None else actuators)
-    if not places:
-        raise ModelError("actuators names no joint: with none there is nothing to find but forces")
-    m = total(model, held["constraints"])
-    counts = {"torque": (len(places), "actuated velocity"), "constraint_force": (m, "row of the constraints")}
-    return held | {"actuators": places, "weights": weights_of_least(least, weights, counts)}
+def _options(model: Model, constraints: Any, actuators: Any, minimize: Any, weights: Any) -> dict[str, Any]:
+    """Return constraints, indices of actuated velocities and cost weights."""
+    settings = normalize_constraints(model, constraints)
+    indices = actuated_indices(model, all_but_free_base(model) if actuators is None else actuators)
+    if not indices:
+        raise ModelError("actuators: expected at least one joint, got none")
+    m = total(model, settings["constraints"])
+    counts = {
+        "torque": (len(indices), "actuated velocity"),
+        "constraint_force": (m, "row of the constraints"),
+    }
+    return settings | {"actuators": indices, "weights": cost_weights(minimize, weights, counts)}
 
 
-def all_but_a_free_base(model: Model) -> list[str]:
-    """The independent velocities of all joints but those on which bodies float."""
-    free = {name for j in model.joints if isinstance(j.kind, Free) and j.parent == GROUND for name in j.v_names}
+def all_but_free_base(model: Model) -> list[str]:
+    """Return the independent velocities of all joints except free joints to the world."""
+    free = {
+        name for j in model.joints if isinstance(j.kind, Free) and j.parent == GROUND for name in j.v_names
+    }
     return [name for name in model.v_names if name not in free]
 
 
-@model_function(q="nq", v="nv", a="nv", f_ext="bodies 6", options=_chosen)
+@model_function(q="nq", v="nv", a="nv", f_ext="bodies 6", options=_options)
 def constrained_inverse_dynamics(
     model: Model,
     q: Any,
@@ -44,24 +49,45 @@ def constrained_inverse_dynamics(
     *,
     constraints: Sequence[Constraint],
     actuators: Iterable[Any] | None = None,
-    least: str = "torque",
+    minimize: str = "torque",
     weights: Any = None,
 ) -> tuple[Any, ...]:
-    """The forces of actuators, (..., actuators), those of constraints, (..., m), and what neither supplies, (..., nv).
+    """Return forces of actuators and of constraints in a motion that the constraints allow (Lie Sec. 3.1).
 
-    Inverse dynamics with contact forces (Lie Sec. 3.1), of a motion that the constraints allow: J a + `constraint_bias` = 0.
-    `actuators` names the joints (or their velocities) that are driven, in loops or not; all others are passive, a free base
-    too. By default all of `model.v_names` but a free base are driven. Constraint forces are as in `constrained_dynamics`:
-    `inverse_dynamics` is what actuators do, plus Jᵀ forces, plus the third result [N m or N].
+    Parameters
+    ----------
+    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv)
+        Configurations, velocities and accelerations, with J a + `constraint_bias` = 0.
+    f_ext : array_like, shape (..., bodies, 6), optional
+        External wrench on each body, as in `inverse_dynamics`.
+    constraints : Constraint or sequence
+        As in `constrained_dynamics`.
+    actuators : names, optional
+        Driven joints or velocities, in loops or not; all others are passive. Default: all of `model.v_names`
+        except a free base.
+    minimize : {"torque", "constraint_force"}, optional
+        Where forces are not unique (more contacts or actuators than needed), the forces whose weighted sum of
+        squares is smallest.
+    weights : array_like, optional
+        One for each actuated velocity or constraint row. Default: ones.
 
-    Where forces are not unique (more contacts or motors than needed), `least` says what shall be as small as can be: the
-    "torque" of actuators, or the "constraint_force"; as a sum of squares times `weights`, one for each, 1 if not given.
+    Returns
+    -------
+    tau : ndarray, shape (..., actuators)
+        Actuator forces [N m, N].
+    forces : ndarray, shape (..., m)
+        Constraint forces, as in `constrained_dynamics`.
+    residual : ndarray, shape (..., nv)
+        Joint forces that neither supplies [N m, N]: `inverse_dynamics` = actuator forces + Jᵀ forces +
+        residual. Zero up to rounding where the motion is possible. Where there are too few actuators and
+        constraints, forces make the residual minimal, so that passive velocities accelerate as closely as
+        possible to `a` in the kinetic-energy metric while driven ones follow it.
 
-    The third result is zero, up to rounding, where the motion can be had. Where it cannot, there are too few actuators and
-    constraints for it: forces are then those that leave as little as can be, so that passive velocities accelerate as nearly
-    as prescribed as they can (in the metric of kinetic energy) while the driven ones follow.
+    See Also
+    --------
+    spanning_hybrid_dynamics : Active and passive joints of embedded loops.
     """
-    found = inverse.constrained_inverse_dynamics(
-        model, constraints, tuple(actuators or ()), q, v, a, f_ext, least, np.array(weights)
+    results = inverse.constrained_inverse_dynamics(
+        model, constraints, tuple(actuators or ()), q, v, a, f_ext, minimize, np.array(weights)
     )
-    return tuple(found)
+    return tuple(results)

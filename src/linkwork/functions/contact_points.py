@@ -1,4 +1,4 @@
-"""The public functions of contact geometry: which points of a mechanism may touch something, and how far they are from it."""
+"""Public functions of contact geometry: contact candidates, their gaps, points and normals."""
 
 from __future__ import annotations
 
@@ -9,43 +9,63 @@ import numpy as np
 from linkwork.constraints import BodyKinematics
 from linkwork.contact import Candidate, Contacts, chosen_contacts
 from linkwork.errors import ModelError
-from linkwork.functions.model_function import model_function
+from linkwork.functions.engine.model_function import model_function
 from linkwork.model import GROUND, Model
-from linkwork.simplify.rotors import lumped
-from linkwork.simplify.trees import hinge_tree
+from linkwork.sko.prepare.rotors import lumped
+from linkwork.sko.prepare.trees import hinge_tree
 from linkwork.sko.tree import ModelTree
 from linkwork.spatial.constants import product
 
 
 def contact_candidates(model: Model, contacts: Contacts | None = None) -> tuple[Candidate, ...]:
-    """The points of a model that may touch something, in the order of all arrays of contacts; see `Contacts`."""
+    """Return the contact candidates of a model, in the order of all contact arrays; see `Contacts`."""
     if not isinstance(model, Model):
-        raise ModelError(f"contact_candidates: the first argument must be a model, not {type(model).__name__}")
-    given = Contacts() if contacts is None else contacts
-    if not isinstance(given, Contacts):
+        raise ModelError(
+            f"contact_candidates: the first argument must be a model, not {type(model).__name__}"
+        )
+    settings = Contacts() if contacts is None else contacts
+    if not isinstance(settings, Contacts):
         raise ModelError(f"contacts must be given as Contacts(...), not {contacts!r}")
-    return given.candidates(model)
+    return settings.candidates(model)
 
 
 def nodes_with(model: Model, candidates: tuple[Candidate, ...], q: Any, v: Any = None) -> ModelTree[Any]:
-    """Nodes in which the bodies of candidates have rows of their own, also where they are rotors."""
+    """Return nodes in which the bodies of candidates have rows of their own, also if they are rotors."""
     rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}
     return hinge_tree(model, q, v, whole=any(body in rotors for each in candidates for body in each.bodies))
 
 
 @model_function(q="nq", options=chosen_contacts)
 def contact_points(model: Model, q: Any, *, contacts: Contacts | None = None) -> tuple[Any, Any, Any]:
-    """Gaps [m], (..., c), points [m], (..., c, 3), and normals, (..., c, 3), of the c `contact_candidates`, in the world.
+    """Return gaps, points and normals of the contact candidates.
 
-    A gap is negative where two shapes overlap. The normal points from the other body, or the ground, to the first; the rate of
-    the gap is the velocity of the first against the other at the point, along the normal.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    contacts : Contacts, optional
+        Possible contacts. Default: `Contacts()`.
+
+    Returns
+    -------
+    gap : ndarray, shape (..., c)
+        Gaps of the c `contact_candidates` [m], negative where shapes overlap.
+    point, normal : ndarray, shape (..., c, 3)
+        Contact points [m] and unit normals in the world. The normal points from the other body, or the
+        ground, to the first. The rate of a gap is the relative velocity at the point along the normal.
+
+    See Also
+    --------
+    distance : Exact distances of any pairs of shapes.
     """
     assert contacts is not None
-    found = contacts.candidates(model)
-    kinematics = BodyKinematics(nodes_with(model, found, q))
+    candidates = contacts.candidates(model)
+    kinematics = BodyKinematics(nodes_with(model, candidates, q))
     below = kinematics.nodes.below
-    gaps, points, normals = [], [], []
-    for each in found:
+    gaps = []
+    points = []
+    normals = []
+    for each in candidates:
         gap, _, _, point, axes = each.touch(kinematics)
         gaps.append(gap)
         if each.other == GROUND:
@@ -55,7 +75,7 @@ def contact_points(model: Model, q: Any, *, contacts: Contacts | None = None) ->
             T = kinematics.pose(kinematics.nodes[each.other], below)
             points.append(T.point(point))
             normals.append(product(T.R, axes[0]))
-    c = len(found)
+    c = len(candidates)
     return (
         np.array(gaps, dtype=object),
         np.array(points, dtype=object).reshape(c, 3),

@@ -1,4 +1,6 @@
-"""Diagnosis of a model: whether it is sound, what deserves a second look, and which clusters cost most and why."""
+"""Diagnosis of a model: whether it is sound, what deserves a second look, and which clusters cost most and
+why.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +11,44 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.forward_dynamics import articulated_body
-from linkwork.algorithms.mass_matrix import mass_matrix
-from linkwork.algorithms.massless import check_motions
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.massless import check_motions
+from linkwork.algorithms.tree.forward_dynamics import articulated_body
+from linkwork.algorithms.tree.mass_matrix import mass_matrix
+from linkwork.compiler.ir.context import builder_around
+from linkwork.compiler.ir.operations import OPERATIONS
+from linkwork.compiler.ir.trace import trace
+from linkwork.compiler.passes.count import count_operations
+from linkwork.constraints import loop_constraints
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.conditioning import neutral_conditioning
 from linkwork.functions.load import operations
-from linkwork.ir.context import builder_around
-from linkwork.ir.operations import OPERATIONS
-from linkwork.ir.trace import trace
+from linkwork.loops.clusters import Cluster
+from linkwork.mechanism.names import join_names, plain, printable
 from linkwork.model import Model
-from linkwork.model.report import count, gathered, is_of_inertias, massless_joints, unsound_parts, unusual_parts
-from linkwork.parts.names import plain, shown, some
-from linkwork.passes.count import count_operations
-from linkwork.simplify.rotors import unit_of_mass
-from linkwork.simplify.trees import hinge_tree
-from linkwork.topology.clusters import Cluster
+from linkwork.model.report import (
+    count,
+    gathered,
+    is_of_inertias,
+    massless_joints,
+    unsound_parts,
+    unusual_parts,
+)
+from linkwork.sko.prepare.rotors import unit_of_mass
+from linkwork.sko.prepare.trees import hinge_tree
 
-DENSE, TRIED = 5, 3  # clusters of so many bodies, whose equations depend on q, and so many kinds of them, are tried with forces
-LARGEST = 400  # bodies of a model whose operations are counted without being asked: tracing takes a second for about 60
+# clusters of so many bodies, whose equations depend on q, and so many kinds of them, are tried with forces
+DENSE = 5
+TRIED = 3
+# bodies of a model whose operations are counted without being asked: tracing takes a second for about 60
+LARGEST = 400
 NEAR = 1e-6  # conditioning of loops below which a state is told to be singular: so many digits are lost there
 SINGULAR = 1e-9  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as positive
 
 
 @dataclass(frozen=True)
 class ClusterCost:
-    """What one of `model.clusters` costs in forward dynamics by articulated bodies [operations], its share, and why."""
+    """Operations of one cluster in forward dynamics by articulated bodies, its share, and reason."""
 
     bodies: tuple[str, ...]
     operations: int
@@ -43,28 +57,33 @@ class ClusterCost:
 
 
 @dataclass(frozen=True)
-class Remedy:
-    """Loops of one cluster that are cheaper force-held: operations of forward dynamics as it is, and with these held."""
+class Suggestion:
+    """Loops of one cluster that are cheaper constrained: operations of forward dynamics as it is, and with
+    these held.
+    """
 
     loops: tuple[str, ...]
     embedded: int
-    force_held: int
+    constrained: int
 
     def __str__(self) -> str:
         return (
-            f"{some([repr(name) for name in self.loops])} make a dense cluster: forward dynamics takes {self.embedded} "
-            f"operations with these loops embedded and {self.force_held} with forces that hold them; "
+            f"{join_names([repr(name) for name in self.loops])} make a dense cluster: forward dynamics takes "
+            f"{self.embedded} operations with these loops embedded and {self.constrained} with constraint "
+            "forces; "
             f'load(..., loops="constrain") or choose_loops(model, "constrain") holds them'
         )
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` found: `problems` make a model unsound, `notes` deserve a second look; one sentence each.
+    """What `diagnose` found: `problems` make a model unsound, `notes` deserve a second look; one sentence
+    each.
 
-    `costs` has an entry for each of `model.clusters`, in their order, and `operations` is their sum; both are empty where they
-    were not asked for. Where loops are force-held, these are of the tree, and `holding` is what forces cost beyond that.
-    `remedies` are loops that are cheaper force-held.
+    `costs` has an entry for each of `model.clusters`, in their order, and `operations` is their sum; both are
+    empty where they were not asked for. Where loops are constrained, these are of the tree, and
+    `constraint_operations` is what forces cost beyond that. `suggestions` are loops that are cheaper
+    constrained.
     """
 
     model: Model = field(repr=False)
@@ -72,12 +91,12 @@ class Diagnosis:
     notes: tuple[str, ...]
     operations: int = 0
     costs: tuple[ClusterCost, ...] = ()
-    remedies: tuple[Remedy, ...] = ()
-    holding: int = 0
+    suggestions: tuple[Suggestion, ...] = ()
+    constraint_operations: int = 0
 
     @property
     def sound(self) -> bool:
-        """Whether dynamics can be computed and mean something."""
+        """Dynamics can be computed and are meaningful."""
         return not self.problems
 
     def costliest(self, most: int = 8) -> list[ClusterCost]:
@@ -86,10 +105,12 @@ class Diagnosis:
 
 
 def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
-    """Whether a model is sound, what is unusual in it, and what its clusters cost in forward dynamics, and why.
+    """Whether a model is sound, what is unusual in it, and what its clusters cost in forward dynamics, and
+    why.
 
-    Unsound are: inertias that no body can have, joints that move no mass, and a mass matrix that is not positive definite in
-    the neutral state or in a random one. `costs`: count operations, which means tracing; None: unless the model is large.
+    Unsound are: inertias that no body can have, joints that move no mass, and a mass matrix that is not
+    positive definite in the neutral state or in a random one. `costs`: count operations, which means tracing;
+    None: unless the model is large.
     """
     if not isinstance(model, Model):
         raise ModelError(f"diagnose takes a model, not {type(model).__name__}")
@@ -103,33 +124,53 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
         return Diagnosis(model, tuple(problems), notes)
     found = tuple(cluster_costs(model))
     total = sum(c.operations for c in found)
-    holding = max(operations(model) - total, 0) if model.force_held else 0
-    return Diagnosis(model, tuple(problems), notes, total, found, tuple(_remedies(model, found)), holding)
+    constraint_operations = max(operations(model) - total, 0) if model.constrained_loops else 0
+    return Diagnosis(
+        model, tuple(problems), notes, total, found, tuple(_suggestions(model, found)), constraint_operations
+    )
 
 
 def _singular(model: Model) -> list[str]:
-    """One sentence for each cluster of loops that is singular in the neutral state, where results are NaN or lose digits."""
+    """One sentence for each cluster of loops that is singular in the neutral state, where results are NaN or
+    lose digits.
+    """
     found = []
     for cluster, coordinates, mechanism in neutral_conditioning(model):
-        loops = f"loops {some([repr(c.name) for c in cluster.constraints])}"
+        loops = f"loops {join_names([repr(c.name) for c in cluster.constraints])}"
         if mechanism < NEAR:
             found.append(
-                f"the neutral state is singular: {loops} are at a dead point or where branches meet (conditioning "
-                f"{mechanism:.1g}), so that accelerations there are NaN or lose digits: begin elsewhere, or close them from "
-                "elsewhere by start="
+                f"the neutral state is singular: {loops} are at a dead point or where branches meet "
+                f"(conditioning {mechanism:.1g}), so that accelerations there are NaN or lose digits: begin "
+                "elsewhere, or close them from elsewhere by start="
             )
         elif coordinates < NEAR:
             names = [name for k in cluster.bodies for name in model.joints[k].v_names]
-            chosen = some([repr(names[c]) for c in cluster.independent])
+            chosen = join_names([repr(names[c]) for c in cluster.independent])
             found.append(
-                f"the neutral state is singular for the independent velocities {chosen} of {loops} (conditioning "
-                f"{coordinates:.1g}), though not for others: model.with_independent(*model.independent_at(model.neutral()))"
+                f"the neutral state is singular for the independent velocities {chosen} of {loops} "
+                f"(conditioning {coordinates:.1g}), though not for others: "
+                "model.with_independent(*model.independent_at(model.neutral()))"
             )
     return found
 
 
+def _inertia(model: Model, q: np.ndarray) -> np.ndarray:
+    """The mass matrix, with an inertia against motions that constrained loops exclude: they need to move no
+    mass.
+    """
+    loops = loop_constraints(model)
+    nodes = nodes_for(model, loops, q)
+    M: np.ndarray = mass_matrix(nodes).astype(float)
+    if loops:
+        J = ConstraintRows(nodes, loops).jacobian().astype(float)
+        M = M + model.mass * (J.T @ J)
+    return M
+
+
 def _unsolvable(model: Model) -> list[str]:
-    """The sentence that says why forward dynamics has no answer, or where the mass matrix is not positive definite, if so."""
+    """The sentence that says why forward dynamics has no answer, or where the mass matrix is not positive
+    definite, if so.
+    """
     if not model.nv or massless_joints(model):
         return []
     try:
@@ -138,7 +179,7 @@ def _unsolvable(model: Model) -> list[str]:
         return [plain(error)]
     for where, q in (("neutral", model.neutral()), ("random", model.random_state(0)[0])):
         try:
-            M = mass_matrix(hinge_tree(model, q)).astype(float)
+            M = _inertia(model, q)
         except (LinkworkError, ZeroDivisionError) as error:
             return [f"the mass matrix cannot be computed in the {where} state: {error}"]
         diagonal = M.diagonal()
@@ -146,27 +187,36 @@ def _unsolvable(model: Model) -> list[str]:
             continue  # independent coordinates are singular there: the conditioning of loops tells
         if np.any(diagonal <= 0.0):
             worst = model.v_names[int(np.argmin(diagonal))]
-            least = f"{shown(worst)!r} has {diagonal.min():.3g} on its diagonal"
+            least = f"{printable(worst)!r} has {diagonal.min():.3g} on its diagonal"
             return [f"the mass matrix is not positive definite in the {where} state: {least}"]
         scale = 1.0 / np.sqrt(diagonal)
         values, vectors = np.linalg.eigh(scale[:, None] * M * scale)
         if values[0] < -SINGULAR:
             worst = model.v_names[int(np.argmax(np.abs(vectors[:, 0])))]
-            return [f"the mass matrix is not positive definite in the {where} state: mostly that of {shown(worst)!r}"]
+            return [
+                f"the mass matrix is not positive definite in the {where} state: mostly that of "
+                f"{printable(worst)!r}"
+            ]
     return []
 
 
 def cluster_costs(model: Model) -> list[ClusterCost]:
     """What each cluster costs in forward dynamics by articulated bodies, without forces that hold loops.
 
-    The program is traced with a mark wherever a sweep comes to another node. An instruction belongs to the node at which it
-    was made first, or to the outermost joint that it depends on where no sweep has begun. Sums are fused across nodes, so
-    shares are those of instructions before fusing, and operations are these shares of the count.
+    The program is traced with a mark wherever a sweep comes to another node. An instruction belongs to the
+    node at which it was made first, or to the outermost joint that it depends on where no sweep has begun.
+    Sums are fused across nodes, so shares are those of instructions before fusing, and operations are these
+    shares of the count.
     """
     unit = unit_of_mass(model)
     marks: list[tuple[int, int]] = []
     columns = [(k, c) for k, c in enumerate(model.clusters) for _ in c.independent]
-    owner_q = {q: k for k, c in enumerate(model.clusters) for b in c.bodies for q in range(model.nq)[model.joints[b].q_slice]}
+    owner_q = {
+        q: k
+        for k, c in enumerate(model.clusters)
+        for b in c.bodies
+        for q in range(model.nq)[model.joints[b].q_slice]
+    }
 
     def marked(q: Any, v: Any, tau: Any) -> Any:
         nodes = hinge_tree(model, q, v, unit=unit)
@@ -195,7 +245,12 @@ def cluster_costs(model: Model) -> list[ClusterCost]:
     rest = np.argsort(-(total * raw / max(raw.sum(), 1.0) - counts))[: total - counts.sum()]
     counts[rest] += 1
     return [
-        ClusterCost(tuple(model.bodies[k].name for k in cluster.bodies), int(n), float(n) / max(total, 1), _why(model, cluster))
+        ClusterCost(
+            tuple(model.bodies[k].name for k in cluster.bodies),
+            int(n),
+            float(n) / max(total, 1),
+            _why(model, cluster),
+        )
         for cluster, n in zip(model.clusters, counts)
     ]
 
@@ -225,18 +280,22 @@ def _live(program: Any) -> list[bool]:
 
 
 def _why(model: Model, cluster: Cluster) -> str:
-    """What a cluster's cost comes from, in a few words."""
+    """Return the reasons for a cluster's cost in a few words."""
     joints = [model.joints[k] for k in cluster.bodies]
     reasons = []
     if cluster.constraints:
         velocities = sum(joint.nv for joint in joints)
         equations = count(len(cluster.rows), "loop equation")
-        reasons.append(f"{count(len(joints), 'body', 'bodies')} in one node, {equations} of {velocities} velocities")
+        reasons.append(
+            f"{count(len(joints), 'body', 'bodies')} in one node, {equations} of {velocities} velocities"
+        )
         if all(c.linear for c in cluster.constraints):
             reasons.append("with constant ratios")
     elif joints[0].nv != 1:
         reasons.append(f"{joints[0].nv} velocities of a {type(joints[0].kind).__name__.lower()} joint")
-    carried = sum(other.parent in cluster.bodies and other.child not in cluster.bodies for other in model.joints)
+    carried = sum(
+        other.parent in cluster.bodies and other.child not in cluster.bodies for other in model.joints
+    )
     if carried > 1:
         reasons.append(f"{carried} joints on it")
     if cluster.supports:
@@ -244,21 +303,25 @@ def _why(model: Model, cluster: Cluster) -> str:
     turned = sum(not _along_axes(joint.place.R) for joint in joints)
     if turned:
         reasons.append(
-            "its placement is turned off the axes" if len(joints) == 1 else f"{turned} placements turned off the axes"
+            "its placement is turned off the axes"
+            if len(joints) == 1
+            else f"{turned} placements turned off the axes"
         )
     return ", ".join(reasons) or "one body behind one joint"
 
 
 def _along_axes(R: Any) -> bool:
-    """Whether a rotation takes one coordinate axis to another, which makes most of its products vanish."""
+    """Return whether a rotation maps a coordinate axis to another, so that most products vanish."""
     return bool(np.any(np.isclose(np.abs(np.asarray(R, dtype=float)), 1.0, atol=1e-12)))
 
 
-def _remedies(model: Model, costs: list[ClusterCost] | tuple[ClusterCost, ...]) -> Iterator[Remedy]:
-    """Clusters whose loops are cheaper force-held, of the costliest ones with loops that depend on q."""
+def _suggestions(model: Model, costs: list[ClusterCost] | tuple[ClusterCost, ...]) -> Iterator[Suggestion]:
+    """Clusters whose loops are cheaper constrained, of the costliest ones with loops that depend on q."""
     if not model.embedded:
         return
-    dense: dict[tuple[int, ...], tuple[int, tuple[str, ...]]] = {}  # one of each kind: mirror images need not be tried twice
+    dense: dict[
+        tuple[int, ...], tuple[int, tuple[str, ...]]
+    ] = {}  # one of each kind: mirror images need not be tried twice
     for cluster, cost in zip(model.clusters, costs):
         if len(cluster.bodies) >= DENSE and any(not c.linear for c in cluster.constraints):
             kind = len(cluster.bodies), len(cluster.rows), len(cluster.independent), len(cluster.constraints)
@@ -270,4 +333,4 @@ def _remedies(model: Model, costs: list[ClusterCost] | tuple[ClusterCost, ...]) 
         except (LinkworkError, ZeroDivisionError):  # forces need what the spanning tree alone can move
             continue
         if other < now:
-            yield Remedy(loops, now, other)
+            yield Suggestion(loops, now, other)

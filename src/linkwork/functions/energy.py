@@ -1,56 +1,62 @@
-"""The public functions of energies, momenta and the centre of mass."""
+"""Public functions of energies, momenta and the center of mass."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from linkwork.algorithms import energy
+from linkwork.algorithms.tree import energy
 from linkwork.errors import ModelError
-from linkwork.functions.model_function import model_function
+from linkwork.functions.engine.model_function import model_function
+from linkwork.mechanism.names import printable
 from linkwork.model import Model
-from linkwork.parts.names import shown
-from linkwork.simplify.trees import tree
+from linkwork.sko.prepare.trees import tree
 from linkwork.spatial import is_zero
 
 
-@model_function(q="nq", v="nv", by_hand=True)
+@model_function(q="nq", v="nv", custom_trees=True)
 def kinetic_energy(model: Model, q: Any, v: Any) -> Any:
-    """The kinetic energy of all bodies, and of armatures [J], (...)."""
+    """Return the kinetic energy of all bodies and armatures, (...) [J]."""
     return energy.kinetic_energy(tree(model, q), v)
 
 
 @model_function(q="nq")
 def potential_energy(model: Model, q: Any) -> Any:
-    """The potential energy of gravity, zero where all mass is at the world's origin, and of joint springs [J], (...)."""
+    """Return the potential energy of gravity and of joint springs, (...) [J].
+
+    That of gravity is zero where all mass is at the origin of the world.
+    """
     return energy.potential_energy(tree(model, q))
 
 
-def with_mass(model: Model, **_: Any) -> dict[str, Any]:
-    """An error where there is no mass, and so no centre of it."""
+def require_mass(model: Model, **_: Any) -> dict[str, Any]:
+    """Raise ModelError if the model has no mass and so no center of mass."""
     if is_zero(model.mass):
-        raise ModelError(f"{shown(model.name)} has no mass, and so no centre of mass")
+        raise ModelError(f"{printable(model.name)} has no mass: its center of mass is undefined")
     return {}
 
 
-@model_function(q="nq", options=with_mass)
+@model_function(q="nq", options=require_mass)
 def center_of_mass(model: Model, q: Any) -> Any:
-    """The centre of all moving mass in the world [m], (..., 3)."""
+    """Return the center of all moving mass in the world, (..., 3) [m]."""
     return energy.center_of_mass(tree(model, q))
 
 
-@model_function(q="nq", v="nv", options=with_mass)
+@model_function(q="nq", v="nv", options=require_mass)
 def momentum(model: Model, q: Any, v: Any) -> Any:
-    """[l, p] about the centre of mass, in the world's axes [kg m²/s, kg m/s], (..., 6)."""
+    """Return the momentum [l, p] about the center of mass in world axes, (..., 6) [kg m²/s, kg m/s]."""
     return energy.momentum(tree(model, q), v)
 
 
-@model_function(q="nq", v="nv", a="nv", options=with_mass)
+@model_function(q="nq", v="nv", a="nv", options=require_mass)
 def momentum_rate(model: Model, q: Any, v: Any, a: Any) -> Any:
-    """The rate of `momentum` in a motion [N m, N], (..., 6): all forces from outside, gravity included, and their moment."""
-    return energy.momentum_rate(tree(model.weightless(), q, v), a)
+    """Return the rate of `momentum` in a motion, (..., 6) [N m, N].
+
+    It equals the sum of all external forces, gravity included, and their moment about the center of mass.
+    """
+    return energy.momentum_rate(tree(model.without_passive_forces(), q, v), a)
 
 
-@model_function(q="nq", options=with_mass)
+@model_function(q="nq", options=require_mass)
 def centroidal_map(model: Model, q: Any) -> Any:
-    """The centroidal momentum matrix, which takes v to `momentum`, (..., 6, nv)."""
+    """Return the centroidal momentum matrix, (..., 6, nv), which maps v to `momentum`."""
     return energy.centroidal_map(tree(model, q))

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from linkwork.compiler.ir.program import Program
+from linkwork.compiler.passes import lower
+from linkwork.compiler.targets import c as c_target
 from linkwork.errors import LinkworkError
 from linkwork.functions.compile import Source, check_dtype, model_of, program_of
-from linkwork.functions.derivative import Derivative
-from linkwork.functions.model_function import ModelFunction
-from linkwork.ir.program import Program
-from linkwork.passes import lower
-from linkwork.targets import c as c_target
+from linkwork.functions.engine.derivative import Derivative
+from linkwork.functions.engine.model_function import ModelFunction
+from linkwork.lazy import resolve
 
 Sources = Mapping[str, Any] | Sequence[Any]
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What is written of something: a program, what its arrays are (see `c_target.Notes`), and arrays for recorded calls."""
+    """What is written of something: a program, what its arrays are (see `c_target.Notes`), and arrays for
+    recorded calls.
+    """
 
     program: Program
     notes: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = field(default_factory=dict)
     samples: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-# functions of a model that are no single kernel, such as rollouts: what they are in C, from the model and options
-EXPORTED: dict[Any, Callable[..., Exported]] = {}
+# Functions that are not a single kernel: what makes an `Exported` of them, from the model and options.
+# Imported on first use.
+EXPORTERS = {"linkwork.simulation.rollout.rollout": "linkwork.simulation.export_c:exported_rollout"}
 
 
 def export_c(
@@ -44,17 +48,17 @@ def export_c(
 ) -> c_target.Export:
     """Write something as C99 with header, test and CMake file into a folder.
 
-    `export_c(program, folder)`, `export_c(lw.forward_dynamics, model, folder)`, `export_c(fn, {"q": 7}, folder)`. The
-    options are those of `compile`; `name` is that of the C function and of the files.
+    `export_c(program, folder)`, `export_c(lw.forward_dynamics, model, folder)`, `export_c(fn, {"q": 7},
+    folder)`. The options are those of `compile`; `name` is that of the C function and of the files.
 
-    Several functions become one library, called `name`: `export_c({"leg": (lw.inverse_dynamics, leg, {"dtype": "float32"}),
-    "arm": (lw.forward_dynamics, arm)}, folder, name="robot")`, by their names in C, or as a sequence of such tuples (function,
-    model or inputs, options), where names that would clash get numbers. What they share is written once. A `dtype` among the
-    options of one goes before that of all.
+    Several functions become one library, called `name`: `export_c({"leg": (lw.inverse_dynamics, leg,
+    {"dtype": "float32"}), "arm": (lw.forward_dynamics, arm)}, folder, name="robot")`, by their names in C, or
+    as a sequence of such tuples (function, model or inputs, options), where names that would clash get
+    numbers. What they share is written once. A `dtype` among the options of one goes before that of all.
 
-    `export_c(lw.rollout, model, folder)` writes steps through time: q, v, dt, steps, over (how many are over, for the time) and
-    tau to q_end, v_end and how many steps were taken, with the bits of `rollout`, also with `contacts=` (see
-    `docs/how_to/microcontroller.md`).
+    `export_c(lw.rollout, model, folder)` writes steps through time: q, v, dt, steps, over (how many are over,
+    for the time) and tau to q_end, v_end and how many steps were taken, with the bits of `rollout`, also with
+    `contacts=` (see `docs/how_to/microcontroller.md`).
 
     `freestanding=True` needs no C library: only the headers float.h and stdint.h.
     """
@@ -62,23 +66,30 @@ def export_c(
     if isinstance(source, (Mapping, Sequence)) and not isinstance(source, str):
         if len(where) != 1 or options:
             raise LinkworkError(
-                "export_c takes several functions as {'name': (function, model, options)} and a folder; options stand with each"
+                "export_c takes several functions as {'name': (function, model, options)} and a folder; "
+                "options stand with each"
             )
         folder = _folder(where[0])
         functions = _functions(source, dtype)
         return _written(functions, folder, _library(name), freestanding)
     if len(where) != (1 if isinstance(source, (Program, Derivative)) else 2):
-        raise LinkworkError("export_c takes a program and a folder, or a function, its model or inputs, and a folder")
+        raise LinkworkError(
+            "export_c takes a program and a folder, or a function, its model or inputs, and a folder"
+        )
     folder = _folder(where[-1])
     function = _function(source, where[0] if len(where) == 2 else None, {"dtype": dtype, **options}, name)
     return _written([function], folder, name or function.program.name, freestanding)
 
 
-def _written(functions: list[c_target.Function], folder: Path, name: str, freestanding: bool) -> c_target.Export:
+def _written(
+    functions: list[c_target.Function], folder: Path, name: str, freestanding: bool
+) -> c_target.Export:
     try:
         return c_target.export_library(functions, folder, name=name, freestanding=freestanding)
     except OSError as error:
-        raise LinkworkError(f"export_c cannot write into {str(folder)!r}: {error.strerror or error}") from None
+        raise LinkworkError(
+            f"export_c cannot write into {str(folder)!r}: {error.strerror or error}"
+        ) from None
 
 
 def _folder(where: Any) -> Path:
@@ -90,7 +101,9 @@ def _folder(where: Any) -> Path:
     try:
         if "\0" in str(folder):
             raise ValueError("embedded null byte")
-        file = next((place for place in (folder, *folder.parents) if place.exists() and not place.is_dir()), None)
+        file = next(
+            (place for place in (folder, *folder.parents) if place.exists() and not place.is_dir()), None
+        )
     except (OSError, ValueError) as error:
         told = getattr(error, "strerror", None) or error
         raise LinkworkError(f"export_c: a folder cannot be called {str(folder)[:80]!r}: {told}") from None
@@ -101,12 +114,14 @@ def _folder(where: Any) -> Path:
 
 def _library(name: str | None) -> str:
     if name is None:
-        raise LinkworkError("export_c: a library of several functions needs a name: name='robot' gives robot.h and robot.c")
+        raise LinkworkError(
+            "export_c: a library of several functions needs a name: name='robot' gives robot.h and robot.c"
+        )
     return name
 
 
 def _functions(sources: Sources, dtype: str) -> list[c_target.Function]:
-    """What was given as several functions."""
+    """Return the C functions of several sources."""
     named = list(sources.items()) if isinstance(sources, Mapping) else [(None, each) for each in sources]
     if not named:
         raise LinkworkError("export_c: there is no function to write: give at least one")
@@ -116,11 +131,14 @@ def _functions(sources: Sources, dtype: str) -> list[c_target.Function]:
         parts = each if isinstance(each, tuple) else (each,)
         if not 1 <= len(parts) <= 3 or (len(parts) == 3 and not isinstance(parts[2], Mapping)):
             raise LinkworkError(
-                f"export_c: {what} must be (function, model or inputs, dictionary of options), not {_shown(parts)}"
+                f"export_c: {what} must be (function, model or inputs, dictionary of options), not "
+                f"{_shown(parts)}"
             )
         source, inputs, options = (*parts, None, None)[:3]
         if not callable(source) and not isinstance(source, Program):
-            raise LinkworkError(f"export_c: {what} must be a function, or a program, not {type(source).__name__}")
+            raise LinkworkError(
+                f"export_c: {what} must be a function, or a program, not {type(source).__name__}"
+            )
         chosen = {"dtype": dtype, **(options or {})}
         try:
             check_dtype(chosen["dtype"])
@@ -143,7 +161,8 @@ def _function(source: Any, inputs: Any, options: dict[str, Any], name: str | Non
 
 
 def _exported(source: Any, inputs: Any, options: dict[str, Any]) -> Exported:
-    made = next((make for known, make in EXPORTED.items() if known is source), None)  # a source need not be hashable
+    exporter = EXPORTERS.get(f"{getattr(source, '__module__', '')}.{getattr(source, '__qualname__', '')}")
+    made = resolve(exporter) if exporter else None
     if made is not None:
         known = [name for name, x in inspect.signature(made).parameters.items() if x.kind is x.KEYWORD_ONLY]
         if unknown := [name for name in options if name not in known]:
@@ -151,9 +170,9 @@ def _exported(source: Any, inputs: Any, options: dict[str, Any]) -> Exported:
         return made(inputs, **options)
     program = program_of(source, inputs, options)
     if isinstance(source, Derivative):
-        return Exported(program, {word: (x.name, x.axes) for word, x in source.entries(program).items()})
+        return Exported(program, {word: (x.name, x.axes) for word, x in source.array_labels(program).items()})
     if not isinstance(source, ModelFunction):
         return Exported(program)
     others = {word: value for word, value in options.items() if word not in ("optional", "parameters")}
-    entries = source.entries(model_of(source, inputs), program, others, options.get("parameters", ()))
+    entries = source.array_labels(model_of(source, inputs), program, others, options.get("parameters", ()))
     return Exported(program, {word: (x.name, x.axes) for word, x in entries.items()})

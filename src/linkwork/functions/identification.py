@@ -1,4 +1,4 @@
-"""The public functions of identification: regressors of a model's inertial parameters, and base parameters."""
+"""Public functions of identification: regressors of inertial parameters, and base parameters."""
 
 from __future__ import annotations
 
@@ -7,21 +7,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms import regressor as linear
+from linkwork.algorithms.tree import regressor as linear
 from linkwork.errors import LinkworkError, ModelError, ShapeError
-from linkwork.functions.call_arguments import as_numbers
-from linkwork.functions.model_function import model_function
+from linkwork.functions.engine.call_arguments import as_numbers
+from linkwork.functions.engine.model_function import model_function
+from linkwork.mechanism.names import printable
 from linkwork.model import Model
-from linkwork.parts.names import shown
-from linkwork.simplify.trees import tree
+from linkwork.sko.prepare.trees import tree
 
 
 @model_function(q="nq", v="nv", a="nv")
 def inverse_dynamics_regressor(model: Model, q: Any, v: Any, a: Any) -> Any:
-    """Y with tau = Y π, (..., nv, 10 bodies), where π is laid out as `Model.inertial_parameters` (Atkeson et al. 1986).
+    """Return the regressor Y, (..., nv, 10 bodies), with tau = Y π (Atkeson, An and Hollerbach 1986).
 
-    Gravity is that of the model; loops and gears that are embedded act. What `inverse_dynamics` takes for armature, damping
-    and stiffness is not in Y: it is tau - Y π. The model's own masses and inertias do not matter.
+    Parameters
+    ----------
+    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv)
+        Configurations, velocities and accelerations.
+
+    Returns
+    -------
+    ndarray, shape (..., nv, 10 bodies)
+        Columns as in `Model.inertial_parameters`, π.
+
+    Notes
+    -----
+    Gravity is that of the model; embedded loops and gears act. Forces of armature, damping and stiffness are
+    not in Y: they are tau - Y π. The model's own masses and inertias do not matter. Constrained loops are
+    open, as in `inverse_dynamics`: measured forces differ from Y π by those that the loops transmit.
     """
     _check_rigid(model, "inverse_dynamics_regressor")
     return linear.inverse_dynamics_regressor(tree(model, q, v), a)
@@ -29,25 +42,29 @@ def inverse_dynamics_regressor(model: Model, q: Any, v: Any, a: Any) -> Any:
 
 @model_function(q="nq", v="nv")
 def energy_regressor(model: Model, q: Any, v: Any) -> Any:
-    """The row whose product with π is the kinetic and potential energy of all bodies, (..., 10 bodies) [J per unit of π].
+    """Return the row, (..., 10 bodies), whose product with π is the energy of all bodies [J].
 
-    π as in `inverse_dynamics_regressor`. Without the energy of armatures and of springs.
+    Kinetic plus potential energy.
+
+    π as in `inverse_dynamics_regressor`. Energies of armatures and springs are not included.
     """
     _check_rigid(model, "energy_regressor")
     return linear.energy_regressor(tree(model, q, v))
 
 
-def _check_rigid(model: Model, what: str) -> None:
+def _check_rigid(model: Model, function: str) -> None:
     if model.is_flexible:
         raise ModelError(
-            f"{what}: {shown(model.name)} has flexible bodies, whose modal integrals are not among the parameters π"
+            f"{function}: {printable(model.name)} has flexible bodies, whose modal integrals are not among "
+            "the parameters π"
         )
 
 
 class BaseParameters(NamedTuple):
-    """What data can tell of parameters π: `combination` π, (base, parameters), with Y = Y[..., columns] @ combination.
+    """Identifiable combinations of parameters: `combination` π, with Y = Y[..., columns] @ combination.
 
-    `columns`, (base,): places of parameters whose columns of Y are independent; all others are combinations of these.
+    `columns` (base,) are indices of parameters with independent columns of Y; `combination` is (base,
+    parameters).
     """
 
     columns: np.ndarray
@@ -55,24 +72,28 @@ class BaseParameters(NamedTuple):
 
 
 def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameters:
-    """The base parameters of stacked regressors (..., rows, parameters), by QR with column pivoting (Gautier 1991).
+    """Return the base parameters of stacked regressors, by QR with column pivoting (Gautier 1991).
 
-    Give regressors of many random states, (states, nv, 10 bodies); columns of one's own, of friction say, may stand beside. A
-    column counts as dependent where less than `tolerance` of its length is left by others, or its length is less than
-    `tolerance` times that of the longest.
+    `regressor` has shape (..., rows, parameters), such as regressors of many random states, (states, nv, 10
+    bodies); other columns, such as friction, may be appended. A column is dependent if less than `tolerance`
+    of its length is independent of the others, or its length is less than `tolerance` times the longest.
     """
     Y = as_numbers(regressor)
     if Y.ndim < 2:
-        raise ShapeError(f"base_parameters: regressors must be numbers of shape (..., rows, parameters), not {Y.shape}")
+        raise ShapeError(
+            f"base_parameters: regressors must be numbers of shape (..., rows, parameters), not {Y.shape}"
+        )
     if not np.isfinite(Y).all():
         raise LinkworkError("base_parameters: regressors must be finite")
-    part = as_numbers(tolerance)
-    if part.shape or not 0.0 <= part < 1.0:
-        raise LinkworkError(f"base_parameters: tolerance must be a part of a length, between 0 and 1, not {tolerance!r}")
-    R: Any = np.linalg.qr(Y.reshape(prod(Y.shape[:-1]), Y.shape[-1]), mode="r")  # the same dependences in fewer rows
+    fraction = as_numbers(tolerance)
+    if fraction.shape or not 0.0 <= fraction < 1.0:
+        raise LinkworkError(f"base_parameters: tolerance must be a number from 0 to 1, not {tolerance!r}")
+    R: Any = np.linalg.qr(
+        Y.reshape(prod(Y.shape[:-1]), Y.shape[-1]), mode="r"
+    )  # the same dependences in fewer rows
     length = np.linalg.norm(R, axis=0)
-    seen = length > tolerance * length.max(initial=0.0)
-    R = np.where(seen, R, 0.0) / np.where(seen, length, 1.0)
+    is_observable = length > tolerance * length.max(initial=0.0)
+    R = np.where(is_observable, R, 0.0) / np.where(is_observable, length, 1.0)
     columns = _independent(R, tolerance)
     combination = np.linalg.lstsq(R[:, columns], R, rcond=None)[0]
     combination[np.abs(combination) < tolerance] = 0.0
@@ -81,15 +102,16 @@ def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameter
 
 
 def _independent(R: np.ndarray, tolerance: float) -> np.ndarray:
-    """The places of independent columns among those of unit length, in order."""
-    left, found = R.copy(), list[int]()
+    """Return indices of independent columns among those of unit length, in order."""
+    remainder = R.copy()
+    columns = list[int]()
     for _ in range(min(R.shape)):
-        sizes = np.linalg.norm(left, axis=0)
-        best = int(np.argmax(sizes))
-        if sizes[best] <= tolerance:
+        lengths = np.linalg.norm(remainder, axis=0)
+        best = int(np.argmax(lengths))
+        if lengths[best] <= tolerance:
             break
-        found.append(best)
-        q = left[:, best] / sizes[best]
-        left = left - np.outer(q, q @ left)
-        left[:, best] = 0.0
-    return np.array(sorted(found), dtype=int)
+        columns.append(best)
+        q = remainder[:, best] / lengths[best]
+        remainder = remainder - np.outer(q, q @ remainder)
+        remainder[:, best] = 0.0
+    return np.array(sorted(columns), dtype=int)

@@ -1,4 +1,4 @@
-"""The public functions of kinematics: poses, velocities, accelerations and Jacobians of bodies and frames."""
+"""Public functions of kinematics: poses, velocities, accelerations and Jacobians of bodies and frames."""
 
 from __future__ import annotations
 
@@ -7,35 +7,37 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms import kinematics
+from linkwork.algorithms.tree import kinematics
 from linkwork.errors import ModelError
-from linkwork.functions.model_function import model_function
+from linkwork.functions.engine.model_function import model_function
+from linkwork.mechanism.names import printable
 from linkwork.model import GROUND, Frame, Model
-from linkwork.parts.names import shown
-from linkwork.simplify.frames import in_own_frames
-from linkwork.simplify.rotors import lumped
-from linkwork.simplify.trees import tree
 from linkwork.sko import Tree
+from linkwork.sko.prepare.frames import in_own_frames
+from linkwork.sko.prepare.rotors import lumped
+from linkwork.sko.prepare.trees import tree
 from linkwork.sko.tree import model_tree
 
 Frames = str | Sequence[str]  # a frame's name, or those of several
 
 
-def chosen_frame(model: Model | Tree, frame: Any, reference: str = "body", classical: bool = False, **_: Any) -> dict[str, Any]:
-    """The option `frame` by its name, or by a tuple of names where several are given."""
+def normalize_frame(
+    model: Model | Tree, frame: Any, reference: str = "body", classical: bool = False, **_: Any
+) -> dict[str, Any]:
+    """Return the option `frame` as a name, or as a tuple of names if several are given."""
     if reference not in kinematics.REFERENCES:
-        raise ModelError(f"reference must be one of {', '.join(kinematics.REFERENCES)}, not {reference!r}")
+        raise ModelError(f"reference must be one of {', '.join(kinematics.REFERENCES)}, got {reference!r}")
     if isinstance(model, Tree) and (reference != "body" or classical):
         raise ModelError(
-            f"{shown(model.name)} is made by hand: its frames have velocities as their pick-offs say, and no poses in the "
-            "world; leave out reference and classical"
+            f"{printable(model.name)} is made by hand: its frames have velocities as their pick-offs say, "
+            "and no poses in the world; leave out reference and classical"
         )
     if isinstance(frame, (str, Frame)) or not isinstance(frame, Iterable):
         return {"frame": _name(model, frame)}
-    several = tuple(_name(model, each) for each in frame)
-    if not several:
-        raise ModelError("frame must be a frame's name or several: none is given")
-    return {"frame": several}
+    names = tuple(_name(model, each) for each in frame)
+    if not names:
+        raise ModelError("frame: expected a name or several, got an empty sequence")
+    return {"frame": names}
 
 
 def _name(model: Model | Tree, frame: Any) -> str:
@@ -43,62 +45,138 @@ def _name(model: Model | Tree, frame: Any) -> str:
 
 
 def _frame_tree(model: Model, q: Any, frame: Frames, v: Any = None) -> Any:
-    """Nodes in which the bodies of frames have rows of their own, also where they are rotors."""
-    bodies = [model.frame(name).body for name in _several(frame)]
+    """Return nodes in which the bodies of the frames have rows of their own, also if they are rotors."""
+    bodies = [model.frame(name).body for name in _as_tuple(frame)]
     if isinstance(model, Tree):
         return tree(model, q, v)
-    return tree(model, q, v, whole=any(body != GROUND and lumped(model)[body].rotor is not None for body in bodies))
+    return tree(
+        model, q, v, whole=any(body != GROUND and lumped(model)[body].rotor is not None for body in bodies)
+    )
 
 
-def _several(frame: Frames) -> tuple[str, ...]:
+def _as_tuple(frame: Frames) -> tuple[str, ...]:
     return (frame,) if isinstance(frame, str) else tuple(frame)
 
 
-def of_each(model: Model, frame: Frames, fn: Callable[[Frame], Any]) -> Any:
-    """What a function gives for one frame; for several, all of it in one array, with the frames first."""
-    found = [fn(model.frame(name)) for name in _several(frame)]
-    return found[0] if isinstance(frame, str) else np.array(found, dtype=object)
+def for_each_frame(model: Model, frame: Frames, fn: Callable[[Frame], Any]) -> Any:
+    """Return the result of a function for one frame, or an array over frames for several."""
+    results = [fn(model.frame(name)) for name in _as_tuple(frame)]
+    return results[0] if isinstance(frame, str) else np.array(results, dtype=object)
 
 
 @model_function(q="nq")
 def forward_kinematics(model: Model, q: Any) -> Any:
-    """The homogeneous matrices of all bodies' frames in the world, in the order of `model.bodies`, (..., bodies, 4, 4)."""
+    """Return the poses of all bodies in the world, (..., bodies, 4, 4), as homogeneous matrices.
+
+    They are the poses of the bodies' frames, in the order of `model.bodies`; lengths in m.
+    """
     return kinematics.body_poses(model_tree(model, in_own_frames(model), q))
 
 
-@model_function(q="nq", options=chosen_frame)
+@model_function(q="nq", options=normalize_frame)
 def frame_pose(model: Model, q: Any, *, frame: Frames) -> Any:
-    """The homogeneous matrix of a frame in the world, (..., 4, 4), or of several, (..., frames, 4, 4)."""
+    """Return the pose of a frame in the world as a homogeneous matrix, (..., 4, 4); lengths in m.
+
+    `frame` is the name of a frame, link or joint, or "world"; for a sequence of names the result has shape
+    (..., frames, 4, 4).
+    """
     nodes = _frame_tree(model, q, frame)
-    return of_each(model, frame, lambda each: kinematics.frame_pose(nodes, each).matrix())
+    return for_each_frame(model, frame, lambda each: kinematics.frame_pose(nodes, each).matrix())
 
 
-@model_function(q="nq", v="nv", options=chosen_frame, by_hand=True)
+@model_function(q="nq", v="nv", options=normalize_frame, custom_trees=True)
 def frame_velocity(model: Model, q: Any, v: Any, *, frame: Frames, reference: str = "body") -> Any:
-    """[w, v] of a frame, (..., 6), or of several, (..., frames, 6).
+    """Return the velocity [w, v] of a frame.
 
-    `reference` "body": of the frame's origin, in its own axes; "world_aligned": of its origin, in the world's axes; "world":
-    of the point that is now at the world's origin, in the world's axes.
+    Parameters
+    ----------
+    q, v : array_like, shapes (..., nq), (..., nv)
+        Configurations and velocities [rad/s, m/s].
+    frame : str or sequence of str
+        Name of a frame, link or joint, or "world".
+    reference : str, optional
+        "body" (default): of the frame's origin, in its axes. "world_aligned": of the frame's origin, in the
+        axes of the world. "world": of the body's point at the origin of the world, in the axes of the world.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+        Angular and linear velocity [rad/s, m/s]; (..., frames, 6) for a sequence of frames.
+
+    See Also
+    --------
+    frame_jacobian : The map from v to this velocity.
+
+    Notes
+    -----
+    Frames of custom trees (`linkwork.sko.Tree`) have the velocities that their pick-offs define, in "body"
+    only.
     """
     nodes = _frame_tree(model, q, frame, v)
-    return of_each(model, frame, lambda each: kinematics.frame_velocity(nodes, v, each, reference))
+    return for_each_frame(model, frame, lambda each: kinematics.frame_velocity(nodes, v, each, reference))
 
 
-@model_function(q="nq", v="nv", a="nv", options=chosen_frame, by_hand=True)
+@model_function(q="nq", v="nv", a="nv", options=normalize_frame, custom_trees=True)
 def frame_acceleration(
     model: Model, q: Any, v: Any, a: Any, *, frame: Frames, reference: str = "body", classical: bool = False
 ) -> Any:
-    """The spatial acceleration of a frame, (..., 6), or of several, (..., frames, 6): the rate of its velocity in its own axes.
+    """Return the acceleration of a frame; gravity is not included.
 
-    `classical`: with the acceleration of the frame's origin as seen from outside. Gravity plays no part. `reference` as in
-    `frame_velocity`.
+    Parameters
+    ----------
+    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv)
+        Configurations, velocities [rad/s, m/s] and accelerations [rad/s², m/s²].
+    frame : str or sequence of str
+        Name of a frame, link or joint, or "world".
+    reference : str, optional
+        Point and axes, as in `frame_velocity`.
+    classical : bool, optional
+        Return the acceleration of the frame's origin as seen by an observer at rest, instead of the spatial
+        acceleration, which is the rate of `frame_velocity` in the frame's own axes.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+        Angular and linear acceleration [rad/s², m/s²]; (..., frames, 6) for a sequence of frames.
+
+    See Also
+    --------
+    frame_jacobian_rate : J̇ in the acceleration J a + J̇ v.
     """
     nodes = _frame_tree(model, q, frame, v)
-    return of_each(model, frame, lambda each: kinematics.frame_acceleration(nodes, v, a, each, reference, classical=classical))
+    return for_each_frame(
+        model,
+        frame,
+        lambda each: kinematics.frame_acceleration(nodes, v, a, each, reference, classical=classical),
+    )
 
 
-@model_function(q="nq", options=chosen_frame, by_hand=True)
+@model_function(q="nq", options=normalize_frame, custom_trees=True)
 def frame_jacobian(model: Model, q: Any, *, frame: Frames, reference: str = "body") -> Any:
-    """J with J v = `frame_velocity`, (..., 6, nv), or of several frames, (..., frames, 6, nv)."""
+    """Return the Jacobian J of a frame, (..., 6, nv), with J v = `frame_velocity`.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    frame : str or sequence of str
+        Name of a frame, link or joint, or "world".
+    reference : str, optional
+        Point and axes, as in `frame_velocity`.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, nv)
+        Rows [w, v]; (..., frames, 6, nv) for a sequence of frames.
+
+    Examples
+    --------
+    >>> arm = lw.robots.chain(3)
+    >>> q, v = arm.random_state(0)
+    >>> tip = arm.bodies[-1].name
+    >>> J = lw.frame_jacobian(arm, q, frame=tip)
+    >>> np.allclose(J @ v, lw.frame_velocity(arm, q, v, frame=tip))
+    True
+    """
     nodes = _frame_tree(model, q, frame)
-    return of_each(model, frame, lambda each: kinematics.frame_jacobian(nodes, each, reference))
+    return for_each_frame(model, frame, lambda each: kinematics.frame_jacobian(nodes, each, reference))

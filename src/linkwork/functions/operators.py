@@ -1,4 +1,4 @@
-"""Spatial operators of a model, and what they give as functions that compile on first use (SKO Sec. 3 to 6)."""
+"""Spatial operators of a model, and functions based on them (SKO Sec. 3 to 6)."""
 
 from __future__ import annotations
 
@@ -7,53 +7,82 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algebra import Operators
-from linkwork.algorithms.articulated import Hinges
-from linkwork.algorithms.constraint_rows import nodes_for
-from linkwork.algorithms.forward_dynamics import factorised
-from linkwork.algorithms.mass_matrix import mass_matrix_product as composite_product
+from linkwork.algorithms.constrained.constraint_rows import nodes_for
+from linkwork.algorithms.tree.articulated import Hinges
+from linkwork.algorithms.tree.forward_dynamics import factorised
+from linkwork.algorithms.tree.mass_matrix import mass_matrix_product as composite_product
+from linkwork.compiler.ir.functions import log
 from linkwork.constraints import Weld
 from linkwork.errors import ModelError, ShapeError
-from linkwork.functions.constrained import shallow
-from linkwork.functions.constrained_derivatives import chosen_frames
-from linkwork.functions.model_function import model_function
-from linkwork.ir.functions import log
+from linkwork.functions.constrained import is_mass_matrix_candidate
+from linkwork.functions.constrained_derivatives import normalize_frames
+from linkwork.functions.engine.model_function import model_function
 from linkwork.model import WORLD, Model
-from linkwork.simplify.trees import body_tree, hinge_tree
 from linkwork.sko import Tree
+from linkwork.sko.prepare.trees import body_tree, hinge_tree
 from linkwork.sko.tree import TreeState
+from linkwork.spatial_operators import Operators
 
-METHODS = {"articulated_body": lambda _: True, "mass_matrix": shallow}
+METHODS = {"articulated_body": lambda _: True, "mass_matrix": is_mass_matrix_candidate}
 
 
-def operators(model: Model | Tree | TreeState[Any], q: Any = None, v: Any = None, f_ext: Any = None) -> Operators:
-    """The spatial operators of a model at q, (nq,): A, H, M, P, D, G, K, psi, Omega and others, lazy, with `@`, `.T`, `+`.
+def operators(
+    model: Model | Tree | TreeState[Any], q: Any = None, v: Any = None, f_ext: Any = None
+) -> Operators:
+    """Return the spatial operators of a model in a state: A, H, M, P, D, G, K, psi, Omega and others.
 
-    With v, (nv,), the vectors a and b are those of this velocity; `f_ext` (bodies, 6) is in b. Over numbers, or symbols inside
-    of a trace. Every body is in its own frame, with rows [w, v]; rotors are bodies as any. Nodes of your own are taken too:
-    `operators(nodes)`.
+    Parameters
+    ----------
+    model : Model, linkwork.sko.Tree or nodes
+        Nodes (`linkwork.nodes`) are in a state already: `operators(nodes)` takes no further arguments.
+    q : array_like, shape (nq,)
+        One configuration, of numbers or of symbols inside a trace.
+    v : array_like, shape (nv,), optional
+        Velocities in the vectors a and b. Default zero.
+    f_ext : array_like, shape (bodies, 6), optional
+        External wrench on each body, in b.
+
+    Returns
+    -------
+    linkwork.spatial_operators.Operators
+        Lazy operators with ``@``, ``.T`` and ``+``. Every body is in its own frame with rows [w, v]; rotors
+        are bodies like any other. Constrained loops are open.
+
+    Raises
+    ------
+    ShapeError
+        If q or v is not a single state.
+
+    Examples
+    --------
+    >>> arm = lw.robots.chain(3)
+    >>> ops = lw.operators(arm, np.zeros(3))
+    >>> np.allclose(ops.mass_matrix.dense().astype(float), lw.mass_matrix(arm, np.zeros(3)))
+    True
     """
     if isinstance(model, TreeState):
         if q is not None or v is not None or f_ext is not None:
-            raise ModelError("nodes are in a state already: operators(nodes) takes no q, v or f_ext")
+            raise ModelError("operators: nodes are in a state already; expected no q, v or f_ext")
         return Operators(model)
     if not isinstance(model, (Model, Tree)):
-        raise ModelError(f"operators: the first argument must be a model or its nodes, not {type(model).__name__}")
-    given: Any = {"q": _vector("q", q, model.nq), "v": None if v is None else _vector("v", v, model.nv)}
-    either: Any = model
-    return Operators(body_tree(either, **given, f_ext=None if f_ext is None else np.asarray(f_ext)))
+        raise ModelError(
+            f"operators: the first argument must be a model or its nodes, not {type(model).__name__}"
+        )
+    state: Any = {"q": _vector("q", q, model.nq), "v": None if v is None else _vector("v", v, model.nv)}
+    model_or_tree: Any = model
+    return Operators(body_tree(model_or_tree, **state, f_ext=None if f_ext is None else np.asarray(f_ext)))
 
 
 def _vector(name: str, x: Any, n: int) -> np.ndarray:
     array = np.asarray(x) if x is not None else np.zeros(())
     if array.shape != (n,):
-        told = "is missing" if x is None else f"has shape {array.shape}"
-        raise ShapeError(f"operators: {name} {told}; it must be one state, ({n},)")
+        problem = "is missing" if x is None else f"has shape {array.shape}"
+        raise ShapeError(f"operators: {name} {problem}; it must be one state, ({n},)")
     return array
 
 
 def _pivots(model: Model, q: Any, method: str) -> list[Any]:
-    """The pivots of all D(k), or of the mass matrix: their product is its determinant, either way."""
+    """Return the pivots of all D(k), or of the mass matrix; their product is its determinant."""
     nodes = hinge_tree(model, q, partition=True)
     if method == "mass_matrix":
         return list(factorised(nodes).pivots)
@@ -61,11 +90,12 @@ def _pivots(model: Model, q: Any, method: str) -> list[Any]:
     return [pivot for k in nodes.tips_to_base() for pivot in hinges[k].D.pivots]
 
 
-@model_function(q="nq", methods=METHODS, by_hand=True)
+@model_function(q="nq", methods=METHODS, custom_trees=True)
 def mass_matrix_determinant(model: Model, q: Any, *, method: str = "auto") -> Any:
-    """The determinant of the mass matrix, (...), in linear time: the product of det D(k) over all nodes (SKO Eq. 53).
+    """Return the determinant of the mass matrix, (...), the product of det D(k) over all nodes (SKO Eq. 53).
 
-    Of many velocities it leaves the range of floats; `mass_matrix_log_determinant` does not.
+    Linear time. With many velocities it exceeds the range of floats; `mass_matrix_log_determinant` does not.
+    Constrained loops are open, as in `mass_matrix`.
     """
     total: Any = 1.0
     for pivot in _pivots(model, q, method):
@@ -73,81 +103,129 @@ def mass_matrix_determinant(model: Model, q: Any, *, method: str = "auto") -> An
     return total
 
 
-@model_function(q="nq", methods=METHODS, by_hand=True)
+@model_function(q="nq", methods=METHODS, custom_trees=True)
 def mass_matrix_log_determinant(model: Model, q: Any, *, method: str = "auto") -> Any:
-    """The logarithm of the determinant of the mass matrix, (...), in linear time: the sum of log det D(k) (SKO Eq. 53)."""
+    """Return the logarithm of the determinant of the mass matrix, (...), in linear time (SKO Eq. 53).
+
+    Constrained loops are open, as in `mass_matrix`.
+    """
     total: Any = 0.0
     for pivot in _pivots(model, q, method):
         total = total + log(pivot)
     return total
 
 
-@model_function(q="nq", v="nv", by_hand=True)
+@model_function(q="nq", v="nv", custom_trees=True)
 def mass_matrix_product(model: Model, q: Any, v: Any) -> Any:
-    """The mass matrix times v, (..., nv), without the matrix: H A M A* H* v, one scatter and one gather (SKO Eq. 3)."""
+    """Return the mass matrix times v, (..., nv), without the matrix: H A M A* H* v (SKO Eq. 3).
+
+    One scatter and one gather. Constrained loops are open, as in `mass_matrix`.
+    """
     return composite_product(hinge_tree(model, q, partition=True), v)
 
 
-@model_function(q="nq", tau="nv", methods=METHODS, by_hand=True)
+@model_function(q="nq", tau="nv", methods=METHODS, custom_trees=True)
 def mass_matrix_solve(model: Model, q: Any, tau: Any, *, method: str = "auto") -> Any:
-    """The inverse of the mass matrix times tau, (..., nv), without either: (1 - H ψ K)* D⁻¹ (1 - H ψ K) tau (SKO Eq. 51)."""
+    """Return M⁻¹ tau, (..., nv), without M or its inverse: (1 - H ψ K)* D⁻¹ (1 - H ψ K) tau (SKO Eq. 51).
+
+    Constrained loops are open, as in `mass_matrix`; in `forward_dynamics` they act.
+    """
     nodes = hinge_tree(model, q, partition=True)
-    return factorised(nodes).solve(tau) if method == "mass_matrix" else Operators(nodes).mass_matrix_inverse @ tau
+    return (
+        factorised(nodes).solve(tau)
+        if method == "mass_matrix"
+        else Operators(nodes).mass_matrix_inverse @ tau
+    )
 
 
-@model_function(q="nq", by_hand=True)
+@model_function(q="nq", custom_trees=True)
 def newton_euler_factors(model: Model, q: Any) -> tuple[Any, Any]:
-    """H A, (..., nv, rows), and the inertias M of all nodes, with mass matrix = (H A) M (H A)* (SKO Eq. 3).
+    """Return H A, (..., nv, rows), and node inertias M, with mass matrix (H A) M (H A)* (SKO Eq. 3).
 
-    Rows are those of `operators(model, q)`: (H A)* takes generalised velocities to the motions of all nodes. M is
-    block-diagonal; of each row only the block is given, (..., rows, widest block), with zeros behind a shorter one. Where every
-    node is a body without armature, reshaped to (..., bodies, 6, 6) these are the bodies' inertias.
+    Rows are those of `operators(model, q)`: (H A)* maps generalized velocities to the motions of all nodes. M
+    is block-diagonal; each row holds only its block, (..., rows, widest block), padded with zeros. If every
+    node is a body without armature, M reshaped to (..., bodies, 6, 6) holds the bodies' inertias. Constrained
+    loops are open.
     """
-    given = Operators(body_tree(model, q))
-    widest = max(given.rows.rows_of(k) for k in range(len(given.rows)))
-    M = np.zeros((given.rows.size, widest), dtype=object)
-    for k, own in enumerate(given.rows.slices):
-        M[own, : own.stop - own.start] = given.M.entry(k, k)
-    return (given.H @ given.A).dense(), M
+    ops = Operators(body_tree(model, q))
+    widest = max(ops.rows.rows_of(k) for k in range(len(ops.rows)))
+    M = np.zeros((ops.rows.size, widest), dtype=object)
+    for k, rows in enumerate(ops.rows.slices):
+        M[rows, : rows.stop - rows.start] = ops.M.entry(k, k)
+    return (ops.H @ ops.A).dense(), M
 
 
-@model_function(q="nq", by_hand=True)
+@model_function(q="nq", custom_trees=True)
 def innovations_factors(model: Model, q: Any, *, inverse: bool = False) -> tuple[Any, Any]:
-    """L = 1 + H A K and D, each (..., nv, nv), with mass matrix = L D L* (SKO Eq. 49). D is block-diagonal, and det L = 1.
+    """Return L = 1 + H A K and D, each (..., nv, nv), with mass matrix L D L* (SKO Eq. 49).
 
-    `inverse`: L⁻¹ = 1 - H ψ K and D⁻¹, with inverse mass matrix = (L⁻¹)* D⁻¹ L⁻¹ (SKO Eq. 50 and 51).
+    D is block-diagonal and det L = 1. With `inverse` the results are L⁻¹ = 1 - H ψ K and D⁻¹, with inverse
+    mass matrix (L⁻¹)* D⁻¹ L⁻¹ (SKO Eq. 50 and 51). Constrained loops are open.
     """
-    given = Operators(hinge_tree(model, q, partition=True))
+    ops = Operators(hinge_tree(model, q, partition=True))
     if inverse:
-        return given.innovations_inverse.dense(), given.D.inverse.dense()
-    return given.innovations_factor.dense(), given.D.dense()
+        return ops.innovations_inverse.dense(), ops.D.inverse.dense()
+    return ops.innovations_factor.dense(), ops.D.dense()
 
 
-@model_function(q="nq", tau="nv", by_hand=True)
-def innovations_product(model: Model, q: Any, tau: Any, *, inverse: bool = False, transpose: bool = False) -> Any:
-    """L times a vector, (..., nv), without L = 1 + H A K, the factor of the mass matrix L D L* (SKO Eq. 49); in linear time.
+@model_function(q="nq", tau="nv", custom_trees=True)
+def innovations_product(
+    model: Model, q: Any, tau: Any, *, inverse: bool = False, transpose: bool = False
+) -> Any:
+    """Return L tau, (..., nv), in linear time without the factor L of the mass matrix (SKO Eq. 49).
 
-    `inverse`: L⁻¹ = 1 - H ψ K in its place (SKO Eq. 50); `transpose`: their transposes.
+    Parameters
+    ----------
+    q, tau : array_like, shapes (..., nq), (..., nv)
+        Configurations and vectors.
+    inverse : bool, optional
+        Use L⁻¹ = 1 - H ψ K (SKO Eq. 50) instead of L = 1 + H A K.
+    transpose : bool, optional
+        Use the transpose.
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
+        Constrained loops are open.
     """
-    given = Operators(hinge_tree(model, q, partition=True))
-    L = given.innovations_inverse if inverse else given.innovations_factor
+    ops = Operators(hinge_tree(model, q, partition=True))
+    L = ops.innovations_inverse if inverse else ops.innovations_factor
     return (L.T if transpose else L) @ tau
 
 
-def _rows_and_columns(model: Model, frames: Any, columns: Any) -> dict[str, Any]:
-    chosen = chosen_frames(model, frames)
-    return chosen | {"columns": None if columns is None else chosen_frames(model, columns)["frames"]}
+def _compliance_options(model: Model, frames: Any, columns: Any) -> dict[str, Any]:
+    options = normalize_frames(model, frames)
+    return options | {"columns": None if columns is None else normalize_frames(model, columns)["frames"]}
 
 
-@model_function(q="nq", options=_rows_and_columns, by_hand=True)
-def operational_compliance(model: Model, q: Any, *, frames: Sequence[str], columns: Sequence[str] | None = None) -> Any:
-    """J M⁻¹ J* of frames, (..., 6 n, 6 n), without J and M: B* Ω B, by the recursion for Υ and its branches (SKO Eq. 60).
+@model_function(q="nq", options=_compliance_options, custom_trees=True)
+def operational_compliance(
+    model: Model, q: Any, *, frames: Sequence[str], columns: Sequence[str] | None = None
+) -> Any:
+    """Return J M⁻¹ J* of frames, (..., 6 n, 6 n), without J and M, by the recursion for Υ (SKO Eq. 60).
 
-    J stacks `frame_jacobian` of the frames, in their order and with reference "body". It is how frames accelerate for forces on
-    them; defined also where they cannot move in all directions. `columns`: only the blocks with forces on these frames,
-    (..., 6 n, 6 m). `operational_inertia` is the inverse. Loops that forces hold are not in it.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    frames : sequence of str
+        Names of n frames. J stacks `frame_jacobian` in this order with reference "body".
+    columns : sequence of str, optional
+        Return only the blocks for forces on these m frames, (..., 6 n, 6 m).
+
+    Returns
+    -------
+    ndarray, shape (..., 6 n, 6 n)
+        Accelerations of the frames per unit force on them; defined also where frames cannot move in all
+        directions. Constrained loops are open.
+
+    See Also
+    --------
+    operational_inertia : The inverse.
     """
-    given = Operators(nodes_for(model, tuple(map(Weld, {*frames, *(columns or ())} - {WORLD})), q, partition=True))
+    ops = Operators(
+        nodes_for(model, tuple(map(Weld, {*frames, *(columns or ())} - {WORLD})), q, partition=True)
+    )
     if columns is None or columns == frames:
-        return given.compliance(*frames).dense()
-    return (given.B(*frames).T @ given.Omega @ given.B(*columns)).dense()
+        return ops.compliance(*frames).dense()
+    return (ops.B(*frames).T @ ops.Omega @ ops.B(*columns)).dense()

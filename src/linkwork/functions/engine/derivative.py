@@ -1,7 +1,8 @@
 """A derivative of a function of a model, on the tangent space: its program, its kernel, and how it is called.
 
-The program of a function is differentiated by its arrays and by parameters of the model. Where an array is a configuration,
-its derivative is by δ in integrate(q, δ) at δ = 0, and a change of an output that is one is as `difference` gives it.
+The program of a function is differentiated by its arrays and by parameters of the model. Where an array is a
+configuration, its derivative is by δ in integrate(q, δ) at δ = 0, and a change of an output that is one is as
+`difference` gives it.
 """
 
 from __future__ import annotations
@@ -11,29 +12,31 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.compiler.autodiff import differentiate
+from linkwork.compiler.ir.program import DTYPES, Program
+from linkwork.compiler.ir.trace import trace
+from linkwork.compiler.passes.inline import call_in_trace
+from linkwork.compiler.runtime.build import build_on, check_target
+from linkwork.compiler.runtime.constant import ConstantKernel
 from linkwork.errors import DifferentiationError, LinkworkError
-from linkwork.functions import tangent
-from linkwork.functions.call_arguments import has_symbols, place_of
-from linkwork.functions.entries import Entries, entries_of_derivative
-from linkwork.functions.model_function import Inputs, KernelKey, ModelFunction
-from linkwork.functions.wrt import wrt_names
-from linkwork.ir.program import DTYPES, Program
-from linkwork.ir.trace import trace
+from linkwork.functions.engine import tangent
+from linkwork.functions.engine.array_labels import ArrayLabels, derivative_array_labels
+from linkwork.functions.engine.call_arguments import has_symbols, resolve_device
+from linkwork.functions.engine.model_function import Inputs, KernelKey, ModelFunction
+from linkwork.functions.engine.wrt import wrt_names
 from linkwork.lazy import cached_property
-from linkwork.passes import differentiate
-from linkwork.passes.inline import call_in_trace
-from linkwork.runtime.build import build_on
-from linkwork.runtime.constant import ConstantKernel
 
 Wrt = str | Iterable[str] | None
 
 
 class Derivative:
-    """A derivative of a function of a model. Call it with arrays, any leading batch dimensions, as the function itself.
+    """A derivative of a function of a model. Call it with arrays, any leading batch dimensions, as the
+    function itself.
 
-    It takes the function's arrays, then parameters that are inputs (or by name, `parameters={"mass": ...}`), then directions
-    or weights; `out=`, `threads=` and `dtype=` as wanted. `inputs` and `outputs` list all of them with names and shapes.
-    Inside a trace it is traced. `kernel` gives its kernel, `program` its program, which can be differentiated again.
+    It takes the function's arrays, then parameters that are inputs (or by name, `parameters={"mass": ...}`),
+    then directions or weights; `out=`, `threads=` and `dtype=` as wanted. `inputs` and `outputs` list all of
+    them with names and shapes. Inside a trace it is traced. `kernel` gives its kernel, `program` its program,
+    which can be differentiated again.
     """
 
     def __init__(
@@ -49,29 +52,45 @@ class Derivative:
     ) -> None:
         if not isinstance(function, ModelFunction):
             raise DifferentiationError(
-                f"{kind} takes a program, or a function of a model and the model; not {type(function).__name__}"
+                f"{kind} takes a program, or a function of a model and the model; not "
+                f"{type(function).__name__}"
             )
-        self.kind, self.function, self.model, self.output = kind, function, model, output
-        self.settings = function.chosen(model, options)
+        self.kind = kind
+        self.function = function
+        self.model = model
+        self.output = output
+        self.settings = function.normalize_options(model, options)
         self.wrt, self.given = self._choice(wrt, optional, names)
-        if "differentiable" in function.options and not self._has_rule:  # such as `step`, which is shorter without
-            self.settings = function.chosen(model, {"differentiable": True, **options})
+        if (
+            "differentiable" in function.options and not self._has_rule
+        ):  # such as `step`, which is shorter without
+            self.settings = function.normalize_options(model, {"differentiable": True, **options})
         arrays = (*function.required, *self.given.optional)
-        self._word = dict(zip((*arrays, *self.given.parameters), function.input_shapes(model, self.given, self.settings)))
+        self._word = dict(
+            zip((*arrays, *self.given.parameters), function.input_shapes(model, self.given, self.settings))
+        )
 
     def __repr__(self) -> str:
         name = getattr(self.model, "name", "")
         return f"<linkwork {self.kind} of {self.function.__name__} of {name!r} by {', '.join(self.wrt)}>"
 
-    def _choice(self, wrt: Wrt, optional: Iterable[str], names: Iterable[str]) -> tuple[tuple[str, ...], Inputs]:
+    def _choice(
+        self, wrt: Wrt, optional: Iterable[str], names: Iterable[str]
+    ) -> tuple[tuple[str, ...], Inputs]:
         """By what it is differentiated, and the inputs that this and the caller ask for."""
         f = self.function
         words = lambda some: [some] if isinstance(some, str) else list(some)  # noqa: E731
-        named = f.required if wrt is None else wrt_names(wrt, f.shapes, f"{self.kind} of {f.__name__}")
+        named = (
+            f.required
+            if wrt is None
+            else wrt_names(self.model, wrt, f.shapes, f"{self.kind} of {f.__name__}")
+        )
         chosen = tuple(dict.fromkeys(named))
         asked = words(names)
         asked += [name for name in chosen if name not in f.shapes and name not in asked]
-        return chosen, f.inputs(self.model, [*words(optional), *(n for n in chosen if n in f.optional)], asked)
+        return chosen, f.inputs(
+            self.model, [*words(optional), *(n for n in chosen if n in f.optional)], asked
+        )
 
     # what it computes
 
@@ -90,7 +109,9 @@ class Derivative:
         return {"jvp": self._jvp, "vjp": self._vjp, "jacobian": self._jacobian, "hvp": self._hvp}[self.kind]()
 
     def program(self) -> Program:
-        """The traced program, which `lw.jvp`, `lw.vjp` and `lw.jacobian` take again: there q counts by its entries."""
+        """The traced program, which `lw.jvp`, `lw.vjp` and `lw.jacobian` take again: there q counts by its
+        entries.
+        """
         return self._program
 
     @cached_property
@@ -107,7 +128,11 @@ class Derivative:
     @cached_property
     def _told(self) -> list[str]:
         """The outputs that are such configurations."""
-        return [] if not self.function.configurations or tangent.is_plain(self.model) else [*self.function.configurations]
+        return (
+            []
+            if not self.function.configurations or tangent.is_plain(self.model)
+            else [*self.function.configurations]
+        )
 
     def _moving(self, arrays: Mapping[str, Any]) -> Any:
         """The model with the parameters of a call."""
@@ -121,11 +146,14 @@ class Derivative:
 
     def _pull(self, arrays: Mapping[str, Any], q: Any, bar: Any) -> Any:
         model = self._moving(arrays)
-        G, back = tangent.embedding(model, q), tangent.joint_rates(model, q).T @ bar
+        G = tangent.embedding(model, q)
+        back = tangent.joint_rates(model, q).T @ bar
         return back if G is None else G.T @ back
 
     def _with_directions(self, made: Program, given: int) -> dict[str, tuple[int, ...]]:
-        """Shapes of the inputs of a jvp, whose first `given` are no directions; a direction of q is a tangent vector, (nv,)."""
+        """Shapes of the inputs of a jvp, whose first `given` are no directions; a direction of q is a tangent
+        vector, (nv,).
+        """
         shapes = {array.name: array.shape for array in made.inputs}
         for array, name in zip(made.inputs[given:], self.wrt, strict=True):
             shapes[array.name] = (self.model.nv,) if name in self._charts else array.shape
@@ -142,7 +170,8 @@ class Derivative:
         if self._has_rule:
             return self._jvp_by_rule()
         words = [self._word[name] for name in self.wrt]
-        made, base = differentiate.jvp(self._base, words), self._base
+        made = differentiate.jvp(self._base, words)
+        base = self._base
         given, tangents = len(base.inputs), len(base.outputs)
         shapes = self._with_directions(made, given)
 
@@ -157,7 +186,8 @@ class Derivative:
         return trace(body, shapes, name=made.name)
 
     def _vjp(self) -> Program:
-        words, base = [self._word[name] for name in self.wrt], self._base
+        words = [self._word[name] for name in self.wrt]
+        base = self._base
         try:
             made = differentiate.vjp(base, words)
         except DifferentiationError:  # through a loop that is not Newton's method
@@ -191,7 +221,12 @@ class Derivative:
 
         def body(*all_arrays: Any) -> dict[str, Any]:
             directions = self._pushed(dict(zip(shapes, all_arrays)), all_arrays[given:])
-            found = dict(zip((array.name for array in made.outputs), call_in_trace(made, *all_arrays[:given], *directions)))
+            found = dict(
+                zip(
+                    (array.name for array in made.outputs),
+                    call_in_trace(made, *all_arrays[:given], *directions),
+                )
+            )
             return {f"d_bar_{word}": found[f"d_bar_{word}"] for word in words}
 
         return trace(body, shapes, name=f"{self._base.name}_hvp")
@@ -201,7 +236,9 @@ class Derivative:
         rows = [array.name for array in base.outputs]
         if self.output is not None:
             if self.output not in rows:
-                raise DifferentiationError(f"{base.name} has no output {self.output!r}; its outputs are: {', '.join(rows)}")
+                raise DifferentiationError(
+                    f"{base.name} has no output {self.output!r}; its outputs are: {', '.join(rows)}"
+                )
             rows = [self.output]
         if self._ruled:
             return self._jacobian_by_rule(rows)
@@ -212,7 +249,9 @@ class Derivative:
             for array in base.outputs
             if array.name in self._told
         }
-        return differentiate.jacobians(base, rows, [self._word[name] for name in self.wrt], into=into, along=along)
+        return differentiate.jacobians(
+            base, rows, [self._word[name] for name in self.wrt], into=into, along=along
+        )
 
     def _rates(self, name: str, shapes: Mapping[str, Any]) -> Program:
         """The program of the directions in which a configuration moves."""
@@ -227,23 +266,35 @@ class Derivative:
     # a function's own rule
 
     @property
+    def _conditions(self) -> Mapping[str, Any]:
+        """What decides whether a rule holds: the options, and which `optional` arrays are given."""
+        return {**self.settings, "optional": self.given.optional}
+
+    @property
     def _has_rule(self) -> bool:
         """Whether the function's own rule takes the place of its program."""
         rule = self.function.rule
         known = self.kind in ("jacobian", "jvp", "vjp")
-        return known and rule is not None and rule.holds(self.model, self.settings, self.wrt, self.kind)
+        return known and rule is not None and rule.holds(self.model, self._conditions, self.wrt, self.kind)
 
     @property
     def _ruled(self) -> bool:
         rule = self.function.rule
-        return rule is not None and rule.holds(self.model, self.settings, self.wrt)
+        return rule is not None and rule.holds(self.model, self._conditions, self.wrt)
 
     def _by_rule(self, arrays: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
         """The Jacobians that the function's own rule gives, by output and array."""
-        rule, base = self.function.rule, self._base
+        rule = self.function.rule
+        base = self._base
         assert rule is not None
         told = {"wanted": self.wrt} if rule.selective else {}
-        found = dict(zip(rule.names, rule.jacobians(self._moving(arrays), **self._told_to_rule(arrays), **told), strict=True))
+        found = dict(
+            zip(
+                rule.names,
+                rule.jacobians(self._moving(arrays), **self._told_to_rule(arrays), **told),
+                strict=True,
+            )
+        )
         several = len(base.outputs) > 1
         return {
             (of.name, name): found[name][k] if several else found[name]
@@ -277,14 +328,20 @@ class Derivative:
         return trace(body, shapes, name=f"{base.name}_vjp")
 
     def _pulled_back(self, arrays: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-        """The outputs, if a rule gives them, and Jᵀ bar for all of `wrt`: by a rule's own pullback, or from Jacobians."""
-        rule, outputs = self.function.rule, self._base.outputs
-        ruled = rule is not None and rule.holds(self.model, self.settings, self.wrt, "vjp")
+        """The outputs, if a rule gives them, and Jᵀ bar for all of `wrt`: by a rule's own pullback, or from
+        Jacobians.
+        """
+        rule = self.function.rule
+        outputs = self._base.outputs
+        ruled = rule is not None and rule.holds(self.model, self._conditions, self.wrt, "vjp")
         bars = tuple(arrays[f"bar_{of.name}"] for of in outputs)
         if ruled and rule is not None and rule.pullback is not None:
-            pulled: tuple[Any, list[Any]] = rule.pullback(bars, self.wrt, self._moving(arrays), **self._told_to_rule(arrays))
+            pulled: tuple[Any, list[Any]] = rule.pullback(
+                bars, self.wrt, self._moving(arrays), **self._told_to_rule(arrays)
+            )
             return pulled
-        jacobians, found = self._by_rule(arrays) if ruled else self._in_forward_mode(arrays), []
+        jacobians = self._by_rule(arrays) if ruled else self._in_forward_mode(arrays)
+        found = []
         for name in self.wrt:
             pairs = [(np.ravel(bar), jacobians[of.name, name]) for bar, of in zip(bars, outputs)]
             shape = np.shape(pairs[0][1])[np.ndim(bars[0]) :]
@@ -294,7 +351,8 @@ class Derivative:
 
     def _in_forward_mode(self, arrays: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
         """Jacobians by output and array, of the program."""
-        base, program = self._base, self._jacobian()
+        base = self._base
+        program = self._jacobian()
         found = iter(call_in_trace(program, *(arrays[array.name] for array in base.inputs)))
         return {(of.name, name): next(found) for of in base.outputs for name in self.wrt}
 
@@ -306,10 +364,13 @@ class Derivative:
             shapes[f"d_{self._word[name]}"] = moving
 
         def body(*all_arrays: Any) -> dict[str, Any]:
-            arrays, rule = dict(zip(shapes, all_arrays)), self.function.rule
+            arrays = dict(zip(shapes, all_arrays))
+            rule = self.function.rule
             assert rule is not None and rule.pushforward is not None
             directions = tuple(arrays[f"d_{self._word[name]}"] for name in self.wrt)
-            values, found = rule.pushforward(directions, self.wrt, self._moving(arrays), **self._told_to_rule(arrays))
+            values, found = rule.pushforward(
+                directions, self.wrt, self._moving(arrays), **self._told_to_rule(arrays)
+            )
             out = {of.name: x for of, x in zip(base.outputs, values, strict=True)}
             return out | {f"d_{of.name}": x for of, x in zip(base.outputs, found, strict=True)}
 
@@ -324,6 +385,7 @@ class Derivative:
 
     def kernel(self, *, target: str = "cpu", dtype: str = "float64", wait: bool = False) -> Any:
         """The kernel; the same one whenever the same derivative of the same model is asked for."""
+        check_target(target)
         if dtype not in DTYPES:
             raise LinkworkError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
         which = (self.function, self.kind, self.wrt, self.output)
@@ -331,15 +393,21 @@ class Derivative:
         kernel = self.model.kernels.get(key)
         if kernel is None:
             kernel = self.model.kernels[key] = self._build(target, dtype)
-            named = self.entries(kernel)
-            kernel.entries = named if kernel.entries in (None, named) else {}  # models with one program share it
+            named = self.array_labels(kernel)
+            kernel.array_labels = (
+                named if kernel.array_labels in (None, named) else {}
+            )  # models with one program share it
         return kernel.wait() if wait else kernel
 
-    def entries(self, made: Any) -> dict[str, Entries]:
+    def array_labels(self, made: Any) -> dict[str, ArrayLabels]:
         """What the entries of its kernel or program are, by the names of arrays there."""
-        f, words = self.function, {word: name for name, word in self._word.items()}
-        settings, told = self.settings, f.configurations
-        return entries_of_derivative(f.__name__, f.shapes, made.inputs, made.outputs, self.model, settings, words, told)
+        f = self.function
+        words = {word: name for name, word in self._word.items()}
+        settings = self.settings
+        told = f.configurations
+        return derivative_array_labels(
+            f.__name__, f.shapes, made.inputs, made.outputs, self.model, settings, words, told
+        )
 
     def _build(self, target: str, dtype: str) -> Any:
         if self.model.nq == 0 and not self.given.parameters:
@@ -357,7 +425,7 @@ class Derivative:
         for name in named:
             if name in self.function.optional and name not in self.given.optional:
                 raise TypeError(f"{self!r} has no input {name}: it gets one with optional={(name,)!r}")
-        device, dtype = place_of(self.function.__name__, named, (*args, *named.values()))
+        device, dtype = resolve_device(self.function.__name__, named, (*args, *named.values()))
         how = {word: named.pop(word) for word in ("out", "threads") if word in named}
         values = named.pop("parameters", None)
         if values:
@@ -375,7 +443,9 @@ class Derivative:
             raise TypeError(f"{self!r} takes the arrays {', '.join(names)}")
         return [*args, *(named[name] for name in names[len(args) :])]
 
-    def _placed(self, args: tuple[Any, ...], named: dict[str, Any], values: Mapping[str, Any]) -> tuple[tuple[Any, ...], Any]:
+    def _placed(
+        self, args: tuple[Any, ...], named: dict[str, Any], values: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Any]:
         """The arrays of a call whose parameters are given by name, in their places."""
         missing = set(self.given.parameters) ^ set(values)
         if missing:

@@ -1,7 +1,9 @@
-"""Configurations and their tangent space: how q changes along a velocity, and which velocity a change of q is.
+"""Configurations and their tangent space: how q changes along a velocity, and which velocity a change of q
+is.
 
-q moves as `integrate` moves it from zero: q̇ = E(q) G(q) δ, with the joints' own rates E and the velocities G δ of all joints
-where loops are embedded. Along force-held loops all velocities are independent, and changes of q are not projected.
+q moves as `integrate` moves it from zero: q̇ = E(q) G(q) δ, with the joints' own rates E and the velocities G
+δ of all joints where loops are embedded. Along constrained loops all velocities are independent, and changes
+of q are not projected.
 """
 
 from __future__ import annotations
@@ -10,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.compiler.autodiff.in_trace import jacobian_of
 from linkwork.joints import Joint
 from linkwork.model import Model
-from linkwork.passes.differentiate import jacobian_of
-from linkwork.simplify.trees import tree
 from linkwork.sko import Tree
+from linkwork.sko.prepare.trees import tree
 
 
 def is_plain(model: Model | Tree) -> bool:
-    """Whether coordinates are as many as velocities, and change by them."""
+    """Return whether coordinates are as many as velocities, and change by them."""
     if isinstance(model, Tree):
         model.integrate(np.zeros(model.nq), np.zeros(model.nv))  # an error where it has more coordinates
         return True
@@ -26,13 +28,18 @@ def is_plain(model: Model | Tree) -> bool:
 
 
 def rates(model: Model, q: np.ndarray) -> np.ndarray:
-    """E G: the changes of q along each independent velocity, (nq, nv)."""
-    E, G = joint_rates(model, q), embedding(model, q)
+    """Return E G, the changes of q along each independent velocity, (nq, nv)."""
+    if isinstance(model, Tree) and is_plain(model):
+        return np.eye(model.nv)
+    E = joint_rates(model, q)
+    G = embedding(model, q)
     return E if G is None else E @ G
 
 
 def embedding(model: Model, q: np.ndarray) -> np.ndarray | None:
-    """G: the velocities of all joints of the tree by the independent ones, (nv_spanning, nv); None where they are the same."""
+    """G: the velocities of all joints of the tree by the independent ones, (nv_spanning, nv); None where they
+    are the same.
+    """
     if not model.embedded:
         return None
     G: Any = np.zeros((model.nv_spanning, model.nv), dtype=object)
@@ -42,7 +49,7 @@ def embedding(model: Model, q: np.ndarray) -> np.ndarray | None:
 
 
 def joint_rates(model: Model, q: np.ndarray) -> np.ndarray:
-    """E: the changes of q along each velocity of the spanning tree, (nq, nv_spanning)."""
+    """Return E, the changes of q along each velocity of the spanning tree, (nq, nv_spanning)."""
     E: Any = np.zeros((model.nq, model.nv_spanning), dtype=object)
     for joint in model.joints:
         own = q[joint.q_slice]
@@ -52,7 +59,9 @@ def joint_rates(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def velocities(model: Model, q: np.ndarray) -> np.ndarray:
-    """The independent velocities of changes of q, (nv, nq): the derivative of `difference` by its end, at equal ends."""
+    """The independent velocities of changes of q, (nv, nq): the derivative of `difference` by its end, at
+    equal ends.
+    """
     D: Any = np.zeros((model.nv_spanning, model.nq), dtype=object)
     for joint in model.joints:
         if joint.nv:
@@ -63,7 +72,9 @@ def velocities(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _independent(model: Model, cluster: Any) -> list[int]:
-    places = [k for body in cluster.bodies for k in range(*model.joints[body].v_slice.indices(model.nv_spanning))]
+    places = [
+        k for body in cluster.bodies for k in range(*model.joints[body].v_slice.indices(model.nv_spanning))
+    ]
     return [places[k] for k in cluster.independent]
 
 

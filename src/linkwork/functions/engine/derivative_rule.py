@@ -1,4 +1,4 @@
-"""A function's own derivative rule: what it says, and where it holds."""
+"""Derivative rules of functions, and the conditions under which they hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class DerivativeRule(NamedTuple):
-    """A function's own derivative: what gives its Jacobians by the named arrays; see `ModelFunction.derivative`."""
+    """Derivative rule of a function: its Jacobians by the named arrays; see `ModelFunction.derivative`."""
 
     names: tuple[str, ...]
     jacobians: Callable[..., Any]
@@ -18,13 +18,15 @@ class DerivativeRule(NamedTuple):
 
     @property
     def selective(self) -> bool:
-        """Whether it asks which names are `wanted`, to leave out others."""
+        """The rule takes the names that are `wanted`, to skip others."""
         return "wanted" in inspect.signature(self.jacobians).parameters
 
-    def holds(self, model: Any, settings: Mapping[str, Any], names: Iterable[str], kind: str = "jacobian") -> bool:
-        """Whether it says how a function of this model with these options changes by these names.
+    def holds(
+        self, model: Any, settings: Mapping[str, Any], names: Iterable[str], kind: str = "jacobian"
+    ) -> bool:
+        """Return whether the rule gives derivatives by these names for this model and these options.
 
-        By which "jvp" and "vjp" may be is not asked: a pushforward and a pullback know all names.
+        For "jvp" and "vjp" a pushforward and a pullback know all names.
         """
         if kind == "jvp":
             known = self.pushforward is not None

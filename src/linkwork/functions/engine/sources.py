@@ -1,7 +1,8 @@
-"""A function as other software wants it: one kernel for each dtype, a program, and derivatives by the entries of its inputs.
+"""A function as other software wants it: one kernel for each dtype, a program, and derivatives by the entries
+of its inputs.
 
-Frameworks that differentiate count every array by its entries, q too. Quaternions are normalised inside, so derivatives by
-their entries are right along any motion of q; gradients with nv numbers are those of `lw.vjp`.
+Frameworks that differentiate count every array by its entries, q too. Quaternions are normalised inside, so
+derivatives by their entries are right along any motion of q; gradients with nv numbers are those of `lw.vjp`.
 """
 
 from __future__ import annotations
@@ -10,22 +11,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from linkwork.compiler.autodiff import differentiate
+from linkwork.compiler.ir.program import Array, Program
+from linkwork.compiler.runtime.build import build_on
+from linkwork.compiler.runtime.kernel import Kernel, build_kernel, build_named_kernel
 from linkwork.errors import DifferentiationError, LinkworkError, ModelError
-from linkwork.functions.derivative import Derivative
 from linkwork.functions.differentiation import entrywise_jvp, entrywise_vjp
-from linkwork.functions.model_function import ModelFunction
-from linkwork.ir.program import Array, Program
+from linkwork.functions.engine.derivative import Derivative
+from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.lazy import cached_property
-from linkwork.passes import differentiate
-from linkwork.runtime.build import build_on
-from linkwork.runtime.kernel import Kernel, build_kernel, build_named_kernel
 
 Arrays = tuple[Array, ...]
 Rule = Callable[[str, list[str]], Program | None]
 
 
 class Source:
-    """Arrays in, arrays out. The program is traced when it is needed: kernels are found by `identity`, where there is one."""
+    """Arrays in, arrays out. The program is traced when it is needed: kernels are found by `identity`, where
+    there is one.
+    """
 
     def __init__(
         self,
@@ -35,11 +38,15 @@ class Source:
         rule: Rule | None = None,
         arrays_of: Callable[[str], tuple[Arrays, Arrays]] | None = None,
     ) -> None:
-        """`rule` gives the programs of "jvp" and "vjp" by names of inputs, or None; that of "vjp" where reverse mode cannot go.
+        """`rule` gives the programs of "jvp" and "vjp" by names of inputs, or None; that of "vjp" where
+        reverse mode cannot go.
 
         `arrays_of` gives what `arrays` does.
         """
-        self.name, self.identity, self._make, self._rule = name, identity, make, rule
+        self.name = name
+        self.identity = identity
+        self._make = make
+        self._rule = rule
         self._arrays_of = arrays_of or self._arrays_of_kernel
         self._arrays: tuple[Arrays, Arrays] | None = None
         self._derived: dict[tuple[str, tuple[int, ...]], Source] = {}
@@ -65,7 +72,9 @@ class Source:
         return self.arrays()[1]
 
     def arrays(self, dtype: str = "float64") -> tuple[Arrays, Arrays]:
-        """Names and shapes of inputs and outputs: those of a kernel, in this dtype if there is none; derivatives need none."""
+        """Names and shapes of inputs and outputs: those of a kernel, in this dtype if there is none;
+        derivatives need none.
+        """
         if self._arrays is None:
             self._arrays = self._arrays_of(dtype)
         return self._arrays
@@ -90,7 +99,9 @@ class Source:
         return self._kernels[dtype]
 
     def jvp(self, wrt: Iterable[int]) -> Source:
-        """The changes of the outputs: takes the inputs, then a direction for each of those at the places `wrt`."""
+        """The changes of the outputs: takes the inputs, then a direction for each of those at the places
+        `wrt`.
+        """
         return self._derive("jvp", self._forward, differentiate.jvp_arrays, tuple(wrt))
 
     def vjp(self, wrt: Iterable[int]) -> Source:
@@ -129,15 +140,19 @@ class Source:
 
 
 def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
-    """The source of a function of a model with options as for `compile`, or of a derivative; the same for the same words."""
+    """The source of a function of a model with options as for `compile`, or of a derivative; the same for the
+    same words.
+    """
     if isinstance(function, Derivative):
         if model is not None or options:
             raise LinkworkError("a derivative knows its model and options: give nothing else")
         return _remembered(function.model, function.identity(), function.function.__name__, function.program)
     if not isinstance(function, ModelFunction):
-        raise LinkworkError(f"a function of a model is needed (such as linkwork.forward_dynamics), not {function!r}")
+        raise LinkworkError(
+            f"a function of a model is needed (such as linkwork.forward_dynamics), not {function!r}"
+        )
     optional, parameters = options.pop("optional", ()), options.pop("parameters", ())
-    chosen, inputs = function.chosen(model, options), function.inputs(model, optional, parameters)
+    chosen, inputs = function.normalize_options(model, options), function.inputs(model, optional, parameters)
     identity = function.identity(model, inputs, chosen)
 
     def rule(kind: str, names: list[str]) -> Program | None:
@@ -147,16 +162,20 @@ def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
             return None
         return entrywise_jvp(function, model, names, optional, parameters, options)
 
-    return _remembered(model, identity, function.__name__, lambda: function._program(model, inputs, chosen), rule)
+    return _remembered(
+        model, identity, function.__name__, lambda: function._program(model, inputs, chosen), rule
+    )
 
 
-def _remembered(model: Any, identity: str | None, name: str, make: Callable[[], Program], rule: Any = None) -> Source:
+def _remembered(
+    model: Any, identity: str | None, name: str, make: Callable[[], Program], rule: Any = None
+) -> Source:
     if model.nq == 0:
         raise ModelError(f"{model.name} cannot move: there is nothing to compile")
     name = name.strip("<>")
     if identity is None:
         return Source(name, None, make, rule)
     key = ("source", identity)
-    if key not in model.memory:
-        model.memory[key] = Source(name, identity, make, rule)
-    return model.memory[key]
+    if key not in model.cache:
+        model.cache[key] = Source(name, identity, make, rule)
+    return model.cache[key]

@@ -1,20 +1,39 @@
-"""What the entries of a function's arrays are: which joint, coordinate, body or constraint row each belongs to."""
+"""What the entries of a function's arrays are: which joint, coordinate, body or constraint row each belongs
+to.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from linkwork.constraints import given_constraints
+from linkwork.algorithms.loops.embed_all import embed_all
+from linkwork.constraints import user_constraints
+from linkwork.mechanism import Loop
 from linkwork.model import Model, parameters
 from linkwork.sko import Tree
 
-NV, ROWS = "nv", "rows"
+NV = "nv"
+ROWS = "rows"
 # by function, what each result is and its axes, from the last one back; frames and batches come before
 OUTPUTS: dict[str, tuple[tuple[str, str], ...]] = {
     "inverse_dynamics": (("tau", NV),),
-    "forward_dynamics": (("a", NV),),
-    "hybrid_dynamics": (("a", NV), ("tau", NV)),
+    "forward_dynamics": (
+        ("a", NV),
+        ("violation", ""),
+        ("iterations", ""),
+        ("imbalance", ""),
+        ("converged", ""),
+    ),
+    "hybrid_dynamics": (
+        ("a", NV),
+        ("tau", NV),
+        ("forces", ROWS),
+        ("violation", ""),
+        ("iterations", ""),
+        ("imbalance", ""),
+        ("converged", ""),
+    ),
     "spanning_hybrid_dynamics": (("a_spanning", "nv_spanning"), ("tau_spanning", "nv_spanning")),
     "bias_force": (("bias", NV),),
     "gravity_force": (("gravity_force", NV),),
@@ -24,6 +43,7 @@ OUTPUTS: dict[str, tuple[tuple[str, str], ...]] = {
     "integrate": (("q", "nq"),),
     "difference": (("v", NV),),
     "close_loops": (("q", "nq"), ("gap", "")),
+    "closure_error": (("gaps", "loops gap"),),
     "spanning_velocity": (("v_spanning", "nv_spanning"),),
     "spanning_acceleration": (("a_spanning", "nv_spanning"),),
     "independent_force": (("tau", NV),),
@@ -46,41 +66,70 @@ OUTPUTS: dict[str, tuple[tuple[str, str], ...]] = {
     "frame_acceleration_derivatives": (("by_q", "motion nv"), ("by_v", "motion nv"), ("by_a", "motion nv")),
     "integrate_derivatives": (("by_q", "nv nv"), ("by_v", "nv nv")),
     "difference_derivatives": (("by_q0", "nv nv"), ("by_q1", "nv nv")),
-    "inverse_dynamics_second_derivatives": tuple((f"tau_by_{by}", "nv nv nv") for by in ("q_q", "v_v", "q_v", "a_q")),
+    "inverse_dynamics_second_derivatives": tuple(
+        (f"tau_by_{by}", "nv nv nv") for by in ("q_q", "v_v", "q_v", "a_q")
+    ),
     "linearize": (("A", "state state"), ("B", "state nv")),
     "inverse_dynamics_regressor": (("Y", "nv inertial"),),
     "energy_regressor": (("row", "inertial"),),
     "loop_forces": (("forces", "equations"),),
+    "loop_joint_wrench": (("wrench", "wrench"),),
+    "loop_joint_position": (("q", "loop_q"),),
+    "loop_joint_velocity": (("v", "loop_v"),),
     "kinetic_energy": (("energy", ""),),
     "potential_energy": (("energy", ""),),
     "center_of_mass": (("center", "xyz"),),
     "mass_matrix_product": (("momentum", NV),),
     "mass_matrix_solve": (("a", NV),),
-    "impact": (("v", NV), ("impulses", ROWS)),
+    "impact": (
+        ("v", NV),
+        ("impulses", ROWS),
+        ("violation", ""),
+        ("iterations", ""),
+        ("imbalance", ""),
+        ("converged", ""),
+    ),
     "damped_delassus_inverse": (("inverse", "rows rows"),),
     "damped_delassus_product": (("product", ROWS),),
-    "constrained_dynamics": (("a", NV), ("forces", ROWS), ("violation", ""), ("iterations", "")),
+    "constrained_dynamics": (
+        ("a", NV),
+        ("forces", ROWS),
+        ("violation", ""),
+        ("iterations", ""),
+        ("imbalance", ""),
+        ("converged", ""),
+    ),
     "constrained_inverse_dynamics": (("tau", "actuators"), ("forces", ROWS), ("residual", NV)),
     "constraint_jacobian": (("J", "rows nv"),),
     "constraint_bias": (("bias", ROWS),),
     "delassus": (("delassus", "rows rows"),),
+    "actuation": (("tau", NV),),
+    "distance": (
+        ("distance", "pairs"),
+        *((name, "pairs xyz") for name in ("point", "other_point", "normal")),
+    ),
     "actuator_force": (("tau", "actuators"),),
     "actuator_map": (("map", "joints actuators"),),
     "actuator_map_inverse": (("map", "actuators joints"),),
 }
-BY = {  # functions with an option `wrt`: what they differentiate; there is one result of each for each name in `wrt`
+# functions with an option `wrt`: what they differentiate; there is one result of each for each name in `wrt`
+BY = {
     "inverse_dynamics_derivatives": (("tau", NV),),
     "forward_dynamics_derivatives": (("a", NV),),
-    "hybrid_dynamics_derivatives": (("found", NV),),
+    "hybrid_dynamics_derivatives": (("found", NV), ("forces", ROWS)),
     "constrained_dynamics_derivatives": (("a", NV), ("forces", ROWS)),
 }
-ARRAYS = {"f_ext": "bodies wrench", "targets": ROWS}  # of these; of all others in `wrt` that are no parameters, NV
+ARRAYS = {
+    "f_ext": "bodies wrench",
+    "targets": ROWS,
+}  # of these; of all others in `wrt` that are no parameters, NV
 PLACE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 AXES = {
     "motion": ("wx", "wy", "wz", "vx", "vy", "vz"),
     "wrench": ("mx", "my", "mz", "fx", "fy", "fz"),
     "momentum": ("lx", "ly", "lz", "px", "py", "pz"),
     "xyz": ("x", "y", "z"),
+    "gap": ("distance", "angle"),
 }
 OF_PARAMETERS: dict[str, tuple[str, ...]] = {  # names of what one of them has; beside it, which of all it is
     "center": AXES["xyz"],
@@ -90,18 +139,29 @@ OF_PARAMETERS: dict[str, tuple[str, ...]] = {  # names of what one of them has; 
     "frame_placement": PLACE,
     "loop_placement": PLACE,
 }
-INERTIAL = ("m", "mx", "my", "mz", "xx", "xy", "yy", "xz", "yz", "zz")  # of a body, as in `Model.inertial_parameters`
+INERTIAL = (
+    "m",
+    "mx",
+    "my",
+    "mz",
+    "xx",
+    "xy",
+    "yy",
+    "xz",
+    "yz",
+    "zz",
+)  # of a body, as in `Model.inertial_parameters`
 Axes = tuple[tuple[str, ...], ...]
 
 
-class Entries(NamedTuple):
+class ArrayLabels(NamedTuple):
     """What an array is, and the names along each of its axes, () where they have none."""
 
     name: str
     axes: Axes
 
 
-def entries_of(
+def array_labels(
     function: str,
     shapes: Mapping[str, str],
     inputs: Sequence[Any],
@@ -109,7 +169,7 @@ def entries_of(
     model: Any,
     options: Mapping[str, Any],
     names: Mapping[str, str],
-) -> dict[str, Entries]:
+) -> dict[str, ArrayLabels]:
     """Of the inputs and outputs of a function of a model, arrays of a program, by their names there.
 
     `names` are those of parameters among the inputs, by what these are called in the program.
@@ -119,13 +179,15 @@ def entries_of(
     found = {}
     for array in inputs:
         name = names.get(array.name, array.name)
-        found[array.name] = Entries(name, _fitted(argument_axes(shapes, model, name, options), array.shape, options))
+        found[array.name] = ArrayLabels(
+            name, _fitted(argument_axes(shapes, model, name, options), array.shape, options)
+        )
     for array, known in zip(outputs, known_outputs(function, model, options)):
-        found[array.name] = Entries(known.name, _fitted(known.axes, array.shape, options))
+        found[array.name] = ArrayLabels(known.name, _fitted(known.axes, array.shape, options))
     return found
 
 
-def entries_of_derivative(
+def derivative_array_labels(
     function: str,
     shapes: Mapping[str, str],
     inputs: Sequence[Any],
@@ -134,20 +196,24 @@ def entries_of_derivative(
     options: Mapping[str, Any],
     names: Mapping[str, str],
     configurations: Sequence[str],
-) -> dict[str, Entries]:
-    """Of a derivative of a function: of its arrays, their directions d_, their weights bar_, and Jacobians d_..._d_....
+) -> dict[str, ArrayLabels]:
+    """Of a derivative of a function: of its arrays, their directions d_, their weights bar_, and Jacobians
+    d_..._d_....
 
-    `names` are those of all arrays and parameters of the function, by what they are called in the program. Directions and
-    weights of `configurations`, outputs that are some, are on the tangent space, as those of arrays are.
+    `names` are those of all arrays and parameters of the function, by what they are called in the program.
+    Directions and weights of `configurations`, outputs that are some, are on the tangent space, as those of
+    arrays are.
     """
     if isinstance(model, Tree):
         return {}
     known = known_outputs(function, model, options)
 
-    def of(word: str, tangent: bool) -> Entries | None:
+    def of(word: str, tangent: bool) -> ArrayLabels | None:
         """Of an array of the function itself."""
         if word in names:
-            return Entries(names[word], argument_axes(shapes, model, names[word], options, tangent=tangent))
+            return ArrayLabels(
+                names[word], argument_axes(shapes, model, names[word], options, tangent=tangent)
+            )
         place = word.removeprefix("out") or "0"
         if not word.startswith("out") or not place.isdigit() or int(place) >= len(known):
             return None
@@ -158,28 +224,35 @@ def entries_of_derivative(
     for array in (*inputs, *outputs):
         word, before, parts = array.name, "", [of(array.name, False)]
         while parts[0] is None and (head := next((x for x in ("d_", "bar_") if word.startswith(x)), None)):
-            word, before = word.removeprefix(head), before + head
+            word = word.removeprefix(head)
+            before = before + head
             parts = [of(word, True)]
             if parts[0] is None and before == "d_" and "_d_" in word:
                 parts = [of(x, True) for x in word.split("_d_", 1)]
         if all(part is not None for part in parts):
             names_of, axes = zip(*(part for part in parts if part is not None))
             name = before + names_of[0] if len(parts) == 1 else "_by_".join(names_of)
-            found[array.name] = Entries(name, _fitted(tuple(x for some in axes for x in some), array.shape, options))
+            found[array.name] = ArrayLabels(
+                name, _fitted(tuple(x for some in axes for x in some), array.shape, options)
+            )
     return found
 
 
-def known_outputs(function: str, model: Model, options: Mapping[str, Any]) -> list[Entries]:
-    """What the results of a function are, with the axes that all of them have; frames and batches come before."""
+def known_outputs(function: str, model: Model, options: Mapping[str, Any]) -> list[ArrayLabels]:
+    """What the results of a function are, with the axes that all of them have; frames and batches come
+    before.
+    """
     if options.get("packed"):
         return []
     if function in BY:
         return [
-            Entries(f"{name}_by_{by}", (_names(model, words, options), *_wrt_axes(model, by, options)))
+            ArrayLabels(f"{name}_by_{by}", (_names(model, words, options), *_wrt_axes(model, by, options)))
             for name, words in BY[function]
             for by in options["wrt"]
         ]
-    return [Entries(name, _words_axes(model, words, options)) for name, words in OUTPUTS.get(function, ())]
+    return [
+        ArrayLabels(name, _words_axes(model, words, options)) for name, words in OUTPUTS.get(function, ())
+    ]
 
 
 def argument_axes(
@@ -199,7 +272,8 @@ def _wrt_axes(model: Model, name: str, options: Mapping[str, Any]) -> Axes:
 
 def _parameter_axes(model: Model, name: str) -> Axes:
     kind, who = parameters.parse(name)
-    of, shape = parameters.KINDS[kind].of, parameters.shape_of(model, name)
+    of = parameters.KINDS[kind].of
+    shape = parameters.shape_of(model, name)
     all_of: dict[str, tuple[str, ...]] = {
         "body": _names(model, "bodies", {}),
         "velocity": model.v_names_spanning,
@@ -224,7 +298,12 @@ def _fitted(axes: Axes, shape: tuple[int, ...], options: Mapping[str, Any]) -> A
     for back, names in enumerate(reversed(axes), start=1):
         if back <= len(shape) and len(names) == shape[-back]:
             found[-back] = names
-    if options.get("frame") and not isinstance(options["frame"], str) and shape and len(options["frame"]) == shape[0]:
+    if (
+        options.get("frame")
+        and not isinstance(options["frame"], str)
+        and shape
+        and len(options["frame"]) == shape[0]
+    ):
         found[0] = tuple(options["frame"])
     return tuple(found)
 
@@ -238,17 +317,33 @@ def _names(model: Model, word: str, options: Mapping[str, Any]) -> tuple[str, ..
         return model.v_names_spanning
     if word == "bodies":
         return tuple(body.name for body in model.bodies)
+    if word == "loops":
+        return tuple(loop.name for loop in model.loops)
     if word == "state":
         return (*(f"position of {name}" for name in model.v_names), *model.v_names)
     if word == "inertial":
         return tuple(f"{body.name}.{x}" for body in model.bodies for x in INERTIAL)
-    if word == "equations":  # of embedded loops, those that are kept
-        every = [[f"{c.name}[{k}]" for c in own.constraints for k in range(c.count(model.joints))] for own in model.clusters]
-        return tuple(labels[row] for labels, own in zip(every, model.clusters) for row in own.rows)
+    if word == "equations":  # of loops, those that are used
+        clusters = embed_all(model).clusters
+        every = [
+            [f"{c.name}[{k}]" for c in own.constraints for k in range(c.count(model.joints))]
+            for own in clusters
+        ]
+        return tuple(labels[row] for labels, own in zip(every, clusters) for row in own.used)
     if word == "rows":
         return tuple(label for constraint in options["constraints"] for label in constraint.labels(model))
     if word == "constraints":
-        return tuple(str(constraint) for constraint in given_constraints(model, options["constraints"]))
+        return tuple(str(constraint) for constraint in user_constraints(model, options["constraints"]))
+    if word == "pairs":
+        return tuple(f"{pair.first}, {pair.second}" for pair in options["pairs"])
+    if word == "motors":
+        return tuple(actuator.name for actuator in options["actuators"])
     if word in ("actuators", "joints"):
         return tuple(model.v_names_spanning[k] for k in options[word])
+    if word in ("loop_q", "loop_v"):  # of the loop joint that is asked for
+        kind = next(
+            loop.kind for loop in model.loops if isinstance(loop, Loop) and loop.name == options["loop"]
+        )
+        count = kind.nq if word == "loop_q" else kind.nv
+        return (options["loop"],) if count == 1 else tuple(f"{options['loop']}.{k}" for k in range(count))
     return AXES.get(word, ())

@@ -1,0 +1,175 @@
+"""Options of functions with constraints: which act, compliances and tolerances, and what single precision
+asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.constrained.proximal import Settings
+from linkwork.algorithms.constrained.row_mobility import by_precision, mass_ratio, row_mobilities
+from linkwork.compiler.ir.functions import where
+from linkwork.constraints import Constraint, all_constraints, total
+from linkwork.errors import ModelError
+from linkwork.functions.engine.call_arguments import as_numbers
+from linkwork.model import Model
+from linkwork.sko import Tree
+from linkwork.spatial.constants import real_or_nan
+
+AUTO = "auto"
+RIGID = (
+    2.0**-18
+)  # compliances relative to typical mobilities of rows: what two or three iterations leave is rounding
+SINGLE_RIGID = 2.0**-9  # the same in single precision,
+STIFF = (
+    2.0**-7
+)  # and where inertias are stiffened by 1/R: what rounding of these sums leaves is about 1e-7 / STIFF
+STIFFENING = ("caba", "ltls")  # methods that do so
+RELATIVE = (1e-15, 5e-8)  # tolerances of residuals, in double and in single precision
+FEW = 4  # iterations that reach the solution with compliances chosen here
+RIGID_END = 1e-9  # of a residual: what is left where iterations count as ended
+WEAKEST = (
+    2.0**-14
+)  # compliances relative to mobilities: with less, stiffened inertias keep fewer than three digits in float32
+
+
+def normalize_constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
+    """The constraints as a tuple, each one known to fit the model, and the model's own loops that are not
+    embedded.
+    """
+    chosen = (constraints,) if isinstance(constraints, Constraint) else constraints
+    if not isinstance(chosen, Iterable) or isinstance(chosen, (str, bytes)):
+        raise ModelError(
+            f"constraints must be a constraint or several, such as Weld('foot'), not {constraints!r}"
+        )
+    chosen = tuple(chosen)
+    for constraint in chosen:
+        if not isinstance(constraint, Constraint):
+            raise ModelError(
+                f"{constraint!r} is not a constraint; there are Weld, Connect, Hold, OnPlane, Rolling, "
+                f"Locked, Coupled"
+            )
+        constraint.labels(model)
+    every = all_constraints(model, chosen) if isinstance(model, Model) else chosen
+    if total(model, every) == 0:
+        raise ModelError(
+            "no constraint is given: give at least one, or use forward_dynamics or inverse_dynamics"
+        )
+    return {"constraints": every}
+
+
+def damped_options(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[str, Any]:
+    """The constraints, and a compliance for each row, or "auto"."""
+    chosen = normalize_constraints(model, constraints)
+    if isinstance(compliance, str) and compliance == AUTO:
+        return chosen | {"compliance": AUTO}
+    m = total(model, chosen["constraints"])
+    R = as_numbers(compliance)
+    R = np.full(m, R) if R.ndim == 0 else R
+    if R.ndim > 1:
+        raise ModelError(
+            f"compliance must be a number or {m} of them where it is an option: for each state it is an "
+            f"input, (..., {m})"
+        )
+    if R.shape != (m,) or not (np.isfinite(R).all() and (R > 0.0).all()):
+        raise ModelError(
+            f"compliance must be a number above zero, or {m} of them, one for each row, or 'auto', not "
+            f"{compliance!r}"
+        )
+    return chosen | {"compliance": tuple(R.tolist())}
+
+
+def per_row(
+    compliance: Any, model: Model | Tree, constraints: Sequence[Constraint], q: Any, *, single: float = STIFF
+) -> np.ndarray:
+    """R, (m,); where it is an input, NaN for what is not above zero. `single`: relative to mobilities in
+    single precision.
+    """
+    if isinstance(compliance, tuple):
+        return np.array(compliance)
+    if not isinstance(compliance, str):
+        return np.array([where(r > 0.0, r, np.nan) for r in compliance], dtype=object)
+    ratio = mass_ratio(model)
+    shared = {
+        d: by_precision(q[0], RIGID * d, single * d) * ratio
+        for d in set(row_mobilities(model, constraints).tolist())
+    }
+    return np.array([shared[d] for d in row_mobilities(model, constraints).tolist()], dtype=object)
+
+
+def settings_of(
+    model: Model | Tree,
+    constraints: Sequence[Constraint],
+    q: Any,
+    compliance: Any,
+    iterations: int,
+    tolerance: Any,
+    method: str,
+) -> Settings:
+    """The settings of proximal iterations in one state."""
+    R = per_row(compliance, model, constraints, q, single=STIFF if method in STIFFENING else SINGLE_RIGID)
+    if tolerance is not None and tolerance != AUTO:
+        return Settings(R, iterations, tolerance)
+    relative = by_precision(q[0], *RELATIVE)
+    return Settings(R, iterations, relative, row_mobilities(model, constraints), fixed=tolerance is None)
+
+
+def constraint_settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:
+    """All options of constrained dynamics."""
+    if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
+        raise ModelError(f"iterations must be a whole number of at least 1, not {iterations!r}")
+    if isinstance(tolerance, str) and tolerance == AUTO:
+        return damped_options(model, **others) | {"iterations": int(iterations), "tolerance": AUTO}
+    given = real_or_nan(tolerance) if tolerance is not None else 0.0
+    if not (np.isfinite(given) and given >= 0.0):
+        raise ModelError(
+            f"tolerance must be a number that is not negative, None or 'auto', not {tolerance!r}"
+        )
+    limits = {"iterations": int(iterations), "tolerance": None if tolerance is None else given}
+    return damped_options(model, **others) | limits
+
+
+def in_single_precision(
+    model: Model | Tree, given: Mapping[str, Any], chosen: dict[str, Any]
+) -> dict[str, Any]:
+    """The options of a float32 kernel: a method that does not stiffen inertias, if none is given; an error
+    where it must.
+    """
+    if not chosen["constraints"]:
+        return chosen
+    if "method" in chosen and ("method" not in given or chosen["method"] == "auto"):
+        chosen = chosen | {"method": "pv"}
+    compliance = chosen["compliance"]
+    method = chosen.get("method", "caba")
+    if method in STIFFENING and isinstance(compliance, tuple):
+        least = WEAKEST * row_mobilities(model, chosen["constraints"])
+        low = np.flatnonzero(np.array(compliance) < least)
+        if len(low):
+            row = int(low[0])
+            instead = ", or method='pv'" if "method" in chosen else ""
+            raise ModelError(
+                f"compliance {compliance[row]:.1e} of row {row} is too small for float32, where inertias are "
+                f"stiffened by its inverse: give at least {least[row]:.1e}, or 'auto'{instead}"
+            )
+    return chosen
+
+
+def reaches_solution(model: Model | Tree, settings: Mapping[str, Any]) -> bool:
+    """Whether so many iterations surely end at the solution: not where constraints are soft, or compliances
+    are inputs.
+
+    By the part of a residual that is left where a row is ten times as immobile as is typical.
+    """
+    if settings["tolerance"] is None or "compliance" in settings.get("optional", ()):
+        return False
+    n = settings["iterations"]
+    compliance = settings["compliance"]
+    if isinstance(compliance, str):
+        return bool(n >= FEW)
+    left = np.array(compliance) / (
+        np.array(compliance) + 0.1 * row_mobilities(model, settings["constraints"])
+    )
+    return bool(left.max() ** n <= RIGID_END)

@@ -1,0 +1,1 @@
+"""Common parts of public functions: tracing, options, kernels, array labels and derivatives."""

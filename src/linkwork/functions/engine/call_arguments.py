@@ -1,0 +1,83 @@
+"""Arguments of a call: shapes of arrays, device and dtype, and whether they are traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.contact import rows as contact_rows
+from linkwork.compiler.ir.program import DTYPES
+from linkwork.compiler.ir.symbol import Symbol
+from linkwork.compiler.runtime.arguments import is_on_gpu
+from linkwork.compiler.runtime.build import TARGETS
+from linkwork.constraints import total, user_constraints
+from linkwork.errors import LinkworkError
+from linkwork.model import Model
+
+SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model and a function's options
+    "nq": lambda model, _: model.nq,
+    "nv": lambda model, _: model.nv,
+    "nv_spanning": lambda model, _: model.nv_spanning,
+    "bodies": lambda model, _: len(model.bodies),
+    "rows": lambda model, options: total(model, options["constraints"]),
+    "impulses": lambda model, options: (
+        contact_rows.count(model, options["contacts"]) if options["contacts"] else 0
+    ),
+    "motors": lambda _, options: len(options["actuators"]),
+    "constraints": lambda model, options: len(user_constraints(model, options["constraints"])),
+    "candidates": lambda model, options: (
+        len(options["contacts"].candidates(model)) if options["contacts"] else 0
+    ),
+}
+
+
+def shape_of(text: str, model: Model, options: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the shape that words such as "nv" or "bodies 6" mean for a model and options."""
+    return tuple(SIZES[word](model, options) if word in SIZES else int(word) for word in text.split())
+
+
+def resolve_device(name: str, named: dict[str, Any], values: Iterable[Any]) -> tuple[str, str]:
+    """Return device and dtype of a call, removing both from its named arguments.
+
+    Arrays on a GPU are computed there, in their own dtype.
+    """
+    there = [x for x in values if is_on_gpu(x)]
+    device = named.pop("device", None)
+    if device is None:
+        device = "cuda" if there else "cpu"
+    if not isinstance(device, str) or device not in TARGETS:
+        raise LinkworkError(f"{name}: device must be one of {', '.join(TARGETS)}, not {device!r}")
+    own = str(getattr(there[0], "dtype", "float64")).removeprefix("torch.") if there else "float64"
+    return device, named.pop("dtype", own if own in DTYPES else "float64")
+
+
+def as_numbers(value: Any) -> np.ndarray:
+    """Return an option as numbers; NaN, which every check rejects, where it is something else."""
+    try:
+        given = np.asarray(value)
+        return (
+            np.array(np.nan) if given.dtype.kind == "c" else given.astype(float)
+        )  # real parts alone are not what was meant
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
+def on_host(value: Any) -> Any:
+    """Return an array of another library as one that NumPy can read."""
+    if type(value).__module__.startswith("cupy"):
+        return value.get()
+    return value.detach().cpu() if hasattr(value, "detach") else value
+
+
+def has_symbols(value: Any) -> bool:
+    try:
+        array = np.asarray(value)  # no copy of an array of numbers, however large
+    except Exception:
+        return False  # no array: the kernel says which argument it is
+    if array.dtype != object:
+        return False
+    return not array.size or any(
+        isinstance(x, Symbol) for x in array.ravel()
+    )  # states that have no entry are traced too
