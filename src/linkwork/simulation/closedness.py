@@ -1,0 +1,46 @@
+"""Closure of all loops of a state: embedded and constrained ones, and couplings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError
+from linkwork.functions.conditioning import closure_error
+from linkwork.functions.engine.closed_states import LOOP_PARAMETERS
+from linkwork.functions.states import close_loops
+from linkwork.model import Model
+from linkwork.sko import Tree
+
+SINGLE = 100.0  # times the tolerance, for states that were rounded to single precision
+
+
+def open_rows(
+    model: Model, q: np.ndarray, parameters: Mapping[str, np.ndarray], *, dtype: str = "float64"
+) -> np.ndarray:
+    """Return rows of finite q, (rows, nq), in which a loop is open by more than `model.closure_tolerance`,
+    (rows,) of bool.
+    """
+    finite: np.ndarray = np.isfinite(q).all(axis=1)
+    if isinstance(model, Tree) or not model.loops or not finite.any():
+        return np.zeros(len(q), dtype=bool)
+    given = {name: x[finite] for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
+    gaps = closure_error(model, q[finite].astype(float), **({"parameters": given} if given else {}))
+    limits = model.closure_tolerance * (SINGLE if dtype == "float32" else 1.0)
+    result = np.zeros(len(q), dtype=bool)
+    result[finite] = ~(gaps <= limits).all(axis=(-2, -1))
+    return result
+
+
+def closed_start(who: str, model: Model, q: Any, parameters: Mapping[str, Any], close: Any) -> Any:
+    """Return the configurations that a motion begins at: q, with its loops closed if `close` is True."""
+    if not isinstance(close, (bool, np.bool_)):
+        raise ModelError(f"{who}: close must be True or False, not {close!r}")
+    if not close:
+        return q
+    if isinstance(model, Tree) or not model.loops:
+        raise ModelError(f"{who}: close=True has no meaning: there are no loops to close")
+    given = {name: x for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
+    return close_loops(model, q, **({"parameters": given} if given else {}))[0]

@@ -1,0 +1,234 @@
+"""Classification of rows that stopped, from their first and last states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ModelError, ShapeError
+from linkwork.functions.conditioning import KINDS, loop_conditioning
+from linkwork.functions.engine.call_arguments import on_host
+from linkwork.functions.states import integrate, spanning_velocity
+from linkwork.model import Model
+from linkwork.simulation.adaptive import Adaptive
+from linkwork.simulation.charts import SINGULAR, Charts
+from linkwork.simulation.closedness import open_rows
+from linkwork.simulation.monitor import between, coordinate_scales
+from linkwork.simulation.status import Status
+from linkwork.simulation.stiffness import Feedback, stiff_at
+from linkwork.simulation.turning_point import near_turning_point
+from linkwork.simulation.way import rank_passage
+from linkwork.sko import Tree
+
+POOR = 0.1  # conditioning of loops from which on a singular state may be near
+AHEAD = 3.0  # steps: so near, by the speeds of joints, it is why a row stopped
+# conditioning of the mechanism, relative to that of coordinates: below, no other coordinates would help
+WORSE = 3.0
+FAST = 1e4  # [rad, m, rad/s or m/s] beyond which it is asked whether steps are unstable
+BLOWN = 1e100  # no number of a motion: it would have left the finite numbers a little later
+REGULAR = 0.25  # part of its conditioning that a mechanism keeps where only coordinates become singular
+DIFFERENCE = 1e-5  # [rad or m] of states around one
+CONTINUING = (Status.OK, Status.CONTACT_NOT_CONVERGED)  # rows that did not stop
+
+
+States = tuple[np.ndarray, np.ndarray]  # q, (rows, nq), and v, (rows, nv)
+
+
+def stopped_status(
+    model: Model, start: States, last: States, unclosed: np.ndarray, solved: np.ndarray, dt: float,
+    integrator: str | Adaptive, parameters: Mapping[str, np.ndarray], feedback: Feedback | None = None,
+) -> np.ndarray:  # fmt: skip
+    """The `Status` of rows that stopped in one kernel, (rows,), by their first states and the last that they
+    reached.
+
+    `unclosed`, (rows,): their loops were open at the start. `solved`, (rows,): see `classify_stopped`.
+    """
+    bad = ~(np.isfinite(start[0]).all(axis=1) & np.isfinite(start[1]).all(axis=1))
+    result = np.where(unclosed & ~bad, int(Status.NOT_CLOSED), int(Status.NOT_FINITE))
+    if isinstance(model, Tree):  # without loops, and without joints whose springs could be stiff
+        return result
+    ended = np.flatnonzero(~bad & ~unclosed)
+    here = {name: x[ended] for name, x in parameters.items()}
+    result[ended] = classify_stopped(model, last[0][ended], last[1][ended], dt, here, solved[ended])
+    return classify_stiff(
+        model, result, ~(bad | unclosed), (start[0], last[0]), parameters, dt, integrator, feedback
+    )
+
+
+def classify_stiff(
+    model: Model, status: np.ndarray, began: np.ndarray, postures: tuple[np.ndarray, ...],
+    parameters: Mapping[str, np.ndarray], dt: float, integrator: str | Adaptive, feedback: Feedback | None = None,
+) -> np.ndarray:  # fmt: skip
+    """The status of rows, STIFF for those that began and stopped where a step is unstable, in one of these
+    postures.
+
+    `feedback` are the forces of a row of all these that depend on its state.
+    """
+    result = status.copy()
+    ended = (Status.DEAD_POINT, Status.NOT_CLOSED, Status.NOT_FINITE)
+    for q in postures:
+        rows = np.flatnonzero(np.isin(result, ended) & began & np.isfinite(q).all(axis=1))
+        if len(rows):
+            own = None if feedback is None else lambda k, q, v, rows=rows: feedback(int(rows[k]), q, v)
+            stiff = stiff_at(
+                model, q[rows], dt, integrator, {name: x[rows] for name, x in parameters.items()}, own
+            )
+            result[rows[stiff]] = int(Status.STIFF)
+    return result
+
+
+def classify_runaway(
+    model: Model, status: np.ndarray, start: np.ndarray, end: States, parameters: Mapping[str, np.ndarray], dt: float,
+    integrator: str | Adaptive, feedback: Feedback | None = None, *, divided: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """The status of rows that took all steps: STIFF where these are unstable and numbers grew, NOT_FINITE
+    where they are lost.
+
+    `start` are first postures, (rows, nq), `end` the last states. Rows in which a step was `divided`,
+    (rows,), are looked at too.
+    """
+    with np.errstate(invalid="ignore"):
+        size = np.fmax(np.abs(end[0]).max(axis=1, initial=0.0), np.abs(end[1]).max(axis=1, initial=0.0))
+    fast = np.isin(status, CONTINUING) & ((size > FAST) | (False if divided is None else divided))
+    if not fast.any():
+        return status
+    blown = np.where(fast, int(Status.NOT_FINITE), status)
+    if not isinstance(model, Tree):
+        blown = classify_stiff(model, blown, fast, (start,), parameters, dt, integrator, feedback)
+    return np.where(fast & (blown != int(Status.STIFF)) & ~(size > BLOWN), status, blown)
+
+
+def classify_open(
+    model: Model, status: np.ndarray, q: np.ndarray, parameters: Mapping[str, np.ndarray], dtype: str
+) -> np.ndarray:
+    """The status of rows, NOT_CLOSED where all steps were taken and loops are open in the last states q,
+    (rows, nq).
+    """
+    left_open = np.isin(status, CONTINUING) & open_rows(model, q, parameters, dtype=dtype)
+    return np.where(left_open, int(Status.NOT_CLOSED), status)
+
+
+def merge_status(earlier: np.ndarray, status: np.ndarray) -> np.ndarray:
+    """Return the status of rows after an `earlier` rollout: rows that had stopped keep theirs."""
+    return np.where(np.isin(earlier, CONTINUING) & (status != int(Status.OK)), status, earlier)
+
+
+def earlier_status(status: Any, batch: tuple[int, ...]) -> np.ndarray:
+    """The status of an earlier rollout as whole numbers for each row of a batch, (rows,); OK where None is
+    given.
+    """
+    if status is None:
+        return np.zeros(math.prod(batch), dtype=int)
+    numbers = np.asarray(on_host(status))
+    if not np.isin(numbers, [int(each) for each in Status]).all():
+        raise ModelError("rollout: status must be that of an earlier rollout, numbers of lw.Status")
+    try:
+        return np.broadcast_to(numbers.astype(int), batch).reshape(-1)
+    except ValueError:
+        raise ShapeError(f"rollout: status has shape {numbers.shape}, not {batch}") from None
+
+
+def classify_stopped(
+    model: Model,
+    q: np.ndarray,
+    v: np.ndarray,
+    dt: float,
+    parameters: Mapping[str, np.ndarray],
+    solved: np.ndarray,
+) -> np.ndarray:
+    """The `Status` of rows whose next step failed, by their last states q, (rows, nq), and v, (rows, nv);
+    (rows,).
+
+    `solved`, (rows,): that step's velocity was found, so that loops could not be closed in it.
+    """
+    result = np.full(len(q), int(Status.NOT_FINITE))
+    given = _given(parameters)
+    if not len(q) or not Charts(model).moving:
+        return result
+    by_coordinates, of_mechanism = (loop_conditioning(model, q, of=kind, **given) for kind in KINDS)
+    worst = by_coordinates.argmin(axis=1)[:, None]
+    own, full = (np.take_along_axis(x, worst, axis=1)[:, 0] for x in (by_coordinates, of_mechanism))
+    speed = np.abs(spanning_velocity(model, q, v, **given)).max(axis=1)
+    near = own < np.minimum(np.fmax(AHEAD * dt * speed, SINGULAR), POOR)  # a speed may be NaN
+    near |= (
+        near_turning_point(model, q, v, np.full(len(q), dt), **given) > 0.999
+    )  # the kernel's may differ in the last bits
+    opens = ~np.isfinite(integrate(model, q, dt * v, **given)).all(axis=1)
+    result[opens | solved] = int(Status.NOT_CLOSED)
+    result[near] = int(Status.SINGULAR_COORDINATES)
+    dead = np.flatnonzero(near & (full <= WORSE * np.maximum(own, SINGULAR)))
+    here = {name: x[dead] for name, x in parameters.items()}
+    drops = np.flatnonzero(
+        np.isin(result, (Status.NOT_FINITE, Status.NOT_CLOSED, Status.SINGULAR_COORDINATES)) & ~opens
+    )
+    result[
+        drops[
+            _rank_drops_ahead(
+                model, q[drops], v[drops], dt, {name: x[drops] for name, x in parameters.items()}
+            )
+        ]
+    ] = int(Status.DEAD_POINT)
+    result[dead[~_stays_regular(model, q[dead], worst[dead], (own[dead], full[dead]), here)]] = int(
+        Status.DEAD_POINT
+    )
+    return result
+
+
+def _rank_drops_ahead(
+    model: Model, q: np.ndarray, v: np.ndarray, dt: float, parameters: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """Whether the rank of all loop equations drops within the next `AHEAD` steps at constant velocity,
+    (rows,) of bool.
+    """
+    result = np.zeros(len(q), dtype=bool)
+    charts = Charts(model)
+    scales = coordinate_scales(charts)
+    for k in range(len(q)):
+        own = {name: x[k] for name, x in parameters.items()}
+        end = integrate(
+            model, q[k : k + 1], dt * v[k : k + 1], **_given({name: x[None] for name, x in own.items()})
+        )[0]
+        end = between(model, q[k], end, np.array([AHEAD]))[0]
+        moved = float(np.abs((end - q[k]) * scales).max())
+        if np.isfinite(end).all() and moved > 0.0:
+            result[k] = rank_passage(charts, model, q[k], end, moved, own).drops
+    return result
+
+
+def _stays_regular(
+    model: Model,
+    q: np.ndarray,
+    worst: np.ndarray,
+    now: tuple[np.ndarray, np.ndarray],
+    parameters: Mapping[str, np.ndarray],
+) -> np.ndarray:
+    """Whether the mechanism is regular where coordinates next become singular, to first order in q, (rows,)
+    of bool.
+
+    `worst`, (rows, 1), are the loops looked at, and `now` the conditioning of coordinates and of the
+    mechanism there. Where loops cannot be closed in all states around q, nothing is known, and the answer is
+    no.
+    """
+    count = 2 * model.nv
+    moves = DIFFERENCE * np.concatenate([np.eye(model.nv), -np.eye(model.nv)])
+    if not len(q):
+        return np.zeros(0, dtype=bool)
+    given = _given({name: np.repeat(x, count, axis=0) for name, x in parameters.items()})
+    around = integrate(model, np.repeat(q, count, axis=0), np.tile(moves, (len(q), 1)), **given)
+    slopes = []
+    for kind in KINDS:
+        near = loop_conditioning(model, around, of=kind, **given)
+        near = np.take_along_axis(near, np.repeat(worst, count, axis=0), axis=1).reshape(len(q), 2, model.nv)
+        slopes.append((near[:, 0] - near[:, 1]) / (2.0 * DIFFERENCE))
+    own, full = now
+    steep = (slopes[0] * slopes[0]).sum(axis=1)
+    there = full - own * (slopes[0] * slopes[1]).sum(axis=1) / np.where(steep > 0.0, steep, np.nan)
+    regular: np.ndarray = there > REGULAR * full  # no where it is NaN
+    return regular
+
+
+def _given(parameters: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return {"parameters": dict(parameters)} if parameters else {}

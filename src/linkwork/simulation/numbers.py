@@ -1,0 +1,58 @@
+"""Checks of array arguments of rollouts and simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from linkwork.compiler.runtime.arguments import missing
+from linkwork.errors import DtypeError, TargetError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def real_numbers(who: str, name: str, value: Any) -> np.ndarray:
+    """Return a new float64 array; raise if imaginary parts, masks, units or text would be lost."""
+    problem = missing(value)
+    if problem is None:
+        try:
+            given = np.asarray(value)
+            if given.dtype.kind in "biuf":
+                return np.array(given, dtype=float)
+            problem = f"has dtype {given.dtype}" if given.dtype.kind != "O" else _not_a_number(given)
+            if problem is None:
+                return np.array(given, dtype=float)
+        except (ValueError, TypeError) as error:
+            message = "rows of different lengths" if "inhomogeneous" in str(error) else str(error)
+            problem = f"cannot be read as an array ({message})"
+    raise DtypeError(f"{who}: {name} {problem}, and must be an array of real numbers")
+
+
+def _not_a_number(objects: np.ndarray) -> str | None:
+    for x in objects.ravel():
+        if (
+            isinstance(x, (str, bytes))
+            or not hasattr(x, "__float__")
+            or isinstance(x, (complex, np.complexfloating))
+        ):
+            return f"holds {type(x).__name__}"
+    return None
+
+
+def report_memory_error(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function with a `TargetError` in place of a MemoryError."""
+
+    @wraps(function)
+    def told(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*args, **named)
+        except MemoryError as error:
+            raise TargetError(
+                f"{function.__name__}: too little memory ({error}): use fewer rows per call or a larger record_every="
+            ) from None
+
+    return told

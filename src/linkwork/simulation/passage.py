@@ -1,0 +1,114 @@
+"""Whether the rank of all loop equations drops between two states, by singular values along a path between
+them.
+
+Neither the integrator nor the step size matters: the path leads straight from one closed state to the other
+in the coordinates of all joints, and loops are closed along it. Between two points of it, σ_min changes by no
+more than K does (Weyl), so parts of the path are excluded as a whole, and only those that may hold a singular
+state are divided further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+PARTS = 8  # into which a path is divided at first
+SPLIT = 4  # into which a part is divided that is not excluded
+BENT = 1.5  # how much longer than its chord the way of K may be
+DROP = 1e-3  # conditioning below which a smallest singular value may be one that vanishes
+WITHIN = 0.03  # times the motion: a smallest singular value that vanishes on the way is found to be smaller
+SHARE = (
+    0.3  # of that at the ends: what is as small everywhere belongs to the mechanism, not to a singular state
+)
+MAX_LEVELS = 12
+
+States = Callable[[np.ndarray], np.ndarray]  # of parts of the way, (n,): closed states there, (n, nq)
+Equations = Callable[
+    [np.ndarray], list[np.ndarray]
+]  # of states, (n, nq): unit-free K, (n, count, size), of each cluster
+
+
+class Passage(NamedTuple):
+    """The smallest σ_min / σ_max of any cluster on the way from one state to another, and whether its rank
+    drops there.
+    """
+
+    conditioning: float
+    drops: bool
+
+
+def singular_values(K: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest and the smallest singular value that counts, (n,) each, of K, (n, count, size); NaN
+    where K is.
+    """
+    fine = np.isfinite(K).all(axis=(-2, -1))
+    s = np.linalg.svd(np.where(fine[:, None, None], K, 0.0), compute_uv=False)
+    return np.where(fine, s[:, 0], np.nan), np.where(fine, s[:, rank - 1], np.nan)
+
+
+def passage(states: States, equations: Equations, ranks: list[int], moved: float) -> Passage:
+    """Return what is passed on a way along which coordinates change by `moved`; see the head of this file."""
+    at = np.linspace(0.0, 1.0, PARTS + 1)
+    lowest = np.inf
+    drops = False
+    measured = _Measured(equations(states(at)), ranks)
+    limits = measured.limits(moved)
+    intervals = measured.intervals(at)
+    for level in range(MAX_LEVELS):
+        lowest = min(lowest, measured.lowest())
+        drops = drops or measured.drops(limits)
+        doubtful = measured.doubtful(limits)
+        if drops or not doubtful.any():
+            break
+        starts = intervals[doubtful]
+        width = (at[1] - at[0]) / SPLIT**level
+        fine = np.concatenate([[start + width * k / SPLIT for k in range(SPLIT + 1)] for start in starts])
+        measured = _Measured(equations(states(fine)), ranks, SPLIT + 1)
+        intervals = measured.intervals(fine)
+    else:
+        drops = True  # nothing tells these states from singular ones
+    return Passage(lowest, drops)
+
+
+class _Measured:
+    """Singular values at points of a way, in runs of neighbours of some length; all clusters together."""
+
+    def __init__(self, K: list[np.ndarray], ranks: list[int], run: int = 0) -> None:
+        self._run = run or len(K[0])
+        self._values = [singular_values(k, rank) for k, rank in zip(K, ranks)]
+        self._changes = [self._of_neighbours(np.linalg.norm, k) for k in K]
+
+    def _of_neighbours(self, size: Callable[..., np.ndarray], K: np.ndarray) -> np.ndarray:
+        runs = K.reshape(-1, self._run, *K.shape[1:])
+        result: np.ndarray = size(np.diff(runs, axis=1), axis=(-2, -1)).reshape(-1)
+        return result
+
+    def intervals(self, at: np.ndarray) -> np.ndarray:
+        """Return the starts of intervals between neighbours."""
+        result: np.ndarray = at.reshape(-1, self._run)[:, :-1].reshape(-1)
+        return result
+
+    def lowest(self) -> float:
+        return float(min(np.nanmin(low / high, initial=np.inf) for high, low in self._values))
+
+    def limits(self, moved: float) -> list[float]:
+        """Of each cluster: below which a smallest singular value counts as one that vanishes on this way."""
+        return [
+            float(np.nanmin([DROP * np.nanmax(high), WITHIN * moved, SHARE * np.nanmax(low[[0, -1]])]))
+            for high, low in self._values
+        ]
+
+    def drops(self, limits: list[float]) -> bool:
+        """Return whether a smallest singular value vanishes at one of the points."""
+        return any(bool((low <= limit).any()) for (_, low), limit in zip(self._values, limits))
+
+    def doubtful(self, limits: list[float]) -> np.ndarray:
+        """Intervals in which a smallest singular value may vanish."""
+        result = np.zeros(len(self._changes[0]), dtype=bool)
+        for (_, low), change, limit in zip(self._values, self._changes, limits):
+            runs = low.reshape(-1, self._run)
+            bound = 0.5 * (runs[:, :-1] + runs[:, 1:]).reshape(-1) - 0.5 * BENT * change
+            result |= ~(bound > limit)
+        return result

@@ -1,0 +1,399 @@
+"""Rollouts: time integration of a batch of states, each row in coordinates that are regular there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.contact import rows as contact_rows
+from linkwork.contact import Contacts, JointLaws
+from linkwork.errors import ModelError
+from linkwork.functions.engine.call_arguments import resolve_device
+from linkwork.functions.engine.parameter_names import known, shape_of
+from linkwork.functions.joint_limits import check_switches, joint_laws, switched
+from linkwork.model import Model
+from linkwork.simulation.actuation import control_feedback
+from linkwork.simulation.actuators import Controls, warn_inactive_actuators
+from linkwork.simulation.adaptive import Adaptive
+from linkwork.simulation.causes import contact_causes, first_causes
+from linkwork.simulation.chart_kernel import STEPS, chart_kernel, roll_out_loops
+from linkwork.simulation.charts import Charts
+from linkwork.simulation.closedness import closed_start, open_rows
+from linkwork.simulation.control import PD, Control, Policy
+from linkwork.simulation.failure import (
+    CONTINUING,
+    classify_open,
+    classify_runaway,
+    classify_stiff,
+    earlier_status,
+    merge_status,
+    stopped_status,
+)
+from linkwork.simulation.integrators import find_integrator, in_parts
+from linkwork.simulation.joint_laws import check_integrator
+from linkwork.simulation.monitor import families
+from linkwork.simulation.numbers import report_memory_error
+from linkwork.simulation.one_kernel import kernel_for, roll_out
+from linkwork.simulation.penetration import warn_penetration, warn_untested
+from linkwork.simulation.rollout_arguments import (
+    IMPLICIT,
+    broadcast_arrays,
+    check_arguments,
+    check_counts,
+    check_device,
+    check_tree,
+    contacts_in_rollout,
+    integration_method,
+    rollout_control,
+)
+from linkwork.simulation.rollout_forces import ControlForces, GivenForces
+from linkwork.simulation.rollout_result import Rollout, with_contact
+from linkwork.simulation.status import Status
+from linkwork.simulation.stepping import Stepping
+from linkwork.simulation.stiffness import implicit_parameters
+from linkwork.simulation.traced import CARRIED, COEFFICIENTS, Laws, taken_coefficients
+from linkwork.sko import Tree
+
+
+@report_memory_error
+def rollout(
+    model: Model,
+    q: Any,
+    v: Any,
+    tau: Any = None,
+    *,
+    dt: float,
+    steps: int,
+    integrator: str = "semi_implicit_euler",
+    rtol: float | None = None,
+    atol: float | None = None,
+    record_every: int = 1,
+    parameters: Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    contacts: Contacts | None = None,
+    limits: bool = True,
+    friction: bool = True,
+    warm_start: Any = None,
+    status: Any = None,
+    close: bool = False,
+    dtype: str | None = None,
+    device: str | None = None,
+) -> Rollout:
+    """Integrate the equations of motion from a batch of initial states.
+
+    Each row is integrated independently; results are bitwise identical for one state and any batch.
+
+    Parameters
+    ----------
+    model : Model or Tree
+        The mechanism. A custom tree (`linkwork.sko.Tree`) needs v = dq/dt, forces that are not a Python
+        function, and "semi_implicit_euler", "rk4" or "rk45" on the CPU; its rows stop as `NOT_FINITE` only.
+    q : array_like, shape (..., nq)
+        Initial configurations. Loops must be closed within `model.closure_tolerance`; see `close`.
+    v : array_like, shape (..., nv)
+        Initial velocities of the independent joints [rad/s, m/s].
+    tau : array_like, callable, PD or Controls, optional
+        Forces of the independent joints [N m, N]: constant (..., nv); constant in each step
+        (..., steps, nv), with one dimension more than the states; a function ``tau(q, v, t)`` of all states,
+        called at every stage of a step, that returns (..., nv); `lw.PD`; or `lw.Controls`. Default zero.
+    dt : float
+        Step [s].
+    steps : int
+        Number of steps.
+    integrator : str
+        "semi_implicit_euler" (order 1), "linearly_implicit_euler" (order 1; springs and dampers of joints
+        linearised at the end of the step, stable for any stiffness, dissipative), "rk4" (order 4),
+        "implicit_midpoint" (order 2, variational and symplectic, embedded loops only) or "rk45" (adaptive,
+        Dormand and Prince, order 5). See Notes.
+    rtol, atol : float, optional
+        Tolerances of "rk45" (1e-6 and 1e-9): the estimated error of each coordinate and velocity in each
+        substep is at most atol + rtol times its magnitude. ``t`` of a function tau is then an array (...).
+    record_every : int
+        Steps between recorded states.
+    parameters : mapping of str to array_like, optional
+        Parameters of the model, (..., shape) each. With `contacts` also "contact_friction" and
+        "contact_restitution", (..., candidates).
+    policy : callable, optional
+        ``policy(q, v, t, inputs)`` returns the forces of one state, (nv,). It is traced once for each model
+        into the kernel: values that change must be `inputs`. Takes the place of tau.
+    inputs : mapping of str to array_like, optional
+        Arrays for `policy`, of each row or of all; matrices are passed flattened.
+    contacts : Contacts, optional
+        Each step is then that of `lw.step`, with semi-implicit Euler. A row whose contact problem is not
+        solved within the tolerance continues and ends as `Status.CONTACT_NOT_CONVERGED`.
+    limits, friction : bool
+        Whether joint limits and dry friction of joints act, with and without `contacts`.
+    warm_start : array_like, shape (..., impulses), optional
+        Contact impulses that precede the first step [N s].
+    status : array_like, shape (...), optional
+        Status of an earlier rollout that ended in these states: rows that had stopped stay as they are, and
+        rows that are `CONTACT_NOT_CONVERGED` keep that status.
+    close : bool
+        Close the loops of q first, as `lw.close_loops` does.
+    dtype : str, optional
+        "float64" or "float32". Default: that of arrays on a GPU, float64 on the CPU.
+    device : str, optional
+        "cpu" or "cuda". Default: where the arrays are.
+
+    Returns
+    -------
+    Rollout
+        ``q`` (..., n, nq), ``v`` (..., n, nv) and ``status`` (...), with ``n = steps // record_every + 1``;
+        row 0 is the initial state. Rows that stopped are NaN from there on: `status` and `causes` say why,
+        `steps` when. Results of a GPU are arrays of the library that the states came in.
+
+    Raises
+    ------
+    ModelError
+        If an argument is invalid, or cannot be combined with the others or with the model.
+    ShapeError
+        If q, v, tau and the other arrays cannot be broadcast.
+
+    Warns
+    -----
+    InitialPenetrationWarning
+        If rigid shapes overlap by more than 5 mm at the start (on the CPU).
+    UntestedShapesWarning
+        If shapes that take part in contact cannot be tested, such as meshes without hulls.
+
+    See Also
+    --------
+    simulate : Motion with controllers, sensors, events and a log.
+    step : One step, with contact.
+    Status : Why a row stopped.
+
+    Notes
+    -----
+    Semi-implicit Euler is v' = v + dt a(q, v, tau), q' = integrate(q, dt v'). "rk4" and "rk45" integrate
+    dq/dt and dv/dt; quaternions are normalised and loops closed after each step. Forces of
+    "implicit_midpoint" are evaluated in the middle of the step.
+
+    *Coordinates.* Where the independent velocities of the model become singular in a row, for instance at a
+    turning point of their joint, others are chosen for that row, from its state alone; v and tau remain
+    those of the model. On a GPU and with contacts this is not done: the row stops as
+    `Status.SINGULAR_COORDINATES` shortly before. `Status.DEAD_POINT` means that the rank of all loop
+    equations drops. Steps near such a state are compared with finer ones, and it is passed on the same branch
+    where these agree within the accuracy of the integrator.
+
+    *Loops.* A step that moves a joint of a loop by more than 0.5 rad (or half the length of the loop), or
+    after which loops cannot be closed, is divided into up to 64 parts. Constrained loops are closed after
+    every step, and velocities projected onto their tangent space in the kinetic-energy metric.
+
+    *Stiffness.* A row that stops, or ends far away, where springs, dampers, PD control or a policy make the
+    step unstable is `Status.STIFF`.
+
+    *Limits and dry friction.* A step ends on a limit that it would pass; see `lw.step`. Integrators other
+    than Euler's keep their order while no joint reaches a limit and no joint with dry friction starts, stops
+    or reverses; such steps are taken by semi-implicit Euler.
+
+    *Kernels.* Unless tau is a function, all steps are taken inside one kernel, with the same bits for any
+    number of steps per call, and for constant forces and forces per step. `lw.step` has these bits for trees;
+    with parameters or gears it agrees to rounding, since values that no step changes are computed once here.
+
+    Examples
+    --------
+    >>> import linkwork as lw
+    >>> arm = lw.robots.arm()
+    >>> motion = lw.rollout(arm, arm.neutral(), [0.1] * arm.nv, dt=1e-3, steps=1000)
+    >>> motion.q.shape[0], motion.status == lw.Status.OK
+    (1001, np.True_)
+    """
+    check_arguments(model, dt, steps, record_every, integrator)
+    if not isinstance(parameters or {}, Mapping):
+        raise ModelError(
+            f"rollout: parameters: expected a dict of arrays by name, got {type(parameters).__name__}"
+        )
+    is_function = callable(tau) and not isinstance(tau, (PD, Controls))
+    if isinstance(model, Tree):
+        check_tree(model, integrator, is_function, contacts)
+    method = integration_method(model, integrator, rtol, atol)
+    q = closed_start("rollout", model, q, parameters or {}, close)
+    if integrator == IMPLICIT:
+        parameters = implicit_parameters(model, parameters or {}, dt)
+    if tau is None and policy is None:
+        warn_inactive_actuators("rollout", model)
+    control, control_arrays = rollout_control(model, tau, policy, inputs)
+    check_switches("rollout", limits, friction)
+    if contacts is not None:
+        warn_untested("rollout", model, contacts)
+        contacts = switched(contacts_in_rollout(model, contacts, control, integrator), limits, friction)
+    laws: Laws | None = joint_laws(model, limits, friction) if contacts is None else contacts
+    check_integrator("rollout", model, laws, integrator)
+    if contacts is None and warm_start is not None:
+        raise ModelError("rollout: warm_start= contains impulses of contacts=, which is not given")
+    placement = {name: x for name, x in (("device", device), ("dtype", dtype)) if x is not None}
+    device, dtype = resolve_device("rollout", placement, (q, v, tau))
+    check_device(model, control, device, dtype)
+    check_counts(dt, steps, dtype)
+    model_parameters = dict(parameters or {})
+    coefficients = taken_coefficients(model, model_parameters, laws, "rollout", bool(friction))
+    stepping_options: dict[str, Any] = {
+        "dt": dt,
+        "steps": int(steps),  # a small integer type of NumPy would overflow in sizes
+        "record_every": int(record_every),
+        "integrator": method,
+    }
+    if device == "cuda":
+        from linkwork.simulation.cuda import rollout_on_gpu
+
+        stepping_options |= {"warm_start": warm_start, "earlier": status, "dtype": dtype, "contacts": laws}
+        assert control is not None
+        *trajectories, taken, carried = rollout_on_gpu(
+            model, q, v, tau, control, control_arrays, dict(parameters or {}), **stepping_options
+        )
+        result = Rollout(*trajectories)
+        result.steps = taken
+        return with_contact(result, carried, laws)
+    batch, rows = broadcast_arrays(
+        _arrays_by_name(model, q, v, model_parameters, coefficients, control_arrays, contacts, warm_start)
+    )
+    start = rows.pop("q"), rows.pop("v")
+    earlier = earlier_status(status, batch)
+    if contacts is not None and warm_start is None and status is None:
+        warn_penetration(
+            "rollout", model, contacts, start[0], {name: rows[name] for name in model_parameters}
+        )
+    is_feedback = policy is not None or isinstance(tau, (PD, Controls))
+    never_singular = not model.loops or (is_feedback and not Charts(model).moving and not families(model))
+    if control is not None and (never_singular or contacts is not None or dtype != "float64"):
+        names = (*coefficients, *model_parameters)
+        return _in_one_kernel(
+            model, control, batch, *start, rows, tau, names=names, contacts=laws, earlier=earlier, dtype=dtype,
+            **stepping_options,
+        )  # fmt: skip
+    control_inputs = {name: rows.pop(name) for name in control_arrays}
+    joint_laws_only = None if isinstance(laws, Contacts) else laws
+    return _in_charts(
+        model, control, control_inputs if is_feedback else None, tau, batch, start, rows, laws=joint_laws_only,
+        earlier=earlier, **stepping_options,
+    )  # fmt: skip
+
+
+def _arrays_by_name(
+    model: Model, q: Any, v: Any, parameters: Mapping[str, Any], coefficients: Mapping[str, Any],
+    control_arrays: Mapping[str, tuple[Any, tuple[int, ...]]], contacts: Contacts | None, warm_start: Any,
+) -> dict[str, tuple[Any, tuple[int, ...]]]:  # fmt: skip
+    """Return all arrays of a rollout with the shape of one row."""
+    arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
+    arrays |= {name: (parameters[name], shape_of(model, name)) for name in known(model, parameters)}
+    if contacts is not None and coefficients:
+        arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in coefficients.items()}
+    arrays |= control_arrays
+    if contacts is not None and (count := contact_rows.count(model, contacts)):
+        arrays["warm_start"] = (np.zeros(count) if warm_start is None else warm_start, (count,))
+    return arrays
+
+
+def _in_charts(
+    model: Model, control: Control | None, control_inputs: dict[str, np.ndarray] | None, tau: Any,
+    batch: tuple[int, ...], start: tuple[np.ndarray, np.ndarray], rows: dict[str, np.ndarray], *,
+    laws: JointLaws | None, earlier: np.ndarray, dt: float, steps: int, record_every: int, integrator: str | Adaptive,
+) -> Rollout:  # fmt: skip
+    """Return the rollout of a mechanism with loops, each row in a chart that is regular there.
+
+    `control_inputs` are the arrays of PD control or of a policy; None for given forces.
+    """
+    step, max_entry, agreement = find_integrator(integrator, laws)
+    continuing = np.isin(earlier, CONTINUING)
+    stepping = Stepping(
+        model, np.where(continuing[:, None], start[0], np.nan), start[1], rows, max_entry, laws=laws
+    )
+    forces: ControlForces | GivenForces
+    if control is None or control_inputs is None:
+        forces = GivenForces(model, tau, batch, steps, dt)
+    else:
+        forces = ControlForces(control, control_inputs, stepping, dt)
+    began = stepping.active
+
+    def take() -> None:
+        with np.errstate(invalid="ignore", over="ignore"):  # the status reports values that are not finite
+            stepping.take(in_parts(step, forces, dt), dt, agreement)
+
+    kernel = None
+    if control is not None and integrator in STEPS:
+        kernel = chart_kernel(model, control, str(integrator), tuple(rows), laws)
+    single_steps = kernel is None or forces.differ
+    trajectories = roll_out_loops(
+        stepping, kernel, forces, take, rows, dt=dt, steps=steps, record_every=record_every, each=single_steps
+    )
+    trajectories[0][:, 0], trajectories[1][:, 0] = start
+    feedback = control_feedback(model, control, control_inputs or {})
+    stiffness_options = (rows, dt, integrator, feedback)
+    status = classify_stiff(model, stepping.final_status(), began, (start[0], stepping.q), *stiffness_options)
+    status = classify_runaway(
+        model, status, start[0], (stepping.q, stepping.v), *stiffness_options, divided=stepping.divided
+    )
+    status = classify_open(model, status, stepping.q, rows, "float64")
+    arrays = (*trajectories, merge_status(earlier, status))
+    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in arrays))
+    result.steps = stepping.steps.reshape(batch)
+    q_last, v_last = (
+        np.where(began[:, None], x, initial) for x, initial in zip((stepping.q, stepping.v), start)
+    )
+    result.causes = first_causes(model, status, (q_last, v_last), stepping.steps, dt, rows).reshape(batch)
+    return result
+
+
+@np.errstate(over="ignore", invalid="ignore")  # the status reports values that are not finite
+def _in_one_kernel(
+    model: Model, control: Control, batch: tuple[int, ...], q: np.ndarray, v: np.ndarray, rows: dict[str, np.ndarray], tau: Any,
+    *, dt: float, steps: int, record_every: int, integrator: str | Adaptive, names: tuple[str, ...], contacts: Laws | None,
+    earlier: np.ndarray, dtype: str,
+) -> Rollout:  # fmt: skip
+    """Return the rollout by a kernel that contains the loop over steps; see `one_kernel`."""
+    inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
+    forces_per_step = None
+    if "tau" in control.inputs:
+        forces = GivenForces(model, tau, batch, steps, dt)
+        forces_per_step = forces.values if forces.per_step else None
+        inputs = {"tau": forces.values[:, 0] if forces.per_step and steps else forces.values, **inputs}
+    kernel = kernel_for(model, control, integrator, names, target="cpu", dtype=dtype, contacts=contacts)
+    carried = None
+    if contacts is not None:
+        carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
+    parameters = {name: rows[name] for name in names if name not in COEFFICIENTS}
+    unclosed = open_rows(model, q, parameters, dtype=dtype)
+    continuing = np.isin(earlier, CONTINUING)
+    q_first = np.where((unclosed | ~continuing)[:, None], np.nan, q)  # NaN: the row takes no step
+    q_all, v_all, taken, carried_end, last = roll_out(
+        kernel, (q_first, v), inputs, forces_per_step, dt=dt, steps=steps, record_every=record_every, carried=carried,
+    )  # fmt: skip
+    q_all[:, 0] = q
+    end = (q_all[:, -1], v_all[:, -1])
+    status = np.full(len(q), int(Status.OK))
+    not_finite = ~np.isfinite(np.column_stack([q, v])).all(axis=1)
+    stopped = np.flatnonzero(((taken != steps) | unclosed | not_finite) & continuing)
+    solved = np.zeros(len(stopped), dtype=bool)
+    if carried_end is not None:
+        solved = np.isfinite(carried_end[stopped]).all(axis=1)
+    status[stopped] = stopped_status(
+        model,
+        (q[stopped].astype(float), v[stopped].astype(float)),
+        (last[0][stopped].astype(float), last[1][stopped].astype(float)),
+        unclosed[stopped],
+        solved,
+        dt,
+        integrator,
+        {name: x[stopped] for name, x in parameters.items()},
+        control_feedback(model, control, {name: x[stopped] for name, x in inputs.items()}),
+    )
+    if carried_end is not None:
+        unsolved = (carried_end[:, -1] > 0.0) & (status == int(Status.OK))
+        status[unsolved] = int(Status.CONTACT_NOT_CONVERGED)
+    feedback = control_feedback(model, control, inputs)
+    status = classify_runaway(model, status, q, end, parameters, dt, integrator, feedback)
+    status = merge_status(earlier, classify_open(model, status, end[0], parameters, dtype))
+    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (q_all, v_all, status)))
+    result.steps = taken.reshape(batch)
+    no_step = (taken == 0)[:, None]
+    q_last, v_last = (
+        np.where(no_step, initial, np.where(np.isfinite(x), x, y)) for x, initial, y in zip(end, (q, v), last)
+    )
+    causes = first_causes(model, np.where(continuing, status, 0), (q_last, v_last), taken, dt, parameters)
+    if carried_end is not None:
+        causes = causes + contact_causes(model, contacts, status, q_last, carried_end, parameters)
+    result.causes = causes.reshape(batch)
+    return with_contact(result, None if carried_end is None else carried_end.reshape((*batch, -1)), contacts)

@@ -1,0 +1,352 @@
+"""Rollouts as one kernel: a loop over steps with the state in registers.
+
+Each row stops on its own, where a step leaves the finite numbers. The loop's body is one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.contact import rows as contact_rows
+from linkwork.compiler.ir.functions import absolute, fma, loop, maximum, where
+from linkwork.compiler.ir.program import Program
+from linkwork.compiler.ir.symbol import Symbol
+from linkwork.compiler.ir.trace import trace
+from linkwork.compiler.passes.hoist import move_up
+from linkwork.contact import Contacts, JointLaws
+from linkwork.errors import ModelError
+from linkwork.functions.constrained import projected
+from linkwork.functions.contact import COEFFICIENTS, check_coefficients, check_joint_friction
+from linkwork.functions.contact import step as contact_step
+from linkwork.functions.dynamics import forward_dynamics
+from linkwork.functions.engine.parameter_names import shape_of
+from linkwork.functions.states import integrate
+from linkwork.mechanism.names import printable
+from linkwork.model import Model
+from linkwork.model.parameters import input_names
+from linkwork.simulation import joint_laws, kernels
+from linkwork.simulation.adaptive import Adaptive, adaptive_step
+from linkwork.simulation.charts import Charts
+from linkwork.simulation.control import Control
+from linkwork.simulation.midpoint import midpoint
+from linkwork.simulation.monitor import coordinate_scales, motion, probes, turned
+from linkwork.simulation.turning_point import near_turning_point
+from linkwork.sko import Tree
+
+STEP_ARGS = 4  # dt, the number of steps, zero, and how many steps are over
+ZERO = 2  # its place; where it is NaN, a row takes no step
+MAX_STEPS = 2**31  # steps of one call
+Step = Callable[[Model, Any, Any, Any, Callable[[Any, Any, Any], Any]], tuple[Any, Any, Any]]
+Integrator = str | Adaptive
+
+
+def _semi_implicit_euler(
+    model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]
+) -> tuple[Any, Any, Any]:
+    a = forward_dynamics(model, q, v, force(q, v, 0.0))
+    v = v + dt * a
+    q = integrate(model, q, dt * v)
+    return q, projected(model, q, v), a
+
+
+def _rk4(
+    model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, float], Any]
+) -> tuple[Any, Any, Any]:
+    def rates(q: Any, v: Any, part: float) -> tuple[Any, Any]:
+        return kernels.rates(model, q, v), forward_dynamics(model, q, v, force(q, v, part))
+
+    half = 0.5 * dt
+    sixth = dt / 6.0
+    k1, l1 = rates(q, v, 0.0)
+    k2, l2 = rates(q + half * k1, v + half * l1, 0.5)
+    k3, l3 = rates(q + half * k2, v + half * l2, 0.5)
+    k4, l4 = rates(q + dt * k3, v + dt * l3, 1.0)
+    q = q + sixth * (k1 + 2.0 * (k2 + k3) + k4)
+    v = v + sixth * (l1 + 2.0 * (l2 + l3) + l4)
+    q = integrate(model, q, np.zeros(model.nv))
+    return q, projected(model, q, v), l4
+
+
+def _implicit_midpoint(
+    model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]
+) -> tuple[Any, Any, Any]:
+    result = midpoint(model, q, v, dt, force)
+    return result.q, result.v, result.v
+
+
+STEPS: dict[str, Step] = {
+    "semi_implicit_euler": _semi_implicit_euler,
+    "rk4": _rk4,
+    "implicit_midpoint": _implicit_midpoint,
+}
+
+
+def step_of(integrator: Integrator) -> Step:
+    """One step by an integrator, given by name or, for adaptive steps, by their tolerances: q, v, and what
+    they follow from.
+    """
+    if not isinstance(integrator, Adaptive):
+        return STEPS[integrator]
+
+    def step(
+        model: Model, q: Any, v: Any, dt: Any, force: Callable[[Any, Any, Any], Any]
+    ) -> tuple[Any, Any, Any]:
+        nq = model.nq
+
+        def rates(y: Any, part: Any) -> Any:
+            q = y[:nq]
+            v = y[nq:]
+            return np.concatenate(
+                [kernels.rates(model, q, v), forward_dynamics(model, q, v, force(q, v, part))]
+            )
+
+        def settle(y: Any) -> Any:
+            return np.concatenate([integrate(model, y[:nq], np.zeros(model.nv)), y[nq:]])
+
+        end = adaptive_step(rates, settle, np.concatenate([q, v]), dt, integrator)
+        return end[:nq], end[nq:], end
+
+    return step
+
+
+def _with_contact(
+    model: Model,
+    contacts: Contacts,
+    carried: Any,
+    q: Any,
+    v: Any,
+    dt: Any,
+    force: Callable[[Any, Any, float], Any],
+    coefficients: dict[str, Any],
+) -> tuple[Any, Any, Any]:
+    """Return q, v and what is carried from step to step: impulses, then the numbers of `CARRIED`."""
+    impulses, (worst, most, failed) = carried[: -len(CARRIED)], carried[-len(CARRIED) :]
+    q, v, impulses, residual, count, converged = contact_step(
+        model, q, v, force(q, v, 0.0), dt, None, impulses, contacts=contacts, details=True, **coefficients
+    )
+    worst = maximum(worst, residual)
+    most = maximum(most, count)
+    return q, v, np.array([*impulses, worst, most, failed + (1.0 - converged)], dtype=object)
+
+
+def _with_joint_laws(
+    model: Model,
+    laws: JointLaws,
+    carried: Any,
+    integrator: Integrator,
+    q: Any,
+    v: Any,
+    dt: Any,
+    force: Callable[..., Any],
+) -> tuple[Any, Any, Any]:
+    """Return q, v and the numbers of `CARRIED`."""
+    smooth = None if integrator == "semi_implicit_euler" else step_of(integrator)
+    q, v, residual, count, converged = joint_laws.stepped(model, laws, smooth, q, v, dt, force)
+    worst, most, failed = carried
+    return (
+        q,
+        v,
+        np.array([maximum(worst, residual), maximum(most, count), failed + (1.0 - converged)], dtype=object),
+    )
+
+
+CARRIED = (
+    "residual",
+    "iterations",
+    "failed",
+)  # the largest of both, and the number of steps that did not converge
+
+
+Laws = Contacts | JointLaws  # those of contact and joints, or of joints only
+
+
+def impulse_count(model: Model, laws: Laws | None) -> int:
+    """Return the number of impulses that a rollout carries from step to step; 0 without contacts."""
+    return contact_rows.count(model, laws) if isinstance(laws, Contacts) else 0
+
+
+def carried_size(model: Model, contacts: Laws) -> int:
+    """Return how many numbers a rollout with contact or joint laws carries besides q and v."""
+    return impulse_count(model, contacts) + len(CARRIED)
+
+
+def rollout_program(
+    model: Model,
+    control: Control,
+    integrator: Integrator = "semi_implicit_euler",
+    parameters: tuple[str, ...] = (),
+    *,
+    contacts: Laws | None = None,
+    early: bool = False,
+) -> Program:
+    """The program of a rollout: from q, v, done, how = (dt, count, 0, over) and what controls it to q, v and
+    done.
+
+    With contact, or laws in joints, `carried` stands behind done, on both sides: impulses and what `CARRIED`
+    names.
+
+    So many steps are taken, at least one, at times from `over` · dt on. `done` counts those that a
+    row took. Where one would leave the finite numbers, or cannot be taken in the model's own coordinates
+    (`own_chart`), the row stops: its q and v are NaN from then on.
+
+    `early`: the end of a step stands as soon as it is known, and not behind its dynamics (see `move_up`).
+    """
+    known: list[Any] = []
+    shapes, body = rollout_body(model, control, integrator, parameters, contacts=contacts, known=known)
+    program = trace(body, shapes, name=f"rollout_{integrator}")
+    values = [x.value for x in known if isinstance(x, Symbol)]
+    if not early or not values or model.loops:
+        return program
+    return program.map_bodies(lambda step: move_up(step, values))
+
+
+def taken_coefficients(
+    model: Model, parameters: dict[str, Any], contacts: Laws | None, who: str, friction: bool = True
+) -> dict[str, Any]:
+    """Remove `COEFFICIENTS` from the parameters and return them; raise if one cannot act."""
+    if isinstance(model, Tree):
+        return {}
+    own = {name: parameters[name] for name in COEFFICIENTS if name in parameters}
+    if own and not isinstance(contacts, Contacts):
+        raise ModelError(
+            f"{who}: parameters={{{next(iter(own))!r}: ...}} is for contacts=, which is not given"
+        )
+    for name in own:
+        del parameters[name]
+    if isinstance(contacts, Contacts):
+        check_coefficients(who, model, contacts, own, parameters)
+    else:
+        check_joint_friction(who, model, JointLaws(joint_friction=friction), parameters)
+    return own
+
+
+def finite_checks(q: Any, v: Any) -> list[Any]:
+    """Return numbers of a state of which one is not finite if any is.
+
+    These are q, and v of joints whose q is not a sum q + dt v.
+    """
+    told: set[int] = set()
+    for x in (x for x in q if isinstance(x, Symbol)):
+        op, args, _ = x.builder.code[x.value]
+        for product in (x.builder.code[a] for a in args if op == "add"):
+            told.update(product.args if product.op == "mul" else ())
+    return [*q, *(x for x in v if not (isinstance(x, Symbol) and x.value in told))]
+
+
+def check_moves(model: Model | Tree, who: str) -> None:
+    """Raise if a model has no degrees of freedom."""
+    if model.nv == 0:
+        raise ModelError(f"{who}: {printable(model.name)} has no degrees of freedom")
+
+
+def probe_places(charts: Charts | None) -> list[int]:
+    """Return the ends of the probes of clusters among the numbers of all; see `probes`."""
+    sizes = [] if charts is None else [len(charts.clusters[n].rows) for n in charts.moving]
+    return np.cumsum(sizes).tolist()
+
+
+def rollout_body(
+    model: Model,
+    control: Control,
+    integrator: Integrator,
+    parameters: tuple[str, ...],
+    *,
+    contacts: Laws | None = None,
+    known: list[Any] | None = None,
+    most: int = MAX_STEPS,
+) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
+    """The shapes of a rollout's inputs by name, and the function from them to results that is traced.
+
+    That puts the accelerations that a step ends with into the list `known`, and takes at most so many steps.
+    """
+    check_moves(model, "rollout")
+    more = {} if contacts is None else {"carried": (carried_size(model, contacts),)}
+    shapes: dict[str, Any] = {
+        "q": (model.nq,),
+        "v": (model.nv,),
+        "done": (),
+        **more,
+        "how": (STEP_ARGS,),
+        **control.inputs,
+    }
+    coefficients = [name for name in parameters if name in COEFFICIENTS]
+    if contacts is not None:
+        shapes |= dict.fromkeys(coefficients, (len(contacts.candidates(model)),))
+        parameters = tuple(name for name in parameters if name not in coefficients)
+    words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
+    shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
+    nq = model.nq
+    nv = model.nv
+    charts = None if isinstance(model, Tree) or not model.loops else Charts(model)
+    places = probe_places(charts)
+    size = places[-1] if places else 0
+    scales = coordinate_scales(charts) if charts is not None and size else np.zeros(nq)
+
+    def body(*arrays: Any) -> dict[str, Any]:
+        given = dict(zip(shapes, arrays))
+        numbers = {n: given[w] for n, w in zip(parameters, words)}
+        moving = model.traced_with(numbers) if parameters else model
+        dt, count, zero, before = given["how"]
+
+        def probed(q: Any) -> list[np.ndarray]:
+            if charts is None or not size:
+                return []
+            return probes(charts.whole.traced_with(numbers) if parameters else charts.whole, q, charts)
+
+        one_step = step_of(integrator)
+
+        def step(state: Any) -> tuple[Any, Any]:
+            q = state[:nq]
+            v = state[nq : nq + nv]
+            k = state[-1]
+
+            def force(q: Any, v: Any, part: Any) -> Any:
+                return control.force(moving, q, v, (before + k + part) * dt, given)
+
+            carried = state[nq + nv : -1 - size]
+            last_probes = np.split(state[-1 - size : -1], places[:-1])
+            if contacts is None:
+                q1, v1, last_known = one_step(moving, q, v, dt, force)
+                if known is not None:
+                    known.extend(last_known)
+            elif isinstance(contacts, JointLaws):
+                q1, v1, carried = _with_joint_laws(moving, contacts, carried, integrator, q, v, dt, force)
+            else:
+                own = {name: given[name] for name in coefficients}
+                q1, v1, carried = _with_contact(moving, contacts, carried, q, v, dt, force, own)
+            bad = zero
+            for x in finite_checks(q1, v1):
+                bad = fma(x, zero, bad)  # NaN where a number is not finite
+            fine = (
+                bad == zero
+                if isinstance(moving, Tree)
+                else (bad == zero) & (near_turning_point(moving, q, v, dt) <= 1.0)
+            )
+            new_probes = probed(q1)
+            if new_probes:
+                fine = fine & ~turned(last_probes, new_probes, motion(scales, q, q1))
+            flat = [x for each in new_probes for x in each]
+            after = np.array([*q1, *v1, *carried, *flat, where(fine, k + 1.0, k)], dtype=object)
+            return after, fine & (k + 1.0 < count)
+
+        start = [x for each in probed(given["q"]) for x in each]
+        first = np.array([*given["q"], *given["v"], *given.get("carried", ()), *start, 0.0], dtype=object)
+        last = loop(step, first, limit=most)
+        completed = last[-1] == count
+        ends = [where(completed, x, np.nan) for x in last[: nq + nv]]
+        result = {
+            "q_end": np.array(ends[:nq]),
+            "v_end": np.array(ends[nq:]),
+            "done_end": given["done"] + last[-1],
+        }
+        if contacts is None:
+            return result
+        went = (
+            absolute(given["q"][0]) < np.inf
+        )  # a row that stopped in an earlier call keeps what it carried then
+        return {**result, "carried_end": where(went, last[nq + nv : -1 - size], given["carried"])}
+
+    return shapes, body
