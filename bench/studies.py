@@ -1,0 +1,199 @@
+"""Studies against the plain kernel: overhead, memory, workers, and what a folder costs.
+
+    python bench/studies.py [--samples 1e6] [--steps 100] [--robot iiwa14] [--workers 2] [--folder DIR]
+    [--device cuda]
+
+The plain kernel is `linkwork.rollout` on states that lie in memory, in batches of a chunk. A study draws
+mass, q and v of every sample, and reduces the kinetic energy at the end to mean, variance, quantiles and
+extremes. Plain and study take turns; the best of some turns counts, in seconds of the processor. Workers and
+folders are timed by the clock. Scale it with --samples: memory does not grow with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import linkwork as lw
+import robots
+from linkwork import studies
+from linkwork.compiler.runtime.threads import using_threads
+
+DT = 1e-4
+TURNS = 3
+
+
+def make(
+    model: lw.Model, samples: int, steps: int, chunk: int | None = None, device: str | None = None
+) -> lw.Study:
+    """Return the study that is measured."""
+    body = model.bodies[-1].name
+    mass = float(model.parameters()["mass"][-1])
+    sampler = studies.Random(
+        {
+            f"mass@{body}": studies.Uniform(0.8 * mass, 1.2 * mass),
+            "q": studies.Uniform(-1.0, 1.0),
+            "v": studies.Uniform(-0.1, 0.1),
+        }
+    )
+    task = studies.RolloutTask(dt=DT, steps=steps, device=device)
+    outputs = {"energy": studies.Final(lw.kinetic_energy)}
+    reductions = [
+        kind("energy") for kind in (studies.Mean, studies.Variance, studies.Quantiles, studies.Extremes)
+    ]
+    return lw.Study(
+        model, sampler, task, samples=samples, outputs=outputs, reductions=reductions, chunk=chunk
+    )
+
+
+def processor_seconds(call: Callable[[], Any]) -> float:
+    """Return the processor's time of all threads, which other programs on the machine change little."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Return the time by the clock."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def peak_memory() -> float:
+    """Return the largest memory that this process has had [MB]."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def plain_call(study: lw.Study, samples: int) -> Callable[[], Any]:
+    """Return rollouts of as many samples, of the same states and masses again and again, on one thread."""
+    model = study.models[0]
+    task = study.task
+    rows = study.evaluate(0, study.chunk)
+    mass = next(name for name in rows.values if name.startswith("mass"))
+    q = rows.values["q"]
+    v = rows.values["v"]
+    numbers = rows.values[mass]
+    if task.device == "cuda":
+        import cupy
+
+        q, v, numbers = (cupy.asarray(x) for x in (q, v, numbers))
+    given = {"parameters": {mass: numbers}, "dt": DT, "steps": task.steps, "record_every": task.steps}
+
+    def call() -> None:
+        with using_threads(1):
+            for _ in range(samples // study.chunk):
+                lw.rollout(model, q, v, **given)
+
+    return call
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--samples", type=float, default=1e6)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--robot", default="iiwa14")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--folder", type=Path, help="a folder for the run with files; by default a temporary one"
+    )
+    parser.add_argument("--device", choices=("cuda",))
+    parser.add_argument("--chunk", type=int)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    model = robots.model(options.robot)
+    samples = int(options.samples)
+    study = make(model, samples, options.steps, options.chunk, options.device)
+    make(model, 4 * study.chunk, options.steps, options.chunk, options.device).run(progress=False)  # compiled
+    time.sleep(8.0)  # and optimised in the background
+    clock = processor_seconds if options.device is None else seconds
+    small = max(study.chunk, min(samples, 20 * study.chunk) // study.chunk * study.chunk)
+    few = make(model, small, options.steps, options.chunk, options.device)
+    plain = plain_call(study, small)
+    times: dict[str, list[float]] = {"plain": [], "study": []}
+    alone_workers = 1 if options.device is None else options.workers  # threads that feed the GPU
+    for _ in range(TURNS):
+        times["plain"].append(clock(plain))
+        times["study"].append(clock(lambda: few.run(workers=alone_workers, progress=False)))
+    one = min(times["plain"])
+    alone = min(times["study"])
+    print(f"{model.name}, {options.steps} steps, chunks of {study.chunk}")
+    print(
+        f"plain kernel, 1 thread       {small / one:12,.0f} samples/s  {small * options.steps / one:14,.0f} steps/s"
+    )
+    print(
+        f"study, {alone_workers:2d} workers            {small / alone:12,.0f} samples/s  {one / alone:8.1%} of the plain kernel"
+    )
+    tiny = make(model, 256 * 1024, 1, 1024)
+    tiny.run(workers=1, progress=False)
+    per_chunk = (
+        min(processor_seconds(lambda: tiny.run(workers=1, progress=False)) for _ in range(TURNS)) / 256
+    )
+    own = min(processor_seconds(plain_call(tiny, 256 * 1024)) for _ in range(TURNS)) / 256
+    print(
+        f"a chunk of 1024 of one step  {1e3 * per_chunk:12.3f} ms, of which the kernel's {1e3 * own:.3f} ms"
+    )
+    before = peak_memory()
+    began = seconds(lambda: study.run(workers=alone_workers, progress=False))
+    print(f"all {samples:.0e} samples            {samples / began:12,.0f} samples/s, {began:.1f} s")
+    print(
+        f"peak memory                  {peak_memory():12,.0f} MB, {peak_memory() - before:+,.0f} MB in the last run"
+    )
+    for executor in ("threads", "processes") if options.device is None else ():
+        rate = samples / seconds(
+            partial(study.run, executor=executor, workers=options.workers, progress=False)
+        )
+        told = f"{rate:12,.0f} samples/s, {rate * began / samples:.2f} times one worker's"
+        print(f"{options.workers} {executor:<26} {told}")
+    with tempfile.TemporaryDirectory(dir=options.folder) as place:
+        began = seconds(lambda: few.run(Path(place) / "study", workers=1, progress=False))
+        size = sum(path.stat().st_size for path in Path(place).rglob("*.parquet"))
+        print(
+            f"with a folder                {small / began:12,.0f} samples/s, {size / small:.0f} bytes a sample"
+        )
+    parts(few)
+
+
+def parts(study: lw.Study) -> None:
+    """Print what the parts of a chunk cost."""
+    from linkwork.studies import chunks, outputs, storage
+    from linkwork.studies.encoding import encode_nodes
+    from linkwork.studies.quantities import arguments_of
+
+    model = study.models[0]
+    space = study.space
+    rows = study.chunk
+    index = np.arange(rows)
+    with using_threads(1):
+        drawn = study.sampler.draw(space, 0, rows)
+        values = study.sampler.assign(space, 0, drawn)
+        arguments = arguments_of(model, values, study.starts[0], rows)
+        batch = chunks.compute_batch(study, 0, index, drawn)
+        found = study.evaluate(0, rows)
+        nodes = chunks.summarize(study, found)
+        calls: dict[str, Callable[[], Any]] = {
+            "draw": lambda: study.sampler.assign(space, 0, study.sampler.draw(space, 0, rows)),
+            "rollout": lambda: study.task.run(model, arguments, rows),
+            "outputs": lambda: outputs.evaluate_outputs(study.outputs, batch),
+            "summaries": lambda: chunks.summarize(study, found),
+            "file": lambda: storage.chunk_bytes(study, found, nodes),
+        }
+        for name, call in calls.items():
+            took = min(processor_seconds(call) for _ in range(10))
+            print(f"  {name:<10} {1e9 * took / rows:8.1f} ns a sample, {1e3 * took:8.3f} ms a chunk")
+    print(f"  summaries of a chunk: {len(encode_nodes(nodes))} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""One chunk of a study: values, computation, outputs, summaries and the rows of its file. Runs in any
+process.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from linkwork.errors import StudyError
+from linkwork.simulation.status import Status
+from linkwork.studies.accumulate import State, tree_nodes
+from linkwork.studies.encoding import Nodes
+from linkwork.studies.outputs import Batch, evaluate_outputs
+from linkwork.studies.quantities import arguments_of, check_values
+from linkwork.studies.reductions.base import Blocks, Reduction
+
+if TYPE_CHECKING:
+    from linkwork.studies.study import Study
+
+STATUS_CODES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """All samples of a chunk, in order; arrays have the rows first."""
+
+    index: np.ndarray
+    model: np.ndarray
+    status: np.ndarray
+    steps: np.ndarray
+    values: dict[str, np.ndarray]
+    outputs: dict[str, np.ndarray]
+
+
+class ChunkResult(NamedTuple):
+    """What comes back of samples `first` to `last - 1`: summaries, and the bytes of a file where rows are
+    kept.
+    """
+
+    first: int
+    last: int
+    nodes: Nodes
+    file: bytes | None
+    counts: dict[int, int]
+    seconds: float
+
+
+class StatusCounts(Reduction):
+    """The number of samples of each status; every study has it."""
+
+    @property
+    def key(self) -> str:
+        return "status"
+
+    def summarize(self, blocks: Blocks) -> State:
+        status = blocks.values["status"][blocks.real].astype(np.int64)
+        return {"counts": np.bincount(status, minlength=STATUS_CODES)[None]}
+
+    def merge(self, left: State, right: State) -> State:
+        return {"counts": left["counts"] + right["counts"]}
+
+    def result(self, state: State, shape: tuple[int, ...]) -> dict[Status, int]:
+        return {Status(k): int(n) for k, n in enumerate(state["counts"][0]) if n}
+
+
+def compute_chunk(study: Study, first: int, last: int, keep_file: bool) -> ChunkResult:
+    """Compute samples `first` to `last - 1`, whole blocks of the study; `keep_file`: with the bytes of their
+    file.
+    """
+    began = time.perf_counter()
+    rows = compute_rows(study, first, last)
+    nodes = summarize(study, rows)
+    file = None
+    if keep_file:
+        from linkwork.studies.storage import chunk_bytes
+
+        file = chunk_bytes(study, rows, nodes)
+    codes, numbers = np.unique(rows.status, return_counts=True)
+    counts = dict(zip(codes.tolist(), numbers.tolist()))
+    return ChunkResult(first, last, nodes, file, counts, time.perf_counter() - began)
+
+
+def compute_rows(study: Study, first: int, last: int) -> Rows:
+    """Return values, status and outputs of samples `first` to `last - 1`."""
+    space = study.space
+    sampler = study.sampler
+    rows = last - first
+    drawn = sampler.draw(space, first, rows)
+    index = np.arange(first, last)
+    if len(study.models) == 1:
+        status, steps, values, outputs = _compute_model(study, 0, index, drawn)
+        return Rows(index, np.zeros(rows, dtype=np.int64), status, steps, values, outputs)
+    numbers = model_numbers(study, index, drawn)
+    result = Rows(index, numbers, np.zeros(rows, np.int64), np.zeros(rows, np.int64), {}, {})
+    for k in np.unique(numbers).tolist():
+        selected = np.flatnonzero(numbers == k)
+        part = _compute_model(study, k, index[selected], {name: x[selected] for name, x in drawn.items()})
+        result.status[selected], result.steps[selected] = part[0], part[1]
+        for target, source in ((result.values, part[2]), (result.outputs, part[3])):
+            for name, x in source.items():
+                if name not in target:
+                    target[name] = np.full((rows, *x.shape[1:]), np.nan)
+                if target[name].shape[1:] == x.shape[1:]:
+                    target[name][selected] = x
+                elif target is result.outputs:
+                    shapes = f"{target[name].shape[1:]} and {x.shape[1:]}"
+                    raise StudyError(
+                        f"study: output {name!r}: expected one shape for all models, got {shapes}"
+                    )
+                else:
+                    target[name] = _widened(target[name], selected, x)
+    return result
+
+
+def _widened(target: np.ndarray, chosen: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return values of models of different sizes in one array, filled up with NaN."""
+    shape = np.maximum(target.shape[1:], x.shape[1:])
+    wide = np.full((len(target), *shape), np.nan)
+    inside: Any = tuple(map(slice, target.shape[1:]))
+    own: Any = tuple(map(slice, x.shape[1:]))
+    wide[(slice(None), *inside)] = target
+    wide[(chosen, *own)] = x
+    return wide
+
+
+def model_numbers(study: Study, index: np.ndarray, drawn: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the model of each sample: as the sampler says, else one after the other."""
+    count = len(study.models)
+    if "model" not in study.sampler.names:
+        return index % count
+    values = study.sampler.assign(study.space, 0, drawn)["model"]
+    numbers = np.asarray(values, dtype=float).reshape(len(index))
+    if not (np.isin(numbers, np.arange(count))).all():
+        raise StudyError(f"sampler: model: expected integers from 0 to {count - 1}, got {numbers.max():g}")
+    return numbers.astype(np.int64)
+
+
+def _compute_model(
+    study: Study, model_number: int, index: np.ndarray, drawn: dict[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return status, steps, values and outputs of samples of one model."""
+    batch = compute_batch(study, model_number, index, drawn)
+    return batch.status, batch.steps, dict(batch.values), evaluate_outputs(study.outputs, batch)
+
+
+def compute_batch(
+    study: Study,
+    number: int,
+    index: np.ndarray,
+    drawn: dict[str, np.ndarray],
+    record_every: int | None = None,
+) -> Batch:
+    """Return what outputs see of samples of one model."""
+    model = study.models[number]
+    described = study.space.described[number]
+    rows = len(index)
+    assigned = study.sampler.assign(study.space, number, drawn)
+    values = check_values(study.sampler.names, assigned, described, int(index[0]), rows)
+    arguments = arguments_of(model, values, study.starts[number], rows)
+    done = study.task.run(model, arguments, rows, record_every=record_every)
+    q, v = (None, None) if done.motion is None else (np.asarray(done.motion.q), np.asarray(done.motion.v))
+    given = arguments.parameters
+    arrays = arguments.arrays
+    return Batch(
+        model,
+        index,
+        values,
+        given,
+        done.status,
+        done.steps,
+        q,
+        v,
+        done.motion,
+        done.results,
+        arrays,
+        study.task,
+    )
+
+
+def summarize(study: Study, rows: Rows) -> Nodes:
+    """Return the summaries of the rows' nodes of the tree."""
+    block = study.block
+    first = int(rows.index[0]) // block
+    count = -(-len(rows.index) // block)
+    accepted = np.isin(rows.status, study.accepted)
+    read = {"status": rows.status.astype(float)}
+    read |= {name: rows.outputs[name] for each in study.summaries for name in each.outputs}
+    nodes: Nodes = []
+    for level, number in tree_nodes(first, first + count):
+        begin = (number << level) * block - int(rows.index[0])
+        blocks = 1 << level
+        part = slice(begin, min(begin + blocks * block, len(rows.index)))
+        values = {name: _in_blocks(x[part], blocks, block) for name, x in read.items()}
+        real = _in_blocks(np.ones(part.stop - part.start, dtype=bool), blocks, block)
+        result = Blocks(
+            _in_blocks(rows.index[part], blocks, block),
+            real,
+            _in_blocks(accepted[part], blocks, block),
+            values,
+        )
+        with np.errstate(all="ignore"):
+            nodes.append((level, number, [each.summarize(result) for each in study.summaries]))
+    return nodes
+
+
+def _in_blocks(x: np.ndarray, blocks: int, block: int) -> np.ndarray:
+    """Return rows as (blocks, block, ...), the last block filled up with zeros."""
+    missing = blocks * block - len(x)
+    if missing:
+        x = np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)])
+    return x.reshape(blocks, block, *x.shape[1:])

@@ -1,0 +1,126 @@
+"""Outputs: the numbers of each sample that reductions read and folders keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from linkwork.errors import LinkworkError, StudyError
+from linkwork.functions.engine.model_function import ModelFunction
+from linkwork.studies.quantities import COEFFICIENTS
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Samples of one model, as functions for outputs see them; arrays have the rows first.
+
+    Of a rollout, `q` and `v` are (rows, n, nq) and (rows, n, nv), row 0 the start, `steps` the steps taken
+    and `motion` the whole `Rollout`. Of a model function, `results` are its arrays by name, and q and v are
+    None. `arrays` are the arguments of the call, and `task` is the study's task.
+    """
+
+    model: Any
+    index: np.ndarray
+    values: Mapping[str, np.ndarray]
+    parameters: Mapping[str, np.ndarray]
+    status: np.ndarray
+    steps: np.ndarray
+    q: np.ndarray | None
+    v: np.ndarray | None
+    motion: Any
+    results: Mapping[str, np.ndarray]
+    arrays: Mapping[str, np.ndarray]
+    task: Any
+
+
+Output = Callable[[Batch], Any]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Final:
+    """A function of the model in each sample's last state, with the sample's own parameters.
+
+    Parameters
+    ----------
+    function : ModelFunction
+        A function of q, or of q and v: `lw.kinetic_energy`, `lw.center_of_mass`, `lw.frame_pose`.
+    options : dict, optional
+        Its options, such as ``{"frame": "hand"}``.
+    """
+
+    function: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        arrays = getattr(self.function, "required", None)
+        if not isinstance(self.function, ModelFunction) or arrays not in (("q",), ("q", "v")):
+            raise StudyError(
+                f"Final: expected a function of a model and of q, or q and v, got {self.function!r}"
+            )
+
+    def __call__(self, batch: Batch) -> Any:
+        if batch.q is None or batch.v is None:
+            raise StudyError("Final: expected a study of rollouts")
+        arrays = (batch.q[:, -1], batch.v[:, -1])[: len(self.function.required)]
+        numbers = {name: x for name, x in batch.parameters.items() if name not in COEFFICIENTS}
+        named = {"parameters": numbers} if numbers else {}
+        result = self.function(batch.model, *arrays, **self.options, **named)
+        return result[0] if isinstance(result, tuple) else result
+
+
+def check_outputs(outputs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return outputs by name, each a name or a function, or raise."""
+    if not isinstance(outputs or {}, Mapping):
+        raise StudyError(
+            f"study: outputs: expected a dict of functions by name, got {type(outputs).__name__}"
+        )
+    for name, each in (outputs or {}).items():
+        if not isinstance(name, str) or not name:
+            raise StudyError(f"study: outputs: expected names that are texts, got {name!r}")
+        if not callable(each) and not isinstance(each, str):
+            raise StudyError(
+                f"study: output {name!r}: expected a function of a batch or a name, got {each!r}"
+            )
+    return dict(outputs or {})
+
+
+def evaluate_outputs(outputs: Mapping[str, Any], batch: Batch) -> dict[str, np.ndarray]:
+    """Return the outputs of a batch, (rows, ...) of float64 each."""
+    result = {}
+    rows = len(batch.index)
+    for name, each in outputs.items():
+        try:
+            value = _named(each, batch) if isinstance(each, str) else each(batch)
+            array = np.asarray(value, dtype=float)
+        except LinkworkError as error:
+            raise StudyError(f"study: output {name!r}: {error}") from error
+        except Exception as error:
+            label = f"samples {batch.index[0]} to {batch.index[-1]}"
+            raise StudyError(
+                f"study: output {name!r} raised {type(error).__name__} in {label}: {error}"
+            ) from error
+        if array.ndim < 1 or array.shape[0] != rows:
+            raise StudyError(
+                f"study: output {name!r}: expected one row per sample, ({rows}, ...), got {array.shape}"
+            )
+        result[name] = array
+    return result
+
+
+def _named(name: str, batch: Batch) -> Any:
+    if name in batch.values:
+        return batch.values[name]
+    if batch.q is not None and batch.v is not None:
+        known = {"q": batch.q[:, -1], "v": batch.v[:, -1], "steps": batch.steps, "trajectory_q": batch.q}
+        known["trajectory_v"] = batch.v
+    else:
+        known = dict(batch.results)
+    if name not in known:
+        raise StudyError(
+            f"unknown name {name!r}; expected one of {', '.join([*known, *batch.values])}, or a function"
+        )
+    return known[name]

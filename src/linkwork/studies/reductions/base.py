@@ -1,0 +1,77 @@
+"""What a reduction is: a summary of samples that can be merged, and a result that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import StudyError
+from linkwork.studies.accumulate import State
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Samples of 2**n neighbouring blocks; arrays are (blocks, size, ...), and the last rows may be padding."""
+
+    index: np.ndarray
+    real: np.ndarray
+    """Which rows are samples."""
+    accepted: np.ndarray
+    """Which rows are samples that ended as the study accepts."""
+    values: Mapping[str, np.ndarray]
+
+    def finite(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return an output's values, (blocks, size, k), and which rows count: accepted and finite."""
+        values = self.values[name]
+        values = values.reshape(*values.shape[:2], -1)
+        return values, self.accepted & np.isfinite(values).all(axis=2)
+
+
+class Reduction:
+    """A summary of one output, or of all samples.
+
+    `summarize` and `merge` must return the same bits for the same samples; `merge` takes neighbours, left and
+    right.
+    """
+
+    needs_gradient = False
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs that it reads."""
+        name = getattr(self, "output", None)
+        return () if name is None else (name,)
+
+    @property
+    def label(self) -> str:
+        """What its result is called where the study gives no other name."""
+        word = type(self).__name__
+        name = "".join(f"_{c.lower()}" if c.isupper() else c for c in word).lstrip("_")
+        return f"{name}({', '.join(self.outputs)})" if self.outputs else name
+
+    @property
+    def key(self) -> Any:
+        """By which reductions are known that share one summary."""
+        return id(self)
+
+    def check(self, study: Any) -> None:
+        """Raise StudyError if the study cannot serve this reduction."""
+        for name in self.outputs:
+            if name not in study.output_names:
+                known = ", ".join(study.output_names) or "none"
+                raise StudyError(f"{type(self).__name__}: unknown output {name!r}; the study has {known}")
+
+    def summarize(self, blocks: Blocks) -> State:
+        """Return the summary of neighbouring blocks."""
+        raise NotImplementedError
+
+    def merge(self, left: State, right: State) -> State:
+        """Return the summary of both."""
+        raise NotImplementedError
+
+    def result(self, state: State, shape: tuple[int, ...]) -> Any:
+        """Return the result; `shape` is that of one sample's output."""
+        raise NotImplementedError
