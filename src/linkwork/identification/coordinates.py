@@ -1,0 +1,169 @@
+"""Coordinates of parameters in a fit: unconstrained numbers from which the numbers of a model follow.
+
+Masses are exponentials, moments of inertia have log-Cholesky coordinates (Rucker and Wensing 2022), rotations of
+placements are rotation vectors: whatever these coordinates are, bodies are physically consistent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwork.spatial import log_cholesky, parameters_of_log_cholesky
+
+Map = Callable[[np.ndarray], np.ndarray]
+AXES = ("x", "y", "z")
+LOG_STEP = 1.0  # largest change of a logarithm in one iteration
+LARGEST_LOG = 5.0  # change of the logarithm of a radius of gyration: a factor of 150
+TURN_STEP = 0.5  # largest change of a placement in one iteration [rad, m]
+MOMENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
+# places of xx yy zz xy xz yz among the ten inertial parameters m, m c, xx xy yy xz yz zz
+_AMONG_TEN = np.array([4, 6, 9, 5, 7, 8])
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Coordinates x of the numbers of one parameter, or of some of its entries.
+
+    `values(x)` are the numbers as the model takes them, `values_rate(x)` their derivative. `entries(x)` are the numbers
+    as they are reported, one per coordinate and label, `entries_rate(x)` their derivative. `lower` and `upper` bound x.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    start: np.ndarray
+    values: Map
+    values_rate: Map
+    entries: Map
+    entries_rate: Map
+    lower: np.ndarray
+    upper: np.ndarray
+    to_coordinate: Callable[[float], float] | None = (
+        None  # of bounds that are given for entries; None: no bounds
+    )
+    largest_step: float = np.inf  # of a coordinate in one iteration
+
+
+def plain(
+    name: str, labels: tuple[str, ...], own: np.ndarray, chosen: np.ndarray, least: float
+) -> Coordinates:
+    """Numbers that are their own coordinates, some of them."""
+    rate = np.eye(own.size)[:, chosen]
+
+    def values(x: np.ndarray) -> np.ndarray:
+        found = own.copy()
+        found[chosen] = x
+        return found
+
+    unit = np.eye(len(chosen))
+    bound = np.full(len(chosen), least)
+    same: Map = lambda x: x  # noqa: E731
+    no_limit = np.full(len(chosen), np.inf)
+    return Coordinates(
+        name, labels, own[chosen], values, lambda x: rate, same, lambda x: unit, bound, no_limit, lambda y: y
+    )
+
+
+def logarithm(name: str, own: np.ndarray) -> Coordinates:
+    """The logarithm of a positive number."""
+    limit = np.full(1, np.inf)
+    rate: Map = lambda x: np.exp(x)[:, None]  # noqa: E731
+    to_log = lambda y: float(np.log(y)) if y > 0.0 else -np.inf  # noqa: E731
+    return Coordinates(
+        name, (name,), np.log(own), np.exp, rate, np.exp, rate, -limit, limit, to_log, LOG_STEP
+    )
+
+
+def moment_of_inertia(name: str, own: np.ndarray) -> Coordinates:
+    """Log-Cholesky coordinates of a moment of inertia about the centre of mass, (xx, yy, zz, xy, xz, yz)."""
+    ten = np.zeros(10)
+    ten[0], ten[_AMONG_TEN] = 1.0, own
+    labels = tuple(f"{name}.{axis}" for axis in MOMENTS)
+    start = log_cholesky(ten)[1:7]
+    limit = np.concatenate([np.full(3, LARGEST_LOG), np.full(3, np.inf)])
+    lower, upper = start - limit, start + limit
+    return Coordinates(
+        name, labels, start, _moments, _moments_rate, _moments, _moments_rate, lower, upper, None, LOG_STEP
+    )
+
+
+def _moments(x: np.ndarray) -> np.ndarray:
+    found: np.ndarray = parameters_of_log_cholesky(np.concatenate([[0.0], x, np.zeros(3)]))[_AMONG_TEN]
+    return found
+
+
+def _moments_rate(x: np.ndarray) -> np.ndarray:
+    """The derivative of the moment trace(Σ) 1 - Σ with Σ = U Uᵀ by the six coordinates of U, (6, 6)."""
+    e, (s12, s23, s13) = np.exp(x[:3]), x[3:]
+    U = np.array([[e[0], s12, s13], [0.0, e[1], s23], [0.0, 0.0, e[2]]])
+    rate = np.empty((6, 6))
+    for k, (i, j) in enumerate(((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2))):
+        dU = np.zeros((3, 3))
+        dU[i, j] = U[i, i] if i == j else 1.0
+        change = dU @ U.T + U @ dU.T
+        moment = np.trace(change) * np.eye(3) - change
+        rate[:, k] = moment[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    return rate
+
+
+def placement(name: str, labels: tuple[str, ...], own: np.ndarray, chosen: np.ndarray) -> Coordinates:
+    """Poses (x, y, z and a quaternion each): positions, and rotation vectors from the model's own orientations."""
+    poses = own.reshape(-1, 7)
+    origin = np.zeros((len(poses), 6))
+    origin[:, :3] = poses[:, :3]
+    full = origin.ravel()
+
+    def six(x: np.ndarray) -> np.ndarray:
+        found = full.copy()
+        found[chosen] = x
+        return found.reshape(-1, 6)
+
+    def values(x: np.ndarray) -> np.ndarray:
+        turned = [_left(pose[3:]) @ _exponential(r) for pose, r in zip(poses, six(x)[:, 3:])]
+        return np.concatenate([six(x)[:, :3], turned], axis=1).ravel()
+
+    def values_rate(x: np.ndarray) -> np.ndarray:
+        rate = np.zeros((len(poses), 7, len(poses), 6))
+        for k, (pose, r) in enumerate(zip(poses, six(x)[:, 3:])):
+            rate[k, :3, k, :3] = np.eye(3)
+            rate[k, 3:, k, 3:] = _left(pose[3:]) @ _exponential_rate(r)
+        return rate.reshape(own.size, full.size)[:, chosen]
+
+    unit, limit = np.eye(len(chosen)), np.full(len(chosen), np.inf)
+    same: Map = lambda x: x  # noqa: E731
+    return Coordinates(
+        name,
+        labels,
+        full[chosen],
+        values,
+        values_rate,
+        same,
+        lambda x: unit,
+        -limit,
+        limit,
+        lambda y: y,
+        TURN_STEP,
+    )
+
+
+def _left(q: np.ndarray) -> Any:
+    """The matrix of the product q p of quaternions (x, y, z, w) as a function of p."""
+    x, y, z, w = q / np.linalg.norm(q)
+    return np.array([[w, -z, y, x], [z, w, -x, y], [-y, x, w, z], [-x, -y, -z, w]])
+
+
+def _exponential(r: np.ndarray) -> np.ndarray:
+    """The quaternion (x, y, z, w) of a rotation vector."""
+    angle = float(np.linalg.norm(r))
+    return np.append(0.5 * np.sinc(0.5 * angle / np.pi) * r, np.cos(0.5 * angle))
+
+
+def _exponential_rate(r: np.ndarray) -> np.ndarray:
+    """The derivative of `_exponential`, (4, 3)."""
+    angle = float(np.linalg.norm(r))
+    part = 0.5 * np.sinc(0.5 * angle / np.pi)
+    slope = -1.0 / 24.0 if angle < 1e-4 else (0.5 * np.cos(0.5 * angle) - part) / (angle * angle)
+    return np.concatenate([part * np.eye(3) + slope * np.outer(r, r), -0.5 * part * r[None, :]])

@@ -1,0 +1,67 @@
+"""What recordings tell of parameters: covariance, and directions in which parameters cannot be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwork.identification.solver import UNIDENTIFIABLE, Information
+
+SMALL_PART = 1e-3  # of a direction, relative to entries' sizes, below which a coefficient is zero
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A combination of parameters along which no residual changes: coefficients of a change of entries, by label."""
+
+    coefficients: dict[str, float]
+
+    def __str__(self) -> str:
+        """As text: 0.71 mass@link2 - 0.71 mass@link3."""
+        text = ""
+        for label, x in self.coefficients.items():
+            sign = ("-" if x < 0.0 else "") if not text else (" - " if x < 0.0 else " + ")
+            text += f"{sign}{abs(x):.3g} {label}"
+        return text
+
+
+def covariance(information: Information, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the covariance of entries and their directions that are not identifiable, (entries, directions).
+
+    `rate` is the derivative of entries by coordinates. Along those directions the covariance is that of fixed values.
+    """
+    scale = np.where(information.scale > 0.0, information.scale, 1.0)
+    unit = information.H / np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(unit)
+    seen = values > UNIDENTIFIABLE
+    inner = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+    by_entry = rate / scale
+    return by_entry @ inner @ by_entry.T, by_entry @ vectors[:, ~seen]
+
+
+def readable(labels: Sequence[str], space: np.ndarray, sizes: np.ndarray) -> list[Direction]:
+    """Return a sparse basis of a space of changes of entries, each of unit length, as directions.
+
+    `sizes` are typical sizes of entries, by which pivots are chosen.
+    """
+    basis = (space / sizes[:, None]).T.copy()
+    if not len(basis):
+        return []
+    basis = np.linalg.svd(basis, full_matrices=False)[2]
+    for k in range(len(basis)):
+        rest = np.abs(basis[k:])
+        pivot, column = divmod(int(np.argmax(rest)), rest.shape[1])
+        basis[[k, k + pivot]] = basis[[k + pivot, k]]
+        basis[k] /= basis[k, column]
+        others = np.arange(len(basis)) != k
+        basis[others] -= np.outer(basis[others, column], basis[k])
+    found = []
+    for row in sorted(basis, key=lambda row: int(np.argmax(np.abs(row)))):
+        scaled = np.where(np.abs(row) > SMALL_PART * np.abs(row).max(), row, 0.0) * sizes
+        scaled /= np.linalg.norm(scaled)
+        order = [int(k) for k in np.flatnonzero(scaled)]
+        scaled = scaled if scaled[order[0]] > 0.0 else -scaled
+        found.append(Direction({labels[k]: float(scaled[k]) for k in order}))
+    return found

@@ -1,0 +1,349 @@
+"""The parameters of a fit by name, and how a vector of coordinates becomes arrays of the model and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import LinkworkError, ModelError
+from linkwork.identification import coordinates as maps
+from linkwork.identification.coordinates import Coordinates
+from linkwork.mechanism.names import did_you_mean
+from linkwork.model import Model
+from linkwork.model.parameters import KINDS, known, parse, shape_of, value_of
+
+BODY = ("mass", "center", "inertia")
+POSES = ("placement", "frame_placement", "loop_placement")
+POSE = ("x", "y", "z", "rx", "ry", "rz")
+
+
+class Parameters:
+    """What a fit varies: blocks of coordinates in one vector x.
+
+    `names` are the arrays that kernels take; their flattened numbers are `arrays(x)`, of which `rate(x)` is the
+    derivative. `labels` name the entries of reports.
+    """
+
+    def __init__(self, model: Model, names: str | Iterable[str]) -> None:
+        self.model = model
+        self.blocks = [_block(model, name, chosen) for name, chosen in _chosen(model, names).items()]
+        self.delays = _delayed_joints(model, self.blocks)
+        self.labels = [label for block in self.blocks for label in block.labels]
+        self.start = np.concatenate([block.start for block in self.blocks])
+        self.lower = np.concatenate([block.lower for block in self.blocks])
+        self.upper = np.concatenate([block.upper for block in self.blocks])
+        self.largest_step = np.array([block.largest_step for block in self.blocks for _ in block.start])
+        ends = np.cumsum([0, *(len(block.start) for block in self.blocks)])
+        self.parts = [slice(a, b) for a, b in pairwise(ends.tolist())]
+        self.names = self._array_names()
+        self.shapes = {name: shape_of(model, name) for name in self.names}
+        self._places = self._value_places()
+        own = [value_of(model, name).astype(float).ravel() for name in self.names]
+        self._own = np.concatenate([*own, np.zeros(len(self.delays))])
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return len(self.start)
+
+    def _kinds(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for block in self.blocks:
+            if not block.name.startswith("delay"):
+                found.setdefault(parse(block.name)[0], []).append(block.name)
+        return found
+
+    def _array_names(self) -> tuple[str, ...]:
+        """Whole kinds where all parts of the model vary, since kernels are smaller then; else parts by name."""
+        found: list[str] = []
+        for kind, own in self._kinds().items():
+            found += [kind] if own == [kind] or set(own) == set(_parts(self.model, kind)) else own
+        return known(self.model, found)
+
+    def _value_places(self) -> list[slice]:
+        """Where the numbers of each block are among the flattened arrays; forces' delays come last."""
+        first, found = 0, {}
+        for name in self.names:
+            size = int(np.prod(self.shapes[name], dtype=int))
+            kind, who = parse(name)
+            parts = [name] if who is not None else _parts(self.model, kind)
+            for part in parts:
+                own = int(np.prod(shape_of(self.model, part), dtype=int))
+                found[part] = slice(first, first + own)
+                first += own
+            assert who is not None or found[parts[-1]].stop - found[parts[0]].start == size
+        for block in self.blocks:
+            if block.name.startswith("delay"):
+                found[block.name] = slice(first, first + 1)
+                first += 1
+        self.numbers = first
+        return [found[block.name] for block in self.blocks]
+
+    def flat(self, x: np.ndarray) -> np.ndarray:
+        """The numbers of all arrays, then the delays, (numbers,)."""
+        found = self._own.copy()
+        for block, part, place in zip(self.blocks, self.parts, self._places):
+            found[place] = block.values(x[part])
+        return found
+
+    def arrays(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """The arrays of the model by name."""
+        numbers, first, found = self.flat(x), 0, {}
+        for name in self.names:
+            size = int(np.prod(self.shapes[name], dtype=int))
+            found[name] = numbers[first : first + size].reshape(self.shapes[name])
+            first += size
+        return found
+
+    def delay(self, x: np.ndarray) -> np.ndarray:
+        """The delay of each independent joint force [s], (nv,)."""
+        found = np.zeros(self.model.nv)
+        numbers = self.flat(x)
+        for k, joints in enumerate(self.delays):
+            found[joints] = numbers[self.numbers - len(self.delays) + k]
+        return found
+
+    def rate(self, x: np.ndarray) -> np.ndarray:
+        """The derivative of all numbers by x, (numbers, size)."""
+        found = np.zeros((self.numbers, self.size))
+        for block, part, place in zip(self.blocks, self.parts, self._places):
+            found[place, part] = block.values_rate(x[part])
+        return found
+
+    def entries(self, x: np.ndarray) -> np.ndarray:
+        """The numbers of reports, one for each label."""
+        return np.concatenate([block.entries(x[part]) for block, part in zip(self.blocks, self.parts)])
+
+    def entries_rate(self, x: np.ndarray) -> np.ndarray:
+        """Their derivative by x, (size, size)."""
+        found = np.zeros((self.size, self.size))
+        for block, part in zip(self.blocks, self.parts):
+            found[part, part] = block.entries_rate(x[part])
+        return found
+
+    def sizes(self, x: np.ndarray) -> np.ndarray:
+        """Typical sizes of entries: the largest of a parameter, or else of its kind."""
+        entries, by_kind = np.abs(self.entries(x)), dict[str, float]()
+        for block, part in zip(self.blocks, self.parts):
+            kind = block.name.partition("@")[0]
+            by_kind[kind] = max(by_kind.get(kind, 0.0), float(entries[part].max()))
+        found = np.empty(self.size)
+        for block, part in zip(self.blocks, self.parts):
+            found[part] = entries[part].max() or by_kind[block.name.partition("@")[0]] or 1.0
+        return found
+
+    def coordinate_sizes(self) -> np.ndarray:
+        """Typical sizes of coordinates: 1 for logarithms."""
+        found = self.sizes(self.start)
+        for block, part in zip(self.blocks, self.parts):
+            if block.largest_step == maps.LOG_STEP:
+                found[part] = 1.0
+        return found
+
+    def values(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """The values of parameters as they were asked for, and delays."""
+        found = {}
+        for block, part in zip(self.blocks, self.parts):
+            values = block.values(x[part])
+            delay = block.name.startswith("delay")
+            found[block.name] = values[0] if delay else values.reshape(shape_of(self.model, block.name))
+        return found
+
+    def places(self, name: str, where: str) -> list[int]:
+        """Where the entries of a parameter, or one entry, are in x; raise if a fit does not vary it."""
+        parameters = [block.name for block in self.blocks for _ in block.labels]
+        kind, at, who = str(name).partition("@")
+        alike = {name}
+        if kind == "body":
+            alike |= {f"{part}@{who}" if at else part for part in BODY}
+        found = [
+            k
+            for k, (label, parameter) in enumerate(zip(self.labels, parameters))
+            if label in alike or parameter in alike or parameter.partition("@")[0] in alike
+        ]
+        if not found:
+            hint = did_you_mean(str(name), [*self.labels, *parameters])
+            raise LinkworkError(f"{where}: {name!r} is not among the fitted parameters{hint}")
+        return found
+
+    def set_bounds(self, bounds: Mapping[str, Any]) -> None:
+        """Restrict entries to intervals that are given by name."""
+        convert = [block.to_coordinate for block in self.blocks for _ in block.labels]
+        for name, interval in bounds.items():
+            try:
+                low, high = (float(x) for x in interval)
+            except (TypeError, ValueError):
+                raise LinkworkError(f"bounds: {name!r}: expected (lower, upper), got {interval!r}") from None
+            if not low < high:
+                raise LinkworkError(f"bounds: {name!r}: expected lower < upper, got {interval!r}")
+            for k in self.places(name, "bounds"):
+                to_coordinate = convert[k]
+                if to_coordinate is None:
+                    raise LinkworkError(f"bounds: {name!r}: moments of inertia have no bounds; use priors=")
+                self.lower[k] = max(self.lower[k], to_coordinate(low))
+                self.upper[k] = min(self.upper[k], to_coordinate(high))
+        if not (self.lower <= self.upper).all():
+            k = int(np.argmax(self.lower > self.upper))
+            raise LinkworkError(f"bounds: {self.labels[k]!r} has no admissible value")
+        self.start = np.clip(self.start, self.lower, self.upper)
+
+    def priors(self, given: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return means and standard deviations of entries, infinite without a prior."""
+        mean, deviation = self.entries(self.start).copy(), np.full(self.size, np.inf)
+        for name, prior in given.items():
+            places = self.places(name, "priors")
+            try:
+                pair = prior if isinstance(prior, tuple) else (mean[places], prior)
+                center, spread = (np.broadcast_to(np.asarray(x, dtype=float), (len(places),)) for x in pair)
+            except (TypeError, ValueError):
+                message = f"priors: {name!r}: expected a standard deviation or (mean, standard deviation), got {prior!r}"
+                raise LinkworkError(message) from None
+            if not ((spread > 0.0).all() and np.isfinite(center).all()):
+                raise LinkworkError(
+                    f"priors: {name!r}: expected finite means and positive deviations, got {prior!r}"
+                )
+            mean[places], deviation[places] = center, spread
+        return mean, deviation
+
+
+def _parts(model: Model, kind: str) -> list[str]:
+    """The names of a kind's parameters, one for each part of the model that has some."""
+    of = KINDS[kind].of
+    if of == "model":
+        return [kind]
+    if of == "velocity":
+        return [f"{kind}@{joint.name}" for joint in model.joints if joint.nv]
+    own: Any = {"body": model.bodies, "joint": model.joints, "frame": model.frames}.get(of)
+    if own is None:
+        own = [loop for loop in model.loops if hasattr(loop, "terms") == (of == "term")]
+    return [f"{kind}@{part.name}" for part in own]
+
+
+def _chosen(model: Model, names: str | Iterable[str]) -> dict[str, str | list[str]]:
+    """Parameters, each with the entries that vary: "all", or some."""
+    asked = [names] if isinstance(names, str) else list(names)
+    if not asked:
+        raise LinkworkError("fit_parameters: parameters: expected at least one name")
+    found: dict[str, Any] = {}
+    for name in asked:
+        for part, entry in _expanded(model, name):
+            if part in found and (entry is None or found[part] == "all" or entry in found[part]):
+                raise ModelError(f"parameter {name!r} is given twice")
+            if entry is None:
+                found[part] = "all"
+            else:
+                found.setdefault(part, []).append(entry)
+    return found
+
+
+def _expanded(model: Model, name: Any) -> list[tuple[str, str | None]]:
+    """A name as it is given: parameters of one part of the model each, with one entry or None."""
+    if not isinstance(name, str):
+        raise ModelError(f"parameters: expected names such as 'mass@link3', got {name!r}")
+    kind, at, who = name.partition("@")
+    if kind == "delay":
+        return [(name, None)]
+    if kind == "body":
+        bodies = [who] if at else [body.name for body in model.bodies]
+        return [(f"{part}@{body}", None) for body in bodies for part in BODY]
+    try:
+        shape_of(model, name)
+    except ModelError:
+        parameter, dot, entry = name.rpartition(".")
+        while dot:
+            try:
+                shape_of(model, parameter)
+            except ModelError:
+                parameter, dot, more = parameter.rpartition(".")
+                entry = f"{more}.{entry}"
+                continue
+            return [(parameter, entry)]
+        if kind not in KINDS:
+            words = [*KINDS, "body", "delay"]
+            hint = did_you_mean(kind, words)
+            raise ModelError(
+                f"unknown parameter {kind!r}{hint}; expected one of {', '.join(words)}"
+            ) from None
+        raise
+    if at:
+        return [(name, None)]
+    parts = _parts(model, kind)
+    if not parts:
+        raise ModelError(f"parameter {name!r}: {model.name} has none")
+    return [(part, None) for part in parts]
+
+
+def _block(model: Model, name: str, chosen: str | list[str]) -> Coordinates:
+    """The coordinates of one parameter."""
+    kind, _, who = name.partition("@")
+    if kind == "delay":
+        return maps.plain(name, (name,), np.zeros(1), np.zeros(1, dtype=int), 0.0)
+    own = value_of(model, name).astype(float).ravel()
+    if kind == "mass":
+        if not own[0] > 0.0:
+            raise ModelError(f"{name}: expected a positive mass in the model, got {own[0]:g}")
+        return maps.logarithm(name, own)
+    if kind == "inertia":
+        if chosen != "all":
+            raise ModelError(f"{name}: the six moments vary together; name {name!r}, not one entry")
+        try:
+            return maps.moment_of_inertia(name, own)
+        except ModelError as error:
+            raise ModelError(
+                f"{name}: the model's moment of inertia is not that of a solid body: {error}"
+            ) from None
+    labels = _labels(model, kind, who, name)
+    wanted = list(labels) if chosen == "all" else [f"{name}.{entry}" for entry in chosen]
+    for label in wanted:
+        if label not in labels:
+            raise ModelError(
+                f"{name} has no entry {label[len(name) + 1 :]!r}; expected one of {', '.join(labels)}"
+            )
+    places = np.array([labels.index(label) for label in wanted], dtype=int)
+    if kind in POSES:
+        return maps.placement(name, tuple(wanted), own, places)
+    if kind == "friction" and not (own[places] > 0.0).all():
+        raise ModelError(
+            f"{name}: the model has no dry friction there, so that steps have no row for it; "
+            "start from model.with_parameters({...}) with a friction above 0"
+        )
+    return maps.plain(name, tuple(wanted), own, places, KINDS[kind].least)
+
+
+def _labels(model: Model, kind: str, who: str, name: str) -> list[str]:
+    """Labels of all entries of a parameter."""
+    of = KINDS[kind].of
+    if kind == "loop_placement":
+        return [f"{name}.{end}.{axis}" for end in ("predecessor", "successor") for axis in POSE]
+    if kind in POSES:
+        return [f"{name}.{axis}" for axis in POSE]
+    if of == "velocity":
+        joint = model.joint(who)
+        return [name] if joint.nv == 1 else [f"{name}.{k}" for k in range(joint.nv)]
+    if of == "term":
+        loop: Any = next(loop for loop in model.loops if loop.name == who)
+        return [f"{name}.{model.joints[term[0]].name}" for term in loop.terms]
+    return [f"{name}.{axis}" for axis in maps.AXES]
+
+
+def _delayed_joints(model: Model, blocks: list[Coordinates]) -> list[list[int]]:
+    """For each delay, the independent velocities whose forces it delays."""
+    found: list[list[int]] = []
+    for block in blocks:
+        kind, at, who = block.name.partition("@")
+        if kind != "delay":
+            continue
+        if not at:
+            found.append(list(range(model.nv)))
+            continue
+        names = model.joint(who).v_names
+        places = [k for k, name in enumerate(model.v_names) if name in names]
+        if not places:
+            raise ModelError(f"{block.name}: joint {who!r} is not independent, and no joint force acts there")
+        found.append(places)
+    if len({k for places in found for k in places}) < sum(map(len, found)):
+        raise ModelError("parameters: a joint's delay is given twice")
+    return found

@@ -1,0 +1,234 @@
+"""Levenberg-Marquardt steps for multiple shooting: condensed linear problems, bounds, priors and an exact penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from linkwork.identification.parameters import Parameters
+from linkwork.identification.shooting import Linear, Point, Shooting, Trajectory
+
+UNIDENTIFIABLE = (
+    1e-12  # eigenvalue of the information matrix with unit diagonal, below which no step is taken
+)
+WITHOUT_EFFECT = 1e-10  # effect of a parameter relative to the largest, below which it is of rounding errors
+CLOSED_GAP = 1e-6  # sum of defects in units of noise that is no gap
+STATIONARY = (
+    1e-9  # predicted decrease at which a fit has converged: of the cost, which is a log-likelihood, or ...
+)
+SMALL_COST = 1e-3  # ... relative to the cost if that is less than this
+SAME_COST = 1e-15  # predicted decrease relative to the cost at which a fit has converged in any case
+ROUNDING = 1e-10  # ... below which measured decreases are rounding errors, and steps are taken as they are
+SMALL_STEP = 1e-13  # step relative to the coordinates at which a fit has converged
+INITIAL_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e12
+
+
+@dataclass
+class Information:
+    """The normal equations of the parameters alone: H δ = -g, with initial states eliminated.
+
+    `scale` are the square roots of the diagonal before that, zero for parameters without effect.
+    """
+
+    H: np.ndarray
+    g: np.ndarray
+    scale: np.ndarray
+
+
+@dataclass
+class Solution:
+    """Where a fit ended: the point, its simulated recordings, cost, information, and why it ended."""
+
+    point: Point
+    paths: list[Trajectory]
+    cost: float
+    information: Information
+    status: str
+    iterations: int
+    evaluations: int
+    history: list[float] = field(default_factory=list)
+
+
+class Problem:
+    """Recordings, priors and bounds as one least-squares problem in x."""
+
+    def __init__(
+        self, shooting: Shooting, parameters: Parameters, prior: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        self.shooting, self.parameters = shooting, parameters
+        self.mean, deviation = prior
+        self.weight = 1.0 / deviation
+        self.nx = 2 * shooting.model.nv
+        self.sizes = parameters.coordinate_sizes()
+
+    def cost(self, paths: Sequence[Trajectory], x: np.ndarray) -> float:
+        """Half of the sum of squared residuals and priors."""
+        prior = (self.parameters.entries(x) - self.mean) * self.weight
+        return 0.5 * (sum(float((path.residuals**2).sum()) for path in paths) + float(prior @ prior))
+
+    def gap(self, paths: Sequence[Trajectory]) -> float:
+        """Sum of the sizes of all defects, in units of noise."""
+        total = 0.0
+        for path, (of_q, of_v), one in zip(paths, self.shooting.weights, self.shooting.signals):
+            unit_q = float(np.max(of_q, initial=0.0))
+            unit_v = (
+                unit_q * float(np.diff(one.t).mean()) if of_v is None else float(np.max(of_v, initial=0.0))
+            )
+            half = self.nx // 2
+            sizes = np.abs(path.defects)
+            total += float(unit_q * sizes[:, :half].sum() + unit_v * sizes[:, half:].sum())
+        return total
+
+    def linear(self, paths: Sequence[Trajectory], x: np.ndarray) -> list[Linear]:
+        """The linear problems of all recordings, with numbers of the model as variables."""
+        return self.shooting.linearise(paths, x)
+
+    def grams(self, linear: Sequence[Linear], x: np.ndarray) -> list[np.ndarray]:
+        """Products by (initial state, x, 1)."""
+        T = self.parameters.rate(x)
+        nx, n, size = self.nx, self.parameters.numbers, self.parameters.size
+        B = np.zeros((nx + n + 1, nx + size + 1))
+        B[:nx, :nx], B[nx:-1, nx:-1], B[-1, -1] = np.eye(nx), T, 1.0
+        return [B.T @ one.gram @ B for one in linear]
+
+    def prior_gram(self, x: np.ndarray) -> np.ndarray:
+        """Products of the priors by (x, 1)."""
+        rows = self.parameters.entries_rate(x) * self.weight[:, None]
+        last = (self.parameters.entries(x) - self.mean) * self.weight
+        J = np.column_stack([rows, last])
+        found: np.ndarray = J.T @ J
+        return found
+
+    def information(
+        self, grams: Sequence[np.ndarray], prior: np.ndarray, damping: float = 0.0
+    ) -> Information:
+        """Normal equations of the parameters, by elimination of initial states."""
+        nx = self.nx
+        H = prior.copy()
+        diagonal = np.diag(prior)[:-1].copy()
+        for G in grams:
+            diagonal += np.diag(G)[nx:-1]
+            H += G[nx:, nx:]
+            if self.shooting.free_start:
+                H -= G[nx:, :nx] @ self._initial(G, damping, G[:nx, nx:])
+        scale = np.sqrt(diagonal)
+        effect = scale * self.sizes
+        unseen = effect <= WITHOUT_EFFECT * effect.max(initial=0.0)
+        scale[unseen] = 0.0
+        H[:-1][unseen] = H[:, :-1][:, unseen] = 0.0
+        return Information(H[:-1, :-1], H[:-1, -1], scale)
+
+    def _initial(self, G: np.ndarray, damping: float, right: np.ndarray) -> np.ndarray:
+        """Solve the equations of an initial state."""
+        scale = np.sqrt(np.diag(G)[: self.nx])
+        scale = np.where(scale > 0.0, scale, 1.0)
+        unit = G[: self.nx, : self.nx] / np.outer(scale, scale)
+        unit[np.diag_indices(self.nx)] += damping + 1e-14
+        found: np.ndarray = np.linalg.solve(unit, right / scale[:, None]) / scale[:, None]
+        return found
+
+    def step(
+        self, grams: Sequence[np.ndarray], prior: np.ndarray, x: np.ndarray, damping: float
+    ) -> tuple[np.ndarray, list[np.ndarray], float]:
+        """Return the change of x, the changes of initial states, and the cost that the linear problem predicts."""
+        information = self.information(grams, prior, damping)
+        far = self.parameters.largest_step
+        lower, upper = np.maximum(self.parameters.lower, x - far), np.minimum(self.parameters.upper, x + far)
+        delta = bounded(information, x, lower, upper, damping)
+        starts, total, end = [], 0.0, np.append(delta, 1.0)
+        for G in grams:
+            start = np.zeros(self.nx)
+            if self.shooting.free_start:
+                start = -self._initial(G, damping, (G[: self.nx, self.nx :] @ end)[:, None])[:, 0]
+            z = np.concatenate([start, end])
+            total += float(z @ G @ z)
+            starts.append(start)
+        return delta, starts, 0.5 * (total + float(end @ prior @ end))
+
+
+def bounded(
+    information: Information, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, damping: float
+) -> np.ndarray:
+    """Solve damped normal equations within bounds: coordinates that would leave them stop there."""
+    free = information.scale > 0.0
+    delta = np.zeros_like(x)
+    for _ in range(len(x) + 1):
+        right = -(information.g + information.H @ np.where(free, 0.0, delta))[free]
+        delta[free] = _damped(information.H[np.ix_(free, free)], right, information.scale[free], damping)
+        outside = free & ((x + delta < lower) | (x + delta > upper))
+        if not outside.any():
+            break
+        delta[outside] = np.clip(x + delta, lower, upper)[outside] - x[outside]
+        free &= ~outside
+    return delta
+
+
+def _damped(H: np.ndarray, right: np.ndarray, scale: np.ndarray, damping: float) -> np.ndarray:
+    """Solve (H + damping diag(H)) δ = right without a component that data do not tell."""
+    values, vectors = np.linalg.eigh(H / np.outer(scale, scale))
+    seen = values > UNIDENTIFIABLE
+    gain = np.where(seen, 1.0 / np.where(seen, values + damping, 1.0), 0.0)
+    found: np.ndarray = (vectors @ (gain * (vectors.T @ (right / scale)))) / scale
+    return found
+
+
+def solve(
+    problem: Problem,
+    start: Point,
+    *,
+    iterations: int,
+    tell: Callable[[str], None],
+    stationary: float = STATIONARY,
+) -> Solution | None:
+    """Minimise the cost from a start; None if its recordings cannot be simulated."""
+    point, damping, penalty = start, INITIAL_DAMPING, 1.0
+    paths = problem.shooting.simulate(point)
+    if paths is None:
+        return None
+    cost, gap, evaluations, status, history = problem.cost(paths, point.x), problem.gap(paths), 1, "", [0.0]
+    history[0] = cost
+    count = 0
+    while True:
+        linear = problem.linear(paths, point.x)
+        grams, prior = problem.grams(linear, point.x), problem.prior_gram(point.x)
+        if count == iterations:
+            status = "max_iterations"
+        while not status:
+            delta, starts, predicted = problem.step(grams, prior, point.x, damping)
+            if gap > 0.0 and predicted - cost > 0.5 * penalty * gap:
+                penalty = 2.0 * (predicted - cost) / gap
+            decrease = cost - predicted + penalty * gap
+            closed = gap <= CLOSED_GAP * (1.0 + np.sqrt(cost))
+            left = cost - predicted if closed else decrease
+            small = bool((np.abs(delta) <= SMALL_STEP * (1e-6 + np.abs(point.x))).all())
+            least = max(stationary * min(1.0, cost / SMALL_COST), SAME_COST * cost)
+            if left <= least or (small and closed):
+                status = "converged"
+                break
+            T = problem.parameters.rate(point.x)
+            changes = [np.concatenate([one, T @ delta]) for one in starts]
+            trial = problem.shooting.moved(point, linear, point.x + delta, changes)
+            found = problem.shooting.simulate(trial)
+            evaluations += 1
+            new_cost = np.inf if found is None else problem.cost(found, trial.x)
+            new_gap = np.inf if found is None else problem.gap(found)
+            gained = cost + penalty * gap - new_cost - penalty * new_gap
+            level = decrease <= ROUNDING * cost and abs(gained) <= 1e-9 * cost
+            if found is not None and (gained > 1e-4 * decrease or level):
+                quality = 1.0 if level else gained / decrease
+                damping = max(
+                    LEAST_DAMPING, damping * (0.1 if quality > 0.75 else 1.0 if quality > 0.25 else 4.0)
+                )
+                point, paths, cost, gap = trial, found, new_cost, new_gap
+                break
+            damping *= 10.0 if damping > 1e-6 else 1e3
+            if damping > MOST_DAMPING:
+                status = "stalled"
+        if status:
+            information = problem.information(grams, prior)
+            return Solution(point, paths, cost, information, status, count, evaluations, history)
+        count += 1
+        history.append(cost)
+        tell(f"iteration {count}: cost {cost:.6g}, defects {gap:.2g}, damping {damping:.0e}")

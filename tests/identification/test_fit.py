@@ -1,0 +1,287 @@
+"""Fits of parameters to recorded motions: `lw.fit_parameters`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fit_problems
+import linkwork as lw
+from linkwork.identification import Recording
+from linkwork.identification.parameters import Parameters
+from linkwork.identification.recordings import checked
+from linkwork.identification.shooting import Shooting
+from linkwork.identification.solver import Problem
+from linkwork.identification.steps import Steps
+
+DT = 2e-3
+
+
+def recorded(
+    model: Any,
+    samples: int,
+    seed: int,
+    *,
+    scale: float = 1.0,
+    noise: float = 0.0,
+    start: Any = None,
+    delay: int = 0,
+) -> Recording:
+    """A motion of a model by sums of sines as forces, sampled at each step; forces act some samples late."""
+    rng = np.random.default_rng(seed)
+    t = DT * np.arange(samples)
+    amplitude, frequency, phase = (
+        rng.normal(size=(3, 1, model.nv)),
+        rng.uniform(2, 9, (3, 1, model.nv)),
+        rng.uniform(0, 6, 3),
+    )
+    tau = scale * (amplitude * np.sin(frequency * t[:, None] + phase[:, None, None])).sum(0)
+    q, v = np.zeros((samples, model.nq)), np.zeros((samples, model.nv))
+    q[0] = model.neutral() if start is None else lw.close_loops(model, start)[0]
+    for k in range(samples - 1):
+        q[k + 1], v[k + 1] = lw.step(model, q[k], v[k], tau[max(k - delay, 0)], DT, limits=False)
+    q, v = q + noise * rng.normal(size=q.shape), v + 10.0 * noise * rng.normal(size=v.shape)
+    sigma = noise or 1e-4
+    return Recording(q, v, tau, dt=DT, sigma_q=sigma, sigma_v=10.0 * sigma)
+
+
+def chain() -> Any:
+    model = lw.robots.chain(3)
+    return model.with_parameters({"damping": np.full(3, 0.05)})
+
+
+def changed(model: Any) -> Any:
+    own = model.parameters()
+    return model.with_parameters(
+        {"mass": own["mass"] * [1.2, 0.9, 1.1], "damping": own["damping"] * [2.0, 0.5, 1.5]}
+    )
+
+
+@pytest.mark.parametrize("method", ["multiple_shooting", "output_error"])
+def test_known_parameters_are_recovered(method: str) -> None:
+    model = chain()
+    true = changed(model)
+    fit = lw.fit_parameters(model, recorded(true, 150, 1), ["mass", "damping"], method=method)
+    assert fit.status == "converged"
+    expected = np.concatenate([true.parameters()["mass"], true.parameters()["damping"]])
+    np.testing.assert_allclose(fit.estimate, expected, atol=1e-8)
+    np.testing.assert_allclose(fit.model.parameters()["mass"], true.parameters()["mass"], atol=1e-8)
+
+
+def problem_of(model: Any, log: Recording, names: Any) -> tuple[Shooting, Problem]:
+    """The least-squares problem of one recording as one segment."""
+    chosen = Parameters(model, names)
+    one = checked(model, log, "log")
+    steps = Steps(model, chosen, limits=False, friction=True, forces=one.f_ext is not None)
+    shooting = Shooting(steps, chosen, [one], segment=one.intervals, substeps=2, free_start=True)
+    assert one.sigma_q is not None
+    shooting.set_noise([(one.sigma_q, one.sigma_v)])
+    return shooting, Problem(shooting, chosen, chosen.priors({}))
+
+
+def gradients(model: Any, log: Recording, names: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The gradient of the cost by initial state and parameters: exact, and by central differences."""
+    shooting, problem = problem_of(model, log, names)
+    point = shooting.measured(problem.parameters.start + 0.0107)
+    paths = shooting.simulate(point)
+    assert paths is not None
+    linear = problem.linear(paths, point.x)
+    exact = problem.grams(linear, point.x)[0][:-1, -1]
+    nx, numbers, measured = problem.nx, problem.parameters.numbers, np.empty_like(exact)
+    for k in range(len(exact)):
+        costs = []
+        for h in (1e-6, -1e-6):
+            unit = h * (np.arange(len(exact)) == k)
+            move = [np.concatenate([unit[:nx], np.zeros(numbers)])]
+            trial = shooting.moved(point, linear, point.x + unit[nx:], move)
+            found = shooting.simulate(trial)
+            assert found is not None
+            costs.append(problem.cost(found, trial.x))
+        measured[k] = (costs[0] - costs[1]) / 2e-6
+    return exact, measured
+
+
+def test_gradients_of_a_chain() -> None:
+    model = chain().with_parameters({"friction": np.array([0.1, 0.2, 0.1])})
+    log = recorded(model, 40, 2, noise=1e-3)
+    names = [
+        "body@body_1",
+        "damping",
+        "friction",
+        "armature@joint_2",
+        "gravity",
+        "placement@joint_1",
+        "delay@joint_0",
+    ]
+    exact, measured = gradients(model, log, names)
+    np.testing.assert_allclose(exact, measured, rtol=1e-5, atol=1e-7 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize(("name", "axes"), [("five_bar", "xz"), ("four_bar", "xy")])
+def test_gradients_of_loops_contain_the_motion_of_dependent_joints(name: str, axes: str) -> None:
+    model = getattr(lw.robots, name)()
+    start = model.neutral()
+    start[0] += 0.3
+    loop = model.loops[0].name
+    log = recorded(model, 20, 3, scale=0.2, noise=1e-3, start=start)
+    exact, measured = gradients(model, log, [f"loop_placement@{loop}.successor.{axis}" for axis in axes])
+    np.testing.assert_allclose(exact, measured, rtol=1e-5, atol=1e-6 * np.abs(exact).max())
+
+
+def test_gradients_of_a_leg_with_a_loop_and_rotors() -> None:
+    problem = fit_problems.leg()
+    log, part = problem.logs[0], slice(100, 120)
+    log = replace(log, q=log.q[part], v=log.v[part], tau=log.tau[part])
+    names = ["ratio", "loop_placement@rod_end.successor.x", "friction@crank_joint", "placement@shank_joint.x"]
+    exact, measured = gradients(problem.model, log, names)
+    np.testing.assert_allclose(exact, measured, rtol=1e-4, atol=1e-5 * np.abs(exact).max())
+
+
+def test_gradients_of_a_free_body() -> None:
+    builder = lw.ModelBuilder("body")
+    builder.add_body("body", mass=2.0, inertia=(0.02, 0.03, 0.04), center=(0.01, 0.02, 0.0))
+    model = builder.add_joint("float", lw.joints.Free(), parent="world", child="body").build()
+    log = recorded(model, 20, 4, noise=1e-3)
+    f_ext = np.zeros((19, 1, 6))
+    f_ext[:, 0, 3] = 5.0
+    exact, measured = gradients(model, replace(log, f_ext=f_ext), ["body"])
+    np.testing.assert_allclose(exact, measured, rtol=1e-5, atol=1e-6 * np.abs(exact).max())
+
+
+def test_delays_are_recovered() -> None:
+    model = chain()
+    fit = lw.fit_parameters(model, recorded(model, 200, 5, delay=3), ["delay", "damping"])
+    assert fit.values["delay"] == pytest.approx(3 * DT, abs=1e-9)
+
+
+def test_the_first_mass_of_a_fixed_base_is_not_identifiable() -> None:
+    model = lw.robots.arm()
+    fit = lw.fit_parameters(
+        model, recorded(model, 60, 6, scale=10.0), ["mass@shoulder", "mass@flange", "center@shoulder.z"]
+    )
+    assert [str(direction) for direction in fit.unidentifiable] == ["1 mass@shoulder", "1 center@shoulder.z"]
+    assert np.isinf(fit.standard_errors[[0, 2]]).all() and np.isfinite(fit.standard_errors[1])
+    assert "1 mass@shoulder" in str(fit) and "unknown" in str(fit)
+    assert fit.values["mass@shoulder"] == pytest.approx(model.parameters()["mass"][0], rel=1e-12)
+
+
+def test_noisy_recordings_of_a_leg() -> None:
+    problem = fit_problems.leg()
+    fit = lw.fit_parameters(problem.model, problem.noisy(1), problem.parameters)
+    assert fit.status == "converged"
+    told = np.isfinite(fit.standard_errors)
+    z = ((fit.estimate - problem.values(fit.labels)) / fit.standard_errors)[told]
+    assert told.sum() == 10 and (np.abs(z) < 4.0).all()
+    assert abs(fit.chi_square - 1.0) < 5.0 * np.sqrt(2.0 / fit.degrees_of_freedom)
+
+
+def chi_square_of_repetitions(problem: fit_problems.FitProblem, repetitions: int) -> tuple[float, int, int]:
+    """The sum over repetitions of errors squared in the metric of the covariance, its expectation, and how many
+    fits ended in a local minimum, where residuals are larger than noise: these do not count.
+    """
+    total, expected, elsewhere = 0.0, 0, 0
+    for k in range(repetitions):
+        fit = lw.fit_parameters(problem.model, problem.noisy(k), problem.parameters)
+        if fit.chi_square > 1.2:
+            elsewhere += 1
+            continue
+        told = np.isfinite(fit.standard_errors)
+        error = (fit.estimate - problem.values(fit.labels))[told]
+        scale = fit.standard_errors[told]
+        correlation = fit.covariance[np.ix_(told, told)] / np.outer(scale, scale)
+        total += float((error / scale) @ np.linalg.solve(correlation, error / scale))
+        expected += int(told.sum())
+    return total, expected, elsewhere
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["arm", "leg"])
+def test_errors_are_those_of_the_covariance(name: str) -> None:
+    total, expected, elsewhere = chi_square_of_repetitions(getattr(fit_problems, name)(), 50)
+    assert abs(total - expected) < 4.0 * np.sqrt(2.0 * expected)
+    assert (
+        elsewhere <= 3
+    )  # where a joint sticks in the simulation and slides in the recording, or the reverse
+
+
+def test_errors_of_a_chain_are_those_of_the_covariance() -> None:
+    model = chain()
+    log = recorded(changed(model), 100, 7, noise=0.0)
+    problem = fit_problems.FitProblem(model, changed(model), ("mass", "damping"), (log,))
+    total, expected, elsewhere = chi_square_of_repetitions(problem, 10)
+    assert elsewhere == 0
+    assert abs(total - expected) < 4.0 * np.sqrt(2.0 * expected)
+
+
+def test_noise_is_estimated() -> None:
+    model = chain()
+    log = recorded(changed(model), 200, 8, noise=1e-4)
+    fit = lw.fit_parameters(model, replace(log, sigma_q=None, sigma_v=None), ["mass", "damping"])
+    assert np.abs(fit.sigma_q[0] / 1e-4 - 1.0).max() < 0.25
+    assert fit.sigma_v[0] is not None and np.abs(fit.sigma_v[0] / 1e-3 - 1.0).max() < 0.25
+
+
+def test_inertias_stay_consistent_and_bounds_and_priors_hold() -> None:
+    model = chain()
+    log = recorded(changed(model), 30, 9, noise=1e-2)
+    fit = lw.fit_parameters(
+        model, log, ["body", "damping"], bounds={"damping@joint_0": (0.2, 0.3)}, priors={"body": 0.1}
+    )
+    for body in fit.model.bodies:
+        assert body.mass > 0.0
+        assert np.linalg.eigvalsh(0.5 * np.trace(body.moment) * np.eye(3) - body.moment).min() > 0.0
+    assert 0.2 <= fit.values["damping@joint_0"][0] <= 0.3
+    tight = lw.fit_parameters(model, log, "mass", priors={"mass@body_0": (0.7, 1e-9)})
+    assert tight.values["mass@body_0"] == pytest.approx(0.7, abs=1e-6)
+
+
+LOG = {"q": np.zeros((5, 3)), "v": np.zeros((5, 3)), "dt": 1e-3}
+WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "unknown parameter": ({}, {"parameters": "mss"}, "unknown parameter 'mss'.*did you mean 'mass'"),
+    "unknown body": ({}, {"parameters": "mass@bod_1"}, "bod_1"),
+    "unknown entry": ({}, {"parameters": "center@body_1.w"}, "no entry 'w'"),
+    "given twice": ({}, {"parameters": ["mass", "mass@body_1"]}, "given twice"),
+    "one moment": ({}, {"parameters": "inertia@body_1.xx"}, "vary together"),
+    "no friction": ({}, {"parameters": "friction"}, "no dry friction"),
+    "no parameter": ({}, {"parameters": []}, "at least one"),
+    "wrong shape": ({"q": np.zeros((5, 2))}, {}, r"log 0: q: expected shape \(samples, 3\), got \(5, 2\)"),
+    "other length": ({"v": np.zeros((4, 3))}, {}, r"log 0: v: expected shape \(5, 3\)"),
+    "NaN": ({"q": np.full((5, 3), np.nan)}, {}, r"q: expected finite numbers, got nan at \[0, 0\]"),
+    "no time": ({"dt": None}, {}, "either dt or t"),
+    "negative time": ({"dt": -1.0}, {}, "dt: expected a positive"),
+    "times": ({"dt": None, "t": np.zeros(5)}, {}, "increasing"),
+    "hold": ({"hold": "cubic"}, {}, "hold: expected"),
+    "sigma": ({"sigma_q": 0.0}, {}, "sigma_q: expected positive"),
+    "unknown key": ({"u": 1.0}, {}, "unexpected keyword argument 'u'"),
+    "method": ({}, {"method": "newton"}, "method: expected"),
+    "segment": ({}, {"segment": 0}, "segment: expected a positive"),
+    "idle segment": ({}, {"segment": 3, "method": "output_error"}, "no effect"),
+    "bounds": ({}, {"bounds": {"mass@body_1": (2.0, 1.0)}}, "lower < upper"),
+    "other bounds": ({}, {"bounds": {"damping": (0.0, 1.0)}}, "not among the fitted"),
+    "priors": ({}, {"priors": {"mass": -1.0}}, "positive deviations"),
+    "initial states": ({}, {"initial_states": "free"}, "initial_states: expected"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_invalid_input_is_one_clear_error(case: str) -> None:
+    log, changes, message = WRONG[case]
+    arguments: dict[str, Any] = {"parameters": "mass", **changes}
+    with pytest.raises(lw.LinkworkError, match=message):
+        lw.fit_parameters(chain(), {**LOG, **log}, **arguments)
+
+
+def test_recordings_at_rest_do_not_excite() -> None:
+    model = lw.robots.chain(3)
+    still = Recording(np.zeros((20, 3)), np.zeros((20, 3)), dt=DT, sigma_q=1e-4, sigma_v=1e-3)
+    with pytest.raises(lw.LinkworkError, match="no excitation"):
+        lw.fit_parameters(model, still, "damping")
+
+
+def test_constrained_loops_are_refused() -> None:
+    model = lw.robots.four_bar().with_loops(constrain=["loop1"])
+    with pytest.raises(lw.ModelError, match="constrained"):
+        lw.fit_parameters(model, Recording(np.zeros((5, 3)), dt=DT), "mass")
