@@ -14,18 +14,21 @@ SIZED = {  # mechanisms of any size, and the one that is drawn
     "chain": (6,), "binary_tree": (7,), "link_rotor_chain": (3,), "belt_chain": (3,), "four_bar_chain": (3,),
     "transmission_loop": (3,), "connecting_rod_loop": (3,), "scissor_lift": (3,),
 }  # fmt: skip
-OPEN = {"four_bar": (1.2, -1.2, 1.2), "planar_leg_linkage": (0.6, 0.9, 1.0, -0.9)}  # coordinates to close loops from
+OPEN = {
+    "four_bar": (1.2, -1.2, 1.2),
+    "planar_leg_linkage": (0.6, 0.9, 1.0, -0.9),
+}  # coordinates to close loops from
 RANDOM = {  # seeds of random states, where the neutral one is folded flat or in one line
     "six_bar": 2, "slider_crank": 3, "arm": 3, "bricard": 1, "chain": 1, "binary_tree": 1,
     "flexible_arm": 1, "flexible_slider_crank": 3, "flexible_chain": 1, "boom_satellite": 1,
     "link_rotor_chain": 1, "belt_chain": 1, "four_bar_chain": 1, "transmission_loop": 1, "connecting_rod_loop": 1,
 }  # fmt: skip
-SIZE = (360, 300)  # [px]
+SIZE = (560, 450)  # [px]
 HEAD = """# Gallery
 
-All mechanisms that ship with linkwork: `lw.robots`. Each is a model as any other, made by a function without files, so that
-examples and tests can use it anywhere. Bodies of one colour are in one cluster of loops; grey ones are in none. `make pictures`
-draws this page.
+All mechanisms that ship with linkwork: `lw.robots`. They are ordinary models, built by functions
+without files. Shades of one colour are one cluster of loops; grey bodies are in none. Dark rods and
+red joints close loops. `make pictures` generates this page.
 
 ```python
 import linkwork as lw
@@ -50,13 +53,15 @@ def main() -> None:
     """Draw and write."""
     (DOCS / "gallery").mkdir(exist_ok=True)
     rows = [HEAD]
-    sized = {name: SIZED.get(name, (3,)) for name in lw.robots.__all__ if name not in (*lw.robots.names(), "names")}
+    sized = {
+        name: SIZED.get(name, (3,)) for name in lw.robots.__all__ if name not in (*lw.robots.names(), "names")
+    }
     for title, names in (("Robots and mechanisms", lw.robots.names()), ("Of any size", tuple(sized))):
         rows.append(f"## {title}\n\n")
         for name in names:
             make = getattr(lw.robots, name)
             model = make(*sized.get(name, ()))
-            lw.view.film(model, posture(name, model), path=DOCS / f"gallery/{name}.png", size=SIZE)
+            lw.visualization.film(model, posture(name, model), path=DOCS / f"gallery/{name}.png", size=SIZE)
             told, _, more = inspect.getdoc(make).partition("\n\n")
             called = f"lw.robots.{name}({', '.join(map(str, sized.get(name, ())))})"
             loops = f", {len(model.loops)} loops and couplings" if model.loops else ""

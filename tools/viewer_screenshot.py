@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests/helpers"))
 
 import chromium  # noqa: E402
 import linkwork as lw  # noqa: E402
@@ -23,11 +23,15 @@ def main() -> None:
             viewer.move(slider.name, viewer.sliders.value(slider.name) + by)
         browser = chromium.Chromium(Path(folder))
         try:
-            browser.call("Emulation.setDeviceMetricsOverride", width=900, height=560, deviceScaleFactor=1, mobile=False)
+            browser.call(
+                "Emulation.setDeviceMetricsOverride", width=900, height=560, deviceScaleFactor=1, mobile=False
+            )
             browser.go(viewer.url)
             chromium.until(lambda: browser.ask("document.querySelectorAll('[role=slider]').length"))
             time.sleep(4.0)
-            browser.ask("[...document.querySelectorAll('.mantine-Notification-closeButton')].forEach(each => each.click())")
+            browser.ask(
+                "[...document.querySelectorAll('.mantine-Notification-closeButton')].forEach(each => each.click())"
+            )
             time.sleep(3.0)
             (ROOT / "docs/viewer.png").write_bytes(browser.screenshot())
         finally:

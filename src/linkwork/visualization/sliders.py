@@ -1,4 +1,6 @@
-"""Moves of a model by its independent coordinates: every loop stays closed, and what cannot be reached is refused."""
+"""Moves of a model by its independent coordinates: every loop stays closed, and what cannot be reached is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from linkwork.errors import ClosureError, LinkworkError, ModelError, ShapeError
 from linkwork.functions.conditioning import loop_conditioning
 from linkwork.functions.load import choose_loops
 from linkwork.functions.states import close_loops, integrate
+from linkwork.mechanism.names import did_you_mean, join_names, printable
 from linkwork.model import Model, PlacedJoint
-from linkwork.parts.names import did_you_mean, shown, some
 
 STEP = 0.05  # of a walk [rad or m]: loops are closed after each
 OPEN = 1e-9  # largest residual of a closed state [m or rad]
@@ -22,7 +24,9 @@ REACH = {True: np.pi, False: 1.0}  # of a coordinate without limits: angles [rad
 
 @dataclass(frozen=True)
 class Slider:
-    """An independent coordinate: its name as in `v_names`, where it is, and from where to where it goes [rad or m]."""
+    """An independent coordinate: its name as in `v_names`, where it is, and from where to where it goes [rad
+    or m].
+    """
 
     name: str
     joint: PlacedJoint
@@ -34,9 +38,10 @@ class Slider:
 class Sliders:
     """A configuration `q` of a model, moved by its independent coordinates; q is always closed.
 
-    Force-held loops are moved as embedded ones, where they can be embedded: then fewer coordinates are independent. A
-    coordinate of a joint with more coordinates than velocities (a free or a spherical one) is the component of the motion that
-    leads there from its neutral coordinates. Where the neutral state is singular, q begins near it, and `note` says so.
+    Constrained loops are moved as embedded ones, where they can be embedded: then fewer coordinates are
+    independent. A coordinate of a joint with more coordinates than velocities (a free or a spherical one) is
+    the component of the motion that leads there from its neutral coordinates. Where the neutral state is
+    singular, q begins near it, and `note` says so.
     """
 
     def __init__(self, model: Model) -> None:
@@ -73,14 +78,19 @@ class Sliders:
         return {slider.name: self.value(slider.name) for slider in self.sliders}
 
     def move(self, name: str, value: float) -> str:
-        """Move one coordinate; what is said where that is refused, "" where it is done. A refused move leaves q as it was."""
+        """Move one coordinate; what is said where that is refused, "" where it is done. A refused move leaves
+        q as it was.
+        """
         place = self._place(name)
         slider = self.sliders[place]
         if not np.isfinite(value):
-            return f"{shown(name)!r} must be a finite number, not {value}"
+            return f"{printable(name)!r} must be a finite number, not {value}"
         if not slider.lower - 1e-9 <= value <= slider.upper + 1e-9:
-            return f"{shown(name)!r} goes from {slider.lower:.4g} to {slider.upper:.4g}, not to {value:.4g}"
-        before, way = self.q, value - self.value(name)
+            return (
+                f"{printable(name)!r} goes from {slider.lower:.4g} to {slider.upper:.4g}, not to {value:.4g}"
+            )
+        before = self.q
+        way = value - self.value(name)
         motion = np.zeros(self.model.nv)
         motion[place] = way / max(1, int(np.ceil(abs(way) / STEP)))
         try:
@@ -88,8 +98,8 @@ class Sliders:
                 self.q = self._closed(integrate(self.model, self.q, motion))
         except ClosureError:
             self.q = before
-            loops = some([repr(shown(loop.name)) for loop in self.model.loops])
-            return f"{shown(name)!r} cannot go to {value:.4g}: {loops} cannot be closed on the way"
+            loops = join_names([repr(printable(loop.name)) for loop in self.model.loops])
+            return f"{printable(name)!r} cannot go to {value:.4g}: {loops} cannot be closed on the way"
         return ""
 
     def _closed(self, q: np.ndarray) -> np.ndarray:
@@ -123,13 +133,13 @@ class Sliders:
     def _place(self, name: str) -> int:
         if name not in self._places:
             raise ModelError(
-                f"{shown(self.model.name)} has no independent coordinate {name!r}{did_you_mean(name, self._places)}"
+                f"{printable(self.model.name)} has no independent coordinate {name!r}{did_you_mean(name, self._places)}"
             )
         return self._places[name]
 
 
 def _embedded(model: Model) -> Model:
-    if not model.force_held:
+    if not model.constrained_loops:
         return model
     try:
         return choose_loops(model, "embed")
@@ -142,10 +152,14 @@ def _slider(model: Model, name: str) -> Slider:
     c = joint.v_names.index(name)
     S = np.asarray(joint.kind.subspace(joint.kind.neutral()), dtype=float)
     reach = REACH[bool(np.any(S[:3, c]))]
-    lower, upper = -reach, reach
+    lower = -reach
+    upper = reach
     if joint.nq == joint.nv:
-        a, b = joint.lower[c], joint.upper[c]
-        lower, upper = (a if np.isfinite(a) and abs(a) < 1e3 else -reach), (b if np.isfinite(b) and abs(b) < 1e3 else reach)
+        a = joint.lower[c]
+        b = joint.upper[c]
+        lower = a if np.isfinite(a) and abs(a) < 1e3 else -reach
+        upper = b if np.isfinite(b) and abs(b) < 1e3 else reach
         if lower >= upper:
-            lower, upper = min(a, b, -reach), max(a, b, reach)
+            lower = min(a, b, -reach)
+            upper = max(a, b, reach)
     return Slider(name, joint, c, float(lower), float(upper))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from linkwork.mechanism.names import plain
 from linkwork.model import GROUND, WORLD, Model
 from linkwork.model.report import loop_kind
-from linkwork.parts.names import plain
 
 Paint = Callable[..., str]
 LINES = {True: ("├─ ", "└─ ", "│  ", "⟲"), False: ("|- ", "`- ", "|  ", "@")}
@@ -21,8 +21,9 @@ def as_is(text: str, *_: str) -> str:
 def draw_tree(model: Model, *, paint: Paint = as_is, unicode: bool = True) -> str:
     """The spanning tree as text: a line for each body, behind the joint that moves it.
 
-    [n] is the cluster of loops that a body is in, as in `cluster_numbers`; * marks joints whose velocities are all independent
-    there. Loops and couplings stand at the last body that they touch. `paint(text, *styles)` adds colours.
+    [n] is the cluster of loops that a body is in, as in `cluster_numbers`; * marks joints whose velocities
+    are all independent there. Loops and couplings stand at the last body that they touch. `paint(text,
+    *styles)` adds colours.
     """
     fork, last, bar, ring = LINES[unicode]
     cluster = cluster_numbers(model)
@@ -30,8 +31,12 @@ def draw_tree(model: Model, *, paint: Paint = as_is, unicode: bool = True) -> st
     closing: dict[int, list[str]] = {}
     for loop in model.loops:
         at = max(loop.bodies)
-        others = [WORLD if k == GROUND else plain(model.bodies[k].name) for k in dict.fromkeys(loop.bodies) if k != at]
-        held = ", held by forces" if loop in model.force_held else ""
+        others = [
+            WORLD if k == GROUND else plain(model.bodies[k].name)
+            for k in dict.fromkeys(loop.bodies)
+            if k != at
+        ]
+        held = ", constrained" if loop in model.constrained_loops else ""
         closing.setdefault(at, []).append(
             f"{ring} {plain(loop.name)} ({loop_kind(loop)}{held}) to {', '.join(others) or 'itself'}"
         )
@@ -42,7 +47,8 @@ def draw_tree(model: Model, *, paint: Paint = as_is, unicode: bool = True) -> st
     waiting = [(k, "", k == children[GROUND][-1]) for k in reversed(children.get(GROUND, []))]
     while waiting:
         k, before, is_last = waiting.pop()
-        joint, body = model.joints[k], model.bodies[k]
+        joint = model.joints[k]
+        body = model.bodies[k]
         independent = cluster.get(k) is not None and bool(joint.v_names) and set(joint.v_names) <= free
         kind = f"{type(joint.kind).__name__.lower()} {plain(joint.name)}{'*' if independent else ''}"
         rows.append((before + (last if is_last else fork) + plain(body.name), kind, f"{body.mass:.4g} kg", k))
@@ -60,6 +66,8 @@ def draw_tree(model: Model, *, paint: Paint = as_is, unicode: bool = True) -> st
 
 
 def cluster_numbers(model: Model) -> dict[int, int]:
-    """The number of the cluster of loops that a body is in, from 1, in the order of `model.clusters`; others are not in it."""
+    """The number of the cluster of loops that a body is in, from 1, in the order of `model.clusters`; others
+    are not in it.
+    """
     looped = [cluster for cluster in model.clusters if cluster.constraints]
     return {k: n for n, cluster in enumerate(looped, 1) for k in cluster.bodies}

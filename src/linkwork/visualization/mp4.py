@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from linkwork.errors import LinkworkError, MissingPackageError
-from linkwork.parts.names import plain, shown
+from linkwork.mechanism.names import plain, printable
 
 
 def ffmpeg() -> str:
@@ -32,7 +32,11 @@ def write_mp4(path: Path, pictures: Sequence[np.ndarray], seconds: float) -> Non
     size = f"{width + width % 2}x{height + height % 2}"
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", repr(1.0 / seconds), "-i", "-"]
     made = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18", str(path.absolute())]
-    done = subprocess.run([ffmpeg(), "-y", "-loglevel", "error", *given, *made], input=data, capture_output=True)
+    done = subprocess.run(
+        [ffmpeg(), "-y", "-loglevel", "error", *given, *made], input=data, capture_output=True
+    )
     if done.returncode:
         told = done.stderr.decode(errors="replace").strip().splitlines()
-        raise LinkworkError(f"film: ffmpeg cannot write {shown(path, 500)}: {plain(told[-1] if told else 'it ended')}")
+        raise LinkworkError(
+            f"film: ffmpeg cannot write {printable(path, 500)}: {plain(told[-1] if told else 'it ended')}"
+        )

@@ -1,4 +1,6 @@
-"""Triangle meshes of simple solids: boxes, cylinders, cones, ellipsoids; vertices (n, 3) [m] and faces (m, 3), outward."""
+"""Triangle meshes of simple solids: boxes, cylinders, cones, ellipsoids; vertices (n, 3) [m] and faces (m,
+3), outward.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import numpy as np
 
 from linkwork.formats.mesh import Mesh
 
-ROUND = 12  # sides of what is round
+ROUND = 20  # sides of what is round
 
 
 def box(size: np.ndarray) -> Mesh:
@@ -23,12 +25,18 @@ def frustum(bottom: float, top: float, length: float, sides: int = ROUND) -> Mes
     """A cylinder, or a cone, along z around the origin: radii [m] of both ends, and its length [m]."""
     angle = 2.0 * np.pi * np.arange(sides) / sides
     ring = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(sides)])
-    low, high = ring * bottom - [0, 0, length / 2], ring * top + [0, 0, length / 2]
+    low = ring * bottom - [0, 0, length / 2]
+    high = ring * top + [0, 0, length / 2]
     vertices = np.concatenate([low, high, [[0, 0, -length / 2], [0, 0, length / 2]]])
     faces = []
     for k in range(sides):
         n = (k + 1) % sides
-        faces += [(k, n, sides + n), (k, sides + n, sides + k), (2 * sides, n, k), (2 * sides + 1, sides + k, sides + n)]
+        faces += [
+            (k, n, sides + n),
+            (k, sides + n, sides + k),
+            (2 * sides, n, k),
+            (2 * sides + 1, sides + k, sides + n),
+        ]
     return Mesh(vertices, np.array(faces))
 
 
@@ -39,12 +47,17 @@ def cylinder(radius: float, length: float) -> Mesh:
 
 @cache
 def _ball() -> Mesh:
-    rings, sides = 6, 10
+    rings = 9
+    sides = 16
     vertices: list[tuple[float, float, float]] = [(0.0, 0.0, 1.0)]
     for i in range(1, rings):
         polar = np.pi * i / rings
         vertices += [
-            (np.sin(polar) * np.cos(2 * np.pi * k / sides), np.sin(polar) * np.sin(2 * np.pi * k / sides), np.cos(polar))
+            (
+                np.sin(polar) * np.cos(2 * np.pi * k / sides),
+                np.sin(polar) * np.sin(2 * np.pi * k / sides),
+                np.cos(polar),
+            )
             for k in range(sides)
         ]
     vertices.append((0.0, 0.0, -1.0))
@@ -53,7 +66,8 @@ def _ball() -> Mesh:
         n = (k + 1) % sides
         faces.append((0, 1 + k, 1 + n))
         for i in range(rings - 2):
-            a, b = 1 + i * sides, 1 + (i + 1) * sides
+            a = 1 + i * sides
+            b = 1 + (i + 1) * sides
             faces += [(a + k, b + k, b + n), (a + k, b + n, a + n)]
         last = 1 + (rings - 2) * sides
         faces.append((last + k, len(vertices) - 1, last + n))

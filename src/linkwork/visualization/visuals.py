@@ -1,4 +1,4 @@
-"""How bodies look, as the geometries of a model say: primitives, and meshes inside the folders that the user named."""
+"""Visuals of bodies from the geometries of a model: primitives, and meshes of allowed folders."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from linkwork.errors import ModelError
 from linkwork.formats.folders import Folders, find_mesh
 from linkwork.formats.mesh import Mesh, together
 from linkwork.formats.mesh_files import read_mesh
-from linkwork.parts.attached import Geometry
-from linkwork.view.shapes import box, cylinder, ellipsoid
+from linkwork.mechanism.attached import Geometry
+from linkwork.visualization.shapes import box, cylinder, ellipsoid
 
 MOST = 2000  # visuals of a file
 
 
-def geometry_meshes(geometries: Iterable[Geometry], folders: Folders) -> tuple[dict[int, list[Mesh]], list[str]]:
-    """The meshes of a model's visual geometries by body, in its frame, and a sentence for each that cannot be shown."""
-    found: dict[int, list[Mesh]] = {}
+def geometry_meshes(
+    geometries: Iterable[Geometry], folders: Folders
+) -> tuple[dict[int, list[Mesh]], list[str]]:
+    """The meshes of a model's visual geometries by body, in its frame, and a sentence for each that cannot be
+    shown.
+    """
+    result: dict[int, list[Mesh]] = {}
     notes: list[str] = []
     read: dict[str, Mesh] = {}
     for each in [one for one in geometries if one.visual][:MOST]:
@@ -28,8 +32,8 @@ def geometry_meshes(geometries: Iterable[Geometry], folders: Folders) -> tuple[d
             notes.append(str(error))
             continue
         if mesh is not None:
-            found.setdefault(each.body, []).append(mesh.moved(each.place.R, each.place.p))
-    return found, list(dict.fromkeys(notes))
+            result.setdefault(each.body, []).append(mesh.moved(each.place.R, each.place.p))
+    return result, list(dict.fromkeys(notes))
 
 
 def _shape(each: Geometry, folders: Folders, read: dict[str, Mesh]) -> Mesh | None:
@@ -44,8 +48,11 @@ def _shape(each: Geometry, folders: Folders, read: dict[str, Mesh]) -> Mesh | No
     if each.shape == "cylinder":
         return cylinder(float(size[0]), float(size[1]))
     if each.shape == "capsule":
-        radius, length = float(size[0]), float(size[1])
-        ends = [ellipsoid(radius).moved(np.eye(3), np.array([0.0, 0.0, z])) for z in (-length / 2, length / 2)]
+        radius = float(size[0])
+        length = float(size[1])
+        ends = [
+            ellipsoid(radius).moved(np.eye(3), np.array([0.0, 0.0, z])) for z in (-length / 2, length / 2)
+        ]
         return together([cylinder(radius, length), *ends])
     if each.shape == "mesh":
         if each.mesh not in read:

@@ -9,21 +9,24 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError, ShapeError
+from linkwork.mechanism.names import did_you_mean, printable
 from linkwork.model import Model
-from linkwork.parts.names import did_you_mean, shown
-from linkwork.simulate.log import Log, read_arrays
+from linkwork.simulation.log import Log, read_arrays
 
 WORDS = ("t", "q", "v", "tau", "points", "forces")
 
 
 def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
-    """A log of a `Log`, a mapping with "q" and maybe "t", "tau", "points" and "forces", a `Rollout`, or an .npz file.
+    """A log of a `Log`, a mapping with "q" and maybe "t", "tau", "points" and "forces", a `Rollout`, or an
+    .npz file.
 
     Of many rows one is taken. Times are 1/60 s apart where none are given. States that are not finite end it.
     """
     words = _words(given)
     if "q" not in words:
-        raise ModelError(f"a log needs 'q'{did_you_mean('q', words)}: it has {', '.join(map(shown, words)) or 'nothing'}")
+        raise ModelError(
+            f"a log needs 'q'{did_you_mean('q', words)}: it has {', '.join(map(printable, words)) or 'nothing'}"
+        )
     q = _row(words["q"], 2, row)
     if q.ndim != 2 or q.shape[1] != model.nq or not len(q):
         raise ShapeError(f"the log's q has shape {np.shape(words['q'])}, not (n, {model.nq})")
@@ -36,16 +39,22 @@ def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
             x = _row(words[word], 1 + len(own), row)
             fits = x.ndim == 1 + len(own) and all(n in (None, m) for n, m in zip(own, x.shape[1:]))
             if not fits or len(x) != len(q):
-                raise ShapeError(f"the log's {word} has shape {np.shape(words[word])}, which does not go with its q")
+                raise ShapeError(
+                    f"the log's {word} has shape {np.shape(words[word])}, which does not go with its q"
+                )
             more[word] = x
-    if ("points" in more) != ("forces" in more) or ("points" in more and more["points"].shape != more["forces"].shape):
+    if ("points" in more) != ("forces" in more) or (
+        "points" in more and more["points"].shape != more["forces"].shape
+    ):
         raise ShapeError("a log needs both 'points' and 'forces', of the same shape")
     fine = np.isfinite(q).all(axis=1)
     n = len(q) if fine.all() else int(np.argmin(fine))
     if not n:
         raise ModelError("the log's first state is not finite")
-    kept = {word: x[:n] for word, x in more.items()}
-    return Log(t[:n], q[:n], tau=kept.get("tau"), points=kept.get("points"), forces=kept.get("forces"))
+    retained = {word: x[:n] for word, x in more.items()}
+    return Log(
+        t[:n], q[:n], tau=retained.get("tau"), points=retained.get("points"), forces=retained.get("forces")
+    )
 
 
 def _row(x: Any, dims: int, row: int) -> np.ndarray:

@@ -1,4 +1,6 @@
-"""The graph of a mechanism as a picture: the spanning tree, the loops across it, the clusters that they make, and a legend."""
+"""The graph of a mechanism as a picture: the spanning tree, the loops across it, the clusters that they make,
+and a legend.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +10,32 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 
+from linkwork.mechanism import LoopConstraint
+from linkwork.mechanism.names import join_names, plain, printable
 from linkwork.model import GROUND, WORLD, Model
 from linkwork.model.report import count, impossible_bodies, loop_kind
-from linkwork.parts import LoopConstraint
-from linkwork.parts.names import plain, shown, some
 
-ROW, HIGH, LETTER, SMALL, MARGIN = 46, 36, 6.6, 5.6, 24  # [px]: rows, boxes, letters of names and of what is below them
+# [px]: rows, boxes, letters of names and of what is below them
+ROW = 46
+HIGH = 36
+LETTER = 6.6
+SMALL = 5.6
+MARGIN = 24
 COLOURS = ("#d6e6f5", "#fbe3c8", "#d9efd3", "#f6d5dc", "#e5daf2", "#f4efc4", "#cfeeee", "#eadfd3")
-INK, GREY, RED, BLUE = "#24292f", "#57606a", "#c0392b", "#1f5fa8"
+INK = "#24292f"
+GREY = "#57606a"
+RED = "#c0392b"
+BLUE = "#1f5fa8"
 LONGEST = 48  # letters of a name that are shown
 
 
 def draw_graph(model: Model, path: str | os.PathLike[str] | None = None) -> str:
     """An SVG of the model's graph; also written to `path`, if one is given.
 
-    Bodies stand in the order of the model, each to the right of the one that it hangs on, with the joint that moves it below
-    its name. Joints of the tree are solid lines, loops and couplings dashed ones. Bodies of one cluster have one colour; those
-    with an inertia that no body can have, a red frame. The legend tells all this, and ranks and independent velocities.
+    Bodies stand in the order of the model, each to the right of the one that it hangs on, with the joint that
+    moves it below its name. Joints of the tree are solid lines, loops and couplings dashed ones. Bodies of
+    one cluster have one colour; those with an inertia that no body can have, a red frame. The legend tells
+    all this, and ranks and independent velocities.
     """
     picture = _Graph(model)
     text = picture.svg()
@@ -41,10 +52,12 @@ class _Graph:
         self.depth = {GROUND: 0}
         for joint in model.joints:
             self.depth[joint.child] = self.depth[joint.parent] + 1
-        self.names = {GROUND: WORLD, **{body.index: shown(body.name, LONGEST) for body in model.bodies}}
+        self.names = {GROUND: WORLD, **{body.index: printable(body.name, LONGEST) for body in model.bodies}}
         self.joints = {GROUND: ""}
         for j in model.joints:
-            self.joints[j.child] = f"{type(j.kind).__name__.lower()} {shown(j.name, LONGEST)}{self._mark(j.v_names, j.child)}"
+            self.joints[j.child] = (
+                f"{type(j.kind).__name__.lower()} {printable(j.name, LONGEST)}{self._mark(j.v_names, j.child)}"
+            )
         self.width = 22 + max(LETTER * len(n) for n in self.names.values())
         self.width = max(self.width, 22 + max(SMALL * len(n) for n in self.joints.values()))
         self.step = min(self.width + 10, 60 + LETTER * 4)
@@ -70,10 +83,10 @@ class _Graph:
         w = MARGIN * 2 + self.step * max(self.depth.values()) + self.width + 150
         w = max(w, MARGIN * 2 + 44 + LETTER * max(len(text) for _, text in legend))
         h = self.bottom + 20 * len(legend) + MARGIN
-        told = f"{count(len(model.bodies), 'body', 'bodies')}, "
-        told += f"{count(model.nv, 'independent velocity', 'independent velocities')}, "
-        told += f"{count(len(self.looped), 'cluster')} with loops"
-        title = f"{escape(plain(model.name))}: {told}"
+        message = f"{count(len(model.bodies), 'body', 'bodies')}, "
+        message += f"{count(model.nv, 'independent velocity', 'independent velocities')}, "
+        message += f"{count(len(self.looped), 'cluster')} with loops"
+        title = f"{escape(plain(model.name))}: {message}"
         keys = [
             f'<g transform="translate({MARGIN} {self.bottom + 20 * n:.0f})">{key}{_text(40, 4, text)}</g>'
             for n, (key, text) in enumerate(legend)
@@ -104,12 +117,15 @@ class _Graph:
         )
 
     def _arcs(self, loop: LoopConstraint) -> Iterator[str]:
-        """A dashed curve to the right of the boxes, from one end to the next, and the name of the loop at the first."""
-        dashes = "2 3" if loop in self.model.force_held else "5 3"
+        """A dashed curve to the right of the boxes, from one end to the next, and the name of the loop at the
+        first.
+        """
+        dashes = "2 3" if loop in self.model.constrained_loops else "5 3"
         tint = RED if loop.ends else BLUE
         for n, (one, other) in enumerate(pairwise(loop.bodies)):
             (x0, y0), (x1, y1) = self.at(one), self.at(other)
-            x0, x1 = x0 + self.width, x1 + self.width
+            x0 = x0 + self.width
+            x1 = x1 + self.width
             out = max(x0, x1) + 24 + 0.12 * abs(y1 - y0)
             yield (
                 f'<path d="M{x0:.0f} {y0:.0f} C{out:.0f} {y0:.0f} {out:.0f} {y1:.0f} {x1:.0f} {y1:.0f}" fill="none" '
@@ -118,7 +134,7 @@ class _Graph:
             )
             if n == 0:
                 place = 0.25 * max(x0, x1) + 0.75 * out + 5, 0.5 * (y0 + y1) + 3
-                yield _text(*place, shown(loop.name, 24), size=10, fill=tint)
+                yield _text(*place, printable(loop.name, 24), size=10, fill=tint)
 
     def _legend(self) -> Iterator[tuple[str, str]]:
         """A sign and what it means, for all that is in this picture."""
@@ -127,12 +143,16 @@ class _Graph:
         line = '<path d="M4 0 H30" stroke="{}" stroke-width="1.6"{}/>'
         yield box.format("#ffffff", GREY), "a body, and below its name the joint that moves it"
         yield line.format(GREY, ""), "hangs on, by a joint of the spanning tree"
-        dashed, dotted = ' stroke-dasharray="5 3"', ' stroke-dasharray="2 3"'
+        dashed = ' stroke-dasharray="5 3"'
+        dotted = ' stroke-dasharray="2 3"'
         if any(loop.ends for loop in model.embedded):
             yield line.format(RED, dashed), "a loop joint, embedded in the coordinates"
         if any(not loop.ends for loop in model.embedded):
-            yield line.format(BLUE, dashed), "a coupling of joints (gear, belt, differential), embedded in the coordinates"
-        if model.force_held:
+            yield (
+                line.format(BLUE, dashed),
+                "a coupling of joints (gear, belt, differential), embedded in the coordinates",
+            )
+        if model.constrained_loops:
             yield line.format(RED, dotted), "a loop or coupling that forces hold"
         if self.impossible:
             yield box.format("#ffffff", RED), "an inertia that no body can have"
@@ -140,11 +160,11 @@ class _Graph:
             yield _text(13, 5, "*"), "a joint whose velocity is independent, in a loop"
         for number, cluster in enumerate(self.looped):
             names = [plain(name) for k in cluster.bodies for name in model.joints[k].v_names]
-            told = f"cluster of {some([loop_kind(c) + ' ' + shown(c.name, 24) for c in cluster.constraints], 3)}: "
-            told += f"{count(cluster.count, 'equation')}, rank {len(cluster.rows)}, "
-            told += f"{cluster.count - len(cluster.rows)} redundant; "
-            told += f"independent: {some([names[c] for c in cluster.independent], 6) or 'none'}"
-            yield box.format(COLOURS[number % len(COLOURS)], GREY), told
+            message = f"cluster of {join_names([loop_kind(c) + ' ' + printable(c.name, 24) for c in cluster.constraints], 3)}: "
+            message += f"{count(cluster.count, 'equation')}, rank {len(cluster.rows)}, "
+            message += f"{cluster.count - len(cluster.rows)} redundant; "
+            message += f"independent: {join_names([names[c] for c in cluster.independent], 6) or 'none'}"
+            yield box.format(COLOURS[number % len(COLOURS)], GREY), message
 
 
 def _text(x: float, y: float, text: str, *, size: int = 12, fill: str = INK) -> str:

@@ -1,4 +1,6 @@
-"""The viewer in the browser, by viser: sliders that keep loops closed, clusters, frames, forces, and logs to play."""
+"""The viewer in the browser, by viser: sliders that keep loops closed, clusters, frames, forces, and logs to
+play.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,18 @@ from linkwork.errors import LinkworkError, MissingPackageError, ModelError
 from linkwork.functions.dynamics import gravity_force
 from linkwork.functions.energy import center_of_mass
 from linkwork.functions.kinematics import forward_kinematics
+from linkwork.mechanism.names import join_names, plain, printable
 from linkwork.model import GROUND, Model
 from linkwork.model.report import count
-from linkwork.parts.names import plain, shown, some
-from linkwork.simulate.log import Log
-from linkwork.view.log import as_log
-from linkwork.view.scene import Scene, scene
-from linkwork.view.sliders import Sliders
+from linkwork.simulation.log import Log
+from linkwork.visualization.log import as_log
+from linkwork.visualization.scene import Scene, scene
+from linkwork.visualization.sliders import Sliders
 
-GREY, RED, BLUE, GREEN = (170, 176, 182), (208, 64, 64), (40, 110, 200), (60, 150, 80)
+GREY = (170, 176, 182)
+RED = (208, 64, 64)
+BLUE = (40, 110, 200)
+GREEN = (60, 150, 80)
 DIGITS = 4  # of what sliders show
 RATE = 30.0  # states shown in a second while a log plays
 OPTIONS = {  # what can be shown, and whether it is at first
@@ -49,13 +54,15 @@ def view(
     port: int = 8080,
     row: int = 0,
 ) -> Viewer:
-    """Show a model in the browser: returns a handle at once, and serves until `close()` or the end of the process.
+    """Show a model in the browser: returns a handle at once, and serves until `close()` or the end of the
+    process.
 
-    Sliders move the independent coordinates, and all loops stay closed; a move that cannot be made is refused and said.
-    `log` is a motion to play: a `Log`, a `Rollout`, a mapping with "t" and "q" (and "tau", or "points" and "forces" of
-    contacts), or a file that `linkwork simulate --out` wrote; of many rows, `row` is shown. `file` is the URDF of the model,
-    for its visuals; meshes are opened only in its folder and in `folders`. In a notebook the handle shows the page. Needs
-    viser: pip install 'linkwork[view]'. Only this machine can reach it, unless another `host` is given.
+    Sliders move the independent coordinates, and all loops stay closed; a move that cannot be made is refused
+    and said. `log` is a motion to play: a `Log`, a `Rollout`, a mapping with "t" and "q" (and "tau", or
+    "points" and "forces" of contacts), or a file that `linkwork simulate --out` wrote; of many rows, `row` is
+    shown. `file` is the URDF of the model, for its visuals; meshes are opened only in its folder and in
+    `folders`. In a notebook the handle shows the page. Needs viser: pip install 'linkwork[view]'. Only this
+    machine can reach it, unless another `host` is given.
     """
     motion = None if log is None else as_log(model, log, row=row)
     return Viewer(model, motion, scene(model, file=file, folders=folders), host, port)
@@ -69,15 +76,21 @@ def _check_host(host: str) -> None:
             tried.bind(address)
     except (OSError, UnicodeError) as error:
         raise ModelError(
-            f"view: host {shown(host)!r} is no address of this machine, such as 127.0.0.1 or 0.0.0.0: {error}"
+            f"view: host {printable(host)!r} is no address of this machine, such as 127.0.0.1 or 0.0.0.0: {error}"
         ) from None
 
 
 class Viewer:
-    """A model in the browser at `url`. `q`, (nq,), is the configuration that is shown; `move(name, value)` is a slider."""
+    """A model in the browser at `url`. `q`, (nq,), is the configuration that is shown; `move(name, value)` is
+    a slider.
+    """
 
-    def __init__(self, model: Model, log: Log | None, seen: Scene, host: str = "127.0.0.1", port: int = 8080) -> None:
-        self.model, self.log, self.scene = model, log, seen
+    def __init__(
+        self, model: Model, log: Log | None, seen: Scene, host: str = "127.0.0.1", port: int = 8080
+    ) -> None:
+        self.model = model
+        self.log = log
+        self.scene = seen
         self.sliders = Sliders(model)
         self._lock = threading.RLock()
         self._quiet = False  # while sliders are set from here, they are not asked
@@ -87,7 +100,9 @@ class Viewer:
         _check_host(host)
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its address in a box
             self._server = _viser().ViserServer(host=host, port=port, label=plain(model.name), verbose=False)
-        self.url = f"http://{'localhost' if host in ('0.0.0.0', '127.0.0.1') else host}:{self._server.get_port()}"
+        self.url = (
+            f"http://{'localhost' if host in ('0.0.0.0', '127.0.0.1') else host}:{self._server.get_port()}"
+        )
         self._compile()
         self._build_scene()
         self._build_panel()
@@ -165,29 +180,44 @@ class Viewer:
                 center_of_mass(self.model, self.sliders.q)
 
     def _build_scene(self) -> None:
-        add, size = self._server.scene, self.scene.size
+        add = self._server.scene
+        size = self.scene.size
         add.set_up_direction("+z")
         low, middle = _bounds(self.scene, self.sliders.q)
         self._server.initial_camera.look_at = tuple(middle)
         self._server.initial_camera.position = tuple(middle + size * np.array([-0.7, -1.2, 0.6]))
         add.add_grid("/ground", width=4 * size, height=4 * size, cell_size=size / 5, position=(0.0, 0.0, low))
-        self._bodies, self._ellipsoids, self._frames = {}, {}, {}
+        self._bodies = {}
+        self._ellipsoids = {}
+        self._frames = {}
         for body in self.model.bodies:
-            k, path = body.index, f"/bodies/{body.index}"
-            mesh, solid = self.scene.meshes[k], self.scene.inertias[k]
+            k = body.index
+            path = f"/bodies/{body.index}"
+            mesh = self.scene.meshes[k]
+            solid = self.scene.inertias[k]
             self._bodies[k] = add.add_mesh_simple(f"{path}/mesh", mesh.vertices, mesh.faces, color=self.scene.colours[k],
                                                   flat_shading=True, side="double")  # fmt: skip
-            self._ellipsoids[k] = add.add_mesh_simple(f"{path}/inertia", solid.vertices, solid.faces, color=GREEN, opacity=0.4)
-            self._frames[k] = add.add_frame(f"{path}/frame", axes_length=0.08 * size, axes_radius=0.004 * size)
+            self._ellipsoids[k] = add.add_mesh_simple(
+                f"{path}/inertia", solid.vertices, solid.faces, color=GREEN, opacity=0.4
+            )
+            self._frames[k] = add.add_frame(
+                f"{path}/frame", axes_length=0.08 * size, axes_radius=0.004 * size
+            )
         if GROUND in self.scene.meshes:
             mesh = self.scene.meshes[GROUND]
-            add.add_mesh_simple("/world", mesh.vertices, mesh.faces, color=GREY, flat_shading=True, side="double")
+            add.add_mesh_simple(
+                "/world", mesh.vertices, mesh.faces, color=GREY, flat_shading=True, side="double"
+            )
         self._center = add.add_icosphere("/centre of mass", radius=0.025 * size, color=RED)
         self._arrows: dict[str, Any] = {}
 
     def _build_panel(self) -> None:
-        gui, model = self._server.gui, self.sliders.model
-        sizes = [count(len(model.bodies), "body", "bodies"), count(model.nv, "degree of freedom", "degrees of freedom")]
+        gui = self._server.gui
+        model = self.sliders.model
+        sizes = [
+            count(len(model.bodies), "body", "bodies"),
+            count(model.nv, "degree of freedom", "degrees of freedom"),
+        ]
         if model.loops:
             sizes.append(count(len(model.loops), "loop or coupling", "loops and couplings"))
         gui.add_markdown(f"**{_escaped(model.name)}**: {', '.join(sizes)}")
@@ -197,10 +227,11 @@ class Viewer:
         self._controls: dict[str, Any] = {}
         with gui.add_folder("Independent coordinates", expand_by_default=True):
             for slider in self.sliders.sliders:
-                lower, upper = round(slider.lower, DIGITS), round(slider.upper, DIGITS)
+                lower = round(slider.lower, DIGITS)
+                upper = round(slider.upper, DIGITS)
                 step = max(10.0**-DIGITS, round((upper - lower) / 1000.0, DIGITS))
                 value = float(np.clip(round(self.sliders.value(slider.name), DIGITS), lower, upper))
-                control = gui.add_slider(shown(slider.name, 40), lower, upper, step, value)
+                control = gui.add_slider(printable(slider.name, 40), lower, upper, step, value)
                 control.on_update(self._moved(slider.name, control))
                 self._controls[slider.name] = control
             gui.add_button("Back to the start").on_click(lambda _: self.show(Sliders(self.model).q))
@@ -218,7 +249,9 @@ class Viewer:
         with gui.add_folder("Log", expand_by_default=True):
             self._playing = gui.add_checkbox("play", False)
             last = max(float(self.log.t[-1]), 1e-6)
-            self._time = gui.add_slider("time [s]", float(self.log.t[0]), last, max((last - self.log.t[0]) / 2000.0, 1e-9), 0.0)
+            self._time = gui.add_slider(
+                "time [s]", float(self.log.t[0]), last, max((last - self.log.t[0]) / 2000.0, 1e-9), 0.0
+            )
             self._pace = gui.add_slider("pace", 0.1, 4.0, 0.1, 1.0)
             self._time.on_update(lambda _: None if self._quiet else self.scrub(float(self._time.value)))
 
@@ -241,7 +274,9 @@ class Viewer:
 
     def _say(self, refused: str) -> None:
         beyond = self.sliders.beyond_limits() if not refused else []
-        told = refused or (f"beyond their limits: {some([shown(name) for name in beyond], 4)}" if beyond else "")
+        told = refused or (
+            f"beyond their limits: {join_names([printable(name) for name in beyond], 4)}" if beyond else ""
+        )
         self._status.content = f"⚠️ {_escaped(told)}" if told else ""
 
     @contextlib.contextmanager
@@ -255,46 +290,70 @@ class Viewer:
     def _draw(self) -> None:
         """Put everything where it is in the state of now."""
         q = self.sliders.q
-        poses = np.asarray(forward_kinematics(self.model, q), dtype=float) if self.model.bodies else np.zeros((0, 4, 4))
+        poses = (
+            np.asarray(forward_kinematics(self.model, q), dtype=float)
+            if self.model.bodies
+            else np.zeros((0, 4, 4))
+        )
         with self._server.atomic(), self._quietly():
             for k, pose in enumerate(poses):
                 for handle in (self._bodies[k], self._ellipsoids[k], self._frames[k]):
                     handle.position, handle.wxyz = pose[:3, 3], _wxyz(pose[:3, :3])
                 self._bodies[k].visible = self._shown["bodies"]
                 self._bodies[k].color = self.scene.colours[k] if self._shown["clusters"] else GREY
-                self._ellipsoids[k].visible, self._frames[k].visible = self._shown["inertia ellipsoids"], self._shown["frames"]
+                self._ellipsoids[k].visible, self._frames[k].visible = (
+                    self._shown["inertia ellipsoids"],
+                    self._shown["frames"],
+                )
             self._center.visible = self._shown["centre of mass"] and self.model.mass > 0
             if self._center.visible:
                 self._center.position = np.asarray(center_of_mass(self.model, q), dtype=float)
             self._draw_torques(q, poses)
             self._draw_contacts()
             for name, control in self._controls.items():
-                control.value = float(np.clip(round(self.sliders.value(name), DIGITS), control.min, control.max))
+                control.value = float(
+                    np.clip(round(self.sliders.value(name), DIGITS), control.min, control.max)
+                )
             if self.log is not None:
                 self._time.value = float(self.log.t[self._state])
 
     def _draw_torques(self, q: np.ndarray, poses: np.ndarray) -> None:
-        """Arrows along the axes of independent joints: the log's joint forces, or those that hold the robot still."""
+        """Arrows along the axes of independent joints: the log's joint forces, or those that hold the robot
+        still.
+        """
         arrows = []
         if self._shown["joint torques"] and self.model.nv:
             known = self.log.tau if self.log is not None else None
-            tau = known[self._state] if known is not None else np.asarray(gravity_force(self.model, q), dtype=float)
+            tau = (
+                known[self._state]
+                if known is not None
+                else np.asarray(gravity_force(self.model, q), dtype=float)
+            )
             largest = float(np.abs(tau).max()) or 1.0
             for name, value in zip(self.model.v_names, tau):
                 joint = next(joint for joint in self.model.joints if name in joint.v_names)
-                S = np.asarray(joint.kind.subspace(q[joint.q_slice]), dtype=float)[:, joint.v_names.index(name)]
+                S = np.asarray(joint.kind.subspace(q[joint.q_slice]), dtype=float)[
+                    :, joint.v_names.index(name)
+                ]
                 axis = S[:3] if np.any(S[:3]) else S[3:]
                 pose = poses[joint.child]
                 along = pose[:3, :3] @ axis / max(float(np.linalg.norm(axis)), 1e-12)
                 if abs(value) > 1e-3 * largest:
-                    arrows.append([pose[:3, 3], pose[:3, 3] + along * 0.25 * self.scene.size * value / largest])
+                    arrows.append(
+                        [pose[:3, 3], pose[:3, 3] + along * 0.25 * self.scene.size * value / largest]
+                    )
         self._put_arrows("joint torques", arrows, BLUE)
 
     def _draw_contacts(self) -> None:
         """Arrows of the log's contact forces."""
         arrows = []
         log = self.log
-        if self._shown["contact forces"] and log is not None and log.forces is not None and log.points is not None:
+        if (
+            self._shown["contact forces"]
+            and log is not None
+            and log.forces is not None
+            and log.points is not None
+        ):
             every = log.forces[np.isfinite(log.forces).all(axis=2)]
             largest = float(np.linalg.norm(every, axis=-1).max(initial=0.0)) or 1.0
             for point, force in zip(log.points[self._state], log.forces[self._state]):
@@ -347,18 +406,21 @@ def _bounds(seen: Scene, q: np.ndarray) -> tuple[float, np.ndarray]:
         return 0.0, np.zeros(3)
     poses = np.asarray(forward_kinematics(seen.model, q), dtype=float)
     points = np.concatenate([seen.meshes[k].moved(T[:3, :3], T[:3, 3]).vertices for k, T in enumerate(poses)])
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     return float(low[2]), 0.5 * (low + high)
 
 
 def _wxyz(R: np.ndarray) -> np.ndarray:
-    """The unit quaternion w x y z of a rotation: the eigenvector of Bar-Itzhack's matrix, right for every angle."""
+    """The unit quaternion w x y z of a rotation: the eigenvector of Bar-Itzhack's matrix, right for every
+    angle.
+    """
     K = np.empty((4, 4))
     K[1:, 1:] = R + R.T - np.trace(R) * np.eye(3)
     K[0, 1:] = K[1:, 0] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
     K[0, 0] = np.trace(R)
-    found: np.ndarray = np.linalg.eigh(K)[1][:, -1]
-    return found
+    result: np.ndarray = np.linalg.eigh(K)[1][:, -1]
+    return result
 
 
 def _escaped(text: str) -> str:

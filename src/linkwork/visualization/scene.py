@@ -1,4 +1,4 @@
-"""What there is to see of a model: meshes of its bodies, in their frames, with colours; inertia ellipsoids; its size."""
+"""Scene of a model: coloured meshes of its bodies in their frames, and ellipsoids of inertia."""
 
 from __future__ import annotations
 
@@ -10,19 +10,28 @@ import numpy as np
 
 from linkwork.formats.folders import Folders
 from linkwork.formats.mesh import Mesh, together
+from linkwork.mechanism import Body
 from linkwork.model import GROUND, Model
-from linkwork.parts import Body
-from linkwork.view.shapes import ellipsoid, rod
-from linkwork.view.tree import cluster_numbers
-from linkwork.view.visuals import geometry_meshes
+from linkwork.visualization.shapes import ellipsoid, rod
+from linkwork.visualization.tree import cluster_numbers
+from linkwork.visualization.visuals import geometry_meshes
 
 PLAIN = (150, 160, 172)  # bodies in no loop
-CLUSTERS = ((74, 134, 196), (232, 145, 58), (92, 168, 92), (205, 88, 110), (142, 110, 192), (196, 172, 60), (60, 172, 172))
+CLUSTERS = (
+    (74, 134, 196),
+    (232, 145, 58),
+    (92, 168, 92),
+    (205, 88, 110),
+    (142, 110, 192),
+    (196, 172, 60),
+    (60, 172, 172),
+)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Meshes by body, in its frame, None for the world's at GROUND; their colours; ellipsoids of inertia; what is not shown.
+    """Meshes by body, in its frame, None for the world's at GROUND; their colours; ellipsoids of inertia;
+    what is not shown.
 
     `size` is about the length of the model [m], by which arrows and frames are drawn.
     """
@@ -35,11 +44,17 @@ class Scene:
     size: float
 
 
-def scene(model: Model, *, file: str | os.PathLike[str] | None = None, folders: Iterable[str | os.PathLike[str]] = ()) -> Scene:
-    """What there is to see of a model. `file` is the URDF that it was read from: its visuals are shown where there are any.
+def scene(
+    model: Model,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    folders: Iterable[str | os.PathLike[str]] = (),
+) -> Scene:
+    """What there is to see of a model. `file` is the URDF that it was read from: its visuals are shown where
+    there are any.
 
-    Meshes are opened only inside the folder of the file and in `folders`. Bodies without any are drawn as bars from joint to
-    joint, or as the ellipsoid of their inertia.
+    Meshes are opened only inside the folder of the file and in `folders`. Bodies without any are drawn as
+    bars from joint to joint, or as the ellipsoid of their inertia.
     """
     folder = None if file is None else os.fspath(file)
     by_body, notes = geometry_meshes(model.geometries, Folders(folder, folders))
@@ -58,7 +73,9 @@ def scene(model: Model, *, file: str | os.PathLike[str] | None = None, folders: 
 
 
 def model_size(model: Model) -> float:
-    """The largest distance of two joints in the neutral state of the tree, or what bodies reach to [m]; at least 1 cm."""
+    """The largest distance of two joints in the neutral state of the tree, or what bodies reach to [m]; at
+    least 1 cm.
+    """
     from linkwork.functions.kinematics import forward_kinematics
 
     points = [np.zeros(3)]
@@ -76,7 +93,9 @@ def model_size(model: Model) -> float:
 
 
 def inertia_ellipsoid(body: Body, least: float) -> Mesh:
-    """The solid ellipsoid with the mass and moment of inertia of a body, in its frame; a ball where no solid one has them."""
+    """The solid ellipsoid with the mass and moment of inertia of a body, in its frame; a ball where no solid
+    one has them.
+    """
     values, axes = np.linalg.eigh(np.asarray(body.moment, dtype=float))
     if body.mass > 0:
         squares = 2.5 * (values.sum() - 2.0 * values) / body.mass  # of the semi-axes: I = m (b² + c²) / 5
@@ -92,7 +111,9 @@ def inertia_ellipsoid(body: Body, least: float) -> Mesh:
 def _bars(model: Model, body: Body, size: float) -> Mesh | None:
     """Bars from a body's origin to the joints, loops and frames on it; None where it has none."""
     ends = [np.asarray(j.place.p, dtype=float) for j in model.joints if j.parent == body.index]
-    ends += [np.asarray(e.place.p, dtype=float) for loop in model.loops for e in loop.ends if e.body == body.index]
+    ends += [
+        np.asarray(e.place.p, dtype=float) for loop in model.loops for e in loop.ends if e.body == body.index
+    ]
     ends += [np.asarray(f.place.p, dtype=float) for f in model.frames if f.body == body.index]
     far = [end for end in ends if np.linalg.norm(end) > 1e-3 * size]
     if not far and np.linalg.norm(body.center) > 1e-3 * size and body.mass > 0:
@@ -100,7 +121,11 @@ def _bars(model: Model, body: Body, size: float) -> Mesh | None:
     if not far:
         return None
     length = sum(float(np.linalg.norm(end)) for end in far)
-    thick = float(np.clip(0.85 * np.sqrt(max(body.mass, 0.0) / (1000.0 * np.pi * length)), 0.008 * size, 0.03 * size))
+    thick = float(
+        np.clip(0.85 * np.sqrt(max(body.mass, 0.0) / (1000.0 * np.pi * length)), 0.008 * size, 0.03 * size)
+    )
     unique = list({tuple(np.round(end / size, 4)): end for end in far}.values())[:12]
     parts = [rod(np.zeros(3), end, thick) for end in unique]
-    return together([*parts, *(ellipsoid(1.25 * thick).moved(np.eye(3), end) for end in (np.zeros(3), *unique))])
+    return together(
+        [*parts, *(ellipsoid(1.25 * thick).moved(np.eye(3), end) for end in (np.zeros(3), *unique))]
+    )
