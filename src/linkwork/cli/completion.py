@@ -1,4 +1,4 @@
-"""Completion scripts for shells, made from the parser: sub-commands, options, choices, shipped robots, and files."""
+"""Completion scripts for shells, generated from the parser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Words(NamedTuple):
-    """What a sub-command takes: its help, its options with their choices, and the choices of its places."""
+    """Help, options with their choices, and choices of positional arguments of a subcommand."""
 
     help: str
     options: dict[str, tuple[str, ...]]
@@ -41,10 +41,13 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, Words]]:
 
 
 def _bash(commands: dict[str, Words]) -> str:
-    cases, values = [], []
+    cases = []
+    values = []
     for name, words in commands.items():
         cases.append(f'    {name}) words="{" ".join((*words.options, *words.places))}" ;;')
-        values += [f'    {name}:{option}) words="{" ".join(c)}" ;;' for option, c in words.options.items() if c]
+        values += [
+            f'    {name}:{option}) words="{" ".join(c)}" ;;' for option, c in words.options.items() if c
+        ]
     return "\n".join([
         "_linkwork() {",
         '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words=""',

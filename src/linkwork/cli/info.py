@@ -1,4 +1,4 @@
-"""`linkwork info`: the tree of a robot, its loops and clusters, what is wrong or unusual in it, and what costs most and why."""
+"""`linkwork info`: the tree of a robot, its loops and clusters, problems, and costs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 from typing import Any
 
 import linkwork as lw
-from linkwork.commands.robot import as_json, load_robot, written
-from linkwork.commands.terminal import Paint, table, working
+from linkwork.cli.robot import as_json, load_robot, output_path
+from linkwork.cli.terminal import Paint, table, working
 from linkwork.contact import contact_lines
 from linkwork.functions.diagnosis import Diagnosis, diagnose
+from linkwork.mechanism.names import plain, printable
 from linkwork.model import GROUND, WORLD, Model
 from linkwork.model.report import cluster_lines, count, frame_lines, headline, loop_kind
-from linkwork.parts.names import plain, shown
-from linkwork.view import draw_graph, draw_tree
+from linkwork.visualization import draw_graph, draw_tree
 
 SHOWN = 8  # clusters of which it is told what they cost
 
@@ -22,29 +22,29 @@ SHOWN = 8  # clusters of which it is told what they cost
 def run(args: argparse.Namespace) -> int:
     """Print the diagnosis of a robot; 0 if it is sound, 1 if it is not."""
     model = load_robot(args)
-    with working(f"counting the operations of {shown(model.name)}"):
-        found = diagnose(model, costs=False if args.quick else None)
+    with working(f"counting the operations of {printable(model.name)}"):
+        result = diagnose(model, costs=False if args.quick else None)
     if args.graph:
-        draw_graph(model, written(args.graph))
+        draw_graph(model, output_path(args.graph))
     if args.json:
-        print(as_json(as_dict(found)))
-        return 0 if found.sound else 1
-    print_diagnosis(found, Paint())
+        print(as_json(as_dict(result)))
+        return 0 if result.sound else 1
+    print_diagnosis(result, Paint())
     if args.graph:
         print(f"\nThe graph is in {plain(args.graph)}.")
-    if args.operations and model.nv and found.sound:
+    if args.operations and model.nv and result.sound:
         print("\noperations")
         for function in (lw.inverse_dynamics, lw.mass_matrix, lw.forward_dynamics):
             counts = lw.count_operations(function, model)
             print(f"  {function.__name__:18}", "  ".join(f"{name} {n}" for name, n in counts.items() if n))
-    return 0 if found.sound else 1
+    return 0 if result.sound else 1
 
 
 def print_diagnosis(found: Diagnosis, paint: Paint) -> None:
     """The tree, clusters, frames, costs, and what is unsound or unusual."""
     model = found.model
-    name, _, rest = headline(model).partition(": ")
-    print(f"{paint(plain(name), 'bold')}: {plain(rest)}\n")
+    name, _, remaining = headline(model).partition(": ")
+    print(f"{paint(plain(name), 'bold')}: {plain(remaining)}\n")
     print(draw_tree(model, paint=paint, unicode=_has_lines()))
     for line in (*cluster_lines(model), *frame_lines(model), *contact_lines(model)):
         print(plain(line))
@@ -62,18 +62,28 @@ def print_diagnosis(found: Diagnosis, paint: Paint) -> None:
 def _print_costs(found: Diagnosis, paint: Paint) -> None:
     most = found.costliest(SHOWN)
     print(f"what costs most, of {found.operations} operations of forward dynamics (articulated bodies):")
-    if found.holding:
-        print(f"  forces that hold loops take {found.holding} more, two proximal iterations counted")
+    if found.constraint_operations:
+        print(
+            f"  forces that hold loops take {found.constraint_operations} more, two proximal iterations counted"
+        )
     rows = [("", "", "operations", "share", "why")]
     for cost in most:
         more = f" and {len(cost.bodies) - 3} more" if len(cost.bodies) > 3 else ""
-        rows.append(("", plain(", ".join(cost.bodies[:3])) + more, str(cost.operations), f"{cost.share:.0%}", cost.why))
+        rows.append(
+            (
+                "",
+                plain(", ".join(cost.bodies[:3])) + more,
+                str(cost.operations),
+                f"{cost.share:.0%}",
+                cost.why,
+            )
+        )
     for line in table(rows, right=(2, 3)):
         print(line)
     if len(found.costs) > len(most):
         print(f"  and {count(len(found.costs) - len(most), 'cluster')} that cost less")
-    for remedy in found.remedies:
-        print(paint(plain(f"  cheaper: {remedy}"), "yellow"))
+    for suggestion in found.suggestions:
+        print(paint(plain(f"  cheaper: {suggestion}"), "yellow"))
 
 
 def _has_lines() -> bool:
@@ -106,17 +116,22 @@ def as_dict(found: Diagnosis) -> dict[str, Any]:
                 "kind": loop_kind(loop),
                 "bodies": [_body(model, k) for k in loop.bodies],
                 "equations": loop.count(model.joints),
-                "embedded": loop not in model.force_held,
+                "embedded": loop not in model.constrained_loops,
             }
             for loop in model.loops
         ],
         "clusters": _clusters(found),
         "contacts": [line.strip() for line in contact_lines(model) if line],
         "operations": found.operations,
-        "holding": found.holding,
-        "remedies": [
-            {"loops": list(r.loops), "embedded": r.embedded, "force_held": r.force_held, "remedy": 'loops="constrain"'}
-            for r in found.remedies
+        "constraint_operations": found.constraint_operations,
+        "suggestions": [
+            {
+                "loops": list(r.loops),
+                "embedded": r.embedded,
+                "constrained": r.constrained,
+                "suggestion": 'loops="constrain"',
+            }
+            for r in found.suggestions
         ],
     }
 
@@ -126,7 +141,8 @@ def _body(model: Model, k: int) -> str:
 
 
 def _joint(model: Model, k: int) -> dict[str, Any]:
-    joint, body = model.joints[k], model.bodies[k]
+    joint = model.joints[k]
+    body = model.bodies[k]
     return {
         "name": joint.name,
         "kind": type(joint.kind).__name__.lower(),
@@ -145,7 +161,8 @@ def _joint(model: Model, k: int) -> dict[str, Any]:
 
 
 def _clusters(found: Diagnosis) -> list[dict[str, Any]]:
-    model, rows = found.model, []
+    model = found.model
+    rows = []
     for n, cluster in enumerate(model.clusters):
         names = [name for k in cluster.bodies for name in model.joints[k].v_names]
         row: dict[str, Any] = {
@@ -159,6 +176,10 @@ def _clusters(found: Diagnosis) -> list[dict[str, Any]]:
             "supports": [_body(model, k) for k in cluster.supports],
         }
         if n < len(found.costs):
-            row |= {"operations": found.costs[n].operations, "share": found.costs[n].share, "why": found.costs[n].why}
+            row |= {
+                "operations": found.costs[n].operations,
+                "share": found.costs[n].share,
+                "why": found.costs[n].why,
+            }
         rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""What commands print: colours where there is a terminal, tables, and progress of what takes longer than two seconds."""
+"""Terminal output: colours, tables, and progress of long commands."""
 
 from __future__ import annotations
 
@@ -11,11 +11,22 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 PATIENCE = 2.0  # seconds until something that goes on is said to
-CODES = {"bold": "1", "faint": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
+CODES = {
+    "bold": "1",
+    "faint": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
 
 
 def is_coloured(stream: Any) -> bool:
-    """Whether a stream shows colours: a terminal that is not dumb, unless NO_COLOR is set (https://no-color.org)."""
+    """Whether a stream shows colours: a terminal that is not dumb, unless NO_COLOR is set
+    (https://no-color.org).
+    """
     if os.environ.get("NO_COLOR"):
         return False
     return bool(getattr(stream, "isatty", lambda: False)()) and os.environ.get("TERM") != "dumb"
@@ -48,7 +59,9 @@ class Progress:
 
 @contextmanager
 def working(what: str, stream: TextIO | None = None, *, patience: float = PATIENCE) -> Iterator[Progress]:
-    """While the block runs longer than two seconds, say so on stderr: on one line of a terminal, or once elsewhere."""
+    """While the block runs longer than two seconds, say so on stderr: on one line of a terminal, or once
+    elsewhere.
+    """
     out: TextIO = sys.stderr if stream is None else stream
     progress, done = Progress(what), threading.Event()
     live = bool(getattr(out, "isatty", lambda: False)())
@@ -73,10 +86,14 @@ def working(what: str, stream: TextIO | None = None, *, patience: float = PATIEN
 
 
 def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
-    """Rows as lines with columns of one width, those in `right` aligned at their end; the first row holds the titles."""
+    """Rows as lines with columns of one width, those in `right` aligned at their end; the first row holds the
+    titles.
+    """
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
-        "  ".join(cell.rjust(w) if c in right else cell.ljust(w) for c, (cell, w) in enumerate(zip(row, widths))).rstrip()
+        "  ".join(
+            cell.rjust(w) if c in right else cell.ljust(w) for c, (cell, w) in enumerate(zip(row, widths))
+        ).rstrip()
         for row in rows
     ]
 

@@ -13,9 +13,12 @@ import numpy as np
 
 from linkwork.model import Model
 
-WIDTH, HEIGHT = 1240, 1120
+WIDTH = 1240
+HEIGHT = 1120
 LOWER = 792  # where the plots begin, below the flight
-INK, GREY, PALE = "#1f2933", "#7b8794", "#e4e7eb"
+INK = "#1f2933"
+GREY = "#7b8794"
+PALE = "#e4e7eb"
 TIME = ("#173f73", "#1f7a8c", "#4fa36b", "#e0a030", "#d1495b")  # colours from the first to the last pose
 TURNED = ("#27476e", "#7fa6c9", "#fdfdfb", "#e8a07a", "#9c2f2f")  # colours from turned too little to too far
 LINES = ("#d1495b", "#1f7a8c", "#e0a030", INK)
@@ -23,7 +26,9 @@ LINES = ("#d1495b", "#1f7a8c", "#e0a030", INK)
 
 @dataclass(frozen=True)
 class Motion:
-    """t [s], (n,), the homogeneous matrices of all bodies, (n, bodies, 4, 4), and the centre of mass [m], (n, 3)."""
+    """t [s], (n,), the homogeneous matrices of all bodies, (n, bodies, 4, 4), and the centre of mass [m], (n,
+    3).
+    """
 
     t: np.ndarray
     bodies: np.ndarray
@@ -40,7 +45,9 @@ class Map:
     chosen: tuple[float, float]
 
 
-def draw(model: Model, motion: Motion, lines: dict[str, np.ndarray], field: Map, bars: dict[str, float]) -> str:
+def draw(
+    model: Model, motion: Motion, lines: dict[str, np.ndarray], field: Map, bars: dict[str, float]
+) -> str:
     """The whole picture. `lines` are energies over the motion [J], (n,), `bars` times [s]."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
@@ -62,7 +69,9 @@ def draw(model: Model, motion: Motion, lines: dict[str, np.ndarray], field: Map,
 
 
 class Camera:
-    """Perspective: from an eye [m] towards a point, so many pixels for a metre at that point, which is at (x, y)."""
+    """Perspective: from an eye [m] towards a point, so many pixels for a metre at that point, which is at (x,
+    y).
+    """
 
     def __init__(self, eye: Any, towards: Any, pixels: float, at: tuple[float, float]) -> None:
         self.eye = np.array(eye, dtype=float)
@@ -83,25 +92,30 @@ class Camera:
 
 def flight(model: Model, motion: Motion, count: int = 9) -> list[str]:
     """Poses at equal times, from the first to the last, with their shadows and the way of the centre of mass."""
-    chosen = np.linspace(0, len(motion.t) - 1, count).round().astype(int)
-    start, end = motion.center[0, 0], motion.center[-1, 0]
+    selected = np.linspace(0, len(motion.t) - 1, count).round().astype(int)
+    start = motion.center[0, 0]
+    end = motion.center[-1, 0]
     middle = 0.5 * (start + end)
     camera = Camera((middle - 2.3, -7.5, 2.3), (middle, 0.0, 1.0), 240, (WIDTH / 2 - 10, 398))
     shapes = outlines(model)
     parts = floor(camera, start - 0.5, end + 0.3)
     parts.append('<g opacity="0.12">')
-    for k in chosen:  # shadows: everything flat on the ground
+    for k in selected:  # shadows: everything flat on the ground
         flat = motion.bodies[k].copy()
         flat[:, 2, :] = 0.0
         parts += figure(camera, flat, shapes, "#000000", halo=False)
     parts.append("</g>")
     way, _ = camera.see(motion.center)
-    parts.append(f'<path d="{path(way)}" fill="none" stroke="{GREY}" stroke-width="1.4" stroke-dasharray="2 5"/>')
-    for k in chosen:
+    parts.append(
+        f'<path d="{path(way)}" fill="none" stroke="{GREY}" stroke-width="1.4" stroke-dasharray="2 5"/>'
+    )
+    for k in selected:
         colour = blend(TIME, k / (len(motion.t) - 1))
         parts += figure(camera, motion.bodies[k], shapes, colour)
         (place,), _ = camera.see([[motion.center[k, 0], -0.95, 0.0]])
-        parts.append(text(place[0], place[1] + 14, f"{motion.t[k]:.1f} s", fill=colour, anchor="middle", weight="bold"))
+        parts.append(
+            text(place[0], place[1] + 14, f"{motion.t[k]:.1f} s", fill=colour, anchor="middle", weight="bold")
+        )
     return parts
 
 
@@ -112,7 +126,10 @@ def floor(camera: Camera, start: float, end: float, deep: float = 0.9) -> list[s
     ends = [((x, -deep, 0.0), (x, deep, 0.0)) for x in xs] + [((xs[0], y, 0.0), (xs[-1], y, 0.0)) for y in ys]
     corners, _ = camera.see([(xs[0], -deep, 0), (xs[-1], -deep, 0), (xs[-1], deep, 0), (xs[0], deep, 0)])
     lines = "".join(path(camera.see(pair)[0]) for pair in ends)
-    return [f'<path d="{path(corners)}Z" fill="#f1f2ee"/>', f'<path d="{lines}" stroke="#dcdfd8" stroke-width="1"/>']
+    return [
+        f'<path d="{path(corners)}Z" fill="#f1f2ee"/>',
+        f'<path d="{lines}" stroke="#dcdfd8" stroke-width="1"/>',
+    ]
 
 
 def outlines(model: Model) -> list[tuple[int, np.ndarray, float]]:
@@ -144,7 +161,10 @@ def figure(camera: Camera, bodies: np.ndarray, shapes: Any, colour: str, *, halo
     _, middle = camera.see(bodies[:1, :3, 3])
     parts = []
     for scale, d, width in sorted(seen):
-        shade = blend((mix(colour, "#000000", 0.35), colour, mix(colour, "#ffffff", 0.25)), 0.5 + 16 * (scale / middle[0] - 1))
+        shade = blend(
+            (mix(colour, "#000000", 0.35), colour, mix(colour, "#ffffff", 0.25)),
+            0.5 + 16 * (scale / middle[0] - 1),
+        )
         if halo:
             parts.append(shape(d, "#fbfbf9", width + 2.6))
         parts.append(shape(d, shade if halo else colour, width))
@@ -156,12 +176,12 @@ def hull(points: np.ndarray) -> np.ndarray:
     order = sorted(map(tuple, points))
 
     def half(points: Iterable[tuple[float, ...]]) -> list[tuple[float, ...]]:
-        found: list[tuple[float, ...]] = []
+        result: list[tuple[float, ...]] = []
         for p in points:
-            while len(found) > 1 and turn(found[-2], found[-1], p) <= 0:
-                found.pop()
-            found.append(p)
-        return found[:-1]
+            while len(result) > 1 and turn(result[-2], result[-1], p) <= 0:
+                result.pop()
+            result.append(p)
+        return result[:-1]
 
     def turn(a: Sequence[float], b: Sequence[float], c: Sequence[float]) -> float:
         return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
@@ -192,16 +212,22 @@ def plot(t: np.ndarray, lines: dict[str, np.ndarray]) -> list[str]:
     values = np.array(list(lines.values()))
     lowest = values.min()
     ticks = nice(lowest if lowest < -0.02 * values.max() else 0.0, values.max())
-    low, high = ticks[0], ticks[-1]
+    low = ticks[0]
+    high = ticks[-1]
 
     def place(x: Any, y: Any) -> np.ndarray:
-        across, up = np.broadcast_arrays(left + (width - left) * np.asarray(x) / t[-1], height * (high - y) / (high - low))
+        across, up = np.broadcast_arrays(
+            left + (width - left) * np.asarray(x) / t[-1], height * (high - y) / (high - low)
+        )
         return np.column_stack([across.ravel(), up.ravel()])
 
     parts = []
     for tick in ticks:
         ((_, y),) = place(0.0, tick)
-        parts += [rule(left, y, width, y), text(left - 8, y + 4, f"{tick:g}", fill=GREY, anchor="end", size=11)]
+        parts += [
+            rule(left, y, width, y),
+            text(left - 8, y + 4, f"{tick:g}", fill=GREY, anchor="end", size=11),
+        ]
     for tick in np.arange(0.0, t[-1] + 1e-9, 0.2):
         ((x, _),) = place(tick, low)
         parts.append(text(x, height + 17, f"{tick:.1f}", fill=GREY, anchor="middle", size=11))
@@ -239,7 +265,9 @@ def heat(field: Map) -> list[str]:
         parts.append(text(at, height + 17, f"{tick:g}", fill=GREY, anchor="middle", size=11))
     for tick in (0.0, 0.5, 1.0):
         parts.append(text(left - 8, height * (1 - tick) + 4, f"{tick:.0%}", fill=GREY, anchor="end", size=11))
-    parts.append(text(left + side / 2, height + 32, "spin at take-off, rad/s", fill=GREY, anchor="middle", size=11))
+    parts.append(
+        text(left + side / 2, height + 32, "spin at take-off, rad/s", fill=GREY, anchor="middle", size=11)
+    )
     parts.append(text(left - 8, -10, "tuck", fill=GREY, anchor="end", size=11))
     legend = [blend(TURNED, k / 40) for k in range(41)]
     parts += [f'<rect x="{left + side * k / 41:.1f}" y="{height + 44}" width="{side / 41 + 0.5:.1f}" height="8" fill="{c}"/>'
@@ -263,9 +291,12 @@ def columns(bars: dict[str, float]) -> list[str]:
             text(x, height + 49, duration(10.0**power, 0), fill=GREY, anchor="middle", size=11),
         ]
     for k, (name, seconds) in enumerate(bars.items()):
-        y, length = 48 * k, (width - 60) * (np.log10(seconds) - low) / (high - low)
+        y = 48 * k
+        length = (width - 60) * (np.log10(seconds) - low) / (high - low)
         colour = GREY if k == 0 else LINES[1]
-        parts.append(f'<rect x="{left}" y="{y + 18}" width="{length:.1f}" height="14" rx="2" fill="{colour}"/>')
+        parts.append(
+            f'<rect x="{left}" y="{y + 18}" width="{length:.1f}" height="14" rx="2" fill="{colour}"/>'
+        )
         parts += [text(left + 1, y + 12, name, size=12),
                   text(left + length + 7, y + 30, duration(seconds), size=12, weight="bold")]  # fmt: skip
     return parts
@@ -273,7 +304,9 @@ def columns(bars: dict[str, float]) -> list[str]:
 
 def duration(seconds: float, digits: int = 2) -> str:
     """A time with its unit."""
-    unit, name = next((u, n) for u, n in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")) if seconds >= 0.9999 * u)
+    unit, name = next(
+        (u, n) for u, n in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")) if seconds >= 0.9999 * u
+    )
     value = seconds / unit
     return f"{value:.{max(0, digits - int(np.log10(value)))}f} {name}"
 
@@ -303,7 +336,14 @@ def rule(x0: float, y0: float, x1: float, y1: float, colour: str = PALE, width: 
 
 
 def text(
-    x: float, y: float, words: str, *, size: float = 13, fill: str = INK, anchor: str = "start", weight: str = "normal"
+    x: float,
+    y: float,
+    words: str,
+    *,
+    size: float = 13,
+    fill: str = INK,
+    anchor: str = "start",
+    weight: str = "normal",
 ) -> str:
     words = words.replace("&", "&amp;").replace("<", "&lt;")
     return (

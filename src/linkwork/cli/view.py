@@ -6,18 +6,20 @@ import argparse
 import os
 import webbrowser
 
-from linkwork.commands.robot import load_robot
-from linkwork.commands.terminal import working
-from linkwork.parts.names import plain, shown
-from linkwork.view.viewer import view
+from linkwork.cli.robot import load_robot
+from linkwork.cli.terminal import working
+from linkwork.mechanism.names import plain, printable
+from linkwork.visualization.viewer import view
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C, or for so many seconds."""
     model = load_robot(args)
     file = args.robot if os.path.exists(args.robot) else None
-    with working(f"compiling the kinematics of {shown(model.name)}"):
-        viewer = view(model, args.log, file=file, folders=args.folder, host=args.host, port=args.port, row=args.row)
+    with working(f"compiling the kinematics of {printable(model.name)}"):
+        viewer = view(
+            model, args.log, file=file, folders=args.folder, host=args.host, port=args.port, row=args.row
+        )
     for note in (viewer.sliders.note, *viewer.scene.notes):
         if note:
             print(f"  {plain(note)}")

@@ -7,14 +7,16 @@ import sys
 import time
 from collections.abc import Sequence
 
-from linkwork.commands.robot import as_json
-from linkwork.commands.terminal import age, size_in_bytes, table
-from linkwork.parts.names import plain
-from linkwork.runtime.cache import Cache, Listed
+from linkwork.cli.robot import as_json
+from linkwork.cli.terminal import age, size_in_bytes, table
+from linkwork.compiler.runtime.cache import Cache, Listed
+from linkwork.mechanism.names import plain
 
 
 def run(action: str, *, json: bool = False) -> int:
-    """Do one of ACTIONS with the cache that the environment chooses; with `json`, what it is and what is in it."""
+    """Do one of ACTIONS with the cache that the environment chooses; with `json`, what it is and what is in
+    it.
+    """
     cache = Cache.default()
     if not json:
         return ACTIONS[action](cache)
@@ -30,7 +32,11 @@ def _as_dict(cache: Cache, action: str) -> tuple[dict[str, object], int]:
         return {"removed": count, "notes": list(cache.notes)}, 1 if cache.notes else 0
     if action == "verify":
         problems = cache.verify()
-        return {"good": not problems, "problems": list(problems), "state": _state(cache)}, 1 if problems else 0
+        return {
+            "good": not problems,
+            "problems": list(problems),
+            "state": _state(cache),
+        }, 1 if problems else 0
     if action == "path":
         folder = None if cache.folder is None else str(cache.folder)
         return {"folder": folder, "state": _state(cache)}, 1 if folder is None else 0
@@ -88,7 +94,11 @@ def _state(cache: Cache) -> str:
     if cache.disabled_reason is not None:
         return f"off: {plain(cache.disabled_reason)}"
     if not cache.read_only:
-        return "on" if cache.folder is not None and cache.folder.exists() else "on (the folder is made when needed)"
+        return (
+            "on"
+            if cache.folder is not None and cache.folder.exists()
+            else "on (the folder is made when needed)"
+        )
     asked = os.environ.get("LINKWORK_CACHE", "").startswith("ro:")
     return f"read-only: {'LINKWORK_CACHE asks for it' if asked else 'the folder is not writable'}"
 

@@ -1,7 +1,8 @@
-"""`linkwork demo somersaults`: a humanoid, its dynamics checked against laws and timed, and 4096 somersaults simulated at once.
+"""`linkwork demo somersaults`: a humanoid, its dynamics checked against laws and timed, and 4096 somersaults
+simulated at once.
 
-Everything that is computed here is ordinary use of the package. `rate` and `step` show how to make one kernel of a whole
-simulation step: written once over the algorithms, traced, and compiled for this robot.
+Everything that is computed here is ordinary use of the package. `rate` and `step` show how to make one kernel
+of a whole simulation step: written once over the algorithms, traced, and compiled for this robot.
 """
 
 from __future__ import annotations
@@ -17,20 +18,30 @@ import numpy as np
 
 import linkwork as lw
 from linkwork import robots
-from linkwork.algorithms.energy import kinetic_energy, momentum, potential_energy
-from linkwork.algorithms.forward_dynamics import articulated_body
-from linkwork.commands import demo_picture as picture
-from linkwork.runtime.threads import default_threads
-from linkwork.targets.cpu import host
+from linkwork.algorithms.tree.energy import kinetic_energy, momentum, potential_energy
+from linkwork.algorithms.tree.forward_dynamics import articulated_body
+from linkwork.cli import demo_picture as picture
+from linkwork.cli.robot import make_folder
+from linkwork.compiler.runtime.threads import default_threads
+from linkwork.compiler.targets.cpu import host
 
 SIDE = 64  # so many spins at take-off, each with so many tucks
 STATES = 4096  # in the batches that are timed
-STEPS, LOOKS = 400, 25  # of the simulation, and how often it is looked at
+# of the simulation, and how often it is looked at
+STEPS = 400
+LOOKS = 25
 SPINS = (2.0, 8.0)  # rad/s forwards at take-off: from, to
 TUCKS = (0.0, 1.0)  # how far the robot folds up: not at all, as in TUCKED
 SPEED = np.array([4.4, 0.0, 3.9])  # of the centre of mass at take-off [m/s]
 FLIGHT = 2 * 3.9 / 9.81  # until the centre of mass is at the same height again [s]
-STRETCHED = {"hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1, "shoulder_pitch": -2.7, "shoulder_roll": 0.15, "elbow": -0.3}
+STRETCHED = {
+    "hip_pitch": -0.1,
+    "knee": 0.2,
+    "ankle_pitch": -0.1,
+    "shoulder_pitch": -2.7,
+    "shoulder_roll": 0.15,
+    "elbow": -0.3,
+}
 TUCKED = {"hip_pitch": -2.3, "knee": 2.3, "ankle_pitch": 0.3, "shoulder_pitch": -0.9, "elbow": -1.2, "waist_pitch": 0.9,
           "neck_pitch": 0.5}  # fmt: skip
 
@@ -57,7 +68,8 @@ def ramp(x: Any) -> Any:
 
 def torques(model: lw.Model, q: Any, v: Any, t: Any, tuck: Any) -> Any:
     """What the motors do [N m], (nv,): fold the robot up and stretch it again, never with more than they can."""
-    stretched, tucked = pose(model, **STRETCHED), pose(model, **TUCKED)
+    stretched = pose(model, **STRETCHED)
+    tucked = pose(model, **TUCKED)
     folded = tuck * ramp(t / 0.25) * (1.0 - ramp((t - 0.4) / 0.3))
     tau = np.zeros(model.nv, dtype=object)
     for joint in model.joints[1:]:
@@ -95,7 +107,8 @@ def step(model: lw.Model, q: Any, v: Any, work: Any, t: Any, tuck: Any, h: Any) 
 def look(model: lw.Model, q: Any, v: Any) -> dict[str, Any]:
     """Energies [J], momentum about the centre of mass, and how far the first body leans forwards [rad]."""
     nodes = lw.nodes(model, q)
-    ahead, up = nodes.bodies[0].X.R[0, 2], nodes.bodies[0].X.R[2, 2]
+    ahead = nodes.bodies[0].X.R[0, 2]
+    up = nodes.bodies[0].X.R[2, 2]
     return {
         "kinetic": kinetic_energy(nodes, v),
         "potential": potential_energy(nodes),
@@ -105,7 +118,9 @@ def look(model: lw.Model, q: Any, v: Any) -> dict[str, Any]:
 
 
 def take_off(model: lw.Model, spin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """q, (rows, nq), and v, (rows, nv), of stretched robots that leave the ground with some spin [rad/s], (rows,)."""
+    """q, (rows, nq), and v, (rows, nv), of stretched robots that leave the ground with some spin [rad/s],
+    (rows,).
+    """
     q = pose(model, **STRETCHED)
     q[2] = -lw.frame_pose(model, q, frame="left_sole")[2, 3]
     v = np.zeros((len(spin), model.nv))
@@ -134,7 +149,9 @@ class Flight:
         return energy - energy[0]
 
 
-def fly(model: lw.Model, spin: np.ndarray, tuck: np.ndarray, *, steps: int = STEPS, looks: int = LOOKS) -> Flight:
+def fly(
+    model: lw.Model, spin: np.ndarray, tuck: np.ndarray, *, steps: int = STEPS, looks: int = LOOKS
+) -> Flight:
     """Simulate somersaults of some spin [rad/s] and tuck, both (rows,)."""
     h = FLIGHT / steps
     x = (*take_off(model, spin), np.zeros(len(spin)))
@@ -172,16 +189,21 @@ class Checks:
 
     def same(self, law: str, a: Any, b: Any) -> None:
         """Arrays that must have the same bits; NaN counts as one value."""
-        a, b = np.asarray(a), np.asarray(b)
-        good = a.shape == b.shape and np.all((a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b)))
+        a = np.asarray(a)
+        b = np.asarray(b)
+        good = a.shape == b.shape and np.all(
+            (a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))
+        )
         self._print(law, "same bits" if good else "other bits", bool(good))
 
 
-def run(folder: Path, *, side: int = SIDE, states: int = STATES, patience: float = 0.3, wait: bool = True) -> int:
+def run(
+    folder: Path, *, side: int = SIDE, states: int = STATES, patience: float = 0.3, wait: bool = True
+) -> int:
     """Run the demo, print what happens, write `demo.svg` into a folder; 0 if every law held.
 
-    side² somersaults are simulated. Measurements take about `patience` [s] each, and batches have `states` states; `wait` for
-    optimised kernels before.
+    side² somersaults are simulated. Measurements take about `patience` [s] each, and batches have `states`
+    states; `wait` for optimised kernels before.
     """
     machine = host()
     print(f"linkwork {lw.__version__}, Python {platform.python_version()}, {machine.cpu}: "
@@ -193,7 +215,7 @@ def run(folder: Path, *, side: int = SIDE, states: int = STATES, patience: float
     _show_laws(model, checks, min(states, 999))
     measured = _show_speed(model, states, patience, wait)
     best, field = _show_somersaults(model, checks, side)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     path = folder / "demo.svg"
     path.write_text(_draw(model, best, field, measured), encoding="utf-8")
     print(f"\nThe picture is {path}. {checks.count - checks.broken} of {checks.count} checks held.")
@@ -210,9 +232,15 @@ def _count(n: int, word: str) -> str:
 
 def _show_robot(model: lw.Model, rows: int = 5) -> None:
     _title('A robot: model = lw.robots.humanoid(). Your own: lw.load("robot.urdf", base="free").')
-    head, table, frames, *rest = model.report().split("\n\n")
+    head, table, frames, *remaining = model.report().split("\n\n")
     lines = [line[: table.index("in it")].rstrip() for line in table.splitlines()]
-    for line in (head, *lines[: 1 + rows], f"... {len(lines) - 1 - rows} more", frames.splitlines()[0].rstrip(":"), *rest):
+    for line in (
+        head,
+        *lines[: 1 + rows],
+        f"... {len(lines) - 1 - rows} more",
+        frames.splitlines()[0].rstrip(":"),
+        *remaining,
+    ):
         print(f"  {line}")
 
 
@@ -234,7 +262,9 @@ def _show_first_answer(model: lw.Model) -> None:
         print(f"  after {first:.3f} s: the kernel was in the cache")
         return
     kernel.wait()
-    print(f"  after {first:.2f} s, traced and compiled; by a quicker kernel from {time.perf_counter() - began:.2f} s on")
+    print(
+        f"  after {first:.2f} s, traced and compiled; by a quicker kernel from {time.perf_counter() - began:.2f} s on"
+    )
 
 
 def _show_laws(model: lw.Model, checks: Checks, states: int) -> None:
@@ -242,12 +272,19 @@ def _show_laws(model: lw.Model, checks: Checks, states: int) -> None:
     q, v, tau = _states(model, states)
     scale = np.abs(tau).max()
     a = lw.forward_dynamics(model, q, v, tau)
-    M, bias = lw.mass_matrix(model, q), lw.bias_force(model, q, v)
-    checks.small("inverse dynamics undoes forward dynamics", (lw.inverse_dynamics(model, q, v, a) - tau) / scale, 1e-10)
+    M = lw.mass_matrix(model, q)
+    bias = lw.bias_force(model, q, v)
+    checks.small(
+        "inverse dynamics undoes forward dynamics", (lw.inverse_dynamics(model, q, v, a) - tau) / scale, 1e-10
+    )
     checks.small("M a + bias = tau", (np.einsum("nij,nj->ni", M, a) + bias - tau) / scale, 1e-10)
-    checks.small("2 T = v M v", np.einsum("ni,nij,nj->n", v, M, v) / 2 / lw.kinetic_energy(model, q, v) - 1, 1e-10)
+    checks.small(
+        "2 T = v M v", np.einsum("ni,nij,nj->n", v, M, v) / 2 / lw.kinetic_energy(model, q, v) - 1, 1e-10
+    )
     plain = lw.forward_dynamics.body(model, q[0], v[0], tau[0], method="articulated_body").astype(float)
-    checks.small("the kernel's source, run by Python on plain floats", (plain - a[0]) / np.abs(a[0]).max(), 1e-10)
+    checks.small(
+        "the kernel's source, run by Python on plain floats", (plain - a[0]) / np.abs(a[0]).max(), 1e-10
+    )
     program = lw.lower(lw.forward_dynamics.program(model))
     checks.same("the interpreter, which defines what a kernel computes", lw.interpret(program, q, v, tau), a)
     alone = np.array([lw.forward_dynamics(model, *state) for state in zip(q, v, tau)])
@@ -256,8 +293,12 @@ def _show_laws(model: lw.Model, checks: Checks, states: int) -> None:
     many = [np.tile(x, again) for x in (q, v, tau)]
     checks.same("one thread and three", lw.forward_dynamics(model, *many, threads=3), np.tile(a, again))
     q[5] = np.nan
-    rest = np.arange(len(q)) != 5
-    checks.same("a state that is broken harms no other", lw.forward_dynamics(model, q, v, tau)[rest], a[rest])
+    remaining = np.arange(len(q)) != 5
+    checks.same(
+        "a state that is broken harms no other",
+        lw.forward_dynamics(model, q, v, tau)[remaining],
+        a[remaining],
+    )
 
 
 def _show_speed(model: lw.Model, states: int, patience: float, wait: bool) -> dict[str, float]:
@@ -277,19 +318,32 @@ def _show_speed(model: lw.Model, states: int, patience: float, wait: bool) -> di
           f"{f'{states} states, one thread':>27}{_count(default_threads(), 'thread'):>17}")  # fmt: skip
     q, v, tau = _states(model, states)
     part = np.linspace(0.0, 1.0, states)
-    given = {"q": q, "v": v, "a": tau, "tau": tau, "work": part, "t": part, "tuck": part, "h": part * FLIGHT / STEPS}
+    given = {
+        "q": q,
+        "v": v,
+        "a": tau,
+        "tau": tau,
+        "work": part,
+        "t": part,
+        "tuck": part,
+        "h": part * FLIGHT / STEPS,
+    }
     times = {}
     for (name, function), kernel in zip(functions.items(), kernels):
         inputs = [given[array.name] for array in kernel.inputs]
         took = times[name] = _timed(model, function, kernel, inputs, patience)
         print(f"  {name:<18}{kernel.size:>13}{took['bound'] * 1e6:>16.2f} µs{took['call'] * 1e6:>8.2f} µs"
               f"{1e-6 / took['batch']:>17.2f} million/s{1e-6 / took['threads']:>7.2f} million/s")  # fmt: skip
-    plain = _best(lambda: lw.forward_dynamics.body(model, q[0], v[0], tau[0], method="articulated_body"), patience)
+    plain = _best(
+        lambda: lw.forward_dynamics.body(model, q[0], v[0], tau[0], method="articulated_body"), patience
+    )
     print(f"  The source of forward dynamics, run by Python on floats, takes {plain * 1e3:.0f} ms.")
     return {"plain": plain, **times["forward dynamics"]}
 
 
-def _timed(model: lw.Model, function: lw.ModelFunction, kernel: Any, inputs: list[Any], patience: float) -> dict[str, float]:
+def _timed(
+    model: lw.Model, function: lw.ModelFunction, kernel: Any, inputs: list[Any], patience: float
+) -> dict[str, float]:
     """Times for one state [s]: alone, bound or called, and in a batch, on one thread or all."""
     rows = len(inputs[0])
     first = [np.array(x[0]) for x in inputs]
@@ -318,43 +372,63 @@ def _best(call: Callable[[], Any], seconds: float) -> float:
 
 
 def _show_somersaults(model: lw.Model, checks: Checks, side: int) -> tuple[Flight, picture.Map]:
-    """Simulate all, print what became of them; return the best, looked at in every step, and how far each turned."""
+    """Simulate all, print what became of them; return the best, looked at in every step, and how far each
+    turned.
+    """
     spins, tucks = np.linspace(*SPINS, side), np.linspace(*TUCKS, side)
     tuck, spin = (x.ravel() for x in np.meshgrid(tucks, spins, indexing="ij"))
-    _title(f"{side * side} somersaults: {side} spins at take-off x {side} depths of tuck, the joints driven by torques")
+    _title(
+        f"{side * side} somersaults: {side} spins at take-off x {side} depths of tuck, the joints driven by torques"
+    )
     began = time.perf_counter()
     all_of_them = fly(model, spin, tuck)
     took = time.perf_counter() - began
     print(f"  {len(spin) * STEPS / 1e6:.2f} million Runge-Kutta steps of {FLIGHT / STEPS * 1e3:.2f} ms in {took:.1f} s: "
           f"{len(spin) * FLIGHT / took:.0f} s of flight in each second")  # fmt: skip
-    lost, total = np.abs(all_of_them.unaccounted), all_of_them.kinetic[0] + all_of_them.potential[0]
+    lost = np.abs(all_of_them.unaccounted)
+    total = all_of_them.kinetic[0] + all_of_them.potential[0]
     checks.small("energy changes by the work of motors and dampers only (relative)", lost / total, 1e-5)
-    some = slice(None, None, max(1, len(spin) // 61))
-    halved = np.abs(fly(model, spin[some], tuck[some], steps=2 * STEPS).unaccounted)
+    subset = slice(None, None, max(1, len(spin) // 61))
+    halved = np.abs(fly(model, spin[subset], tuck[subset], steps=2 * STEPS).unaccounted)
     checks.between(
-        "half the step: so many times less of that (fourth order: about 16)", lost[:, some].max() / halved.max(), 8, 32
+        "half the step: so many times less of that (fourth order: about 16)",
+        lost[:, subset].max() / halved.max(),
+        8,
+        32,
     )
     turning, going = np.split(all_of_them.momentum, 2, axis=-1)
     checks.small(
-        "angular momentum about the centre of mass stays (relative)", (turning - turning[0]) / np.abs(turning[0]).max(), 1e-6
+        "angular momentum about the centre of mass stays (relative)",
+        (turning - turning[0]) / np.abs(turning[0]).max(),
+        1e-6,
     )
     falling = model.mass * (SPEED + np.outer(all_of_them.t, model.gravity))[:, None]
-    checks.small("momentum changes by gravity only (relative)", (going - falling) / np.abs(falling).max(), 1e-6)
+    checks.small(
+        "momentum changes by gravity only (relative)", (going - falling) / np.abs(falling).max(), 1e-6
+    )
     turned = all_of_them.lean[-1]
-    chosen = int(np.argmin((turned - 2 * np.pi) ** 2 + (0.1 * all_of_them.v[-1, :, 1]) ** 2))
-    best = fly(model, spin[[chosen]], tuck[[chosen]], looks=STEPS)
-    checks.same("the best of them flies alone as it did among the others", best.q[-1, 0], all_of_them.q[-1, chosen])
+    selected = int(np.argmin((turned - 2 * np.pi) ** 2 + (0.1 * all_of_them.v[-1, :, 1]) ** 2))
+    best = fly(model, spin[[selected]], tuck[[selected]], looks=STEPS)
+    checks.same(
+        "the best of them flies alone as it did among the others", best.q[-1, 0], all_of_them.q[-1, selected]
+    )
     upright = int(np.sum(np.abs(turned - 2 * np.pi) < np.radians(10)))
-    print(f"  {upright} come down within 10° of upright; best with {spin[chosen]:.2f} rad/s and a tuck of {tuck[chosen]:.0%}")
-    field = picture.Map(spins, tucks, turned.reshape(side, side), (spin[chosen], tuck[chosen]))
+    print(
+        f"  {upright} come down within 10° of upright; best with {spin[selected]:.2f} rad/s and a tuck of {tuck[selected]:.0%}"
+    )
+    field = picture.Map(spins, tucks, turned.reshape(side, side), (spin[selected], tuck[selected]))
     _show_map(field)
     return best, field
 
 
 def _show_map(field: picture.Map, width: int = 64, height: int = 9) -> None:
     """Print how far all turned: one letter for many of them."""
-    rows, columns = (np.linspace(0, n - 1, k).round().astype(int) for n, k in zip(field.turned.shape, (height, width)))
-    signs = np.select([np.abs(field.turned / (2 * np.pi) - 1) < 1 / 36, field.turned < 2 * np.pi], ["#", "."], "+")
+    rows, columns = (
+        np.linspace(0, n - 1, k).round().astype(int) for n, k in zip(field.turned.shape, (height, width))
+    )
+    signs = np.select(
+        [np.abs(field.turned / (2 * np.pi) - 1) < 1 / 36, field.turned < 2 * np.pi], ["#", "."], "+"
+    )
     print(f"\n  turned too little .  upright #  too far +   (up: tuck {TUCKS[0]:.0%} to {TUCKS[1]:.0%}; "
           f"right: spin {SPINS[0]:g} to {SPINS[1]:g} rad/s)")  # fmt: skip
     for row in reversed(rows):

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import linkwork as lw
-from linkwork.commands.robot import as_json, load_robot, written
-from linkwork.commands.terminal import size_in_bytes, working
+from linkwork.cli.robot import as_json, load_robot, output_path
+from linkwork.cli.terminal import size_in_bytes, working
 from linkwork.errors import ModelError
-from linkwork.parts.names import did_you_mean, plain, shown
+from linkwork.mechanism.names import did_you_mean, plain, printable
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,28 +21,40 @@ def run(args: argparse.Namespace) -> int:
     functions = {name: _function(name) for name in args.function.split(",")}
     options = {"frame": args.frame} if args.frame else {}
     model = load_robot(args)
-    with working(f"writing {args.function} of {shown(model.name)} as C"):
+    with working(f"writing {args.function} of {printable(model.name)} as C"):
         try:
             made = _write(functions, model, args, options)
         except TypeError as error:
             raise ModelError(f"{args.function}: {error}") from None
     files = sorted(path for path in Path(args.out).iterdir() if path.is_file())
     if args.json:
-        print(as_json({"function": args.function, "header": str(made.header), "files": [str(path) for path in files]}))
+        print(
+            as_json(
+                {
+                    "function": args.function,
+                    "header": str(made.header),
+                    "files": [str(path) for path in files],
+                }
+            )
+        )
         return 0
     for path in files:
         print(f"{plain(path)}  {size_in_bytes(path.stat().st_size)}")
     return 0
 
 
-def _write(functions: dict[str, Any], model: lw.Model, args: argparse.Namespace, options: dict[str, Any]) -> Any:
+def _write(
+    functions: dict[str, Any], model: lw.Model, args: argparse.Namespace, options: dict[str, Any]
+) -> Any:
     """Write one function, or several as a library with the robot's name."""
     how: dict[str, Any] = {"dtype": args.dtype, "freestanding": args.freestanding}
     if len(functions) == 1:
         return lw.export_c(next(iter(functions.values())), model, args.out, **how, **options)
     name = re.sub(r"\W", "_", model.name, flags=re.ASCII)
     name = name if name[:1].isalpha() else f"robot_{name}"
-    return lw.export_c({word: (fn, model, options) for word, fn in functions.items()}, args.out, name=name, **how)
+    return lw.export_c(
+        {word: (fn, model, options) for word, fn in functions.items()}, args.out, name=name, **how
+    )
 
 
 def _write_robot(args: argparse.Namespace) -> int:
@@ -52,9 +64,13 @@ def _write_robot(args: argparse.Namespace) -> int:
         raise ModelError(f"this version of linkwork does not write {args.format}")
     model = load_robot(args)
     name = "".join(c if c.isalnum() or c in "-_" else "_" for c in model.name)
-    path = written(Path(args.out) / f"{name}{'.urdf' if args.format == 'urdf' else '.xml'}")
+    path = output_path(Path(args.out) / f"{name}{'.urdf' if args.format == 'urdf' else '.xml'}")
     writer(model, path)
-    print(as_json({"files": [str(path)]}) if args.json else f"{plain(path)}  {size_in_bytes(path.stat().st_size)}")
+    print(
+        as_json({"files": [str(path)]})
+        if args.json
+        else f"{plain(path)}  {size_in_bytes(path.stat().st_size)}"
+    )
     return 0
 
 

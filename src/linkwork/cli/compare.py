@@ -1,7 +1,7 @@
 """`linkwork compare`: the dynamics of a robot here, in Pinocchio and in MuJoCo, and how far they differ.
 
-The peers read the same file where they can, and otherwise get the spanning tree of the model that linkwork has. Loops are not
-part of a URDF to them: a robot with loops is compared as its spanning tree.
+The peers read the same file where they can, and otherwise get the spanning tree of the model that linkwork
+has. Loops are not part of a URDF to them: a robot with loops is compared as its spanning tree.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import linkwork as lw
-from linkwork.commands.bench.peers import pinocchio_tree
-from linkwork.commands.robot import as_json, load_robot
-from linkwork.commands.terminal import Paint, table, working
+from linkwork.cli.robot import as_json, load_robot
+from linkwork.cli.terminal import Paint, table, working
 from linkwork.interop import mujoco as from_mujoco
 from linkwork.interop import pinocchio as from_pinocchio
-from linkwork.parts.names import plain, shown
+from linkwork.interop.pinocchio_model import pinocchio_tree
+from linkwork.mechanism.names import plain, printable
 
 SAME = 1e-9  # largest difference that counts as rounding, relative to the largest number
 
@@ -35,44 +36,56 @@ class Peer(NamedTuple):
 
 def run(args: argparse.Namespace) -> int:
     """Print a table of differences; 1 where a peer differs, or where there is none to compare with."""
-    whole = load_robot(args)
-    model = whole.spanning_tree().with_loops() if whole.embedded and not whole.force_held else whole
-    if model.force_held:
+    robot = load_robot(args)
+    model = robot.spanning_tree().with_loops() if robot.embedded and not robot.constrained_loops else robot
+    if model.constrained_loops:
         raise lw.ModelError("compare takes the spanning tree of a robot with loops: leave --loops at embed")
     rng = np.random.default_rng(0)
     q, v = map(np.array, zip(*(model.random_state(rng) for _ in range(args.states))))
     a, tau = rng.normal(size=(2, *v.shape))
     calls = {"inverse_dynamics": (q, v, a), "mass_matrix": (q,), "forward_dynamics": (q, v, tau)}
-    with working(f"compiling the dynamics of {shown(model.name)}"):
+    with working(f"compiling the dynamics of {printable(model.name)}"):
         ours = {name: getattr(lw, name)(model, *given) for name, given in calls.items()}
-    rows, missing = [], []
+    rows = []
+    missing = []
     for make in (_pinocchio, _mujoco):
         try:
             peer = make(model, args)
         except (ImportError, ValueError, RuntimeError, lw.LinkworkError) as error:
-            missing.append(f"{make.__name__[1:]}: {plain(str(error).splitlines()[0] if str(error) else type(error).__name__)}")
+            missing.append(
+                f"{make.__name__[1:]}: {plain(str(error).splitlines()[0] if str(error) else type(error).__name__)}"
+            )
             continue
         for name, given in calls.items():
-            theirs, found = getattr(peer, name)(*given), ours[name]
-            off = float(np.abs(theirs - found).max() / max(np.abs(found).max(), 1e-300))
+            theirs, result = getattr(peer, name)(*given), ours[name]
+            off = float(np.abs(theirs - result).max() / max(np.abs(result).max(), 1e-300))
             rows.append({"peer": peer.name, "function": name, "difference": off, "same": off <= SAME})
     same = bool(rows) and all(row["same"] for row in rows)
     if args.json:
-        told = {"name": whole.name, "states": args.states, "same": same, "spanning_tree": model is not whole}
+        told = {"name": robot.name, "states": args.states, "same": same, "spanning_tree": model is not robot}
         print(as_json({**told, "compared": rows, "missing": missing}))
     else:
-        _print(whole, model, args.states, rows, missing)
+        _print(robot, model, args.states, rows, missing)
     return 0 if same else 1
 
 
-def _print(whole: lw.Model, model: lw.Model, states: int, rows: list[dict[str, Any]], missing: list[str]) -> None:
+def _print(
+    whole: lw.Model, model: lw.Model, states: int, rows: list[dict[str, Any]], missing: list[str]
+) -> None:
     paint = Paint()
     loops = ", its loops open: a URDF has none for others" if model is not whole else ""
     print(f"{paint(plain(whole.name), 'bold')} in {states} random states{loops}\n")
     if rows:
         lines = [("", "function", "largest difference, relative", "")]
         for row in rows:
-            lines.append((row["peer"], row["function"], f"{row['difference']:.1e}", "same" if row["same"] else "DIFFERS"))
+            lines.append(
+                (
+                    row["peer"],
+                    row["function"],
+                    f"{row['difference']:.1e}",
+                    "same" if row["same"] else "DIFFERS",
+                )
+            )
         print("\n".join(table(lines, right=(2,))))
     for line in missing:
         print(paint(f"not compared with {line}", "yellow"))
@@ -93,15 +106,15 @@ def _pinocchio(model: lw.Model, args: argparse.Namespace) -> Peer:
 
     def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         rows = zip(same.q_to(q), same.v_to(v), same.v_to(a))
-        found = same.tau_from(np.array([pin.rnea(there, data, *row).copy() for row in rows]))
-        return found + damping * v + passive(q)
+        result = same.tau_from(np.array([pin.rnea(there, data, *row).copy() for row in rows]))
+        return result + damping * v + passive(q)
 
     def mass(q: np.ndarray) -> np.ndarray:
-        found = []
+        result = []
         for row in same.q_to(q):
             upper = np.triu(np.array(pin.crba(there, data, row)))
-            found.append(same.matrix_from(upper + np.triu(upper, 1).T))
-        return np.array(found)
+            result.append(same.matrix_from(upper + np.triu(upper, 1).T))
+        return np.array(result)
 
     def forward(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
         acting = tau - damping * v - passive(q)
@@ -116,8 +129,10 @@ def _springs(model: lw.Model) -> Callable[[np.ndarray], np.ndarray]:
     if not any(any(joint.stiffness) for joint in model.joints):
         return lambda q: np.zeros((len(q), model.nv))
     still = np.zeros(model.nv)
-    bare = model.weightless()
-    return lambda q: lw.bias_force(model, q, still) - lw.gravity_force(model, q) - lw.bias_force(bare, q, still)
+    bare = model.without_passive_forces()
+    return lambda q: (
+        lw.bias_force(model, q, still) - lw.gravity_force(model, q) - lw.bias_force(bare, q, still)
+    )
 
 
 def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
@@ -127,7 +142,9 @@ def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
     there.opt.gravity[:] = model.gravity
     off = mujoco.mjtDisableBit
     there.opt.disableflags |= int(off.mjDSBL_CONSTRAINT) | int(off.mjDSBL_CONTACT) | int(off.mjDSBL_ACTUATION)
-    there.opt.density = there.opt.viscosity = 0.0  # this and what follows has no counterpart here, as the model's notes say
+    there.opt.density = there.opt.viscosity = (
+        0.0  # this and what follows has no counterpart here, as the model's notes say
+    )
     for values in (there.body_gravcomp, there.tendon_stiffness, there.tendon_damping, there.tendon_armature):
         values[:] = 0.0
     same, data = from_mujoco.States(model, there), mujoco.MjData(there)
@@ -136,32 +153,33 @@ def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
         data.qpos[:], data.qvel[:] = same.q_to(q), same.v_to(q, v)
 
     def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        found = []
+        result = []
         for row in zip(q, v, a):
             at(*row[:2])
             data.qacc[:] = same.a_to(*row)
             mujoco.mj_inverse(there, data)
-            found.append(same.tau_from(row[0], data.qfrc_inverse.copy()))
-        return np.array(found)
+            result.append(same.tau_from(row[0], data.qfrc_inverse.copy()))
+        return np.array(result)
 
     def mass(q: np.ndarray) -> np.ndarray:
-        found, full = [], np.zeros((there.nv, there.nv))
+        result = []
+        full = np.zeros((there.nv, there.nv))
         for row in q:
             at(row, np.zeros(model.nv))
             mujoco.mj_forward(there, data)
             for k, unit in enumerate(np.eye(there.nv)):
                 mujoco.mj_mulM(there, data, full[k], unit)
-            found.append(same.matrix_from(row, full))
-        return np.array(found)
+            result.append(same.matrix_from(row, full))
+        return np.array(result)
 
     def forward(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        found = []
+        result = []
         for row in zip(q, v, tau):
             at(*row[:2])
             data.qfrc_applied[:] = same.tau_to(row[0], row[2])
             mujoco.mj_forward(there, data)
-            found.append(same.a_from(*row[:2], data.qacc.copy()))
-        return np.array(found)
+            result.append(same.a_from(*row[:2], data.qacc.copy()))
+        return np.array(result)
 
     return Peer("MuJoCo", inverse, mass, forward)
 
@@ -170,16 +188,26 @@ def _mujoco_model(mujoco: Any, model: lw.Model, args: argparse.Namespace) -> Any
     """MuJoCo's model of the same file; of what it does not read, of linkwork's model as MJCF."""
     suffix = os.path.splitext(args.robot)[1].lower() if os.path.exists(args.robot) else ""
     if suffix not in (".urdf", ".xml"):
-        return mujoco.MjModel.from_xml_string(lw.export_mjcf(model))
+        mechanics = replace(
+            model, geometries=(), contact_pairs=(), actuators=(), kernels={}
+        )  # all that is compared
+        return mujoco.MjModel.from_xml_string(lw.export_mjcf(mechanics))
     spec = mujoco.MjSpec.from_file(args.robot)
     if suffix == ".urdf":
-        spec.compiler.balanceinertia, spec.compiler.boundmass, spec.compiler.boundinertia = False, 0.0, 0.0
-        spec.compiler.discardvisual, spec.compiler.fusestatic = True, False
+        spec.compiler.balanceinertia = False
+        spec.compiler.boundmass = 0.0
+        spec.compiler.boundinertia = 0.0
+        spec.compiler.discardvisual = True
+        spec.compiler.fusestatic = False
         for mesh in list(spec.meshes):
             for geom in [g for g in spec.geoms if g.meshname == mesh.name]:
                 _delete(spec, geom)
             _delete(spec, mesh)
-    if args.base == "free" and spec.worldbody.first_body() is not None and not any(j.type == 0 for j in spec.joints):
+    if (
+        args.base == "free"
+        and spec.worldbody.first_body() is not None
+        and not any(j.type == 0 for j in spec.joints)
+    ):
         spec.worldbody.first_body().add_freejoint()
     return spec.compile()
 

@@ -1,14 +1,14 @@
-"""`linkwork bench robot`: what the functions of one robot cost here, alone and in a batch."""
+"""`linkwork bench`: operations and times of the dynamics of a robot, one state at a time and in batches."""
 
 from __future__ import annotations
 
 import argparse
 
 import linkwork as lw
-from linkwork.commands.bench.measure import Cost, costs, machine
-from linkwork.commands.robot import as_json, load_robot
-from linkwork.commands.terminal import Paint, table, working
-from linkwork.parts.names import plain, shown
+from linkwork.cli.measure import Cost, costs, machine
+from linkwork.cli.robot import as_json, load_robot
+from linkwork.cli.terminal import Paint, table, working
+from linkwork.mechanism.names import plain, printable
 
 FUNCTIONS = {
     "inverse dynamics": lw.inverse_dynamics,
@@ -20,22 +20,27 @@ LONGEST = 200_000  # operations of what is timed
 
 def run(args: argparse.Namespace) -> int:
     """Print a table of operations and times."""
-    args.robot, args.strict, args.loops, args.xacro = args.name, False, "embed", []
+    args.robot = args.name
+    args.strict = False
+    args.loops = "embed"
+    args.xacro = []
     model = load_robot(args)
-    found = measured(model, turns=2 if args.quick else 8)
+    result = measured(model, turns=2 if args.quick else 8)
     if args.json:
-        rows = {name.replace(" ", "_"): cost._asdict() for name, cost in found.items()}
+        rows = {name.replace(" ", "_"): cost._asdict() for name, cost in result.items()}
         print(as_json({"name": model.name, "machine": machine(), "functions": rows}))
         return 0
     print(f"{Paint()(plain(model.name), 'bold')}: {machine()}\n")
-    print("\n".join(speed_table(found)))
+    print("\n".join(speed_table(result)))
     return 0
 
 
 def measured(model: lw.Model, *, turns: int) -> dict[str, Cost]:
     """Operations and ns of each function, by name."""
-    with working(f"compiling and timing {shown(model.name)}"):
-        return costs({name: (function, {}) for name, function in FUNCTIONS.items()}, model, turns=turns, most=LONGEST)
+    with working(f"compiling and timing {printable(model.name)}"):
+        return costs(
+            {name: (function, {}) for name, function in FUNCTIONS.items()}, model, turns=turns, most=LONGEST
+        )
 
 
 def speed_table(found: dict[str, Cost]) -> list[str]:
@@ -45,5 +50,13 @@ def speed_table(found: dict[str, Cost]) -> list[str]:
         if cost.one is None or cost.batch is None:
             rows.append((name, str(cost.operations), "", "", ""))
         else:
-            rows.append((name, str(cost.operations), f"{cost.one:.0f}", f"{cost.batch:.1f}", f"{1e9 / cost.batch:.3g}"))
+            rows.append(
+                (
+                    name,
+                    str(cost.operations),
+                    f"{cost.one:.0f}",
+                    f"{cost.batch:.1f}",
+                    f"{1e9 / cost.batch:.3g}",
+                )
+            )
     return table(rows, right=(1, 2, 3, 4))

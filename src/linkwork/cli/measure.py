@@ -11,20 +11,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.functions.model_function import ModelFunction
-from linkwork.ir.program import Program
+from linkwork.compiler.ir.program import Program
+from linkwork.compiler.passes import lower
+from linkwork.compiler.passes.count import count_operations
+from linkwork.compiler.runtime.compiler import OPTIMISED, compile_objects
+from linkwork.compiler.runtime.kernel import Kernel
+from linkwork.compiler.runtime.threads import using_threads
+from linkwork.compiler.targets.cpu import host
+from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.model import Model
-from linkwork.passes import lower
-from linkwork.passes.count import count_operations
-from linkwork.runtime.compiler import OPTIMISED, compile_objects
-from linkwork.runtime.kernel import Kernel
-from linkwork.runtime.threads import using_threads
-from linkwork.targets.cpu import host
 from linkwork.version import __version__
 
 ROWS = 4096  # of a batch
 ONE_BY_ONE = 256  # states that are walked over where one state is timed
-LONG = 4_000_000  # operations of a call, in lanes: fewer states where they take more, since what is long gets interrupted
+# operations of a call, in lanes: fewer states where they take more, since what is long gets interrupted
+LONG = 4_000_000
 
 
 class Cost(NamedTuple):
@@ -36,7 +37,9 @@ class Cost(NamedTuple):
 
 
 def cost(function: ModelFunction, model: Model, *, turns: int, most: int, **options: Any) -> Cost:
-    """What a function of a model costs; timed where it has at most so many operations, the best of so many turns."""
+    """What a function of a model costs; timed where it has at most so many operations, the best of so many
+    turns.
+    """
     return costs({function.__name__: (function, options)}, model, turns=turns, most=most)[function.__name__]
 
 
@@ -49,7 +52,8 @@ def costs(
     always: Collection[str] = (),
     between: Callable[[], Any] = lambda: None,
 ) -> dict[str, Cost]:
-    """What functions of a model, each with its options, cost, by name: they take turns, and so does `between`.
+    """What functions of a model, each with its options, cost, by name: they take turns, and so does
+    `between`.
 
     Timed are those with at most so many operations, and those that `always` are.
     """
@@ -57,7 +61,9 @@ def costs(
     counted = {name: count_operations(program)["total"] for name, program in programs.items()}
     calls: dict[tuple[str, int, int], Callable[[], Any]] = {}
     for name in (name for name in asked if turns and (counted[name] <= most or name in always)):
-        calls |= {(name, way, rows): call for way, (rows, call) in enumerate(_calls(lower(programs[name]), model))}
+        calls |= {
+            (name, way, rows): call for way, (rows, call) in enumerate(_calls(lower(programs[name]), model))
+        }
     times: dict[str, list[float]] = {name: [] for name in asked}
     for (name, _, rows), seconds in best_times(calls, turns, between).items():
         times[name].append(1e9 * seconds / rows)
@@ -70,14 +76,21 @@ def operations(function: ModelFunction, model: Model, **options: Any) -> int:
 
 
 def _calls(lowered: Program, model: Model) -> list[tuple[int, Callable[[], Any]]]:
-    """With their number of states: all one after the other without lanes, and a batch of them in lanes; without Python."""
+    """With their number of states: all one after the other without lanes, and a batch of them in lanes;
+    without Python.
+    """
     lanes = host().lanes("float64")
     few, many = states_in_a_call(len(lowered), lanes)
-    return [(few, _call(kernel_of(lowered, 1), model, few)), (many, _call(kernel_of(lowered, lanes), model, many))]
+    return [
+        (few, _call(kernel_of(lowered, 1), model, few)),
+        (many, _call(kernel_of(lowered, lanes), model, many)),
+    ]
 
 
 def states_in_a_call(operations: int, lanes: int) -> tuple[int, int]:
-    """How many states a timed call takes one by one, and in a batch: about a millisecond of work, or a few tiles."""
+    """How many states a timed call takes one by one, and in a batch: about a millisecond of work, or a few
+    tiles.
+    """
     each = LONG // operations
     return min(ONE_BY_ONE, max(16, each // 4 * 4)), min(ROWS, max(64 * lanes, each // 4 * 4 * lanes))
 
@@ -94,7 +107,8 @@ def kernel_of(program: Program, lanes: int) -> Kernel:
 def best_times(
     calls: Mapping[Any, Callable[[], Any]], turns: int, between: Callable[[], Any] = lambda: None
 ) -> dict[Any, float]:
-    """The best time of each call in seconds, on one thread: they take turns with each other and with `between`.
+    """The best time of each call in seconds, on one thread: they take turns with each other and with
+    `between`.
 
     In a turn each is called three times after a warm-up.
     """
@@ -112,11 +126,13 @@ def best_times(
 
 
 def _call(kernel: Kernel, model: Model, rows: int) -> Callable[[], Any]:
-    some = states(model)
-    given = {name: np.tile(x, (rows // len(x), 1)) for name, x in some.items()}
+    subset = states(model)
+    given = {name: np.tile(x, (rows // len(x), 1)) for name, x in subset.items()}
     rng = np.random.default_rng(0)
     inputs = [
-        given[a.name] if a.name in given and given[a.name].shape[1:] == a.shape else rng.normal(size=(rows, *a.shape))
+        given[a.name]
+        if a.name in given and given[a.name].shape[1:] == a.shape
+        else rng.normal(size=(rows, *a.shape))
         for a in kernel.inputs  # v and tau of all joints are no state's
     ]
     outputs = tuple(np.zeros((rows, *a.shape)) for a in kernel.outputs)

@@ -1,0 +1,405 @@
+"""The command `linkwork`.
+
+One function per subcommand, listed in GROUPS: it adds the arguments to the subcommand's parser and returns
+the function that runs it (parsed arguments in, exit status out). Its name is that of the subcommand, its
+docstring the help. Modules are imported when a subcommand runs, so that `linkwork --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from linkwork.cli.robot import add_robot, as_json
+from linkwork.cli.terminal import Paint
+from linkwork.errors import LinkworkError
+from linkwork.mechanism.names import did_you_mean, plain
+from linkwork.version import __version__
+
+Run = Callable[[argparse.Namespace], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """Argument parser that suggests similar choices and options."""
+
+    def error(self, message: str) -> NoReturn:
+        choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if choice:
+            message += did_you_mean(choice[1], [word.strip(" '") for word in choice[2].split(",")])
+        option = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        if option:
+            message += did_you_mean(option[1], sorted(self._option_string_actions))
+        super().error(plain(message))
+
+
+def _deferred(module: str) -> Run:
+    """Return a function that imports a module of this package and calls its `run`."""
+
+    def run(args: argparse.Namespace) -> int:
+        status: int = importlib.import_module(f"linkwork.cli.{module}").run(args)
+        return status
+
+    return run
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
+
+
+def bench(parser: argparse.ArgumentParser) -> Run:
+    """Measure operations and times of the dynamics of a robot."""
+    parser.add_argument(
+        "name", nargs="?", default="humanoid", metavar="ROBOT", help="a file or a shipped robot (humanoid)"
+    )
+    parser.add_argument(
+        "--base", choices=("fixed", "free"), help="base of the root link (default: as in the file, or fixed)"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    _add_json(parser)
+    return _deferred("bench")
+
+
+def cache(parser: argparse.ArgumentParser) -> Run:
+    """Show, check or clear the cache of compiled kernels."""
+    actions = ("show", "verify", "clear", "path")
+    parser.add_argument("action", nargs="?", choices=actions, default="show", help="action (show)")
+    _add_json(parser)
+    parser.epilog = (
+        "LINKWORK_CACHE chooses the cache: a folder, ro: and a folder for read-only, or off. "
+        "LINKWORK_CACHE_TRUSTED names users whose folder may be read beside your own and root's."
+    )
+
+    def run(args: argparse.Namespace) -> int:
+        from linkwork.cli.cache import run as run_cache
+
+        return run_cache(args.action, json=args.json)
+
+    return run
+
+
+def compare(parser: argparse.ArgumentParser) -> Run:
+    """Compare the dynamics of a robot with Pinocchio and MuJoCo, if installed."""
+    add_robot(parser)
+    parser.add_argument(
+        "--states", type=_count, default=64, metavar="N", help="random states to compare in (64)"
+    )
+    _add_json(parser)
+    return _deferred("compare")
+
+
+def completion(parser: argparse.ArgumentParser) -> Run:
+    """Print the completion script of a shell."""
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
+
+    def run(args: argparse.Namespace) -> int:
+        from linkwork.cli.completion import script
+
+        print(script(make_parser(), args.shell), end="")
+        return 0
+
+    return run
+
+
+def demo(parser: argparse.ArgumentParser) -> Run:
+    """Run a demonstration: bipeds with parallel ankles, or somersaults."""
+    parser.add_argument(
+        "what", nargs="?", choices=("biped", "somersaults"), default="biped", help="which demo (biped)"
+    )
+    parser.add_argument(
+        "--out", default="out", metavar="FOLDER", help="where film, motion and picture go (out)"
+    )
+
+    def run(args: argparse.Namespace) -> int:
+        module = importlib.import_module(
+            f"linkwork.cli.{'demo' if args.what == 'somersaults' else args.what}"
+        )
+        status: int = module.run(Path(args.out))
+        return status
+
+    return run
+
+
+def export(parser: argparse.ArgumentParser) -> Run:
+    """Export functions of a robot as C99, or the robot as URDF or MJCF."""
+    add_robot(parser)
+    parser.add_argument("--format", choices=("c", "urdf", "mjcf"), default="c", help="what to write (c)")
+    parser.add_argument(
+        "--function",
+        default="forward_dynamics",
+        metavar="NAMES",
+        help="which function (forward_dynamics), or several: a,b",
+    )
+    parser.add_argument("--freestanding", action="store_true", help="C that needs no C library")
+    parser.add_argument("--frame", metavar="NAME", help="the frame, for functions of one")
+    parser.add_argument(
+        "--dtype", choices=("float64", "float32"), default="float64", help="the type of numbers (float64)"
+    )
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
+    _add_json(parser)
+    return _deferred("export")
+
+
+def info(parser: argparse.ArgumentParser) -> Run:
+    """Check a robot: its tree, loops and clusters, problems, and the cost of its dynamics."""
+    add_robot(parser)
+    parser.add_argument(
+        "--operations", action="store_true", help="count the operations of its dynamics by kind, too"
+    )
+    parser.add_argument("--quick", action="store_true", help="count no operations at all")
+    parser.add_argument(
+        "--graph", metavar="FILE", help="draw bodies, joints, loops and clusters into an SVG file"
+    )
+    _add_json(parser)
+    return _deferred("info")
+
+
+def simulate(parser: argparse.ArgumentParser) -> Run:
+    """Simulate a robot, or many at once, and write the motion."""
+    add_robot(parser)
+    parser.add_argument("--duration", type=_seconds, default=2.0, metavar="S", help="duration [s] (2)")
+    parser.add_argument("--dt", type=_seconds, default=1e-3, metavar="S", help="step [s] (0.001)")
+    methods = ("semi_implicit_euler", "rk4", "rk45", "implicit_midpoint", "linearly_implicit_euler")
+    methods_help = (
+        "(rk4); rk45 is adaptive, implicit_midpoint keeps energy, linearly implicit is for stiff springs"
+    )
+    parser.add_argument(
+        "--integrator", choices=methods, help=f"{methods_help}; with --contact it is semi_implicit_euler"
+    )
+    parser.add_argument(
+        "--contact",
+        action="store_true",
+        help="shapes touch the ground and each other, and limits of joints act",
+    )
+    parser.add_argument(
+        "--rows",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="number of robots; all but the first start in random states (1)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="JOINT=VALUE",
+        help="an initial independent coordinate",
+    )
+    parser.add_argument(
+        "--speed", action="append", default=[], metavar="JOINT=VALUE", help="an initial velocity"
+    )
+    parser.add_argument(
+        "--force",
+        action="append",
+        default=[],
+        metavar="JOINT=VALUE",
+        help="a constant joint force [N m or N]",
+    )
+    parser.add_argument(
+        "--every", type=_seconds, default=0.02, metavar="S", help="interval of recorded states [s] (0.02)"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="write time, states and forces of all rows into an .npz file"
+    )
+    parser.add_argument(
+        "--film", metavar="FILE", help="write a film of the first row: .gif or .mp4, or an .svg of moments"
+    )
+    _add_json(parser)
+    return _deferred("simulate")
+
+
+def study(parser: argparse.ArgumentParser) -> Run:
+    """Run a parameter study from a TOML or Python file, or show its results."""
+    parser.add_argument("action", choices=("run", "show"), help="run FILE, or show FOLDER")
+    parser.add_argument("place", metavar="FILE|FOLDER", help="FILE.py or FILE.toml to run, FOLDER to show")
+    parser.add_argument(
+        "--folder", metavar="FOLDER", help="where rows are kept; a run that was interrupted continues"
+    )
+    parser.add_argument(
+        "--executor",
+        choices=("threads", "processes", "ray"),
+        default="threads",
+        help="executor (threads)",
+    )
+    parser.add_argument(
+        "--workers", type=_count, metavar="N", help="threads, processes or Ray tasks at a time"
+    )
+    parser.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster")
+    parser.add_argument(
+        "--pictures", metavar="FOLDER", help="write distributions, pairs and films of extreme samples there"
+    )
+    _add_json(parser)
+    parser.epilog = "Studies in folders are read by pickle: open only folders that you trust."
+    return _deferred("study")
+
+
+def view(parser: argparse.ArgumentParser) -> Run:
+    """Show a robot, or play a motion, in the browser."""
+    add_robot(parser)
+    parser.add_argument(
+        "--log", metavar="FILE", help="a motion to play, as `linkwork simulate --out` writes it"
+    )
+    parser.add_argument("--row", type=int, default=0, metavar="N", help="which robot of a motion of many (0)")
+    parser.add_argument(
+        "--folder", action="append", default=[], help="where meshes may be read, beside the file's own folder"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="who can reach it (127.0.0.1: this machine only)")
+    parser.add_argument("--port", type=_port, default=8080, help="the first port to try (8080)")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.add_argument(
+        "--seconds", type=_seconds, default=None, metavar="S", help="how long to serve (until Ctrl-C)"
+    )
+    return _deferred("view")
+
+
+def _count(text: str) -> int:
+    number = int(text) if _DIGITS.fullmatch(text) else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text}")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text) if _DIGITS.fullmatch(text) else 0
+    if not 1 <= number <= LAST_PORT:
+        raise argparse.ArgumentTypeError(f"expected an integer from 1 to {LAST_PORT}, got {text}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text}")
+    return number
+
+
+_DIGITS = re.compile(r"[0-9]{1,18}")
+LAST_PORT = 65_535
+
+
+GROUPS: tuple[tuple[str, tuple[Callable[[argparse.ArgumentParser], Run], ...]], ...] = (
+    ("Robots", (info, view, compare)),
+    ("Simulation", (simulate, study)),
+    ("Code and performance", (export, bench, cache)),
+    ("Getting started", (demo, completion)),
+)
+
+COMMANDS = tuple(command for _, group in GROUPS for command in group)
+
+EXAMPLES = {
+    "bench": "linkwork bench arm --quick",
+    "cache": "linkwork cache verify",
+    "compare": "linkwork compare robot.urdf --states 10",
+    "completion": 'eval "$(linkwork completion bash)"',
+    "demo": "linkwork demo --out out",
+    "export": "linkwork export arm --function mass_matrix,forward_dynamics --out out",
+    "info": "linkwork info robot.urdf --base free",
+    "simulate": "linkwork simulate arm --duration 5 --set shoulder_lift=0.5 --out motion.npz",
+    "study": "linkwork study run study.py --folder rows",
+    "view": "linkwork view arm --log motion.npz",
+}
+
+EXIT_STATUS = """exit status:
+  0  success
+  1  negative result: unsound model, differences, rows or samples that failed
+  2  invalid command line
+  3  error: an input cannot be read or is invalid, or a file cannot be written"""
+
+SUCCESS = 0
+NEGATIVE = 1
+ERROR = 3
+INTERRUPTED = 130  # 128 + SIGINT, as of shells
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command line."""
+    parser = Parser(
+        prog="linkwork",
+        description="Dynamics of mechanisms with closed loops, compiled.",
+        usage="linkwork [-h] [-V] COMMAND ...",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"linkwork {__version__}")
+    commands = parser.add_subparsers(
+        metavar="COMMAND", dest="command", prog="linkwork", help=argparse.SUPPRESS
+    )
+    overview = []
+    for title, group in GROUPS:
+        overview.append(f"{title}:")
+        for command in group:
+            text = " ".join((command.__doc__ or "").split())
+            sub = commands.add_parser(
+                command.__name__,
+                help=text,
+                description=text,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+            sub.set_defaults(run=command(sub), parser=sub)
+            notes = [sub.epilog] if sub.epilog else []
+            sub.epilog = "\n\n".join([*notes, f"example:\n  {EXAMPLES[command.__name__]}", EXIT_STATUS])
+            overview.append(
+                f"  {command.__name__:<12}{text.partition('. ')[0].partition(':')[0].rstrip('.')}"
+            )
+        overview.append("")
+    parser.epilog = "\n".join(
+        [*overview, "linkwork help COMMAND describes a command.", "", "example:", f"  {EXAMPLES['info']}"]
+    )
+    helper = commands.add_parser("help", help="Describe a command.", description="Describe a command.")
+    helper.add_argument("topic", nargs="?", metavar="COMMAND", help="the command to describe")
+    helper.set_defaults(parser=helper)
+    return parser
+
+
+def _print_help(parser: Parser, topic: str | None) -> int:
+    """Print the help of a command, or the overview."""
+    words = [topic, "--help"] if topic else ["--help"]
+    try:
+        parser.parse_args(words)
+    except SystemExit as stop:
+        return int(stop.code or SUCCESS)
+    return SUCCESS
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status, see `EXIT_STATUS`."""
+    parser = make_parser()
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        getattr(args, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    if args.command in (None, "help"):
+        return _print_help(parser, getattr(args, "topic", None))
+    run: Run = args.run
+    if hasattr(sys.stdout, "reconfigure"):  # names that the terminal cannot show must not raise
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        status = run(args)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader, such as `head`, has closed its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NEGATIVE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (LinkworkError, OSError) as error:
+        _report(error, args)
+        return ERROR
+
+
+def _report(error: Exception, args: argparse.Namespace) -> None:
+    """Print an error to stderr; with --json also an object to stdout."""
+    if getattr(args, "json", False):
+        values = {"sound": False, "error": str(error)} if args.command == "info" else {"error": str(error)}
+        print(as_json(values))
+    text = str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        text = f"{error.filename}: {error.strerror}"
+    first, *others = map(plain, f"linkwork: {text}".split("\n"))
+    print("\n".join([Paint(sys.stderr)(first, "red"), *others]), file=sys.stderr)

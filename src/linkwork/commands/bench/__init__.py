@@ -1,1 +1,0 @@
-"""Benchmarks that come with the package: `linkwork bench`."""
