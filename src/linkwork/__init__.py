@@ -1,314 +1,125 @@
-"""linkwork: the dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out."""
+"""linkwork: dynamics of mechanisms. Plain NumPy code in, exact and fast kernels out.
 
-import linkwork.functions.contact_derivatives  # noqa: F401  (which tells `jacobian` and `vjp` of steps)
-from linkwork import flexible, interop, joints, robots, simulate, sko, spatial, view
-from linkwork.constraints import Connect, Constraint, Coupled, Gains, Hold, Locked, OnPlane, Rolling, Weld
-from linkwork.contact import Candidate, Contacts
-from linkwork.errors import (
-    CacheError,
-    ClosureError,
-    DifferentiationError,
-    DtypeError,
-    LimitError,
-    LinkworkError,
-    MissingPackageError,
-    ModelError,
-    OverlapError,
-    ProgramError,
-    ShapeError,
-    TargetError,
-    TraceError,
-)
-from linkwork.formats import export_mjcf, export_urdf
-from linkwork.functions.actuators import actuator_map, actuator_map_inverse
-from linkwork.functions.approximations import compare_approximations
-from linkwork.functions.compile import compile, count_operations
-from linkwork.functions.conditioning import loop_conditioning
-from linkwork.functions.constrained import (
-    constrained_dynamics,
-    damped_delassus_inverse,
-    damped_delassus_inverse_at_base,
-    damped_delassus_product,
-    delassus,
-    force_propagator,
-    impact,
-)
-from linkwork.functions.constrained_derivatives import (
-    constrained_dynamics_derivatives,
-    constraint_bias,
-    constraint_jacobian,
-    operational_inertia,
-)
-from linkwork.functions.constrained_inverse import constrained_inverse_dynamics
-from linkwork.functions.contact import impulse_names, step
-from linkwork.functions.contact_points import contact_candidates, contact_points
-from linkwork.functions.derivative import Derivative
-from linkwork.functions.derivatives import (
-    coriolis_matrix,
-    difference_derivatives,
-    forward_dynamics_derivatives,
-    frame_jacobian_rate,
-    hybrid_dynamics_derivatives,
-    integrate_derivatives,
-    inverse_dynamics_derivatives,
-    linearize,
-)
-from linkwork.functions.diagnosis import ClusterCost, Diagnosis, Remedy, diagnose
-from linkwork.functions.differentiation import hvp, jacobian, jvp, vjp
-from linkwork.functions.dynamics import (
-    actuator_force,
-    bias_force,
-    forward_dynamics,
-    gravity_force,
-    hybrid_dynamics,
-    inverse_dynamics,
-    joint_forces,
-    loop_forces,
-    mass_matrix,
-    mass_matrix_inverse,
-    mass_matrix_pattern,
-    spanning_hybrid_dynamics,
-)
-from linkwork.functions.energy import center_of_mass, centroidal_map, kinetic_energy, momentum, momentum_rate, potential_energy
-from linkwork.functions.export import export_c
-from linkwork.functions.hulls import hull_corners, with_hulls
-from linkwork.functions.identification import BaseParameters, base_parameters, energy_regressor, inverse_dynamics_regressor
-from linkwork.functions.kinematics import (
-    forward_kinematics,
-    frame_acceleration,
-    frame_jacobian,
-    frame_pose,
-    frame_velocity,
-)
-from linkwork.functions.load import choose_loops, load
-from linkwork.functions.model_function import ModelFunction, model_function
-from linkwork.functions.motion_derivatives import (
-    center_of_mass_jacobian,
-    frame_acceleration_derivatives,
-    frame_velocity_derivatives,
-    kinetic_energy_derivatives,
-    momentum_derivatives,
-    momentum_rate_derivatives,
-    potential_energy_derivatives,
-)
-from linkwork.functions.operators import (
-    innovations_factors,
-    innovations_product,
-    mass_matrix_determinant,
-    mass_matrix_log_determinant,
-    mass_matrix_product,
-    mass_matrix_solve,
-    newton_euler_factors,
-    operational_compliance,
-    operators,
-)
-from linkwork.functions.second_derivatives import inverse_dynamics_second_derivatives
-from linkwork.functions.states import (
-    close_loops,
-    difference,
-    independent_force,
-    integrate,
-    spanning_acceleration,
-    spanning_velocity,
-)
-from linkwork.ir.functions import (
-    absolute,
-    acos,
-    asin,
-    atan2,
-    cos,
-    exp,
-    fma,
-    log,
-    loop,
-    map_rows,
-    maximum,
-    minimum,
-    rint,
-    sin,
-    sincos,
-    sqrt,
-    where,
-)
-from linkwork.ir.interpret import interpret
-from linkwork.ir.program import Program
-from linkwork.ir.trace import trace
-from linkwork.model import Limits, LoopJoint, Model, ModelBuilder
-from linkwork.parts import ContactPair, Geometry
-from linkwork.passes import lower
-from linkwork.passes.differentiate import jacobian_along, jacobian_of, jvp_of
-from linkwork.runtime.kernel import Kernel
-from linkwork.simplify.trees import tree as nodes
-from linkwork.simulate import PD, Log, Rollout, Status, rollout
+Modules are imported when one of their names is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
 from linkwork.version import __version__
 
-__all__ = [
-    "PD",
-    "BaseParameters",
-    "CacheError",
-    "Candidate",
-    "ClosureError",
-    "ClusterCost",
-    "Connect",
-    "Constraint",
-    "ContactPair",
-    "Contacts",
-    "Coupled",
-    "Derivative",
-    "Diagnosis",
-    "DifferentiationError",
-    "DtypeError",
-    "Gains",
-    "Geometry",
-    "Hold",
-    "Kernel",
-    "LimitError",
-    "Limits",
-    "LinkworkError",
-    "Locked",
-    "Log",
-    "LoopJoint",
-    "MissingPackageError",
-    "Model",
-    "ModelBuilder",
-    "ModelError",
-    "ModelFunction",
-    "OnPlane",
-    "OverlapError",
-    "Program",
-    "ProgramError",
-    "Remedy",
-    "Rolling",
-    "Rollout",
-    "ShapeError",
-    "Status",
-    "TargetError",
-    "TraceError",
-    "Weld",
-    "__version__",
-    "absolute",
-    "acos",
-    "actuator_force",
-    "actuator_map",
-    "actuator_map_inverse",
-    "asin",
-    "atan2",
-    "base_parameters",
-    "bias_force",
-    "center_of_mass",
-    "center_of_mass_jacobian",
-    "centroidal_map",
-    "choose_loops",
-    "close_loops",
-    "compare_approximations",
-    "compile",
-    "constrained_dynamics",
-    "constrained_dynamics_derivatives",
-    "constrained_inverse_dynamics",
-    "constraint_bias",
-    "constraint_jacobian",
-    "contact_candidates",
-    "contact_points",
-    "coriolis_matrix",
-    "cos",
-    "count_operations",
-    "damped_delassus_inverse",
-    "damped_delassus_inverse_at_base",
-    "damped_delassus_product",
-    "delassus",
-    "diagnose",
-    "difference",
-    "difference_derivatives",
-    "energy_regressor",
-    "exp",
-    "export_c",
-    "export_mjcf",
-    "export_urdf",
+# Public names by the module that defines them. `__init__.pyi` says the same to type checkers.
+PUBLIC_NAMES = {
+    "compiler.autodiff.in_trace": "jacobian_along jacobian_of jvp_of",
+    "compiler.ir.functions": (
+        "absolute acos asin atan2 cos exp fma log loop map_rows maximum minimum rint sin sincos sqrt where"
+    ),
+    "compiler.ir.interpret": "interpret",
+    "compiler.ir.program": "Program",
+    "compiler.ir.trace": "trace",
+    "compiler.passes": "lower",
+    "compiler.runtime.kernel": "Kernel",
+    "compiler.runtime.results": "release_memory",
+    "constraints": "Connect Constraint Coupled Gains Hold Locked OnPlane Rolling Weld",
+    "contact": "Candidate Contacts",
+    "errors": (
+        "CacheError ClosureError DifferentiationError DtypeError "
+        "InactiveActuatorsWarning InitialPenetrationWarning LimitError LinkworkError MissingPackageError ModelError "
+        "OverlapError ProgramError ShapeError StudyError TargetError TraceError UntestedShapesWarning"
+    ),
+    "formats": "export_mjcf export_urdf",
+    "functions.actuation": "actuation",
+    "functions.actuators": "actuator_map actuator_map_inverse",
+    "functions.approximations": "compare_approximations",
+    "functions.cluster_subspaces": "ClusterSubspaces cluster_subspaces",
+    "functions.compile": "compile count_operations",
+    "functions.conditioning": "closure_error loop_conditioning",
+    "functions.constrained": (
+        "constrained_dynamics damped_delassus_inverse damped_delassus_inverse_at_base "
+        "damped_delassus_product delassus force_propagator impact"
+    ),
+    "functions.constrained_derivatives": (
+        "constrained_dynamics_derivatives constraint_bias constraint_jacobian operational_inertia"
+    ),
+    "functions.constrained_inverse": "constrained_inverse_dynamics",
+    "functions.contact": "impulse_names step",
+    "functions.contact_points": "contact_candidates contact_points",
+    "functions.derivatives": (
+        "coriolis_matrix difference_derivatives forward_dynamics_derivatives frame_jacobian_rate "
+        "integrate_derivatives inverse_dynamics_derivatives linearize"
+    ),
+    "functions.diagnosis": "ClusterCost Diagnosis Suggestion diagnose",
+    "functions.differentiation": "hvp jacobian jvp vjp",
+    "functions.distance": "distance distance_pairs",
+    "functions.dynamics": (
+        "actuator_force bias_force forward_dynamics gravity_force inverse_dynamics joint_forces "
+        "loop_forces mass_matrix mass_matrix_inverse mass_matrix_pattern"
+    ),
+    "functions.energy": "center_of_mass centroidal_map kinetic_energy momentum momentum_rate potential_energy",
+    "functions.engine.derivative": "Derivative",
+    "functions.engine.model_function": "ModelFunction model_function",
+    "functions.export": "export_c",
+    "functions.hulls": "hull_corners with_hulls",
+    "functions.hybrid": "hybrid_dynamics spanning_hybrid_dynamics",
+    "functions.hybrid_derivatives": "hybrid_dynamics_derivatives",
+    "functions.identification": "BaseParameters base_parameters energy_regressor inverse_dynamics_regressor",
+    "functions.kinematics": "forward_kinematics frame_acceleration frame_jacobian frame_pose frame_velocity",
+    "functions.load": "choose_loops load",
+    "functions.loop_joints": "loop_joint_position loop_joint_velocity loop_joint_wrench",
+    "functions.motion_derivatives": (
+        "center_of_mass_jacobian frame_acceleration_derivatives frame_velocity_derivatives "
+        "kinetic_energy_derivatives momentum_derivatives momentum_rate_derivatives "
+        "potential_energy_derivatives"
+    ),
+    "functions.operators": (
+        "innovations_factors innovations_product mass_matrix_determinant "
+        "mass_matrix_log_determinant mass_matrix_product mass_matrix_solve newton_euler_factors "
+        "operational_compliance operators"
+    ),
+    "functions.second_derivatives": "inverse_dynamics_second_derivatives",
+    "functions.states": (
+        "close_loops difference independent_force integrate spanning_acceleration spanning_velocity"
+    ),
+    "identification.fit": "fit_parameters",
+    "mechanism": "ContactPair Geometry",
+    "model": "Limits LoopJoint Model ModelBuilder",
+    "simulation": "Controls Log PD Rollout Status rollout",
+    "simulation.simulation": "simulate",
+    "sko.prepare.trees": "nodes",
+    "studies.study": "Study",
+    "visualization.viewer": "view",
+}
+SUBMODULES = (
     "flexible",
-    "fma",
-    "force_propagator",
-    "forward_dynamics",
-    "forward_dynamics_derivatives",
-    "forward_kinematics",
-    "frame_acceleration",
-    "frame_acceleration_derivatives",
-    "frame_jacobian",
-    "frame_jacobian_rate",
-    "frame_pose",
-    "frame_velocity",
-    "frame_velocity_derivatives",
-    "gravity_force",
-    "hull_corners",
-    "hvp",
-    "hybrid_dynamics",
-    "hybrid_dynamics_derivatives",
-    "impact",
-    "impulse_names",
-    "independent_force",
-    "innovations_factors",
-    "innovations_product",
-    "integrate",
-    "integrate_derivatives",
+    "identification",
     "interop",
-    "interpret",
-    "inverse_dynamics",
-    "inverse_dynamics_derivatives",
-    "inverse_dynamics_regressor",
-    "inverse_dynamics_second_derivatives",
-    "jacobian",
-    "jacobian_along",
-    "jacobian_of",
-    "joint_forces",
     "joints",
-    "jvp",
-    "jvp_of",
-    "kinetic_energy",
-    "kinetic_energy_derivatives",
-    "linearize",
-    "load",
-    "log",
-    "loop",
-    "loop_conditioning",
-    "loop_forces",
-    "lower",
-    "map_rows",
-    "mass_matrix",
-    "mass_matrix_determinant",
-    "mass_matrix_inverse",
-    "mass_matrix_log_determinant",
-    "mass_matrix_pattern",
-    "mass_matrix_product",
-    "mass_matrix_solve",
-    "maximum",
-    "minimum",
-    "model_function",
-    "momentum",
-    "momentum_derivatives",
-    "momentum_rate",
-    "momentum_rate_derivatives",
-    "newton_euler_factors",
-    "nodes",
-    "operational_compliance",
-    "operational_inertia",
-    "operators",
-    "potential_energy",
-    "potential_energy_derivatives",
-    "rint",
     "robots",
-    "rollout",
-    "simulate",
-    "sin",
-    "sincos",
+    "simulation",
     "sko",
-    "spanning_acceleration",
-    "spanning_hybrid_dynamics",
-    "spanning_velocity",
     "spatial",
-    "sqrt",
-    "step",
-    "trace",
-    "view",
-    "vjp",
-    "where",
-    "with_hulls",
-]
+    "studies",
+    "visualization",
+)
+ALIASES = {"nodes": "tree"}  # public name: name in its module
+
+_MODULE_OF = {name: module for module, names in PUBLIC_NAMES.items() for name in names.split()}
+
+__all__ = ["__version__", *SUBMODULES, *_MODULE_OF]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    if name in SUBMODULES:
+        return import_module(f"linkwork.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'linkwork' has no attribute {name!r}")
+    value = getattr(import_module(f"linkwork.{_MODULE_OF[name]}"), ALIASES.get(name, name))
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,6 @@
 """`python -m linkwork` is the command `linkwork`."""
 
-from linkwork.commands.cli import main
+from linkwork.cli.cli import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -1,4 +1,5 @@
-"""Other software: functions for JAX, PyTorch, CasADi and SymPy, and states of Pinocchio and MuJoCo, in and out.
+"""Other software: functions for JAX, PyTorch, CasADi and SymPy, and states of Pinocchio and MuJoCo, in and
+out.
 
 Each module is imported when it is first named (`linkwork.interop.jax`), and needs its package only then.
 """

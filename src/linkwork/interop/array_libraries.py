@@ -1,4 +1,6 @@
-"""Arrays of NumPy, PyTorch, JAX and CuPy, on the CPU or a GPU: the few things that an environment asks of them."""
+"""Arrays of NumPy, PyTorch, JAX and CuPy, on the CPU or a GPU: the few things that an environment asks of
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 
 from linkwork.errors import ModelError, ShapeError
 from linkwork.interop.packages import needed
-from linkwork.simulate import PD
+from linkwork.simulation import PD, Controls
 
 
 class ArrayLibrary:
@@ -19,7 +21,8 @@ class ArrayLibrary:
     name = "numpy"
 
     def __init__(self, device: str = "cpu", dtype: str = "float32") -> None:
-        self.device, self.dtype = device, dtype
+        self.device = device
+        self.dtype = dtype
 
     # made here
 
@@ -57,9 +60,14 @@ class ArrayLibrary:
         return np.asarray(x)
 
     def to_native(self, driven: Any) -> Any:
-        """Forces, or PD control, as rollouts take them."""
+        """Forces, PD control or controls of actuators, as rollouts take them."""
         if isinstance(driven, PD):
-            return replace(driven, **{word: self._native(getattr(driven, word)) for word in ("kp", "kd", "q", "v", "tau")})
+            return replace(
+                driven,
+                **{word: self._native(getattr(driven, word)) for word in ("kp", "kd", "q", "v", "tau")},
+            )
+        if isinstance(driven, Controls):
+            return replace(driven, values=self._native(driven.values))
         return self._native(driven)
 
     def _native(self, x: Any) -> Any:
@@ -69,9 +77,9 @@ class ArrayLibrary:
 
     def put(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
         """An array with other numbers in some rows."""
-        found = np.array(x)
-        found[rows] = new
-        return found
+        result = np.array(x)
+        result[rows] = new
+        return result
 
     def kept(self, mask: np.ndarray, old: Any, new: Any) -> Any:
         """Native arrays: old rows where the mask is set, new ones elsewhere."""
@@ -128,9 +136,11 @@ class _Torch(ArrayLibrary):
     def put(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
         if not isinstance(x, self._torch.Tensor):
             return super().put(x, rows, new)
-        found = x.clone()
-        found[self._torch.as_tensor(rows, device=x.device)] = self._torch.as_tensor(new, dtype=x.dtype, device=x.device)
-        return found
+        result = x.clone()
+        result[self._torch.as_tensor(rows, device=x.device)] = self._torch.as_tensor(
+            new, dtype=x.dtype, device=x.device
+        )
+        return result
 
     def kept(self, mask: np.ndarray, old: Any, new: Any) -> Any:
         if not isinstance(new, self._torch.Tensor):
@@ -158,7 +168,9 @@ class _Jax(ArrayLibrary):
     def __init__(self, device: str = "cpu", dtype: str = "float32") -> None:
         super().__init__(device, dtype)
         jax = needed("jax", extra="jax")
-        self._jax, self._jnp, kind = jax, jax.numpy, "gpu" if device == "cuda" else "cpu"
+        self._jax = jax
+        self._jnp = jax.numpy
+        kind = "gpu" if device == "cuda" else "cpu"
         self._put = lambda x: jax.device_put(x, jax.devices(kind)[0])
 
     def native(self, x: np.ndarray) -> Any:
@@ -185,7 +197,11 @@ class _Jax(ArrayLibrary):
         return x.at[rows].set(new.astype(x.dtype))
 
     def kept(self, mask: np.ndarray, old: Any, new: Any) -> Any:
-        return super().kept(mask, old, new) if isinstance(new, np.ndarray) else self._jnp.where(mask[:, None], old, new)
+        return (
+            super().kept(mask, old, new)
+            if isinstance(new, np.ndarray)
+            else self._jnp.where(mask[:, None], old, new)
+        )
 
     def where(self, mask: Any, a: Any, b: Any) -> Any:
         return self._jnp.where(mask, a, b)
@@ -226,9 +242,9 @@ class _Cupy(ArrayLibrary):
         return np.asarray(self._cupy.asnumpy(x))
 
     def put(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
-        found = x.copy()
-        found[self._cupy.asarray(rows)] = self._cupy.asarray(new, x.dtype)
-        return found
+        result = x.copy()
+        result[self._cupy.asarray(rows)] = self._cupy.asarray(new, x.dtype)
+        return result
 
     def kept(self, mask: np.ndarray, old: Any, new: Any) -> Any:
         return self._cupy.where(self._cupy.asarray(mask)[:, None], old, new)
@@ -243,7 +259,12 @@ class _Cupy(ArrayLibrary):
         return self._cupy.concatenate([self._cupy.asarray(x, self.dtype) for x in arrays], axis=-1)
 
 
-LIBRARIES: dict[str, type[ArrayLibrary]] = {"numpy": ArrayLibrary, "torch": _Torch, "jax": _Jax, "cupy": _Cupy}
+LIBRARIES: dict[str, type[ArrayLibrary]] = {
+    "numpy": ArrayLibrary,
+    "torch": _Torch,
+    "jax": _Jax,
+    "cupy": _Cupy,
+}
 
 
 def array_library(of: Any, *, device: str = "cpu", dtype: str = "float32") -> ArrayLibrary:
@@ -255,5 +276,5 @@ def array_library(of: Any, *, device: str = "cpu", dtype: str = "float32") -> Ar
     if of not in LIBRARIES:
         raise ModelError(f"VectorEnv: arrays must be one of {', '.join(LIBRARIES)}, not {of!r}")
     if named == "cupy" and device != "cuda":
-        raise ModelError('VectorEnv: arrays="cupy" are on a GPU: give with_device="cuda" too')
+        raise ModelError('VectorEnv: arrays="cupy" are on a GPU: give device="cuda" too')
     return LIBRARIES[of](device, dtype)

@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from linkwork.errors import ShapeError
-from linkwork.functions.sources import Source
+from linkwork.functions.engine.sources import Source
 
 
 def signature_of(names: Sequence[str]) -> inspect.Signature:
     """The signature of a function of these arrays."""
-    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+    return inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
 
 
-def in_order(name: str, signature: inspect.Signature, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+def in_order(
+    name: str, signature: inspect.Signature, arrays: Sequence[Any], named: Mapping[str, Any]
+) -> list[Any]:
     """The arguments of a call in the order of its signature."""
     try:
         given = signature.bind(*arrays, **named).arguments
@@ -30,13 +34,15 @@ def leading(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any
     for spec, shape in zip(source.inputs, shapes, strict=True):
         lead = len(shape) - len(spec.shape)
         if lead < 0 or shape[lead:] != spec.shape:
-            wanted = ", ".join(["...", *map(str, spec.shape)])
-            raise ShapeError(f"{source.name}: {spec.name} must have shape ({wanted}), not {shape}")
+            expected = ", ".join(["...", *map(str, spec.shape)])
+            raise ShapeError(f"{source.name}: {spec.name} must have shape ({expected}), not {shape}")
         leads.append(shape[:lead])
     return leads
 
 
 def unlike(source: Source, leads: Sequence[tuple[Any, ...]]) -> ShapeError:
     """The error where batch dimensions cannot be broadcast."""
-    told = ", ".join(f"{lead} of {spec.name}" for spec, lead in zip(source.inputs, leads, strict=True) if lead)
+    told = ", ".join(
+        f"{lead} of {spec.name}" for spec, lead in zip(source.inputs, leads, strict=True) if lead
+    )
     return ShapeError(f"{source.name}: leading dimensions do not go together: {told}")

@@ -3,11 +3,12 @@
     f = linkwork.interop.casadi.function(linkwork.forward_dynamics, model)
     a = f(q, v, tau)  # q, v, tau: casadi.SX, MX or DM
 
-The function is CasADi's own, so it is differentiated, mapped and compiled to C by CasADi. Derivatives are by the entries of
-arrays, q's too. Arrays of more than two dimensions have all but the last in their rows: forward_kinematics is (4 bodies) x 4.
+The function is CasADi's own, so it is differentiated, mapped and compiled to C by CasADi. Derivatives are by
+the entries of arrays, q's too. Arrays of more than two dimensions have all but the last in their rows:
+forward_kinematics is (4 bodies) x 4.
 
-SX has no loops. A function that iterates, as those of models with loops may, is a `casadi.Callback` that calls our kernel, with
-our derivatives of any order: for MX and DM, and not for C.
+SX has no loops. A function that iterates, as those of models with loops may, is a `casadi.Callback` that
+calls our kernel, with our derivatives of any order: for MX and DM, and not for C.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.functions.sources import Source, source_of
+from linkwork.compiler.ir.program import Array
+from linkwork.functions.engine.sources import Source, source_of
 from linkwork.interop.expressions import UNSCALED, evaluate, iterates
 from linkwork.interop.packages import needed
-from linkwork.ir.program import Array
 
 casadi: Any = needed("casadi", extra="casadi")
 
@@ -41,22 +42,29 @@ _OPERATIONS = {
 def function(fn: Any, model: Any = None, **options: Any) -> Any:
     """A `casadi.Function` of the arrays of `fn`, then parameters that are inputs, with their names.
 
-    `fn` is a function of a model, or a derivative of one, which knows its model; `options` are those of `linkwork.compile`.
-    Where it iterates, as `integrate` and `close_loops` do where a model has loops, it is a callback.
+    `fn` is a function of a model, or a derivative of one, which knows its model; `options` are those of
+    `linkwork.compile`. Where it iterates, as `integrate` and `close_loops` do where a model has loops, it is
+    a callback.
     """
     source = source_of(fn, model, options)
     program = source.program
     if iterates(program):
         return _call_of(source)
     inputs = [casadi.SX.sym(array.name, *_shape(array)) for array in program.inputs]
-    elements = [[x[k // _width(a), k % _width(a)] for k in range(a.size)] for x, a in zip(inputs, program.inputs)]
+    elements = [
+        [x[k // _width(a), k % _width(a)] for k in range(a.size)] for x, a in zip(inputs, program.inputs)
+    ]
     outputs = []
-    for array, cells in zip(program.outputs, evaluate(source, _OPERATIONS, elements, "CasADi's SX"), strict=True):
+    for array, cells in zip(
+        program.outputs, evaluate(source, _OPERATIONS, elements, "CasADi's SX"), strict=True
+    ):
         out = casadi.SX(*_shape(array))
         for k, cell in enumerate(cells):
             out[k // _width(array), k % _width(array)] = cell
         outputs.append(out)
-    return casadi.Function(source.name, inputs, outputs, [a.name for a in program.inputs], [a.name for a in program.outputs])
+    return casadi.Function(
+        source.name, inputs, outputs, [a.name for a in program.inputs], [a.name for a in program.outputs]
+    )
 
 
 _calls: dict[Source, Any] = {}  # CasADi does not keep callbacks that its expressions call
@@ -96,10 +104,16 @@ class _KernelCall(casadi.Callback):  # type: ignore[misc]
         return casadi.Sparsity.dense(*_shape(self.source.outputs[k]))
 
     def eval(self, given: Sequence[Any]) -> list[Any]:
-        arrays = [np.array(x, dtype=float).reshape(spec.shape) for x, spec in zip(given, self.source.inputs, strict=True)]
-        found = self.source.kernel()(*arrays)
-        found = found if isinstance(found, tuple) else (found,)
-        return [casadi.DM(np.reshape(x, _shape(spec))) for x, spec in zip(found, self.source.outputs, strict=True)]
+        arrays = [
+            np.array(x, dtype=float).reshape(spec.shape)
+            for x, spec in zip(given, self.source.inputs, strict=True)
+        ]
+        result = self.source.kernel()(*arrays)
+        result = result if isinstance(result, tuple) else (result,)
+        return [
+            casadi.DM(np.reshape(x, _shape(spec)))
+            for x, spec in zip(result, self.source.outputs, strict=True)
+        ]
 
     def has_forward(self, directions: int) -> bool:
         return True
@@ -107,13 +121,25 @@ class _KernelCall(casadi.Callback):  # type: ignore[misc]
     def has_reverse(self, weights: int) -> bool:
         return True
 
-    def get_forward(self, directions: int, name: str, inputs: list[str], outputs: list[str], options: Any) -> Any:
+    def get_forward(
+        self, directions: int, name: str, inputs: list[str], outputs: list[str], options: Any
+    ) -> Any:
         return self._by(self.source.jvp, self.source.inputs, directions, name, inputs, outputs)
 
-    def get_reverse(self, weights: int, name: str, inputs: list[str], outputs: list[str], options: Any) -> Any:
+    def get_reverse(
+        self, weights: int, name: str, inputs: list[str], outputs: list[str], options: Any
+    ) -> Any:
         return self._by(self.source.vjp, self.source.outputs, weights, name, inputs, outputs)
 
-    def _by(self, derive: Any, seeded: Sequence[Array], count: int, name: str, inputs: list[str], outputs: list[str]) -> Any:
+    def _by(
+        self,
+        derive: Any,
+        seeded: Sequence[Array],
+        count: int,
+        name: str,
+        inputs: list[str],
+        outputs: list[str],
+    ) -> Any:
         """What CasADi calls for `count` seeds of some arrays side by side, after all inputs and outputs."""
         call = _call_of(derive(range(len(self.source.inputs))))
         arrays = [*self.source.inputs, *self.source.outputs]
@@ -124,8 +150,13 @@ class _KernelCall(casadi.Callback):  # type: ignore[misc]
             for word, array, width in zip(inputs[len(arrays) :], seeded, widths, strict=True)
         ]
         own = given[: len(self.source.inputs)]
-        found = [call.call([*own, *(s[:, k * w : (k + 1) * w] for s, w in zip(seeds, widths))]) for k in range(count)]
-        return casadi.Function(name, given + seeds, [casadi.horzcat(*each) for each in zip(*found)], inputs, outputs)
+        result = [
+            call.call([*own, *(s[:, k * w : (k + 1) * w] for s, w in zip(seeds, widths))])
+            for k in range(count)
+        ]
+        return casadi.Function(
+            name, given + seeds, [casadi.horzcat(*each) for each in zip(*result)], inputs, outputs
+        )
 
 
 def _width(array: Array) -> int:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from linkwork.compiler.ir.liveness import needed_values
+from linkwork.compiler.ir.program import Program
+from linkwork.compiler.passes.unroll import unroll
 from linkwork.errors import TargetError
-from linkwork.functions.sources import Source
-from linkwork.ir.liveness import needed_values
-from linkwork.ir.program import Program
-from linkwork.passes.unroll import unroll
+from linkwork.functions.engine.sources import Source
 
 # Powers of two that keep the digits of quaternions before they are normalised: exact numbers need none.
 UNSCALED: Mapping[str, Callable[..., Any]] = {"exponent": lambda x: 0.0, "pow2": lambda k: 2.0**k}
 
 
-def evaluate(source: Source, operations: Mapping[str, Callable[..., Any]], arrays: Sequence[Sequence[Any]], where: str) -> list:
-    """The elements of every output in row-major order, from those of the inputs; "const" makes an expression of a number."""
+def evaluate(
+    source: Source, operations: Mapping[str, Callable[..., Any]], arrays: Sequence[Sequence[Any]], where: str
+) -> list:
+    """The elements of every output in row-major order, from those of the inputs; "const" makes an expression
+    of a number.
+    """
     program = unroll(source.program)
     if iterates(program):
         raise TargetError(f"{source.name} iterates (lw.loop) for this model, and {where} has no loops")
@@ -30,7 +34,7 @@ def evaluate(source: Source, operations: Mapping[str, Callable[..., Any]], array
             values[k] = operations["const"](attr)
         else:
             values[k] = operations[op](*(values[a] for a in args))
-    return [[values[v] for v in wanted] for wanted in program.results]
+    return [[values[v] for v in expected] for expected in program.results]
 
 
 def iterates(program: Program) -> bool:

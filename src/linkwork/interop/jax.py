@@ -3,11 +3,12 @@
     f = linkwork.interop.jax.function(linkwork.forward_dynamics, model)
     a = jax.vmap(jax.jit(f))(q, v, tau)
 
-On the CPU, XLA calls the compiled kernel itself, on its own buffers: nothing is copied, no Python runs, and a batch is one
-call. Derivatives are kernels too, forward and reverse, of any order. They are by the entries of arrays, q's too, as everywhere
-in JAX; `function` also takes the derivatives on the tangent space that `linkwork.jacobian`, `jvp` and `vjp` give. Numbers are
-float32 unless JAX has 64 bits switched on and an argument is float64. On an NVIDIA GPU a kernel is one of CUDA (extra `cuda`)
-that is launched on XLA's own stream and buffers. Other devices are not supported.
+On the CPU, XLA calls the compiled kernel itself, on its own buffers: nothing is copied, no Python runs, and a
+batch is one call. Derivatives are kernels too, forward and reverse, of any order. They are by the entries of
+arrays, q's too, as everywhere in JAX; `function` also takes the derivatives on the tangent space that
+`linkwork.jacobian`, `jvp` and `vjp` give. Numbers are float32 unless JAX has 64 bits switched on and an
+argument is float64. On an NVIDIA GPU a kernel is one of CUDA (extra `cuda`) that is launched on XLA's own
+stream and buffers. Other devices are not supported.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.compiler.runtime.xla import xla_handler
 from linkwork.errors import DtypeError
-from linkwork.functions.sources import Source, source_of
+from linkwork.functions.engine.sources import Source, source_of
 from linkwork.interop.calls import in_order, leading, signature_of, unlike
 from linkwork.interop.packages import needed
-from linkwork.runtime.xla import xla_handler
 
 jax: Any = needed("jax", extra="jax")
 from jax.extend.core import Primitive  # noqa: E402
@@ -36,9 +37,9 @@ jnp = jax.numpy
 def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     """A function of JAX arrays: those of `fn`, then parameters that are inputs, in order or by name.
 
-    `fn` is a function of a model, or a derivative of one, which knows its model. `options` are those of `linkwork.compile`:
-    `optional=("f_ext",)` and `parameters=("mass",)` ask for more inputs, frame="tool" and the like choose what it computes.
-    Leading dimensions are batches and broadcast.
+    `fn` is a function of a model, or a derivative of one, which knows its model. `options` are those of
+    `linkwork.compile`: `optional=("f_ext",)` and `parameters=("mass",)` ask for more inputs, frame="tool" and
+    the like choose what it computes. Leading dimensions are batches and broadcast.
     """
     source = source_of(fn, model, options)
     inputs, outputs = source.arrays(str(jnp.result_type(float)))
@@ -46,8 +47,8 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
 
     def call(*arrays: Any, **named: Any) -> Any:
         given = in_order(source.name, signature, arrays, named)
-        found = call_p.bind(*_varying_alike(_operands(source, given)), source=source)
-        return found[0] if len(found) == 1 else tuple(found)
+        result = call_p.bind(*_varying_alike(_operands(source, given)), source=source)
+        return result[0] if len(result) == 1 else tuple(result)
 
     call.__name__ = call.__qualname__ = source.name
     call.__doc__ = f"{source!r}, for JAX: ({', '.join(names)}) -> {', '.join(a.name for a in outputs)}."
@@ -60,7 +61,10 @@ def _operands(source: Source, given: Sequence[Any]) -> list[Any]:
     """The arrays of a call in one dtype, each with all batch dimensions or with none."""
     numbers = [_numbers(source.name, spec.name, x) for spec, x in zip(source.inputs, given, strict=True)]
     dtype = jnp.result_type(*numbers)
-    if dtype not in (np.float32, np.float64):  # half precision is computed in single, whole numbers in JAX's own float
+    if dtype not in (
+        np.float32,
+        np.float64,
+    ):  # half precision is computed in single, whole numbers in JAX's own float
         dtype = np.float32 if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)
     arrays = [jnp.asarray(x, dtype=dtype) for x in numbers]
     leads = leading(source, [array.shape for array in arrays])
@@ -77,7 +81,9 @@ def _operands(source: Source, given: Sequence[Any]) -> list[Any]:
 def _numbers(name: str, word: str, x: Any) -> Any:
     """What was given as an array of real numbers; a list becomes one, a number stays weakly typed."""
     try:
-        if x is None or isinstance(x, (str, bytes)):  # JAX takes the former for a float, the latter for names of dtypes
+        if x is None or isinstance(
+            x, (str, bytes)
+        ):  # JAX takes the former for a float, the latter for names of dtypes
             raise TypeError
         x = x if hasattr(x, "dtype") or isinstance(x, (int, float, complex)) else jnp.asarray(x)
         kind = jnp.result_type(x)
@@ -96,7 +102,8 @@ def _batch(source: Source, arrays: Sequence[Any]) -> tuple[int, ...]:
     return ()
 
 
-# Two primitives: a call, and the derivative of one, which is linear in its directions and so can be transposed.
+# Two primitives: a call, and the derivative of one, which is linear in its directions and so can be
+# transposed.
 
 
 call_p = Primitive("linkwork_call")
@@ -112,13 +119,15 @@ def _abstract(*avals: Any, source: Source, wrt: tuple[int, ...] | None = None) -
     called = _called(source, wrt)
     called.arrays(str(avals[0].dtype))
     batch = _batch(called, avals)
-    return [_like(max(avals, key=lambda aval: len(_varying(aval))), batch + out.shape) for out in called.outputs]
+    return [
+        _like(max(avals, key=lambda aval: len(_varying(aval))), batch + out.shape) for out in called.outputs
+    ]
 
 
 def _varying(aval: Any) -> frozenset[Any]:
     """The axes of a mesh over which a value varies, inside of shard_map."""
-    found = aval.mat.varying if hasattr(aval, "mat") else getattr(aval, "vma", frozenset())
-    return frozenset(found)
+    result = aval.mat.varying if hasattr(aval, "mat") else getattr(aval, "vma", frozenset())
+    return frozenset(result)
 
 
 def _like(aval: Any, shape: tuple[int, ...]) -> Any:
@@ -132,7 +141,9 @@ def _varying_alike(arrays: list[Any]) -> list[Any]:
     """Arrays that all vary over the same axes: gradients of the others are then summed over them."""
     every = frozenset[Any]().union(*(_varying(jax.typeof(x)) for x in arrays))
     missing = [tuple(every - _varying(jax.typeof(x))) for x in arrays]
-    return [jax.lax.pcast(x, axes, to="varying") if axes else x for x, axes in zip(arrays, missing, strict=True)]
+    return [
+        jax.lax.pcast(x, axes, to="varying") if axes else x for x, axes in zip(arrays, missing, strict=True)
+    ]
 
 
 @lru_cache(maxsize=256)
@@ -173,20 +184,23 @@ _targets: dict[tuple[int, str, str], tuple[Source, str]] = {}
 def _handler(source: Source, dtype: str, platform: str) -> int:
     if platform == "cpu":
         return xla_handler(source.kernel(dtype))
-    from linkwork.runtime.cuda.xla import xla_cuda_handler
+    from linkwork.compiler.runtime.cuda.xla import xla_cuda_handler
 
     return xla_cuda_handler(source.cuda_kernel(dtype))
 
 
 def _target(source: Source, dtype: str, platform: str) -> str:
-    """The name under which XLA knows a kernel: made from its content, so that XLA's own cache never takes one for another."""
+    """The name under which XLA knows a kernel: made from its content, so that XLA's own cache never takes one
+    for another.
+    """
     key = (id(source), dtype, platform)
     if key not in _targets:
         content = source.identity or source.program.digest
         name = f"linkwork_{source.name}_{hashlib.sha256(repr((content, dtype, platform)).encode()).hexdigest()[:32]}"
         if name not in {known for _, known in _targets.values()}:
             capsule = ctypes.pythonapi.PyCapsule_New
-            capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+            capsule.restype = ctypes.py_object
+            capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
             handler = capsule(_handler(source, dtype, platform), None, None)
             jax.ffi.register_ffi_target(name, handler, platform="CUDA" if platform == "cuda" else platform)
         _targets[key] = source, name
@@ -210,14 +224,15 @@ def _along_jvp(primals: Any, tangents: Any, *, source: Source, wrt: tuple[int, .
     """Of J(x) d by x and by d: the latter is linear."""
     out = along_p.bind(*primals, source=source, wrt=wrt)
     count = len(source.inputs)
-    points, changes = primals[:count], tangents[count:]
+    points = primals[:count]
+    changes = tangents[count:]
     still = [ad.Zero(jax.typeof(d)) for d in primals[count:]]
-    found = _changes(source.jvp(wrt), primals, [*tangents[:count], *still])
+    result = _changes(source.jvp(wrt), primals, [*tangents[:count], *still])
     if any(type(d) is not ad.Zero for d in changes):
         directions = [ad.instantiate_zeros(d) for d in changes]
         more = along_p.bind(*points, *directions, source=source, wrt=wrt)
-        found = [ad.add_tangents(a, b) for a, b in zip(found, more)]
-    return out, found
+        result = [ad.add_tangents(a, b) for a, b in zip(result, more)]
+    return out, result
 
 
 def _along_transpose(bars: Any, *arrays: Any, source: Source, wrt: tuple[int, ...]) -> list[Any]:
@@ -225,9 +240,9 @@ def _along_transpose(bars: Any, *arrays: Any, source: Source, wrt: tuple[int, ..
     count = len(source.inputs)
     points = arrays[:count]
     weights = [ad.instantiate_zeros(bar) for bar in bars]
-    found = call_p.bind(*points, *weights, source=source.vjp(wrt))
+    result = call_p.bind(*points, *weights, source=source.vjp(wrt))
     gradients = []
-    for gradient, direction in zip(found, arrays[count:], strict=True):
+    for gradient, direction in zip(result, arrays[count:], strict=True):
         extra = gradient.ndim - len(direction.aval.shape)
         gradients.append(gradient.sum(axis=tuple(range(extra))) if extra else gradient)
     return [None] * count + gradients

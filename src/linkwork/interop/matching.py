@@ -1,16 +1,16 @@
-"""Which joint here is which joint there, by name; and arrays of states as users give them."""
+"""Matching of joints by name between models of different software, and arrays of states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwork.errors import ModelError, ShapeError
 from linkwork.joints import Free, Joint
+from linkwork.mechanism.names import printable
 from linkwork.model import Model, PlacedJoint
-from linkwork.parts.names import shown
 
 
 class PeerJoint(NamedTuple):
@@ -23,9 +23,14 @@ class PeerJoint(NamedTuple):
 
 
 def matched(
-    model: Model, theirs: Sequence[PeerJoint], kinds: Mapping[str, type[Joint]], peer: str
+    model: Model,
+    theirs: Sequence[PeerJoint],
+    kinds: Mapping[str, type[Joint]],
+    peer: str,
+    aside: Container[str] = (),
 ) -> list[tuple[PlacedJoint, PeerJoint]]:
     """Every joint here with the one there that has its name; `kinds` says which kind here is each of theirs.
+    Joints `aside` are none there.
 
     Free joints often have no name: the only one of both models is the same one, whatever it is called.
     """
@@ -37,15 +42,19 @@ def matched(
         by_name[free_here[0].name] = by_name.pop(free_there[0].name)
     pairs = []
     for ours in model.joints:
-        found = by_name.pop(ours.name, None)
-        if found is None:
-            raise ModelError(f"joint {ours.name!r} of {shown(model.name)} is not in the {peer} model")
-        if kinds.get(found.kind) is not type(ours.kind):
+        if ours.name in aside:
+            continue
+        result = by_name.pop(ours.name, None)
+        if result is None:
+            raise ModelError(f"joint {ours.name!r} of {printable(model.name)} is not in the {peer} model")
+        if kinds.get(result.kind) is not type(ours.kind):
             here = type(ours.kind).__name__
-            raise ModelError(f"joint {ours.name!r} is {here} in {shown(model.name)}, but {found.kind} in the {peer} model")
-        pairs.append((ours, found))
+            raise ModelError(
+                f"joint {ours.name!r} is {here} in {printable(model.name)}, but {result.kind} in the {peer} model"
+            )
+        pairs.append((ours, result))
     for name in by_name:
-        raise ModelError(f"joint {name!r} of the {peer} model is not in {shown(model.name)}")
+        raise ModelError(f"joint {name!r} of the {peer} model is not in {printable(model.name)}")
     return pairs
 
 

@@ -5,9 +5,10 @@
     mujoco.mj_forward(mj_model, data)
     a = states.a_from(q, v, data.qacc)
 
-What differs there: the order of joints; quaternions are w x y z; a free joint's velocity is linear first, and that part is in
-the axes of the world, so that its acceleration has another term; a free joint's coordinates are those of its body in the
-world; hinges and slides count from `qpos0`. The maps of velocities and forces depend on q, which is always the one here.
+What differs there: the order of joints; quaternions are w x y z; a free joint's velocity is linear first, and
+that part is in the axes of the world, so that its acceleration has another term; a free joint's coordinates
+are those of its body in the world; hinges and slides count from `qpos0`. The maps of velocities and forces
+depend on q, which is always the one here.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from linkwork.errors import ModelError
 from linkwork.formats.mjcf_names import body_names, joint_names
 from linkwork.interop.matching import PeerJoint, matched, rows
 from linkwork.joints import Free, Joint, Prismatic, Revolute, Spherical
+from linkwork.mechanism import Coupling
+from linkwork.mechanism.names import printable
 from linkwork.model import GROUND, Model, PlacedJoint
-from linkwork.parts.names import shown
 from linkwork.spatial import Pose
 
 _KINDS: dict[str, type[Joint]] = {"free": Free, "ball": Spherical, "slide": Prismatic, "hinge": Revolute}
@@ -33,26 +35,39 @@ class States:
     Joints are matched by name (one without a name is called as `linkwork.load` calls it); the only
     free joint of both models is the same whatever it is called. All methods take arrays
     with any leading batch dimensions. ModelError where the joints do not match.
+
+    Joints that stand for fixed tendons (`"tendon name"`) follow others and are none there: q has their
+    coordinates, and velocities, accelerations, forces and matrices are those of the model's own velocities.
     """
 
     def __init__(self, model: Model, mj_model: Any) -> None:
         try:
             bodies = body_names([mj_model.body(k).name for k in range(mj_model.nbody)])
-            names = joint_names([mj_model.joint(k).name for k in range(mj_model.njnt)], bodies, mj_model.jnt_bodyid)
+            names = joint_names(
+                [mj_model.joint(k).name for k in range(mj_model.njnt)], bodies, mj_model.jnt_bodyid
+            )
             theirs = [
                 PeerJoint(name, list(_KINDS)[int(kind)], int(q), int(v))
-                for name, kind, q, v in zip(names, mj_model.jnt_type, mj_model.jnt_qposadr, mj_model.jnt_dofadr)
+                for name, kind, q, v in zip(
+                    names, mj_model.jnt_type, mj_model.jnt_qposadr, mj_model.jnt_dofadr
+                )
             ]
             self.nq, self.nv = int(mj_model.nq), int(mj_model.nv)  # there
         except AttributeError:
             raise ModelError(f"a MuJoCo model is needed, not {type(mj_model).__name__}") from None
         self._model = model
-        self._pairs = matched(model, theirs, _KINDS, "MuJoCo")
+        self._tendons = _tendons(model, {joint.name for joint in theirs})
+        self._pairs = matched(model, theirs, _KINDS, "MuJoCo", aside=self._tendons)
+        names = [name for joint in model.joints if joint.name not in self._tendons for name in joint.v_names]
+        if self._tendons and sorted(names) == sorted(model.v_names):
+            names = [*model.v_names]  # no other loops: velocities are the model's own
+        self._nv = len(names)
+        self._columns = {ours.name: [names.index(name) for name in ours.v_names] for ours, _ in self._pairs}
         self._zero = np.array(mj_model.qpos0, dtype=float)
         for ours, _ in self._pairs:
             if isinstance(ours.kind, Free) and ours.parent != GROUND:
                 raise ModelError(
-                    f"joint {ours.name!r} of {shown(model.name)} is free, but not on the world: MuJoCo has no such joint"
+                    f"joint {ours.name!r} of {printable(model.name)} is free, but not on the world: MuJoCo has no such joint"
                 )
 
     def q_to(self, q: Any) -> np.ndarray:
@@ -60,7 +75,8 @@ class States:
         q = rows(q, self._model.nq, "q")
         there = np.empty((*q.shape[:-1], self.nq))
         for ours, joint in self._pairs:
-            x, at = q[..., ours.q_slice], joint.q
+            x = q[..., ours.q_slice]
+            at = joint.q
             if joint.kind == "free":
                 there[..., at : at + 3] = x[..., :3] @ ours.place.R.T + ours.place.p
                 there[..., at + 3 : at + 7] = _turned(_quaternion(ours.place), x[..., 3:])[..., [3, 0, 1, 2]]
@@ -75,7 +91,8 @@ class States:
         q = rows(q, self.nq, "q")
         here = np.empty((*q.shape[:-1], self._model.nq))
         for ours, joint in self._pairs:
-            at, start = joint.q, ours.q_start
+            at = joint.q
+            start = ours.q_start
             if joint.kind == "free":
                 here[..., start : start + 3] = (q[..., at : at + 3] - ours.place.p) @ ours.place.R
                 turned = q[..., [at + 4, at + 5, at + 6, at + 3]]
@@ -84,11 +101,13 @@ class States:
                 here[..., ours.q_slice] = q[..., [at + 1, at + 2, at + 3, at]]
             else:
                 here[..., start] = q[..., at] - self._zero[at]
+        for at, terms in self._tendons.values():
+            here[..., at] = sum(here[..., place] * factor for place, factor in terms)
         return here
 
     def v_to(self, q: Any, v: Any) -> np.ndarray:
         """Velocities, (..., nv)."""
-        return _times(self._map(q), rows(v, self._model.nv_spanning, "v"))
+        return _times(self._map(q), rows(v, self._nv, "v"))
 
     def v_from(self, q: Any, v: Any) -> np.ndarray:
         """Velocities, (..., nv)."""
@@ -96,7 +115,7 @@ class States:
 
     def a_to(self, q: Any, v: Any, a: Any) -> np.ndarray:
         """Accelerations, (..., nv), at our velocity v."""
-        return _times(self._map(q), rows(a, self._model.nv_spanning, "a") + self._shift(v))
+        return _times(self._map(q), rows(a, self._nv, "a") + self._shift(v))
 
     def a_from(self, q: Any, v: Any, a: Any) -> np.ndarray:
         """Accelerations, (..., nv), at our velocity v."""
@@ -104,7 +123,7 @@ class States:
 
     def tau_to(self, q: Any, tau: Any) -> np.ndarray:
         """Joint forces, (..., nv)."""
-        return _times(self._map(q), rows(tau, self._model.nv_spanning, "tau"))
+        return _times(self._map(q), rows(tau, self._nv, "tau"))
 
     def tau_from(self, q: Any, tau: Any) -> np.ndarray:
         """Joint forces, (..., nv)."""
@@ -131,25 +150,44 @@ class States:
     def _map(self, q: Any) -> np.ndarray:
         """The orthogonal T that takes velocities here to those there, and forces as well, (..., nv, nv)."""
         q = rows(q, self._model.nq, "q")
-        T = np.zeros((*q.shape[:-1], self.nv, self.nv))
+        T = np.zeros((*q.shape[:-1], self.nv, self._nv))
         for ours, joint in self._pairs:
-            here, there = ours.v_start, joint.v
+            columns = self._columns[ours.name]
+            there = joint.v
             if joint.kind == "free":
-                T[..., there : there + 3, here + 3 : here + 6] = _world_axes(ours, q[..., ours.q_slice])
+                T[..., there : there + 3, columns[3:]] = _world_axes(ours, q[..., ours.q_slice])
                 there += 3  # its angular part
             for k in range(3 if joint.kind == "free" else ours.nv):
-                T[..., there + k, here + k] = 1.0
+                T[..., there + k, columns[k]] = 1.0
         return T
 
     def _shift(self, v: Any) -> np.ndarray:
         """What our acceleration lacks of the change of a velocity in the world's axes: w × v of a free joint."""
-        v = rows(v, self._model.nv_spanning, "v")
+        v = rows(v, self._nv, "v")
         shift = np.zeros(v.shape)
         for ours, joint in self._pairs:
             if joint.kind == "free":
-                x = v[..., ours.v_slice]
-                shift[..., ours.v_start + 3 : ours.v_start + 6] = np.cross(x[..., :3], x[..., 3:])
+                columns = self._columns[ours.name]
+                shift[..., columns[3:]] = np.cross(v[..., columns[:3]], v[..., columns[3:]])
         return shift
+
+
+def _tendons(model: Model, theirs: set[str]) -> dict[str, tuple[int, list[tuple[int, float]]]]:
+    """Joints that stand for fixed tendons: their coordinates, and those that they follow with their ratios."""
+    result = {}
+    for coupling in model.loops:
+        joint = next((joint for joint in model.joints if joint.name == coupling.name), None)
+        if joint is None or joint.name in theirs or not isinstance(coupling, Coupling):
+            continue
+        own = next((factor for k, _, factor in coupling.terms if k == joint.child), 0.0)
+        if own:
+            others = [
+                (model.joints[k].q_start, -factor / own)
+                for k, _, factor in coupling.terms
+                if k != joint.child
+            ]
+            result[joint.name] = (joint.q_start, others)
+    return result
 
 
 def _world_axes(joint: PlacedJoint, q: np.ndarray) -> np.ndarray:

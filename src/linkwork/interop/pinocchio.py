@@ -5,9 +5,9 @@
     states = linkwork.interop.pinocchio.States(model, pin_model)
     tau = states.tau_from(pinocchio.rnea(pin_model, data, states.q_to(q), states.v_to(v), states.v_to(a)))
 
-What differs there: the order of joints; spatial vectors have the linear part first, also the velocity of a free joint; a
-continuous joint and the angle of a planar one are a cosine and a sine, so that whole turns are lost there: see `q_from`.
-Quaternions are x y z w on both sides.
+What differs there: the order of joints; spatial vectors have the linear part first, also the velocity of a
+free joint; a continuous joint and the angle of a planar one are a cosine and a sine, so that whole turns are
+lost there: see `q_from`. Quaternions are x y z w on both sides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from linkwork.errors import ModelError
 from linkwork.interop.matching import PeerJoint, matched, rows
 from linkwork.interop.turns import Turns
 from linkwork.joints import Free, Gimbal, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
-from linkwork.model import Model
+from linkwork.mechanism.names import printable
+from linkwork.model import Model, PlacedJoint
 
 _SWAPPED = np.array([3, 4, 5, 0, 1, 2])  # the two halves of a spatial vector
 _UNBOUNDED = ("JointModelRUBX", "JointModelRUBY", "JointModelRUBZ", "JointModelRevoluteUnboundedUnaligned")
@@ -36,12 +37,19 @@ _KINDS: dict[str, type[Joint]] = {
     "JointModelFreeFlyer": Free,
 }
 
+_AXES = (
+    Planar,
+    Universal,
+    Gimbal,
+)  # whose velocities are about or along axes that a peer may choose otherwise
+
 
 class States:
-    """Takes states of `model` to those of Pinocchio's model of the same robot (`..._to`), and back (`..._from`).
+    """Takes states of `model` to those of Pinocchio's model of the same robot (`..._to`), and back
+    (`..._from`).
 
-    Joints are matched by name; the only free joint of both models is the same whatever it is called. All methods take arrays
-    with any leading batch dimensions. ModelError where the joints do not match.
+    Joints are matched by name; the only free joint of both models is the same whatever it is called. All
+    methods take arrays with any leading batch dimensions. ModelError where the joints do not match.
     """
 
     def __init__(self, model: Model, pin_model: Any) -> None:
@@ -51,21 +59,55 @@ class States:
         except AttributeError:
             raise ModelError(f"a Pinocchio model is needed, not {type(pin_model).__name__}") from None
         self.nq, self.nv = int(pin_model.nq), int(pin_model.nv)  # there
-        self._our_nq, self._our_nv = model.nq, model.nv_spanning
+        self._our_nq = model.nq
+        self._our_nv = model.nv_spanning
         copied: list[tuple[int, int]] = []  # places in q: here, there
         angles: list[tuple[int, int]] = []  # here an angle, there its cosine, and its sine behind that
         order: list[tuple[int, int]] = []  # places in v: here, there
-        for ours, there in matched(model, theirs, _KINDS, "Pinocchio"):
+        pairs = matched(model, theirs, _KINDS, "Pinocchio")
+        for ours, there in pairs:
             turning = {"JointModelPlanar": 2, **dict.fromkeys(_UNBOUNDED, 0)}.get(there.kind)
             for k in range(ours.nq):
                 (angles if k == turning else copied).append((ours.q_start + k, there.q + k))
             swapped = there.kind == "JointModelFreeFlyer"
-            order += [(ours.v_start + k, there.v + (int(_SWAPPED[k]) if swapped else k)) for k in range(ours.nv)]
-        self._copied, self._angles = (np.array(pairs, dtype=int).reshape(-1, 2).T for pairs in (copied, angles))
+            order += [
+                (ours.v_start + k, there.v + (int(_SWAPPED[k]) if swapped else k)) for k in range(ours.nv)
+            ]
+        self._copied, self._angles = (
+            np.array(pairs, dtype=int).reshape(-1, 2).T for pairs in (copied, angles)
+        )
         here, places = np.array(order, dtype=int).reshape(-1, 2).T
         self._turns = Turns(model, self._angles[0])
         self._from = places[np.argsort(here)]  # where each of our velocities is there
         self._to = np.argsort(self._from)
+        self._check_axes(model, pin_model, pairs)
+
+    def _check_axes(self, model: Model, pin_model: Any, pairs: list[tuple[PlacedJoint, PeerJoint]]) -> None:
+        """Raise if the velocities of a joint of several axes mean others there: Pinocchio ignores a planar
+        joint's normal.
+        """
+        q = model.neutral()
+        there_q = self.q_to(q)
+        by_place = {joint.idx_q: joint for joint in list(pin_model.joints)[1:]}
+        for ours, there in pairs:
+            if isinstance(ours.kind, _AXES):
+                joint = by_place[there.q]
+                data = joint.createData()
+                joint.calc(data, there_q)
+                here = np.asarray(ours.kind.subspace(q[ours.q_slice]), dtype=float)
+                if not np.allclose(here, np.asarray(data.S)[_SWAPPED], atol=1e-9):
+                    message = (
+                        f"joint {ours.name!r} of {printable(model.name)} moves about or along other axes in "
+                        "the Pinocchio model"
+                    )
+                    raise ModelError(
+                        message
+                        + (
+                            ": there the normal of a planar joint is z"
+                            if isinstance(ours.kind, Planar)
+                            else ""
+                        )
+                    )
 
     def q_to(self, q: Any) -> np.ndarray:
         """Configurations, (..., nq)."""
@@ -79,15 +121,20 @@ class States:
     def q_from(self, q: Any, *, near: Any = None) -> np.ndarray:
         """Configurations, (..., nq).
 
-        Of an angle that is a cosine and a sine there, whole turns are not known. With `near`, configurations here (..., nq),
-        it is the one within half a turn of that: give the state before. Without, it is between -π and π, but for joints in
-        couplings and implicit constraints: they get the fewest turns with which these hold, so that gears stay in mesh.
+        Of an angle that is a cosine and a sine there, whole turns are not known. With `near`, configurations
+        here (..., nq), it is the one within half a turn of that: give the state before. Without, it is
+        between -π and π, but for joints in couplings and implicit constraints: they get the fewest turns with
+        which these hold, so that gears stay in mesh.
         """
         q = rows(q, self.nq, "q")
         here = np.empty((*q.shape[:-1], self._our_nq))
         here[..., self._copied[0]] = q[..., self._copied[1]]
         here[..., self._angles[0]] = np.arctan2(q[..., self._angles[1] + 1], q[..., self._angles[1]])
-        return self._turns.coupled(here) if near is None else self._turns.near(here, rows(near, self._our_nq, "near"))
+        return (
+            self._turns.coupled(here)
+            if near is None
+            else self._turns.near(here, rows(near, self._our_nq, "near"))
+        )
 
     def v_to(self, v: Any) -> np.ndarray:
         """Velocities or accelerations, (..., nv)."""

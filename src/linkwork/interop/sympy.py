@@ -2,8 +2,9 @@
 
     print(linkwork.interop.sympy.equations(linkwork.inverse_dynamics, model).latex())
 
-Numbers of the model become fractions of what a person would write (0.1, not 0.1000000000000000055), of 14 digits; printed, long
-ones have six. Branches become cases (Piecewise), but for those that only say where there is no value.
+Numbers of the model become fractions of what a person would write (0.1, not 0.1000000000000000055), of 14
+digits; printed, long ones have six. Branches become cases (Piecewise), but for those that only say where
+there is no value.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LimitError, ShapeError
-from linkwork.functions.sources import Source, source_of
+from linkwork.functions.engine.sources import Source, source_of
 from linkwork.interop.calls import in_order, signature_of
 from linkwork.interop.expressions import UNSCALED, evaluate, size
 from linkwork.interop.packages import needed
@@ -33,7 +34,9 @@ def _number(x: Any) -> Any:
 
 
 def _select(condition: Any, x: Any, y: Any) -> Any:
-    """Cases; but NaN only says where a formula has no value, as 1/x at zero has none, which the other case says itself."""
+    """Cases; but NaN only says where a formula has no value, as 1/x at zero has none, which the other case
+    says itself.
+    """
     if x is sympy.nan or y is sympy.nan:
         return y if x is sympy.nan else x
     return sympy.Piecewise((x, condition), (y, True))
@@ -52,12 +55,16 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "exp": sympy.exp, "log": sympy.log,
 }  # fmt: skip
 _MOST = 500  # operations that a person may want to see the equations of
-_SIMPLIFIED = 500  # operations of a formula, written out, up to which SymPy finds a shorter form within seconds
+_SIMPLIFIED = (
+    500  # operations of a formula, written out, up to which SymPy finds a shorter form within seconds
+)
 
 
 @dataclass(frozen=True)
 class Equations:
-    """What a function computes: `inputs` and `outputs` by name, as symbols, expressions, matrices or arrays of SymPy."""
+    """What a function computes: `inputs` and `outputs` by name, as symbols, expressions, matrices or arrays
+    of SymPy.
+    """
 
     name: str
     inputs: dict[str, Any]
@@ -66,7 +73,9 @@ class Equations:
     def latex(self) -> str:
         """The equations as LaTeX, one output a line."""
         names = [f"\\mathrm{{{name}}}".replace("_", "\\_") for name in self.outputs]
-        return " \\\\\n".join(f"{name} = {sympy.latex(_rounded(out))}" for name, out in zip(names, self.outputs.values()))
+        return " \\\\\n".join(
+            f"{name} = {sympy.latex(_rounded(out))}" for name, out in zip(names, self.outputs.values())
+        )
 
     def __str__(self) -> str:
         return "\n".join(f"{name} = {_rounded(out)}" for name, out in self.outputs.items())
@@ -81,13 +90,15 @@ def _rounded(value: Any) -> Any:
 
 
 def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
-    """A function of SymPy's expressions, in arrays of the right shape, that gives expressions; arguments as of `equations`."""
+    """A function of SymPy's expressions, in arrays of the right shape, that gives expressions; arguments as
+    of `equations`.
+    """
     source = source_of(fn, model, options)
 
     def call(*arrays: Any, **named: Any) -> Any:
         given = in_order(source.name, signature, arrays, named)
-        found = _evaluate(source, [np.array(x, dtype=object) for x in given])
-        return found[0] if len(found) == 1 else tuple(found)
+        result = _evaluate(source, [np.array(x, dtype=object) for x in given])
+        return result[0] if len(result) == 1 else tuple(result)
 
     call.__name__ = call.__qualname__ = source.name
     signature = signature_of([array.name for array in source.program.inputs])
@@ -98,13 +109,15 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
 def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: Any) -> Equations:
     """The equations of a function of a model, or of a derivative of one, in symbols q1, q2, ..., v1, ...
 
-    `options` are those of `linkwork.compile`; with `parameters=("mass",)` masses are symbols too. `simplify` lets SymPy look
-    for shorter forms, which takes some seconds; entries of more than 500 operations stay as they are. LimitError where the
-    program is too long to be read.
+    `options` are those of `linkwork.compile`; with `parameters=("mass",)` masses are symbols too. `simplify`
+    lets SymPy look for shorter forms, which takes some seconds; entries of more than 500 operations stay as
+    they are. LimitError where the program is too long to be read.
     """
     source = source_of(fn, model, options)
     if size(source.program) > _MOST:
-        raise LimitError(f"{source.name} has {size(source.program)} operations for this model: too many to be read ({_MOST})")
+        raise LimitError(
+            f"{source.name} has {size(source.program)} operations for this model: too many to be read ({_MOST})"
+        )
     arrays = [_symbols(array.name, array.shape) for array in source.program.inputs]
     outputs = _evaluate(source, arrays)
     if simplify:
@@ -123,9 +136,9 @@ def _evaluate(source: Source, arrays: list[np.ndarray]) -> list[Any]:
         if array.size != spec.size:
             raise ShapeError(f"{source.name}: {spec.name} must have shape {spec.shape}, not {array.shape}")
     cells = [[sympy.sympify(x) for x in array.ravel()] for array in arrays]
-    found = evaluate(source, _OPERATIONS, cells, "a printed equation")
+    result = evaluate(source, _OPERATIONS, cells, "a printed equation")
     outputs = []
-    for spec, elements in zip(source.program.outputs, found, strict=True):
+    for spec, elements in zip(source.program.outputs, result, strict=True):
         out = np.empty(spec.size, dtype=object)
         out[:] = elements
         outputs.append(_shaped(out.reshape(spec.shape)))

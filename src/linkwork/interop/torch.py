@@ -1,12 +1,14 @@
-"""Functions of a model in PyTorch: operators of `torch.library`, with autograd, vmap, fake tensors and torch.compile.
+"""Functions of a model in PyTorch: operators of `torch.library`, with autograd, vmap, fake tensors and
+torch.compile.
 
     f = linkwork.interop.torch.function(linkwork.forward_dynamics, model)
     a = f(q, v, tau)
 
-Operators work on tensors in the memory of the CPU or of an NVIDIA GPU, without copying those that are contiguous; on a GPU on
-PyTorch's current stream, by a CUDA kernel (extra `cuda`). Gradients are operators too, so
-they can be differentiated again. They are by the entries of arrays, q's too; `function` also takes derivatives on the tangent
-space, as `linkwork.jacobian`, `jvp` and `vjp` give them. Numbers are those of the tensors: float64 or float32.
+Operators work on tensors in the memory of the CPU or of an NVIDIA GPU, without copying those that are
+contiguous; on a GPU on PyTorch's current stream, by a CUDA kernel (extra `cuda`). Gradients are operators
+too, so they can be differentiated again. They are by the entries of arrays, q's too; `function` also takes
+derivatives on the tangent space, as `linkwork.jacobian`, `jvp` and `vjp` give them. Numbers are those of the
+tensors: float64 or float32.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import DtypeError, TargetError
-from linkwork.functions.sources import Source, source_of
+from linkwork.functions.engine.sources import Source, source_of
 from linkwork.interop.calls import in_order, leading, signature_of, unlike
 from linkwork.interop.packages import needed
 
@@ -31,19 +33,24 @@ Tensors = Sequence[Any]
 def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     """A function of tensors: those of `fn`, then parameters that are inputs, in order or by name.
 
-    `fn` is a function of a model, or a derivative of one, which knows its model. `options` are those of `linkwork.compile`:
-    `optional=("f_ext",)` and `parameters=("mass",)` ask for more inputs, frame="tool" and the like choose what it computes.
-    Leading dimensions are batches and broadcast.
+    `fn` is a function of a model, or a derivative of one, which knows its model. `options` are those of
+    `linkwork.compile`: `optional=("f_ext",)` and `parameters=("mass",)` ask for more inputs, frame="tool" and
+    the like choose what it computes. Leading dimensions are batches and broadcast.
     """
     source = source_of(fn, model, options)
-    operator, names = operator_of(source), [array.name for array in source.inputs]
+    operator = operator_of(source)
+    names = [array.name for array in source.inputs]
     transformed = _transformed(source)
 
     def call(*tensors: Any, **named: Any) -> Any:
-        given = in_order(source.name, signature, tensors, named) if named or len(tensors) != len(names) else tensors
+        given = (
+            in_order(source.name, signature, tensors, named)
+            if named or len(tensors) != len(names)
+            else tensors
+        )
         operands = _operands(source, given)
-        found = transformed(operands) if _sees_only_functions() else _tuple(operator(*operands))
-        return found[0] if len(found) == 1 else tuple(found)
+        result = transformed(operands) if _sees_only_functions() else _tuple(operator(*operands))
+        return result[0] if len(result) == 1 else tuple(result)
 
     call.__name__ = call.__qualname__ = source.name
     call.__doc__ = f"{source.kernel()!r}, for PyTorch: ({', '.join(names)}) -> {', '.join(a.name for a in source.outputs)}."
@@ -70,15 +77,21 @@ def _operands(source: Source, given: Tensors) -> list[Any]:
     if dtype not in (torch.float64, torch.float32):
         raise DtypeError(f"{source.name} takes tensors of float64 or float32, not {dtype}")
     if device.type not in ("cpu", "cuda", "meta"):
-        raise TargetError(f"{source.name} works on the CPU and on NVIDIA GPUs, not on {device}: move tensors by .cpu()")
+        raise TargetError(
+            f"{source.name} works on the CPU and on NVIDIA GPUs, not on {device}: move tensors by .cpu()"
+        )
     for k, (spec, raw) in enumerate(zip(source.inputs, given, strict=True)):
         if tensors[k].dtype != dtype:
             if isinstance(raw, torch.Tensor):
-                raise DtypeError(f"{source.name}: {spec.name} is {raw.dtype}, another tensor {dtype}: convert one of them")
+                raise DtypeError(
+                    f"{source.name}: {spec.name} is {raw.dtype}, another tensor {dtype}: convert one of them"
+                )
             tensors[k] = tensors[k].to(dtype)
         if tensors[k].device != device:
             if isinstance(raw, torch.Tensor):
-                raise TargetError(f"{source.name}: {spec.name} is on {raw.device}, another tensor on {device}: move one")
+                raise TargetError(
+                    f"{source.name}: {spec.name} is on {raw.device}, another tensor on {device}: move one"
+                )
             tensors[k] = tensors[k].to(device)
     leads = leading(source, [tuple(x.shape) for x in tensors])
     batch = max(leads, key=len)
@@ -103,7 +116,9 @@ def _tensor(name: str, word: str, x: Any) -> Any:
         if x.is_complex():
             raise DtypeError(f"{name}: {word} must have real numbers, not {x.dtype}")
     if x.layout != torch.strided:
-        raise DtypeError(f"{name}: {word} is stored as {x.layout}, which cannot be read: .to_dense() makes it an array")
+        raise DtypeError(
+            f"{name}: {word} is stored as {x.layout}, which cannot be read: .to_dense() makes it an array"
+        )
     return x
 
 
@@ -122,7 +137,8 @@ def operator_of(source: Source) -> Any:
 
 
 def _registered(name: str, source: Source) -> Any:
-    # no lists of tensors: PyTorch can take those apart row by row where it has no rule, as in is_grads_batched
+    # no lists of tensors: PyTorch can take those apart row by row where it has no rule, as in
+    # is_grads_batched
     outputs = ["Tensor"] * len(source.outputs)
     returned = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
     schema = f"({', '.join(f'Tensor x{k}' for k in range(len(source.inputs)))}) -> {returned}"
@@ -136,7 +152,9 @@ def _registered(name: str, source: Source) -> Any:
             outs = [tensors[0].new_empty(shape) for shape in _shapes(source, tensors)]
             source.cuda_kernel(dtype)(*(x.detach().contiguous() for x in tensors), out=tuple(outs))
             return one_or_all(outs)
-        places = [np.empty(shape, dtype) for shape in _shapes(source, tensors)]  # NumPy asks for huge pages, PyTorch does not
+        places = [
+            np.empty(shape, dtype) for shape in _shapes(source, tensors)
+        ]  # NumPy asks for huge pages, PyTorch does not
         source.kernel(dtype)(*(x.detach().contiguous().numpy() for x in tensors), out=one_or_all(places))
         return one_or_all([torch.from_numpy(place) for place in places])
 
@@ -159,15 +177,17 @@ def _registered(name: str, source: Source) -> Any:
     _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
     for key in ("CPU", "CUDA"):
         _library.impl(name, run, key)
-    whole = f"{_library.ns}::{name}"
-    torch.library.register_fake(whole, fake, lib=_library)
-    torch.library.register_autograd(whole, backward, setup_context=setup, lib=_library)
-    torch.library.register_vmap(whole, batched, lib=_library)
+    operator_name = f"{_library.ns}::{name}"
+    torch.library.register_fake(operator_name, fake, lib=_library)
+    torch.library.register_autograd(operator_name, backward, setup_context=setup, lib=_library)
+    torch.library.register_vmap(operator_name, batched, lib=_library)
     operator = getattr(torch.ops.linkwork, name).default
     return operator
 
 
-def _gradients(source: Source, tensors: Tensors, bars: Tensors, wanted: Sequence[bool], call: Any) -> list[Any]:
+def _gradients(
+    source: Source, tensors: Tensors, bars: Tensors, wanted: Sequence[bool], call: Any
+) -> list[Any]:
     """The gradients of the wanted tensors, None for the others."""
     wrt = tuple(k for k, want in enumerate(wanted) if want)
     gradients: list[Any] = [None] * len(tensors)
@@ -179,7 +199,9 @@ def _gradients(source: Source, tensors: Tensors, bars: Tensors, wanted: Sequence
 
 
 def _transformed(source: Source) -> Callable[[Tensors], Tensors]:
-    """The same call for the transformations of torch.func, which do not see through operators of torch.library."""
+    """The same call for the transformations of torch.func, which do not see through operators of
+    torch.library.
+    """
 
     class Call(torch.autograd.Function):
         @staticmethod

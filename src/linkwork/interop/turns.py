@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 
+from linkwork.mechanism import Coupling, ImplicitConstraint
 from linkwork.model import Model
-from linkwork.parts import Coupling, ImplicitConstraint
 
 _TURN = 2.0 * np.pi
 _TRIED = 2000  # numbers of turns that are tried at most, for joints that couplings leave free
@@ -20,7 +20,9 @@ class Turns:
 
     def __init__(self, model: Model, angles: np.ndarray) -> None:
         self._angles = angles
-        self._groups = [_Group(model, group, set(angles.tolist())) for group in _groups(model, set(angles.tolist()))]
+        self._groups = [
+            _Group(model, group, set(angles.tolist())) for group in _groups(model, set(angles.tolist()))
+        ]
 
     def near(self, q: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """q (..., nq) with each angle within half a turn of the reference (..., nq)."""
@@ -29,7 +31,9 @@ class Turns:
         return q
 
     def coupled(self, q: np.ndarray) -> np.ndarray:
-        """q (..., nq) with the fewest turns at which couplings and implicit constraints hold; as it is where none are found."""
+        """q (..., nq) with the fewest turns at which couplings and implicit constraints hold; as it is where
+        none are found.
+        """
         flat = q.reshape(-1, q.shape[-1]).copy()
         for group in self._groups:
             flat[:, group.angles] += _TURN * group.turns(flat)
@@ -39,31 +43,38 @@ class Turns:
 class _Group:
     """Equations that share angles: φ + S n = 0, where n are the turns of these angles."""
 
-    def __init__(self, model: Model, equations: list[Coupling | ImplicitConstraint], wrapped: set[int]) -> None:
-        self._model, self._equations = model, equations
+    def __init__(
+        self, model: Model, equations: list[Coupling | ImplicitConstraint], wrapped: set[int]
+    ) -> None:
+        self._model = model
+        self._equations = equations
         self.angles = sorted(wrapped & {k for e in equations for k in _places(model, e)})
         start = model.tree_neutral()
         turned = start + _TURN * np.eye(model.nq)[self.angles]
         S = (self._phi(turned) - self._phi(start[None])).T
-        # of a function of cosines and sines, turns change nothing; of one that has no value there, nothing is known
+        # of a function of cosines and sines, turns change nothing; of one that has no value there, nothing is
+        # known
         self._S = np.where(np.abs(S) > 1e-9, S, 0.0)
         self._solved = _pivots(self._S)
 
     def _phi(self, q: np.ndarray) -> np.ndarray:
         """What the equations give in each row."""
-        found = []
+        result = []
         for e in self._equations:
             places = _places(self._model, e)
             if isinstance(e, Coupling):
-                found.append((q[:, places] @ [c for _, _, c in e.terms] - e.offset)[:, None])
+                result.append((q[:, places] @ [c for _, _, c in e.terms] - e.offset)[:, None])
             else:
                 with np.errstate(all="ignore"):
-                    found.append(np.array([e.phi(row[places]) for row in q], dtype=float).reshape(len(q), -1))
-        return np.concatenate(found, axis=1)
+                    result.append(
+                        np.array([e.phi(row[places]) for row in q], dtype=float).reshape(len(q), -1)
+                    )
+        return np.concatenate(result, axis=1)
 
     def turns(self, q: np.ndarray) -> np.ndarray:
         """The turns of each angle in each row."""
-        solved, phi = self._solved, self._phi(q)
+        solved = self._solved
+        phi = self._phi(q)
         free = [k for k in range(len(self.angles)) if k not in solved]
         inverse = np.linalg.pinv(self._S[:, solved])
         enough = _HOLDS * np.maximum(1.0, np.abs(self._S / _TURN).max(axis=1, initial=0.0))
@@ -88,7 +99,8 @@ def _groups(model: Model, wrapped: set[int]) -> list[list[Coupling | ImplicitCon
         angles = wrapped & set(_places(model, e)) if isinstance(e, (Coupling, ImplicitConstraint)) else set()
         if not angles or not isinstance(e, (Coupling, ImplicitConstraint)):
             continue
-        joined, together = set(angles), [e]
+        joined = set(angles)
+        together = [e]
         for group in [g for g in groups if g[0] & angles]:
             groups.remove(group)
             joined |= group[0]
@@ -105,16 +117,19 @@ def _places(model: Model, equation: Coupling | ImplicitConstraint) -> list[int]:
 
 
 def _pivots(S: np.ndarray) -> list[int]:
-    """Columns to solve for, one for each row that can be: a fast joint first, since it counts the turns of slow ones finely."""
-    rest, chosen = S.copy(), []
+    """Columns to solve for, one for each row that can be: a fast joint first, since it counts the turns of
+    slow ones finely.
+    """
+    remaining = S.copy()
+    selected = []
     for row in range(len(S)):
-        able = [k for k in range(S.shape[1]) if k not in chosen and abs(rest[row, k]) > 1e-9]
+        able = [k for k in range(S.shape[1]) if k not in selected and abs(remaining[row, k]) > 1e-9]
         if able:
-            k = min(able, key=lambda k: abs(rest[row, k]))
-            chosen.append(k)
+            k = min(able, key=lambda k: abs(remaining[row, k]))
+            selected.append(k)
             for other in range(row + 1, len(S)):
-                rest[other] -= rest[row] * (rest[other, k] / rest[row, k])
-    return chosen
+                remaining[other] -= remaining[row] * (remaining[other, k] / remaining[row, k])
+    return selected
 
 
 def _choices(count: int) -> list[tuple[int, ...]]:
@@ -122,4 +137,7 @@ def _choices(count: int) -> list[tuple[int, ...]]:
     far = _FAR
     while far and (2 * far + 1) ** count > _TRIED:
         far -= 1
-    return sorted(product(range(-far, far + 1), repeat=count), key=lambda n: (sum(map(abs, n)), max(map(abs, n), default=0), n))
+    return sorted(
+        product(range(-far, far + 1), repeat=count),
+        key=lambda n: (sum(map(abs, n)), max(map(abs, n), default=0), n),
+    )
