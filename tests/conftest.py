@@ -1,7 +1,9 @@
-"""For all tests: one cache of kernels for the run, never the user's; what `make test` leaves to `make test-all`.
+"""For all tests: one cache of kernels for the run, never the user's; what `make test` leaves to `make
+test-all`.
 
-`make test` runs a share of long sweeps, and optimises long kernels only where somebody waits for them: there, most tests would
-end before the compiler in the background has done. `make test-all` lets it work in every test, as for users.
+`make test` runs a share of long sweeps, and optimises long kernels only where somebody waits for them: there,
+most tests would end before the compiler in the background has done. `make test-all` lets it work in every
+test, as for users.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from waiting import quiet_background
+
 PREFIX = "linkwork-tests-"
-if not ("PYTEST_XDIST_WORKER" in os.environ and PREFIX in os.environ.get("LINKWORK_CACHE", "")):  # workers share a folder
+if not (
+    "PYTEST_XDIST_WORKER" in os.environ and PREFIX in os.environ.get("LINKWORK_CACHE", "")
+):  # workers share a folder
     _folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
     os.environ["LINKWORK_CACHE"] = _folder.name  # before linkwork is imported; child processes inherit it
 
@@ -30,16 +36,27 @@ def _optimise_when_awaited(request: pytest.FixtureRequest) -> Iterator[None]:
     if os.environ.get("LINKWORK_TEST_ALL") or request.module.__name__ in BACKGROUND:
         yield
         return
-    from linkwork.runtime.compiler import Background
+    from linkwork.compiler.runtime.compiler import Background
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Background, "submit", lambda self, job: None)
         yield
 
 
+@pytest.fixture(autouse=True)
+def _quiet_background(request: pytest.FixtureRequest) -> None:
+    """Where tests look at the compiler in the background, each begins when no kernel of another test is being
+    compiled.
+    """
+    if request.module.__name__ in BACKGROUND:
+        quiet_background()
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Ctrl-C raises, here and in child processes, also in tests that a shell runs in the background, where it is ignored."""
+    """Ctrl-C raises, here and in child processes, also in tests that a shell runs in the background, where it
+    is ignored.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -47,7 +64,8 @@ def interruptible() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)  # before -m "not slow" chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test marked `sweep(n)`, every n-th case is quick and the rest are slow; which of them depends on the test's name.
+    """Of a test marked `sweep(n)`, every n-th case is quick and the rest are slow; which of them depends on
+    the test's name.
 
     So that a mechanism which one law leaves to `make test-all` is met by other laws in `make test`.
     """
