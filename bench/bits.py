@@ -1,9 +1,11 @@
-"""The same bits everywhere: interpreter = lanes = gcc = clang = GPU, on random states, in float64 and float32.
+"""The same bits everywhere: interpreter = lanes = gcc = clang = GPU, on random states, in float64 and
+float32.
 
     python bench/bits.py [--states 100000] [case ...]
 
-Compilers and GPUs that are not there are left out, and the line says so. NaN counts as one value. Rollouts of 1000 steps are
-compared between lanes, C and GPU; that lanes step as the interpreter does is a law in the tests.
+Compilers and GPUs that are not there are left out, and the line says so. NaN counts as one value. Rollouts of
+1000 steps are compared between lanes, C and GPU; that lanes step as the interpreter does is a law in the
+tests.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ import constraint_sets
 import linkwork as lw
 import robots
 
-STEPS, DT = 1000, 1e-4
+STEPS = 1000
+DT = 1e-4
 CHUNK = 2000  # rows that the interpreter takes at once
 
 
@@ -46,7 +49,9 @@ CASES = {
         lambda: constraint_sets.TABLE["talos F6x2"].model(),
         {"constraints": (lw.Weld("held0"), lw.Weld("held1")), "iterations": 3},
     ),
-    "derivatives of forward dynamics, solo12": Case(lw.forward_dynamics_derivatives, lambda: robots.model("solo12"), {}),
+    "derivatives of forward dynamics, solo12": Case(
+        lw.forward_dynamics_derivatives, lambda: robots.model("solo12"), {}
+    ),
     "forward dynamics, flexible arm": Case(lw.forward_dynamics, lw.robots.flexible_arm, {}),
 }
 
@@ -71,15 +76,22 @@ def random_rows(program: lw.Program, states: int) -> list[np.ndarray]:
 
 def interpreted(program: lw.Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """What the interpreter finds, some rows at a time, which stay in the caches."""
-    parts = [several(lw.interpret(program, *(x[k : k + CHUNK] for x in inputs))) for k in range(0, len(inputs[0]), CHUNK)]
+    parts = [
+        several(lw.interpret(program, *(x[k : k + CHUNK] for x in inputs)))
+        for k in range(0, len(inputs[0]), CHUNK)
+    ]
     return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
 
 def compiled_c(compiler: str, case: Case, program: lw.Program, folder: Path) -> ctypes.CDLL:
     """The exported function, and `rows` that calls it for each row."""
-    made = lw.export_c(case.function, case.model(), folder, name="exported", dtype=program.dtype, **case.options)
+    made = lw.export_c(
+        case.function, case.model(), folder, name="exported", dtype=program.dtype, **case.options
+    )
     real = "double" if program.dtype == "float64" else "float"
-    arrays = [(f"const {real} *", a.size) for a in program.inputs] + [(f"{real} *", a.size) for a in program.outputs]
+    arrays = [(f"const {real} *", a.size) for a in program.inputs] + [
+        (f"{real} *", a.size) for a in program.outputs
+    ]
     given = ", ".join(f"{kind}a{k}" for k, (kind, _) in enumerate(arrays))
     moved = ", ".join(f"a{k} + i * {size}" for k, (_, size) in enumerate(arrays))
     rows = folder / "rows.c"
@@ -95,7 +107,9 @@ def in_c(compiler: str, case: Case, program: lw.Program, inputs: Sequence[np.nda
     with tempfile.TemporaryDirectory() as folder:
         library = compiled_c(compiler, case, program, Path(folder))
         found = [np.zeros((len(inputs[0]), *a.shape), program.dtype) for a in program.outputs]
-        library.rows(ctypes.c_long(len(inputs[0])), *(ctypes.c_void_p(a.ctypes.data) for a in [*inputs, *found]))
+        library.rows(
+            ctypes.c_long(len(inputs[0])), *(ctypes.c_void_p(a.ctypes.data) for a in [*inputs, *found])
+        )
         return found
 
 
@@ -135,9 +149,12 @@ def rollouts(dtype: str, states: int) -> str:
     """Rollouts of 1000 steps: lanes against C (some rows) and GPU."""
     model = robots.model("solo12")
     found = [model.random_state(k) for k in range(512)]
-    q, v = (np.resize(np.array([s[k] for s in found]), (states, n)).astype(dtype) for k, n in enumerate((model.nq, model.nv)))
+    q, v = (
+        np.resize(np.array([s[k] for s in found]), (states, n)).astype(dtype)
+        for k, n in enumerate((model.nq, model.nv))
+    )
     v *= np.linspace(0.01, 0.1, states, dtype=dtype)[:, None]
-    how: dict[str, Any] = {"dt": DT, "steps": STEPS, "every": STEPS, "dtype": dtype}
+    how: dict[str, Any] = {"dt": DT, "steps": STEPS, "record_every": STEPS, "dtype": dtype}
     ours = lw.rollout(model, q, v, **how)
     wanted = (ours.q[:, -1], ours.v[:, -1])
     words = []
@@ -145,11 +162,14 @@ def rollouts(dtype: str, states: int) -> str:
         way = (lambda c=compiler: rolled_in_c(c, model, q[:512], v[:512])) if shutil.which(compiler) else None
         words.append(f"{compiler} {told(way, [x[:512] for x in wanted])}")
     if has_gpu():
-        theirs = lw.rollout(model, q, v, **how, with_device="cuda")
+        theirs = lw.rollout(model, q, v, **how, device="cuda")
         words.append(f"GPU {told(lambda: (theirs.q[:, -1], theirs.v[:, -1]), wanted)}")
     else:
         words.append("GPU not here")
-    return ", ".join(words) + f" as lanes (C: 512 rows); {np.isfinite(wanted[0]).all(axis=1).mean():.0%} of rows finite"
+    return (
+        ", ".join(words)
+        + f" as lanes (C: 512 rows); {np.isfinite(wanted[0]).all(axis=1).mean():.0%} of rows finite"
+    )
 
 
 def rolled_in_c(compiler: str, model: lw.Model, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
@@ -160,9 +180,15 @@ def rolled_in_c(compiler: str, model: lw.Model, q: np.ndarray, v: np.ndarray) ->
         subprocess.run([compiler, "-O1", "-shared", "-fPIC", made.source, "-o", library, "-lm"], check=True)
         function = getattr(ctypes.CDLL(str(library)), made.name)
         numbers = [np.array([x], q.dtype) for x in (DT, STEPS, 0)] + [np.zeros(model.nv, q.dtype)]
-        ends, taken = [np.zeros_like(q), np.zeros_like(v)], np.zeros(1, q.dtype)
+        ends = [np.zeros_like(q), np.zeros_like(v)]
+        taken = np.zeros(1, q.dtype)
         for k in range(len(q)):
-            function(*(ctypes.c_void_p(a.ctypes.data) for a in (q[k], v[k], *numbers, ends[0][k], ends[1][k], taken)))
+            function(
+                *(
+                    ctypes.c_void_p(a.ctypes.data)
+                    for a in (q[k], v[k], *numbers, ends[0][k], ends[1][k], taken)
+                )
+            )
         return ends
 
 
@@ -174,8 +200,15 @@ def main() -> None:
     for name in given.cases or [*CASES, "rollouts"]:
         for dtype in ("float64", "float32"):
             start = time.perf_counter()
-            words = rollouts(dtype, given.states) if name == "rollouts" else compare(CASES[name], dtype, given.states)
-            print(f"{name:44s} {dtype} {given.states} states: {words} ({time.perf_counter() - start:.0f} s)", flush=True)
+            words = (
+                rollouts(dtype, given.states)
+                if name == "rollouts"
+                else compare(CASES[name], dtype, given.states)
+            )
+            print(
+                f"{name:44s} {dtype} {given.states} states: {words} ({time.perf_counter() - start:.0f} s)",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import robots
-from linkwork.passes import lower
-from linkwork.runtime.threads import using_threads
-from linkwork.targets.cpu import host
+from linkwork.compiler.passes import lower
+from linkwork.compiler.runtime.threads import using_threads
+from linkwork.compiler.targets.cpu import host
 from speed import best_times, caller, kernel_of
 
 
@@ -50,14 +50,19 @@ def overhead_table() -> str:
     ]
     for name, t in times.items():
         if name != "nothing":
-            taken = t - (0 if name == "bound call" else times["nothing"])  # the bound call needs no lambda around it
+            taken = t - (
+                0 if name == "bound call" else times["nothing"]
+            )  # the bound call needs no lambda around it
             lines.append(f"| {name} | {taken:.0f} | {taken - alone:.0f} |")
     return "\n".join(lines)
 
 
 def threads_table() -> str:
     """Large batches on one and on two threads."""
-    lines = ["| forward dynamics | states | one thread, ns per state | two threads | ratio |", "| --- " * 5 + "|"]
+    lines = [
+        "| forward dynamics | states | one thread, ns per state | two threads | ratio |",
+        "| --- " * 5 + "|",
+    ]
     for robot, rows in (("iiwa14", 1 << 18), ("g1", 1 << 16)):
         kernel = kernel_of(lower(robots.programs(robot)["forward dynamics"]), host().lanes("float64"))
         call = caller(kernel, rows)

@@ -1,8 +1,9 @@
 """How soon mechanisms with many loops are there: `python bench/closed.py [--sizes 5 10 20 40]`.
 
-So many four-bars in a row, a biped of 53 bodies with closed hips, knees, ankles and fingers, and a foot with 50 rods, each in a
-fresh process with an empty cache: seconds of CPU time to build the model, to the first answer of forward dynamics and until its
-optimised kernel is in place; and operations of forward dynamics. CPU time, unlike the clock's, is the same on a busy machine.
+So many four-bars in a row, a biped of 53 bodies with closed hips, knees, ankles and fingers, and a foot with
+50 rods, each in a fresh process with an empty cache: seconds of CPU time to build the model, to the first
+answer of forward dynamics and until its optimised kernel is in place; and operations of forward dynamics. CPU
+time, unlike the clock's, is the same on a busy machine.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ HERE = Path(__file__).parent
 
 def one(name: str) -> None:
     """Build, trace, compile and call in this process, and print the times."""
-    sys.path.insert(0, str(HERE.parent / "tests"))
+    sys.path.insert(0, str(HERE.parent / "tests/helpers"))
     import numpy as np
 
     import leg_mechanisms as legs
@@ -33,7 +34,8 @@ def one(name: str) -> None:
     start = time.process_time()
     model = drawing.builder.build()
     built = time.process_time() - start
-    q, v = model.neutral(), np.full(model.nv, 0.1)
+    q = model.neutral()
+    v = np.full(model.nv, 0.1)
     start = time.process_time()
     lw.forward_dynamics(model, q, v, v)
     first = time.process_time() - start
@@ -46,7 +48,11 @@ def one(name: str) -> None:
 def in_new_process(name: str) -> list[float]:
     """The numbers that `one` prints in a fresh process."""
     with tempfile.TemporaryDirectory() as cache:
-        env = {**os.environ, "LINKWORK_CACHE": cache, "OPENBLAS_NUM_THREADS": "1"}  # threads that wait would count
+        env = {
+            **os.environ,
+            "LINKWORK_CACHE": cache,
+            "OPENBLAS_NUM_THREADS": "1",
+        }  # threads that wait would count
         command = [sys.executable, __file__, "--name", name]
         text = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
     return [float(word) for word in text.split()]

@@ -1,8 +1,9 @@
-"""Sets of constraints to measure with, by name: those of Constrained, Tables II and III and Figures 3 and 4, on robots here.
+"""Sets of constraints to measure with, by name: those of Constrained, Tables II and III and Figures 3 and 4,
+on robots here.
 
-In the names H is a hand, F a foot, T a fingertip and E an elbow; 3 holds a point (connect), 6 a frame (weld); "F6x2" is two of
-them. The paper's Solo is solo12, its Talos the one of `robots.json`, its Atlas with Shadow hands is `talos_hands` (four
-fingertips a hand instead of five).
+In the names H is a hand, F a foot, T a fingertip and E an elbow; 3 holds a point (connect), 6 a frame (weld);
+"F6x2" is two of them. The paper's Solo is solo12, its Talos the one of `robots.json`, its Atlas with Shadow
+hands is `talos_hands` (four fingertips a hand instead of five).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from linkwork.spatial import Pose
 
 @dataclass(frozen=True)
 class Constraint:
-    """A frame on a body is held to the world, or to a frame on another body: its point (size 3) or all of it (size 6)."""
+    """A frame on a body is held to the world, or to a frame on another body: its point (size 3) or all of it
+    (size 6).
+    """
 
     size: int
     body: int
@@ -45,7 +48,9 @@ class ConstraintSet:
         return all(c.to < 0 for c in self.constraints)
 
     def model(self) -> lw.Model:
-        """The robot with a frame "held0" for the first constraint, and "holder0" for what holds it, if that is a body."""
+        """The robot with a frame "held0" for the first constraint, and "holder0" for what holds it, if that
+        is a body.
+        """
         frames = {f"held{i}": (c.body, c.place) for i, c in enumerate(self.constraints)}
         frames |= {f"holder{i}": (c.to, c.to_place) for i, c in enumerate(self.constraints) if c.to >= 0}
         return robots.from_bodies(self.robot, robots.bodies(self.robot), frames)
@@ -56,7 +61,9 @@ Place = tuple[int, float, float, float]
 
 
 def at(size: int, body: int, *p: float, to: Place | None = None) -> Constraint:
-    """A constraint at a point p [m] of a body's frame, to the world or to a point of another body; all axes are the bodies'."""
+    """A constraint at a point p [m] of a body's frame, to the world or to a point of another body; all axes
+    are the bodies'.
+    """
     place = Pose.translation(np.array(p))
     if to is None:
         return Constraint(size, body, place)
@@ -64,7 +71,12 @@ def at(size: int, body: int, *p: float, to: Place | None = None) -> Constraint:
 
 
 IIWA_TOOL: list[Place] = [(6, 0.0, 0.0, 0.045)]
-SOLO_FEET = [(3, 0.0, 0.008, -0.16), (6, 0.0, -0.008, -0.16), (9, 0.0, 0.008, -0.16), (12, 0.0, -0.008, -0.16)]
+SOLO_FEET = [
+    (3, 0.0, 0.008, -0.16),
+    (6, 0.0, -0.008, -0.16),
+    (9, 0.0, 0.008, -0.16),
+    (12, 0.0, -0.008, -0.16),
+]
 TALOS_FEET = [(6, 0.0, 0.0, -0.107), (12, 0.0, 0.0, -0.107)]
 TALOS_HANDS = [(21, 0.0, 0.0, -0.063725), (29, 0.0, 0.0, -0.063725)]
 TALOS_ELBOW = (18, 0.0, 0.0, 0.0)

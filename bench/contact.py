@@ -2,18 +2,19 @@
 
     python bench/contact.py [quadruped humanoid]
 
-Scenes: solo12 on four balls, and G1 with eight small balls under each foot, on a plane with friction 0.8, held by PD control of
-all joints, 2 ms steps, semi-implicit Euler. Robots are set down with a small velocity and step for 0.4 s; the steps after that
-are measured, 0.4 s of many worlds and 8 s of one. MuJoCo takes its steps in `mujoco.rollout`, ours are `lw.rollout(contacts=)`.
+Scenes: solo12 on four balls, and G1 with eight small balls under each foot, on a plane with friction 0.8,
+held by PD control of all joints, 2 ms steps, semi-implicit Euler. Robots are set down with a small velocity
+and step for 0.4 s; the steps after that are measured, 0.4 s of many worlds and 8 s of one. MuJoCo takes its
+steps in `mujoco.rollout`, ours are `lw.rollout(contacts=)`.
 
-The models differ: ours is rigid contact with Coulomb's exact cone, solved until no law is violated by more than TOLERANCE
-[m/s]; MuJoCo's is compliant (its default solref and solimp), with an elliptic cone and Newton's method, which stops by its own
-tolerance on a cost, here its default of 1e-8. So the two reach different states. Seconds are those of the processor, of one
-thread; the best of some turns counts.
+The models differ: ours is rigid contact with Coulomb's exact cone, solved until no law is violated by more
+than TOLERANCE [m/s]; MuJoCo's is compliant (its default solref and solimp), with an elliptic cone and
+Newton's method, which stops by its own tolerance on a cost, here its default of 1e-8. So the two reach
+different states. Seconds are those of the processor, of one thread; the best of some turns counts.
 
-Residuals are the largest in all worlds and steps measured. MuJoCo's is what its solutions miss of their own optimality
-(see `Race.their_residual`), median and largest of some hundred steps: its Newton's method mostly ends at rounding, and where it
-does not, far above our tolerance.
+Residuals are the largest in all worlds and steps measured. MuJoCo's is what its solutions miss of their own
+optimality (see `Race.their_residual`), median and largest of some hundred steps: its Newton's method mostly
+ends at rounding, and where it does not, far above our tolerance.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ import numpy as np
 
 import linkwork as lw
 import robots
-from linkwork.simulate.control import pd_control
-from linkwork.simulate.one_kernel import kernel_for
+from linkwork.simulation.control import pd_control
+from linkwork.simulation.one_kernel import kernel_for
 from linkwork.spatial import Pose
 from peers import models
 
@@ -42,7 +43,12 @@ try:
 except ImportError:  # gpu.py has the scenes of this file
     mujoco = None
 
-WORLDS, STEPS, DT, TURNS, FRICTION, TOLERANCE = 256, 200, 2e-3, 5, 0.8, 1e-9
+WORLDS = 256
+STEPS = 200
+DT = 2e-3
+TURNS = 5
+FRICTION = 0.8
+TOLERANCE = 1e-9
 ALONE = 4000  # steps of one world
 
 
@@ -64,12 +70,21 @@ class Scene(NamedTuple):
         """What may touch: the balls."""
         balls = tuple(
             lw.Geometry(
-                f"ball{k}", shape="sphere", size=(self.radius,), link=f"body{body}", place=Pose(np.eye(3), np.array(at))
+                f"ball{k}",
+                shape="sphere",
+                size=(self.radius,),
+                link=f"body{body}",
+                place=Pose(np.eye(3), np.array(at)),
             )
             for k, (body, at) in enumerate(self.feet)
         )
         return lw.Contacts(
-            shapes=balls, pairs="none", friction=FRICTION, limits=False, joint_friction=False, tolerance=TOLERANCE
+            shapes=balls,
+            pairs="none",
+            friction=FRICTION,
+            limits=False,
+            joint_friction=False,
+            tolerance=TOLERANCE,
         )
 
     def stance(self) -> np.ndarray:
@@ -84,7 +99,11 @@ class Scene(NamedTuple):
     def mjcf(self) -> str:
         """The scene for MuJoCo."""
         text = models.mjcf(self.robot)
-        text = text.replace('constraint="disable"', "").replace('contact="disable"', "").replace('actuation="disable"', "")
+        text = (
+            text.replace('constraint="disable"', "")
+            .replace('contact="disable"', "")
+            .replace('actuation="disable"', "")
+        )
         text = text.replace('warmstart="disable"', "")
         for body in sorted({body for body, _ in self.feet}):
             balls = "".join(
@@ -104,7 +123,9 @@ class Scene(NamedTuple):
             start = text.index(f'<body name="body{k}"')
             place = text.index("<joint ", start) + len("<joint ")
             text = text[:place] + f'name="joint{k}" ' + text[place:]
-        drives = "".join(f'<position joint="joint{k}" kp="{kp}" kv="{kd}"/>' for k, (kp, kd) in enumerate(self.gains, 1))
+        drives = "".join(
+            f'<position joint="joint{k}" kp="{kp}" kv="{kd}"/>' for k, (kp, kd) in enumerate(self.gains, 1)
+        )
         return text.replace("</mujoco>", f"<actuator>{drives}</actuator></mujoco>")
 
 
@@ -112,7 +133,9 @@ def quadruped() -> Scene:
     """solo12 on four balls."""
     leaves = _leaves("solo12")
     bent = {k: angle for leaf in leaves for k, angle in ((leaf - 1, 0.8), (leaf, -1.6))}
-    return Scene("solo12", tuple((leaf, (0.0, 0.0, -0.16)) for leaf in leaves), 0.02, 12 * ((5.0, 0.1),), bent)
+    return Scene(
+        "solo12", tuple((leaf, (0.0, 0.0, -0.16)) for leaf in leaves), 0.02, 12 * ((5.0, 0.1),), bent
+    )
 
 
 def humanoid() -> Scene:
@@ -121,7 +144,9 @@ def humanoid() -> Scene:
     height = np.asarray(lw.forward_kinematics(model, np.array(model.neutral(), dtype=float)))[:, 2, 3]
     feet = sorted(_leaves("g1"), key=lambda k: height[k])[:2]
     points = [(x, y, -0.03) for x in (-0.05, 0.0, 0.06, 0.12) for y in (-0.03, 0.03)]
-    gains = [(100.0, 1.0) if k < 16 else (5.0, 0.05) for k in range(1, len(robots.bodies("g1")))]  # arms from 16 on
+    gains = [
+        (100.0, 1.0) if k < 16 else (5.0, 0.05) for k in range(1, len(robots.bodies("g1")))
+    ]  # arms from 16 on
     for foot in feet:
         body = foot
         for pair in (*[(20.0, 0.2)] * 2, *[(100.0, 1.0)] * 4):  # the ankle, then the knee and the hip
@@ -148,7 +173,9 @@ class Race:
     """Both programs on one scene, in states after the robots have been set down."""
 
     def __init__(self, scene: Scene) -> None:
-        self.scene, self.model, self.contacts = scene, scene.model, scene.contacts
+        self.scene = scene
+        self.model = scene.model
+        self.contacts = scene.contacts
         self.peer = mujoco.MjModel.from_xml_string(scene.mjcf())
         self.data = mujoco.MjData(self.peer)
         q, v = states(scene, WORLDS)
@@ -164,7 +191,13 @@ class Race:
         self.state = self.their(WORLDS, STEPS)[0][:, -1].copy()
 
     def _rollout(self, q: np.ndarray, v: np.ndarray, warm: np.ndarray | None, steps: int) -> Any:
-        how: dict[str, Any] = {"dt": DT, "steps": steps, "every": steps, "contacts": self.contacts, "warm_start": warm}
+        how: dict[str, Any] = {
+            "dt": DT,
+            "steps": steps,
+            "record_every": steps,
+            "contacts": self.contacts,
+            "warm_start": warm,
+        }
         return lw.rollout(self.model, q, v, self.held, **how)
 
     def ours(self, rows: int, steps: int) -> Any:
@@ -180,16 +213,21 @@ class Race:
     def their_residual(self, rows: int = 16, steps: int = 20) -> np.ndarray:
         """What MuJoCo's solutions miss of their own optimality, (rows * steps,) [m/s].
 
-        The gradient of its cost, M (a - a_smooth) - Jᵀ f, is a force; by M⁻¹ and a step it is a velocity, of contacts by J.
+        The gradient of its cost, M (a - a_smooth) - Jᵀ f, is a force; by M⁻¹ and a step it is a velocity, of
+        contacts by J.
         """
-        found, peer, data = [], self.peer, mujoco.MjData(self.peer)
+        found = []
+        peer = self.peer
+        data = mujoco.MjData(self.peer)
         for state in self.state[:rows]:
             mujoco.mj_resetData(peer, data)
             mujoco.mj_setState(peer, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
             data.ctrl[:] = self.scene.stance()[7:]
             for _ in range(steps):
                 mujoco.mj_step(peer, data)
-                force, change, moved = np.zeros(peer.nv), np.zeros((1, peer.nv)), np.zeros(data.nefc)
+                force = np.zeros(peer.nv)
+                change = np.zeros((1, peer.nv))
+                moved = np.zeros(data.nefc)
                 mujoco.mj_mulM(peer, data, force, data.qacc - data.qacc_smooth)
                 mujoco.mj_solveM(peer, data, change, (force - data.qfrc_constraint)[None])
                 mujoco.mj_mulJacVec(peer, data, moved, DT * change[0])
@@ -222,7 +260,9 @@ def measured(name: str) -> str:
     theirs_missed = race.their_residual()
     cells += [f"{np.max(last.residual):.0e} / {np.median(theirs_missed):.0e} to {np.max(theirs_missed):.0e}"]
     cells += [f"{np.mean(last.iterations):.1f}", f"{race.data.ncon}"]
-    return " | ".join(["", *cells, f"{np.mean(last.status == 0):.0%}, {standing:.0%}", f"{race.built:.0f} s", ""]).strip()
+    return " | ".join(
+        ["", *cells, f"{np.mean(last.status == 0):.0%}, {standing:.0%}", f"{race.built:.0f} s", ""]
+    ).strip()
 
 
 def main() -> None:

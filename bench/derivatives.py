@@ -1,13 +1,14 @@
-"""Derivatives of dynamics beside Pinocchio's: `python bench/derivatives.py [robot or set of constraints ...]`.
+"""Derivatives of dynamics beside Pinocchio's: `python bench/derivatives.py [robot or set of constraints
+...]`.
 
-Ours are called from Python: one state through a bound call, 256 states in one batch on one thread. Pinocchio's analytic
-derivatives walk over 16 states in C++, as shipped and with all code inlined for this processor (bench/peers), and the
-faster build counts; it has no batches on one core. All take turns in one run, and the best of many counts. What all find is
-compared first.
+Ours are called from Python: one state through a bound call, 256 states in one batch on one thread.
+Pinocchio's analytic derivatives walk over 16 states in C++, as shipped and with all code inlined for this
+processor (bench/peers), and the faster build counts; it has no batches on one core. All take turns in one
+run, and the best of many counts. What all find is compared first.
 
-Sets of constraints are those of `constraint_sets`, such as "solo12 F3x4". Pinocchio's derivatives take constrained dynamics
-before them, by one or three iterations, and the faster counts; ours find both. Behind the table come vjp of forward dynamics
-beside forward dynamics.
+Sets of constraints are those of `constraint_sets`, such as "solo12 F3x4". Pinocchio's derivatives take
+constrained dynamics before them, by one or three iterations, and the faster counts; ours find both. Behind
+the table come vjp of forward dynamics beside forward dynamics.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ import numpy as np
 import constraint_sets
 import linkwork as lw
 import robots
-from linkwork.runtime.kernel import Kernel
+from linkwork.compiler.runtime.kernel import Kernel
 from peers import models
 from peers.derivatives import Server
 
-AHEAD = 16  # states that Pinocchio walks over: longer walks are seldom left alone by the system's other programs
-ROBOTS, CONSTRAINED = ("iiwa14", "solo12", "g1", "talos"), ("iiwa14 H6", "solo12 F3x4", "g1 F6x2", "talos F6x2")
+AHEAD = (
+    16  # states that Pinocchio walks over: longer walks are seldom left alone by the system's other programs
+)
+ROBOTS = ("iiwa14", "solo12", "g1", "talos")
+CONSTRAINED = ("iiwa14 H6", "solo12 F3x4", "g1 F6x2", "talos F6x2")
 FUNCTIONS = {
     "inverse dynamics": lw.inverse_dynamics_derivatives,
     "forward dynamics": lw.forward_dynamics_derivatives,
@@ -70,8 +74,11 @@ def measure(name: str, turns: int) -> list[str]:
         theirs = {what: [built(peer, what, made) for made in ("shipped", "inlined")] for what in errors}
     rows = []
     for what, (one, batch) in ours.items():
-        operations, fastest = lw.count_operations(FUNCTIONS[what], model, **options)["total"], min(theirs[what])
-        times = [f"{1e6 * x:.2f}" if x < np.inf else "" for x in (one, batch, *theirs[what])]  # a build may be missing
+        operations = lw.count_operations(FUNCTIONS[what], model, **options)["total"]
+        fastest = min(theirs[what])
+        times = [
+            f"{1e6 * x:.2f}" if x < np.inf else "" for x in (one, batch, *theirs[what])
+        ]  # a build may be missing
         ratios = [f"{fastest / one:.1f}×", f"{fastest / batch:.1f}×"]
         rows.append(row([name, what, str(operations), *times, *ratios, f"{errors[what]:.0e}"]))
     return rows
@@ -84,8 +91,12 @@ def constraints(chosen: constraint_sets.ConstraintSet) -> list[Any]:
     return [(lw.Weld if c.size == 6 else lw.Connect)(f"held{i}") for i, c in enumerate(chosen.constraints)]
 
 
-def compared(model: lw.Model, peer: Server, robot: str, held: Any, options: dict[str, Any]) -> dict[str, float]:
-    """By algorithm, how far ours are from Pinocchio's in one state; with constraints at rest, where all keep them."""
+def compared(
+    model: lw.Model, peer: Server, robot: str, held: Any, options: dict[str, Any]
+) -> dict[str, float]:
+    """By algorithm, how far ours are from Pinocchio's in one state; with constraints at rest, where all keep
+    them.
+    """
     state = models.states(robot, 1)
     if held:
         state = [(q, 0.0 * v, a, tau) for q, v, a, tau in state]
@@ -107,11 +118,17 @@ def in_turns(
     for what, kernel in kernels.items():
         given = arrays(states, what)
         out = kernel(*given, threads=1)
-        calls[what] = kernel.bind(*(x[0] for x in given)), lambda k=kernel, x=given, y=out: k(*x, threads=1, out=y)
+        calls[what] = (
+            kernel.bind(*(x[0] for x in given)),
+            lambda k=kernel, x=given, y=out: k(*x, threads=1, out=y),
+        )
     best = dict.fromkeys(calls, (np.inf, np.inf))
     for _ in range(turns):
         for what, (one, batch) in calls.items():
-            now = min(seconds(one, 20) for _ in range(5)), min(seconds(batch, 1) for _ in range(5)) / len(states)
+            now = (
+                min(seconds(one, 20) for _ in range(5)),
+                min(seconds(batch, 1) for _ in range(5)) / len(states),
+            )
             best[what] = min(best[what][0], now[0]), min(best[what][1], now[1])
         peer.turn()
     return best
@@ -119,7 +136,11 @@ def in_turns(
 
 def built(peer: Server, what: str, made: str) -> float:
     """Seconds per state of one build of the peer, in its fastest variant."""
-    times = [times for name, times in peer.times.items() if name.split("/")[0] == what and name.split("/")[2] == made]
+    times = [
+        times
+        for name, times in peer.times.items()
+        if name.split("/")[0] == what and name.split("/")[2] == made
+    ]
     return min((best for variant in times for best, _ in variant), default=np.inf) / 1e9
 
 

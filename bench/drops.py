@@ -1,18 +1,22 @@
-"""Random drops of ten robots with random parameters: NaN, rows that stopped or are flagged, energy gained, penetration.
+"""Random drops of ten robots with random parameters: NaN, rows that stopped or are flagged, energy gained,
+penetration.
 
-    python bench/drops.py [--count 1000] [--device cuda] [--dtype float32] [--bounce 0.9] [--seed 0] [--rows] [robot ...]
+    python bench/drops.py [--count 1000] [--device cuda] [--dtype float32] [--bounce 0.9] [--seed 0] [--rows]
+    [robot ...]
 
-`--count` is that of each robot: 100000 for a million in all. Each drop has masses of its own (0.7 to 1.4 times the model's),
-coefficients of friction (0 to 1.5) and, in every second drop, of restitution (0 to `--bounce`) for each candidate, a height, a
-posture and velocities; each batch has a step of 0.5 to 2 ms. Limits of joints and dry friction in them act. `--bounce 0` runs
-kernels without restitution, which are shorter.
+`--count` is that of each robot: 100000 for a million in all. Each drop has masses of its own (0.7 to 1.4
+times the model's), coefficients of friction (0 to 1.5) and, in every second drop, of restitution (0 to
+`--bounce`) for each candidate, a height, a posture and velocities; each batch has a step of 0.5 to 2 ms.
+Limits of joints and dry friction in them act. `--bounce 0` runs kernels without restitution, which are
+shorter.
 
-Per robot: the drops; those with a number that is not finite; those that stopped; those flagged as not converged; those that
-gained more than `GAIN`; those deeper than `DEEP`; of these, those that are not flagged; the largest gain of energy over the
-least before, in J and relative to the kinetic energy and a metre of height, and that over the energy at the start; the deepest
-penetration; the largest residual of rows that are not flagged; then where the worst are (batch and row), and why rows stopped.
-With `--rows`, each row that stopped, gained, or is deep and not flagged has a line of its own before that: batch, row, status,
-relative gain, depth [m], residual [m/s] and step [s].
+Per robot: the drops; those with a number that is not finite; those that stopped; those flagged as not
+converged; those that gained more than `GAIN`; those deeper than `DEEP`; of these, those that are not flagged;
+the largest gain of energy over the least before, in J and relative to the kinetic energy and a metre of
+height, and that over the energy at the start; the deepest penetration; the largest residual of rows that are
+not flagged; then where the worst are (batch and row), and why rows stopped. With `--rows`, each row that
+stopped, gained, or is deep and not flagged has a line of its own before that: batch, row, status, relative
+gain, depth [m], residual [m/s] and step [s].
 """
 
 from __future__ import annotations
@@ -29,7 +33,9 @@ import numpy as np
 import linkwork as lw
 from linkwork.spatial import Pose
 
-BATCH, SECONDS, RECORDED = 1000, 0.6, 40
+BATCH = 1000
+SECONDS = 0.6
+RECORDED = 40
 GAIN = 1e-4  # relative: what a penetration of DEEP gives back when it is undone
 DEEP = 1e-4  # [m]
 STEPS = (0.5e-3, 1e-3, 2e-3)  # [s]
@@ -37,7 +43,9 @@ G = 9.81
 
 
 class Robot(NamedTuple):
-    """What is dropped: the model, the names of what may touch (None: all shapes), and the size of its velocities."""
+    """What is dropped: the model, the names of what may touch (None: all shapes), and the size of its
+    velocities.
+    """
 
     model: Callable[[], lw.Model]
     shapes: Sequence[str] | None = None
@@ -67,7 +75,9 @@ def hopper() -> lw.Model:
     b.add_joint("float", lw.joints.Free(), parent="world", child="trunk")
     how: dict[str, Any] = {"lower": -1.0, "upper": 1.5, "friction": 0.3}
     b.add_joint("hip", lw.joints.Revolute((0, 1, 0)), parent="trunk", child="thigh", **how)
-    b.add_joint("knee", lw.joints.Revolute((0, 1, 0)), parent="thigh", child="shank", xyz=(0.0, 0.0, -0.2), **how)
+    b.add_joint(
+        "knee", lw.joints.Revolute((0, 1, 0)), parent="thigh", child="shank", xyz=(0.0, 0.0, -0.2), **how
+    )
     b.add_geometry("stone", "hull", vertices=corners, link="trunk")
     b.add_geometry("foot", "sphere", 0.03, link="shank", xyz=(0.0, 0.0, -0.2))
     return b.build()
@@ -112,17 +122,33 @@ class Found:
     penetration: float = -np.inf
     residual: float = 0.0
     seconds: float = 0.0
-    worst: dict[str, Any] = field(default_factory=dict)  # the drops that gained most and went deepest: batch and row
+    worst: dict[str, Any] = field(
+        default_factory=dict
+    )  # the drops that gained most and went deepest: batch and row
     why: Counter[str] = field(default_factory=Counter)  # rows stopped
 
     def line(self, name: str) -> str:
-        counts = (self.drops, self.not_finite, self.stopped, self.flagged, self.gaining, self.deep, self.unmarked)
+        counts = (
+            self.drops,
+            self.not_finite,
+            self.stopped,
+            self.flagged,
+            self.gaining,
+            self.deep,
+            self.unmarked,
+        )
         told = f"{self.gain:10.2e} {self.relative:9.1e} {self.over_start:9.1e} {1e3 * self.penetration:9.3f}"
         told += f" {self.residual:9.1e} {self.seconds:7.1f}"
-        return f"{name:14}" + "".join(f"{n:9d}" for n in counts) + f" {told}  {self.worst} {dict(self.why) or ''}"
+        return (
+            f"{name:14}"
+            + "".join(f"{n:9d}" for n in counts)
+            + f" {told}  {self.worst} {dict(self.why) or ''}"
+        )
 
 
-HEAD = f"{'robot':14}" + "".join(f"{w:>9}" for w in ("drops", "NaN", "stopped", "flagged", "gaining", "deep", "unmarked"))
+HEAD = f"{'robot':14}" + "".join(
+    f"{w:>9}" for w in ("drops", "NaN", "stopped", "flagged", "gaining", "deep", "unmarked")
+)
 HEAD += f" {'gain J':>10} {'relative':>9} {'on start':>9} {'depth mm':>9} {'residual':>9} {'s':>7}"
 
 
@@ -136,7 +162,9 @@ class Drops(NamedTuple):
     steps: int
 
 
-def drops(robot: Robot, model: lw.Model, contacts: lw.Contacts, batch: int, rows: int, seed: int, bounce: float) -> Drops:
+def drops(
+    robot: Robot, model: lw.Model, contacts: lw.Contacts, batch: int, rows: int, seed: int, bounce: float
+) -> Drops:
     """Batch number `batch`; it does not depend on how many there are."""
     rng = np.random.default_rng((seed, batch))
     postures = np.array([model.random_state(rng)[0] for _ in range(64)])
@@ -156,19 +184,36 @@ def drops(robot: Robot, model: lw.Model, contacts: lw.Contacts, batch: int, rows
     return Drops(q, v, numbers, dt, steps - steps % RECORDED)
 
 
-def count(found: Found, model: lw.Model, contacts: lw.Contacts, made: Drops, batch: int, where: dict[str, Any]) -> None:
+def count(
+    found: Found, model: lw.Model, contacts: lw.Contacts, made: Drops, batch: int, where: dict[str, Any]
+) -> None:
     """Drop one batch, and count what is found."""
     q, v, numbers, dt, steps = made
     began = time.perf_counter()
     dtype = where["dtype"]
-    place = {"dtype": dtype, **({"with_device": where["device"]} if where["device"] != "cpu" else {})}
-    q, v = q.astype(dtype), v.astype(dtype)
+    place = {"dtype": dtype, **({"device": where["device"]} if where["device"] != "cpu" else {})}
+    q = q.astype(dtype)
+    v = v.astype(dtype)
     given = {name: x.astype(dtype) for name, x in numbers.items()}
-    fell = lw.rollout(model, q, v, dt=dt, steps=steps, every=steps // RECORDED, contacts=contacts, parameters=given, **place)
+    fell = lw.rollout(
+        model,
+        q,
+        v,
+        dt=dt,
+        steps=steps,
+        record_every=steps // RECORDED,
+        contacts=contacts,
+        parameters=given,
+        **place,
+    )
     found.seconds += time.perf_counter() - began
-    status, residual = np.asarray(fell.status), np.asarray(fell.residual, dtype=float)
-    q, v = np.asarray(fell.q, dtype=float), np.asarray(fell.v, dtype=float)
-    finite = np.isfinite(np.concatenate([q.reshape(len(q), -1), v.reshape(len(q), -1), fell.impulses], axis=1)).all(axis=1)
+    status = np.asarray(fell.status)
+    residual = np.asarray(fell.residual, dtype=float)
+    q = np.asarray(fell.q, dtype=float)
+    v = np.asarray(fell.v, dtype=float)
+    finite = np.isfinite(
+        np.concatenate([q.reshape(len(q), -1), v.reshape(len(q), -1), fell.impulses], axis=1)
+    ).all(axis=1)
     stopped = ~np.isin(status, (lw.Status.OK, lw.Status.CONTACT_NOT_CONVERGED))
     found.drops += len(q)
     found.stopped += int(stopped.sum())
@@ -193,8 +238,16 @@ def count(found: Found, model: lw.Model, contacts: lw.Contacts, made: Drops, bat
     if where["rows"]:
         for i in np.flatnonzero(stopped | ~finite | (relative > GAIN) | unmarked).tolist():
             name = lw.Status(int(status[i])).name
-            print(f"  {batch} {i} {name} {relative[i]:.1e} {depth[i]:.1e} {residual[i]:.1e} {made.dt}", flush=True)
-    for word, x in (("gain", gain), ("relative", relative), ("over_start", over_start), ("penetration", depth)):
+            print(
+                f"  {batch} {i} {name} {relative[i]:.1e} {depth[i]:.1e} {residual[i]:.1e} {made.dt}",
+                flush=True,
+            )
+    for word, x in (
+        ("gain", gain),
+        ("relative", relative),
+        ("over_start", over_start),
+        ("penetration", depth),
+    ):
         if float(np.nanmax(x)) > getattr(found, word):
             setattr(found, word, float(np.nanmax(x)))
             found.worst[word] = (batch, int(np.nanargmax(x)))
@@ -204,7 +257,8 @@ def sweep(name: str, rows: int, seed: int, bounce: float, size: int, where: dict
     """So many drops of a robot."""
     robot = ROBOTS[name]
     model = robot.model()
-    contacts, found = contacts_of(robot, model), Found()
+    contacts = contacts_of(robot, model)
+    found = Found()
     for batch in range(-(-rows // size)):
         part = min(size, rows - batch * size)
         count(found, model, contacts, drops(robot, model, contacts, batch, part, seed, bounce), batch, where)
@@ -217,10 +271,16 @@ def main() -> None:
     read.add_argument("--count", type=int, default=1000)
     read.add_argument("--batch", type=int, default=BATCH, help="drops in one rollout; GPUs want many")
     read.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    read.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="float32 is for GPUs")
+    read.add_argument(
+        "--dtype", choices=("float64", "float32"), default="float64", help="float32 is for GPUs"
+    )
     read.add_argument("--bounce", type=float, default=0.9)
     read.add_argument("--seed", type=int, default=0)
-    read.add_argument("--rows", action="store_true", help="tell of each row that stopped, gained, or is deep and not flagged")
+    read.add_argument(
+        "--rows",
+        action="store_true",
+        help="tell of each row that stopped, gained, or is deep and not flagged",
+    )
     given = read.parse_args()
     print(HEAD, flush=True)
     for name in given.robots:

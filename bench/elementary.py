@@ -1,10 +1,11 @@
-"""Measures the elementary functions: the largest error of each, in units in the last place (ulp) of the true result.
+"""Measures the elementary functions: the largest error of each, in units in the last place (ulp) of the true
+result.
 
     python bench/elementary.py --points 1000000
 
-Points are judged by extended precision first, and the worst of them by mpmath. Where extended precision is not to be
-trusted (sin and cos next to their zeros, or a machine without it) mpmath judges them all. tests/test_elementary.py uses
-this too.
+Points are judged by extended precision first, and the worst of them by mpmath. Where extended precision is
+not to be trusted (sin and cos next to their zeros, or a machine without it) mpmath judges them all.
+tests/compiler/test_elementary.py uses this too.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import NamedTuple
 import mpmath as mp
 import numpy as np
 
-from linkwork.ir import functions
-from linkwork.ir.check import check
-from linkwork.ir.interpret import interpret
-from linkwork.ir.program import Program
-from linkwork.ir.trace import trace
-from linkwork.passes.expand import expand
+from linkwork.compiler.ir import functions
+from linkwork.compiler.ir.check import check
+from linkwork.compiler.ir.interpret import interpret
+from linkwork.compiler.ir.program import Program
+from linkwork.compiler.ir.trace import trace
+from linkwork.compiler.passes.expand import expand
 
 NAMES = ("sin", "cos", "atan2", "asin", "acos", "exp", "log")
 DTYPES = ("float64", "float32")
@@ -84,16 +85,22 @@ def _quick_errors(name: str, args: tuple[np.ndarray, ...], got: np.ndarray) -> n
         power = np.maximum(np.frexp(true)[1] - 1, info.minexp)
         error = np.abs(got.astype(EXTENDED) - true) / np.ldexp(EXTENDED(1), power - info.nmant)
     finite = np.isfinite(got) & (np.abs(true) <= EXTENDED(info.max))
-    beyond = (got == np.copysign(np.inf, true).astype(got.dtype)) & (np.abs(true) > EXTENDED(info.max) * 1.001)
+    beyond = (got == np.copysign(np.inf, true).astype(got.dtype)) & (
+        np.abs(true) > EXTENDED(info.max) * 1.001
+    )
     agreed = beyond | (np.isnan(got) & np.isnan(true))
-    return np.where(finite, error, np.where(agreed, 0.0, 1e6)).astype(float)  # mpmath decides about the others
+    return np.where(finite, error, np.where(agreed, 0.0, 1e6)).astype(
+        float
+    )  # mpmath decides about the others
 
 
 def worst(name: str, points: Points, dtype: str, run: Program | None = None) -> Worst:
     """The largest error over some points."""
     run = run or program(name, dtype)
     args = tuple(np.asarray(a, dtype=dtype) for a in points.args)
-    got = np.concatenate([interpret(run, *(a[i : i + 100_000] for a in args)) for i in range(0, len(args[0]), 100_000)])
+    got = np.concatenate(
+        [interpret(run, *(a[i : i + 100_000] for a in args)) for i in range(0, len(args[0]), 100_000)]
+    )
     chosen = np.arange(len(got))
     if not points.delicate and np.finfo(EXTENDED).nmant >= 63 and len(got) > CANDIDATES:
         chosen = np.argpartition(_quick_errors(name, args, got), -CANDIDATES)[-CANDIDATES:]
@@ -131,7 +138,9 @@ def sweep(name: str, dtype: str, count: int, seed: int = 1) -> Iterator[Points]:
     """Points of every range that matters to a function, about `count` in all."""
     rng = np.random.default_rng(seed)
     info = np.finfo(dtype)
-    least, most = info.minexp - info.nmant, info.maxexp - 1  # exponents: subnormals included
+    # exponents: subnormals included
+    least = info.minexp - info.nmant
+    most = info.maxexp - 1
     if name in ("sin", "cos"):
         limit = ANGLE_LIMIT[dtype]
         yield Points("|x| <= pi", (rng.uniform(-np.pi, np.pi, count // 4),))
@@ -162,10 +171,13 @@ def sweep(name: str, dtype: str, count: int, seed: int = 1) -> Iterator[Points]:
         yield Points("near 1 and -1", (close * rng.choice([-1.0, 1.0], len(close)),))
         yield Points("tiny to 1", (_spread(rng, least, 0.0, count // 8, dtype),))
     elif name == "exp":
-        low, high = float(mp.log(mp.ldexp(1, least - 1))), float(mp.log(float(info.max)))
+        low = float(mp.log(mp.ldexp(1, least - 1)))
+        high = float(mp.log(float(info.max)))
         yield Points("not 0 nor inf", (rng.uniform(low, high, count // 2),))
         yield Points("[-1, 1]", (rng.uniform(-1.0, 1.0, count // 4),))
-        yield Points("subnormal results", (rng.uniform(low - 1, float(mp.log(float(info.tiny))) + 1, count // 8),))
+        yield Points(
+            "subnormal results", (rng.uniform(low - 1, float(mp.log(float(info.tiny))) + 1, count // 8),)
+        )
         yield Points("near overflow", (rng.uniform(high - 1, high + 1, count // 16),))
         yield Points("tiny to huge", (_spread(rng, least, most + 1, count // 16, dtype),))
     elif name == "log":
@@ -182,20 +194,25 @@ def table(points: int, only: Sequence[str] = NAMES, seed: int = 1) -> str:
     lines = ["| function | dtype | points | worst error, ulp | at | range of the worst |", "| --- " * 6 + "|"]
     for name in only:
         for dtype in DTYPES:
-            run, count = program(name, dtype), 0
+            run = program(name, dtype)
+            count = 0
             finds = []
             for part in sweep(name, dtype, points, seed):
                 finds.append((worst(name, part, dtype, run), part.label))
                 count += len(part.args[0])
             found, label = max(finds, key=lambda f: f[0].error)
             at = ", ".join(f"{a!r}" for a in found.args)
-            lines.append(f"| {name} | {dtype} | {count} | {found.error:.3f} | {at} | {label.replace('|', chr(92) + '|')} |")
+            lines.append(
+                f"| {name} | {dtype} | {count} | {found.error:.3f} | {at} | {label.replace('|', chr(92) + '|')} |"
+            )
     return "\n".join(lines)
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--points", type=int, default=100_000, help="points per function and dtype")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES, help="functions to measure")

@@ -1,10 +1,13 @@
-"""Figures on a GPU: states a second from and to row-major arrays, checked against the interpreter in the same run.
+"""Figures on a GPU: states a second from and to row-major arrays, checked against the interpreter in the same
+run.
 
-    make bench-gpu     # all; or some parts: python bench/gpu.py dynamics loops derivatives rollouts contact mjx matrices cache
+    make bench-gpu     # all; or some parts: python bench/gpu.py dynamics loops derivatives rollouts contact
+    mjx matrices cache
 
-Each line says the rate in float32 and float64, whether all bits are those of the interpreter on random states, and what the
-kernel takes. Robots' numbers are those of the other benches. "mjx" runs forward dynamics of MJX beside ours, where JAX and
-mujoco-mjx are there: contacts, constraints and actuation off, float32, 65 536 states. "contact" has the scenes of contact.py.
+Each line says the rate in float32 and float64, whether all bits are those of the interpreter on random
+states, and what the kernel takes. Robots' numbers are those of the other benches. "mjx" runs forward dynamics
+of MJX beside ours, where JAX and mujoco-mjx are there: contacts, constraints and actuation off, float32, 65
+536 states. "contact" has the scenes of contact.py.
 """
 
 from __future__ import annotations
@@ -73,18 +76,27 @@ def start_states(model: lw.Model) -> list[np.ndarray]:
 def rollouts(name: str, model: lw.Model, rows: int = 65536, steps: int = STEPS) -> None:
     import cupy
 
-    cpu = lw.rollout(model, *start_states(model), dt=1e-4, steps=STEPS, every=STEPS).q
+    cpu = lw.rollout(
+        model, *start_states(model), dt=1e-4, steps=STEPS, record_every=STEPS, limits=False, friction=False
+    ).q
     for dtype in ("float32", "float64"):
         q, v = (cupy.asarray(np.resize(x, (rows, x.shape[1])).astype(dtype)) for x in start_states(model))
-        lw.rollout(model, q, v, dt=1e-4, steps=10, every=10)
+        lw.rollout(model, q, v, dt=1e-4, steps=10, record_every=10, limits=False, friction=False)
         cupy.cuda.runtime.deviceSynchronize()
         start = time.perf_counter()
-        end = lw.rollout(model, q, v, dt=1e-4, steps=steps, every=steps)
+        end = lw.rollout(model, q, v, dt=1e-4, steps=steps, record_every=steps, limits=False, friction=False)
         took = time.perf_counter() - start
         same = ""
         if dtype == "float64":
-            same = "same bits as the CPU" if np.array_equal(end.q[:64].get(), cpu, equal_nan=True) else "OTHER BITS"
-        print(f"{name:10s} rollout {rows} x {steps} {dtype}: {rows * steps / took / 1e6:.1f} M steps/s {same}", flush=True)
+            same = (
+                "same bits as the CPU"
+                if np.array_equal(end.q[:64].get(), cpu, equal_nan=True)
+                else "OTHER BITS"
+            )
+        print(
+            f"{name:10s} rollout {rows} x {steps} {dtype}: {rows * steps / took / 1e6:.1f} M steps/s {same}",
+            flush=True,
+        )
 
 
 def dynamics() -> None:
@@ -130,23 +142,42 @@ def contact_rollouts(steps: int = 200) -> None:
 
     for name, rows in (("quadruped", 1 << 17), ("humanoid", 1 << 16)):
         scene = contact.SCENES[name]()
-        model, gains = scene.model, np.concatenate([np.zeros((6, 2)), scene.gains]).T
+        model = scene.model
+        gains = np.concatenate([np.zeros((6, 2)), scene.gains]).T
         held = lw.PD(
-            *(cupy.asarray(x.astype("float32")) for x in (*gains, scene.stance())), *[cupy.zeros(model.nv, "float32")] * 2
+            *(cupy.asarray(x.astype("float32")) for x in (*gains, scene.stance())),
+            *[cupy.zeros(model.nv, "float32")] * 2,
         )
         contacts = dataclasses.replace(scene.contacts, tolerance=1e-4)
-        q, v = (cupy.asarray(np.resize(x, (rows, x.shape[1])).astype("float32")) for x in contact.states(scene, 512))
+        q, v = (
+            cupy.asarray(np.resize(x, (rows, x.shape[1])).astype("float32"))
+            for x in contact.states(scene, 512)
+        )
         start = time.perf_counter()
-        told = lw.rollout(model, q, v, held, dt=contact.DT, steps=steps, every=steps, contacts=contacts)
+        told = lw.rollout(
+            model, q, v, held, dt=contact.DT, steps=steps, record_every=steps, contacts=contacts
+        )
         cupy.cuda.runtime.deviceSynchronize()
-        built, start = time.perf_counter() - start, time.perf_counter()
+        built = time.perf_counter() - start
+        start = time.perf_counter()
         q, v = (cupy.ascontiguousarray(x[:, -1]) for x in (told.q, told.v))
         warm = cupy.ascontiguousarray(told.impulses)
-        told = lw.rollout(model, q, v, held, dt=contact.DT, steps=steps, every=steps, contacts=contacts, warm_start=warm)
+        told = lw.rollout(
+            model,
+            q,
+            v,
+            held,
+            dt=contact.DT,
+            steps=steps,
+            record_every=steps,
+            contacts=contacts,
+            warm_start=warm,
+        )
         cupy.cuda.runtime.deviceSynchronize()
         took = time.perf_counter() - start
         counts = cupy.bincount(told.status.astype(int)).get().tolist()
-        worst, sweeps = float(cupy.nanmax(told.residual)), float(cupy.nanmean(told.iterations))
+        worst = float(cupy.nanmax(told.residual))
+        sweeps = float(cupy.nanmean(told.iterations))
         print(
             f"{name:10s} contact {rows} x {steps} float32: {rows * steps / took / 1e6:.1f} M steps/s, "
             f"residual {worst:.1e} m/s, {sweeps:.1f} sweeps at the end, status {counts}, first call {built:.0f} s",
@@ -165,14 +196,17 @@ def beside_mjx() -> None:
         words = f"{ours / 1e6:.1f} M/s, MJX {theirs / 1e6:.2f} M/s, {ours / theirs:.0f} times"
         print(f"{name:10s} forward dynamics float32: {words}", flush=True)
     for name in ("quadruped", "humanoid"):
-        print(f"{name:10s} contact, MJX float32: {mjx_rates.steps_with_contact(name) / 1e6:.3f} M steps/s", flush=True)
+        print(
+            f"{name:10s} contact, MJX float32: {mjx_rates.steps_with_contact(name) / 1e6:.3f} M steps/s",
+            flush=True,
+        )
 
 
 PROBE = """
 import sys, time
 import numpy as np
 import linkwork as lw
-from linkwork.runtime import cuda_start
+from linkwork.compiler.runtime import cuda_start
 how = sys.argv[1]
 if how == "driver":  # its start alone, which nobody can do without
     start = time.perf_counter()
@@ -194,12 +228,16 @@ print(there, time.perf_counter() - start)
 
 
 def from_cache(rounds: int = 7) -> None:
-    """A kernel that the cache has, in new processes: seconds until it is there, and until the first answer from NumPy."""
+    """A kernel that the cache has, in new processes: seconds until it is there, and until the first answer
+    from NumPy.
+    """
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "LINKWORK_CACHE": folder}
 
         def told(how: str) -> list[float]:
-            done = subprocess.run([sys.executable, "-c", PROBE, how], env=env, check=True, capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, "-c", PROBE, how], env=env, check=True, capture_output=True, text=True
+            )
             return [float(word) for word in done.stdout.split()]
 
         there, _ = told("fresh")
@@ -210,7 +248,10 @@ def from_cache(rounds: int = 7) -> None:
             except subprocess.CalledProcessError:
                 continue  # that library is not here
             what = {"driver": "CUDA's own start", "fresh": "new process"}.get(how, f"CUDA started by {how}")
-            print(f"g1         from the cache, {what}: {found[0]:.3f} s, first answer {found[1]:.3f} s", flush=True)
+            print(
+                f"g1         from the cache, {what}: {found[0]:.3f} s, first answer {found[1]:.3f} s",
+                flush=True,
+            )
 
 
 PARTS = {

@@ -15,7 +15,8 @@ import contact
 from peers import models
 
 ROWS = 65536
-WORLDS, STEPS = {"quadruped": 8192, "humanoid": 4096}, 20
+WORLDS = {"quadruped": 8192, "humanoid": 4096}
+STEPS = 20
 
 
 def forward_dynamics(robot: str) -> float:
@@ -27,7 +28,9 @@ def forward_dynamics(robot: str) -> float:
         return mjx.forward(peer, base.replace(qpos=q, qvel=v, qfrc_applied=tau)).qacc
 
     states = [models.to_peer(robot, state, "mujoco") for state in models.states(robot, 256)]
-    return ROWS / _seconds(jax.jit(jax.vmap(accelerations)), [_rows([s[k] for s in states], ROWS) for k in (0, 1, 3)])
+    return ROWS / _seconds(
+        jax.jit(jax.vmap(accelerations)), [_rows([s[k] for s in states], ROWS) for k in (0, 1, 3)]
+    )
 
 
 def steps_with_contact(name: str) -> float:

@@ -1,7 +1,7 @@
 """What parameters as inputs cost: forward dynamics with numbers of the model baked in, and as inputs.
 
-`python bench/parameters.py`: operations, and ns for each of 4096 environments that have their own numbers (a batch on one
-thread, the best of many, in turns).
+`python bench/parameters.py`: operations, and ns for each of 4096 environments that have their own numbers (a
+batch on one thread, the best of many, in turns).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 import linkwork as lw
 import robots
-from linkwork.targets.cpu import host
+from linkwork.compiler.targets.cpu import host
 from speed import best_times, kernel_of
 
 ROWS = 4096
@@ -29,10 +29,12 @@ def table(turns: int) -> str:
     """Markdown: operations and times of forward dynamics, and their ratios to the baked model."""
     lines = ["| robot | inputs | operations | ratio | ns an environment | ratio |", "| --- " * 6 + "|"]
     for name in robots.ROBOTS:
-        model, rng = robots.model(name), np.random.default_rng(0)
+        model = robots.model(name)
+        rng = np.random.default_rng(0)
         state = [rng.normal(size=(ROWS, n)) for n in (model.nq, model.nv, model.nv)]
         own = model.parameters()
-        calls, count = {}, {}
+        calls = {}
+        count = {}
         for inputs, names in {"none": (), **SETS}.items():
             program = lw.lower(lw.forward_dynamics.program(model, parameters=names))
             count[inputs] = lw.count_operations(lw.forward_dynamics, model, parameters=names)["total"]
@@ -42,9 +44,12 @@ def table(turns: int) -> str:
             calls[inputs] = partial(kernel, *state, *given, out=out, threads=1)
         times = best_times(calls, turns)
         for inputs in calls:
-            operations, time = count[inputs] / count["none"], times[inputs] / times["none"]
+            operations = count[inputs] / count["none"]
+            time = times[inputs] / times["none"]
             ns = 1e9 * times[inputs] / ROWS
-            lines.append(f"| {name} | {inputs} | {count[inputs]} | {operations:.2f} | {ns:.1f} | {time:.2f} |")
+            lines.append(
+                f"| {name} | {inputs} | {count[inputs]} | {operations:.2f} | {ns:.1f} | {time:.2f} |"
+            )
     return "\n".join(lines)
 
 

@@ -1,7 +1,8 @@
-"""What partitioned hinges save: operations of forward dynamics by joint and by number of modes, for docs/partition.md.
+"""What partitioned hinges save: operations of forward dynamics by joint and by number of modes, for
+docs/partition.md.
 
-`python bench/partition.py` prints the tables, `--write` puts them into the page. Operations are counted, not timed: every
-machine gives the same.
+`python bench/partition.py` prints the tables, `--write` puts them into the page. Operations are counted, not
+timed: every machine gives the same.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from linkwork.sko import Node, Stage, Tree
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/partition.md"
 METHOD = "articulated_body"
-LONG, SHORT = 7, 5  # bodies in two chains: the difference is two bodies more
+# bodies in two chains: the difference is two bodies more
+LONG = 7
+SHORT = 5
 KINDS: dict[str, list[Joint]] = {
     "universal": [Universal()],
     "gimbal": [Gimbal()],
@@ -53,10 +56,16 @@ def joints() -> list[str]:
             return lw.robots.chain(n, joint=turns)
 
         lines.append(
-            row(name, of_a_body(chain, "articulated_body"), of_a_body(lambda n: chain(n).partitioned(), "articulated_body"))
+            row(
+                name,
+                of_a_body(chain, "articulated_body"),
+                of_a_body(lambda n: chain(n).partitioned(), "articulated_body"),
+            )
         )
     leg = lw.robots.hexapod_leg(partitioned=False)
-    lines.append(row("the whole leg of a hexapod", operations(leg, "articulated_body"), operations(leg, "partitioned")))
+    lines.append(
+        row("the whole leg of a hexapod", operations(leg, "articulated_body"), operations(leg, "partitioned"))
+    )
     return lines
 
 
@@ -64,9 +73,11 @@ def joints() -> list[str]:
 
 
 def dense_chain(n: int, hinge: int, modes: int, *, apart: bool) -> Tree:
-    """A chain of SKO nodes of 6 + modes rows, all of whose entries are inputs; `apart`: a massless body of six rows takes the
-    velocities of the hinge, and the modes come one after the other."""
-    rows, m, size = 6 + modes, hinge + modes, 0
+    """A chain of SKO nodes of 6 + modes rows, all of whose entries are inputs; `apart`: a massless body of
+    six rows takes the velocities of the hinge, and the modes come one after the other."""
+    rows = 6 + modes
+    m = hinge + modes
+    size = 0
 
     def entry(*shape: int) -> Any:
         nonlocal size
@@ -74,11 +85,17 @@ def dense_chain(n: int, hinge: int, modes: int, *, apart: bool) -> Tree:
         size = own.stop
         return lambda q, v: q[own].reshape(shape)
 
-    nodes, splits = [], {}
+    nodes = []
+    splits = {}
     for k in range(n):
-        name, up = f"body{k}", rows if k else 0
-        H, M, A = entry(m, rows), entry(rows, rows), entry(up, rows)
-        nodes.append(Node(name, H=H, M=M, A=A, b=entry(rows), parent=f"body{k - 1}" if k else None, shape=(m, rows)))
+        name = f"body{k}"
+        up = rows if k else 0
+        H = entry(m, rows)
+        M = entry(rows, rows)
+        A = entry(up, rows)
+        nodes.append(
+            Node(name, H=H, M=M, A=A, b=entry(rows), parent=f"body{k - 1}" if k else None, shape=(m, rows))
+        )
         own = [entry(1, rows) for _ in range(modes)]
         first = Stage(range(hinge), A=entry(up, 6), H=entry(hinge, 6))
         lift = entry(6, rows)
@@ -91,7 +108,10 @@ def dense_chain(n: int, hinge: int, modes: int, *, apart: bool) -> Tree:
 
 def dense_body(hinge: int, modes: int) -> tuple[int, int]:
     """Operations for one body more in a dense chain, as one node and partitioned."""
-    whole, apart = ([operations(dense_chain(n, hinge, modes, apart=apart), METHOD) for n in (2, 3)] for apart in (False, True))
+    whole, apart = (
+        [operations(dense_chain(n, hinge, modes, apart=apart), METHOD) for n in (2, 3)]
+        for apart in (False, True)
+    )
     return whole[1] - whole[0], apart[1] - apart[0]
 
 
@@ -111,10 +131,15 @@ def dense() -> list[str]:
 def beam_chain(n: int, modes: int, turns: list[Joint]) -> lw.Model:
     """Beams of half a metre, one on the tip of the other, each with so many modes."""
     flexible: Any = importlib.import_module("linkwork.flexible")
-    builder, on = lw.ModelBuilder(f"{n} beams"), "world"
+    builder = lw.ModelBuilder(f"{n} beams")
+    on = "world"
     for k in range(n):
         link = flexible.beam(
-            f"link{k}", length=0.5, section=flexible.Tube(0.012, 0.0015), material=flexible.ALUMINIUM, modes=modes
+            f"link{k}",
+            length=0.5,
+            section=flexible.Tube(0.012, 0.0015),
+            material=flexible.ALUMINIUM,
+            modes=modes,
         )
         builder.add_body(flexible=link)  # type: ignore[call-arg]
         place = (0.5, 0.0, 0.0) if k else (0.0, 0.0, 0.0)
@@ -131,8 +156,13 @@ HINGES: dict[str, list[Joint]] = {
 
 
 def beams() -> list[str]:
-    """A table by number of modes: beams, whose hinge and deformation are one node, two, or as many as velocities."""
-    lines = ["| hinge | modes | one node | hinge apart | all apart | saved |", "| --- | --- | --- | --- | --- | --- |"]
+    """A table by number of modes: beams, whose hinge and deformation are one node, two, or as many as
+    velocities.
+    """
+    lines = [
+        "| hinge | modes | one node | hinge apart | all apart | saved |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for name, turns in HINGES.items():
         for modes in (2, 4, 8):
             few, more = (beam_chain(n, modes, turns) for n in (3, 4))

@@ -1,4 +1,5 @@
-"""Robots to measure with: placements, masses and axes read from their URDFs, in `robots.json`; and chains and trees.
+"""Robots to measure with: placements, masses and axes read from their URDFs, in `robots.json`; and chains and
+trees.
 
 `talos_hands.json` is Talos with an Allegro hand for each gripper: many bodies, many fingertips to constrain.
 """
@@ -22,8 +23,8 @@ ROBOTS: dict[str, Any] = json.loads((Path(__file__).parent / "robots.json").read
 Body = dict[str, Any]
 """Parent (-1: the world), axis (None: free), R and p of its place on the parent, mass, com, inertia about the com."""
 
-# What is measured: the name in tables, the function, and its options. The mass matrix is the upper triangle without the
-# zeros that a tree has, which is what peers compute too.
+# What is measured: the name in tables, the function, and its options. The mass matrix is the upper triangle
+# without the zeros that a tree has, which is what peers compute too.
 ALGORITHMS: dict[str, tuple[lw.ModelFunction, dict[str, Any]]] = {
     "inverse dynamics": (lw.inverse_dynamics, {}),
     "mass matrix": (lw.mass_matrix, {"packed": True}),
@@ -50,7 +51,9 @@ def chain_parents(count: int) -> list[int]:
 
 
 def tree_parents(count: int, parent: int = -1) -> list[int]:
-    """A balanced binary tree of 3, 9, 21, 45, 93, ... bodies: three in each branch (Constrained, Section VIII-B)."""
+    """A balanced binary tree of 3, 9, 21, 45, 93, ... bodies: three in each branch (Constrained, Section
+    VIII-B).
+    """
     branch = [parent, *range(parent + 1, parent + 3)]
     below, rest = divmod(count - 3, 2)
     if count < 3 or rest or below in (1, 2):
@@ -74,8 +77,14 @@ def from_bodies(name: str, bodies: list[Body], frames: dict[str, tuple[int, Pose
     """A model of bodies as `robots.json` lists them, with frames on some of them."""
     builder = lw.ModelBuilder(name)
     for i, body in enumerate(bodies):
-        builder.add_body(f"body{i}", mass=body["mass"], center=body["com"], inertia=np.array(body["inertia"]), check=False)
-        kind = lw.joints.Free() if body["axis"] is None else lw.joints.Revolute(np.eye(3)["xyz".index(body["axis"])])
+        builder.add_body(
+            f"body{i}", mass=body["mass"], center=body["com"], inertia=np.array(body["inertia"]), check=False
+        )
+        kind = (
+            lw.joints.Free()
+            if body["axis"] is None
+            else lw.joints.Revolute(np.eye(3)["xyz".index(body["axis"])])
+        )
         parent = "world" if body["parent"] < 0 else f"body{body['parent']}"
         place = Pose(_rotation(np.array(body["R"], dtype=float)), np.array(body["p"], dtype=float))
         builder.add_joint(f"joint{i}", kind, parent=parent, child=f"body{i}", place=place)
@@ -88,7 +97,9 @@ def _rotation(R: np.ndarray) -> np.ndarray:
     """The rotation nearest to one that was printed with twelve digits, (3, 3)."""
     if np.isin(R, (-1.0, 0.0, 1.0)).all():
         return R
-    return snapped(product(R, 1.5 * np.eye(3) - 0.5 * product(R.T, R)))  # Newton's step: the same bits on every machine
+    return snapped(
+        product(R, 1.5 * np.eye(3) - 0.5 * product(R.T, R))
+    )  # Newton's step: the same bits on every machine
 
 
 def programs(robot: str) -> dict[str, lw.Program]:

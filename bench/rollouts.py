@@ -2,10 +2,11 @@
 
     python bench/rollouts.py [iiwa14 g1 ...]
 
-Both take the same steps from the same states in float64, contacts and constraints off: semi-implicit Euler, no forces. Ours
-takes a free base's step on the group, MuJoCo turns and moves it one after the other: after one step q differs by about dt².
-Ours, theirs and our forward dynamics take turns; the best of some turns counts, in seconds of the processor, one thread each.
-The last state alone is kept of ours; `mujoco.rollout` always writes all.
+Both take the same steps from the same states in float64, contacts and constraints off: semi-implicit Euler,
+no forces. Ours takes a free base's step on the group, MuJoCo turns and moves it one after the other: after
+one step q differs by about dt². Ours, theirs and our forward dynamics take turns; the best of some turns
+counts, in seconds of the processor, one thread each. The last state alone is kept of ours; `mujoco.rollout`
+always writes all.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ import numpy as np
 
 import linkwork as lw
 import robots
-from linkwork.simulate.control import given_forces
-from linkwork.simulate.one_kernel import kernel_for
+from linkwork.simulation.control import force_control
+from linkwork.simulation.one_kernel import kernel_for
 from peers import models
 
-WORLDS, STEPS, DT, TURNS = 512, 200, 1e-4, 7
+WORLDS = 512
+STEPS = 200
+DT = 1e-4
+TURNS = 7
 
 
 def seconds(call: Callable[[], Any]) -> float:
@@ -54,7 +58,9 @@ def measured(robot: str) -> str:
     out = np.empty((WORLDS, model.nv))
 
     def ours() -> Any:
-        return lw.rollout(model, q, v, tau, dt=DT, steps=STEPS, every=STEPS)
+        return lw.rollout(
+            model, q, v, tau, dt=DT, steps=STEPS, record_every=STEPS, limits=False, friction=False
+        )
 
     def their() -> Any:
         return mujoco.rollout.rollout(peer, data, start, nstep=STEPS, state=state, skip_checks=False)
@@ -64,9 +70,9 @@ def measured(robot: str) -> str:
             forward(q, v, forces, out=out)
 
     found = ours()
-    kernel_for(model, given_forces(model), "semi_implicit_euler", (), target="cpu", dtype="float64").wait()
+    kernel_for(model, force_control(model), "semi_implicit_euler", (), target="cpu", dtype="float64").wait()
     their()
-    first = lw.rollout(model, q, v, tau, dt=DT, steps=1).q[:, 1]
+    first = lw.rollout(model, q, v, tau, dt=DT, steps=1, limits=False, friction=False).q[:, 1]
     again = np.array([models.to_peer(robot, (x, y, y, y), "mujoco")[0] for x, y in zip(first, v)])
     error = np.abs(again - state[:, 0, 1 : 1 + model.nq]).max()
     assert error < 1e-6 and found.status.max() == 0, error

@@ -19,7 +19,7 @@ import scales
 import soon
 import speed
 import versus
-from linkwork.targets.cpu import host
+from linkwork.compiler.targets.cpu import host
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,7 +32,8 @@ def machine_line(command: str, quick: bool = False) -> str:
 
 def write_between(path: Path, mark: str, text: str) -> None:
     """Replace what stands between `<!-- mark:begin -->` and `<!-- mark:end -->` in a file."""
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+    begin = f"<!-- {mark}:begin -->"
+    end = f"<!-- {mark}:end -->"
     old = path.read_text()
     if begin not in old or end not in old:
         raise SystemExit(f"{path.name} has no place marked {begin}")
@@ -43,11 +44,16 @@ def write_between(path: Path, mark: str, text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, sizes and points")
-    parser.add_argument("--write", action="store_true", help="put the tables into README.md and docs/performance.md")
-    parser.add_argument("--only", nargs="*", metavar="TABLE", help="some of the tables, by their names in docs/performance.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the tables into README.md and docs/performance.md"
+    )
+    parser.add_argument(
+        "--only", nargs="*", metavar="TABLE", help="some of the tables, by their names in docs/performance.md"
+    )
     options = parser.parse_args()
     quick = options.quick
-    names, turns = list(robots.ROBOTS), 10 if quick else 60
+    names = list(robots.ROBOTS)
+    turns = 10 if quick else 60
     against: versus.Times = {}
 
     def kernels() -> str:
@@ -74,8 +80,10 @@ def main() -> None:
         if options.write:
             write_between(ROOT / "docs" / "performance.md", mark, text)
             if mark == "versus":
-                write_between(ROOT / "README.md", "bench", text)
-                note = machine_line("make bench", quick).replace("`", "")
+                line = machine_line("make bench", quick)
+                four_rows = versus.kernel_table(against, ["forward dynamics"])
+                write_between(ROOT / "README.md", "bench", f"{four_rows}\n\n{line}")
+                note = line.replace("`", "")
                 (ROOT / "docs" / "bench.svg").write_text(versus.picture(against, note), encoding="utf-8")
 
 

@@ -1,9 +1,9 @@
 """How the time of batch forward dynamics grows with the number of bodies: `python bench/scales.py`.
 
-Chains (each body on the last) and binary trees of equal rods, on the ground and with a free first body, a batch of 1024 states
-(512 for 1000 bodies) on one thread, the best of many, all sizes taking turns. In larger batches rows come from memory that all
-processors share, and what size costs is lost among what others do. On the ground the first bodies need fewer instructions, so
-that small mechanisms cost less a body.
+Chains (each body on the last) and binary trees of equal rods, on the ground and with a free first body, a
+batch of 1024 states (512 for 1000 bodies) on one thread, the best of many, all sizes taking turns. In larger
+batches rows come from memory that all processors share, and what size costs is lost among what others do. On
+the ground the first bodies need fewer instructions, so that small mechanisms cost less a body.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkwork import Model, forward_dynamics, robots
+from linkwork.compiler.passes import lower
+from linkwork.compiler.targets.cpu import host
 from linkwork.joints import Free
-from linkwork.passes import lower
-from linkwork.targets.cpu import host
 from speed import best_times, caller, instructions, kernel_of
 
 SIZES = (10, 20, 50, 100, 200, 1000)
@@ -29,7 +29,9 @@ KINDS: dict[str, Callable[[int], Model]] = {
 
 def table(turns: int, sizes: tuple[int, ...] = SIZES) -> str:
     """Markdown: instructions and ns per body."""
-    calls, count, rows = {}, {}, {}
+    calls = {}
+    count = {}
+    rows = {}
     for kind, make in KINDS.items():
         for n in sizes:
             program = lower(forward_dynamics.program(make(n), method="articulated_body"))

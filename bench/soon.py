@@ -1,7 +1,8 @@
 """How soon kernels are there: `python bench/soon.py [--sizes 10 50 ...]`.
 
-Forward dynamics of chains with so many bodies: seconds from the model to the first answer of the quick kernel, until the
-optimised one is in place, and until the first answer of a new process that finds it in the cache; `import linkwork` too.
+Forward dynamics of chains with so many bodies: seconds from the model to the first answer of the quick
+kernel, until the optimised one is in place, and until the first answer of a new process that finds it in the
+cache; `import linkwork` too.
 """
 
 from __future__ import annotations
@@ -44,9 +45,19 @@ def in_new_process(bodies: int, cache: str) -> list[float]:
 
 def table(sizes: list[int]) -> str:
     """The Markdown table of all sizes."""
-    imports = [float(subprocess.run([sys.executable, "-c", PROBE], check=True, capture_output=True, text=True).stdout)]
+    imports = [
+        float(
+            subprocess.run([sys.executable, "-c", PROBE], check=True, capture_output=True, text=True).stdout
+        )
+    ]
     for _ in range(4):
-        imports.append(float(subprocess.run([sys.executable, "-c", PROBE], check=True, capture_output=True, text=True).stdout))
+        imports.append(
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", PROBE], check=True, capture_output=True, text=True
+                ).stdout
+            )
+        )
     lines = [
         "| bodies | instructions | first answer, s | optimised, s | per 1000 instructions, s | from the cache, s |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -55,7 +66,9 @@ def table(sizes: list[int]) -> str:
         with tempfile.TemporaryDirectory() as cache:
             count, _, first, optimised = in_new_process(size, cache)
             again = min(in_new_process(size, cache)[2] for _ in range(3))
-        lines.append(f"| {size} | {count:.0f} | {first:.2f} | {optimised:.2f} | {1000 * optimised / count:.3f} | {again:.3f} |")
+        lines.append(
+            f"| {size} | {count:.0f} | {first:.2f} | {optimised:.2f} | {1000 * optimised / count:.3f} | {again:.3f} |"
+        )
     lines += ["", f"`import linkwork`: {min(imports):.2f} s."]
     return "\n".join(lines)
 

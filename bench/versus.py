@@ -1,9 +1,10 @@
-"""linkwork against Pinocchio and MuJoCo, in one run, taking turns: `python bench/versus.py [--turns N] [--robots ...]`.
+"""linkwork against Pinocchio and MuJoCo, in one run, taking turns: `python bench/versus.py [--turns N]
+[--robots ...]`.
 
-Kernel times are without Python: one state after the other on one lane, and per state of a batch of 4096 on one thread, from
-and to row-major arrays. Peers are timed from C++ and C on 256 random states, each algorithm in every way they offer it, and
-the fastest counts (bench/peers). Their batches are threads that walk over states, so their time per state on one core is
-that of one state.
+Kernel times are without Python: one state after the other on one lane, and per state of a batch of 4096 on
+one thread, from and to row-major arrays. Peers are timed from C++ and C on 256 random states, each algorithm
+in every way they offer it, and the fastest counts (bench/peers). Their batches are threads that walk over
+states, so their time per state on one core is that of one state.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ import numpy as np
 
 import robots
 from calls import per_call
-from linkwork.passes import lower
-from linkwork.targets.cpu import host
+from linkwork.compiler.passes import lower
+from linkwork.compiler.targets.cpu import host
 from peers import models, python_times
 from peers.servers import peer_servers
 from speed import best_times, caller, kernel_of, row
@@ -72,11 +73,16 @@ def call_times(names: list[str], turns: int) -> Times:
             calls[f"{name}/function"] = _called(function, model, arrays)
             calls[f"{name}/bound call"] = kernel.bind(*arrays)
         best = per_call(calls, turns, 500)
-        peers = {peer: python_times.fastest(times) for peer, times in python_times.python_times(robot, turns).items()}
+        peers = {
+            peer: python_times.fastest(times)
+            for peer, times in python_times.python_times(robot, turns).items()
+        }
         for key, ns in best.items():
             if key != "nothing":
                 name, who = key.split("/")
-                out.setdefault(robot, {}).setdefault(name, {})[who] = ns - (best["nothing"] if who == "function" else 0.0)
+                out.setdefault(robot, {}).setdefault(name, {})[who] = ns - (
+                    best["nothing"] if who == "function" else 0.0
+                )
         for peer, times in peers.items():
             for name in out[robot]:
                 out[robot][name][peer] = times[name]
@@ -91,15 +97,23 @@ def _called(function: Any, model: Any, arrays: list[np.ndarray]) -> Callable[[],
     return lambda: function(model, q, v, x)
 
 
-def kernel_table(times: Times) -> str:
-    """Markdown: ns per state and how many times faster than the fastest peer."""
+def kernel_table(times: Times, functions: Sequence[str] | None = None) -> str:
+    """Return a Markdown table of ns per state and speedups over the fastest peer, of all functions or some."""
     peers = [who for who in next(iter(next(iter(times.values())).values())) if who not in OURS]
     head = ["robot", "", "one state, ns", "in a batch, ns", *(f"{peer}, ns" for peer in peers)]
     head += ["one state", "batch", "batch in float32"] if peers else []
     lines = [row(head), row(["---"] * len(head))]
     for robot, algorithms in times.items():
         for name, t in algorithms.items():
-            cells = [robot, name, f"{t['one state']:.0f}", f"{t['batch']:.1f}", *(f"{t[peer]:.0f}" for peer in peers)]
+            if functions is not None and name not in functions:
+                continue
+            cells = [
+                robot,
+                name,
+                f"{t['one state']:.0f}",
+                f"{t['batch']:.1f}",
+                *(f"{t[peer]:.0f}" for peer in peers),
+            ]
             if peers:
                 fastest = min(t[peer] for peer in peers)
                 cells += [f"{fastest / t[who]:.1f}×" for who in OURS]
@@ -127,10 +141,16 @@ def picture(times: Times, note: str) -> str:
     shown = [*reversed(peers), "one state", "batch"]
     labels = {"one state": "linkwork, one state", "batch": "linkwork, batch"}
     colours = dict(zip(shown, ["#c7ccd1", "#8f98a3", "#6fa8dc", "#1f5fa8"][-len(shown) :]))
-    bar, gap, left, right, top = 11, 16, 130, 96, 74
-    width, group = 860, len(shown) * bar + gap
+    bar = 11
+    gap = 16
+    left = 130
+    right = 96
+    top = 74
+    width = 860
+    group = len(shown) * bar + gap
     panel = (width - left - right) / 1.0
-    low, high = 1e5, 1e8
+    low = 1e5
+    high = 1e8
     height = top + sum(26 + len(times) * group for _ in names) + 40
 
     def x(value: float) -> float:
@@ -148,9 +168,13 @@ def picture(times: Times, note: str) -> str:
         at += 30 + 6.6 * len(labels.get(who, who))
     y = float(top)
     for tick in (1e5, 1e6, 1e7, 1e8):
-        out.append(f'<line x1="{x(tick)}" x2="{x(tick)}" y1="{top - 4}" y2="{height - 36}" stroke="#e4e7eb"/>')
+        out.append(
+            f'<line x1="{x(tick)}" x2="{x(tick)}" y1="{top - 4}" y2="{height - 36}" stroke="#e4e7eb"/>'
+        )
         word = {1e5: "100 thousand", 1e6: "1 million", 1e7: "10 million", 1e8: "100 million"}[tick]
-        out.append(f'<text x="{x(tick)}" y="{height - 22}" text-anchor="middle" fill="#57606a" font-size="11">{word}</text>')
+        out.append(
+            f'<text x="{x(tick)}" y="{height - 22}" text-anchor="middle" fill="#57606a" font-size="11">{word}</text>'
+        )
     for name in names:
         out.append(f'<text x="20" y="{y + 14}" font-weight="bold">{name}</text>')
         y += 26
@@ -159,13 +183,16 @@ def picture(times: Times, note: str) -> str:
             fastest = min((t[peer] for peer in peers), default=None)
             out.append(f'<text x="{left - 10}" y="{y + group / 2 - 4}" text-anchor="end">{robot}</text>')
             for k, who in enumerate(reversed(shown)):
-                value, yk = 1e9 / t[who], y + k * bar
+                value = 1e9 / t[who]
+                yk = y + k * bar
                 out.append(
                     f'<rect x="{left}" y="{yk}" width="{x(value) - left:.1f}" height="{bar - 1.5}" fill="{colours[who]}"/>'
                 )
                 if who in OURS and fastest:
                     times_faster = f"{fastest / t[who]:.1f}×"
-                    out.append(f'<text x="{x(value) + 4:.1f}" y="{yk + 9}" font-size="10" fill="#57606a">{times_faster}</text>')
+                    out.append(
+                        f'<text x="{x(value) + 4:.1f}" y="{yk + 9}" font-size="10" fill="#57606a">{times_faster}</text>'
+                    )
             y += group
     out.append(f'<text x="20" y="{height - 6}" font-size="10" fill="#57606a">{note}</text></svg>')
     return "\n".join(out) + "\n"

@@ -1,6 +1,8 @@
-"""A table of the peers' times: `python bench/peers [--no-best] [--turns N] [--robots ...] [--variants] [--check]`.
+"""A table of the peers' times: `python bench/peers [--no-best] [--turns N] [--robots ...] [--variants]
+[--check]`.
 
-With `--constrained`, Pinocchio's constrained dynamics and Delassus matrices on the sets of `constraint_sets.py` (`--sets ...`).
+With `--constrained`, Pinocchio's constrained dynamics and Delassus matrices on the sets of
+`constraint_sets.py` (`--sets ...`).
 """
 
 from __future__ import annotations
@@ -40,7 +42,11 @@ def table(robots: list[str], turns: int, best: bool, variants: bool) -> str:
         for server in servers.values():
             details += [f"{server.name}: {name}: {min(t)[0]:.0f}" for name, t in sorted(server.times.items())]
             server.close()
-        details += [f"{robot}: {name}: {v}: {ns:.0f}" for name, times in python.items() for v, ns in sorted(times.items())]
+        details += [
+            f"{robot}: {name}: {v}: {ns:.0f}"
+            for name, times in python.items()
+            for v, ns in sorted(times.items())
+        ]
     return "\n".join([*lines, "", *details] if variants else lines)
 
 
@@ -63,7 +69,10 @@ def check(robots: list[str], best: bool) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--best", action=argparse.BooleanOptionalAction, default=True, help="Pinocchio inlined for this processor"
+        "--best",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="Pinocchio inlined for this processor",
     )
     parser.add_argument("--turns", type=int, default=30)
     parser.add_argument("--robots", nargs="*", default=list(ROBOTS), choices=list(ROBOTS))
@@ -73,7 +82,9 @@ if __name__ == "__main__":
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS), help="of constraints")
     wanted = parser.parse_args()
     if wanted.constrained:
-        print(constrained.check(wanted.sets) if wanted.check else constrained.table(wanted.sets, wanted.turns))
+        print(
+            constrained.check(wanted.sets) if wanted.check else constrained.table(wanted.sets, wanted.turns)
+        )
     elif wanted.check:
         print(check(wanted.robots, wanted.best))
     else:

@@ -1,7 +1,7 @@
 """Compiles the programs that time the peers from C and C++: `python bench/peers/build.py [--best]`.
 
-Headers and libraries come from the peers' own wheels. Binaries are kept in `out/peers`, named by all that went into them.
-Where something is missing, a sentence says so and None comes back.
+Headers and libraries come from the peers' own wheels. Binaries are kept in `out/peers`, named by all that
+went into them. Where something is missing, a sentence says so and None comes back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def say(text: str) -> None:
 
 def compiler(variable: str, names: tuple[str, ...]) -> str | None:
     """The compiler named by an environment variable, or the first of some that is there."""
-    found = next((path for name in (os.environ.get(variable), *names) if name and (path := shutil.which(name))), None)
+    found = next(
+        (path for name in (os.environ.get(variable), *names) if name and (path := shutil.which(name))), None
+    )
     if found is None:
         say(f"No {' or '.join(names)} found: the peers are timed from Python only.")
     return found
@@ -66,21 +68,38 @@ def eigen(pinocchio: Path) -> Path | None:
         return pinocchio / "include" / "eigen3"
     if not (kept / inside).is_dir():
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "pip", "download", "-qq", "--no-deps", "--only-binary=:all:", "-d", folder, EIGEN]
+            command = [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "-qq",
+                "--no-deps",
+                "--only-binary=:all:",
+                "-d",
+                folder,
+                EIGEN,
+            ]
             if subprocess.run([*command, "--disable-pip-version-check"], capture_output=True).returncode == 0:
                 with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
-                    wheel.extractall(kept, [name for name in wheel.namelist() if name.startswith(inside.as_posix())])
+                    wheel.extractall(
+                        kept, [name for name in wheel.namelist() if name.startswith(inside.as_posix())]
+                    )
     places = (kept / inside, Path("/usr/include/eigen3"), Path("/usr/local/include/eigen3"))
     found = next((p for p in places if (p / "Eigen").is_dir()), None)
     if found is None:
-        say("Eigen's headers could not be found or fetched (pip install cmeel-eigen): Pinocchio is timed from Python only.")
+        say(
+            "Eigen's headers could not be found or fetched (pip install cmeel-eigen): Pinocchio is timed from Python only."
+        )
     return found
 
 
 def compiled(source: Path, command: list[str], link: list[str], facts: list[str]) -> Path | None:
     """The binary of a source, compiled where it is not kept already; `facts` are versions that it depends on."""
     about = subprocess.run([command[0], "--version"], capture_output=True, text=True).stdout
-    key = hashlib.sha256("\0".join([source.read_text(), *command, *link, *facts, about]).encode()).hexdigest()[:16]
+    key = hashlib.sha256(
+        "\0".join([source.read_text(), *command, *link, *facts, about]).encode()
+    ).hexdigest()[:16]
     binary = KEPT / f"{source.stem}-{key}"
     if binary.exists():
         return binary
@@ -109,23 +128,32 @@ def host() -> str:
 
 
 def pinocchio(best: bool = False, source: str = "pinocchio_times") -> Path | None:
-    """A program that times Pinocchio: linked to the shipped library, or with all code inlined for this processor.
+    """A program that times Pinocchio: linked to the shipped library, or with all code inlined for this
+    processor.
 
-    The shipped library is built for any x86-64, with Eigen's alignment of 16 bytes: `-march=native` would lay out the
-    caller's structures for wider vectors, which ends in a crash, so it is not given there. The other build (`best`) shares
-    nothing with that library. Clang's code for it is up to twice as fast as GCC's, so Clang is taken where there is one.
-    It knows only revolute joints about x, y, z and free bases: that compiles in half a minute to a minute; with all of
-    Pinocchio's joints it takes two minutes and 2 GB (4 GB with GCC), and Clang's code is equally fast.
+    The shipped library is built for any x86-64, with Eigen's alignment of 16 bytes: `-march=native` would lay
+    out the caller's structures for wider vectors, which ends in a crash, so it is not given there. The other
+    build (`best`) shares nothing with that library. Clang's code for it is up to twice as fast as GCC's, so
+    Clang is taken where there is one. It knows only revolute joints about x, y, z and free bases: that
+    compiles in half a minute to a minute; with all of Pinocchio's joints it takes two minutes and 2 GB (4 GB
+    with GCC), and Clang's code is equally fast.
     """
     names = ("clang++", "c++", "g++") if best else ("c++", "g++", "clang++")
-    cxx, number, root = compiler("CXX", names), version("pin"), prefix()
+    cxx = compiler("CXX", names)
+    number = version("pin")
+    root = prefix()
     if cxx is None or number is None or root is None or (headers := eigen(root)) is None:
         return None
     lib = root / "lib"
     command = [cxx, "-O3", *PINOCCHIO, f"-I{root / 'include'}", f"-I{headers}"]
     link = [f"-L{lib}", "-lboost_serialization", f"-Wl,-rpath,{lib}"]
     if best:
-        command += ["-march=native", "-ffp-contract=fast", "-DFEW_JOINTS", "-DBOOST_VARIANT_USE_RELAXED_GET_BY_DEFAULT"]
+        command += [
+            "-march=native",
+            "-ffp-contract=fast",
+            "-DFEW_JOINTS",
+            "-DBOOST_VARIANT_USE_RELAXED_GET_BY_DEFAULT",
+        ]
     else:
         command.append("-DPINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION")
         link.insert(1, "-lpinocchio_default")
@@ -135,7 +163,9 @@ def pinocchio(best: bool = False, source: str = "pinocchio_times") -> Path | Non
 
 def mujoco() -> Path | None:
     """The program that times MuJoCo, linked to the shipped library."""
-    cc, number, spec = compiler("CC", ("cc", "gcc", "clang")), version("mujoco"), importlib.util.find_spec("mujoco")
+    cc = compiler("CC", ("cc", "gcc", "clang"))
+    number = version("mujoco")
+    spec = importlib.util.find_spec("mujoco")
     if cc is None or number is None or spec is None or spec.origin is None:
         return None
     root = Path(spec.origin).parent
@@ -144,12 +174,16 @@ def mujoco() -> Path | None:
         say("The MuJoCo wheel has no library to link: MuJoCo is timed from Python only.")
         return None
     command = [cc, "-std=gnu11", "-O3", "-march=native", f"-I{root / 'include'}"]
-    return compiled(HERE / "mujoco_times.c", command, [str(library), f"-Wl,-rpath,{root}", "-lm"], [number, host()])
+    return compiled(
+        HERE / "mujoco_times.c", command, [str(library), f"-Wl,-rpath,{root}", "-lm"], [number, host()]
+    )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--best", action="store_true", help="also Pinocchio with all code inlined for this processor")
+    parser.add_argument(
+        "--best", action="store_true", help="also Pinocchio with all code inlined for this processor"
+    )
     wanted = parser.parse_args()
     made = [pinocchio(), mujoco()]
     if wanted.best:

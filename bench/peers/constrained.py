@@ -8,26 +8,31 @@
         peer.variants["constrained dynamics, 3 iterations/pv"]
         peer.results(0, iterations=3)["acceleration/pv"]      # in our conventions
 
-What all solvers solve, by proximal iterations from λ = 0, with mu as Pinocchio has it (the paper's is 1 / mu):
+What all solvers solve, by proximal iterations from λ = 0, with mu as Pinocchio has it (the paper's is 1 /
+mu):
 
     M a + h = tau + Jᵀ λ,   J a + γ = -mu (λ - λ before)
 
-- λ is the force of the holder on the held frame, in the axes of the held frame and at its origin: a force [N] (size 3), or
-  a moment [N m] and a force (size 6; Pinocchio has the force first, which is turned here). The other body feels -λ: at its own
-  point (size 3), at the held frame's origin (size 6).
-- Size 3: the classical accelerations of the two points are equal, in the axes of the held frame. Size 6: the spatial velocity
-  of the held frame relative to the holder, in the held frame, does not change. To the world that is: its spatial acceleration
-  is zero, not the classical one (they differ by ω × v where the frame moves). No feedback of position or velocity (Baumgarte).
+- λ is the force of the holder on the held frame, in the axes of the held frame and at its origin: a force [N]
+  (size 3), or a moment [N m] and a force (size 6; Pinocchio has the force first, which is turned here). The
+  other body feels -λ: at its own point (size 3), at the held frame's origin (size 6).
+- Size 3: the classical accelerations of the two points are equal, in the axes of the held frame. Size 6: the
+  spatial velocity of the held frame relative to the holder, in the held frame, does not change. To the world
+  that is: its spatial acceleration is zero, not the classical one (they differ by ω × v where the frame
+  moves). No feedback of position or velocity (Baumgarte).
 
-In Pinocchio that is RigidConstraintModel with ReferenceFrame.LOCAL, the held frame as the first. What is special to 4.1:
+In Pinocchio that is RigidConstraintModel with ReferenceFrame.LOCAL, the held frame as the first. What is
+special to 4.1:
 
-- constrainedABA, pv and proxLTLs, EFPA, PV-OSIMr and cABA-OSIM know only constraints to the world. proxLTLs is called untested
-  there and gives no forces; its accelerations are right.
-- constrainedABA takes its first residual before the accelerations are there, from the call before: after three iterations it
-  is as exact as others after one; and with several constraints on one body it adds their inertia several times.
-- lcaba takes drifts of 6D constraints from the call before, so that these are set to zero before each call here.
-- EFPA's damped inverse loses all but a few digits at mu = 1e-6 with 3D constraints; Cholesky's Delassus matrix is NaN where
-  constraints are redundant.
+- constrainedABA, pv and proxLTLs, EFPA, PV-OSIMr and cABA-OSIM know only constraints to the world. proxLTLs
+  is called untested there and gives no forces; its accelerations are right.
+- constrainedABA takes its first residual before the accelerations are there, from the call before: after
+  three iterations it is as exact as others after one; and with several constraints on one body it adds their
+  inertia several times.
+- lcaba takes drifts of 6D constraints from the call before, so that these are set to zero before each call
+  here.
+- EFPA's damped inverse loses all but a few digits at mu = 1e-6 with 3D constraints; Cholesky's Delassus
+  matrix is NaN where constraints are redundant.
 """
 
 from __future__ import annotations
@@ -46,7 +51,11 @@ from speed import row
 
 MU = 1e-6
 COUNT = 64  # states: a walk over more of them would seldom be left alone by the system's other programs
-ENDS: dict[str, tuple[float, int]] = {", 1 iteration": (0.0, 1), ", 3 iterations": (0.0, 3), ", to 1e-9": (1e-9, 20)}
+ENDS: dict[str, tuple[float, int]] = {
+    ", 1 iteration": (0.0, 1),
+    ", 3 iterations": (0.0, 3),
+    ", to 1e-9": (1e-9, 20),
+}
 """When iterations end, by what is put behind the algorithm's name: tolerance and largest number."""
 
 Results = dict[str, np.ndarray]
@@ -54,7 +63,9 @@ Results = dict[str, np.ndarray]
 
 
 def solvers(constraints: ConstraintSet, states: list[models.State] | None = None) -> Server | PythonSolvers:
-    """Pinocchio's solvers in C++, or through Python where that cannot be built, on states of ours (else 64 random ones)."""
+    """Pinocchio's solvers in C++, or through Python where that cannot be built, on states of ours (else 64
+    random ones).
+    """
     binary = build.pinocchio(best=True, source="pinocchio_constrained")
     return PythonSolvers(constraints, states) if binary is None else Server(constraints, binary, states)
 
@@ -62,13 +73,15 @@ def solvers(constraints: ConstraintSet, states: list[models.State] | None = None
 def to_ours(constraints: ConstraintSet, state: models.State, results: dict[str, Any]) -> Results:
     """Pinocchio's results on a state of ours in our conventions."""
     T = models.turn(constraints.robot, state[0], "pinocchio")
-    rows, start = [], 0
+    rows = []
+    start = 0
     for c in constraints.constraints:
         rows += [start + k for k in ((3, 4, 5, 0, 1, 2) if c.size == 6 else (0, 1, 2))]
         start += c.size
     out: Results = {}
     for name, values in results.items():
-        x, kind = np.array(values, dtype=float), name.split("/")[0]
+        x = np.array(values, dtype=float)
+        kind = name.split("/")[0]
         if kind == "acceleration":
             out[name] = T.T @ x
         else:
@@ -88,10 +101,14 @@ def constraints_text(constraints: Sequence[Constraint]) -> str:
 class Server(Programs):
     """Pinocchio in C++, on states of ours."""
 
-    def __init__(self, constraints: ConstraintSet, binary: Path, states: list[models.State] | None = None) -> None:
-        self.constraints, robot = constraints, constraints.robot
+    def __init__(
+        self, constraints: ConstraintSet, binary: Path, states: list[models.State] | None = None
+    ) -> None:
+        self.constraints = constraints
+        robot = constraints.robot
         self.states = states or models.states(robot, COUNT)
-        states_text, held = models.states_text(robot, "pinocchio", self.states), constraints_text(constraints.constraints)
+        states_text = models.states_text(robot, "pinocchio", self.states)
+        held = constraints_text(constraints.constraints)
         files = {"model.txt": models.bodies_text(robot), "states.txt": states_text, "held.txt": held}
         super().__init__(f"Pinocchio, C++ on {robot}", {"inlined": binary}, files)
 
@@ -103,7 +120,9 @@ class Server(Programs):
         return out
 
     def results(self, state: int = 0, mu: float = MU, tolerance: float = 0.0, iterations: int = 3) -> Results:
-        """All solvers' results on one of the states. Forces are whole only where the number of iterations ended them."""
+        """All solvers' results on one of the states. Forces are whole only where the number of iterations
+        ended them.
+        """
         answer = self.ask("inlined", f"check {state} {mu} {tolerance} {iterations}")
         return to_ours(self.constraints, self.states[state], answer)
 
@@ -135,10 +154,14 @@ class PythonSolvers(Times):
             "constrained dynamics/constraintDynamics": lambda q, v, a, tau: pin.constraintDynamics(
                 model, d1, q, v, tau, rigid, c1, settings
             ),
-            "constrained dynamics/lcaba": lambda q, v, a, tau: pin.lcaba(model, d2, q, v, tau, rigid, c2, settings),
+            "constrained dynamics/lcaba": lambda q, v, a, tau: pin.lcaba(
+                model, d2, q, v, tau, rigid, c2, settings
+            ),
         }
         if self.constraints.to_world:
-            calls["Delassus matrix/EFPA"] = lambda q, v, a, tau: pin.computeDelassusMatrix(model, d3, q, rigid, c3)
+            calls["Delassus matrix/EFPA"] = lambda q, v, a, tau: pin.computeDelassusMatrix(
+                model, d3, q, rigid, c3
+            )
 
         def damped(q: np.ndarray, v: np.ndarray, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
             pin.crba(model, d4, q, pin.Convention.WORLD)
@@ -155,10 +178,14 @@ class PythonSolvers(Times):
         turn: dict[str, float] = {}
         for after, (tolerance, iterations) in ENDS.items():
             for name, call in self._calls(mu, tolerance, iterations).items():
-                walked = [python_times.walk(call, self._theirs) / len(self._theirs) for _ in range(walks + 1)][1:]
+                walked = [
+                    python_times.walk(call, self._theirs) / len(self._theirs) for _ in range(walks + 1)
+                ][1:]
                 algorithm, variant = name.split("/")
                 algorithm += after if algorithm == "constrained dynamics" else ""
-                self.times.setdefault(f"{algorithm}/{variant}/Python", []).append((1e9 * min(walked), 1e9 * median(walked)))
+                self.times.setdefault(f"{algorithm}/{variant}/Python", []).append(
+                    (1e9 * min(walked), 1e9 * median(walked))
+                )
                 turn[algorithm] = min(turn.get(algorithm, np.inf), 1e9 * min(walked))
         return turn
 
@@ -167,7 +194,9 @@ class PythonSolvers(Times):
         out = {}
         for name, call in self._calls(mu, tolerance, iterations).items():
             kind, variant = name.split("/")
-            out[f"{'acceleration' if kind == 'constrained dynamics' else kind}/{variant}"] = call(*self._theirs[state])
+            out[f"{'acceleration' if kind == 'constrained dynamics' else kind}/{variant}"] = call(
+                *self._theirs[state]
+            )
         return to_ours(self.constraints, self.states[state], out)
 
     def close(self) -> None:
@@ -188,13 +217,21 @@ def _rigid(constraints: ConstraintSet) -> tuple[Any, Any]:
     rigid = pin.StdVec_RigidConstraintModel()
     for c in constraints.constraints:
         kind = pin.ContactType.CONTACT_6D if c.size == 6 else pin.ContactType.CONTACT_3D
-        place, to_place = (pin.SE3(np.array(x.R, dtype=float), np.array(x.p, dtype=float)) for x in (c.place, c.to_place))
-        rigid.append(pin.RigidConstraintModel(kind, model, c.body + 1, place, c.to + 1, to_place, pin.ReferenceFrame.LOCAL))
+        place, to_place = (
+            pin.SE3(np.array(x.R, dtype=float), np.array(x.p, dtype=float)) for x in (c.place, c.to_place)
+        )
+        rigid.append(
+            pin.RigidConstraintModel(
+                kind, model, c.body + 1, place, c.to + 1, to_place, pin.ReferenceFrame.LOCAL
+            )
+        )
     return model, rigid
 
 
 def dense(constraints: ConstraintSet, state: models.State, mu: float = MU, iterations: int = 3) -> Results:
-    """The same by dense matrices: M, h and the Jacobians from Pinocchio, everything else as it stands at the top."""
+    """The same by dense matrices: M, h and the Jacobians from Pinocchio, everything else as it stands at the
+    top.
+    """
     import pinocchio as pin
 
     model, rigid = _rigid(constraints)
@@ -202,10 +239,12 @@ def dense(constraints: ConstraintSet, state: models.State, mu: float = MU, itera
     data = model.createData()
     pin.forwardKinematics(model, data, q, v, np.zeros(model.nv))
     pin.computeJointJacobians(model, data, q)
-    J, drift = [], []
+    J = []
+    drift = []
     for c in rigid:
         (J1, X1, v1, a1), (J2, X2, v2, a2) = (
-            _frame(model, data, i, place) for i, place in ((c.joint1_id, c.joint1_placement), (c.joint2_id, c.joint2_placement))
+            _frame(model, data, i, place)
+            for i, place in ((c.joint1_id, c.joint1_placement), (c.joint2_id, c.joint2_placement))
         )
         if c.type == pin.ContactType.CONTACT_6D:
             X = X1.inverse().action  # from the world's frame to the held one's
@@ -215,7 +254,8 @@ def dense(constraints: ConstraintSet, state: models.State, mu: float = MU, itera
             (L1, g1), (L2, g2) = (_point(*frame) for frame in ((J1, X1, v1, a1), (J2, X2, v2, a2)))
             J.append(X1.rotation.T @ (L1 - L2))
             drift.append(X1.rotation.T @ (g1 - g2))
-    J, gamma = np.vstack(J), np.concatenate(drift)
+    J = np.vstack(J)
+    gamma = np.concatenate(drift)
     upper = np.triu(pin.crba(model, data, q))
     M = upper + np.triu(upper, 1).T
     free = tau - pin.nonLinearEffects(model, data, q, v)
@@ -226,11 +266,17 @@ def dense(constraints: ConstraintSet, state: models.State, mu: float = MU, itera
     for _ in range(iterations):
         force = damped @ (mu * force - J @ np.linalg.solve(M, free) - gamma)
     a = np.linalg.solve(M, free + J.T @ force)
-    return to_ours(constraints, state, {"acceleration": a, "force": force, "Delassus matrix": G, "damped inverse": damped})
+    return to_ours(
+        constraints,
+        state,
+        {"acceleration": a, "force": force, "Delassus matrix": G, "damped inverse": damped},
+    )
 
 
 def _frame(model: Any, data: Any, joint: int, place: Any) -> tuple[np.ndarray, Any, Any, Any]:
-    """Jacobian in the world's frame, pose, spatial velocity and acceleration without that of q (in the world's frame)."""
+    """Jacobian in the world's frame, pose, spatial velocity and acceleration without that of q (in the
+    world's frame).
+    """
     import pinocchio as pin
 
     if joint == 0:
@@ -259,7 +305,10 @@ def differences(peer: Server | PythonSolvers, state: int = 0, iterations: int = 
 
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    **{f"constrained dynamics{after}": ("constrainedABA", "pv", "proxLTLs", "lcaba", "constraintDynamics") for after in ENDS},
+    **{
+        f"constrained dynamics{after}": ("constrainedABA", "pv", "proxLTLs", "lcaba", "constraintDynamics")
+        for after in ENDS
+    },
     "Delassus matrix": ("EFPA", "PV-OSIMr", "Cholesky"),
     "damped inverse": ("cABA-OSIM", "EFPA", "Cholesky"),
 }
@@ -279,13 +328,17 @@ def table(names: list[str], turns: int) -> str:
         lines += [row(head), row(["---"] * len(head))]
         for name in names:
             cells = [times[name].get(f"{algorithm}/{variant}") for variant in variants]
-            lines.append(row([name, str(SETS[name].rows), *("" if ns is None else f"{ns:.0f}" for ns in cells)]))
+            lines.append(
+                row([name, str(SETS[name].rows), *("" if ns is None else f"{ns:.0f}" for ns in cells)])
+            )
         lines.append("")
     return "\n".join(lines)
 
 
 def check(names: list[str]) -> str:
-    """How far each solver is from dense matrices on ten states, relative to the largest entry: the worst by set."""
+    """How far each solver is from dense matrices on ten states, relative to the largest entry: the worst by
+    set.
+    """
     lines = []
     for name in names:
         with solvers(SETS[name]) as peer:

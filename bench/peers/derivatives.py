@@ -1,4 +1,5 @@
-"""Pinocchio's analytic derivatives in C++, as shipped and with all code inlined, as servers that take turns with ours.
+"""Pinocchio's analytic derivatives in C++, as shipped and with all code inlined, as servers that take turns
+with ours.
 
 with Server("g1") as peer:
     for _ in range(40):
@@ -21,17 +22,27 @@ from peers.servers import WALKS, Programs
 
 
 class Server(Programs):
-    """Derivatives of inverse and forward dynamics of a robot; with constraints, those of constrained dynamics."""
+    """Derivatives of inverse and forward dynamics of a robot; with constraints, those of constrained
+    dynamics.
+    """
 
-    def __init__(self, robot: str, constraints: Sequence[Constraint] = (), states: list[models.State] | None = None) -> None:
+    def __init__(
+        self, robot: str, constraints: Sequence[Constraint] = (), states: list[models.State] | None = None
+    ) -> None:
         programs = {"shipped": False, "inlined": True}
-        made = {name: build.pinocchio(best, source="pinocchio_derivatives") for name, best in programs.items()}
+        made = {
+            name: build.pinocchio(best, source="pinocchio_derivatives") for name, best in programs.items()
+        }
         there = {name: binary for name, binary in made.items() if binary is not None}
         if not there:
             raise RuntimeError("Pinocchio's derivatives cannot be compiled here")
         self.robot, self.states = robot, states or models.states(robot)
         text = models.states_text(robot, "pinocchio", self.states)
-        files = {"model.txt": models.bodies_text(robot), "states.txt": text, "held.txt": constraints_text(constraints)}
+        files = {
+            "model.txt": models.bodies_text(robot),
+            "states.txt": text,
+            "held.txt": constraints_text(constraints),
+        }
         super().__init__(f"Pinocchio's derivatives on {robot}", there, files)
 
     def turn(self, walks: int = WALKS) -> dict[str, float]:

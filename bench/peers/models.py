@@ -1,6 +1,8 @@
-"""The robots of `robots.json` for Pinocchio and MuJoCo, their conventions, and a check that all compute the same.
+"""The robots of `robots.json` for Pinocchio and MuJoCo, their conventions, and a check that all compute the
+same.
 
-A free base's coordinates, from here to the peers (here: q = x y z qx qy qz qw, v = angular, linear, both in the body frame):
+A free base's coordinates, from here to the peers (here: q = x y z qx qy qz qw, v = angular, linear, both in
+the body frame):
 
 | | q | v | a |
 | --- | --- | --- | --- |
@@ -42,7 +44,10 @@ def states(robot: str, count: int = COUNT, seed: int = 1) -> list[State]:
     n = nv(robot)
     out = []
     for _ in range(count):
-        q, v, a, tau = rng.normal(size=n + floating(robot)), rng.normal(size=n), rng.normal(size=n), rng.normal(size=n)
+        q = rng.normal(size=n + floating(robot))
+        v = rng.normal(size=n)
+        a = rng.normal(size=n)
+        tau = rng.normal(size=n)
         if floating(robot):
             q[3:7] /= np.linalg.norm(q[3:7])
         out.append((q, v, a, tau))
@@ -141,7 +146,18 @@ def mjcf(robot: str) -> str:
             + "</body>\n"
         )
 
-    off = ("constraint", "equality", "frictionloss", "limit", "contact", "spring", "damper", "actuation", "sensor", "warmstart")
+    off = (
+        "constraint",
+        "equality",
+        "frictionloss",
+        "limit",
+        "contact",
+        "spring",
+        "damper",
+        "actuation",
+        "sensor",
+        "warmstart",
+    )
     flags = " ".join(f'{name}="disable"' for name in off)
     return (
         f'<mujoco model="{robot}">\n'
@@ -156,13 +172,20 @@ def pinocchio_model(robot: str) -> Any:
     """The robot as a Pinocchio model."""
     import pinocchio as pin
 
-    kinds = {None: pin.JointModelFreeFlyer, "x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ}
+    kinds = {
+        None: pin.JointModelFreeFlyer,
+        "x": pin.JointModelRX,
+        "y": pin.JointModelRY,
+        "z": pin.JointModelRZ,
+    }
     model = pin.Model()
     model.gravity = pin.Motion(np.array([0, 0, -GRAVITY]), np.zeros(3))
     for i, b in enumerate(bodies(robot)):
         place = pin.SE3(np.array(b["R"], dtype=float), np.array(b["p"], dtype=float))
         joint = model.addJoint(b["parent"] + 1, kinds[b["axis"]](), place, f"joint{i}")
-        inertia = pin.Inertia(float(b["mass"]), np.array(b["com"], dtype=float), np.array(b["inertia"], dtype=float))
+        inertia = pin.Inertia(
+            float(b["mass"]), np.array(b["com"], dtype=float), np.array(b["inertia"], dtype=float)
+        )
         model.appendBodyToJoint(joint, inertia, pin.SE3.Identity())
     return model
 
@@ -210,19 +233,23 @@ def our_results(robot: str, state: State) -> dict[str, np.ndarray]:
     """What this project's programs give, run by the interpreter."""
     import linkwork as lw
     import robots
-    from linkwork.passes import lower
+    from linkwork.compiler.passes import lower
 
     q, v, a, tau = state
     values = {"q": q, "v": v, "a": a, "tau": tau}
     out = {}
     for name, program in robots.programs(robot).items():
         if name in ("inverse dynamics", "full mass matrix", "forward dynamics"):
-            out[name] = np.asarray(lw.interpret(lower(program), *(values[i.name] for i in program.inputs)), dtype=float)
+            out[name] = np.asarray(
+                lw.interpret(lower(program), *(values[i.name] for i in program.inputs)), dtype=float
+            )
     return out
 
 
 def difference(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> float:
-    """The largest difference of results, relative to the largest entry of each; names may carry a variant after a slash."""
+    """The largest difference of results, relative to the largest entry of each; names may carry a variant
+    after a slash.
+    """
     worst = 0.0
     for name, x in a.items():
         y = b[name.split("/")[0]]

@@ -1,7 +1,8 @@
 """Times of the peers through their Python modules, one state per call: part of `python bench/peers`.
 
-A walk over all states is timed many times, all algorithms taking turns; the best counts, less an empty walk. The models, data
-and arrays are there before. Each algorithm is timed in all the ways in which the peer offers it.
+A walk over all states is timed many times, all algorithms taking turns; the best counts, less an empty walk.
+The models, data and arrays are there before. Each algorithm is timed in all the ways in which the peer offers
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ def pinocchio_calls(robot: str) -> dict[str, Call]:
 
     model = models.pinocchio_model(robot)
     data = model.createData()
-    rnea, crba, aba, local, world = pin.rnea, pin.crba, pin.aba, pin.Convention.LOCAL, pin.Convention.WORLD
+    rnea = pin.rnea
+    crba = pin.crba
+    aba = pin.aba
+    local = pin.Convention.LOCAL
+    world = pin.Convention.WORLD
     calls: dict[str, Call] = {
         "inverse dynamics/rnea": lambda q, v, a, tau: rnea(model, data, q, v, a),
         "full mass matrix/crba, local": lambda q, v, a, tau: crba(model, data, q, local),
@@ -37,16 +42,30 @@ def pinocchio_calls(robot: str) -> dict[str, Call]:
 
 
 def mujoco_calls(robot: str) -> dict[str, Call]:
-    """MuJoCo's functions of q, v, a and tau, by algorithm and variant: its stages one by one, or its whole pipeline."""
+    """MuJoCo's functions of q, v, a and tau, by algorithm and variant: its stages one by one, or its whole
+    pipeline.
+    """
     import mujoco
 
     m = models.mujoco_model(robot)
     d = mujoco.MjData(m)
-    qpos, qvel, qacc, applied, bias = d.qpos, d.qvel, d.qacc, d.qfrc_applied, d.qfrc_bias
-    kinematics, com_pos, com_vel, rne = mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_comVel, mujoco.mj_rne
-    crb, factor, solve, full = mujoco.mj_crb, mujoco.mj_factorM, mujoco.mj_solveM, mujoco.mj_fullM
+    qpos = d.qpos
+    qvel = d.qvel
+    qacc = d.qacc
+    applied = d.qfrc_applied
+    bias = d.qfrc_bias
+    kinematics = mujoco.mj_kinematics
+    com_pos = mujoco.mj_comPos
+    com_vel = mujoco.mj_comVel
+    rne = mujoco.mj_rne
+    crb = mujoco.mj_crb
+    factor = mujoco.mj_factorM
+    solve = mujoco.mj_solveM
+    full = mujoco.mj_fullM
     result, M = np.zeros(m.nv), np.zeros((m.nv, m.nv))
-    row, subtract = np.zeros((1, m.nv)), np.subtract  # the solver wants rows
+    # the solver wants rows
+    row = np.zeros((1, m.nv))
+    subtract = np.subtract
     flat = row[0]
 
     def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray, tau: np.ndarray) -> Any:

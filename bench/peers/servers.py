@@ -7,9 +7,10 @@
         ...                                          # our own turn
     servers["MuJoCo, C"].best["forward dynamics"]    # ns per state
 
-A server waits without using the processor between turns. The peers have no call that puts many states into one core's lanes:
-Pinocchio's and MuJoCo's batches are threads, each walking over its states. So their time per state of a batch on one core is
-the time of one state; MuJoCo's own batch on one thread (`mjb_apply`, `mjb_forward`) is slower than the walk taken here.
+A server waits without using the processor between turns. The peers have no call that puts many states into
+one core's lanes: Pinocchio's and MuJoCo's batches are threads, each walking over its states. So their time
+per state of a batch on one core is the time of one state; MuJoCo's own batch on one thread (`mjb_apply`,
+`mjb_forward`) is slower than the walk taken here.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ WALKS = 5
 
 
 class Times:
-    """ns per state by algorithm over all turns so far: each is timed in all the ways in which the peer offers it."""
+    """ns per state by algorithm over all turns so far: each is timed in all the ways in which the peer offers
+    it.
+    """
 
     def __init__(self) -> None:
         self.times: dict[str, list[tuple[float, float]]] = {}
@@ -78,7 +81,11 @@ class Programs(Times):
                 (Path(folder) / file).write_text(text)
             for made, binary in programs.items():
                 self._programs[made] = subprocess.Popen(
-                    [str(binary), *files], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
+                    [str(binary), *files],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    cwd=folder,
                 )
             for made in self._programs:
                 self.ask(made, "ready")  # all files are read now
@@ -95,7 +102,9 @@ class Programs(Times):
         return json.loads(answer)
 
     def timed(self, line: str, after: str = "") -> dict[str, float]:
-        """The best ns per state by algorithm of one turn that a line asks for; `after` is put behind the algorithm's name."""
+        """The best ns per state by algorithm of one turn that a line asks for; `after` is put behind the
+        algorithm's name.
+        """
         turn: dict[str, float] = {}
         for made in self._programs:
             for name, (best, middle) in self.ask(made, line).items():
@@ -112,7 +121,9 @@ class Programs(Times):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -120,7 +131,8 @@ class Server(Programs):
     """One peer on one robot of `robots.bodies`, without constraints."""
 
     def __init__(self, name: str, robot: str, peer: str, programs: dict[str, Path]) -> None:
-        self.robot, self.peer = robot, peer
+        self.robot = robot
+        self.peer = peer
         model = models.mjcf(robot) if peer == "mujoco" else models.bodies_text(robot)
         states = models.states_text(robot, peer, models.states(robot))
         super().__init__(f"{name} on {robot}", programs, {"model.xml": model, "states.txt": states})
@@ -131,7 +143,9 @@ class Server(Programs):
         out = {}
         for made in self._programs:
             lists = self.ask(made, "check")
-            arrays = models.from_peer(self.robot, state, self.peer, {k: np.array(x) for k, x in lists.items()})
+            arrays = models.from_peer(
+                self.robot, state, self.peer, {k: np.array(x) for k, x in lists.items()}
+            )
             out.update({f"{name}/{made}": x for name, x in arrays.items()})
         return out
 
@@ -141,7 +155,9 @@ class Server(Programs):
 
 
 def peer_servers(robot: str, best: bool = True) -> dict[str, Server]:
-    """Servers of all peers that could be built; with `best`, Pinocchio also with all its code inlined for this processor."""
+    """Servers of all peers that could be built; with `best`, Pinocchio also with all its code inlined for
+    this processor.
+    """
     made = {"shipped": build.pinocchio()}
     if best:
         made["inlined"] = build.pinocchio(best=True)
