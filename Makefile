@@ -16,13 +16,15 @@ LINKWORK_ROBOTS ?= $(abspath $(VENV))/robots
 DOCS := docs/_build/html
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
-.PHONY: help demo test test-gpu test-all pytest-all bench bench-gpu lint docs pictures wheel wheel-check clean
+.PHONY: help demo test test-gpu test-all pytest-all mutants bench bench-gpu papers lint docs pictures wheel wheel-check clean
 
 help:
 	@echo "make demo      a biped with parallel ankles: diagnosed, swung, stood on the ground, timed and filmed, in a minute"
 	@echo "make test      lint, types, import direction, and the tests that are quick"
 	@echo "make test-all  that, the slow tests, the documentation and the wheel"
+	@echo "make mutants   plant N=100 small errors at random places (SEED=0), and see whether the quick tests find them"
 	@echo "make bench     measure"
+	@echo "make papers    reproduce the experiments of the papers, into out"
 	@echo "make test-gpu  what needs an NVIDIA GPU; make bench-gpu measures there"
 	@echo "make lint      style, types and import direction only"
 	@echo "make docs      build the documentation into $(DOCS)"
@@ -46,15 +48,29 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell docs src README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
+	$(BIN)/python tools/commit_subjects.py
+
+N ?= 100
+SEED ?= 0
+
+mutants: $(STAMP)
+	@$(PIP) "coverage>=7"
+	$(BIN)/python tools/mutants.py $(N) --seed $(SEED) --workers $(WORKERS)
 
 bench: $(BENCH_STAMP)
 	$(BIN)/python bench/run.py
+
+papers: $(BENCH_STAMP)
+	PYTHONPATH=bench $(BIN)/python -m papers loops
+	PYTHONPATH=bench $(BIN)/python -m papers constrained
+	PYTHONPATH=bench $(BIN)/python -m papers flexible
 
 # On a machine with a GPU, with the Python that has CuPy, PyTorch and JAX there: make test-gpu GPU_PYTHON=python3
 GPU_PYTHON ?= $(BIN)/python
 
 test-gpu:
-	PYTHONPATH=src:tests $(GPU_PYTHON) -m pytest tests/gpu tests/test_cuda_target.py
+	PYTHONPATH=src:tests/helpers $(GPU_PYTHON) -m pytest tests/gpu tests/compiler/test_cuda_target.py
 
 bench-gpu:
 	PYTHONPATH=src:bench $(GPU_PYTHON) bench/gpu.py
@@ -106,9 +122,10 @@ $(BENCH_STAMP): $(STAMP)
 # many dependencies are unpacked only: their files are read, and nothing of them is run.
 $(ROBOTS_STAMP): $(STAMP)
 	@$(PIP) -e ".[exudyn]" || echo "Exudyn is not here: the tests against it are skipped."
-	@for extra in jax casadi sympy xacro log film; do \
+	@for extra in jax casadi sympy xacro log film study; do \
 	  $(PIP) -e ".[$$extra]" || echo "The extra $$extra is not here: its tests are skipped."; \
 	done
+	@$(PIP) polars duckdb || echo "Polars and DuckDB are not here: that they read folders of studies is not tested."
 	@test -z "$(TORCH)" || $(PIP) "$(TORCH)" || echo "PyTorch is not here: its tests are skipped."
 	@$(PIP) -e ".[robots]" || echo "Not all robot files are here: their sweeps are skipped."
 	@for wheel in $(ROBOT_WHEELS); do \
