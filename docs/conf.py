@@ -2,60 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+import sys
+from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
-from sphinx.ext.autodoc import FunctionDocumenter
 from sphinx.util.logging import getLogger
 from sphinx.writers.html5 import HTML5Translator
 
-from linkwork import ModelFunction, __version__
+from linkwork import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "linkwork"
 author = "the linkwork authors"
 copyright = "the linkwork authors"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "api_signatures",
+    "tables",
+]
+exclude_patterns = ["_build", "_ext"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
 default_role = "code"  # docstrings write names in single backquotes
+python_maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = f"linkwork {__version__}"
-
-
-class ModelFunctionDocumenter(FunctionDocumenter):
-    """Shows a function of a model, which is an object, as the function that its body is."""
-
-    objtype = "modelfunction"
-    directivetype = "function"
-
-    @classmethod
-    def can_document_member(cls, member: Any, membername: str, isattr: bool, parent: Any) -> bool:
-        return isinstance(member, ModelFunction)
-
-    def import_object(self, raiseerror: bool = False) -> bool:
-        found = super().import_object(raiseerror)
-        if found:
-            self.object = self.object.body
-        return found
+html_static_path = ["_static"]
+html_css_files = ["linkwork.css"]
+html_show_copyright = False
 
 
 def formula(node: nodes.math | nodes.math_block, *, as_block: bool) -> str:
-    """A formula as MathML; a warning, which ends `make docs`, where it has a command that is not known."""
+    """Return a formula as MathML; warn, which ends `make docs`, about unknown commands."""
     try:
-        return tex2mathml(node.astext(), as_block=as_block)
+        mathml = tex2mathml(node.astext(), as_block=as_block)
     except MathError as error:
         getLogger(__name__).warning("%s in %s", error, node.astext(), location=node)
         return node.astext()
+    # Accents pushed into the letter cannot be told apart; as ordinary overscripts, dots stand above it.
+    return re.sub(r'<mover accent="true">', "<mover>", mathml)
 
 
 def inline_formula(page: HTML5Translator, node: nodes.math) -> None:
@@ -65,12 +67,12 @@ def inline_formula(page: HTML5Translator, node: nodes.math) -> None:
 
 
 def display_formula(page: HTML5Translator, node: nodes.math_block) -> None:
-    """Write a formula that stands alone as MathML."""
-    text = formula(node, as_block=True).replace("<math ", '<math style="overflow: visible" ', 1)  # without scroll bars
-    page.body.append(f'<div class="formula">{text}</div>')
+    """Write a displayed formula as MathML."""
+    page.body.append(f'<div class="formula">{formula(node, as_block=True)}</div>')
     raise nodes.SkipNode
 
 
 def setup(app: Sphinx) -> None:
-    app.add_autodocumenter(ModelFunctionDocumenter)
-    app.add_html_math_renderer("mathml", (inline_formula, None), (display_formula, None))
+    app.add_html_math_renderer(
+        "mathml", (inline_formula, None), (display_formula, None)
+    )
