@@ -45,51 +45,51 @@ def beam(
 
     The frame is fixed to the section at the origin.
 
-        Parameters
-        ----------
-        name : str, optional
-            Name of the body.
-        length : float
-            Length [m].
-        section : Section or (Section, Section) or callable
-            Cross section (Rectangle, Circle, Tube, General), two of them for a taper from root to tip, or a
-            function of the relative position in [0, 1].
-        material : Material
-            Density and elastic moduli.
-        elements : int, optional
-            Number of finite elements.
-        modes : int or mapping, optional
-            Number of the lowest modes, or the number for each family: "bending_y", "bending_z", "torsion",
-            "stretch". Without modes the beam is rigid.
-        basis : {"clamped", "craig_bampton", "free", "pinned"}, optional
-            Modes of the beam clamped at its root; static modes of the tip and those with both ends clamped,
-            orthogonalized; or modes with both ends free or pinned, relative to the section at the origin.
-        theory : {"euler_bernoulli", "timoshenko"}, optional
-            Timoshenko beams have shear and rotary inertia of sections. In Euler-Bernoulli beams sections
-            have inertia about x only, also in rigid motion, so that all bases converge to the same
-            frequencies.
-        stiffening : bool, optional
-            Include the second-order shortening by bending, which stiffens a spinning beam (geometric
-            stiffening).
-        rayleigh : (float, float), optional
-            Factors (α, β) of the damping α mass + β stiffness.
-        damping_ratio : float, optional
-            Additional fraction of critical damping of every mode.
+    Parameters
+    ----------
+    name : str, optional
+        Name of the body.
+    length : float
+        Length [m].
+    section : Section or (Section, Section) or callable
+        Cross section (Rectangle, Circle, Tube, General), two of them for a taper from root to tip, or a
+        function of the relative position in [0, 1].
+    material : Material
+        Density and elastic moduli.
+    elements : int, optional
+        Number of finite elements.
+    modes : int or mapping, optional
+        Number of the lowest modes, or the number for each family: "bending_y", "bending_z", "torsion",
+        "stretch". Without modes the beam is rigid.
+    basis : {"clamped", "craig_bampton", "free", "pinned"}, optional
+        Modes of the beam clamped at its root; static modes of the tip and those with both ends clamped,
+        orthogonalized; or modes with both ends free or pinned, relative to the section at the origin.
+    theory : {"euler_bernoulli", "timoshenko"}, optional
+        Timoshenko beams have shear and rotary inertia of sections. In Euler-Bernoulli beams sections
+        have inertia about x only, also in rigid motion, so that all bases converge to the same
+        frequencies.
+    stiffening : bool, optional
+        Include the second-order shortening by bending, which stiffens a spinning beam (geometric
+        stiffening).
+    rayleigh : (float, float), optional
+        Factors (α, β) of the damping α mass + β stiffness.
+    damping_ratio : float, optional
+        Additional fraction of critical damping of every mode.
 
-        Returns
-        -------
-        FlexibleBody
-            The beam, with nodes "root" and "tip". The modal mass of "clamped" and "craig_bampton" modes is
-            one; that of the others is one before they are taken relative to the origin.
+    Returns
+    -------
+    FlexibleBody
+        The beam, with nodes "root" and "tip". The modal mass of "clamped" and "craig_bampton" modes is
+        one; that of the others is one before they are taken relative to the origin.
 
-        Raises
-        ------
-        ModelError
-            If an argument is invalid.
+    Raises
+    ------
+    ModelError
+        If an argument is invalid.
 
-        See Also
-        --------
-        natural_frequencies : Frequencies of a beam without a model.
+    See Also
+    --------
+    natural_frequencies : Frequencies of a beam without a model.
     """
     check_name("beam", name)
     label = f"beam {name!r}"

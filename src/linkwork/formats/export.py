@@ -22,31 +22,31 @@ def export_urdf(
     express uses the extensions in docs/formats.md: further joint types, springs and armature in <dynamics>,
     and <linkwork> elements, which other programs ignore.
 
-        Parameters
-        ----------
-        model : Model
-            The model.
-        path : path-like, optional
-            The file to write.
-        allow_loss : iterable of str, optional
-            Features that may be omitted: "implicit constraints" (the mechanism changes without them) and
-            "partition" of joints (only programs change).
+    Parameters
+    ----------
+    model : Model
+        The model.
+    path : path-like, optional
+        The file to write.
+    allow_loss : iterable of str, optional
+        Features that may be omitted: "implicit constraints" (the mechanism changes without them) and
+        "partition" of joints (only programs change).
 
-        Returns
-        -------
-        str
-            The text of the file.
+    Returns
+    -------
+    str
+        The text of the file.
 
-        Raises
-        ------
-        ModelError
-            If the model has features that cannot be written (custom joints, flexible bodies, implicit
-            constraints), or if `allow_loss` names a feature that is not lost.
+    Raises
+    ------
+    ModelError
+        If the model has features that cannot be written (custom joints, flexible bodies, implicit
+        constraints), or if `allow_loss` names a feature that is not lost.
 
-        See Also
-        --------
-        export_mjcf : Export for MuJoCo.
-        load : Read a model from a file.
+    See Also
+    --------
+    export_mjcf : Export for MuJoCo.
+    load : Read a model from a file.
     """
     losses = Losses(allow_loss, URDF_LOSSES)
     text = urdf_text(_checked(model), losses)
@@ -69,36 +69,36 @@ def export_mjcf(
     The file also contains a linkwork description in <custom>, so that `linkwork.load` gives an equal model; a
     file modified later is read as plain MJCF.
 
-        Parameters
-        ----------
-        model : Model
-            The model.
-        path : path-like, optional
-            The file to write.
-        meshes : path-like, optional
-            The folder of mesh files. By default meshes are omitted, since MuJoCo opens their files. Files
-            that MuJoCo can read (STL, OBJ and MSH) are written.
-        allow_loss : iterable of str, optional
-            Features that MuJoCo may simulate differently or not at all: "loops" (of kinds other than fixed,
-            spherical and revolute), "implicit constraints", "armature", "damping" and "friction" of joints
-            whose axes rotate, "actuators", "collision shapes" and "partition".
+    Parameters
+    ----------
+    model : Model
+        The model.
+    path : path-like, optional
+        The file to write.
+    meshes : path-like, optional
+        The folder of mesh files. By default meshes are omitted, since MuJoCo opens their files. Files
+        that MuJoCo can read (STL, OBJ and MSH) are written.
+    allow_loss : iterable of str, optional
+        Features that MuJoCo may simulate differently or not at all: "loops" (of kinds other than fixed,
+        spherical and revolute), "implicit constraints", "armature", "damping" and "friction" of joints
+        whose axes rotate, "actuators", "collision shapes" and "partition".
 
-        Returns
-        -------
-        str
-            The text of the file.
+    Returns
+    -------
+    str
+        The text of the file.
 
-        Raises
-        ------
-        ModelError
-            If the model has features that MuJoCo does not support (custom joints, flexible bodies, massless
-            bodies that move more than one other, inconsistent inertias), or if `allow_loss` names a feature
-            that is not lost.
+    Raises
+    ------
+    ModelError
+        If the model has features that MuJoCo does not support (custom joints, flexible bodies, massless
+        bodies that move more than one other, inconsistent inertias), or if `allow_loss` names a feature
+        that is not lost.
 
-        See Also
-        --------
-        export_urdf : Lossless export.
-        load : Read a model from a file.
+    See Also
+    --------
+    export_urdf : Lossless export.
+    load : Read a model from a file.
     """
     folder = None if meshes is None else os.fspath(meshes)
     target_folder = None if path is None else os.path.dirname(os.path.abspath(path))

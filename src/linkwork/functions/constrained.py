@@ -148,8 +148,8 @@ def constrained_dynamics(
         Force of each row on its first body, or in its joint, along the row's direction [N, N m]:
         M a + bias = tau + Jᵀ forces.
     violation, iterations, imbalance, converged : ndarray, shape (...)
-        With `details`: the largest |J a + bias - target| of any row [rad/s², m/s²]; the number of iterations;
-        the largest |M a + bias - tau - Jᵀ forces| [N m, N]; 1 where iterations converged, else 0.
+        With `details`: the largest `abs(J a + bias - target)` of any row [rad/s², m/s²]; the number of iterations;
+        the largest `abs(M a + bias - tau - Jᵀ forces)` [N m, N]; 1 where iterations converged, else 0.
         Contradicting rows converge too, with a violation. Results that are NaN have infinite residuals.
 
     See Also

@@ -21,7 +21,6 @@ def placing(kind: Joint) -> Placing:
 
     A joint with one velocity and constant S is a screw: its pose is exp(S q), in a fraction of the time.
     """
-
     if kind.nq != 1 or kind.nv != 1:
         return kind.numeric_motion
     S = kind.subspace(np.zeros(1)).astype(float)

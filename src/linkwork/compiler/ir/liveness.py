@@ -81,10 +81,14 @@ def live_counts(ranges: Iterable[tuple[range, int]], length: int) -> list[int]:
 class Liveness:
     """Uses of a program's values in registers.
 
-    Attributes:
-        operands: position -> values that must be in registers there
-        uses: value -> positions where it is an operand, ascending
-        starts: value -> position from which it is live: where it is computed, or where an input is first used
+    Attributes
+    ----------
+    operands
+        Position -> values that must be in registers there
+    uses
+        Value -> positions where it is an operand, ascending
+    starts
+        Value -> position from which it is live: where it is computed, or where an input is first used
     """
 
     operands: list[list[int]]

@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 class Slots:
     """Slot of each value; values with overlapping ranges have different slots.
 
-    Attributes:
-        of: value -> its slot
-        size: number of slots: the largest number of values in memory at once
+    Attributes
+    ----------
+    of
+        Value -> its slot
+    size
+        Number of slots: the largest number of values in memory at once
     """
 
     of: dict[int, int] = field(default_factory=dict)

@@ -20,11 +20,16 @@ from linkwork.compiler.ir.slots import Slots, assign_slots
 class Spills:
     """Traffic between memory and registers in a program.
 
-    Attributes:
-        reads: position -> blocks (array, number) of inputs that are read there, before its loads
-        loads: position -> spilled values that are loaded there, before its instruction
-        stores: spilled value -> position where it is computed (or read) and stored
-        slots: the slot of each spilled value
+    Attributes
+    ----------
+    reads
+        Position -> blocks (array, number) of inputs that are read there, before its loads
+    loads
+        Position -> spilled values that are loaded there, before its instruction
+    stores
+        Spilled value -> position where it is computed (or read) and stored
+    slots
+        The slot of each spilled value
     """
 
     reads: dict[int, list[tuple[int, int]]]

@@ -31,10 +31,14 @@ def latency(op: str) -> int:
 class Scheduling:
     """Limits of scheduling.
 
-    Attributes:
-        short: programs up to so many instructions are scheduled by critical path, longer ones for low pressure
-        window: instructions of a long program from which the next one is selected
-        together: sums with shared factors that are computed side by side in a long program (see `interleave`)
+    Attributes
+    ----------
+    short
+        Programs up to so many instructions are scheduled by critical path, longer ones for low pressure
+    window
+        Instructions of a long program from which the next one is selected
+    together
+        Sums with shared factors that are computed side by side in a long program (see `interleave`)
     """
 
     short: int = 2500

@@ -62,16 +62,25 @@ class MapPlaces:
 class Maps:
     """Maps of a program: the columns of their rows and shared values in the scratch array.
 
-    Attributes:
-        places: map -> its places
-        shared: value -> column of the values that maps share, which begin at `start`
-        stores: value -> columns of rows and shared values where it is stored when it is computed
-        late: map -> values that are stored when the map begins, and their columns: constants, inputs, negated
-          values
-        results: map -> the results that are read
-        direct: result -> its column
-        loaded: those of them that not only outputs use
-        end: the first column behind all of them
+    Attributes
+    ----------
+    places
+        Map -> its places
+    shared
+        Value -> column of the values that maps share, which begin at `start`
+    stores
+        Value -> columns of rows and shared values where it is stored when it is computed
+    late
+        Map -> values that are stored when the map begins, and their columns: constants, inputs, negated
+        values
+    results
+        Map -> the results that are read
+    direct
+        Result -> its column
+    loaded
+        Those of them that not only outputs use
+    end
+        The first column behind all of them
     """
 
     def __init__(self, program: Program, start: int, *, side_by_side: bool) -> None:

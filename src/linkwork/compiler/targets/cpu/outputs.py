@@ -32,9 +32,12 @@ class Outputs:
     every column of a block, so that a value is stored in one column only. Otherwise they hold one place per
     block.
 
-    Attributes:
-        columns: value -> columns where it is stored as soon as it is computed
-        size: number of waiting columns
+    Attributes
+    ----------
+    columns
+        Value -> columns where it is stored as soon as it is computed
+    size
+        Number of waiting columns
     """
 
     def __init__(self, program: Program, t: Types, placed: Mapping[int, int]) -> None:

@@ -18,10 +18,14 @@ SYMMETRIC = frozenset({"add", "mul", "fma", "eq", "and", "or"})  # in their firs
 class Body:
     """A map's body in an order that only depends on what it computes.
 
-    Attributes:
-        program: that body; its shared values and its results stand in the order in which they come
-        shared: which of the map's shared values each is
-        results: which of the map's results each is
+    Attributes
+    ----------
+    program
+        That body; its shared values and its results stand in the order in which they come
+    shared
+        Which of the map's shared values each is
+    results
+        Which of the map's results each is
     """
 
     program: Program

@@ -19,10 +19,14 @@ from linkwork.lazy import cached_property
 class Alike:
     """Maps with one body.
 
-    Attributes:
-        maps: which, and their bodies' order
-        program: the body
-        values: for each shared value of the body, what each map has there
+    Attributes
+    ----------
+    maps
+        Which, and their bodies' order
+    program
+        The body
+    values
+        For each shared value of the body, what each map has there
     """
 
     maps: dict[int, Body]

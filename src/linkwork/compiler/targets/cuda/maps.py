@@ -94,13 +94,20 @@ class Row:
 class Phase:
     """What is done for one output array.
 
-    Attributes:
-        array: which
-        rows: map -> its rows that give elements
-        copies: (slot, sign turned, element, element) of values that only wait to be written
-        trees: what is computed from results of maps
-        places: result of a map -> where it lies in the row of an output, or behind it
-        length: numbers of a row, with those behind it
+    Attributes
+    ----------
+    array
+        Which
+    rows
+        Map -> its rows that give elements
+    copies
+        (slot, sign turned, element, element) of values that only wait to be written
+    trees
+        What is computed from results of maps
+    places
+        Result of a map -> where it lies in the row of an output, or behind it
+    length
+        Numbers of a row, with those behind it
     """
 
     array: int
@@ -114,13 +121,20 @@ class Phase:
 class LastMaps:
     """The plan of the last kernel of a program whose maps can all be run last (see `last_maps`).
 
-    Attributes:
-        program: all of it
-        main: what comes before, whose output are the values that stay in memory, slot by slot
-        slots: value -> its slot there: those that come `first`, then the rows of maps
-        of_rows: the first slot behind these
-        fills: constants and inputs that a block writes to memory itself -> their slots, behind all others
-        phases: one for each output, in the order in which they are written
+    Attributes
+    ----------
+    program
+        All of it
+    main
+        What comes before, whose output are the values that stay in memory, slot by slot
+    slots
+        Value -> its slot there: those that come `first`, then the rows of maps
+    of_rows
+        The first slot behind these
+    fills
+        Constants and inputs that a block writes to memory itself -> their slots, behind all others
+    phases
+        One for each output, in the order in which they are written
     """
 
     def __init__(self, program: Program, *, first: Iterable[int] = ()) -> None:

@@ -83,26 +83,45 @@ DEVICES = {
 class Choice:
     """With what a program is run.
 
-    Attributes:
-        program: in the order that was chosen, and cut
-        plan: what waits where
-        threads: in a block
-        blocks: on a multiprocessor at once
-        registers: of a thread
-        shared: slots of a thread in shared memory
-        local: slots of a thread in local memory
-        ahead: chunks of inputs that are read ahead
-        buffers: of a warp, in shared memory
-        work: instructions of a state, by the model
-        rate: states a second that the model predicts
-        share: of the most instructions that the device can start
-        together: whether the warps of a block wait for each other now and then, to read instructions together
-        places: of a packed program, which two threads of a state run together, the places of its outputs (see
-          `Packed`)
-        table: of a packed program, how many constants differ between the two threads
-        write: elements of outputs that are written together
-        part: of a program that is run in parts, which one this is (see `split`)
-        maps: of the last of them, which runs maps and writes outputs, its plan (see `maps`)
+    Attributes
+    ----------
+    program
+        In the order that was chosen, and cut
+    plan
+        What waits where
+    threads
+        In a block
+    blocks
+        On a multiprocessor at once
+    registers
+        Of a thread
+    shared
+        Slots of a thread in shared memory
+    local
+        Slots of a thread in local memory
+    ahead
+        Chunks of inputs that are read ahead
+    buffers
+        Of a warp, in shared memory
+    work
+        Instructions of a state, by the model
+    rate
+        States a second that the model predicts
+    share
+        Of the most instructions that the device can start
+    together
+        Whether the warps of a block wait for each other now and then, to read instructions together
+    places
+        Of a packed program, which two threads of a state run together, the places of its outputs (see
+        `Packed`)
+    table
+        Of a packed program, how many constants differ between the two threads
+    write
+        Elements of outputs that are written together
+    part
+        Of a program that is run in parts, which one this is (see `split`)
+    maps
+        Of the last of them, which runs maps and writes outputs, its plan (see `maps`)
     """
 
     program: Program

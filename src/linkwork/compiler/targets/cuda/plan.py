@@ -65,16 +65,25 @@ class Chunk(NamedTuple):
 class LoopPlan:
     """How a loop is run.
 
-    Attributes:
-        long: whether its state is in slots
-        body: the plan of its body
-        states: slots of the state
-        outer: for each outer value its slot, or None for a constant
-        first: states as they are stored before the loop, (value, slot)
-        given: values that are stored for the body alone, (value, slot)
-        last: states that are stored at the body's end, (value, slot); the others are stored where they are
-          made
-        again: slot of the condition to go on, if it is made in another function than the last
+    Attributes
+    ----------
+    long
+        Whether its state is in slots
+    body
+        The plan of its body
+    states
+        Slots of the state
+    outer
+        For each outer value its slot, or None for a constant
+    first
+        States as they are stored before the loop, (value, slot)
+    given
+        Values that are stored for the body alone, (value, slot)
+    last
+        States that are stored at the body's end, (value, slot); the others are stored where they are
+        made
+    again
+        Slot of the condition to go on, if it is made in another function than the last
     """
 
     long: bool

@@ -32,14 +32,21 @@ LEAVES = frozenset({"const", "input", "neg"})
 class Part:
     """One kernel of several.
 
-    Attributes:
-        program: its instructions; the last input has the crossing values that it reads, the last output those
-          that it makes
-        inputs, outputs: arrays of the whole program, which every part is given
-        reads: slot in memory of each crossing value that it reads
-        chunks: which elements of the whole program's outputs its own outputs are
-        keeps: slot in memory of each crossing value that it makes
-        slots: of all parts together
+    Attributes
+    ----------
+    program
+        Its instructions; the last input has the crossing values that it reads, the last output those
+        that it makes
+    inputs, outputs
+        Arrays of the whole program, which every part is given
+    reads
+        Slot in memory of each crossing value that it reads
+    chunks
+        Which elements of the whole program's outputs its own outputs are
+    keeps
+        Slot in memory of each crossing value that it makes
+    slots
+        Of all parts together
     """
 
     program: Program
