@@ -100,6 +100,8 @@ def test_a_file_that_says_how_its_base_stands_is_obeyed(
         (["inof"], "did you mean 'info'"),
         (["info", "humaniod"], "did you mean 'humanoid'"),
         (["info", "arm", "--jsn"], "did you mean '--json'"),
+        (["info", "--wrong"], "unrecognized arguments: --wrong"),
+        (["info", "--jsn"], "did you mean '--json'"),
         (["cache", "verfy"], "did you mean 'verify'"),
         (["bench", "humaniod"], "did you mean 'humanoid'"),
         (["export", "arm", "--function", "invers_dynamics"], "did you mean 'inverse_dynamics'"),

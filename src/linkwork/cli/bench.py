@@ -15,7 +15,7 @@ FUNCTIONS = {
     "mass matrix": lw.mass_matrix,
     "forward dynamics": lw.forward_dynamics,
 }
-LONGEST = 200_000  # operations of what is timed
+MAX_TIMED_OPERATIONS = 200_000
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     args.loops = "embed"
     args.xacro = []
     model = load_robot(args)
-    result = measured(model, turns=2 if args.quick else 8)
+    result = measure_costs(model, turns=2 if args.quick else 8)
     if args.json:
         rows = {name.replace(" ", "_"): cost._asdict() for name, cost in result.items()}
         print(as_json({"name": model.name, "machine": machine(), "functions": rows}))
@@ -35,18 +35,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def measured(model: lw.Model, *, turns: int) -> dict[str, Cost]:
-    """Operations and ns of each function, by name."""
+def measure_costs(model: lw.Model, *, turns: int) -> dict[str, Cost]:
+    """Return operations and times [ns] of each function, by name."""
     with working(f"compiling and timing {printable(model.name)}"):
         return costs(
-            {name: (function, {}) for name, function in FUNCTIONS.items()}, model, turns=turns, most=LONGEST
+            {name: (function, {}) for name, function in FUNCTIONS.items()},
+            model,
+            turns=turns,
+            most=MAX_TIMED_OPERATIONS,
         )
 
 
-def speed_table(found: dict[str, Cost]) -> list[str]:
-    """The same as lines of text."""
-    rows = [("", "operations", "one state, ns", "in a batch, ns", "states/s on one core")]
-    for name, cost in found.items():
+def speed_table(result: dict[str, Cost]) -> list[str]:
+    """Return costs as lines of a table."""
+    rows = [("", "operations", "one state [ns]", "in a batch [ns]", "one core [states/s]")]
+    for name, cost in result.items():
         if cost.one is None or cost.batch is None:
             rows.append((name, str(cost.operations), "", "", ""))
         else:

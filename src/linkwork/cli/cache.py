@@ -14,19 +14,17 @@ from linkwork.mechanism.names import plain
 
 
 def run(action: str, *, json: bool = False) -> int:
-    """Do one of ACTIONS with the cache that the environment chooses; with `json`, what it is and what is in
-    it.
-    """
+    """Run an action of ACTIONS on the cache that the environment selects; print JSON with `json`."""
     cache = Cache.default()
     if not json:
         return ACTIONS[action](cache)
-    told, status = _as_dict(cache, action)
-    print(as_json(told))
+    values, status = _as_dict(cache, action)
+    print(as_json(values))
     return status
 
 
 def _as_dict(cache: Cache, action: str) -> tuple[dict[str, object], int]:
-    """What an action has to tell, and its exit status."""
+    """Return the result of an action as a dictionary, and the exit status."""
     if action == "clear":
         count = cache.clear()
         return {"removed": count, "notes": list(cache.notes)}, 1 if cache.notes else 0
@@ -51,6 +49,7 @@ def _listed(cache: Cache) -> dict[str, object]:
 
 
 def show(cache: Cache) -> int:
+    """Print the folder, state and entries of the cache."""
     entries = cache.entries()
     print(f"folder   {plain(cache.folder) if cache.folder is not None else 'none'}")
     print(f"state    {_state(cache)}")
@@ -64,6 +63,7 @@ def show(cache: Cache) -> int:
 
 
 def verify(cache: Cache) -> int:
+    """Check all entries; return 1 if any is damaged."""
     problems = cache.verify()
     for problem in problems:
         print(plain(problem))
@@ -71,11 +71,12 @@ def verify(cache: Cache) -> int:
     if not problems and cache.disabled_reason is not None:
         print(f"The cache is off: {plain(cache.disabled_reason)}.")
     elif not problems:
-        print("All entries are good.")
+        print("All entries are valid.")
     return 1 if problems else 0
 
 
 def clear(cache: Cache) -> int:
+    """Remove all entries; return 1 if a file could not be removed."""
     count = cache.clear()
     print(f"Removed {count} {'file' if count == 1 else 'files'}.")
     _print_notes(cache)
@@ -83,6 +84,7 @@ def clear(cache: Cache) -> int:
 
 
 def path(cache: Cache) -> int:
+    """Print the folder of the cache; return 1 if the cache is off."""
     if cache.folder is None:
         print(f"linkwork: The cache is off: {plain(cache.disabled_reason)}.", file=sys.stderr)
         return 1
@@ -97,10 +99,10 @@ def _state(cache: Cache) -> str:
         return (
             "on"
             if cache.folder is not None and cache.folder.exists()
-            else "on (the folder is made when needed)"
+            else "on (the folder is created when needed)"
         )
-    asked = os.environ.get("LINKWORK_CACHE", "").startswith("ro:")
-    return f"read-only: {'LINKWORK_CACHE asks for it' if asked else 'the folder is not writable'}"
+    requested = os.environ.get("LINKWORK_CACHE", "").startswith("ro:")
+    return f"read-only: {'requested by LINKWORK_CACHE' if requested else 'the folder is not writable'}"
 
 
 def _row(entry: Listed) -> tuple[str, ...]:

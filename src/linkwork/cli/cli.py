@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from linkwork.cli.robot import add_robot, as_json
 from linkwork.cli.terminal import Paint
@@ -28,13 +28,34 @@ Run = Callable[[argparse.Namespace], int]
 class Parser(argparse.ArgumentParser):
     """Argument parser that suggests similar choices and options."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments; keep them for error messages."""
+        self._words = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
+    def _unknown_options(self) -> list[str]:
+        """Return the options of the command line that this parser does not have."""
+        options = (word.partition("=")[0] for word in self._words if word.startswith("--"))
+        return [
+            name
+            for name in options
+            if not any(known.startswith(name) for known in self._option_string_actions)
+        ]
+
     def error(self, message: str) -> NoReturn:
+        """Print a message with suggestions and exit with status 2."""
+        if message.startswith("the following arguments are required") and (
+            unknown := self._unknown_options()
+        ):
+            message = f"unrecognized arguments: {' '.join(unknown)}"
         choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
         if choice:
             message += did_you_mean(choice[1], [word.strip(" '") for word in choice[2].split(",")])
         option = re.search(r"unrecognized arguments: (--[\w-]+)", message)
         if option:
-            message += did_you_mean(option[1], sorted(self._option_string_actions))
+            known = sorted(name.lstrip("-") for name in self._option_string_actions)
+            hint = did_you_mean(option[1].lstrip("-"), known)  # without dashes, which all have in common
+            message += re.sub(r"'(?=\w)", "'--", hint)
         super().error(plain(message))
 
 
@@ -109,7 +130,7 @@ def completion(parser: argparse.ArgumentParser) -> Run:
 def demo(parser: argparse.ArgumentParser) -> Run:
     """Run a demonstration: bipeds with parallel ankles, or somersaults."""
     parser.add_argument(
-        "what", nargs="?", choices=("biped", "somersaults"), default="biped", help="which demo (biped)"
+        "which", nargs="?", choices=("biped", "somersaults"), default="biped", help="which demo (biped)"
     )
     parser.add_argument(
         "--out", default="out", metavar="FOLDER", help="where film, motion and picture go (out)"
@@ -117,7 +138,7 @@ def demo(parser: argparse.ArgumentParser) -> Run:
 
     def run(args: argparse.Namespace) -> int:
         module = importlib.import_module(
-            f"linkwork.cli.{'demo' if args.what == 'somersaults' else args.what}"
+            f"linkwork.cli.{'demo' if args.which == 'somersaults' else args.which}"
         )
         status: int = module.run(Path(args.out))
         return status
@@ -323,7 +344,7 @@ def make_parser() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
         prog="linkwork",
-        description="Dynamics of mechanisms with closed loops, compiled.",
+        description="Multibody dynamics of robots and mechanisms, with closed loops and contact.",
         usage="linkwork [-h] [-V] COMMAND ...",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -350,7 +371,13 @@ def make_parser() -> Parser:
             )
         overview.append("")
     parser.epilog = "\n".join(
-        [*overview, "linkwork help COMMAND describes a command.", "", "example:", f"  {EXAMPLES['info']}"]
+        [
+            *overview,
+            "Run 'linkwork help COMMAND' for options and examples.",
+            "",
+            "example:",
+            f"  {EXAMPLES['info']}",
+        ]
     )
     helper = commands.add_parser("help", help="Describe a command.", description="Describe a command.")
     helper.add_argument("topic", nargs="?", metavar="COMMAND", help="the command to describe")

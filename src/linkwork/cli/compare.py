@@ -1,7 +1,7 @@
-"""`linkwork compare`: the dynamics of a robot here, in Pinocchio and in MuJoCo, and how far they differ.
+"""`linkwork compare`: compare the dynamics of a robot with Pinocchio and MuJoCo.
 
-The peers read the same file where they can, and otherwise get the spanning tree of the model that linkwork
-has. Loops are not part of a URDF to them: a robot with loops is compared as its spanning tree.
+The other programs read the same file where they can, and otherwise the spanning tree of linkwork's model.
+They ignore the loops of a URDF, so a robot with loops is compared as its spanning tree.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from linkwork.interop import pinocchio as from_pinocchio
 from linkwork.interop.pinocchio_model import pinocchio_tree
 from linkwork.mechanism.names import plain, printable
 
-SAME = 1e-9  # largest difference that counts as rounding, relative to the largest number
+ROUNDING_TOL = 1e-9  # largest difference due to rounding, relative to the largest number
 
 
 class Peer(NamedTuple):
-    """Functions of another program, over all states, in our conventions; each returns one row for a state."""
+    """Functions of another program in linkwork's conventions; each returns one row for a state."""
 
     name: str
     inverse_dynamics: Callable[..., np.ndarray]
@@ -35,17 +35,17 @@ class Peer(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table of differences; 1 where a peer differs, or where there is none to compare with."""
+    """Print a table of differences; return 1 if one is too large or no other program is installed."""
     robot = load_robot(args)
     model = robot.spanning_tree().with_loops() if robot.embedded and not robot.constrained_loops else robot
     if model.constrained_loops:
-        raise lw.ModelError("compare takes the spanning tree of a robot with loops: leave --loops at embed")
+        raise lw.ModelError("compare: expected --loops embed, since loops are compared as a spanning tree")
     rng = np.random.default_rng(0)
     q, v = map(np.array, zip(*(model.random_state(rng) for _ in range(args.states))))
     a, tau = rng.normal(size=(2, *v.shape))
     calls = {"inverse_dynamics": (q, v, a), "mass_matrix": (q,), "forward_dynamics": (q, v, tau)}
     with working(f"compiling the dynamics of {printable(model.name)}"):
-        ours = {name: getattr(lw, name)(model, *given) for name, given in calls.items()}
+        ours = {name: getattr(lw, name)(model, *inputs) for name, inputs in calls.items()}
     rows = []
     missing = []
     for make in (_pinocchio, _mujoco):
@@ -56,27 +56,39 @@ def run(args: argparse.Namespace) -> int:
                 f"{make.__name__[1:]}: {plain(str(error).splitlines()[0] if str(error) else type(error).__name__)}"
             )
             continue
-        for name, given in calls.items():
-            theirs, result = getattr(peer, name)(*given), ours[name]
-            off = float(np.abs(theirs - result).max() / max(np.abs(result).max(), 1e-300))
-            rows.append({"peer": peer.name, "function": name, "difference": off, "same": off <= SAME})
+        for name, inputs in calls.items():
+            theirs, result = getattr(peer, name)(*inputs), ours[name]
+            difference = float(np.abs(theirs - result).max() / max(np.abs(result).max(), 1e-300))
+            rows.append(
+                {
+                    "peer": peer.name,
+                    "function": name,
+                    "difference": difference,
+                    "same": difference <= ROUNDING_TOL,
+                }
+            )
     same = bool(rows) and all(row["same"] for row in rows)
     if args.json:
-        told = {"name": robot.name, "states": args.states, "same": same, "spanning_tree": model is not robot}
-        print(as_json({**told, "compared": rows, "missing": missing}))
+        values = {
+            "name": robot.name,
+            "states": args.states,
+            "same": same,
+            "spanning_tree": model is not robot,
+        }
+        print(as_json({**values, "compared": rows, "missing": missing}))
     else:
         _print(robot, model, args.states, rows, missing)
     return 0 if same else 1
 
 
 def _print(
-    whole: lw.Model, model: lw.Model, states: int, rows: list[dict[str, Any]], missing: list[str]
+    robot: lw.Model, model: lw.Model, states: int, rows: list[dict[str, Any]], missing: list[str]
 ) -> None:
     paint = Paint()
-    loops = ", its loops open: a URDF has none for others" if model is not whole else ""
-    print(f"{paint(plain(whole.name), 'bold')} in {states} random states{loops}\n")
+    loops = ", as a spanning tree: other programs ignore the loops of a URDF" if model is not robot else ""
+    print(f"{paint(plain(robot.name), 'bold')} in {states} random states{loops}\n")
     if rows:
-        lines = [("", "function", "largest difference, relative", "")]
+        lines = [("", "function", "largest relative difference", "")]
         for row in rows:
             lines.append(
                 (
@@ -96,36 +108,36 @@ def _pinocchio(model: lw.Model, args: argparse.Namespace) -> Peer:
 
     if args.robot.lower().endswith(".urdf") and os.path.exists(args.robot):
         root = [pin.JointModelFreeFlyer()] if args.base == "free" else []
-        there = pin.buildModelFromUrdf(args.robot, *root)
-        there.gravity.linear = np.array(model.gravity)
+        peer = pin.buildModelFromUrdf(args.robot, *root)
+        peer.gravity.linear = np.array(model.gravity)
     else:
-        there = pinocchio_tree(pin, model)
-    same, data = from_pinocchio.States(model, there), there.createData()
+        peer = pinocchio_tree(pin, model)
+    convert, data = from_pinocchio.States(model, peer), peer.createData()
     damping = np.concatenate([np.zeros(0), *(joint.damping for joint in model.joints)])
     passive = _springs(model)
 
     def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        rows = zip(same.q_to(q), same.v_to(v), same.v_to(a))
-        result = same.tau_from(np.array([pin.rnea(there, data, *row).copy() for row in rows]))
+        rows = zip(convert.q_to(q), convert.v_to(v), convert.v_to(a))
+        result = convert.tau_from(np.array([pin.rnea(peer, data, *row).copy() for row in rows]))
         return result + damping * v + passive(q)
 
     def mass(q: np.ndarray) -> np.ndarray:
         result = []
-        for row in same.q_to(q):
-            upper = np.triu(np.array(pin.crba(there, data, row)))
-            result.append(same.matrix_from(upper + np.triu(upper, 1).T))
+        for row in convert.q_to(q):
+            upper = np.triu(np.array(pin.crba(peer, data, row)))
+            result.append(convert.matrix_from(upper + np.triu(upper, 1).T))
         return np.array(result)
 
     def forward(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
         acting = tau - damping * v - passive(q)
-        rows = zip(same.q_to(q), same.v_to(v), same.tau_to(acting))
-        return same.v_from(np.array([pin.aba(there, data, *row).copy() for row in rows]))
+        rows = zip(convert.q_to(q), convert.v_to(v), convert.tau_to(acting))
+        return convert.v_from(np.array([pin.aba(peer, data, *row).copy() for row in rows]))
 
     return Peer("Pinocchio", inverse, mass, forward)
 
 
 def _springs(model: lw.Model) -> Callable[[np.ndarray], np.ndarray]:
-    """The forces of springs in joints, which Pinocchio does not know, (rows, nv)."""
+    """Return a function for the forces of joint springs, (rows, nv), which Pinocchio does not model."""
     if not any(any(joint.stiffness) for joint in model.joints):
         return lambda q: np.zeros((len(q), model.nv))
     still = np.zeros(model.nv)
@@ -138,54 +150,56 @@ def _springs(model: lw.Model) -> Callable[[np.ndarray], np.ndarray]:
 def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
     import mujoco
 
-    there = _mujoco_model(mujoco, model, args)
-    there.opt.gravity[:] = model.gravity
-    off = mujoco.mjtDisableBit
-    there.opt.disableflags |= int(off.mjDSBL_CONSTRAINT) | int(off.mjDSBL_CONTACT) | int(off.mjDSBL_ACTUATION)
-    there.opt.density = there.opt.viscosity = (
+    peer = _mujoco_model(mujoco, model, args)
+    peer.opt.gravity[:] = model.gravity
+    disable = mujoco.mjtDisableBit
+    peer.opt.disableflags |= (
+        int(disable.mjDSBL_CONSTRAINT) | int(disable.mjDSBL_CONTACT) | int(disable.mjDSBL_ACTUATION)
+    )
+    peer.opt.density = peer.opt.viscosity = (
         0.0  # this and what follows has no counterpart here, as the model's notes say
     )
-    for values in (there.body_gravcomp, there.tendon_stiffness, there.tendon_damping, there.tendon_armature):
+    for values in (peer.body_gravcomp, peer.tendon_stiffness, peer.tendon_damping, peer.tendon_armature):
         values[:] = 0.0
-    same, data = from_mujoco.States(model, there), mujoco.MjData(there)
+    convert, data = from_mujoco.States(model, peer), mujoco.MjData(peer)
 
     def at(q: np.ndarray, v: np.ndarray) -> None:
-        data.qpos[:], data.qvel[:] = same.q_to(q), same.v_to(q, v)
+        data.qpos[:], data.qvel[:] = convert.q_to(q), convert.v_to(q, v)
 
     def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         result = []
         for row in zip(q, v, a):
             at(*row[:2])
-            data.qacc[:] = same.a_to(*row)
-            mujoco.mj_inverse(there, data)
-            result.append(same.tau_from(row[0], data.qfrc_inverse.copy()))
+            data.qacc[:] = convert.a_to(*row)
+            mujoco.mj_inverse(peer, data)
+            result.append(convert.tau_from(row[0], data.qfrc_inverse.copy()))
         return np.array(result)
 
     def mass(q: np.ndarray) -> np.ndarray:
         result = []
-        full = np.zeros((there.nv, there.nv))
+        full = np.zeros((peer.nv, peer.nv))
         for row in q:
             at(row, np.zeros(model.nv))
-            mujoco.mj_forward(there, data)
-            for k, unit in enumerate(np.eye(there.nv)):
-                mujoco.mj_mulM(there, data, full[k], unit)
-            result.append(same.matrix_from(row, full))
+            mujoco.mj_forward(peer, data)
+            for k, unit in enumerate(np.eye(peer.nv)):
+                mujoco.mj_mulM(peer, data, full[k], unit)
+            result.append(convert.matrix_from(row, full))
         return np.array(result)
 
     def forward(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
         result = []
         for row in zip(q, v, tau):
             at(*row[:2])
-            data.qfrc_applied[:] = same.tau_to(row[0], row[2])
-            mujoco.mj_forward(there, data)
-            result.append(same.a_from(*row[:2], data.qacc.copy()))
+            data.qfrc_applied[:] = convert.tau_to(row[0], row[2])
+            mujoco.mj_forward(peer, data)
+            result.append(convert.a_from(*row[:2], data.qacc.copy()))
         return np.array(result)
 
     return Peer("MuJoCo", inverse, mass, forward)
 
 
 def _mujoco_model(mujoco: Any, model: lw.Model, args: argparse.Namespace) -> Any:
-    """MuJoCo's model of the same file; of what it does not read, of linkwork's model as MJCF."""
+    """Return MuJoCo's model of the same file, or of an MJCF export where MuJoCo cannot read the file."""
     suffix = os.path.splitext(args.robot)[1].lower() if os.path.exists(args.robot) else ""
     if suffix not in (".urdf", ".xml"):
         mechanics = replace(
@@ -213,7 +227,7 @@ def _mujoco_model(mujoco: Any, model: lw.Model, args: argparse.Namespace) -> Any
 
 
 def _delete(spec: Any, element: Any) -> None:
-    """Take an element out of a specification, in the words of this and of older versions."""
+    """Delete an element of a specification, with this or an older version of MuJoCo."""
     if hasattr(spec, "delete"):
         spec.delete(element)
     else:

@@ -16,7 +16,7 @@ class Words(NamedTuple):
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script that completes the command line of a parser in a shell: bash, zsh or fish."""
+    """Return the completion script of a parser for bash, zsh or fish."""
     commands = dict(_commands(parser))
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](commands)
 
@@ -27,7 +27,7 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, Words]]:
     for action in parser._actions:
         if not isinstance(action, argparse._SubParsersAction):
             continue
-        told = {choice.dest: choice.help or "" for choice in action._choices_actions}
+        help_texts = {choice.dest: choice.help or "" for choice in action._choices_actions}
         for name, sub in action.choices.items():
             options: dict[str, tuple[str, ...]] = {}
             places: list[str] = []
@@ -37,7 +37,7 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, Words]]:
                     options |= {word: choices for word in one.option_strings if word.startswith("--")}
                 else:
                     places += robots.names() if one.dest in ("robot", "name") else choices
-            yield name, Words(told.get(name, ""), options, tuple(places))
+            yield name, Words(help_texts.get(name, ""), options, tuple(places))
 
 
 def _bash(commands: dict[str, Words]) -> str:
@@ -70,13 +70,13 @@ def _zsh(commands: dict[str, Words]) -> str:
 def _fish(commands: dict[str, Words]) -> str:
     lines = []
     for name, words in commands.items():
-        here = f'"__fish_seen_subcommand_from {name}"'
+        condition = f'"__fish_seen_subcommand_from {name}"'
         lines.append(f'complete -c linkwork -f -n __fish_use_subcommand -a {name} -d "{_quoted(words.help)}"')
         for option, choices in words.options.items():
             more = f' -x -a "{" ".join(choices)}"' if choices else ""
-            lines.append(f"complete -c linkwork -n {here} -l {option[2:]}{more}")
+            lines.append(f"complete -c linkwork -n {condition} -l {option[2:]}{more}")
         if words.places:
-            lines.append(f'complete -c linkwork -n {here} -a "{" ".join(words.places)}"')
+            lines.append(f'complete -c linkwork -n {condition} -a "{" ".join(words.places)}"')
     return "\n".join([*lines, ""])
 
 

@@ -1,8 +1,7 @@
-"""`linkwork demo somersaults`: a humanoid, its dynamics checked against laws and timed, and 4096 somersaults
-simulated at once.
+"""`linkwork demo somersaults`: 4096 simulated somersaults of a humanoid, checks and times.
 
-Everything that is computed here is ordinary use of the package. `rate` and `step` show how to make one kernel
-of a whole simulation step: written once over the algorithms, traced, and compiled for this robot.
+The demo uses only public functions. `rate` and `step` show how to compile a simulation step into one kernel: it
+is written once in terms of the algorithms, traced, and compiled for this robot.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from linkwork.cli.robot import make_folder
 from linkwork.compiler.runtime.threads import default_threads
 from linkwork.compiler.targets.cpu import host
 
-SIDE = 64  # so many spins at take-off, each with so many tucks
-STATES = 4096  # in the batches that are timed
-# of the simulation, and how often it is looked at
+SIDE = 64  # number of spins at take-off, and of tucks for each
+STATES = 4096  # of the timed batches
+# of the simulation, and recorded states
 STEPS = 400
-LOOKS = 25
+RECORDS = 25
 SPINS = (2.0, 8.0)  # rad/s forwards at take-off: from, to
-TUCKS = (0.0, 1.0)  # how far the robot folds up: not at all, as in TUCKED
+TUCKS = (0.0, 1.0)  # 0: stretched, 1: as in TUCKED
 SPEED = np.array([4.4, 0.0, 3.9])  # of the centre of mass at take-off [m/s]
 FLIGHT = 2 * 3.9 / 9.81  # until the centre of mass is at the same height again [s]
 STRETCHED = {
@@ -50,7 +49,7 @@ TUCKED = {"hip_pitch": -2.3, "knee": 2.3, "ankle_pitch": 0.3, "shoulder_pitch": 
 
 
 def pose(model: lw.Model, **angles: float) -> np.ndarray:
-    """The coordinates with some joints bent [rad], on both sides where there are two, (nq,)."""
+    """Return the configuration with some joints bent [rad], on both sides where there are two, (nq,)."""
     q = model.neutral()
     for joint in model.joints:
         side, _, name = joint.name.partition("_")
@@ -61,13 +60,13 @@ def pose(model: lw.Model, **angles: float) -> np.ndarray:
 
 
 def ramp(x: Any) -> Any:
-    """From 0 at x = 0 to 1 at x = 1, smoothly."""
+    """Return a smooth ramp from 0 at x = 0 to 1 at x = 1."""
     x = lw.minimum(lw.maximum(x, 0.0), 1.0)
     return x * x * x * (10.0 + x * (6.0 * x - 15.0))
 
 
 def torques(model: lw.Model, q: Any, v: Any, t: Any, tuck: Any) -> Any:
-    """What the motors do [N m], (nv,): fold the robot up and stretch it again, never with more than they can."""
+    """Return bounded motor torques [N m], (nv,), that tuck the robot and stretch it again."""
     stretched = pose(model, **STRETCHED)
     tucked = pose(model, **TUCKED)
     folded = tuck * ramp(t / 0.25) * (1.0 - ramp((t - 0.4) / 0.3))
@@ -80,7 +79,7 @@ def torques(model: lw.Model, q: Any, v: Any, t: Any, tuck: Any) -> Any:
 
 
 def rate(model: lw.Model, t: Any, tuck: Any, q: Any, v: Any, work: Any) -> tuple[Any, ...]:
-    """The rates of q, of v, and of the work [J] that motors and dampers have done."""
+    """Return the rates of q, of v, and of the work [J] of motors and dampers."""
     tau = torques(model, q, v, t, tuck)
     moved = np.concatenate([joint.kind.rate(q[joint.q_slice], v[joint.v_slice]) for joint in model.joints])
     damping = np.concatenate([joint.damping for joint in model.joints])
@@ -90,7 +89,6 @@ def rate(model: lw.Model, t: Any, tuck: Any, q: Any, v: Any, work: Any) -> tuple
 @lw.model_function(q="nq", v="nv", work="", t="", tuck="", h="")
 def step(model: lw.Model, q: Any, v: Any, work: Any, t: Any, tuck: Any, h: Any) -> tuple[Any, ...]:
     """q, v and work after a step of h [s] of the classical Runge-Kutta method, from a state at time t [s]."""
-
     x = (q, v, work)
 
     def ahead(dt: Any, k: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -105,7 +103,7 @@ def step(model: lw.Model, q: Any, v: Any, work: Any, t: Any, tuck: Any, h: Any) 
 
 @lw.model_function(q="nq", v="nv")
 def look(model: lw.Model, q: Any, v: Any) -> dict[str, Any]:
-    """Energies [J], momentum about the centre of mass, and how far the first body leans forwards [rad]."""
+    """Return energies [J], momentum about the centre of mass, and forward lean of the first body [rad]."""
     nodes = lw.nodes(model, q)
     ahead = nodes.bodies[0].X.R[0, 2]
     up = nodes.bodies[0].X.R[2, 2]
@@ -118,8 +116,9 @@ def look(model: lw.Model, q: Any, v: Any) -> dict[str, Any]:
 
 
 def take_off(model: lw.Model, spin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """q, (rows, nq), and v, (rows, nv), of stretched robots that leave the ground with some spin [rad/s],
-    (rows,).
+    """Return q, (rows, nq), and v, (rows, nv), of stretched robots at take-off.
+
+    `spin` is the angular velocity [rad/s], (rows,).
     """
     q = pose(model, **STRETCHED)
     q[2] = -lw.frame_pose(model, q, frame="left_sole")[2, 3]
@@ -131,7 +130,7 @@ def take_off(model: lw.Model, spin: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Flight:
-    """Somersaults, looked at now and then: t is (looks,), everything else (looks, rows, ...)."""
+    """Recorded somersaults: t is (records,), everything else (records, rows, ...)."""
 
     t: np.ndarray
     q: np.ndarray
@@ -143,24 +142,24 @@ class Flight:
     lean: np.ndarray
 
     @property
-    def unaccounted(self) -> np.ndarray:
-        """Energy [J] that came or went without work, (looks, rows)."""
+    def energy_error(self) -> np.ndarray:
+        """Energy error [J]: change of energy not explained by work, (records, rows)."""
         energy = self.kinetic + self.potential - self.work
         return energy - energy[0]
 
 
 def fly(
-    model: lw.Model, spin: np.ndarray, tuck: np.ndarray, *, steps: int = STEPS, looks: int = LOOKS
+    model: lw.Model, spin: np.ndarray, tuck: np.ndarray, *, steps: int = STEPS, records: int = RECORDS
 ) -> Flight:
     """Simulate somersaults of some spin [rad/s] and tuck, both (rows,)."""
     h = FLIGHT / steps
     x = (*take_off(model, spin), np.zeros(len(spin)))
-    seen = [(0.0, *x, *look(model, *x[:2]))]
+    rows = [(0.0, *x, *look(model, *x[:2]))]
     for k in range(1, steps + 1):
         x = step(model, *x, (k - 1) * h, tuck, h)
-        if k % (steps // looks) == 0:
-            seen.append((k * h, *x, *look(model, *x[:2])))
-    flight = Flight(*map(np.array, zip(*seen)))
+        if k % (steps // records) == 0:
+            rows.append((k * h, *x, *look(model, *x[:2])))
+    flight = Flight(*map(np.array, zip(*rows)))
     return replace(flight, lean=np.unwrap(flight.lean, axis=0))
 
 
@@ -168,23 +167,23 @@ def fly(
 
 
 class Checks:
-    """Laws, printed as they are checked, and whether all held."""
+    """Physical laws, printed as they are checked."""
 
     def __init__(self) -> None:
-        self.count = self.broken = 0
+        self.count = self.failed = 0
 
     def _print(self, law: str, result: str, good: bool) -> None:
         self.count += 1
-        self.broken += not good
-        print(f"  {law:<72}{result:>13}  {'holds' if good else 'BROKEN: please report this'}")
+        self.failed += not good
+        print(f"  {law:<72}{result:>13}  {'passed' if good else 'FAILED: please report this'}")
 
     def small(self, law: str, error: Any, limit: float) -> None:
-        """An error that must be below a limit."""
+        """Check that an error is below a limit."""
         worst = float(np.max(np.abs(error)))
         self._print(law, f"{worst:.1e}", worst <= limit)
 
     def between(self, law: str, value: float, low: float, high: float) -> None:
-        """A number that must be between two others."""
+        """Check that a number is between two others."""
         self._print(law, f"{value:.1f}", low <= value <= high)
 
     def same(self, law: str, a: Any, b: Any) -> None:
@@ -194,16 +193,16 @@ class Checks:
         good = a.shape == b.shape and np.all(
             (a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))
         )
-        self._print(law, "same bits" if good else "other bits", bool(good))
+        self._print(law, "same bits" if good else "different bits", bool(good))
 
 
 def run(
     folder: Path, *, side: int = SIDE, states: int = STATES, patience: float = 0.3, wait: bool = True
 ) -> int:
-    """Run the demo, print what happens, write `demo.svg` into a folder; 0 if every law held.
+    """Run the demo, print the results, write `demo.svg` into a folder; return 0 if every check passed.
 
-    side² somersaults are simulated. Measurements take about `patience` [s] each, and batches have `states`
-    states; `wait` for optimised kernels before.
+    Simulate side² somersaults. A measurement takes about `patience` [s], batches have `states` states; with
+    `wait`, optimized kernels are compiled before.
     """
     machine = host()
     print(f"linkwork {lw.__version__}, Python {platform.python_version()}, {machine.cpu}: "
@@ -218,8 +217,8 @@ def run(
     make_folder(folder)
     path = folder / "demo.svg"
     path.write_text(_draw(model, best, field, measured), encoding="utf-8")
-    print(f"\nThe picture is {path}. {checks.count - checks.broken} of {checks.count} checks held.")
-    return 1 if checks.broken else 0
+    print(f"\nThe picture is {path}. {checks.count - checks.failed} of {checks.count} checks passed.")
+    return 1 if checks.failed else 0
 
 
 def _title(text: str) -> None:
@@ -254,16 +253,16 @@ def _states(model: lw.Model, n: int) -> tuple[np.ndarray, ...]:
 def _show_first_answer(model: lw.Model) -> None:
     _title("The first answer: lw.forward_dynamics(model, q, v, tau)")
     q, v, tau = (x[0] for x in _states(model, 1))
-    began = time.perf_counter()
+    started = time.perf_counter()
     lw.forward_dynamics(model, q, v, tau)
-    first = time.perf_counter() - began
+    first = time.perf_counter() - started
     kernel = lw.compile(lw.forward_dynamics, model)
     if kernel.tier == 2:
         print(f"  after {first:.3f} s: the kernel was in the cache")
         return
     kernel.wait()
     print(
-        f"  after {first:.2f} s, traced and compiled; by a quicker kernel from {time.perf_counter() - began:.2f} s on"
+        f"  after {first:.2f} s, traced and compiled; optimized kernel after {time.perf_counter() - started:.2f} s"
     )
 
 
@@ -275,50 +274,50 @@ def _show_laws(model: lw.Model, checks: Checks, states: int) -> None:
     M = lw.mass_matrix(model, q)
     bias = lw.bias_force(model, q, v)
     checks.small(
-        "inverse dynamics undoes forward dynamics", (lw.inverse_dynamics(model, q, v, a) - tau) / scale, 1e-10
+        "inverse dynamics of forward dynamics", (lw.inverse_dynamics(model, q, v, a) - tau) / scale, 1e-10
     )
     checks.small("M a + bias = tau", (np.einsum("nij,nj->ni", M, a) + bias - tau) / scale, 1e-10)
     checks.small(
         "2 T = v M v", np.einsum("ni,nij,nj->n", v, M, v) / 2 / lw.kinetic_energy(model, q, v) - 1, 1e-10
     )
     plain = lw.forward_dynamics.body(model, q[0], v[0], tau[0], method="articulated_body").astype(float)
-    checks.small(
-        "the kernel's source, run by Python on plain floats", (plain - a[0]) / np.abs(a[0]).max(), 1e-10
-    )
+    checks.small("source of the kernel, run by Python on floats", (plain - a[0]) / np.abs(a[0]).max(), 1e-10)
     program = lw.lower(lw.forward_dynamics.program(model))
-    checks.same("the interpreter, which defines what a kernel computes", lw.interpret(program, q, v, tau), a)
+    checks.same("interpreter and kernel", lw.interpret(program, q, v, tau), a)
     alone = np.array([lw.forward_dynamics(model, *state) for state in zip(q, v, tau)])
-    checks.same("each state alone (one lane) and in a batch (all lanes)", alone, a)
+    checks.same("single states (one lane) and a batch (all lanes)", alone, a)
     again = (8192 // states, 1)  # enough rows to be shared among threads
     many = [np.tile(x, again) for x in (q, v, tau)]
-    checks.same("one thread and three", lw.forward_dynamics(model, *many, threads=3), np.tile(a, again))
+    checks.same(
+        "one thread and three threads", lw.forward_dynamics(model, *many, threads=3), np.tile(a, again)
+    )
     q[5] = np.nan
     remaining = np.arange(len(q)) != 5
     checks.same(
-        "a state that is broken harms no other",
+        "states beside one with NaN",
         lw.forward_dynamics(model, q, v, tau)[remaining],
         a[remaining],
     )
 
 
 def _show_speed(model: lw.Model, states: int, patience: float, wait: bool) -> dict[str, float]:
-    """Print the times of some kernels; return those of forward dynamics [s for one state]."""
+    """Print the times of kernels; return those of forward dynamics [s per state]."""
     functions = {
         "inverse dynamics": lw.inverse_dynamics,
         "mass matrix": lw.mass_matrix,
         "forward dynamics": lw.forward_dynamics,
         "Runge-Kutta step": step,
     }
-    began = time.perf_counter()
+    started = time.perf_counter()
     kernels = [lw.compile(function, model) for function in functions.values()]
     if wait:
         kernels = [kernel.wait() for kernel in kernels]
-    _title(f"Speed ({time.perf_counter() - began:.1f} s to compile what was not yet)")
+    _title(f"Speed ({time.perf_counter() - started:.1f} s for compilation)")
     print(f"  {'':<18}{'instructions':>13}{'one state, bound':>19}{'called':>11}"
           f"{f'{states} states, one thread':>27}{_count(default_threads(), 'thread'):>17}")  # fmt: skip
     q, v, tau = _states(model, states)
     part = np.linspace(0.0, 1.0, states)
-    given = {
+    values = {
         "q": q,
         "v": v,
         "a": tau,
@@ -330,10 +329,10 @@ def _show_speed(model: lw.Model, states: int, patience: float, wait: bool) -> di
     }
     times = {}
     for (name, function), kernel in zip(functions.items(), kernels):
-        inputs = [given[array.name] for array in kernel.inputs]
-        took = times[name] = _timed(model, function, kernel, inputs, patience)
-        print(f"  {name:<18}{kernel.size:>13}{took['bound'] * 1e6:>16.2f} µs{took['call'] * 1e6:>8.2f} µs"
-              f"{1e-6 / took['batch']:>17.2f} million/s{1e-6 / took['threads']:>7.2f} million/s")  # fmt: skip
+        inputs = [values[array.name] for array in kernel.inputs]
+        seconds = times[name] = _timed(model, function, kernel, inputs, patience)
+        print(f"  {name:<18}{kernel.size:>13}{seconds['bound'] * 1e6:>16.2f} µs{seconds['call'] * 1e6:>8.2f} µs"
+              f"{1e-6 / seconds['batch']:>17.2f} million/s{1e-6 / seconds['threads']:>7.2f} million/s")  # fmt: skip
     plain = _best(
         lambda: lw.forward_dynamics.body(model, q[0], v[0], tau[0], method="articulated_body"), patience
     )
@@ -344,7 +343,7 @@ def _show_speed(model: lw.Model, states: int, patience: float, wait: bool) -> di
 def _timed(
     model: lw.Model, function: lw.ModelFunction, kernel: Any, inputs: list[Any], patience: float
 ) -> dict[str, float]:
-    """Times for one state [s]: alone, bound or called, and in a batch, on one thread or all."""
+    """Return times for one state [s]: alone, bound or called, and in a batch, on one thread or all."""
     rows = len(inputs[0])
     first = [np.array(x[0]) for x in inputs]
     out = tuple(np.empty((rows, *array.shape)) for array in kernel.outputs)
@@ -357,79 +356,74 @@ def _timed(
 
 
 def _best(call: Callable[[], Any], seconds: float) -> float:
-    """The shortest time of a call [s], over several rounds."""
+    """Return the shortest time of a call [s] over several rounds."""
     rounds: list[float] = []
     count = 1
     until = time.perf_counter() + seconds
     while time.perf_counter() < until or len(rounds) < 3:
-        began = time.perf_counter()
+        started = time.perf_counter()
         for _ in range(count):
             call()
-        rounds.append((time.perf_counter() - began) / count)
+        rounds.append((time.perf_counter() - started) / count)
         if rounds[-1] * count < seconds / 100:
             count *= 2
     return min(rounds)
 
 
 def _show_somersaults(model: lw.Model, checks: Checks, side: int) -> tuple[Flight, picture.Map]:
-    """Simulate all, print what became of them; return the best, looked at in every step, and how far each
-    turned.
+    """Simulate all somersaults and print a summary.
+
+    Return the best one, recorded in every step, and the rotation of each.
     """
     spins, tucks = np.linspace(*SPINS, side), np.linspace(*TUCKS, side)
     tuck, spin = (x.ravel() for x in np.meshgrid(tucks, spins, indexing="ij"))
-    _title(
-        f"{side * side} somersaults: {side} spins at take-off x {side} depths of tuck, the joints driven by torques"
-    )
-    began = time.perf_counter()
-    all_of_them = fly(model, spin, tuck)
-    took = time.perf_counter() - began
-    print(f"  {len(spin) * STEPS / 1e6:.2f} million Runge-Kutta steps of {FLIGHT / STEPS * 1e3:.2f} ms in {took:.1f} s: "
-          f"{len(spin) * FLIGHT / took:.0f} s of flight in each second")  # fmt: skip
-    lost = np.abs(all_of_them.unaccounted)
-    total = all_of_them.kinetic[0] + all_of_them.potential[0]
-    checks.small("energy changes by the work of motors and dampers only (relative)", lost / total, 1e-5)
+    _title(f"{side * side} somersaults: {side} spins at take-off x {side} tucks, joints driven by torques")
+    started = time.perf_counter()
+    flights = fly(model, spin, tuck)
+    seconds = time.perf_counter() - started
+    print(f"  {len(spin) * STEPS / 1e6:.2f} million Runge-Kutta steps of {FLIGHT / STEPS * 1e3:.2f} ms in {seconds:.1f} s: "
+          f"{len(spin) * FLIGHT / seconds:.0f} s of flight in each second")  # fmt: skip
+    energy_errors = np.abs(flights.energy_error)
+    total = flights.kinetic[0] + flights.potential[0]
+    checks.small("energy balance with the work of motors and dampers (relative)", energy_errors / total, 1e-5)
     subset = slice(None, None, max(1, len(spin) // 61))
-    halved = np.abs(fly(model, spin[subset], tuck[subset], steps=2 * STEPS).unaccounted)
+    halved = np.abs(fly(model, spin[subset], tuck[subset], steps=2 * STEPS).energy_error)
     checks.between(
-        "half the step: so many times less of that (fourth order: about 16)",
-        lost[:, subset].max() / halved.max(),
+        "ratio of energy errors with half the step (fourth order: about 16)",
+        energy_errors[:, subset].max() / halved.max(),
         8,
         32,
     )
-    turning, going = np.split(all_of_them.momentum, 2, axis=-1)
+    angular, linear = np.split(flights.momentum, 2, axis=-1)
     checks.small(
-        "angular momentum about the centre of mass stays (relative)",
-        (turning - turning[0]) / np.abs(turning[0]).max(),
+        "conservation of angular momentum about the centre of mass (relative)",
+        (angular - angular[0]) / np.abs(angular[0]).max(),
         1e-6,
     )
-    falling = model.mass * (SPEED + np.outer(all_of_them.t, model.gravity))[:, None]
-    checks.small(
-        "momentum changes by gravity only (relative)", (going - falling) / np.abs(falling).max(), 1e-6
-    )
-    turned = all_of_them.lean[-1]
-    selected = int(np.argmin((turned - 2 * np.pi) ** 2 + (0.1 * all_of_them.v[-1, :, 1]) ** 2))
-    best = fly(model, spin[[selected]], tuck[[selected]], looks=STEPS)
-    checks.same(
-        "the best of them flies alone as it did among the others", best.q[-1, 0], all_of_them.q[-1, selected]
-    )
-    upright = int(np.sum(np.abs(turned - 2 * np.pi) < np.radians(10)))
+    falling = model.mass * (SPEED + np.outer(flights.t, model.gravity))[:, None]
+    checks.small("linear momentum under gravity (relative)", (linear - falling) / np.abs(falling).max(), 1e-6)
+    rotations = flights.lean[-1]
+    selected = int(np.argmin((rotations - 2 * np.pi) ** 2 + (0.1 * flights.v[-1, :, 1]) ** 2))
+    best = fly(model, spin[[selected]], tuck[[selected]], records=STEPS)
+    checks.same("the best somersault alone and in the batch", best.q[-1, 0], flights.q[-1, selected])
+    upright = int(np.sum(np.abs(rotations - 2 * np.pi) < np.radians(10)))
     print(
-        f"  {upright} come down within 10° of upright; best with {spin[selected]:.2f} rad/s and a tuck of {tuck[selected]:.0%}"
+        f"  {upright} land within 10° of upright; best with {spin[selected]:.2f} rad/s and a tuck of {tuck[selected]:.0%}"
     )
-    field = picture.Map(spins, tucks, turned.reshape(side, side), (spin[selected], tuck[selected]))
+    field = picture.Map(spins, tucks, rotations.reshape(side, side), (spin[selected], tuck[selected]))
     _show_map(field)
     return best, field
 
 
 def _show_map(field: picture.Map, width: int = 64, height: int = 9) -> None:
-    """Print how far all turned: one letter for many of them."""
+    """Print the rotation of all somersaults, one letter for a group of them."""
     rows, columns = (
-        np.linspace(0, n - 1, k).round().astype(int) for n, k in zip(field.turned.shape, (height, width))
+        np.linspace(0, n - 1, k).round().astype(int) for n, k in zip(field.rotation.shape, (height, width))
     )
     signs = np.select(
-        [np.abs(field.turned / (2 * np.pi) - 1) < 1 / 36, field.turned < 2 * np.pi], ["#", "."], "+"
+        [np.abs(field.rotation / (2 * np.pi) - 1) < 1 / 36, field.rotation < 2 * np.pi], ["#", "."], "+"
     )
-    print(f"\n  turned too little .  upright #  too far +   (up: tuck {TUCKS[0]:.0%} to {TUCKS[1]:.0%}; "
+    print(f"\n  . under-rotated   # upright   + over-rotated   (up: tuck {TUCKS[0]:.0%} to {TUCKS[1]:.0%}; "
           f"right: spin {SPINS[0]:g} to {SPINS[1]:g} rad/s)")  # fmt: skip
     for row in reversed(rows):
         print("    |" + "".join(signs[row, columns]) + "|")

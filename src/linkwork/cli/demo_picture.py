@@ -19,16 +19,26 @@ LOWER = 792  # where the plots begin, below the flight
 INK = "#1f2933"
 GREY = "#7b8794"
 PALE = "#e4e7eb"
-TIME = ("#173f73", "#1f7a8c", "#4fa36b", "#e0a030", "#d1495b")  # colours from the first to the last pose
-TURNED = ("#27476e", "#7fa6c9", "#fdfdfb", "#e8a07a", "#9c2f2f")  # colours from turned too little to too far
-LINES = ("#d1495b", "#1f7a8c", "#e0a030", INK)
+TIME_COLOURS = (
+    "#173f73",
+    "#1f7a8c",
+    "#4fa36b",
+    "#e0a030",
+    "#d1495b",
+)  # colours from the first to the last pose
+ROTATION_COLOURS = (
+    "#27476e",
+    "#7fa6c9",
+    "#fdfdfb",
+    "#e8a07a",
+    "#9c2f2f",
+)  # colours from turned too little to too far
+LINE_COLOURS = ("#d1495b", "#1f7a8c", "#e0a030", INK)
 
 
 @dataclass(frozen=True)
 class Motion:
-    """t [s], (n,), the homogeneous matrices of all bodies, (n, bodies, 4, 4), and the centre of mass [m], (n,
-    3).
-    """
+    """Times [s], (n,), poses of all bodies, (n, bodies, 4, 4), and the centre of mass [m], (n, 3)."""
 
     t: np.ndarray
     bodies: np.ndarray
@@ -37,29 +47,29 @@ class Motion:
 
 @dataclass(frozen=True)
 class Map:
-    """How far each of many flights turned [rad], (tucks, spins), and the spin and tuck that were chosen."""
+    """Rotation of each of many flights [rad], (tucks, spins), and the selected spin and tuck."""
 
     spins: np.ndarray
     tucks: np.ndarray
-    turned: np.ndarray
-    chosen: tuple[float, float]
+    rotation: np.ndarray
+    selected: tuple[float, float]
 
 
 def draw(
     model: Model, motion: Motion, lines: dict[str, np.ndarray], field: Map, bars: dict[str, float]
 ) -> str:
-    """The whole picture. `lines` are energies over the motion [J], (n,), `bars` times [s]."""
+    """Return the full picture as SVG. `lines` are energies over the motion [J], (n,), `bars` times [s]."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
         'font-family="Helvetica, Arial, sans-serif" font-size="13">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fbfbf9"/>',
-        text(40, 52, f"A somersault, found among {field.turned.size}", size=27, weight="bold"),
+        text(40, 52, f"A somersault, found among {field.rotation.size}", size=27, weight="bold"),
         text(40, 78, f"{model.name}, {len(model.joints) - 1} joints, {model.nv} degrees of freedom, {model.mass:.1f} kg: every "
              "flight simulated in one batch by one compiled kernel, joints driven by torques", fill=GREY),
         *flight(model, motion),
-        *panel(40, LOWER, "Energy of this flight", "its sum without the motors' work stays", plot(motion.t, lines)),
-        *panel(455, LOWER, "All flights", "how far each has turned when it comes down", heat(field)),
-        *panel(870, LOWER, "Time of forward dynamics", "for one state, measured here and now", columns(bars)),
+        *panel(40, LOWER, "Energy of this flight", "the sum minus the work of motors is constant", plot(motion.t, lines)),
+        *panel(455, LOWER, "All flights", "rotation at landing", heat(field)),
+        *panel(870, LOWER, "Time of forward dynamics", "per state, measured on this machine", columns(bars)),
         "</svg>\n",
     ]  # fmt: skip
     return "\n".join(parts)
@@ -69,8 +79,9 @@ def draw(
 
 
 class Camera:
-    """Perspective: from an eye [m] towards a point, so many pixels for a metre at that point, which is at (x,
-    y).
+    """Perspective camera with its eye at a point [m], looking at `towards`.
+
+    That point is drawn at `at` (x, y), with a scale of `pixels` per metre.
     """
 
     def __init__(self, eye: Any, towards: Any, pixels: float, at: tuple[float, float]) -> None:
@@ -84,7 +95,7 @@ class Camera:
         self.pixels, self.at = pixels, np.array(at)
 
     def see(self, points: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Places in the picture, (n, 2), and how many pixels a metre has there, (n,)."""
+        """Return places in the picture, (n, 2), and the scale at each [pixels/m], (n,)."""
         x, y, depth = self.axes @ (np.asarray(points, dtype=float) - self.eye).T
         scale = self.pixels * self.far / depth
         return self.at + np.column_stack([x * scale, y * scale]), scale
@@ -105,12 +116,12 @@ def flight(model: Model, motion: Motion, count: int = 9) -> list[str]:
         flat[:, 2, :] = 0.0
         parts += figure(camera, flat, shapes, "#000000", halo=False)
     parts.append("</g>")
-    way, _ = camera.see(motion.center)
+    trajectory, _ = camera.see(motion.center)
     parts.append(
-        f'<path d="{path(way)}" fill="none" stroke="{GREY}" stroke-width="1.4" stroke-dasharray="2 5"/>'
+        f'<path d="{path(trajectory)}" fill="none" stroke="{GREY}" stroke-width="1.4" stroke-dasharray="2 5"/>'
     )
     for k in selected:
-        colour = blend(TIME, k / (len(motion.t) - 1))
+        colour = blend(TIME_COLOURS, k / (len(motion.t) - 1))
         parts += figure(camera, motion.bodies[k], shapes, colour)
         (place,), _ = camera.see([[motion.center[k, 0], -0.95, 0.0]])
         parts.append(
@@ -120,7 +131,7 @@ def flight(model: Model, motion: Motion, count: int = 9) -> list[str]:
 
 
 def floor(camera: Camera, start: float, end: float, deep: float = 0.9) -> list[str]:
-    """A grid on the ground of half a metre."""
+    """Return a ground grid with a spacing of half a metre."""
     xs = np.arange(np.floor(2 * start), np.ceil(2 * end) + 1) / 2
     ys = np.linspace(-deep, deep, 5)
     ends = [((x, -deep, 0.0), (x, deep, 0.0)) for x in xs] + [((xs[0], y, 0.0), (xs[-1], y, 0.0)) for y in ys]
@@ -154,13 +165,13 @@ def outlines(model: Model) -> list[tuple[int, np.ndarray, float]]:
 
 def figure(camera: Camera, bodies: np.ndarray, shapes: Any, colour: str, *, halo: bool = True) -> list[str]:
     """One pose: all bodies, those behind first and darker, each with a light rim."""
-    seen = []
+    drawings = []
     for index, points, thick in shapes:
         places, scale = camera.see(points @ bodies[index, :3, :3].T + bodies[index, :3, 3])
-        seen.append((scale.mean(), path(hull(places)) + "Z", thick * scale.mean()))
+        drawings.append((scale.mean(), path(hull(places)) + "Z", thick * scale.mean()))
     _, middle = camera.see(bodies[:1, :3, 3])
     parts = []
-    for scale, d, width in sorted(seen):
+    for scale, d, width in sorted(drawings):
         shade = blend(
             (mix(colour, "#000000", 0.35), colour, mix(colour, "#ffffff", 0.25)),
             0.5 + 16 * (scale / middle[0] - 1),
@@ -172,7 +183,7 @@ def figure(camera: Camera, bodies: np.ndarray, shapes: Any, colour: str, *, halo
 
 
 def hull(points: np.ndarray) -> np.ndarray:
-    """The convex hull of points in the plane, in order."""
+    """Return the convex hull of points in the plane, in order."""
     order = sorted(map(tuple, points))
 
     def half(points: Iterable[tuple[float, ...]]) -> list[tuple[float, ...]]:
@@ -195,7 +206,7 @@ FIELD = (330, 200)
 
 
 def panel(x: float, y: float, title: str, subtitle: str, inside: list[str]) -> list[str]:
-    """A plot under its title."""
+    """Return a plot with a title."""
     return [
         f'<g transform="translate({x} {y})">',
         text(0, 0, title, size=17, weight="bold"),
@@ -208,7 +219,7 @@ def panel(x: float, y: float, title: str, subtitle: str, inside: list[str]) -> l
 
 def plot(t: np.ndarray, lines: dict[str, np.ndarray]) -> list[str]:
     """Energies [J] over time."""
-    left, (width, height) = 42, FIELD
+    margin, (width, height) = 42, FIELD
     values = np.array(list(lines.values()))
     lowest = values.min()
     ticks = nice(lowest if lowest < -0.02 * values.max() else 0.0, values.max())
@@ -217,7 +228,7 @@ def plot(t: np.ndarray, lines: dict[str, np.ndarray]) -> list[str]:
 
     def place(x: Any, y: Any) -> np.ndarray:
         across, up = np.broadcast_arrays(
-            left + (width - left) * np.asarray(x) / t[-1], height * (high - y) / (high - low)
+            margin + (width - margin) * np.asarray(x) / t[-1], height * (high - y) / (high - low)
         )
         return np.column_stack([across.ravel(), up.ravel()])
 
@@ -225,67 +236,71 @@ def plot(t: np.ndarray, lines: dict[str, np.ndarray]) -> list[str]:
     for tick in ticks:
         ((_, y),) = place(0.0, tick)
         parts += [
-            rule(left, y, width, y),
-            text(left - 8, y + 4, f"{tick:g}", fill=GREY, anchor="end", size=11),
+            rule(margin, y, width, y),
+            text(margin - 8, y + 4, f"{tick:g}", fill=GREY, anchor="end", size=11),
         ]
     for tick in np.arange(0.0, t[-1] + 1e-9, 0.2):
         ((x, _),) = place(tick, low)
         parts.append(text(x, height + 17, f"{tick:.1f}", fill=GREY, anchor="middle", size=11))
     parts += [
-        text(left - 8, -10, "J", fill=GREY, anchor="end", size=11),
+        text(margin - 8, -10, "J", fill=GREY, anchor="end", size=11),
         text(width, height + 32, "s", fill=GREY, anchor="end", size=11),
     ]
-    for k, ((name, y), colour) in enumerate(zip(lines.items(), LINES)):
+    for k, ((name, y), colour) in enumerate(zip(lines.items(), LINE_COLOURS)):
         parts.append(
             f'<path d="{path(place(t, y))}" fill="none" stroke="{colour}" stroke-width="2.2" stroke-linejoin="round"/>'
         )
-        x = left + (k % 2) * 140
+        x = margin + (k % 2) * 140
         parts += [rule(x, height + 42 + 17 * (k // 2), x + 18, height + 42 + 17 * (k // 2), colour, 3),
                   text(x + 24, height + 46 + 17 * (k // 2), name, size=12)]  # fmt: skip
     return parts
 
 
 def heat(field: Map) -> list[str]:
-    """How far all flights turned: spin to the right, tuck upwards."""
-    left, (width, height) = 42, FIELD
-    side = width - left
+    """Return a map of the rotation of all flights: spin to the right, tuck upwards."""
+    margin, (width, height) = 42, FIELD
+    side = width - margin
     span = np.radians(240)
-    share = 0.5 + (field.turned - 2 * np.pi) / (2 * span)
-    pixels = np.array([[channels(blend(TURNED, x)) for x in row] for row in share[::-1]], dtype=np.uint8)
-    (spin, tuck), spins, tucks = field.chosen, field.spins, field.tucks
-    x = left + side * (spin - spins[0]) / (spins[-1] - spins[0])
+    share = 0.5 + (field.rotation - 2 * np.pi) / (2 * span)
+    pixels = np.array(
+        [[channels(blend(ROTATION_COLOURS, x)) for x in row] for row in share[::-1]], dtype=np.uint8
+    )
+    (spin, tuck), spins, tucks = field.selected, field.spins, field.tucks
+    x = margin + side * (spin - spins[0]) / (spins[-1] - spins[0])
     y = height * (1 - (tuck - tucks[0]) / (tucks[-1] - tucks[0]))
     parts = [
-        f'<image x="{left}" y="0" width="{side}" height="{height}" preserveAspectRatio="none" href="{png(pixels)}"/>',
+        f'<image x="{margin}" y="0" width="{side}" height="{height}" preserveAspectRatio="none" href="{png(pixels)}"/>',
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="none" stroke="{INK}" stroke-width="2"/>',
-        text(x + 11, y + (18 if y < height / 2 else -9), "the one above", size=12),
+        text(x + 11, y + (18 if y < height / 2 else -9), "shown above", size=12),
     ]
     for tick in nice(spins[0], spins[-1]):
-        at = left + side * (tick - spins[0]) / (spins[-1] - spins[0])
+        at = margin + side * (tick - spins[0]) / (spins[-1] - spins[0])
         parts.append(text(at, height + 17, f"{tick:g}", fill=GREY, anchor="middle", size=11))
     for tick in (0.0, 0.5, 1.0):
-        parts.append(text(left - 8, height * (1 - tick) + 4, f"{tick:.0%}", fill=GREY, anchor="end", size=11))
+        parts.append(
+            text(margin - 8, height * (1 - tick) + 4, f"{tick:.0%}", fill=GREY, anchor="end", size=11)
+        )
     parts.append(
-        text(left + side / 2, height + 32, "spin at take-off, rad/s", fill=GREY, anchor="middle", size=11)
+        text(margin + side / 2, height + 32, "spin at take-off, rad/s", fill=GREY, anchor="middle", size=11)
     )
-    parts.append(text(left - 8, -10, "tuck", fill=GREY, anchor="end", size=11))
-    legend = [blend(TURNED, k / 40) for k in range(41)]
-    parts += [f'<rect x="{left + side * k / 41:.1f}" y="{height + 44}" width="{side / 41 + 0.5:.1f}" height="8" fill="{c}"/>'
+    parts.append(text(margin - 8, -10, "tuck", fill=GREY, anchor="end", size=11))
+    legend = [blend(ROTATION_COLOURS, k / 40) for k in range(41)]
+    parts += [f'<rect x="{margin + side * k / 41:.1f}" y="{height + 44}" width="{side / 41 + 0.5:.1f}" height="8" fill="{c}"/>'
               for k, c in enumerate(legend)]  # fmt: skip
     for degrees in (180, 270, 360, 450, 540):
-        at = left + side * (0.5 + np.radians(degrees - 360) / (2 * span))
+        at = margin + side * (0.5 + np.radians(degrees - 360) / (2 * span))
         parts.append(text(at, height + 66, f"{degrees}°", fill=GREY, anchor="middle", size=11))
     return parts
 
 
 def columns(bars: dict[str, float]) -> list[str]:
-    """Times [s] as bars on a logarithmic axis."""
-    left, (width, height) = 0, FIELD
+    """Return times [s] as bars on a logarithmic axis."""
+    margin, (width, height) = 0, FIELD
     low = np.floor(np.log10(min(bars.values())))
     high = np.ceil(np.log10(max(bars.values())))
     parts = []
     for power in np.arange(low, high + 1):
-        x = left + (width - 60) * (power - low) / (high - low)
+        x = margin + (width - 60) * (power - low) / (high - low)
         parts += [
             rule(x, 0, x, height + 32),
             text(x, height + 49, duration(10.0**power, 0), fill=GREY, anchor="middle", size=11),
@@ -293,17 +308,17 @@ def columns(bars: dict[str, float]) -> list[str]:
     for k, (name, seconds) in enumerate(bars.items()):
         y = 48 * k
         length = (width - 60) * (np.log10(seconds) - low) / (high - low)
-        colour = GREY if k == 0 else LINES[1]
+        colour = GREY if k == 0 else LINE_COLOURS[1]
         parts.append(
-            f'<rect x="{left}" y="{y + 18}" width="{length:.1f}" height="14" rx="2" fill="{colour}"/>'
+            f'<rect x="{margin}" y="{y + 18}" width="{length:.1f}" height="14" rx="2" fill="{colour}"/>'
         )
-        parts += [text(left + 1, y + 12, name, size=12),
-                  text(left + length + 7, y + 30, duration(seconds), size=12, weight="bold")]  # fmt: skip
+        parts += [text(margin + 1, y + 12, name, size=12),
+                  text(margin + length + 7, y + 30, duration(seconds), size=12, weight="bold")]  # fmt: skip
     return parts
 
 
 def duration(seconds: float, digits: int = 2) -> str:
-    """A time with its unit."""
+    """Return a time with its unit."""
     unit, name = next(
         (u, n) for u, n in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")) if seconds >= 0.9999 * u
     )
@@ -323,15 +338,17 @@ def nice(low: float, high: float) -> np.ndarray:
 
 
 def path(points: Iterable[Any]) -> str:
-    """The d of a path along points, (n, 2)."""
+    """Return the SVG path data of points, (n, 2)."""
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
 def shape(d: str, colour: str, width: float) -> str:
+    """Return a filled path with a rounded outline."""
     return f'<path d="{d}" fill="{colour}" stroke="{colour}" stroke-width="{width:.1f}" stroke-linejoin="round"/>'
 
 
 def rule(x0: float, y0: float, x1: float, y1: float, colour: str = PALE, width: float = 1.0) -> str:
+    """Return a straight line."""
     return f'<path d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}" stroke="{colour}" stroke-width="{width:g}"/>'
 
 
@@ -345,6 +362,7 @@ def text(
     anchor: str = "start",
     weight: str = "normal",
 ) -> str:
+    """Return a text element."""
     words = words.replace("&", "&amp;").replace("<", "&lt;")
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}" text-anchor="{anchor}" font-weight="{weight}">'
@@ -358,19 +376,19 @@ def channels(colour: str) -> np.ndarray:
 
 
 def mix(a: str, b: str, share: float) -> str:
-    """A colour between two."""
+    """Return a colour between two."""
     return "#" + "".join(f"{round(x):02x}" for x in channels(a) * (1 - share) + channels(b) * share)
 
 
 def blend(colours: Sequence[str], share: float) -> str:
-    """The colour at a share, 0 to 1, of the way along several."""
+    """Return the colour at a fraction, 0 to 1, of a colour scale."""
     place = min(max(float(share), 0.0), 1.0) * (len(colours) - 1)
     k = min(int(place), len(colours) - 2)
     return mix(colours[k], colours[k + 1], place - k)
 
 
 def png(pixels: np.ndarray) -> str:
-    """An image, (height, width, 3), as a data address; each of its pixels 4 by 4 so that none is blurred."""
+    """Return an image, (height, width, 3), as a data address, each pixel enlarged to 4 by 4."""
     pixels = np.repeat(np.repeat(pixels, 4, axis=0), 4, axis=1)
     height, width, _ = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)

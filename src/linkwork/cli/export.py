@@ -13,6 +13,10 @@ from linkwork.cli.terminal import size_in_bytes, working
 from linkwork.errors import ModelError
 from linkwork.mechanism.names import did_you_mean, plain, printable
 
+EXPECTED_FUNCTION = (
+    "; expected a function of a model, such as forward_dynamics (see the API reference), or rollout"
+)
+
 
 def run(args: argparse.Namespace) -> int:
     """Write the files, and print which they are."""
@@ -23,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     model = load_robot(args)
     with working(f"writing {args.function} of {printable(model.name)} as C"):
         try:
-            made = _write(functions, model, args, options)
+            export = _write(functions, model, args, options)
         except TypeError as error:
             raise ModelError(f"{args.function}: {error}") from None
     files = sorted(path for path in Path(args.out).iterdir() if path.is_file())
@@ -32,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
             as_json(
                 {
                     "function": args.function,
-                    "header": str(made.header),
+                    "header": str(export.header),
                     "files": [str(path) for path in files],
                 }
             )
@@ -47,13 +51,13 @@ def _write(
     functions: dict[str, Any], model: lw.Model, args: argparse.Namespace, options: dict[str, Any]
 ) -> Any:
     """Write one function, or several as a library with the robot's name."""
-    how: dict[str, Any] = {"dtype": args.dtype, "freestanding": args.freestanding}
+    c_options: dict[str, Any] = {"dtype": args.dtype, "freestanding": args.freestanding}
     if len(functions) == 1:
-        return lw.export_c(next(iter(functions.values())), model, args.out, **how, **options)
+        return lw.export_c(next(iter(functions.values())), model, args.out, **c_options, **options)
     name = re.sub(r"\W", "_", model.name, flags=re.ASCII)
     name = name if name[:1].isalpha() else f"robot_{name}"
     return lw.export_c(
-        {word: (fn, model, options) for word, fn in functions.items()}, args.out, name=name, **how
+        {word: (fn, model, options) for word, fn in functions.items()}, args.out, name=name, **c_options
     )
 
 
@@ -80,6 +84,6 @@ def _function(name: str) -> Any:
     known = {key: each for key in lw.__all__ if isinstance(each := getattr(lw, key), lw.ModelFunction)}
     if name not in known:
         raise ModelError(
-            f"there is no function {name!r} of a model{did_you_mean(name, known) or '; one of: ' + ', '.join(known)}"
+            f"--function: unknown function {name!r}{did_you_mean(name, known) or EXPECTED_FUNCTION}"
         )
     return known[name]

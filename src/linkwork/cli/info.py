@@ -16,11 +16,11 @@ from linkwork.model import GROUND, WORLD, Model
 from linkwork.model.report import cluster_lines, count, frame_lines, headline, loop_kind
 from linkwork.visualization import draw_graph, draw_tree
 
-SHOWN = 8  # clusters of which it is told what they cost
+MAX_COST_ROWS = 8
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the diagnosis of a robot; 0 if it is sound, 1 if it is not."""
+    """Print the diagnosis of a robot; return 0 if it is sound, 1 if it is not."""
     model = load_robot(args)
     with working(f"counting the operations of {printable(model.name)}"):
         result = diagnose(model, costs=False if args.quick else None)
@@ -40,34 +40,39 @@ def run(args: argparse.Namespace) -> int:
     return 0 if result.sound else 1
 
 
-def print_diagnosis(found: Diagnosis, paint: Paint) -> None:
-    """The tree, clusters, frames, costs, and what is unsound or unusual."""
-    model = found.model
+def print_diagnosis(diagnosis: Diagnosis, paint: Paint) -> None:
+    """Print the tree, clusters, frames and costs of a model, and what is unsound or unusual."""
+    model = diagnosis.model
     name, _, remaining = headline(model).partition(": ")
     print(f"{paint(plain(name), 'bold')}: {plain(remaining)}\n")
     print(draw_tree(model, paint=paint, unicode=_has_lines()))
     for line in (*cluster_lines(model), *frame_lines(model), *contact_lines(model)):
         print(plain(line))
-    if found.costs:
+    if diagnosis.costs:
         print()
-        _print_costs(found, paint)
-    for title, colour, lines in (("unsound", "red", found.problems), ("unusual", "yellow", found.notes)):
+        _print_costs(diagnosis, paint)
+    for title, colour, lines in (
+        ("unsound", "red", diagnosis.problems),
+        ("unusual", "yellow", diagnosis.notes),
+    ):
         if lines:
             print(f"\n{paint(title, 'bold', colour)}:")
             print("\n".join(f"  {line}" for line in lines))
-    if found.sound:
-        print(f"\n{paint('sound', 'bold', 'green')}{'' if found.notes else ', and nothing unusual'}")
+    if diagnosis.sound:
+        print(f"\n{paint('sound', 'bold', 'green')}{'' if diagnosis.notes else ', and nothing unusual'}")
 
 
-def _print_costs(found: Diagnosis, paint: Paint) -> None:
-    most = found.costliest(SHOWN)
-    print(f"what costs most, of {found.operations} operations of forward dynamics (articulated bodies):")
-    if found.constraint_operations:
+def _print_costs(diagnosis: Diagnosis, paint: Paint) -> None:
+    costliest = diagnosis.costliest(MAX_COST_ROWS)
+    print(
+        f"costliest clusters, of {diagnosis.operations} operations of forward dynamics (articulated bodies):"
+    )
+    if diagnosis.constraint_operations:
         print(
-            f"  forces that hold loops take {found.constraint_operations} more, two proximal iterations counted"
+            f"  constraint forces of loops take {diagnosis.constraint_operations} more, with two proximal iterations"
         )
-    rows = [("", "", "operations", "share", "why")]
-    for cost in most:
+    rows = [("", "", "operations", "share", "reason")]
+    for cost in costliest:
         more = f" and {len(cost.bodies) - 3} more" if len(cost.bodies) > 3 else ""
         rows.append(
             (
@@ -80,14 +85,14 @@ def _print_costs(found: Diagnosis, paint: Paint) -> None:
         )
     for line in table(rows, right=(2, 3)):
         print(line)
-    if len(found.costs) > len(most):
-        print(f"  and {count(len(found.costs) - len(most), 'cluster')} that cost less")
-    for suggestion in found.suggestions:
+    if len(diagnosis.costs) > len(costliest):
+        print(f"  and {count(len(diagnosis.costs) - len(costliest), 'cluster')} with lower cost")
+    for suggestion in diagnosis.suggestions:
         print(paint(plain(f"  cheaper: {suggestion}"), "yellow"))
 
 
 def _has_lines() -> bool:
-    """Whether the output can show the lines of a tree."""
+    """Return whether the output encoding has box-drawing characters."""
     try:
         "├⟲".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -95,14 +100,14 @@ def _has_lines() -> bool:
     return True
 
 
-def as_dict(found: Diagnosis) -> dict[str, Any]:
-    """The diagnosis as plain values, for JSON; SI units, angles in rad."""
-    model = found.model
+def as_dict(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return the diagnosis as plain values for JSON, in SI units and radians."""
+    model = diagnosis.model
     return {
         "name": model.name,
-        "sound": found.sound,
-        "problems": list(found.problems),
-        "notes": list(found.notes),
+        "sound": diagnosis.sound,
+        "problems": list(diagnosis.problems),
+        "notes": list(diagnosis.notes),
         "nq": model.nq,
         "nv": model.nv,
         "mass": model.mass,
@@ -120,10 +125,10 @@ def as_dict(found: Diagnosis) -> dict[str, Any]:
             }
             for loop in model.loops
         ],
-        "clusters": _clusters(found),
+        "clusters": _clusters(diagnosis),
         "contacts": [line.strip() for line in contact_lines(model) if line],
-        "operations": found.operations,
-        "constraint_operations": found.constraint_operations,
+        "operations": diagnosis.operations,
+        "constraint_operations": diagnosis.constraint_operations,
         "suggestions": [
             {
                 "loops": list(r.loops),
@@ -131,7 +136,7 @@ def as_dict(found: Diagnosis) -> dict[str, Any]:
                 "constrained": r.constrained,
                 "suggestion": 'loops="constrain"',
             }
-            for r in found.suggestions
+            for r in diagnosis.suggestions
         ],
     }
 
@@ -160,8 +165,8 @@ def _joint(model: Model, k: int) -> dict[str, Any]:
     }
 
 
-def _clusters(found: Diagnosis) -> list[dict[str, Any]]:
-    model = found.model
+def _clusters(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    model = diagnosis.model
     rows = []
     for n, cluster in enumerate(model.clusters):
         names = [name for k in cluster.bodies for name in model.joints[k].v_names]
@@ -175,11 +180,11 @@ def _clusters(found: Diagnosis) -> list[dict[str, Any]]:
             "independent": [names[c] for c in cluster.independent],
             "supports": [_body(model, k) for k in cluster.supports],
         }
-        if n < len(found.costs):
+        if n < len(diagnosis.costs):
             row |= {
-                "operations": found.costs[n].operations,
-                "share": found.costs[n].share,
-                "why": found.costs[n].why,
+                "operations": diagnosis.costs[n].operations,
+                "share": diagnosis.costs[n].share,
+                "why": diagnosis.costs[n].why,
             }
         rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""Operations and times of functions of a model, states to time them on, and what they were measured on."""
+"""Operations and times of functions of a model."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from linkwork.model import Model
 from linkwork.version import __version__
 
 ROWS = 4096  # of a batch
-ONE_BY_ONE = 256  # states that are walked over where one state is timed
-# operations of a call, in lanes: fewer states where they take more, since what is long gets interrupted
-LONG = 4_000_000
+SINGLE_STATES = 256  # states computed one by one in a timed call
+# operations of a timed call, in lanes: longer calls are more likely to be interrupted
+CALL_OPERATIONS = 4_000_000
 
 
 class Cost(NamedTuple):
-    """Operations, and ns for one state alone and for one of a batch; None where it was not timed."""
+    """Operations, and times [ns] for a single state and per state of a batch; None if not timed."""
 
     operations: int
     one: float | None = None
@@ -37,14 +37,15 @@ class Cost(NamedTuple):
 
 
 def cost(function: ModelFunction, model: Model, *, turns: int, most: int, **options: Any) -> Cost:
-    """What a function of a model costs; timed where it has at most so many operations, the best of so many
-    turns.
+    """Return the cost of a function of a model: the best time of `turns`.
+
+    It is not timed if it has more than `most` operations.
     """
     return costs({function.__name__: (function, options)}, model, turns=turns, most=most)[function.__name__]
 
 
 def costs(
-    asked: Mapping[str, tuple[ModelFunction, dict[str, Any]]],
+    functions: Mapping[str, tuple[ModelFunction, dict[str, Any]]],
     model: Model,
     *,
     turns: int,
@@ -52,32 +53,35 @@ def costs(
     always: Collection[str] = (),
     between: Callable[[], Any] = lambda: None,
 ) -> dict[str, Cost]:
-    """What functions of a model, each with its options, cost, by name: they take turns, and so does
-    `between`.
+    """Return the costs of functions of a model, each with its options, by name.
+
+    The functions and `between` are called in turns. Functions with more than `most` operations are not
+    timed, except those in `always`.
 
     Timed are those with at most so many operations, and those that `always` are.
     """
-    programs = {name: function.program(model, **options) for name, (function, options) in asked.items()}
+    programs = {name: function.program(model, **options) for name, (function, options) in functions.items()}
     counted = {name: count_operations(program)["total"] for name, program in programs.items()}
     calls: dict[tuple[str, int, int], Callable[[], Any]] = {}
-    for name in (name for name in asked if turns and (counted[name] <= most or name in always)):
+    for name in (name for name in functions if turns and (counted[name] <= most or name in always)):
         calls |= {
             (name, way, rows): call for way, (rows, call) in enumerate(_calls(lower(programs[name]), model))
         }
-    times: dict[str, list[float]] = {name: [] for name in asked}
+    times: dict[str, list[float]] = {name: [] for name in functions}
     for (name, _, rows), seconds in best_times(calls, turns, between).items():
         times[name].append(1e9 * seconds / rows)
     return {name: Cost(n, *times[name]) for name, n in counted.items()}
 
 
 def operations(function: ModelFunction, model: Model, **options: Any) -> int:
-    """How many operations a function of a model needs."""
+    """Return the number of operations of a function of a model."""
     return count_operations(function.program(model, **options))["total"]
 
 
 def _calls(lowered: Program, model: Model) -> list[tuple[int, Callable[[], Any]]]:
-    """With their number of states: all one after the other without lanes, and a batch of them in lanes;
-    without Python.
+    """Return the calls to time, each with its number of states, without Python overhead.
+
+    The first computes states one by one without SIMD lanes, the second a batch in lanes.
     """
     lanes = host().lanes("float64")
     few, many = states_in_a_call(len(lowered), lanes)
@@ -88,15 +92,16 @@ def _calls(lowered: Program, model: Model) -> list[tuple[int, Callable[[], Any]]
 
 
 def states_in_a_call(operations: int, lanes: int) -> tuple[int, int]:
-    """How many states a timed call takes one by one, and in a batch: about a millisecond of work, or a few
-    tiles.
+    """Return the numbers of states in a timed call: one by one, and in a batch.
+
+    A call takes about a millisecond, or a few tiles.
     """
-    each = LONG // operations
-    return min(ONE_BY_ONE, max(16, each // 4 * 4)), min(ROWS, max(64 * lanes, each // 4 * 4 * lanes))
+    each = CALL_OPERATIONS // operations
+    return min(SINGLE_STATES, max(16, each // 4 * 4)), min(ROWS, max(64 * lanes, each // 4 * 4 * lanes))
 
 
 def kernel_of(program: Program, lanes: int) -> Kernel:
-    """The optimised kernel of a lowered program for a number of lanes."""
+    """Return the optimized kernel of a lowered program for a number of lanes."""
     kernel = Kernel(program.name, program.dtype, program.inputs, program.outputs, len(program))
     objects = compile_objects(program, host(), level=OPTIMISED, lanes=lanes)
     assert objects is not None
@@ -107,8 +112,7 @@ def kernel_of(program: Program, lanes: int) -> Kernel:
 def best_times(
     calls: Mapping[Any, Callable[[], Any]], turns: int, between: Callable[[], Any] = lambda: None
 ) -> dict[Any, float]:
-    """The best time of each call in seconds, on one thread: they take turns with each other and with
-    `between`.
+    """Return the best time of each call [s] on one thread; the calls and `between` take turns.
 
     In a turn each is called three times after a warm-up.
     """
@@ -127,13 +131,13 @@ def best_times(
 
 def _call(kernel: Kernel, model: Model, rows: int) -> Callable[[], Any]:
     subset = states(model)
-    given = {name: np.tile(x, (rows // len(x), 1)) for name, x in subset.items()}
+    values = {name: np.tile(x, (rows // len(x), 1)) for name, x in subset.items()}
     rng = np.random.default_rng(0)
     inputs = [
-        given[a.name]
-        if a.name in given and given[a.name].shape[1:] == a.shape
+        values[a.name]
+        if a.name in values and values[a.name].shape[1:] == a.shape
         else rng.normal(size=(rows, *a.shape))
-        for a in kernel.inputs  # v and tau of all joints are no state's
+        for a in kernel.inputs  # velocities and forces of all joints are not among the states
     ]
     outputs = tuple(np.zeros((rows, *a.shape)) for a in kernel.outputs)
     return lambda: kernel.ufunc(*inputs, out=outputs)
@@ -141,14 +145,14 @@ def _call(kernel: Kernel, model: Model, rows: int) -> Callable[[], Any]:
 
 @lru_cache(maxsize=4)
 def states(model: Model, count: int = 4) -> dict[str, np.ndarray]:
-    """A few random states with all loops closed: q, v and tau, one in each row."""
+    """Return a few random states with closed loops: q, v and tau, one in each row."""
     rng = np.random.default_rng(1)
     q, v = map(np.array, zip(*(model.random_state(rng) for _ in range(count))))
     return {"q": q, "v": v, "tau": rng.normal(size=v.shape)}
 
 
 def machine() -> str:
-    """What all was measured on, and when."""
+    """Return the version, machine and date of a measurement."""
     return (
         f"linkwork {__version__}, Python {platform.python_version()}, {platform.system()} on {host().cpu}, "
         f"{host().lanes('float64')} lanes of float64, one thread, {datetime.date.today().isoformat()}"

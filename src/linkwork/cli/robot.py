@@ -104,36 +104,36 @@ def _check_path(name: str) -> None:
         raise ModelError(f"{printable(name)}: file not found{hint}")
 
 
-def joint_values(model: Model, words: Iterable[str], what: str) -> dict[str, float]:
+def joint_values(model: Model, words: Iterable[str], option: str) -> dict[str, float]:
     """Return numbers by names of joints or velocities from words such as knee=0.5; raise for invalid ones."""
     values: dict[str, float] = {}
     names = [name for joint in model.joints for name in (joint.name, *joint.v_names)]
     for word in words:
         name, equals, number = word.rpartition("=")
         if not equals:
-            raise ModelError(f"{what}: expected JOINT=NUMBER, got {printable(word)!r}")
+            raise ModelError(f"{option}: expected JOINT=NUMBER, got {printable(word)!r}")
         if name not in names:
             raise ModelError(
-                f"{what}: {printable(model.name)} has no joint named {name!r}{did_you_mean(name, names)}"
+                f"{option}: {printable(model.name)} has no joint named {name!r}{did_you_mean(name, names)}"
             )
         try:
             values[name] = float(number)
         except ValueError:
             raise ModelError(
-                f"{what}: joint {name!r}: expected a number, got {printable(number)!r}"
+                f"{option}: joint {name!r}: expected a number, got {printable(number)!r}"
             ) from None
     return values
 
 
-def as_velocities(model: Model, values: dict[str, float], what: str) -> np.ndarray:
-    """Return these numbers as v, (nv,); raise for a joint whose motion a loop determines."""
+def as_velocities(model: Model, values: dict[str, float], option: str) -> np.ndarray:
+    """Return values by name as v, (nv,); raise for a joint whose motion is determined by a loop."""
     import numpy as np
 
     v = np.zeros(model.nv)
     for name, value in values.items():
         if name not in model.v_names:
             raise ModelError(
-                f"{what}: joint {name!r} is not a component of v: a loop determines it, or it has several components; v has "
+                f"{option}: joint {name!r} is not a component of v: a loop determines it, or it has several components; v has "
                 f"{', '.join(model.v_names[:12])}{' ...' if model.nv > 12 else ''}"
             )
         v[model.v_names.index(name)] = value

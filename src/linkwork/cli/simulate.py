@@ -23,8 +23,8 @@ from linkwork.model import GROUND
 from linkwork.simulation.simulation import simulate
 from linkwork.visualization.film import checked_suffix, film
 
-LIFTS = 20  # attempts to put a base on ground that is not flat
-STEEP = 0.1  # upward part of a normal, at least: steeper slopes are approached in small steps
+MAX_LIFTS = 20  # iterations to place a base on ground that is not flat
+MIN_NORMAL_Z = 0.1  # lower bound of a normal's upward component: steep slopes are approached in small steps
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,11 +87,11 @@ def _put_on_ground(model: lw.Model, joint: PlacedJoint, q: np.ndarray) -> None:
     carried = [
         k for k, each in enumerate(lw.contact_candidates(model, contacts)) if _carries(model, joint, each)
     ]
-    for _ in range(LIFTS if carried else 0):
+    for _ in range(MAX_LIFTS if carried else 0):
         gaps, _, normals = (x[:, carried] for x in lw.contact_points(model, q, contacts=contacts))
         lowest = gaps.argmin(axis=1)[:, None]
         up = np.take_along_axis(normals[..., 2], lowest, axis=1)
-        lift = -np.take_along_axis(gaps, lowest, axis=1) / np.maximum(up, STEEP)
+        lift = -np.take_along_axis(gaps, lowest, axis=1) / np.maximum(up, MIN_NORMAL_Z)
         if not (np.isfinite(lift).all() and np.abs(lift).max() > 1e-9):
             return
         q[:, joint.q_start : joint.q_start + 3] += lift * joint.place.R[2]  # in the axes of the joint's place

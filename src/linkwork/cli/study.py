@@ -15,7 +15,7 @@ from linkwork.errors import StudyError
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run or show; 0 if every sample was computed and accepted."""
+    """Run or show a study; return 0 if every sample was computed and accepted."""
     if args.action == "show":
         return _show(args)
     from linkwork.studies import Study
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         result = Study.resume(args.folder, study, **options)
     else:
         result = study.run(args.folder, **options)
-    return _told(result, args)
+    return _print_result(result, args)
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -41,10 +41,10 @@ def _show(args: argparse.Namespace) -> int:
         print(f"{manifest['study']}: {manifest['function']} of {models}, linkwork {manifest['linkwork']}")
         message = f"{manifest['sampler']['kind']}({', '.join(manifest['sampler']['quantities'])})"
         print(f"{message}, seed {manifest['seed']}, chunks of {manifest['chunk']}, rows: {manifest['rows']}")
-    return _told(Study.results(args.place), args)
+    return _print_result(Study.results(args.place), args)
 
 
-def _told(result: Any, args: argparse.Namespace) -> int:
+def _print_result(result: Any, args: argparse.Namespace) -> int:
     if args.json:
         full: dict[str, Any] = {"completed": result.completed, "samples": result.study.samples}
         full["status"] = {status.name: count for status, count in result.status.items()}

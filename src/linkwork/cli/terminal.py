@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-PATIENCE = 2.0  # seconds until something that goes on is said to
+PATIENCE = 2.0  # time until progress is reported [s]
 CODES = {
     "bold": "1",
     "faint": "2",
@@ -24,8 +24,9 @@ CODES = {
 
 
 def is_coloured(stream: Any) -> bool:
-    """Whether a stream shows colours: a terminal that is not dumb, unless NO_COLOR is set
-    (https://no-color.org).
+    """Return whether a stream is a terminal with colours, and NO_COLOR is not set.
+
+    See https://no-color.org.
     """
     if os.environ.get("NO_COLOR"):
         return False
@@ -33,7 +34,7 @@ def is_coloured(stream: Any) -> bool:
 
 
 class Paint:
-    """Text in colours, or as it is."""
+    """Coloured text, or plain text if the stream has no colours."""
 
     def __init__(self, stream: Any = None) -> None:
         self.on = is_coloured(sys.stdout if stream is None else stream)
@@ -45,32 +46,34 @@ class Paint:
 
 
 class Progress:
-    """Something that goes on: what is done, and how much of it (`part`, from 0 to 1) where that is known."""
+    """Progress of a task; `part`, from 0 to 1, is None where unknown."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, task: str) -> None:
+        self.task = task
         self.part: float | None = None
         self.began = time.monotonic()
 
     def line(self) -> str:
+        """Return the progress as one line."""
         seconds = f"{time.monotonic() - self.began:.0f} s"
-        return f"{self.what}: {seconds}" if self.part is None else f"{self.what}: {self.part:.0%}, {seconds}"
+        return f"{self.task}: {seconds}" if self.part is None else f"{self.task}: {self.part:.0%}, {seconds}"
 
 
 @contextmanager
-def working(what: str, stream: TextIO | None = None, *, patience: float = PATIENCE) -> Iterator[Progress]:
-    """While the block runs longer than two seconds, say so on stderr: on one line of a terminal, or once
-    elsewhere.
+def working(task: str, stream: TextIO | None = None, *, patience: float = PATIENCE) -> Iterator[Progress]:
+    """Report the progress of a block that takes longer than `patience` [s] on stderr.
+
+    On a terminal the line is updated; elsewhere it is printed once.
     """
     out: TextIO = sys.stderr if stream is None else stream
-    progress, done = Progress(what), threading.Event()
+    progress, done = Progress(task), threading.Event()
     live = bool(getattr(out, "isatty", lambda: False)())
 
     def tell() -> None:
         if done.wait(patience):
             return
         if not live:
-            print(f"linkwork: {progress.what} ...", file=out, flush=True)
+            print(f"linkwork: {progress.task} ...", file=out, flush=True)
             return
         while not done.wait(0.2):
             print(f"\r\x1b[K{progress.line()}", end="", file=out, flush=True)
@@ -86,8 +89,9 @@ def working(what: str, stream: TextIO | None = None, *, patience: float = PATIEN
 
 
 def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
-    """Rows as lines with columns of one width, those in `right` aligned at their end; the first row holds the
-    titles.
+    """Return rows as lines with aligned columns; the first row is the header.
+
+    Columns in `right` are right-aligned.
     """
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
@@ -99,14 +103,14 @@ def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[s
 
 
 def size_in_bytes(count: int) -> str:
-    """Such as "1.5 KiB"."""
+    """Return a size with its unit, such as "1.5 KiB"."""
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
 
 
 def age(seconds: float) -> str:
-    """Such as "3 h"."""
+    """Return a duration with its unit, such as "3 h"."""
     for name, unit in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= unit:
             return f"{seconds / unit:.0f} {name}"

@@ -13,7 +13,7 @@ from linkwork.visualization.viewer import view
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until Ctrl-C, or for so many seconds."""
+    """Serve until Ctrl-C, or for the given number of seconds."""
     model = load_robot(args)
     file = args.robot if os.path.exists(args.robot) else None
     with working(f"compiling the kinematics of {printable(model.name)}"):
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     for note in (viewer.sliders.note, *viewer.scene.notes):
         if note:
             print(f"  {plain(note)}")
-    print(f"{plain(model.name)} is at {viewer.url}; Ctrl-C ends it", flush=True)
+    print(f"{plain(model.name)}: {viewer.url} (Ctrl-C to stop)", flush=True)
     if args.open:
         webbrowser.open(viewer.url)
     if args.seconds is None:
