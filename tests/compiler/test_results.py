@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.compiler.runtime.results import GRANULARITY, KEEP_BYTES, MIN_BYTES, ResultPool
+from linkwork.compiler.runtime.results import GRANULARITY, KEEP_BYTES, MIN_BYTES, POOL, ResultPool
 
 ENTRIES = MIN_BYTES // 8
 
@@ -143,6 +143,49 @@ def test_broadcasting_and_errors_are_those_of_small_batches() -> None:
         lw.forward_dynamics_derivatives(model, q, v[:-1], tau)
     with pytest.raises(lw.ShapeError, match="shape"):
         lw.forward_dynamics_derivatives(model, q[:, 1:], v, tau)
+
+
+@pytest.mark.parametrize("call", ["arrays", "a scalar", "threads", "a derivative"])
+def test_results_of_functions_are_recycled(call: str) -> None:
+    """The memory of a large result is that of an earlier one that is gone, and never that of a live one."""
+    model = lw.robots.arm()
+    q, v, tau = states(model, 3 * MIN_BYTES // (8 * model.nv))
+    dx = lw.jvp(lw.inverse_dynamics, model)
+    kernels = {
+        "arrays": lambda: lw.forward_dynamics(model, q, v, tau),
+        "a scalar": lambda: lw.step(model, q, v, tau, 1e-3)[0],
+        "threads": lambda: lw.compile(lw.forward_dynamics, model)(q, v, tau, threads=1),
+        "a derivative": lambda: dx(q, v, tau, q, v, tau)[0],
+    }
+    compute = kernels[call]
+    lw.release_memory()
+    first = compute()
+    second = compute()
+    assert not np.shares_memory(first, second)
+    places = {address(first), address(second)}
+    expected = second.copy()
+    del first, second
+    assert POOL.unused_bytes >= 2 * expected.nbytes
+    third = compute()
+    assert address(third) in places
+    assert np.array_equal(third, expected)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_trajectories_with_loops_are_recycled(integrator: str) -> None:
+    model = lw.robots.four_bar()
+    rows = MIN_BYTES // (8 * 2 * model.nv)
+    q, v = model.random_state(0)
+    q, v = np.tile(q, (rows, 1)), np.tile(v, (rows, 1))
+    lw.release_memory()
+    first = lw.rollout(model, q, v, dt=1e-3, steps=1, integrator=integrator)
+    place = address(first.q)
+    expected = first.q.copy()
+    del first
+    assert POOL.unused_bytes >= expected.nbytes
+    again = lw.rollout(model, q, v, dt=1e-3, steps=1, integrator=integrator)
+    assert address(again.q) == place
+    assert np.array_equal(again.q, expected)
 
 
 FORK = """

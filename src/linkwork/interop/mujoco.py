@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import ModelError
 from linkwork.formats.mjcf_names import body_names, joint_names
 from linkwork.interop.matching import PeerJoint, matched, rows
@@ -73,7 +74,7 @@ class States:
     def q_to(self, q: Any) -> np.ndarray:
         """Configurations, (..., nq)."""
         q = rows(q, self._model.nq, "q")
-        there = np.empty((*q.shape[:-1], self.nq))
+        there = POOL.empty((*q.shape[:-1], self.nq), float)
         for ours, joint in self._pairs:
             x = q[..., ours.q_slice]
             at = joint.q
@@ -89,7 +90,7 @@ class States:
     def q_from(self, q: Any) -> np.ndarray:
         """Configurations, (..., nq)."""
         q = rows(q, self.nq, "q")
-        here = np.empty((*q.shape[:-1], self._model.nq))
+        here = POOL.empty((*q.shape[:-1], self._model.nq), float)
         for ours, joint in self._pairs:
             at = joint.q
             start = ours.q_start

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import ModelError
 from linkwork.interop.matching import PeerJoint, matched, rows
 from linkwork.interop.turns import Turns
@@ -112,7 +113,7 @@ class States:
     def q_to(self, q: Any) -> np.ndarray:
         """Configurations, (..., nq)."""
         q = rows(q, self._our_nq, "q")
-        there = np.empty((*q.shape[:-1], self.nq))
+        there = POOL.empty((*q.shape[:-1], self.nq), float)
         there[..., self._copied[1]] = q[..., self._copied[0]]
         there[..., self._angles[1]] = np.cos(q[..., self._angles[0]])
         there[..., self._angles[1] + 1] = np.sin(q[..., self._angles[0]])
@@ -127,7 +128,7 @@ class States:
         which these hold, so that gears stay in mesh.
         """
         q = rows(q, self.nq, "q")
-        here = np.empty((*q.shape[:-1], self._our_nq))
+        here = POOL.empty((*q.shape[:-1], self._our_nq), float)
         here[..., self._copied[0]] = q[..., self._copied[1]]
         here[..., self._angles[0]] = np.arctan2(q[..., self._angles[1] + 1], q[..., self._angles[1]])
         return (

@@ -17,8 +17,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import DtypeError, TargetError
 from linkwork.functions.engine.sources import Source, source_of
 from linkwork.interop.calls import in_order, leading, signature_of, unlike
@@ -152,10 +151,10 @@ def _registered(name: str, source: Source) -> Any:
             outs = [tensors[0].new_empty(shape) for shape in _shapes(source, tensors)]
             source.cuda_kernel(dtype)(*(x.detach().contiguous() for x in tensors), out=tuple(outs))
             return one_or_all(outs)
-        places = [
-            np.empty(shape, dtype) for shape in _shapes(source, tensors)
-        ]  # NumPy asks for huge pages, PyTorch does not
-        source.kernel(dtype)(*(x.detach().contiguous().numpy() for x in tensors), out=one_or_all(places))
+        places = POOL.arrays(_shapes(source, tensors), dtype)
+        source.kernel(dtype)(
+            *(x.detach().contiguous().numpy() for x in tensors), out=one_or_all(list(places))
+        )
         return one_or_all([torch.from_numpy(place) for place in places])
 
     def fake(*tensors: Any) -> Any:

@@ -17,6 +17,7 @@ from linkwork.compiler.ir.functions import absolute, fma, loop, maximum, where
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.ir.trace import trace
 from linkwork.compiler.runtime.build import build_on
+from linkwork.compiler.runtime.results import POOL
 from linkwork.contact import JointLaws
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.states import independent_force
@@ -176,16 +177,20 @@ def roll_out_loops(
     model = stepping.model
     rows = len(stepping.q)
     n = steps // record_every + 1
-    result = [np.full((rows, n, size), np.nan) for size in (model.nq, model.nv)]
-    result[0][:, 0], result[1][:, 0] = stepping.q, stepping.v
+    q, v = POOL.arrays([(rows, n, model.nq), (rows, n, model.nv)], float)
+    q[:, 1:] = np.nan
+    v[:, 1:] = np.nan
+    q[:, 0] = stepping.q
+    v[:, 0] = stepping.v
     for over, count, place in segments(steps, record_every, each):
         force.step = over
         end = over + count
         reach(end, stepping, kernel, {} if kernel is None else {**force.inputs(), **parameters}, take, dt)
         if place is not None:
             here = stepping.steps == end
-            result[0][here, place], result[1][here, place] = stepping.q[here], stepping.v[here]
-    return result[0], result[1]
+            q[here, place] = stepping.q[here]
+            v[here, place] = stepping.v[here]
+    return q, v
 
 
 def reach(

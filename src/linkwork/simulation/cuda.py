@@ -12,6 +12,7 @@ from linkwork.compiler.runtime.cuda.arrays import Library, library_of, row_step
 from linkwork.compiler.runtime.cuda.binding import call, current_gpu, gpu
 from linkwork.compiler.runtime.cuda.kernel import CudaKernel
 from linkwork.compiler.runtime.cuda.memory import Memory
+from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import ShapeError
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
@@ -337,7 +338,7 @@ def _made(
 def _returned(x: Any, address: int, shape: tuple[int, ...], dtype: str, library: Library | None) -> Any:
     if library is not None:
         return x
-    out = np.empty(shape, dtype)
+    out = POOL.empty(shape, dtype)
     if out.size:
         call("cuMemcpyDtoH", out.ctypes.data, address, out.nbytes)
     return out

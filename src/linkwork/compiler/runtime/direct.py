@@ -1,11 +1,13 @@
 """Calls of kernels: one state in plain arrays without NumPy's overhead; others go to the ufunc.
 
-Arguments with masks are rejected on that path, and errors name the argument.
+Arguments with masks are rejected on that path, errors name the argument, and large results are written to
+recycled memory.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ import numpy as np
 
 from linkwork.compiler.runtime.arguments import argument_names, explain, reject_masks, reject_overlap
 from linkwork.compiler.runtime.native import FAST_CALL, address_of, make_builtin, numpy_function
+from linkwork.compiler.runtime.results import MIN_BYTES, POOL
 from linkwork.compiler.runtime.threads import checked_threads, using_threads
 from linkwork.compiler.targets.cpu import direct as layout
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from linkwork.compiler.runtime.kernel import Kernel
 
 _EMPTY = 184  # slot of PyArray_Empty in NumPy's array API table
+_SCALARS = (float, int, bool, np.float64, np.float32)
 
 
 class Table(np.ndarray):
@@ -45,20 +49,25 @@ def make_direct(kernel: Kernel, address: int) -> Any:
 
 
 def make_guarded(kernel: Kernel) -> Any:
-    """Return a call of a kernel's ufunc that rejects masks and explains errors of NumPy."""
+    """Return a call of a kernel's ufunc that rejects masks, recycles memory and explains errors of NumPy."""
     names = argument_names(kernel)
     parameters = ", ".join(names)
     text = f"""
 def call({parameters}, /):
-    if not ({plain_text(names)}):
+    if {plain_text(names)}:
+        __large = {large_text(kernel, names)}
+    else:
         __reject_masks(__kernel, ({parameters},))
+        __large = True
     try:
+        if __large:
+            return __ufunc({parameters}, out=__results(__kernel, ({parameters},)))
         return __ufunc({parameters})
     except (__TypeError, __ValueError) as __error:
         raise __explain(__kernel, ({parameters},), None, __error) from None
 """
     scope: dict[str, Any] = {  # no input name starts with two underscores
-        "__kernel": kernel, "__ufunc": kernel.ufunc,
+        "__kernel": kernel, "__ufunc": kernel.ufunc, "__results": recycled_results,
         "__reject_masks": reject_masks, "__explain": explain,
         "__ndarray": np.ndarray, "__TypeError": TypeError, "__ValueError": ValueError,
     }  # fmt: skip
@@ -89,13 +98,13 @@ def __call__(self, {parameters}, *, out=None, threads=None):
         if threads is None:
             return __ufunc({parameters}, {out_argument})
         with __using_threads(__checked_threads(threads)):
-            return __ufunc({parameters}) if out is None else __ufunc({parameters}, {out_argument})
+            return __guarded({parameters}) if out is None else __ufunc({parameters}, {out_argument})
     except (__TypeError, __ValueError) as __error:
         raise __explain(self, ({parameters},), out, __error) from None
 """
     scope: dict[str, Any] = {  # no input name starts with two underscores
-        "__ufunc": kernel.ufunc, "__direct": kernel.direct, "__explain": explain, "__reject_masks": reject_masks,
-        "__reject_overlap": reject_overlap,
+        "__ufunc": kernel.ufunc, "__direct": kernel.direct, "__guarded": make_guarded(kernel), "__explain": explain,
+        "__reject_masks": reject_masks, "__reject_overlap": reject_overlap,
         "__using_threads": using_threads, "__checked_threads": checked_threads,
         "__ndarray": np.ndarray, "__TypeError": TypeError, "__ValueError": ValueError,
     }  # fmt: skip
@@ -112,6 +121,42 @@ def __call__(self, {parameters}, *, out=None, threads=None):
 def plain_text(names: list[str]) -> str:
     """Return a Python expression that is true if all of some variables are plain arrays."""
     return " and ".join(f"{name}.__class__ is __ndarray" for name in names)
+
+
+def large_text(kernel: Kernel, names: list[str]) -> str:
+    """Return a Python expression that is true if plain arguments have enough rows for a large result."""
+    row_bytes = max(spec.size for spec in kernel.outputs) * np.dtype(kernel.dtype).itemsize
+    if row_bytes == 0:
+        return "False"
+    min_rows = -(-MIN_BYTES // row_bytes)
+    tests = [
+        f"{name}.size >= {min_rows * spec.size}" for name, spec in zip(names, kernel.inputs) if spec.size
+    ]
+    return " or ".join(tests) or "False"
+
+
+def recycled_results(kernel: Kernel, args: tuple[Any, ...]) -> tuple[np.ndarray | None, ...]:
+    """Return arrays of the pool for the results of a call; None each if they are small or it is invalid."""
+    none = (None,) * len(kernel.outputs)
+    try:
+        batch = np.broadcast_shapes(
+            *(_leading(value, len(spec.shape)) for value, spec in zip(args, kernel.inputs, strict=True))
+        )
+    except ValueError:  # the ufunc raises the error
+        return none
+    largest = max(spec.size for spec in kernel.outputs)
+    if math.prod(batch) * largest * np.dtype(kernel.dtype).itemsize < MIN_BYTES:
+        return none
+    return POOL.arrays([(*batch, *spec.shape) for spec in kernel.outputs], kernel.dtype)
+
+
+def _leading(value: Any, dimensions: int) -> tuple[int, ...]:
+    """Return the batch shape of an argument; raise ValueError unless it is a plain array or a number."""
+    if type(value) is np.ndarray and value.ndim >= dimensions:
+        return value.shape[: value.ndim - dimensions]
+    if type(value) in _SCALARS and dimensions == 0:
+        return ()
+    raise ValueError
 
 
 @cache

@@ -17,6 +17,7 @@ from linkwork.compiler.runtime.cuda import binding
 from linkwork.compiler.runtime.cuda.arrays import Library, OnDevice, library_of, row_step
 from linkwork.compiler.runtime.cuda.binding import Gpu, call, current_gpu, gpu
 from linkwork.compiler.runtime.cuda.memory import Memory
+from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import DtypeError, OverlapError, ShapeError, TargetError
 
 LAUNCH = ("threads", "rows", "gaps", "blocks", "shared_bytes")
@@ -264,7 +265,7 @@ class CudaKernel:
             self.launch(here, rows, given, taken, 0, memory)
             results = []
             for spec, (address, _), out in zip(self.outputs, taken, outs, strict=True):
-                made = np.empty((*batch, *spec.shape), self.dtype)
+                made = POOL.empty((*batch, *spec.shape), self.dtype)
                 if made.size:
                     call("cuMemcpyDtoH", made.ctypes.data, address, made.nbytes)
                 if out is not None:
