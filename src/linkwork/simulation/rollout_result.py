@@ -16,6 +16,9 @@ class _Arrays(NamedTuple):
     status: np.ndarray
 
 
+_ATTRIBUTES = ("steps", "causes", "impulses", "residual", "iterations")  # besides those of the tuple
+
+
 class Rollout(_Arrays):
     """Trajectories q, (..., n, nq), and v, (..., n, nv), with a status of each row, (...).
 
@@ -45,6 +48,13 @@ class Rollout(_Arrays):
     impulses: Any = None
     residual: Any = None
     iterations: Any = None
+
+    def _replace(self, /, **changes: Any) -> Rollout:
+        """Return the rollout with other values of some attributes."""
+        others = {name: changes.pop(name) for name in _ATTRIBUTES if name in changes}
+        result = super()._replace(**changes)
+        vars(result).update(vars(self) | others)
+        return result
 
 
 def with_contact(result: Rollout, carried: Any, contacts: Laws | None) -> Rollout:
