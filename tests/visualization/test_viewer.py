@@ -4,7 +4,6 @@ real browser.
 
 from __future__ import annotations
 
-import io
 import os
 import struct
 import subprocess
@@ -20,6 +19,7 @@ from xml.dom import minidom
 
 import numpy as np
 import pytest
+from PIL import Image, ImageSequence
 
 import chromium
 import linkwork as lw
@@ -28,7 +28,7 @@ from linkwork.formats import collada, mesh_files
 from linkwork.formats.folders import Folders, find_mesh
 from linkwork.formats.mesh import Mesh
 from linkwork.formats.mesh_files import read_mesh
-from linkwork.visualization.gif import write_gif
+from linkwork.visualization.images import write_gif, write_png
 from linkwork.visualization.log import as_log
 from linkwork.visualization.scene import inertia_ellipsoid, scene
 from linkwork.visualization.shapes import box, cylinder, ellipsoid
@@ -445,7 +445,7 @@ def test_films_and_pictures(tmp_path: Path) -> None:
         sliders.move("a", float(angle))
         qs.append(sliders.q)
     made = lw.visualization.film(model, qs, np.arange(8) / 20.0, tmp_path / "a.gif", size=(120, 90))
-    frames = gif_frames(made.read_bytes())
+    frames = gif_frames(made)
     assert len(frames) == 8 and frames[0].shape == (90, 120, 3)
     assert all(np.any(one != other) for one, other in pairwise(frames))
     svg = lw.visualization.film(model, np.array(qs), None, tmp_path / "a.svg").read_text(encoding="utf-8")
@@ -459,77 +459,46 @@ def test_films_and_pictures(tmp_path: Path) -> None:
 
 
 def test_gifs_are_what_was_drawn(tmp_path: Path) -> None:
-    """Read again by a decoder written from the standard: all pictures, through changed parts and full tables
-    of codes.
-    """
     rng = np.random.default_rng(0)
     colours = np.array([[4, 4, 4], [252, 12, 20], [100, 204, 52], [20, 60, 244]], dtype=np.uint8)
     pictures = [colours[rng.integers(0, 4, (70, 90))] for _ in range(3)]
     pictures += [pictures[-1].copy(), pictures[-1].copy()]
     pictures[-1][10:20, 30:50] = colours[0]
     write_gif(tmp_path / "x.gif", pictures, 0.05)
-    for read, drawn in zip(gif_frames((tmp_path / "x.gif").read_bytes()), pictures, strict=True):
+    for read, drawn in zip(gif_frames(tmp_path / "x.gif"), pictures, strict=True):
         assert np.array_equal(read, drawn)
 
 
-def gif_frames(data: bytes) -> list[np.ndarray]:
-    """The pictures of a GIF with one palette, after each frame, (height, width, 3)."""
-    stream = io.BytesIO(data)
-    assert stream.read(6) == b"GIF89a"
-    width, height, flags, _, _ = struct.unpack("<HHBBB", stream.read(7))
-    palette = np.frombuffer(stream.read(3 << ((flags & 7) + 1)), dtype=np.uint8).reshape(-1, 3)
-    canvas = np.zeros((height, width, 3), dtype=np.uint8)
+def test_pngs_are_what_was_drawn(tmp_path: Path) -> None:
+    colours = np.array([[4, 4, 4], [252, 12, 20], [100, 204, 52]], dtype=np.uint8)
+    picture = colours[np.random.default_rng(0).integers(0, 3, (70, 90))]
+    write_png(tmp_path / "x.png", picture)
+    with Image.open(tmp_path / "x.png") as image:
+        assert np.array_equal(np.asarray(image.convert("RGB")), picture)
+
+
+def gif_frames(path: Path, milliseconds: int = 50) -> list[np.ndarray]:
+    """Return the pictures of a GIF, (height, width, 3), one for each span of time."""
     frames = []
-    clear = None
-
-    def blocks() -> bytes:
-        found = b""
-        while size := stream.read(1)[0]:
-            found += stream.read(size)
-        return found
-
-    while (kind := stream.read(1)) != b"\x3b":
-        if kind == b"\x21":
-            label = stream.read(1)
-            content = blocks()
-            clear = content[3] if label == b"\xf9" and content[0] & 1 else clear
-            continue
-        x, y, w, h, _ = struct.unpack("<HHHHB", stream.read(9))
-        least = stream.read(1)[0]
-        numbers = np.frombuffer(lzw_decoded(blocks(), least)[: w * h], dtype=np.uint8).reshape(h, w)
-        seen = numbers != clear
-        canvas[y : y + h, x : x + w][seen] = palette[numbers[seen]]
-        frames.append(canvas.copy())
+    with Image.open(path) as film:
+        assert film.info["loop"] == 0
+        for frame in ImageSequence.Iterator(film):
+            picture = np.asarray(frame.convert("RGB"))
+            frames += [picture] * round(frame.info["duration"] / milliseconds)
     return frames
 
 
-def lzw_decoded(data: bytes, least: int) -> bytes:
-    clear = 1 << least
-    end = (1 << least) + 1
-    bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")
-    out = []
-    table = []
-    size = least + 1
-    at = 0
-    before: bytes | None = None
-    while at + size <= len(bits):
-        code = int((bits[at : at + size] << np.arange(size, dtype=np.int64)).sum())
-        at += size
-        if code == end:
-            break
-        if code == clear:
-            table = [bytes([k]) for k in range(clear)] + [b"", b""]
-            size = least + 1
-            before = None
-            continue
-        word = table[code] if code < len(table) else (before or b"") + (before or b"")[:1]
-        out.append(word)
-        if before is not None and len(table) < 4096:
-            table.append(before + word[:1])
-        if len(table) == 1 << size and size < 12:
-            size += 1
-        before = word
-    return b"".join(out)
+@pytest.mark.parametrize("name", ["a.gif", "a.png"])
+def test_without_pillow_there_are_only_svg_pictures(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = four_bar()
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(lw.MissingPackageError, match=r"pip install 'linkwork\[film\]'"):
+        lw.visualization.film(
+            model, model.neutral(), path=tmp_path / name, told=lambda part: pytest.fail("drawn")
+        )
+    assert lw.visualization.film(model, model.neutral(), path=tmp_path / "a.svg").exists()
 
 
 def test_a_film_as_mp4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -541,7 +510,7 @@ def test_a_film_as_mp4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "imageio_ffmpeg", None)
         with pytest.raises(
-            lw.MissingPackageError, match=r"pip install 'linkwork\[film\]'; a .gif needs no package"
+            lw.MissingPackageError, match=r"pip install 'linkwork\[film\]'; an .svg needs no package"
         ):
             lw.visualization.film(model, qs, path=tmp_path / "a.mp4", told=lambda part: pytest.fail("drawn"))
     ffmpeg = pytest.importorskip("imageio_ffmpeg").get_ffmpeg_exe()
@@ -579,7 +548,7 @@ def test_simulate_writes_a_film(tmp_path: Path) -> None:
         )
         == 0
     )
-    assert len(gif_frames((tmp_path / "new" / "a.gif").read_bytes())) == 3
+    assert len(gif_frames(tmp_path / "new" / "a.gif")) == 3
 
 
 # the browser

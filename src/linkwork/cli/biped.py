@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from linkwork.cli.measure import machine
 from linkwork.cli.robot import make_folder
 from linkwork.cli.terminal import Paint, working
 from linkwork.mechanism.names import plain
-from linkwork.visualization.film import film
+from linkwork.visualization.film import checked_suffix, film
 
 ROWS = 1024
 DURATION = 1.0
@@ -105,25 +106,17 @@ def run(
     _title(paint, "Speed on one core of this machine")
     print("\n".join(f"  {line}" for line in speed_table(measure_costs(model, turns=turns))))
     make_folder(folder)
-    with working("drawing the films") as progress:
-        swing_film = film(
-            model, q, t, folder / "biped.gif", told=lambda part: setattr(progress, "part", part / 2)
-        )
-        pushed = standing_result.q[standing_result.film_row]
-        standing_film = film(
-            model,
-            pushed,
-            standing_result.t,
-            folder / "standing.gif",
-            told=lambda part: setattr(progress, "part", 0.5 + part / 2),
-        )
+    pushed = standing_result.q[standing_result.film_row]
+    films = _draw_films(model, folder, (t, q), (standing_result.t, pushed))
     np.savez_compressed(folder / "biped.npz", t=t, q=q, v=v, tau=tau)
     np.savez_compressed(folder / "standing.npz", t=standing_result.t, q=pushed)
     _title(paint, "Files")
-    print(f"  {plain(swing_film)}: film of the first swinging robot")
-    print(
-        f"  {plain(standing_film)}: film of a robot pushed at {standing_result.push[standing_result.film_row]:.2f} m/s"
-    )
+    if films:
+        push = standing_result.push[standing_result.film_row]
+        print(f"  {plain(films[0])}: film of the first swinging robot")
+        print(f"  {plain(films[1])}: film of a robot pushed at {push:.2f} m/s")
+    else:
+        print("  no films: these need pip install 'linkwork[film]'")
     print(f"  linkwork view tello --log {plain(folder / 'biped.npz')}: play the motion in the browser")
     print("  (the viewer needs pip install 'linkwork[view]')")
     passed = all(checks)
@@ -131,6 +124,23 @@ def run(
         f"\n{paint('All checks passed.', 'green') if passed else paint('CHECKS FAILED: please report this.', 'red')}"
     )
     return 0 if passed else 1
+
+
+def _draw_films(model: lw.Model, folder: Path, *motions: tuple[np.ndarray, np.ndarray]) -> list[Path]:
+    """Return the films of two motions, each t and q; none if the package that writes films is missing."""
+    paths = [folder / "biped.gif", folder / "standing.gif"]
+    try:
+        checked_suffix(paths[0])
+    except lw.MissingPackageError:
+        return []
+    with working("drawing the films") as progress:
+
+        def set_part(first: float, part: float) -> None:
+            progress.part = first + part / 2
+
+        for k, (path, (t, q)) in enumerate(zip(paths, motions)):
+            film(model, q, t, path, told=partial(set_part, k / 2))
+    return paths
 
 
 def _title(paint: Paint, text: str) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import struct
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -256,20 +253,27 @@ def plot(t: np.ndarray, lines: dict[str, np.ndarray]) -> list[str]:
     return parts
 
 
+def cells(share: np.ndarray, left: float, width: float, height: float) -> list[str]:
+    """Return one path per colour for a map of fractions, (rows, columns), with cells of a size."""
+    paths: dict[str, list[str]] = {}
+    for (row, column), fraction in np.ndenumerate(share):
+        colour = blend(ROTATION_COLOURS, round(64 * float(fraction)) / 64)
+        corner = f"M{left + column * width:.1f} {row * height:.1f}"
+        paths.setdefault(colour, []).append(f"{corner}h{width:.1f}v{height:.1f}h-{width:.1f}z")
+    return [f'<path d="{"".join(d)}" fill="{colour}" stroke="none"/>' for colour, d in paths.items()]
+
+
 def heat(field: Map) -> list[str]:
     """Return a map of the rotation of all flights: spin to the right, tuck upwards."""
     margin, (width, height) = 42, FIELD
     side = width - margin
     span = np.radians(240)
     share = 0.5 + (field.rotation - 2 * np.pi) / (2 * span)
-    pixels = np.array(
-        [[channels(blend(ROTATION_COLOURS, x)) for x in row] for row in share[::-1]], dtype=np.uint8
-    )
     (spin, tuck), spins, tucks = field.selected, field.spins, field.tucks
     x = margin + side * (spin - spins[0]) / (spins[-1] - spins[0])
     y = height * (1 - (tuck - tucks[0]) / (tucks[-1] - tucks[0]))
     parts = [
-        f'<image x="{margin}" y="0" width="{side}" height="{height}" preserveAspectRatio="none" href="{png(pixels)}"/>',
+        *cells(share[::-1], margin, side / share.shape[1], height / share.shape[0]),
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="none" stroke="{INK}" stroke-width="2"/>',
         text(x + 11, y + (18 if y < height / 2 else -9), "shown above", size=12),
     ]
@@ -385,17 +389,3 @@ def blend(colours: Sequence[str], share: float) -> str:
     place = min(max(float(share), 0.0), 1.0) * (len(colours) - 1)
     k = min(int(place), len(colours) - 2)
     return mix(colours[k], colours[k + 1], place - k)
-
-
-def png(pixels: np.ndarray) -> str:
-    """Return an image, (height, width, 3), as a data address, each pixel enlarged to 4 by 4."""
-    pixels = np.repeat(np.repeat(pixels, 4, axis=0), 4, axis=1)
-    height, width, _ = pixels.shape
-    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)) + chunk(b"IEND", b"")
-    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + body).decode()

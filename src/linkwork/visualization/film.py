@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
-import zlib
 from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
@@ -18,7 +16,7 @@ from linkwork.joints import Rod
 from linkwork.mechanism import Loop
 from linkwork.mechanism.names import plain, printable
 from linkwork.model import GROUND, Model
-from linkwork.visualization.gif import nearest_colours, palette, write_gif
+from linkwork.visualization.images import pillow, write_gif, write_png
 from linkwork.visualization.mp4 import ffmpeg, write_mp4
 from linkwork.visualization.render import (
     SAMPLES,
@@ -59,10 +57,10 @@ def film(
     """Write a film of configurations q, (n, nq), at times t [s], (n,), or a picture of one, (nq,); return its
     path.
 
-    By its suffix: .gif is a film at 20 pictures a second, and so is .mp4, which needs the package
-    imageio-ffmpeg (pip install 'linkwork[film]'); .svg or .png is a picture of one configuration, or of a few
-    moments. `file` and `folders` say where visuals are, as in `view`. `told` hears of the progress, from 0 to
-    1. States that are not finite, as after a rollout had to stop, are left out.
+    The suffix selects the format: .gif and .mp4 are films at 20 pictures a second, .svg and .png pictures of
+    one configuration or of a few moments. All but .svg need `pip install 'linkwork[film]'`. `file` and
+    `folders` say where visuals are, as in `view`. `told` is called with the progress, from 0 to 1. States
+    that are not finite, as after a rollout had to stop, are left out.
     """
     where = Path(path)
     suffix = checked_suffix(where)
@@ -93,17 +91,19 @@ def film(
             where.write_text(as_svg(triangles, *size, title=escape(plain(model.name))), encoding="utf-8")
         else:
             ground = _ground(seen, poses, camera)
-            where.write_bytes(as_png(smooth_pixels(camera, _moments(seen, poses), ground, reduced(ground))))
+            write_png(where, smooth_pixels(camera, _moments(seen, poses), ground, reduced(ground)))
     return where
 
 
 def checked_suffix(path: Path) -> str:
-    """The suffix of a film or picture; LinkworkError where it is none, or what writes it is not installed."""
+    """Return the suffix of a film or picture; raise if it is unknown or the package that writes it is missing."""
     suffix = path.suffix.lower()
     if suffix not in (".gif", ".mp4", ".svg", ".png"):
         raise ModelError(f"film: {printable(path.name)} must be a .gif, .mp4, .svg or .png")
     if suffix == ".mp4":
         ffmpeg()
+    elif suffix != ".svg":
+        pillow()
     return suffix
 
 
@@ -208,21 +208,4 @@ def _floor(seen: Scene, poses: np.ndarray) -> tuple[Mesh, tuple[int, int, int]]:
         214,
         216,
         208,
-    )
-
-
-def as_png(picture: np.ndarray) -> bytes:
-    """Return a picture, (height, width, 3) of bytes, as PNG with a palette of at most 255 colours."""
-    height, width, _ = picture.shape
-    colours = palette([picture])
-    rows = np.concatenate([np.zeros((height, 1), dtype=np.uint8), nearest_colours(picture, colours)], axis=1)
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)) + chunk(
-        b"PLTE", colours.tobytes()
-    )
-    return (
-        b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)) + chunk(b"IEND", b"")
     )

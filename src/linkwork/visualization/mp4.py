@@ -19,7 +19,7 @@ def ffmpeg() -> str:
     except ImportError:
         raise MissingPackageError(
             "a film as .mp4 needs the package imageio-ffmpeg, which is not installed: pip install 'linkwork[film]'; "
-            "a .gif needs no package"
+            "an .svg needs no package"
         ) from None
     return str(imageio_ffmpeg.get_ffmpeg_exe())
 
