@@ -167,7 +167,7 @@ def main() -> None:
 
 def parts(study: lw.Study) -> None:
     """Print what the parts of a chunk cost."""
-    from linkwork.studies import chunks, outputs, storage
+    from linkwork.studies import chunk_files, chunks, outputs
     from linkwork.studies.encoding import encode_nodes
     from linkwork.studies.quantities import arguments_of
 
@@ -187,7 +187,7 @@ def parts(study: lw.Study) -> None:
             "rollout": lambda: study.task.run(model, arguments, rows),
             "outputs": lambda: outputs.evaluate_outputs(study.outputs, batch),
             "summaries": lambda: chunks.summarize(study, found),
-            "file": lambda: storage.chunk_bytes(study, found, nodes),
+            "file": lambda: chunk_files.chunk_bytes(study, found, nodes),
         }
         for name, call in calls.items():
             took = min(processor_seconds(call) for _ in range(10))

@@ -249,6 +249,54 @@ def test_functions_of_a_model_are_tasks() -> None:
     assert (study.sample(3).run()["out"] == a[3]).all()
 
 
+def test_names_of_outputs_are_final_states_whatever_varies() -> None:
+    """ "q" and "v" are the last state of a rollout also where the initial state varies."""
+    sampler = studies.Random(
+        {"q": studies.Uniform(0.1, 0.5), "v": studies.Normal(), "mass": studies.Uniform()}
+    )
+    outputs = {"q": "q", "v": "v", "mass": "mass"}
+    study = lw.Study(lw.robots.chain(2), sampler, studies.RolloutTask(DT, 10), samples=5, outputs=outputs)
+    rows = study.evaluate(0, 5)
+    motion = lw.rollout(
+        study.models[0],
+        rows.values["q"],
+        rows.values["v"],
+        dt=DT,
+        steps=10,
+        parameters={"mass": rows.values["mass"]},
+    )
+    assert (rows.outputs["q"] == motion.q[:, -1]).all() and (rows.outputs["v"] == motion.v[:, -1]).all()
+    assert (rows.outputs["mass"] == rows.values["mass"]).all()
+    assert (study.sample(3).outputs()["q"] == study.sample(3).run().q[-1]).all()
+
+
+@pytest.mark.parametrize("kind", ["rollout", "function"])
+@pytest.mark.parametrize("moved", [True, False])
+def test_loops_that_are_open_have_their_status(kind: str, moved: bool) -> None:
+    """Whether the geometry cannot be closed, also from where "dq" leads, or q itself is open."""
+    model = lw.robots.four_bar()
+    q = model.random_state(3)[0]
+    place = model.parameters()["loop_placement"]
+    far = place.copy()
+    far[0, 1, 0] += 100.0
+    geometry = {"loop_placement": [place, far, place]}
+    sampler = studies.Grid({**geometry, "dq": [[0.1]]} if moved else geometry)
+    task: Any = studies.RolloutTask(1e-3, 2, q=q)
+    if kind == "function":
+        task = studies.FunctionTask(lw.mass_matrix, {"q": q})
+    wanted = [lw.Status.OK, lw.Status.NOT_CLOSED, lw.Status.OK]
+    assert lw.Study(model, sampler, task).evaluate(0, 3).status.tolist() == wanted
+    displaced = studies.Grid({"q": [q, q + np.array([0.0, 0.1, 0.0]), q]})
+    assert lw.Study(model, displaced, task).evaluate(0, 3).status.tolist() == wanted
+
+
+@pytest.mark.parametrize("bounds", [(-1, 2), (2, 2), (0, 5)])
+def test_samples_that_do_not_exist_are_refused(bounds: tuple[int, int]) -> None:
+    study = lw.Study(lw.robots.chain(2), V, studies.RolloutTask(DT, 2), samples=4)
+    with pytest.raises(lw.StudyError, match="evaluate"):
+        study.evaluate(*bounds)
+
+
 def test_a_sample_that_diverges_is_a_row_with_its_status() -> None:
     model = lw.robots.chain(2)
     sampler = studies.Grid({"v": [[0.0, 0.0], [1e300, 1e300], [0.1, 0.1]]})
@@ -302,6 +350,17 @@ INVALID: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"outputs": {"x": lambda b: b.v[:, -1, 0] - b.v[:, -1, 0].mean()}},
         "each row by itself",
     ),
+    "complex output": (
+        V,
+        {"outputs": {"x": lambda b: 1j * b.v[:, -1, 0]}},
+        "real numbers, got dtype complex",
+    ),
+    "output called status": (V, {"outputs": {"status": lambda b: b.v[:, -1, 0]}}, "expected another name"),
+    "success of a vector": (
+        V,
+        {"outputs": {"v": "v"}, "reductions": [studies.SuccessRate("v")]},
+        "expected a scalar",
+    ),
     "reduction of nothing": (
         V,
         {"reductions": [studies.Mean("x")]},
@@ -322,6 +381,11 @@ INVALID: dict[str, tuple[Any, dict[str, Any], str]] = {
         V,
         {"outputs": {"v": "v"}, "reductions": [studies.Quantiles("v", method="exact")], "samples": 10**9},
         "do not fit",
+    ),
+    "unknown model": (
+        studies.FromFunction(["model"], lambda i, s: {"model": 0.5 if i == 7 else 0}),
+        {},
+        "expected integers from 0 to 0, got 0.5 in sample 7",
     ),
     "NaN of a function": (
         studies.FromFunction(["v"], _forgotten, vectorized=True),
@@ -421,8 +485,10 @@ def test_the_first_failed_sample_is_named_whichever_chunk_fails_first() -> None:
     later_chunk_failed = threading.Event()
 
     def failing(index: Any, seed: int) -> Any:
+        if len(index) < 10:  # samples that are computed beforehand
+            return {"v": np.zeros((len(index), 2))}
         if index[0] == 0:
-            later_chunk_failed.wait(timeout=60.0)
+            assert later_chunk_failed.wait(timeout=60.0)
         else:
             later_chunk_failed.set()
         return {"v": np.full((len(index), 2), np.nan)}

@@ -124,6 +124,16 @@ def test_folders_keep_the_rows_that_are_asked_for(rows: str, tmp_path: Path) -> 
     assert lw.Study.resume(tmp_path / "a", study, progress=False).state_bytes() == first.state_bytes()
 
 
+def test_quantities_and_outputs_of_one_name_have_a_column_each(tmp_path: Path) -> None:
+    sampler = studies.Grid({"v@joint_0": [0.0, 1.0, 2.0]})
+    outputs = {"v@joint_0": lambda batch: 10.0 + batch.v[:, 0, 0]}
+    task = studies.RolloutTask(dt=2e-3, steps=5)
+    lw.Study(lw.robots.chain(2), sampler, task, outputs=outputs).run(tmp_path / "a", progress=False)
+    table = parquet.read_table(tmp_path / "a")
+    assert table["v@joint_0"].to_pylist() == [10.0, 11.0, 12.0]
+    assert table["sampled v@joint_0"].to_pylist() == [0.0, 1.0, 2.0]
+
+
 def test_whole_trajectories_are_kept(tmp_path: Path) -> None:
     task = studies.RolloutTask(dt=2e-3, steps=100, record_every=1)
     sampler = studies.Random({"dq": studies.Normal(0.0, 0.5)})

@@ -130,6 +130,15 @@ def test_histograms_are_those_of_numpy() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", [studies.Mean, studies.Quantiles, studies.Extremes, studies.Variance, None])
+def test_every_reduction_counts_what_it_leaves_out(kind: Any) -> None:
+    """Samples that failed, or whose output is not finite, are `excluded`, also where chunks are merged."""
+    reduction = studies.Histogram("x", [-1.0, 1.0]) if kind is None else kind("x")
+    for chunk in (1024, SAMPLES):
+        found, _ = reduced(reduction, chunk)
+        assert (found.count, found.excluded) == (len(kept("x")), SAMPLES - len(kept("x")))
+
+
 def test_quantiles_are_those_of_numpy() -> None:
     p = [0.0, 0.001, 0.25, 0.5, 0.999, 1.0]
     x = kept("x")

@@ -76,7 +76,7 @@ def compute_chunk(study: Study, first: int, last: int, keep_file: bool) -> Chunk
     nodes = summarize(study, rows)
     file = None
     if keep_file:
-        from linkwork.studies.storage import chunk_bytes
+        from linkwork.studies.chunk_files import chunk_bytes
 
         file = chunk_bytes(study, rows, nodes)
     codes, numbers = np.unique(rows.status, return_counts=True)
@@ -91,7 +91,7 @@ def compute_rows(study: Study, first: int, last: int) -> Rows:
     rows = last - first
     drawn = sampler.draw(space, first, rows)
     index = np.arange(first, last)
-    if len(study.models) == 1:
+    if len(study.models) == 1 and "model" not in sampler.names:
         status, steps, values, outputs = _compute_model(study, 0, index, drawn)
         return Rows(index, np.zeros(rows, dtype=np.int64), status, steps, values, outputs)
     numbers = model_numbers(study, index, drawn)
@@ -134,8 +134,11 @@ def model_numbers(study: Study, index: np.ndarray, drawn: dict[str, np.ndarray])
         return index % count
     values = study.sampler.assign(study.space, 0, drawn)["model"]
     numbers = np.asarray(values, dtype=float).reshape(len(index))
-    if not (np.isin(numbers, np.arange(count))).all():
-        raise StudyError(f"sampler: model: expected integers from 0 to {count - 1}, got {numbers.max():g}")
+    known = np.isin(numbers, np.arange(count))
+    if not known.all():
+        k = int(np.argmin(known))
+        label = f"got {numbers[k]:g} in sample {index[k]}"
+        raise StudyError(f"sampler: model: expected integers from 0 to {count - 1}, {label}")
     return numbers.astype(np.int64)
 
 
@@ -165,12 +168,16 @@ def compute_batch(
     q, v = (None, None) if done.motion is None else (np.asarray(done.motion.q), np.asarray(done.motion.v))
     given = arguments.parameters
     arrays = arguments.arrays
+    status = done.status
+    if model.loops and "q" in arrays:  # values are finite: NaN is what `integrate` returns for open loops
+        unclosed = (status == Status.NOT_FINITE) & np.isnan(arrays["q"]).any(axis=1)
+        status = np.where(unclosed, int(Status.NOT_CLOSED), status)
     return Batch(
         model,
         index,
         values,
         given,
-        done.status,
+        status,
         done.steps,
         q,
         v,

@@ -12,6 +12,8 @@ from linkwork.errors import LinkworkError, StudyError
 from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.studies.quantities import COEFFICIENTS
 
+COLUMNS = ("index", "status", "steps", "model")  # of every folder
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -85,6 +87,8 @@ def check_outputs(outputs: Mapping[str, Any] | None) -> dict[str, Any]:
             raise StudyError(
                 f"study: output {name!r}: expected a function of a batch or a name, got {each!r}"
             )
+        if name in COLUMNS and each != name:
+            raise StudyError(f"study: output {name!r}: expected another name; folders have a column {name!r}")
     return dict(outputs or {})
 
 
@@ -95,7 +99,7 @@ def evaluate_outputs(outputs: Mapping[str, Any], batch: Batch) -> dict[str, np.n
     for name, each in outputs.items():
         try:
             value = _named(each, batch) if isinstance(each, str) else each(batch)
-            array = np.asarray(value, dtype=float)
+            array = _as_floats(value)
         except LinkworkError as error:
             raise StudyError(f"study: output {name!r}: {error}") from error
         except Exception as error:
@@ -111,16 +115,23 @@ def evaluate_outputs(outputs: Mapping[str, Any], batch: Batch) -> dict[str, np.n
     return result
 
 
+def _as_floats(value: Any) -> np.ndarray:
+    array = np.asarray(value)
+    if array.dtype.kind not in "buif":
+        raise StudyError(f"expected real numbers, got dtype {array.dtype}")
+    return array.astype(float, copy=False)
+
+
 def _named(name: str, batch: Batch) -> Any:
-    if name in batch.values:
-        return batch.values[name]
+    """Return a result of the task; else a quantity. "q" and "v" of a rollout are its last state, whether or
+    not they vary.
+    """
     if batch.q is not None and batch.v is not None:
         known = {"q": batch.q[:, -1], "v": batch.v[:, -1], "steps": batch.steps, "trajectory_q": batch.q}
         known["trajectory_v"] = batch.v
     else:
         known = dict(batch.results)
+    known = {**batch.values, **known}
     if name not in known:
-        raise StudyError(
-            f"unknown name {name!r}; expected one of {', '.join([*known, *batch.values])}, or a function"
-        )
+        raise StudyError(f"unknown name {name!r}; expected one of {', '.join(known)}, or a function")
     return known[name]

@@ -5,7 +5,7 @@
 | a parameter of the model | as `Model.parameters` names it: "mass", "mass@hand", "gravity", "loop_placement"
   |
 | "q", "v", "tau" | the initial state and constant joint forces, whole |
-| "v@joint", "tau@joint", "q@joint" | the same of one joint |
+| "v@joint", "tau@joint", "q@joint" | the same of one joint, in place of what the whole has there |
 | "dq", "dq@joint" | a displacement by `integrate` from the task's q: keeps quaternions and loops |
 | "input@name" | an entry of the policy's `inputs=`, which sees a vector |
 | "pd@kp", "pd@kd", "pd@q", "pd@v", "pd@tau" | fields of the task's `lw.PD` |

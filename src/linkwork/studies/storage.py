@@ -2,8 +2,8 @@
 
     _manifest.json               what the study is: digests of its parts, version, seed, sampler, function
     _study.pickle                the study itself, where it can be pickled
-    chunk-000000000000000.parquet  rows of the chunk that begins with this sample, and its summaries in the
-    footer _lock                        locked by the process that writes
+    chunk-000000000000000.parquet  rows of the chunk that begins with this sample; summaries in its footer
+    _lock                        locked by the process that writes
 
 A file is written under a temporary name, synchronised to the disk and renamed. Only the process that drives a
 study writes, so a chunk has one file however often it was computed. Checksums cover rows and summaries.
@@ -11,7 +11,6 @@ study writes, so a chunk has one file however often it was computed. Checksums c
 
 from __future__ import annotations
 
-import base64
 import errno
 import hashlib
 import json
@@ -24,15 +23,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linkwork.errors import StudyError
-from linkwork.studies.encoding import Nodes, decode_nodes, encode_nodes
-from linkwork.studies.packages import import_optional
+from linkwork.studies.chunk_files import DamagedFile, import_parquet, read_chunk
+from linkwork.studies.encoding import Nodes
 from linkwork.version import __version__
 
 if TYPE_CHECKING:
-    from linkwork.studies.chunks import Rows
     from linkwork.studies.study import Study
 
 FORMAT = 1
@@ -40,10 +36,7 @@ FORMAT = 1
 MANIFEST = "_manifest.json"
 PICKLE = "_study.pickle"
 LOCK = "_lock"
-SEPARATE_COLUMNS = 64  # components of a value that become columns; more become a list
 _CHUNK_NAME = re.compile(r"chunk-(\d{15})\.parquet")
-_KEY = b"linkwork.chunk"
-_SUMMARIES = b"linkwork.summaries"
 
 
 def chunk_name(first: int) -> str:
@@ -62,7 +55,7 @@ class StudyFolder:
     @classmethod
     def create(cls, path: Path, study: Study) -> StudyFolder:
         """Write the manifest of a new study."""
-        _pyarrow()
+        import_parquet()
         if path.is_file():
             raise StudyError(f"study: folder {path}: expected a folder, found a file")
         if (path / MANIFEST).exists():
@@ -84,7 +77,7 @@ class StudyFolder:
     @classmethod
     def open(cls, path: Path, study: Study | None) -> StudyFolder:
         """Open the folder of an interrupted study; StudyError if it is another one's."""
-        _pyarrow()
+        import_parquet()
         manifest = read_manifest(path)
         result = load_study(path) if study is None else study
         check_manifest(path, manifest, result)
@@ -121,7 +114,7 @@ class StudyFolder:
                 raise StudyError(f"study: {path}: the study has no chunk that begins with sample {first}")
             try:
                 nodes = read_chunk(path, self._checksum, first, chunks[first])
-            except _Damaged as error:
+            except DamagedFile as error:
                 what = "computed again" if repair else "left out"
                 warnings.warn(f"study: {path}: {error}; the chunk is {what}", UserWarning, stacklevel=2)
                 if repair:
@@ -132,14 +125,6 @@ class StudyFolder:
     def write(self, first: int, data: bytes) -> None:
         """Write the file of a chunk."""
         write_atomically(self.path / chunk_name(first), data)
-
-
-class _Damaged(Exception):
-    """A file whose contents are not those that were written."""
-
-
-def _pyarrow() -> Any:
-    return import_optional("pyarrow.parquet", "a study with a folder")
 
 
 def _lock(file: Any) -> None:
@@ -284,123 +269,3 @@ def load_study(path: Path) -> Study:
             "lw.Study.resume(folder, study)"
         ) from None
     return result
-
-
-# chunk files
-
-
-def chunk_bytes(study: Study, rows: Rows, nodes: Nodes) -> bytes:
-    """Return the Parquet file of a chunk."""
-    import pyarrow as pa
-
-    parquet = _pyarrow()
-    names, arrays = _columns(study, rows)
-    first = int(rows.index[0])
-    last = int(rows.index[-1]) + 1
-    summaries = base64.b64encode(encode_nodes(nodes))
-    key = {
-        "study": study.digest,
-        "first": first,
-        "last": last,
-        "checksum": _checksum(names, arrays, summaries),
-    }
-    fields = [_as_column(pa, x) for x in arrays]
-    table = pa.table(fields, names=names)
-    sink = pa.BufferOutputStream()
-    how = {"compression": "none", "use_dictionary": False, "store_schema": False, "write_statistics": False}
-    with parquet.ParquetWriter(sink, table.schema, **how) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({_KEY: json.dumps(key), _SUMMARIES: summaries})
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def _columns(study: Study, rows: Rows) -> tuple[list[str], list[np.ndarray]]:
-    """Return names and arrays of the columns, of the rows that the study keeps."""
-    retained: Any = slice(None)
-    if study.rows == "none":
-        retained = slice(0, 0)
-    elif study.rows == "failed":
-        retained = ~np.isin(rows.status, study.accepted)
-    columns: dict[str, np.ndarray] = {"index": rows.index, "status": rows.status.astype(np.int32)}
-    columns["steps"] = rows.steps.astype(np.int64)
-    if len(study.models) > 1:
-        columns["model"] = rows.model.astype(np.int32)
-    values = (
-        {} if study.rows == "outputs" else {name: x for name, x in rows.values.items() if name != "model"}
-    )
-    for name, x in {**values, **{name: x for name, x in rows.outputs.items() if name not in values}}.items():
-        flat = x.reshape(len(x), -1)
-        if x.ndim == 1:
-            columns[name] = x
-        elif flat.shape[1] <= SEPARATE_COLUMNS:
-            columns |= {f"{name}[{k}]": flat[:, k] for k in range(flat.shape[1])}
-        else:
-            columns[name] = flat
-    return list(columns), [np.ascontiguousarray(x[retained]) for x in columns.values()]
-
-
-def _as_column(pa: Any, x: np.ndarray) -> Any:
-    if x.ndim == 1:
-        return pa.array(x)
-    return pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), x.shape[1])
-
-
-def _checksum(names: list[str], arrays: list[np.ndarray], summaries: bytes) -> str:
-    """Return the SHA-256 of columns and summaries."""
-    result = hashlib.sha256(json.dumps(names).encode())
-    for x in arrays:
-        result.update(f"{x.dtype.str}{x.shape}".encode())
-        result.update(np.ascontiguousarray(x).data)
-    result.update(summaries)
-    return result.hexdigest()
-
-
-def read_chunk(path: Path, study_digest: str, first: int, last: int) -> Nodes:
-    """Return the summaries of a chunk's file; `_Damaged` if it is not as written, StudyError if another
-    study's.
-    """
-    names, arrays, metadata = read_columns(path)
-    try:
-        key = json.loads(metadata[_KEY])
-        summaries = metadata[_SUMMARIES]
-        if _checksum(names, arrays, summaries) != key["checksum"]:
-            raise _Damaged("the checksum differs")
-        if key["study"] != study_digest:
-            raise StudyError(f"study: {path} belongs to another study")
-        if (key["first"], key["last"]) != (first, last):
-            raise _Damaged("it has other samples than its name says")
-        return decode_nodes(base64.b64decode(summaries))
-    except (KeyError, ValueError, TypeError) as error:
-        if isinstance(error, StudyError):
-            raise
-        raise _Damaged("its footer is damaged") from None
-
-
-def read_columns(path: Path) -> tuple[list[str], list[np.ndarray], dict[bytes, bytes]]:
-    """Return names and arrays of a file's columns, and its metadata."""
-    parquet = _pyarrow()
-    try:
-        with parquet.ParquetFile(path) as file:
-            table = file.read(use_threads=False)
-            metadata = dict(file.metadata.metadata or {})
-        arrays = []
-        for column in table.columns:
-            x = column.combine_chunks()
-            if hasattr(x.type, "list_size"):
-                arrays.append(x.flatten().to_numpy(zero_copy_only=False).reshape(-1, x.type.list_size))
-            elif hasattr(x.type, "value_type"):
-                arrays.append(_lists(x))
-            else:
-                arrays.append(x.to_numpy(zero_copy_only=False))
-        return list(table.column_names), arrays, metadata
-    except Exception as error:
-        if isinstance(error, MemoryError):
-            raise
-        raise _Damaged(f"it cannot be read ({type(error).__name__})") from None
-
-
-def _lists(x: Any) -> np.ndarray:
-    """Return a column of lists of one length as rows; Parquet does not keep that length."""
-    flat: np.ndarray = x.flatten().to_numpy(zero_copy_only=False)
-    return flat.reshape(len(x), -1)

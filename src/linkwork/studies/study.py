@@ -54,8 +54,8 @@ class Study:
         Numbers of sample i follow from the seed and i alone.
     outputs : dict of str to callable or str, optional
         Numbers of every sample: functions of a `Batch` that treat each row by itself, `Final(function)`, or
-        the names "q", "v" (last state), "steps", "trajectory_q", "trajectory_v", "out" (of a `FunctionTask`),
-        or of a quantity.
+        the names "q", "v" (last state, also where the initial one varies), "steps", "trajectory_q",
+        "trajectory_v", "out" (of a `FunctionTask`), or of a quantity.
     reductions : sequence or dict of Reduction, optional
         What becomes of outputs: `Mean`, `Variance`, `Quantiles`, `Histogram`, `Extremes`, `SuccessRate`,
         `SobolIndices`.
@@ -332,6 +332,10 @@ class Study:
 
     def evaluate(self, first: int, last: int) -> Rows:
         """Return values, status and outputs of samples `first` to `last - 1`, as arrays."""
+        first = _checked_integer("evaluate: first", first, 0)
+        last = _checked_integer("evaluate: last", last, first + 1)
+        if last > self.samples:
+            raise StudyError(f"study: evaluate: expected at most {self.samples} samples, got last={last}")
         return chunks.compute_rows(self, first, last)
 
 

@@ -15,6 +15,7 @@ from linkwork.functions.engine.call_arguments import shape_of
 from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.model import Model
 from linkwork.simulation.actuators import Controls
+from linkwork.simulation.closedness import open_rows
 from linkwork.simulation.control import PD
 from linkwork.simulation.rollout import rollout
 from linkwork.simulation.status import Status
@@ -223,7 +224,7 @@ class FunctionTask(Task):
     Notes
     -----
     Results are the outputs "out", or "out0", "out1", ... A row with a number that is not finite has the
-    status NOT_FINITE.
+    status NOT_FINITE, and one whose configuration leaves loops open NOT_CLOSED.
     """
 
     function: Any
@@ -272,4 +273,8 @@ class FunctionTask(Task):
         for x in results.values():
             finite &= np.isfinite(x.reshape(rows, -1)).all(axis=1)
         status = np.where(finite, int(Status.OK), int(Status.NOT_FINITE)).astype(np.int64)
+        for name in self.function.closed_states:
+            if name in arguments.arrays:
+                opened = open_rows(model, np.asarray(arguments.arrays[name]), arguments.parameters)
+                status[opened] = int(Status.NOT_CLOSED)
         return TaskResult(status, np.zeros(rows, dtype=np.int64), None, results)

@@ -75,3 +75,13 @@ class Reduction:
     def result(self, state: State, shape: tuple[int, ...]) -> Any:
         """Return the result; `shape` is that of one sample's output."""
         raise NotImplementedError
+
+
+def check_scalar(reduction: Reduction, study: Any) -> None:
+    """Raise StudyError if an output of a reduction has several components."""
+    for name in reduction.outputs:
+        shape = study.output_shape(name)
+        if np.prod(shape, dtype=int) != 1:
+            raise StudyError(
+                f"{type(reduction).__name__}: output {name!r}: expected a scalar, got shape {shape}"
+            )

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.errors import StudyError
 from linkwork.studies.accumulate import State
-from linkwork.studies.reductions.base import Blocks, Reduction
+from linkwork.studies.reductions.base import Blocks, Reduction, check_scalar
 
 Z_95 = 1.959963984540054  # of a two-sided interval of 95 %
 
@@ -47,6 +47,10 @@ class SuccessRate(Reduction):
         if self.failed not in ("failure", "ignore"):
             raise StudyError(f"SuccessRate: failed: expected 'failure' or 'ignore', got {self.failed!r}")
 
+    def check(self, study: Any) -> None:
+        super().check(study)
+        check_scalar(self, study)
+
     def summarize(self, blocks: Blocks) -> State:
         if self.output is None:
             success = blocks.accepted
@@ -82,12 +86,14 @@ def wilson_interval(successes: int, count: int, z: float = Z_95) -> tuple[float,
 
 @dataclass(frozen=True, eq=False)
 class HistogramResult:
-    """Counts between edges, and below and above them."""
+    """Counts between edges, and below and above them; how many samples count and do not."""
 
     edges: np.ndarray
     counts: np.ndarray
     below: Any
     above: Any
+    count: int
+    excluded: int
 
 
 @final
@@ -121,20 +127,23 @@ class Histogram(Reduction):
     def summarize(self, blocks: Blocks) -> State:
         edges = np.asarray(self.edges, dtype=float)
         x, counted = blocks.finite(self.output)
+        excluded = np.array([blocks.real.sum() - counted.sum()])
         x = x[counted]
         result = np.empty((x.shape[1], len(edges) + 1), dtype=np.int64)
         for k in range(x.shape[1]):
             places = np.searchsorted(edges, x[:, k], side="right")
             places[x[:, k] == edges[-1]] = len(edges) - 1
             result[k] = np.bincount(places, minlength=len(edges) + 1)
-        return {"counts": result[None]}
+        return {"counts": result[None], "excluded": excluded}
 
     def merge(self, left: State, right: State) -> State:
-        return {"counts": left["counts"] + right["counts"]}
+        return {name: left[name] + right[name] for name in left}
 
     def result(self, state: State, shape: tuple[int, ...]) -> HistogramResult:
         counts = state["counts"][0]
         bins = counts[:, 1:-1].reshape(*shape, counts.shape[1] - 2)
         below = counts[:, 0].reshape(shape)
         above = counts[:, -1].reshape(shape)
-        return HistogramResult(np.asarray(self.edges, dtype=float), bins, below[()], above[()])
+        edges = np.asarray(self.edges, dtype=float)
+        numbers = int(counts[0].sum()), int(state["excluded"][0])
+        return HistogramResult(edges, bins, below[()], above[()], *numbers)

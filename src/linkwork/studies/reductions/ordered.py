@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.errors import StudyError
 from linkwork.studies.accumulate import State
-from linkwork.studies.reductions.base import Blocks, Reduction
+from linkwork.studies.reductions.base import Blocks, Reduction, check_scalar
 
 EXACT_LIMIT = 10_000_000  # numbers that an exact quantile keeps in memory
 _SIGN = np.int64(-(2**63))
@@ -17,12 +17,16 @@ _SIGN = np.int64(-(2**63))
 
 @dataclass(frozen=True, eq=False)
 class ExtremesResult:
-    """The smallest and the largest values, most extreme first, and the samples that have them."""
+    """The smallest and the largest values, most extreme first, and the samples that have them; how many samples
+    count and do not.
+    """
 
     smallest: np.ndarray
     smallest_samples: np.ndarray
     largest: np.ndarray
     largest_samples: np.ndarray
+    count: int
+    excluded: int
 
 
 @final
@@ -42,13 +46,15 @@ class Extremes(Reduction):
 
     def check(self, study: Any) -> None:
         super().check(study)
-        _check_scalar(self, study)
+        check_scalar(self, study)
 
     def summarize(self, blocks: Blocks) -> State:
         x, counted = blocks.finite(self.output)
         values = x[counted][:, 0]
         index = blocks.index[counted]
-        return self._kept(values, index, values, index)
+        count = np.array([len(values)])
+        numbers = {"count": count, "excluded": blocks.real.sum() - count}
+        return {**numbers, **self._kept(values, index, values, index)}
 
     def _kept(
         self, low: np.ndarray, low_index: np.ndarray, high: np.ndarray, high_index: np.ndarray
@@ -58,13 +64,16 @@ class Extremes(Reduction):
         return {"low": a[None], "low_index": ai[None], "high": -b[None], "high_index": bi[None]}
 
     def merge(self, left: State, right: State) -> State:
-        both = {name: np.concatenate([left[name][0], right[name][0]]) for name in left}
-        return self._kept(both["low"], both["low_index"], both["high"], both["high_index"])
+        names = ("low", "low_index", "high", "high_index")
+        both = [np.concatenate([left[name][0], right[name][0]]) for name in names]
+        numbers = {name: left[name] + right[name] for name in ("count", "excluded")}
+        return {**numbers, **self._kept(*both)}
 
     def result(self, state: State, shape: tuple[int, ...]) -> ExtremesResult:
-        return ExtremesResult(
-            state["low"][0], state["low_index"][0], state["high"][0], state["high_index"][0]
+        low, low_index, high, high_index, count, excluded = (
+            state[name][0] for name in ("low", "low_index", "high", "high_index", "count", "excluded")
         )
+        return ExtremesResult(low, low_index, high, high_index, int(count), int(excluded))
 
 
 def _smallest(values: np.ndarray, index: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -76,15 +85,6 @@ def _smallest(values: np.ndarray, index: np.ndarray, count: int) -> tuple[np.nda
         index = index[near]
     order = np.lexsort((index, values))[:count]
     return values[order], index[order]
-
-
-def _check_scalar(reduction: Reduction, study: Any) -> None:
-    for name in reduction.outputs:
-        shape = study.output_shape(name)
-        if np.prod(shape, dtype=int) != 1:
-            raise StudyError(
-                f"{type(reduction).__name__}: output {name!r}: expected a scalar, got shape {shape}"
-            )
 
 
 @dataclass(frozen=True, eq=False)
