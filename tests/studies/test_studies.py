@@ -399,6 +399,7 @@ INVALID: dict[str, tuple[Any, dict[str, Any], str]] = {
         "expected values of v",
     ),
     "a function that raises": (studies.FromFunction(["v"], lambda i, s: {"v": 1 / i}), {}, "sample 0"),
+    "unknown status": (V, {"accept": [99]}, "accept: expected values of lw.Status, got 99"),
     "unknown rows": (V, {"rows": "some"}, "rows"),
     "no chunk": (V, {"chunk": 0}, "chunk"),
 }

@@ -17,7 +17,7 @@ from linkwork.mechanism.names import printable
 from linkwork.model import Model
 from linkwork.simulation.failure import CONTINUING, States
 from linkwork.simulation.penetration import describe_pair
-from linkwork.simulation.status import Status
+from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.traced import Laws
 from linkwork.sko import Tree
 
@@ -39,7 +39,7 @@ def first_causes(
     `last` are the states after the `steps` that rows took.
     """
     result = np.full(len(status), "", dtype=object)
-    for k in np.flatnonzero(~np.isin(status, (*CONTINUING, Status.STOPPED)))[:MAX_ROWS]:
+    for k in np.flatnonzero(~has_status(status, (*CONTINUING, Status.STOPPED)))[:MAX_ROWS]:
         q = last[0][k].astype(float)
         v = last[1][k].astype(float)
         own = {name: x[k] for name, x in parameters.items()}
@@ -47,6 +47,13 @@ def first_causes(
             what = _cause(model, Status(int(status[k])), q, v, own)
         result[k] = f"{what} at t = {steps[k] * dt:.6g} s"
     return result
+
+
+def last_finite_states(start: States, end: States, last: States, steps: np.ndarray) -> States:
+    """Return the states at the end, or, of rows that stopped, the `last` ones after the `steps` that they took."""
+    no_step = (steps == 0)[:, None]
+    q, v = (np.where(no_step, first, np.where(np.isfinite(x), x, y)) for first, x, y in zip(start, end, last))
+    return q, v
 
 
 def contact_causes(

@@ -23,8 +23,10 @@ def open_rows(
     """Return rows of finite q, (rows, nq), in which a loop is open by more than `model.closure_tolerance`,
     (rows,) of bool.
     """
+    if isinstance(model, Tree) or not model.loops:
+        return np.zeros(len(q), dtype=bool)
     finite: np.ndarray = np.isfinite(q).all(axis=1)
-    if isinstance(model, Tree) or not model.loops or not finite.any():
+    if not finite.any():
         return np.zeros(len(q), dtype=bool)
     given = {name: x[finite] for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
     gaps = closure_error(model, q[finite].astype(float), **({"parameters": given} if given else {}))

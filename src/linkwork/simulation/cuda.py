@@ -20,7 +20,7 @@ from linkwork.simulation.closedness import open_rows
 from linkwork.simulation.control import Control
 from linkwork.simulation.failure import CONTINUING, earlier_status, merge_status, stopped_status
 from linkwork.simulation.one_kernel import kernel_for, segments
-from linkwork.simulation.status import Status
+from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.traced import CARRIED, COEFFICIENTS, STEP_ARGS, ZERO, Laws, carried_size
 
 Rows = tuple[int, int]  # address, and distance of rows in numbers: 0 for one row for all
@@ -90,7 +90,7 @@ def rollout_on_gpu(
         )
         before = earlier_status(earlier, batch)
         unclosed = ends.unclosed()
-        hold = unclosed | ~np.isin(before, CONTINUING)  # these take no step
+        hold = unclosed | ~has_status(before, CONTINUING)  # these take no step
         here_now: list[Rows] = [(tq, n * model.nq), (tv, n * model.nv), (memory.take((rows,)), 1)]
         memory.clear(here_now[2][0], rows)
         spare = [[(memory.take((rows, w)), w) for w in (model.nq, model.nv)] for _ in range(2)]
@@ -220,7 +220,7 @@ class _Ends:
         """Return the status of all rows, (rows,); `before` is that of an earlier rollout."""
         every = np.arange(self.rows)
         taken = self.fetched((done, 1), (), every).astype(int)
-        going = np.isin(before, CONTINUING)
+        going = has_status(before, CONTINUING)
         status = np.full(self.rows, int(Status.OK))
         if carried is not None:
             ends = self.fetched((carried, width), (width,), every)

@@ -17,7 +17,7 @@ from linkwork.simulation.adaptive import Adaptive
 from linkwork.simulation.charts import SINGULAR, Charts
 from linkwork.simulation.closedness import open_rows
 from linkwork.simulation.monitor import between, coordinate_scales
-from linkwork.simulation.status import Status
+from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.stiffness import Feedback, stiff_at
 from linkwork.simulation.turning_point import near_turning_point
 from linkwork.simulation.way import rank_passage
@@ -70,7 +70,7 @@ def classify_stiff(
     result = status.copy()
     ended = (Status.DEAD_POINT, Status.NOT_CLOSED, Status.NOT_FINITE)
     for q in postures:
-        rows = np.flatnonzero(np.isin(result, ended) & began & np.isfinite(q).all(axis=1))
+        rows = np.flatnonzero(has_status(result, ended) & began & np.isfinite(q).all(axis=1))
         if len(rows):
             own = None if feedback is None else lambda k, q, v, rows=rows: feedback(int(rows[k]), q, v)
             stiff = stiff_at(
@@ -91,8 +91,10 @@ def classify_runaway(
     (rows,), are looked at too.
     """
     with np.errstate(invalid="ignore"):
+        if divided is None and all(np.abs(x).max(initial=0.0) <= FAST for x in end):
+            return status  # no row is fast, and none is NaN
         size = np.fmax(np.abs(end[0]).max(axis=1, initial=0.0), np.abs(end[1]).max(axis=1, initial=0.0))
-    fast = np.isin(status, CONTINUING) & ((size > FAST) | (False if divided is None else divided))
+    fast = has_status(status, CONTINUING) & ((size > FAST) | (False if divided is None else divided))
     if not fast.any():
         return status
     blown = np.where(fast, int(Status.NOT_FINITE), status)
@@ -107,13 +109,13 @@ def classify_open(
     """The status of rows, NOT_CLOSED where all steps were taken and loops are open in the last states q,
     (rows, nq).
     """
-    left_open = np.isin(status, CONTINUING) & open_rows(model, q, parameters, dtype=dtype)
+    left_open = has_status(status, CONTINUING) & open_rows(model, q, parameters, dtype=dtype)
     return np.where(left_open, int(Status.NOT_CLOSED), status)
 
 
 def merge_status(earlier: np.ndarray, status: np.ndarray) -> np.ndarray:
     """Return the status of rows after an `earlier` rollout: rows that had stopped keep theirs."""
-    return np.where(np.isin(earlier, CONTINUING) & (status != int(Status.OK)), status, earlier)
+    return np.where(has_status(earlier, CONTINUING) & (status != int(Status.OK)), status, earlier)
 
 
 def earlier_status(status: Any, batch: tuple[int, ...]) -> np.ndarray:

@@ -17,7 +17,7 @@ from linkwork.model import Model
 from linkwork.simulation.actuation import control_feedback
 from linkwork.simulation.actuators import Controls, warn_inactive_actuators
 from linkwork.simulation.adaptive import Adaptive
-from linkwork.simulation.causes import contact_causes, first_causes
+from linkwork.simulation.causes import contact_causes, first_causes, last_finite_states
 from linkwork.simulation.chart_kernel import STEPS, chart_kernel, roll_out_loops
 from linkwork.simulation.charts import Charts
 from linkwork.simulation.closedness import closed_start, open_rows
@@ -50,7 +50,7 @@ from linkwork.simulation.rollout_arguments import (
 )
 from linkwork.simulation.rollout_forces import ControlForces, GivenForces
 from linkwork.simulation.rollout_result import Rollout, with_contact
-from linkwork.simulation.status import Status
+from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.stepping import Stepping
 from linkwork.simulation.stiffness import implicit_parameters
 from linkwork.simulation.traced import CARRIED, COEFFICIENTS, Laws, taken_coefficients
@@ -297,7 +297,7 @@ def _in_charts(
     `control_inputs` are the arrays of PD control or of a policy; None for given forces.
     """
     step, max_entry, agreement = find_integrator(integrator, laws)
-    continuing = np.isin(earlier, CONTINUING)
+    continuing = has_status(earlier, CONTINUING)
     stepping = Stepping(
         model, np.where(continuing[:, None], start[0], np.nan), start[1], rows, max_entry, laws=laws
     )
@@ -356,30 +356,32 @@ def _in_one_kernel(
         carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
     parameters = {name: rows[name] for name in names if name not in COEFFICIENTS}
     unclosed = open_rows(model, q, parameters, dtype=dtype)
-    continuing = np.isin(earlier, CONTINUING)
-    q_first = np.where((unclosed | ~continuing)[:, None], np.nan, q)  # NaN: the row takes no step
+    continuing = has_status(earlier, CONTINUING)
+    idle = unclosed | ~continuing
+    q_first = np.where(idle[:, None], np.nan, q) if idle.any() else q  # NaN: the row takes no step
     q_all, v_all, taken, carried_end, last = roll_out(
         kernel, (q_first, v), inputs, forces_per_step, dt=dt, steps=steps, record_every=record_every, carried=carried,
     )  # fmt: skip
     q_all[:, 0] = q
     end = (q_all[:, -1], v_all[:, -1])
     status = np.full(len(q), int(Status.OK))
-    not_finite = ~np.isfinite(np.column_stack([q, v])).all(axis=1)
-    stopped = np.flatnonzero(((taken != steps) | unclosed | not_finite) & continuing)
-    solved = np.zeros(len(stopped), dtype=bool)
-    if carried_end is not None:
-        solved = np.isfinite(carried_end[stopped]).all(axis=1)
-    status[stopped] = stopped_status(
-        model,
-        (q[stopped].astype(float), v[stopped].astype(float)),
-        (last[0][stopped].astype(float), last[1][stopped].astype(float)),
-        unclosed[stopped],
-        solved,
-        dt,
-        integrator,
-        {name: x[stopped] for name, x in parameters.items()},
-        control_feedback(model, control, {name: x[stopped] for name, x in inputs.items()}),
-    )
+    finite: Any = np.isfinite(q).all() and np.isfinite(v).all()
+    if not finite:
+        finite = np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
+    stopped = np.flatnonzero(((taken != steps) | unclosed | ~finite) & continuing)
+    solved = stopped < 0 if carried_end is None else np.isfinite(carried_end[stopped]).all(axis=1)
+    if len(stopped):
+        status[stopped] = stopped_status(
+            model,
+            (q[stopped].astype(float), v[stopped].astype(float)),
+            (last[0][stopped].astype(float), last[1][stopped].astype(float)),
+            unclosed[stopped],
+            solved,
+            dt,
+            integrator,
+            {name: x[stopped] for name, x in parameters.items()},
+            control_feedback(model, control, {name: x[stopped] for name, x in inputs.items()}),
+        )
     if carried_end is not None:
         unsolved = (carried_end[:, -1] > 0.0) & (status == int(Status.OK))
         status[unsolved] = int(Status.CONTACT_NOT_CONVERGED)
@@ -388,12 +390,11 @@ def _in_one_kernel(
     status = merge_status(earlier, classify_open(model, status, end[0], parameters, dtype))
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (q_all, v_all, status)))
     result.steps = taken.reshape(batch)
-    no_step = (taken == 0)[:, None]
-    q_last, v_last = (
-        np.where(no_step, initial, np.where(np.isfinite(x), x, y)) for x, initial, y in zip(end, (q, v), last)
-    )
-    causes = first_causes(model, np.where(continuing, status, 0), (q_last, v_last), taken, dt, parameters)
-    if carried_end is not None:
-        causes = causes + contact_causes(model, contacts, status, q_last, carried_end, parameters)
+    causes = np.full(len(q), "", dtype=object)
+    if (status != int(Status.OK)).any():
+        q_last, v_last = last_finite_states((q, v), end, last, taken)
+        causes = first_causes(model, np.where(continuing, status, 0), (q_last, v_last), taken, dt, parameters)
+        if carried_end is not None:
+            causes = causes + contact_causes(model, contacts, status, q_last, carried_end, parameters)
     result.causes = causes.reshape(batch)
     return with_contact(result, None if carried_end is None else carried_end.reshape((*batch, -1)), contacts)

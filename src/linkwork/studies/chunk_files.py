@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.errors import StudyError
+from linkwork.simulation.status import has_status
 from linkwork.studies.encoding import Nodes, decode_nodes, encode_nodes
 from linkwork.studies.packages import import_optional
 
@@ -65,7 +66,7 @@ def _columns(study: Study, rows: Rows) -> tuple[list[str], list[np.ndarray]]:
     if study.rows == "none":
         retained = slice(0, 0)
     elif study.rows == "failed":
-        retained = ~np.isin(rows.status, study.accepted)
+        retained = ~has_status(rows.status, study.accepted)
     columns: dict[str, np.ndarray] = {"index": rows.index, "status": rows.status.astype(np.int32)}
     columns["steps"] = rows.steps.astype(np.int64)
     if len(study.models) > 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from linkwork.errors import StudyError
-from linkwork.simulation.status import Status
+from linkwork.simulation.status import Status, has_status
 from linkwork.studies.accumulate import State, tree_nodes
 from linkwork.studies.encoding import Nodes
 from linkwork.studies.outputs import Batch, evaluate_outputs
@@ -193,7 +193,7 @@ def summarize(study: Study, rows: Rows) -> Nodes:
     block = study.block
     first = int(rows.index[0]) // block
     count = -(-len(rows.index) // block)
-    accepted = np.isin(rows.status, study.accepted)
+    accepted = has_status(rows.status, study.accepted)
     read = {"status": rows.status.astype(float)}
     read |= {name: rows.outputs[name] for each in study.summaries for name in each.outputs}
     nodes: Nodes = []

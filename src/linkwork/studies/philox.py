@@ -8,6 +8,7 @@ samples is one call of the generator, whatever its first sample.
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 
 import numpy as np
 
@@ -17,6 +18,7 @@ _ONE = np.uint64(0x3FF0_0000_0000_0000)  # the bits of 1.0
 _BELOW_ONE = 1.0 - 2.0**-53
 
 
+@cache
 def stream_key(seed: int, name: str) -> int:
     """Return the 128-bit key of the stream of a named quantity."""
     return int.from_bytes(hashlib.sha256(f"linkwork study\0{seed}\0{name}".encode()).digest()[:16], "little")

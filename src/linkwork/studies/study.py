@@ -115,7 +115,7 @@ class Study:
         self.outputs = check_outputs(outputs)
         self.reductions = _labelled(reductions)
         self.block = block_size(sampler.group)
-        self.accepted = tuple(int(each) for each in accept)
+        self.accepted = tuple(_checked_status(each) for each in accept)
         if rows not in ROWS:
             raise StudyError(f"study: rows: expected one of {', '.join(ROWS)}, got {rows!r}")
         self.rows = rows
@@ -355,6 +355,13 @@ def _checked_task(task: Any) -> Task:
             f"study: task: expected RolloutTask, FunctionTask or a function of a model, got {task!r}"
         )
     return result
+
+
+def _checked_status(value: Any) -> Status:
+    try:
+        return Status(value)
+    except ValueError:
+        raise StudyError(f"study: accept: expected values of lw.Status, got {value!r}") from None
 
 
 def _checked_integer(name: str, value: Any, least: int) -> int:
