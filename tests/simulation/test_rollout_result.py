@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.simulation.status import has_status
 
 COPIES = {
     "_replace": lambda result: result._replace(status=result.status),
@@ -45,3 +46,9 @@ def test_replace_changes_named_attributes_only() -> None:
 def test_rollouts_without_contacts_have_no_impulses() -> None:
     arm = lw.robots.arm()
     assert lw.rollout(arm, arm.neutral(), np.zeros(arm.nv), dt=1e-3, steps=1).impulses is None
+
+
+def test_has_status_is_isin() -> None:
+    status = np.array([int(each) for each in lw.Status])
+    for kinds in ((), (lw.Status.OK,), (lw.Status.OK, lw.Status.STOPPED), tuple(lw.Status)):
+        assert has_status(status, kinds).tolist() == np.isin(status, kinds).tolist()
