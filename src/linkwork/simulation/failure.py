@@ -68,7 +68,7 @@ def classify_stiff(
     `feedback` are the forces of a row of all these that depend on its state.
     """
     result = status.copy()
-    ended = (Status.DEAD_POINT, Status.NOT_CLOSED, Status.NOT_FINITE)
+    ended = (Status.DEAD_POINT, Status.NOT_CLOSED, Status.NOT_FINITE, Status.STEP_TOO_COARSE)
     for q in postures:
         rows = np.flatnonzero(has_status(result, ended) & began & np.isfinite(q).all(axis=1))
         if len(rows):
