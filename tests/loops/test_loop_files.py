@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -70,8 +71,10 @@ def test_a_loop_of_six_dimensions(tmp_path: Path) -> None:
 FAULTS = {
     "key": ("closed_loops: []", ":1: unknown key 'closed_loops'"),
     "twice": ("type: []\ntype: []", ":2: duplicate key"),
-    "open": ("closed_loop: [[a, b]\n", "unmatched ["),
-    "too many": ("closed_loop: []]", "unmatched ]"),
+    "open": ("closed_loop: [[a, b]\n", ":2: invalid YAML: expected ',' or ']'"),
+    "too many": ("closed_loop: []]", ":1: invalid YAML"),
+    "alias": ("name_mot: &a [motor]\njoint_name: *a", ":2: aliases are not supported"),
+    "mapping": ("name_mot: {motor: 1}", ":1: expected a name or a list of names, got a mapping"),
     "count": ("closed_loop: [[tip, pin]]\ntype: []", "type: expected 1 entries"),
     "triple": ("closed_loop: [[tip, pin, arm]]\ntype: [3d]", "pairs of names"),
     "dimension": ("closed_loop: [[tip, pin]]\ntype: [2d]", "type: expected 3D or 6D, got 2d"),
@@ -93,3 +96,10 @@ def test_faults_are_told(fault: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError) as told:
         lw.load(URDF, loops=tmp_path / "robot.yaml")
     assert words in str(told.value)
+
+
+def test_without_pyyaml_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "robot.yaml").write_text("type: []")
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(lw.MissingPackageError, match=r"linkwork\[yaml\]"):
+        lw.load(URDF, loops=tmp_path / "robot.yaml")
