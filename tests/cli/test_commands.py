@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -368,13 +369,19 @@ def test_completion_knows_commands_options_and_robots() -> None:
                          ("linkwork simulate arm --integrator se", "semi_implicit_euler")):  # fmt: skip
         words = line.split(" ")
         array = " ".join(f'"{word}"' for word in words)
-        command = (
-            f'{bash}\nCOMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _linkwork; echo "${{COMPREPLY[@]}}"'
-        )
+        command = f'{bash}\nCOMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _shtab_linkwork; echo "${{COMPREPLY[@]}}"'
         found = subprocess.run(
             ["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE, check=True
         )
         assert found.stdout.split() == [wanted]
+
+
+def test_completion_without_shtab_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 3
+    assert "pip install 'linkwork[completion]'" in capsys.readouterr().err
 
 
 class Screen(io.StringIO):

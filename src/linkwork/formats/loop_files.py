@@ -1,10 +1,12 @@
 """YAML files of parallel robots, which list the frame pairs that close the loops of a tree URDF.
 
-    closed_loop: [[frame_a, frame_b], ...]    names of links, frames or joints
-    type: [6d, 3d, ...]                       6D welds the frames, 3D connects their origins
-    name_mot: [hip, knee, ...]                actuated joints
-    joint_name: [ankle, ...]                  joints of the URDF that have another type,
-    joint_type: [SPHERICAL, ...]              namely SPHERICAL, FIXED, or UJOINT_XY (hinges about x, then y)
+closed_loop: [[frame_a, frame_b], ...]    names of links, frames or joints
+type: [6d, 3d, ...]                       6D welds the frames, 3D connects their origins
+name_mot: [hip, knee, ...]                actuated joints
+joint_name: [ankle, ...]                  joints of the URDF that have another type,
+joint_type: [SPHERICAL, ...]              namely SPHERICAL, FIXED, or UJOINT_XY (hinges about x, then y)
+
+Values are names and lists of names; other keys, mappings and aliases are errors.
 """
 
 from __future__ import annotations
