@@ -74,6 +74,18 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def on_gpu(x: np.ndarray) -> Any:
+    """Return an array in the memory of the GPU, of CuPy or PyTorch, whichever is there."""
+    try:
+        import cupy
+
+        return cupy.asarray(x)
+    except ModuleNotFoundError:
+        import torch
+
+        return torch.as_tensor(x, device="cuda")
+
+
 def plain_call(study: lw.Study, samples: int) -> Callable[[], Any]:
     """Return rollouts of as many samples, of the same states and masses again and again, on one thread."""
     model = study.models[0]
@@ -84,9 +96,7 @@ def plain_call(study: lw.Study, samples: int) -> Callable[[], Any]:
     v = rows.values["v"]
     numbers = rows.values[mass]
     if task.device == "cuda":
-        import cupy
-
-        q, v, numbers = (cupy.asarray(x) for x in (q, v, numbers))
+        q, v, numbers = (on_gpu(x) for x in (q, v, numbers))
     given = {"parameters": {mass: numbers}, "dt": DT, "steps": task.steps, "record_every": task.steps}
 
     def call() -> None:
@@ -104,7 +114,9 @@ def main() -> None:
     parser.add_argument("--samples", type=float, default=1e6)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--robot", default="iiwa14")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--workers", type=int, default=2, help="threads or processes; threads that feed a GPU"
+    )
     parser.add_argument(
         "--folder", type=Path, help="a folder for the run with files; by default a temporary one"
     )
@@ -115,53 +127,85 @@ def main() -> None:
     model = robots.model(options.robot)
     samples = int(options.samples)
     study = make(model, samples, options.steps, options.chunk, options.device)
-    make(model, 4 * study.chunk, options.steps, options.chunk, options.device).run(progress=False)  # compiled
+    first = make(model, 4 * study.chunk, options.steps, options.chunk, options.device)
+    result = first.run(progress=False)  # compiles
+    print(f"{model.name}, {options.steps} steps, chunks of {study.chunk}", flush=True)
+    if options.device is not None:
+        host = make(model, 4 * study.chunk, options.steps).run(progress=False)
+        same = host.state_bytes() == result.state_bytes()
+        print(f"bits of the CPU              {'same' if same else 'OTHER BITS':>12}", flush=True)
     time.sleep(8.0)  # and optimised in the background
-    clock = processor_seconds if options.device is None else seconds
-    small = max(study.chunk, min(samples, 20 * study.chunk) // study.chunk * study.chunk)
-    few = make(model, small, options.steps, options.chunk, options.device)
-    plain = plain_call(study, small)
+    feeding = 1 if options.device is None else options.workers
+    began = rates(study, feeding)
+    if options.device is None:
+        small_chunks(model)
+        executors(study, options.workers, began)
+        folder_and_parts(study, options.folder)
+
+
+def rates(study: lw.Study, workers: int) -> float:
+    """Print the rate of the plain kernel, that of the study, and its memory; return the study's seconds."""
+    model = study.models[0]
+    device = study.task.device
+    clock = processor_seconds if device is None else seconds
+    chunks = min(20 * workers, max(1, study.samples // study.chunk))
+    few = make(model, chunks * study.chunk, study.task.steps, study.chunk, device)
+    plain = plain_call(study, few.samples)
     times: dict[str, list[float]] = {"plain": [], "study": []}
-    alone_workers = 1 if options.device is None else options.workers  # threads that feed the GPU
     for _ in range(TURNS):
         times["plain"].append(clock(plain))
-        times["study"].append(clock(lambda: few.run(workers=alone_workers, progress=False)))
+        times["study"].append(clock(lambda: few.run(workers=workers, progress=False)))
     one = min(times["plain"])
     alone = min(times["study"])
-    print(f"{model.name}, {options.steps} steps, chunks of {study.chunk}")
+    steps = few.samples * study.task.steps / one
+    print(f"plain kernel, 1 thread       {few.samples / one:12,.0f} samples/s  {steps:14,.0f} steps/s")
+    share = f"{one / alone:8.1%} of the plain kernel"
     print(
-        f"plain kernel, 1 thread       {small / one:12,.0f} samples/s  {small * options.steps / one:14,.0f} steps/s"
-    )
-    print(
-        f"study, {alone_workers:2d} workers            {small / alone:12,.0f} samples/s  {one / alone:8.1%} of the plain kernel"
-    )
-    tiny = make(model, 256 * 1024, 1, 1024)
-    tiny.run(workers=1, progress=False)
-    per_chunk = (
-        min(processor_seconds(lambda: tiny.run(workers=1, progress=False)) for _ in range(TURNS)) / 256
-    )
-    own = min(processor_seconds(plain_call(tiny, 256 * 1024)) for _ in range(TURNS)) / 256
-    print(
-        f"a chunk of 1024 of one step  {1e3 * per_chunk:12.3f} ms, of which the kernel's {1e3 * own:.3f} ms"
+        f"study, {workers:2d} workers            {few.samples / alone:12,.0f} samples/s  {share}", flush=True
     )
     before = peak_memory()
-    began = seconds(lambda: study.run(workers=alone_workers, progress=False))
-    print(f"all {samples:.0e} samples            {samples / began:12,.0f} samples/s, {began:.1f} s")
+    began = seconds(lambda: study.run(workers=workers, progress=False))
+    share = f"{study.samples / began * one / few.samples:8.1%} of the plain kernel"
     print(
-        f"peak memory                  {peak_memory():12,.0f} MB, {peak_memory() - before:+,.0f} MB in the last run"
+        f"all {study.samples:.0e} samples           {study.samples / began:12,.0f} samples/s  {share}, {began:.1f} s"
     )
-    for executor in ("threads", "processes") if options.device is None else ():
-        rate = samples / seconds(
-            partial(study.run, executor=executor, workers=options.workers, progress=False)
-        )
-        told = f"{rate:12,.0f} samples/s, {rate * began / samples:.2f} times one worker's"
-        print(f"{options.workers} {executor:<26} {told}")
-    with tempfile.TemporaryDirectory(dir=options.folder) as place:
+    print(
+        f"peak memory                  {peak_memory():12,.0f} MB, {peak_memory() - before:+,.0f} MB in the last run",
+        flush=True,
+    )
+    return began
+
+
+def small_chunks(model: lw.Model) -> None:
+    """Print what a small chunk takes beside the kernel."""
+    tiny = make(model, 256 * 1024, 1, 1024)
+    tiny.run(workers=1, progress=False)
+    call = partial(tiny.run, workers=1, progress=False)
+    per_chunk = min(processor_seconds(call) for _ in range(TURNS)) / 256
+    own = min(processor_seconds(plain_call(tiny, 256 * 1024)) for _ in range(TURNS)) / 256
+    print(
+        f"a chunk of 1024 of one step  {1e3 * per_chunk:12.3f} ms, of which a rollout's {1e3 * own:.3f} ms",
+        flush=True,
+    )
+
+
+def executors(study: lw.Study, workers: int, began: float) -> None:
+    """Print the rates of several threads and processes against those of one, which took `began` seconds."""
+    for executor in ("threads", "processes"):
+        rate = study.samples / seconds(partial(study.run, executor=executor, workers=workers, progress=False))
+        message = f"{rate:12,.0f} samples/s, {rate * began / study.samples:.2f} times one worker's"
+        print(f"{workers} {executor:<26} {message}", flush=True)
+
+
+def folder_and_parts(study: lw.Study, folder: Path | None) -> None:
+    """Print the rate with a folder, and what the parts of a chunk cost."""
+    chunks = min(20, max(1, study.samples // study.chunk))
+    few = make(study.models[0], chunks * study.chunk, study.task.steps, study.chunk)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
         began = seconds(lambda: few.run(Path(place) / "study", workers=1, progress=False))
         size = sum(path.stat().st_size for path in Path(place).rglob("*.parquet"))
-        print(
-            f"with a folder                {small / began:12,.0f} samples/s, {size / small:.0f} bytes a sample"
-        )
+        message = f"{few.samples / began:12,.0f} samples/s, {size / few.samples:.0f} bytes a sample"
+        print(f"with a folder                {message}", flush=True)
     parts(few)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.compiler.runtime.cuda.arrays import Library, library_of, row_step
 from linkwork.compiler.runtime.cuda.binding import call, current_gpu, gpu
 from linkwork.compiler.runtime.cuda.kernel import CudaKernel
-from linkwork.compiler.runtime.cuda.memory import Memory
+from linkwork.compiler.runtime.cuda.memory import THREAD_STREAM, Memory
 from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import ShapeError
 from linkwork.model import Model
@@ -63,7 +63,7 @@ def rollout_on_gpu(
     n = steps // record_every + 1
     with ExitStack() as stack:
         stack.enter_context(here.current())
-        stream = main.stream(here.number) if main is not None else 0
+        stream = main.stream(here.number) if main is not None else THREAD_STREAM
         memory = Memory(kernel, stream, stack)
         keep: list[Any] = []
         places = {
@@ -81,7 +81,7 @@ def rollout_on_gpu(
         for place, target, width in ((places["q"], tq, model.nq), (places["v"], tv, model.nv)):
             memory.copy_rows(target, n * width, place[0], place[1], width, rows)
         ends = _Ends(
-            kernel,
+            memory,
             model,
             places,
             {name: own for name, (_, own) in arrays.items()},
@@ -146,17 +146,18 @@ def rollout_on_gpu(
             steps,
             integrator,
         )
-        made.append(_made(kernel, main, batch, here.number, memory))
-        codes = status.astype(dtype)
-        if rows:
-            call("cuMemcpyHtoD", made[-1][1], codes.ctypes.data, codes.nbytes)
+        told: Any = status.reshape(batch)
+        if main is not None:
+            codes = status.astype(dtype)
+            told, address = _made(kernel, main, batch, here.number, memory)
+            if rows:
+                call("cuMemcpyHtoD", address, codes.ctypes.data, codes.nbytes)
         result = [
-            _returned(x, address, shape, dtype, main)
-            for (x, address), shape in zip(made, [*shapes, batch], strict=True)
+            _returned(x, address, shape, memory, main)
+            for (x, address), shape in zip(made, shapes, strict=True)
         ]
-    told = sum(
-        ((result[-1] == code) * code for code in set(status.tolist())), start=(result[-1] != result[-1]) * 0
-    )
+    if main is not None:  # whole numbers of the library
+        told = sum(((told == code) * code for code in set(status.tolist())), start=(told != told) * 0)
     return result[0], result[1], told, result[2], result[3] if contacts is not None else None
 
 
@@ -164,10 +165,11 @@ class _Ends:
     """Initial and final rows of a rollout, fetched from the GPU."""
 
     def __init__(
-        self, kernel: CudaKernel, model: Model, places: dict[str, Rows], shapes: dict[str, tuple[int, ...]],
+        self, memory: Memory, model: Model, places: dict[str, Rows], shapes: dict[str, tuple[int, ...]],
         inputs: tuple[int, tuple[str, ...], Control], each: bool,
     ) -> None:  # fmt: skip
-        self.kernel = kernel
+        self.memory = memory
+        self.kernel = kernel = memory.kernel
         self.model = model
         self.places = places
         self.shapes = shapes
@@ -182,18 +184,13 @@ class _Ends:
         if not result.size:
             return result
         if step == 0:
-            call("cuMemcpyDtoH", result[:1].ctypes.data, address, result[:1].nbytes)
+            self.memory.fetch(result[:1], address)
             result[:] = result[0]
         elif len(chosen) == self.rows and step == math.prod(own):
-            call("cuMemcpyDtoH", result.ctypes.data, address, result.nbytes)
+            self.memory.fetch(result, address)
         else:
             for k, row in enumerate(chosen.tolist()):
-                call(
-                    "cuMemcpyDtoH",
-                    result[k : k + 1].ctypes.data,
-                    address + row * step * self.size,
-                    result[k : k + 1].nbytes,
-                )
+                self.memory.fetch(result[k : k + 1], address + row * step * self.size)
         return result
 
     def _taken(self, name: str, chosen: np.ndarray) -> np.ndarray:
@@ -335,10 +332,9 @@ def _made(
     return made, library.view(made).address
 
 
-def _returned(x: Any, address: int, shape: tuple[int, ...], dtype: str, library: Library | None) -> Any:
+def _returned(x: Any, address: int, shape: tuple[int, ...], memory: Memory, library: Library | None) -> Any:
     if library is not None:
         return x
-    out = POOL.empty(shape, dtype)
-    if out.size:
-        call("cuMemcpyDtoH", out.ctypes.data, address, out.nbytes)
+    out = POOL.empty(shape, memory.kernel.dtype)
+    memory.fetch(out, address)
     return out

@@ -30,6 +30,7 @@ from linkwork.version import __version__
 
 ROWS = ("all", "outputs", "failed", "none")
 DEFAULT_CHUNK = 16_384  # samples: states of one chunk stay in a core's cache
+DEVICE_CHUNK = 131_072  # on a GPU: several times the states that its multiprocessors hold at once
 MAX_RECORDED = 64 << 20  # bytes of recorded states of one chunk, by default
 PROBED = 3  # samples that are computed beforehand, to know outputs and to check them
 
@@ -144,7 +145,8 @@ class Study:
         every = getattr(self.task, "record_every", None)
         states = 2 if every is None else self.task.steps // every + 1  # type: ignore[attr-defined]
         size = 8 * states * max(each.nq + each.nv for each in self.models)
-        return max(1, min(DEFAULT_CHUNK, MAX_RECORDED // max(size, 1)))
+        usual = DEVICE_CHUNK if getattr(self.task, "device", None) == "cuda" else DEFAULT_CHUNK
+        return max(1, min(usual, MAX_RECORDED // max(size, 1)))
 
     # what is known before it runs
 

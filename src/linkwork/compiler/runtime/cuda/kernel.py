@@ -16,7 +16,7 @@ from linkwork.compiler.runtime.arguments import numbers, shape_text
 from linkwork.compiler.runtime.cuda import binding
 from linkwork.compiler.runtime.cuda.arrays import Library, OnDevice, library_of, row_step
 from linkwork.compiler.runtime.cuda.binding import Gpu, call, current_gpu, gpu
-from linkwork.compiler.runtime.cuda.memory import Memory
+from linkwork.compiler.runtime.cuda.memory import THREAD_STREAM, Memory
 from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import DtypeError, OverlapError, ShapeError, TargetError
 
@@ -255,19 +255,18 @@ class CudaKernel:
         here = current_gpu()
         with ExitStack() as stack:
             stack.enter_context(here.current())
-            memory = Memory(self, 0, stack)
+            memory = Memory(self, THREAD_STREAM, stack)
             given = []
             for spec, a in zip(self.inputs, arrays, strict=True):
                 if a.size != spec.size:
                     a = np.ascontiguousarray(np.broadcast_to(a, (*batch, *spec.shape)))
                 given.append((memory.upload(a), 0 if a.size == spec.size else spec.size))
             taken = [(memory.take((*batch, *spec.shape)), spec.size) for spec in self.outputs]
-            self.launch(here, rows, given, taken, 0, memory)
+            self.launch(here, rows, given, taken, memory.stream, memory)
             results = []
             for spec, (address, _), out in zip(self.outputs, taken, outs, strict=True):
                 made = POOL.empty((*batch, *spec.shape), self.dtype)
-                if made.size:
-                    call("cuMemcpyDtoH", made.ctypes.data, address, made.nbytes)
+                memory.fetch(made, address)
                 if out is not None:
                     out[...] = made
                 results.append(made[()] if out is None else out)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_SCRATCH_BYTES = 2 << 30  # for crossing values of kernels of several parts; kept for the next call
 MIN_SCRATCH_STATES = 1024
+THREAD_STREAM = 2  # CU_STREAM_PER_THREAD, of calls with host arrays: those of several threads overlap
 
 
 class Memory:
@@ -30,18 +31,16 @@ class Memory:
 
     def take(self, shape: tuple[int, ...]) -> int:
         """Return the address of new memory for an array; raise if the GPU has too little."""
-        address = self._allocate(max(1, math.prod(shape)) * self.kernel._size)
+        size = max(1, math.prod(shape)) * self.kernel._size
+        address = self._allocate(size, _pool(int(call("cuCtxGetDevice"))))
         if address is None:
             raise self.kernel.too_many(shape)
         return address
 
-    def _allocate(self, size: int, pool: Any = None) -> int | None:
+    def _allocate(self, size: int, pool: Any) -> int | None:
         """Return the address of `size` bytes, or None if the GPU has too little memory."""
         cuda = binding.driver()
-        if pool is None:
-            code, address = cuda.cuMemAllocAsync(size, self.stream)
-        else:
-            code, address = cuda.cuMemAllocFromPoolAsync(size, pool, self.stream)
+        code, address = cuda.cuMemAllocFromPoolAsync(size, pool, self.stream)
         if int(code) == int(cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY):
             return None
         if int(code) != 0:
@@ -75,6 +74,12 @@ class Memory:
         if array.size:
             call("cuMemcpyHtoDAsync", address, array.ctypes.data, array.nbytes, self.stream)
         return address
+
+    def fetch(self, array: np.ndarray, address: int) -> None:
+        """Fill a contiguous host array from the GPU, once the stream has come so far."""
+        if array.size:
+            call("cuMemcpyDtoHAsync", array.ctypes.data, address, array.nbytes, self.stream)
+            call("cuStreamSynchronize", self.stream)
 
     def clear(self, address: int, count: int) -> None:
         """Set `count` numbers to zero."""
