@@ -26,7 +26,7 @@ class FakeDriver:
     """Functions of the CUDA driver on the memory of this machine; `streams` are those that were used."""
 
     CUresult = SimpleNamespace(CUDA_ERROR_OUT_OF_MEMORY=2)
-    CUmemorytype = SimpleNamespace(CU_MEMORYTYPE_DEVICE=2)
+    CUmemorytype = SimpleNamespace(CU_MEMORYTYPE_DEVICE=2, CU_MEMORYTYPE_HOST=1)
     CUDA_MEMCPY2D = SimpleNamespace
     CUmemAllocationType = SimpleNamespace(CU_MEM_ALLOCATION_TYPE_PINNED=1)
     CUmemLocationType = SimpleNamespace(CU_MEM_LOCATION_TYPE_DEVICE=1)
@@ -36,6 +36,7 @@ class FakeDriver:
     def __init__(self) -> None:
         self.buffers: dict[int, Any] = {}
         self.streams: set[int] = set()
+        self.fetched = 0  # bytes copied to the host
         self.lock = threading.Lock()
 
     def CUmemPoolProps(self) -> Any:
@@ -82,12 +83,20 @@ class FakeDriver:
         ctypes.memmove(to, source, size)
         return (0,)
 
-    cuMemcpyHtoDAsync = cuMemcpyDtoHAsync = cuMemcpyDtoDAsync = _copied
+    cuMemcpyHtoDAsync = cuMemcpyDtoDAsync = _copied
+
+    def cuMemcpyDtoHAsync(self, to: int, source: int, size: int, stream: int) -> tuple[int]:
+        self.fetched += size
+        return self._copied(to, source, size, stream)
 
     def cuMemcpy2DAsync(self, copy: Any, stream: int) -> tuple[int]:
+        to_host = copy.dstMemoryType == self.CUmemorytype.CU_MEMORYTYPE_HOST
+        start = copy.dstHost if to_host else copy.dstDevice
+        if to_host:
+            self.fetched += copy.WidthInBytes * copy.Height
         for row in range(copy.Height):
-            to, source = copy.dstDevice + row * copy.dstPitch, copy.srcDevice + row * copy.srcPitch
-            self._copied(to, source, copy.WidthInBytes, stream)
+            source = copy.srcDevice + row * copy.srcPitch
+            self._copied(start + row * copy.dstPitch, source, copy.WidthInBytes, stream)
         return (0,)
 
     def cuMemsetD8Async(self, address: int, value: int, size: int, stream: int) -> tuple[int]:

@@ -37,18 +37,43 @@ def test_rollouts_have_the_bits_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> N
         assert found.status.dtype.kind == "i" and found.status[3] == lw.Status.NOT_FINITE
 
 
-def test_studies_have_the_bits_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler = studies.Random({"mass": studies.Uniform(0.5, 2.0), "v": studies.Normal()})
+def reduced(model: Any, sampler: Any, outputs: dict[str, Any], device: str | None, workers: int) -> Any:
+    task = studies.RolloutTask(1e-2, 3, device=device)
+    means = [studies.Mean(name) for name in outputs]
+    study = lw.Study(model, sampler, task, samples=1500, outputs=outputs, reductions=means, chunk=1024)
+    return study.run(progress=False, workers=workers)
 
-    def study(device: str | None) -> lw.Study:
-        task = studies.RolloutTask(1e-2, 3, device=device)
-        outputs: dict[str, Any] = {"energy": studies.Final(lw.kinetic_energy), "v": "v"}
-        means = [studies.Mean("energy"), studies.Extremes("energy"), studies.Variance("v")]
-        return lw.Study(
-            own_model(1.9), sampler, task, samples=1500, outputs=outputs, reductions=means, chunk=1024
-        )
 
-    expected = study(None).run(progress=False, workers=1).state_bytes()
+VARIED: dict[str, Any] = {
+    "parameters": {"mass": studies.Uniform(0.5, 2.0), "v": studies.Normal()},
+    "states": {"dq": studies.Normal(), "v": studies.Choice([0.0, 1.0, 1e300])},
+}
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_studies_have_the_bits_of_the_cpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trajectories stay on the GPU; what comes back are outputs, and how many steps rows took."""
+    sampler = studies.Random(VARIED[name])
+    outputs: dict[str, Any] = {
+        "energy": studies.Final(lw.kinetic_energy),
+        "tip": studies.Final(lw.frame_pose, {"frame": "body_1"}),
+        "v": "v",
+        "steps": "steps",
+    }
+    expected = reduced(own_model(1.9), sampler, outputs, None, 1)
     with fake_gpu(monkeypatch) as gpu:
-        assert study("cuda").run(progress=False, workers=2).state_bytes() == expected
+        found = reduced(own_model(1.9), sampler, outputs, "cuda", 2)
+    assert found.state_bytes() == expected.state_bytes() and found.status == expected.status
     assert gpu.streams == {THREAD_STREAM}
+    numbers = 1 + 16 + 2 + 2  # energy, pose, v; steps, for the status and for the output
+    failed = 1500 - found.status[lw.Status.OK]
+    assert gpu.fetched < 8 * (1600 * numbers + 100 * failed)
+
+
+@pytest.mark.parametrize("output", [lambda batch: batch.q[:, -1, 0] * batch.v[:, 0, 0], "trajectory_q"])
+def test_any_output_has_the_bits_of_the_cpu(output: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = studies.Random({"v": studies.Normal()})
+    expected = reduced(own_model(2.1), sampler, {"x": output}, None, 1)
+    with fake_gpu(monkeypatch):
+        found = reduced(own_model(2.1), sampler, {"x": output}, "cuda", 1)
+    assert found.state_bytes() == expected.state_bytes()

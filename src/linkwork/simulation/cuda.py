@@ -147,7 +147,7 @@ def rollout_on_gpu(
             integrator,
         )
         told: Any = status.reshape(batch)
-        if main is not None:
+        if main is not None and not main.host_status:
             codes = status.astype(dtype)
             told, address = _made(kernel, main, batch, here.number, memory)
             if rows:
@@ -156,7 +156,7 @@ def rollout_on_gpu(
             _returned(x, address, shape, memory, main)
             for (x, address), shape in zip(made, shapes, strict=True)
         ]
-    if main is not None:  # whole numbers of the library
+    if main is not None and not main.host_status:  # whole numbers of the library
         told = sum(((told == code) * code for code in set(status.tolist())), start=(told != told) * 0)
     return result[0], result[1], told, result[2], result[3] if contacts is not None else None
 

@@ -5,6 +5,7 @@ process.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,7 @@ from linkwork.errors import StudyError
 from linkwork.simulation.status import Status, has_status
 from linkwork.studies.accumulate import State, tree_nodes
 from linkwork.studies.encoding import Nodes
-from linkwork.studies.outputs import Batch, evaluate_outputs
+from linkwork.studies.outputs import Batch, Final, evaluate_outputs
 from linkwork.studies.quantities import arguments_of, check_values
 from linkwork.studies.reductions.base import Blocks, Reduction
 
@@ -146,8 +147,21 @@ def _compute_model(
     study: Study, model_number: int, index: np.ndarray, drawn: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Return status, steps, values and outputs of samples of one model."""
-    batch = compute_batch(study, model_number, index, drawn)
-    return batch.status, batch.steps, dict(batch.values), evaluate_outputs(study.outputs, batch)
+    with _gpu_scope(study) as scope:
+        batch = compute_batch(study, model_number, index, drawn, scope=scope)
+        return batch.status, batch.steps, dict(batch.values), evaluate_outputs(study.outputs, batch)
+
+
+def _gpu_scope(study: Study) -> Any:
+    """Return a scope in which trajectories stay on the GPU where all outputs can be computed there."""
+    task: Any = study.task
+    if getattr(task, "device", None) != "cuda" or task.dtype not in (None, "float64"):
+        return nullcontext()
+    if not all(isinstance(each, (str, Final)) for each in study.outputs.values()):
+        return nullcontext()
+    from linkwork.compiler.runtime.cuda.device_arrays import DeviceScope
+
+    return DeviceScope()
 
 
 def compute_batch(
@@ -156,16 +170,23 @@ def compute_batch(
     index: np.ndarray,
     drawn: dict[str, np.ndarray],
     record_every: int | None = None,
+    scope: Any = None,
 ) -> Batch:
-    """Return what outputs see of samples of one model."""
+    """Return what outputs see of samples of one model; in a `scope` of a GPU, states stay there."""
     model = study.models[number]
     described = study.space.described[number]
     rows = len(index)
     assigned = study.sampler.assign(study.space, number, drawn)
     values = check_values(study.sampler.names, assigned, described, int(index[0]), rows)
     arguments = arguments_of(model, values, study.starts[number], rows)
-    done = study.task.run(model, arguments, rows, record_every=record_every)
-    q, v = (None, None) if done.motion is None else (np.asarray(done.motion.q), np.asarray(done.motion.v))
+    inputs = arguments
+    if scope is not None:
+        states = {name: scope.upload(arguments.arrays[name]) for name in ("q", "v")}
+        inputs = arguments._replace(arrays={**arguments.arrays, **states})
+    done = study.task.run(model, inputs, rows, record_every=record_every)
+    q, v = (None, None) if done.motion is None else (done.motion.q, done.motion.v)
+    if scope is None and done.motion is not None:
+        q, v = np.asarray(q), np.asarray(v)
     given = arguments.parameters
     arrays = arguments.arrays
     status = done.status

@@ -8,7 +8,9 @@ from typing import Any, final
 
 import numpy as np
 
+from linkwork.compiler.runtime.arguments import is_on_gpu
 from linkwork.errors import LinkworkError, StudyError
+from linkwork.functions.engine.call_arguments import on_host
 from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.studies.quantities import COEFFICIENTS
 
@@ -69,7 +71,9 @@ class Final:
             raise StudyError("Final: expected a study of rollouts")
         arrays = (batch.q[:, -1], batch.v[:, -1])[: len(self.function.required)]
         numbers = {name: x for name, x in batch.parameters.items() if name not in COEFFICIENTS}
-        named = {"parameters": numbers} if numbers else {}
+        named: dict[str, Any] = {"parameters": numbers} if numbers else {}
+        if is_on_gpu(batch.q):
+            named["device"] = "cuda"
         result = self.function(batch.model, *arrays, **self.options, **named)
         return result[0] if isinstance(result, tuple) else result
 
@@ -116,7 +120,7 @@ def evaluate_outputs(outputs: Mapping[str, Any], batch: Batch) -> dict[str, np.n
 
 
 def _as_floats(value: Any) -> np.ndarray:
-    array = np.asarray(value)
+    array = np.asarray(on_host(value))
     if array.dtype.kind not in "buif":
         raise StudyError(f"expected real numbers, got dtype {array.dtype}")
     return array.astype(float, copy=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwork.contact import Contacts
 from linkwork.errors import StudyError
-from linkwork.functions.engine.call_arguments import shape_of
+from linkwork.functions.engine.call_arguments import on_host, shape_of
 from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.model import Model
 from linkwork.simulation.actuators import Controls
@@ -204,7 +204,9 @@ class RolloutTask(Task):
             **how,
             **{name: x for name, x in optional.items() if x is not None},
         )
-        return TaskResult(np.asarray(motion.status, dtype=np.int64), np.asarray(motion.steps), motion, {})
+        return TaskResult(
+            np.asarray(motion.status, dtype=np.int64), np.asarray(on_host(motion.steps)), motion, {}
+        )
 
 
 @final

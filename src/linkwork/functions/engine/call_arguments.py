@@ -66,8 +66,8 @@ def as_numbers(value: Any) -> np.ndarray:
 
 def on_host(value: Any) -> Any:
     """Return an array of another library as one that NumPy can read."""
-    if type(value).__module__.startswith("cupy"):
-        return value.get()
+    if type(value).__module__.startswith(("cupy", "linkwork")):
+        return value.get() if is_on_gpu(value) else value
     return value.detach().cpu() if hasattr(value, "detach") else value
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from linkwork.compiler.runtime.arguments import is_on_gpu
+from linkwork.compiler.runtime.cuda.memory import THREAD_STREAM
 from linkwork.errors import DtypeError, TargetError
 
 
@@ -56,6 +57,7 @@ class Library:
     def before(self, arrays: Sequence[Any]) -> None:
         """Wait until arrays may be read, if the library's stream cannot be used."""
 
+    host_status = False  # whether rollouts return the status of rows as an array of the host
     asynchronous = True  # True if the library waits for its stream before it reads a result
 
 
@@ -145,7 +147,25 @@ class _Jax(Library):
             x.block_until_ready()
 
 
-_LIBRARIES = {"cupy": _Cupy(), "torch": _Torch(), "jaxlib": _Jax(), "jax": _Jax()}
+class _Own(Library):
+    """Arrays of `device_arrays`, for callers without an array library."""
+
+    name = "array of a DeviceScope"
+    host_status = True
+
+    def view(self, x: Any) -> OnDevice:
+        return OnDevice(x.address, x.shape, x.strides, str(x.dtype), x.gpu)
+
+    def empty(self, shape: tuple[int, ...], dtype: str, gpu: int) -> Any:
+        from linkwork.compiler.runtime.cuda.device_arrays import innermost_scope
+
+        return innermost_scope().empty(shape, dtype)
+
+    def stream(self, gpu: int) -> int:
+        return THREAD_STREAM
+
+
+_LIBRARIES = {"linkwork": _Own(), "cupy": _Cupy(), "torch": _Torch(), "jaxlib": _Jax(), "jax": _Jax()}
 _OTHER = Library()
 
 

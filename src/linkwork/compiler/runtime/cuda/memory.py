@@ -32,21 +32,10 @@ class Memory:
     def take(self, shape: tuple[int, ...]) -> int:
         """Return the address of new memory for an array; raise if the GPU has too little."""
         size = max(1, math.prod(shape)) * self.kernel._size
-        address = self._allocate(size, _pool(int(call("cuCtxGetDevice"))))
+        address = allocate(size, int(call("cuCtxGetDevice")), self.stream, self.stack)
         if address is None:
             raise self.kernel.too_many(shape)
         return address
-
-    def _allocate(self, size: int, pool: Any) -> int | None:
-        """Return the address of `size` bytes, or None if the GPU has too little memory."""
-        cuda = binding.driver()
-        code, address = cuda.cuMemAllocFromPoolAsync(size, pool, self.stream)
-        if int(code) == int(cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY):
-            return None
-        if int(code) != 0:
-            raise TargetError(f"cannot allocate GPU memory: {code.name}")
-        self.stack.callback(call, "cuMemFreeAsync", address, self.stream)
-        return int(address)
 
     def scratch(self, gpu: int, rows: int, slots: int, wave: int = 1 << 62) -> tuple[int, int]:
         """Return memory for `slots` crossing values of up to `rows` states, and for how many states it is.
@@ -61,7 +50,7 @@ class Memory:
             count = most // wave * wave
         while True:
             count = -(-count // 32) * 32
-            address = self._allocate(count * row, _pool(gpu))
+            address = allocate(count * row, gpu, self.stream, self.stack)
             if address is not None:
                 return address, count
             if count <= MIN_SCRATCH_STATES:
@@ -102,6 +91,18 @@ class Memory:
         copy.WidthInBytes = count * size
         copy.Height = rows
         call("cuMemcpy2DAsync", copy, self.stream)
+
+
+def allocate(size: int, gpu: int, stream: int, stack: ExitStack) -> int | None:
+    """Return the address of `size` bytes until the stack is closed, or None if the GPU has too little memory."""
+    cuda = binding.driver()
+    code, address = cuda.cuMemAllocFromPoolAsync(size, _pool(gpu), stream)
+    if int(code) == int(cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY):
+        return None
+    if int(code) != 0:
+        raise TargetError(f"cannot allocate GPU memory: {code.name}")
+    stack.callback(call, "cuMemFreeAsync", address, stream)
+    return int(address)
 
 
 @cache
