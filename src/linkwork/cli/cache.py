@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from linkwork.cli.robot import as_json
 from linkwork.cli.terminal import age, size_in_bytes, table
-from linkwork.compiler.runtime.cache import Cache, Listed
+from linkwork.compiler.runtime.cache import Cache
+from linkwork.compiler.runtime.cache_files import Listed
 from linkwork.mechanism.names import plain
 
 

@@ -31,6 +31,6 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
         for subparser in action.choices.values():
             for argument in subparser._actions:
                 if argument.dest in ROBOT_ARGUMENTS and not argument.option_strings:
-                    argument.complete = complete  # type: ignore[attr-defined]  # read by shtab
+                    argument.complete = complete  # read by shtab
     text: str = shtab.complete(parser, shell, preamble=preamble)
     return text

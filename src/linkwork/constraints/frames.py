@@ -9,8 +9,9 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from linkwork.constraints.anchors import Displaced, PlaceInWorld, coordinates, relative_pose
-from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
+from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains
 from linkwork.constraints.relative_motion import BodyKinematics, RelativeMotion
+from linkwork.constraints.rows import Rows
 from linkwork.errors import ModelError
 from linkwork.mechanism import GROUND, WORLD, Frame
 from linkwork.mechanism.names import printable

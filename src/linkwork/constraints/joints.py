@@ -9,8 +9,9 @@ from typing import Any, final
 
 import numpy as np
 
-from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains, Rows
+from linkwork.constraints.constraint import NO_GAINS, Constraint, Gains
 from linkwork.constraints.relative_motion import BodyKinematics
+from linkwork.constraints.rows import Rows
 from linkwork.errors import ModelError
 from linkwork.model import Model
 from linkwork.spatial.constants import real

@@ -41,7 +41,7 @@ def gear_terms(
         if path is None or len(path) != 1 or path[0][1] is None or path[0][0] in terms:
             raise _not_adjacent(gearbox, reference)
         joint, joint_axis = path[0]
-        cosine = 1.0 if axis is None else float(joint_axis @ axis)  # type: ignore[operator]
+        cosine = 1.0 if axis is None else float(joint_axis @ axis)
         if abs(abs(cosine) - 1.0) > PARALLEL_TOL:
             raise gearbox.error(f"<{tag}>: expected the axis of joint {printable(joint)!r}")
         terms[joint] = factor * float(np.sign(cosine))

@@ -94,7 +94,7 @@ def _read(path: str, text: str) -> dict[str, Any]:
             "YAML files of loops need the package PyYAML, which is not installed: pip install 'linkwork[yaml]'"
         ) from None
 
-    class Loader(yaml.BaseLoader):
+    class Loader(yaml.BaseLoader):  # type: ignore[misc]
         """Loader of nodes without anchors, of bounded depth."""
 
         depth = 0

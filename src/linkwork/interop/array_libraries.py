@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -171,7 +171,7 @@ class _Jax(ArrayLibrary):
         self._jax = jax
         self._jnp = jax.numpy
         kind = "gpu" if device == "cuda" else "cpu"
-        self._put = lambda x: jax.device_put(x, jax.devices(kind)[0])
+        self._put: Callable[[Any], Any] = lambda x: jax.device_put(x, jax.devices(kind)[0])
 
     def native(self, x: np.ndarray) -> Any:
         return np.array(x, "float64") if self.device == "cpu" else self._made(x, self.dtype)

@@ -17,7 +17,7 @@ UNSCALED: Mapping[str, Callable[..., Any]] = {"exponent": lambda x: 0.0, "pow2":
 
 def evaluate(
     source: Source, operations: Mapping[str, Callable[..., Any]], arrays: Sequence[Sequence[Any]], where: str
-) -> list:
+) -> list[Any]:
     """The elements of every output in row-major order, from those of the inputs; "const" makes an expression
     of a number.
     """

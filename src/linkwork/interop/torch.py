@@ -202,7 +202,7 @@ def _transformed(source: Source) -> Callable[[Tensors], Tensors]:
     torch.library.
     """
 
-    class Call(torch.autograd.Function):
+    class Call(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(*tensors: Any) -> Any:
             return _tuple(operator_of(source)(*tensors))

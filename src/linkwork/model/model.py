@@ -11,8 +11,8 @@ import numpy as np
 
 from linkwork.errors import LimitError, ModelError, ShapeError
 from linkwork.joints import Joint
-from linkwork.loops.analysis import CannotClose, loops_with_independent_rows
-from linkwork.loops.closing_notes import closing_notes
+from linkwork.loops.analysis import loops_with_independent_rows
+from linkwork.loops.closing_notes import CannotClose, closing_notes
 from linkwork.loops.clusters import Ancestors, Cluster, find_families
 from linkwork.loops.independent import independent_at
 from linkwork.loops.motion import ClusterPosture, cluster_posture

@@ -124,7 +124,7 @@ def _four_bar(builder: ModelBuilder, on: str, at: Point, name: str, k: int) -> t
     rod = float(sqrt(frame * frame + (rocker - crank) * (rocker - crank)))
     drop = rocker - crank
     sideways = (lambda u, w: (0.0, u, w)) if k % 2 == 0 else (lambda u, w: (u, 0.0, w))
-    rocker_at: Point = tuple(a + b for a, b in zip(at, sideways(frame, 0.0)))  # type: ignore[assignment]
+    rocker_at: Point = tuple(a + b for a, b in zip(at, sideways(frame, 0.0)))
     size = (0.02, rod, 0.02) if k % 2 == 0 else (rod, 0.02, 0.02)
     names = [f"{part}_{name}" for part in ("input", "rod", "output")]
     _hinge(builder, names[0], cylinder(0.2, 0.015, crank, at=(0.0, 0.0, -crank / 2)), on, at, k, True)

@@ -14,6 +14,7 @@ from linkwork.compiler.runtime.cuda.kernel import CudaKernel
 from linkwork.compiler.runtime.cuda.memory import THREAD_STREAM, Memory
 from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import ShapeError
+from linkwork.functions.contact import COEFFICIENTS
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.simulation.closedness import open_rows
@@ -21,7 +22,7 @@ from linkwork.simulation.control import Control
 from linkwork.simulation.failure import CONTINUING, earlier_status, merge_status, stopped_status
 from linkwork.simulation.one_kernel import kernel_for, segments
 from linkwork.simulation.status import Status, has_status
-from linkwork.simulation.traced import CARRIED, COEFFICIENTS, STEP_ARGS, ZERO, Laws, carried_size
+from linkwork.simulation.traced import CARRIED, STEP_ARGS, ZERO, Laws, carried_size
 
 Rows = tuple[int, int]  # address, and distance of rows in numbers: 0 for one row for all
 

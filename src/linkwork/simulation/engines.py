@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from linkwork.contact import JointLaws
+from linkwork.functions.contact import COEFFICIENTS
 from linkwork.model import Model
 from linkwork.simulation.actuation import Drive
 from linkwork.simulation.adaptive import Adaptive
@@ -20,7 +21,7 @@ from linkwork.simulation.integrators import find_integrator, in_parts
 from linkwork.simulation.one_kernel import kernel_for, last_states
 from linkwork.simulation.status import Status
 from linkwork.simulation.stepping import Stepping
-from linkwork.simulation.traced import COEFFICIENTS, Laws, carried_size
+from linkwork.simulation.traced import Laws, carried_size
 
 OK = int(Status.OK)
 

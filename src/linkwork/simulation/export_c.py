@@ -13,6 +13,7 @@ from linkwork.compiler.ir.program import Program
 from linkwork.compiler.ir.trace import trace
 from linkwork.contact import Contacts
 from linkwork.errors import ModelError
+from linkwork.functions.contact import COEFFICIENTS
 from linkwork.functions.export import Exported
 from linkwork.functions.joint_limits import check_switches, joint_laws, switched
 from linkwork.model import Model
@@ -22,7 +23,6 @@ from linkwork.simulation.joint_laws import check_integrator
 from linkwork.simulation.rollout_arguments import contacts_in_rollout
 from linkwork.simulation.traced import (
     CARRIED,
-    COEFFICIENTS,
     MAX_STEPS,
     STEPS,
     Laws,

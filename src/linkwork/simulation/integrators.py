@@ -92,7 +92,7 @@ def implicit_midpoint(rows: Stepping, force: Force, dt: float) -> StepResult:
         )  # a row that has settled keeps its bits, whatever its neighbours do
         if (settled | ~rows.active).all():
             break
-    return tuple(arrived)  # type: ignore[return-value]
+    return tuple(arrived)
 
 
 def rk45(rows: Stepping, force: Force, dt: float, tolerances: Adaptive) -> StepResult:

@@ -10,6 +10,7 @@ import numpy as np
 from linkwork.algorithms.contact import rows as contact_rows
 from linkwork.contact import Contacts, JointLaws
 from linkwork.errors import ModelError
+from linkwork.functions.contact import COEFFICIENTS
 from linkwork.functions.engine.call_arguments import resolve_device
 from linkwork.functions.engine.parameter_names import known, shape_of
 from linkwork.functions.joint_limits import check_switches, joint_laws, switched
@@ -53,7 +54,7 @@ from linkwork.simulation.rollout_result import Rollout, with_contact
 from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.stepping import Stepping
 from linkwork.simulation.stiffness import implicit_parameters
-from linkwork.simulation.traced import CARRIED, COEFFICIENTS, Laws, taken_coefficients
+from linkwork.simulation.traced import CARRIED, Laws, taken_coefficients
 from linkwork.sko import Tree
 
 

@@ -202,7 +202,7 @@ class Stepping:
         """
         if self.laws is None or not self.laws.joint_friction:
             return None
-        return self.called(partial(friction_at, laws=self.laws), self.q, self.v)  # type: ignore[no-any-return]
+        return self.called(partial(friction_at, laws=self.laws), self.q, self.v)
 
     def final_status(self) -> np.ndarray:
         """The status of all rows, with that of laws that were not solved."""

@@ -4,6 +4,7 @@
 mechanisms become such trees in every state.
 """
 
-from linkwork.sko.custom import Node, Stage, Tree
+from linkwork.sko.custom import Node, Tree
+from linkwork.sko.custom_nodes import Stage
 
 __all__ = ["Node", "Stage", "Tree"]

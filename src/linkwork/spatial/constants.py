@@ -31,7 +31,7 @@ def length(x: np.ndarray) -> Any:
 
 def frozen(x: Any) -> np.ndarray:
     """Return a float copy that cannot be made writable, since an immutable object owns its memory."""
-    if type(x) is np.ndarray and type(x.base) is bytes and x.dtype == float:
+    if type(x) is np.ndarray and isinstance(x.base, bytes) and x.dtype == float:
         return x
     # Adding 0.0 turns -0.0 into 0.0, so that equal arrays have equal bytes.
     array = np.ascontiguousarray(x, dtype=float) + 0.0

@@ -53,7 +53,7 @@ class Inertia(Immutable):
     @property
     def is_frozen(self) -> bool:
         """True if its arrays are immutable too."""
-        return all(type(block.base) is bytes for block in (self.A, self.B, self.D))
+        return all(isinstance(block.base, bytes) for block in (self.A, self.B, self.D))
 
     def frozen(self) -> Inertia:
         """Return a constant inertia with immutable float arrays; a symbolic one is returned unchanged."""

@@ -56,7 +56,7 @@ class Pose(Immutable):
     @property
     def is_frozen(self) -> bool:
         """True if its arrays are immutable too."""
-        return self.turn is None and type(self.R.base) is bytes and type(self.p.base) is bytes
+        return self.turn is None and isinstance(self.R.base, bytes) and isinstance(self.p.base, bytes)
 
     @property
     def is_symbolic(self) -> bool:

@@ -22,7 +22,7 @@ class BlockInverse(Operator):
         self._columns: dict[int, Parts] = {}
 
     @property
-    def T(self) -> Operator:  # type: ignore[override]
+    def T(self) -> Operator:
         return self
 
     @property

@@ -195,7 +195,7 @@ class Transposed(Operator):
         self.diagonal = of.diagonal
 
     @property
-    def T(self) -> Operator:  # type: ignore[override]
+    def T(self) -> Operator:
         return self.of
 
     @property
@@ -301,7 +301,7 @@ class Identity(Operator):
         super().__init__("I", space, space)
 
     @property
-    def T(self) -> Operator:  # type: ignore[override]
+    def T(self) -> Operator:
         return self
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError, ShapeError
+from linkwork.formats.mesh import Mesh
 from linkwork.functions.kinematics import forward_kinematics
 from linkwork.joints import Rod
 from linkwork.mechanism import Loop
@@ -30,7 +31,7 @@ from linkwork.visualization.render import (
     visible,
 )
 from linkwork.visualization.scene import Scene, scene
-from linkwork.visualization.shapes import Mesh, box, ellipsoid, rod
+from linkwork.visualization.shapes import box, ellipsoid, rod
 
 SIZE = (1280, 720)  # [px]
 RATE = 20.0  # pictures in a second of film

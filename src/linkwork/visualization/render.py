@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.visualization.shapes import Mesh
+from linkwork.formats.mesh import Mesh
 
 LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
 PAPER = (252, 252, 252)

@@ -30,7 +30,7 @@ def forward(
     states_read: dict[int, set[int]] = {}  # loop -> the states that the targets depend on
     for k, (op, old, attr) in enumerate(program.code):
         if op == "result" and is_moving[k]:
-            states_read.setdefault(old[0], set()).add(attr)  # type: ignore[arg-type]
+            states_read.setdefault(old[0], set()).add(attr)
     carried: dict[int, dict[tuple[int, int], int]] = {}  # loop -> the new states by `_forward_loop`
     solved: dict[int, list[Changes]] = {}  # loop by Newton's method -> the changes of its last state
     values: list[int] = []
@@ -53,9 +53,9 @@ def forward(
             if not is_moving[k]:
                 pass
             elif op == "input":
-                change = seeds.get(attr, _NONE)  # type: ignore[call-overload]
+                change = seeds.get(attr, _NONE)
             elif op == "result" and old[0] in solved:
-                change = solved[old[0]][attr]  # type: ignore[index]
+                change = solved[old[0]][attr]
             elif op == "result":
                 states = carried.get(old[0], {}).items()
                 change = {d: b.put("result", args, n) for (state, d), n in states if state == attr}
@@ -80,7 +80,7 @@ def _forward_loop(
     while True:  # states that needed ones depend on are needed, too
         moving = moves(body, [after[s] for s in states_needed])
         reads = {attr for (op, _, attr), m in zip(body.code, moving, strict=True) if m and op == "input"}
-        closure = states_needed | {k for array, k in reads if array == 0}  # type: ignore[misc]
+        closure = states_needed | {k for array, k in reads if array == 0}
         if closure == states_needed:
             break
         states_needed = closure

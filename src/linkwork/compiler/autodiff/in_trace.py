@@ -77,7 +77,7 @@ def jacobian_along(fn: Callable[[Any], Any], x: Any, directions: Any) -> tuple[A
     return _results(derivative, inner, [values[0], list(inner.captured), values[1]])
 
 
-def _trace_inside(fn: Callable[[Any], Any], x: Any, *more: Any) -> tuple[Builder, Program, list]:
+def _trace_inside(fn: Callable[[Any], Any], x: Any, *more: Any) -> tuple[Builder, Program, list[Any]]:
     """Return the builder and program of fn at symbols, and x and `more` as values of the outer trace."""
     arrays = [np.asarray(a, dtype=object) for a in (x, *more)]
     outer = builder_around([s for a in arrays for s in a.ravel() if isinstance(s, Symbol)])
@@ -96,7 +96,7 @@ def _trace_inside(fn: Callable[[Any], Any], x: Any, *more: Any) -> tuple[Builder
     return inner, program, values
 
 
-def _results(program: Program, inner: Builder, values: list) -> tuple[Any, Any]:
+def _results(program: Program, inner: Builder, values: list[Any]) -> tuple[Any, Any]:
     """Return the two outputs of a program in the trace around `inner`, or as floats outside of any."""
     outer = inner.parent
     if outer is None:

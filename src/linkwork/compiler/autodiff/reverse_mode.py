@@ -60,7 +60,7 @@ def reverse(
         if not sums:
             continue
         if op == "input":
-            _add_to_gradient(b, gradients.setdefault(attr, {}), sums)  # type: ignore[arg-type]
+            _add_to_gradient(b, gradients.setdefault(attr, {}), sums)
         elif op == "result":
             solved.setdefault(old[0], []).extend(_solution_seeds(b, program, old[0], attr, sums))
         else:

@@ -26,7 +26,7 @@ class Builder:
         self.parent = parent
         self.code: list[Instruction] = []
         self.captured: dict[int, int] = {}  # value of the parent -> its input here
-        self._seen: dict[tuple, int] = {}
+        self._seen: dict[tuple[Any, ...], int] = {}
 
     def put(self, op: str, args: tuple[int, ...] = (), attr: object = None) -> int:
         """Return the value of an instruction, the earlier one if it exists, without simplifying it."""
@@ -40,7 +40,7 @@ class Builder:
     def constant(self, number: float | bool) -> int:
         """Return the value of a constant rounded to the program's dtype; -0.0 and 0.0 are distinct."""
         if isinstance(number, bool):
-            key: tuple = ("const", number, "bool")
+            key: tuple[Any, ...] = ("const", number, "bool")
         else:
             if self.dtype == "float32":
                 number = round_to_float32(number)
@@ -58,7 +58,7 @@ class Builder:
     def number(self, value: int) -> float | bool | None:
         """Return the constant behind a value, or None if it is not a constant."""
         op, _, attr = self.code[value]
-        return attr if op == "const" else None  # type: ignore[return-value]
+        return attr if op == "const" else None
 
     def kind(self, value: int) -> str:
         """Return REAL or BOOL."""
@@ -75,7 +75,7 @@ class Builder:
                 break
         else:
             if op in CORE:
-                return self.constant(fold(op, self.dtype, [code[a].attr for a in args]))  # type: ignore[misc]
+                return self.constant(fold(op, self.dtype, [code[a].attr for a in args]))
         rule = RULES.get(op)
         if rule is not None:
             simpler = rule(self, args)

@@ -41,12 +41,12 @@ def _run(program: Program, inputs: list[np.ndarray], rows: int) -> list[Any]:
         elif op == "const":
             values.append(np.full(rows, attr, dtype=bool if isinstance(attr, bool) else program.dtype))
         elif op == "input":
-            array, element = attr  # type: ignore[misc]
+            array, element = attr
             values.append(inputs[array][:, element])
         elif op == "loop":
-            values.append(_run_loop(attr, [values[a] for a in args], rows))  # type: ignore[arg-type]
+            values.append(_run_loop(attr, [values[a] for a in args], rows))
         elif op == "map":
-            values.append(_run_map(attr, [values[a] for a in args], rows))  # type: ignore[arg-type]
+            values.append(_run_map(attr, [values[a] for a in args], rows))
         elif op == "result":
             values.append(values[args[0]][:, attr])
         else:

@@ -189,7 +189,7 @@ class Symbol:
             "(or enter a float array, math.* or np.linalg)"
         )
 
-    __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
+    __int__ = __index__ = __complex__ = __float__
 
     def __iter__(self) -> NoReturn:
         _fail("a symbol is one scalar and cannot be iterated over")

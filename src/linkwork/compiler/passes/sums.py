@@ -164,7 +164,7 @@ class _SumOrdering:
                 else:
                     total = self._apply("sub" if negative != minus else "add", total, term[2])
             else:
-                x, y = term[2], term[3]  # type: ignore[misc]
+                x, y = term[2], term[3]
                 if minus:
                     total = self._apply("neg", total)
                     minus = False

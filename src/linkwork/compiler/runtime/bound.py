@@ -78,7 +78,7 @@ class _FixedArrays(dict[str, np.ndarray]):
             f"{self._kernel.name}: the arrays of a bound call are fixed; change their entries instead"
         )
 
-    __delitem__ = pop = popitem = clear = setdefault = _reject  # type: ignore[assignment]
+    __delitem__ = pop = popitem = clear = setdefault = _reject
 
     def update(self, *args: Any, **named: Any) -> None:
         for name, value in dict(*args, **named).items():

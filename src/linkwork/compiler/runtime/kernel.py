@@ -20,7 +20,8 @@ from linkwork.compiler.runtime.arguments import (
     MAX_DIMENSIONS,
 )
 from linkwork.compiler.runtime.bound import Bound, bind_arrays, machine_call
-from linkwork.compiler.runtime.cache import Cache, Entry, make_key
+from linkwork.compiler.runtime.cache import Cache, make_key
+from linkwork.compiler.runtime.cache_files import Entry
 from linkwork.compiler.runtime.compiler import (
     OPTIMISED,
     QUICK,

@@ -79,17 +79,16 @@ class Derivative:
     ) -> tuple[tuple[str, ...], Inputs]:
         """By what it is differentiated, and the inputs that this and the caller ask for."""
         f = self.function
-        words = lambda some: [some] if isinstance(some, str) else list(some)  # noqa: E731
         named = (
             f.required
             if wrt is None
             else wrt_names(self.model, wrt, f.shapes, f"{self.kind} of {f.__name__}")
         )
         chosen = tuple(dict.fromkeys(named))
-        asked = words(names)
+        asked = _as_list(names)
         asked += [name for name in chosen if name not in f.shapes and name not in asked]
         return chosen, f.inputs(
-            self.model, [*words(optional), *(n for n in chosen if n in f.optional)], asked
+            self.model, [*_as_list(optional), *(n for n in chosen if n in f.optional)], asked
         )
 
     # what it computes
@@ -455,3 +454,7 @@ class Derivative:
         if len(args) >= first:
             return (*args[:first], *behind, *args[first:]), named
         return args, named | {self._word[name]: values[name] for name in self.given.parameters}
+
+
+def _as_list(names: Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

@@ -253,7 +253,7 @@ class Routine:
         """Return the text of a value in part k (or, past the last part, in the enclosing function)."""
         op, args, attr = self.program.code[v]
         if op == "const":
-            text = self.real.literal(attr)  # type: ignore[arg-type]
+            text = self.real.literal(attr)
             if text.startswith("lw_from_bits"):
                 self.unit.needs(self.real, "from_bits")
             return text
@@ -265,10 +265,10 @@ class Routine:
         return f"({slot} != {self.real.literal(0.0)})" if self.program.kinds[v] == BOOL else slot
 
     def _element(self, v: int) -> str:
-        array, element = self.program.code[v].attr  # type: ignore[misc]
+        array, element = self.program.code[v].attr
         self.reads.add(array)
         return f"{self.inputs[array]}[{element}]"
 
     def _inputs_read(self) -> set[str]:
         instructions = (self.program.code[v] for v in needed(self.program))
-        return {self.inputs[i.attr[0]] for i in instructions if i.op == "input"}  # type: ignore[index]
+        return {self.inputs[i.attr[0]] for i in instructions if i.op == "input"}

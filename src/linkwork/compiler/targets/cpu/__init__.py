@@ -3,8 +3,9 @@
 from linkwork.compiler.passes.arrangement import Arrangement
 from linkwork.compiler.passes.cut import Cutting
 from linkwork.compiler.passes.schedule import Scheduling
+from linkwork.compiler.targets.cpu.direct import NDARRAY_DATA
 from linkwork.compiler.targets.cpu.machine import Machine, compile_assembly, compile_object, host
-from linkwork.compiler.targets.cpu.module import EXPORTS, NDARRAY_DATA, bytecode_texts, module_texts
+from linkwork.compiler.targets.cpu.module import EXPORTS, bytecode_texts, module_texts
 
 __all__ = [
     "EXPORTS", "NDARRAY_DATA", "Machine", "arrangement", "bytecode_texts", "compile_assembly", "compile_object", "host",

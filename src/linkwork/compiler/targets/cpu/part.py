@@ -55,7 +55,7 @@ class Part:
                     continue
                 operands = [self._use(a) for a in args]
                 if v in body.loops:
-                    self._cut_loop(f"%v{v}", operands, attr, body.loops[v])  # type: ignore[arg-type]
+                    self._cut_loop(f"%v{v}", operands, attr, body.loops[v])
                     self._name(v, f"%v{v}")
                 else:
                     self._name(v, self._instruction(f"%v{v}", op, operands, attr))
@@ -211,12 +211,12 @@ class Part:
 
         def use(v: int) -> str:
             if v not in names:
-                names[v] = t.constant(body.code[v].attr)  # type: ignore[arg-type]
+                names[v] = t.constant(body.code[v].attr)
             return names[v]
 
         for v, (op, inner, attr) in enumerate(body.code):
             if op == "input":
-                array, element = attr  # type: ignore[misc]
+                array, element = attr
                 names[v] = f"{out}.i{element}" if array == 0 else args[loop.states + element]
             elif op != "const":
                 names[v] = self._instruction(f"{out}.{v}", op, [use(a) for a in inner], attr)

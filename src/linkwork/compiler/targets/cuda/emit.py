@@ -271,7 +271,7 @@ class _Code:
         """How a value is written where it is used."""
         op, args, attr = self.program.code[v]
         if op == "const":
-            return self.unit.constants.text(attr)  # type: ignore[arg-type]
+            return self.unit.constants.text(attr)
         if op == "neg" and v not in self.names:
             text = self.use(args[0])
             return f"(-{text})"
@@ -441,7 +441,7 @@ class _Code:
     # loops
 
     def _loop(self, action: Action) -> None:
-        loop: BoundedLoop = self.program.code[action.value].attr  # type: ignore[assignment]
+        loop: BoundedLoop = self.program.code[action.value].attr
         if action.place.long:
             self._long_loop(action.value, loop, action.place)
         else:
@@ -478,7 +478,7 @@ class _Code:
         for r in range(v + 1, len(self.program.code)):
             op, args, attr = self.program.code[r]
             if op == "result" and args == (v,):
-                self.names[r] = states[attr]  # type: ignore[index]
+                self.names[r] = states[attr]
 
     def _loop_head(self, v: int, loop: BoundedLoop) -> list[str]:
         counter = f"{self.prefix}{v}n"
@@ -505,7 +505,7 @@ class _Code:
         args = self.program.code[v].args
         for u, (op, _, attr) in enumerate(loop.body.code):
             if op == "input":
-                array, element = attr  # type: ignore[misc]
+                array, element = attr
                 slot = plan.states[element] if array == 0 else plan.outer[element]
                 if slot is None:  # a constant
                     inner.constants[u] = self.use(args[loop.states + element])
@@ -523,7 +523,7 @@ class _Code:
         for r in range(v + 1, len(self.program.code)):
             op, inner_args, attr = self.program.code[r]
             if op == "result" and inner_args == (v,):
-                self.where[r] = plan.states[attr]  # type: ignore[index]
+                self.where[r] = plan.states[attr]
 
     def _end(self, plan: LoopPlan) -> None:
         """Store the states that could not be stored before, and say whether to go on."""

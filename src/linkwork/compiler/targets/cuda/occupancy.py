@@ -346,8 +346,9 @@ def _near(every: Mapping[int, Sizes], live: int) -> list[int]:
     """
     steps = list(every)
     found: set[int] = set()
-    for room in (lambda size: size.values, lambda size: size.values + size.slots):
-        k = max((n for n, w in enumerate(steps) if room(every[w]) >= live), default=0)
+    for with_slots in (False, True):
+        rooms = [every[w].values + with_slots * every[w].slots for w in steps]
+        k = max((n for n, room in enumerate(rooms) if room >= live), default=0)
         found |= set(steps[max(0, k - 1) : k + 3])
     return sorted(found)
 

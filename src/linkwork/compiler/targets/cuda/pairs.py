@@ -72,7 +72,7 @@ class Matcher:
             if op == "const":
                 key = [attr if exact else isinstance(attr, bool)]
             elif op == "input":
-                key = [attr[0]]  # type: ignore[index]
+                key = [attr[0]]
             elif op in ("loop", "result"):
                 key = [v]
             found.append(numbers.setdefault((op, *key), len(numbers)))
@@ -108,7 +108,7 @@ class Matcher:
             return False
         if first.op == "const":
             return isinstance(first.attr, bool) == isinstance(second.attr, bool)
-        return bool(first.attr[0] == second.attr[0])  # type: ignore[index]
+        return bool(first.attr[0] == second.attr[0])
 
     def _likeness(self, x: int, y: int, depth: int) -> float:
         """How alike two values are, from 0 to 1, as far as one sees in so many steps."""

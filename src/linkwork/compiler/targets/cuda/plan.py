@@ -264,7 +264,7 @@ class Walk:
         )
 
         def fetch(v: int) -> None:
-            array, element = code[v].attr  # type: ignore[misc]
+            array, element = code[v].attr
             key = (array, element // CHUNK)
             if self.is_body or key in fetched:
                 return
@@ -272,7 +272,7 @@ class Walk:
             start = key[1] * CHUNK
             self.made.fetches.append(Chunk(array, start, min(CHUNK, self.program.inputs[array].size - start)))
             items.append(Action("arrive", number))
-            items.extend(Action("take", u, code[u].attr[1] - start) for u in wanted[key])  # type: ignore[index]
+            items.extend(Action("take", u, code[u].attr[1] - start) for u in wanted[key])
             items.append(Action("issue", number + self.ahead))
 
         writes = self._writes(chunks)
@@ -488,7 +488,7 @@ class Walk:
     # loops
 
     def _loop(self, v: int, position: int) -> None:
-        loop: BoundedLoop = self.program.code[v].attr  # type: ignore[assignment]
+        loop: BoundedLoop = self.program.code[v].attr
         operands = list(self._operands("loop", v))
         results = [
             r for r in range(v + 1, len(self.program.code)) if self.program.code[r][:2] == ("result", (v,))
