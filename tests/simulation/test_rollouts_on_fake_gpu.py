@@ -37,8 +37,10 @@ def test_rollouts_have_the_bits_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> N
         assert found.status.dtype.kind == "i" and found.status[3] == lw.Status.NOT_FINITE
 
 
-def reduced(model: Any, sampler: Any, outputs: dict[str, Any], device: str | None, workers: int) -> Any:
-    task = studies.RolloutTask(1e-2, 3, device=device)
+def reduced(
+    model: Any, sampler: Any, outputs: dict[str, Any], device: str | None, workers: int, **options: Any
+) -> Any:
+    task = studies.RolloutTask(1e-2, 3, device=device, **options)
     means = [studies.Mean(name) for name in outputs]
     study = lw.Study(model, sampler, task, samples=1500, outputs=outputs, reductions=means, chunk=1024)
     return study.run(progress=False, workers=workers)
@@ -77,3 +79,39 @@ def test_any_output_has_the_bits_of_the_cpu(output: Any, monkeypatch: pytest.Mon
     with fake_gpu(monkeypatch):
         found = reduced(own_model(2.1), sampler, {"x": output}, "cuda", 1)
     assert found.state_bytes() == expected.state_bytes()
+
+
+TASKS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    "PD": (own_model(2.3), {"pd@kp": studies.Uniform(1.0, 9.0)}, {"tau": lw.PD(1.0, 0.1, np.ones(2))}),
+    "policy": (
+        own_model(2.5),
+        {"input@gain": studies.Uniform(np.zeros(2), 2.0)},
+        {"policy": lambda q, v, t, inputs: 1.0 - inputs["gain"] * v},
+    ),
+    "forces": (own_model(2.7), {"tau": studies.Normal(np.zeros((3, 2)), 1.0)}, {}),
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_any_task_has_the_bits_of_the_cpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, varied, options = TASKS[name]
+    outputs: dict[str, Any] = {"energy": studies.Final(lw.kinetic_energy), "q": "q"}
+    expected = reduced(model, studies.Random(varied), outputs, None, 1, **options)
+    with fake_gpu(monkeypatch):
+        found = reduced(model, studies.Random(varied), outputs, "cuda", 1, **options)
+    assert found.status == expected.status == {lw.Status.OK: 1500}
+    assert found.state_bytes() == expected.state_bytes()
+
+
+def test_loops_have_the_bits_of_rollouts_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = lw.robots.five_bar()
+    sampler = studies.Random({"dq": studies.Normal(0.0, 0.01), "v": studies.Normal()})
+    task = studies.RolloutTask(1e-2, 3, q=model.random_state(1)[0], device="cuda")
+    outputs: dict[str, Any] = {"energy": studies.Final(lw.kinetic_energy), "q": "q"}
+    study = lw.Study(model, sampler, task, samples=100, outputs=outputs)
+    with fake_gpu(monkeypatch):
+        rows = study.evaluate(0, 100)
+        q = lw.integrate(model, task.q, rows.values["dq"])
+        motion = lw.rollout(model, q, rows.values["v"], dt=1e-2, steps=3, device="cuda")
+    assert (rows.status == lw.Status.OK).all() and (rows.outputs["q"] == motion.q[:, -1]).all()
+    assert (rows.outputs["energy"] == lw.kinetic_energy(model, motion.q[:, -1], motion.v[:, -1])).all()

@@ -157,6 +157,8 @@ def _gpu_scope(study: Study) -> Any:
     task: Any = study.task
     if getattr(task, "device", None) != "cuda" or task.dtype not in (None, "float64"):
         return nullcontext()
+    if task.contacts is not None:  # impulses are read on the host
+        return nullcontext()
     if not all(isinstance(each, (str, Final)) for each in study.outputs.values()):
         return nullcontext()
     from linkwork.compiler.runtime.cuda.device_arrays import DeviceScope
