@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
 import linkwork
@@ -70,3 +71,18 @@ def test_no_import_cycles() -> None:
 def test_cycles_are_found() -> None:
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
     assert cycles({"a": {"b"}, "b": set()}) == []
+
+
+def test_every_test_file_can_run_alone() -> None:
+    """What tests import from each other lies in their own folder or in one of pytest's `pythonpath`."""
+    tests = Path(__file__).parents[1]
+    settings = tomllib.loads((tests.parent / "pyproject.toml").read_text())
+    searched = [tests.parent / folder for folder in settings["tool"]["pytest"]["ini_options"]["pythonpath"]]
+    files = {path.stem: path for path in tests.rglob("*.py")}
+    missing = [
+        f"{path.name}: {name}"
+        for path in files.values()
+        for name in imports(path, set(files))
+        if files[name].parent not in (path.parent, *searched)
+    ]
+    assert not missing, missing
