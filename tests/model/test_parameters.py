@@ -302,6 +302,22 @@ def test_kernels_and_c_take_them(tmp_path: Any) -> None:
     assert f"mass_of_{model.bodies[0].name}" in export.header.read_text()
 
 
+@pytest.mark.parametrize("robot", ["arm", "four_bar", "mit_humanoid_leg"])
+def test_the_parameters_of_a_model_are_inputs_as_they_are(robot: str) -> None:
+    """Kinds without entries, such as "ratio" where there are no couplings, are left out, and refused by name."""
+    model = getattr(lw.robots, robot)()
+    q, v = model.random_state(0)
+    p = model.parameters()
+    assert close(lw.mass_matrix(model, q, parameters=p), lw.mass_matrix(model, q))
+    assert ("ratio" in p, "loop_placement" in p) == (robot == "mit_humanoid_leg", robot == "four_bar")
+    for name, owners in {"ratio": "couplings", "loop_placement": "loop joints"}.items():
+        for values in ([], np.zeros((0, 2, 7))) if name not in p else ():
+            with pytest.raises(ModelError, match=f"parameter '{name}': .* has no {owners}"):
+                lw.mass_matrix(model, q, parameters={name: values})
+            with pytest.raises(ModelError, match=f"parameter '{name}': .* has no {owners}"):
+                lw.rollout(model, q, v, dt=1e-3, steps=1, parameters={name: values})
+
+
 def test_they_go_there_and_back() -> None:
     for robot in (*TREES, *LOOPED):
         model = getattr(lw.robots, robot)()

@@ -418,7 +418,8 @@ class Model(ModelData):
             (3,); "armature", "damping", "stiffness" and "friction" of all tree joints, (nv_spanning,);
             "placement" of joints in their parent bodies, (joints, 7), as xyz [m] and quaternion xyzw;
             "ratio", the coefficients of all terms of couplings; "frame_placement", (frames, 7);
-            "loop_placement" of loop joints in predecessor and successor, (loop joints, 2, 7).
+            "loop_placement" of loop joints in predecessor and successor, (loop joints, 2, 7). Kinds without
+            entries, such as "ratio" of a model without couplings, are left out.
         """
         return parameters.read(self)
 

@@ -74,6 +74,15 @@ KINDS: dict[str, Kind] = {
     ),
 }
 
+OWNERS = {
+    "body": "bodies",
+    "joint": "joints",
+    "velocity": "joint velocities",
+    "term": "couplings",
+    "frame": "frames",
+    "loop": "loop joints",
+}
+
 
 def _entries(model: ModelData, kind: str, who: str) -> slice:
     """Return the slice of a named owner's entries among all entries of a kind."""
@@ -151,7 +160,8 @@ def known(model: ModelData, names: Iterable[str]) -> tuple[str, ...]:
     requested = [names] if isinstance(names, str) else list(names)
     for name in requested:
         kind, who = parse(name)
-        shape_of(model, name)
+        if 0 in shape_of(model, name):
+            raise ModelError(f"parameter {name!r}: {model.name} has no {OWNERS[KINDS[kind].of]}")
         if requested.count(name) > 1 or (who is not None and kind in requested):
             raise ModelError(f"parameter {name!r} is given twice")
     return tuple(requested)
@@ -175,10 +185,12 @@ def input_names(names: Sequence[str], taken: Sequence[str] = ()) -> tuple[str, .
 
 
 def read(model: ModelData) -> dict[str, np.ndarray]:
-    """Return all parameters of a model by kind."""
+    """Return all parameters of a model by kind, without kinds that have no entries."""
+    shapes = {name: shape_of(model, name) for name in KINDS}
     return {
-        name: np.array(kind.read(model), dtype=float).reshape(shape_of(model, name))
-        for name, kind in KINDS.items()
+        name: np.array(KINDS[name].read(model), dtype=float).reshape(shape)
+        for name, shape in shapes.items()
+        if 0 not in shape
     }
 
 
