@@ -230,3 +230,63 @@ def test_kernels_give_the_same_in_batches() -> None:
     one = floats(lw.spanning_hybrid_dynamics, m, s.q, s.v, s.A, 0.0 * s.A, s.f, **how)
     for x, y in zip(many, one):
         assert x.shape == (2, m.nv_spanning) and close(x[0], y, 1e-10) and np.array_equal(x[0], x[1])
+
+
+def with_locked_joint() -> lw.Model:
+    """Return a skew four-bar with a universal joint in place of a hinge: loops lock the joint's first axis, but
+    for rounding.
+    """
+    up = lw.joints.Revolute((0, 0, 1))
+    builder = lw.ModelBuilder("locked")
+    builder.add_body("base")
+    skew = (0.3, -0.7, 1.1)
+    builder.add_joint("skew", lw.joints.Fixed(), parent="world", child="base", rpy=skew)
+    rows = [
+        ("a", up, "base", (0.0, 0.0, 0.0), (0.0, 0.0, 0.9)),
+        ("b", lw.joints.Universal(), "a", (0.5, 0.0, 0.0), (np.pi / 2, 0.0, 0.0)),
+        ("c", up, "base", (1.0, 0.0, 0.0), (0.0, 0.0, 1.2)),
+    ]
+    for name, kind, parent, xyz, rpy in rows:
+        builder.add_body(name, mass=1.0, center=(0.2, 0.0, 0.1), inertia=(0.01, 0.02, 0.02))
+        builder.add_joint(f"j{name}", kind, parent=parent, child=name, xyz=xyz, rpy=rpy)
+    ends = {"xyz": (1.0, 0, 0), "successor_xyz": (0.7, 0, 0), "successor_rpy": (np.pi / 2, 0, 0)}
+    builder.add_loop("l", lw.joints.Revolute((0, 1, 0)), predecessor="b", successor="c", **ends)
+    return builder.build()
+
+
+def test_a_joint_that_loops_lock_is_no_actuator() -> None:
+    """Prescribed as well, it changes nothing, and forces on it move nothing; alone it is refused where motion
+    is to be determined.
+    """
+    model = with_locked_joint()
+    q, v = model.random_state(1)
+    still, tau = np.zeros(4), np.random.default_rng(0).normal(size=4)
+    for driven in ([], ["ja"], ["jc"]):
+        expected = lw.spanning_hybrid_dynamics(model, q, v, still, tau, prescribed=driven)
+        found = lw.spanning_hybrid_dynamics(model, q, v, still, tau, prescribed=["jb.0", *driven])
+        np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(np.delete(found[1], 1), np.delete(expected[1], 1), rtol=0, atol=1e-9)
+    alone = lw.actuator_force(model, q, [2.0], actuators=["jc"])
+    np.testing.assert_allclose(lw.actuator_force(model, q, [2.0], actuators=["jb.0", "jc"])[1:], alone)
+    with pytest.raises(ModelError, match="expected joints that determine the motion of 'ja', got 'jb.0'"):
+        lw.actuator_force(model, q, [2.0], actuators=["jb.0"])
+    a = lw.forward_dynamics(model, q, v, [0.0])
+    plane = [lw.OnPlane("c")]  # which it never leaves
+    u, f, missing = lw.constrained_inverse_dynamics(model, q, v, a + 1, constraints=plane, actuators=["jb.0"])
+    np.testing.assert_allclose(missing, lw.inverse_dynamics(model, q, v, a + 1), rtol=1e-9)
+
+
+def test_actuators_that_move_as_one_are_refused() -> None:
+    """Two motors of one wheel do not determine a mechanism of two DoF."""
+    geared = lw.ModelBuilder("geared")
+    hinge = lw.joints.Revolute((0, 0, 1))
+    for k in range(4):
+        geared.add_body(f"b{k}", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        geared.add_joint(f"j{k}", hinge, parent="world", child=f"b{k}")
+    geared.add_coupling("same", {"j0": 1.0, "j1": -3.0}).add_coupling(
+        "mix", {"j1": 1.0, "j2": 1.0, "j3": 2.0}
+    )
+    wheels = geared.build()
+    with pytest.raises(ModelError, match="which loops lock or couple"):
+        lw.actuator_force(wheels, np.zeros(4), np.ones(2), actuators=["j0", "j1"])
+    assert np.isfinite(lw.actuator_force(wheels, np.zeros(4), np.ones(2), actuators=["j0", "j3"])).all()

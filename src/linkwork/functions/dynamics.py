@@ -16,6 +16,7 @@ from linkwork.algorithms.constrained.massless import check_motions
 from linkwork.algorithms.constrained.spanning_dynamics import dense_work, spanning_dynamics, spanning_obstacle
 from linkwork.algorithms.loops import active_joints as active
 from linkwork.algorithms.loops import joint_forces as transmitted
+from linkwork.algorithms.loops.actuator_map import check_driven
 from linkwork.algorithms.loops.closing import independent_force
 from linkwork.algorithms.loops.embed_all import EmbeddedState, embed_all, embedded_state, independent_indices
 from linkwork.algorithms.tree import forward_dynamics as forward
@@ -312,6 +313,7 @@ def actuated_indices(model: Model, actuators: Any, label: str = "actuators") -> 
 
 def _actuator_options(model: Model, actuators: Any, weights: Any) -> dict[str, Any]:
     indices = actuated_indices(model, actuators)
+    check_driven(embed_all(model.nominal), indices)
     return {"actuators": indices, "weights": positive_weights(weights, len(indices), "actuated velocity")}
 
 
@@ -339,7 +341,7 @@ def actuator_force(model: Model, q: Any, tau: Any, *, actuators: Iterable[Any], 
     Raises
     ------
     ModelError
-        If a cluster has fewer actuators than it needs.
+        If a cluster has fewer actuators than it needs, or they do not determine its motion.
 
     See Also
     --------

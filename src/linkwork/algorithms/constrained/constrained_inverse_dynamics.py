@@ -75,7 +75,7 @@ def constrained_inverse_dynamics(
     T = inverse_dynamics(nodes, a)
     J = ConstraintRows(nodes, constraints).jacobian()
     groups = _groups(nodes, independent, actuators)
-    active = np.concatenate([group.s for group in groups])
+    active = np.concatenate([group.s for group in groups])  # empty where loops lock all actuated joints
     passive = np.setdiff1d(np.arange(driven_model.nv), active)
 
     force_weights = np.asarray(weights) if minimize == "constraint_force" else np.ones(len(J))
@@ -142,9 +142,8 @@ def _groups(nodes: ModelTree[Any], chosen: np.ndarray, actuators: Sequence[int])
             )
         else:  # more actuators than DoF
             s = [k for k in dofs if chosen[k] in velocities]
-            groups.append(
-                Group(indices, np.array(s), rows_of_G(nodes, node, velocities)[:, [k - dofs[0] for k in s]])
-            )
+            W = rows_of_G(nodes, node, velocities)[:, [k - dofs[0] for k in s]]
+            groups.append(Group(indices, np.array(s, dtype=int), W))
     return groups
 
 

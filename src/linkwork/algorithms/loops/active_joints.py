@@ -37,6 +37,7 @@ from linkwork.spatial import Factor
 from linkwork.spatial.solve import solve
 
 STATES = 4  # closed configurations at which independent velocities are chosen
+LOCKED_TOL = 1e-9  # velocity of a joint, relative to the fastest of its cluster, below which loops lock it
 
 
 def least_squares(A: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -259,15 +260,17 @@ def _families(model: Model) -> list[Cluster]:
 def _select_rows(rows: np.ndarray, preferred: np.ndarray) -> tuple[tuple[int, ...], float]:
     """Return as many rows as there are columns, `first` ones preferred, and their smallest relative distance.
 
-    Each is the farthest from the span of those before it.
+    Each is the farthest from the span of those before it. Rows of joints that loops lock are zero but for
+    rounding, and never selected.
     """
     remainder = np.array(rows)
     lengths = np.linalg.norm(rows, axis=1)
+    lengths[lengths < LOCKED_TOL * lengths.max(initial=0.0)] = np.inf
     selected: list[int] = []
     smallest = 1.0
     for candidates in (np.flatnonzero(preferred), np.flatnonzero(~preferred)):
         for _ in candidates:
-            distances = np.linalg.norm(remainder[candidates], axis=1) / np.maximum(lengths[candidates], 1e-12)
+            distances = np.linalg.norm(remainder[candidates], axis=1) / lengths[candidates]
             k = int(candidates[np.argmax(distances)])
             if len(selected) == rows.shape[1] or distances.max() < 1e-6:
                 break

@@ -100,3 +100,27 @@ def check_followed(
                     f"the {words} {driver_names} of {printable(model.name)} move as one another: name fewer "
                     "of them"
                 )
+
+
+def check_driven(model: Model, actuators: Sequence[int]) -> None:
+    """Raise ModelError if as many actuators as a family has DoF, or more, do not determine its motion."""
+    names = [name for joint in model.joints for name in joint.v_names]
+    for spanning, independent in families(model):
+        drivers = [c for c in actuators if c in spanning]
+        ranks = [
+            np.linalg.matrix_rank(_relative(G[np.ix_(drivers, independent)]), tol=FOLLOW_TOL)
+            for G in _sampled(model)
+            if len(drivers) >= len(independent)
+        ]
+        if ranks and max(ranks) < len(independent):
+            raise ModelError(
+                f"actuators of {printable(model.name)}: expected joints that determine the motion of "
+                f"{', '.join(repr(model.v_names[k]) for k in independent)}, got "
+                f"{', '.join(repr(names[c]) for c in drivers)}, which loops lock or couple"
+            )
+
+
+def _relative(W: np.ndarray) -> np.ndarray:
+    """Return W with rows of length one, except those that are zero but for rounding."""
+    lengths = np.linalg.norm(W, axis=1, keepdims=True)
+    return W / np.maximum(lengths, FOLLOW_TOL)
