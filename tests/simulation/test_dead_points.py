@@ -161,6 +161,33 @@ def test_close_is_refused_where_it_has_no_meaning() -> None:
         lw.rollout(arm, q, q, dt=1e-3, steps=1, close="yes")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("how", [{}, {"contacts": lw.Contacts(ground=None)}, {"dtype": "float32"}])
+def test_inputs_that_are_not_finite_are_named(how: dict[str, Any]) -> None:
+    """The row stops with NOT_FINITE where the number comes in, and neither a loop nor a joint is blamed."""
+    model = four_bar(0.3, 1.0, 0.8, 1.0)
+    q = crank_states(np.ones(3))
+    v = np.zeros((3, 1))
+    forces = np.zeros((3, 1))
+    forces[1] = np.inf
+    late = np.zeros((3, 4, 1))
+    late[1, 2] = np.nan
+    mass = np.array([model.parameters()["mass"]] * 3)
+    mass[1, 1] = np.nan
+    gains = np.array([[1.0], [np.nan], [1.0]]) * np.ones(model.nv)
+    cases = [
+        ({"tau": forces}, "input 'tau' is not finite at t = 0 s"),
+        ({"tau": late}, "input 'tau' is not finite at t = 0.002 s"),
+        ({"parameters": {"mass": mass}}, "parameter 'mass' is not finite at t = 0 s"),
+        ({"tau": lw.PD(gains, 0.0, q[0])}, "input 'pd_kp' is not finite at t = 0 s"),
+    ]
+    for given, cause in cases:
+        found = lw.rollout(model, q, v, dt=1e-3, steps=4, **given, **how)
+        assert found.status.tolist() == [0, int(lw.Status.NOT_FINITE), 0]
+        assert found.causes.tolist() == ["", cause, ""]
+    fast = lw.rollout(model, q[0], [1e30], dt=1e-3, steps=2, dtype="float32")
+    assert fast.causes.item().startswith("joint ")  # its loops were closed, and could not be in the next step
+
+
 def test_rows_that_stop_name_the_first_cause() -> None:
     model = four_bar(0.3, 1.0, 0.8, 1.0)
     closed = crank_states(np.array([1.0, 1.0, 1.0, 1.0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from linkwork.model import Model
 from linkwork.simulation.failure import CONTINUING, States
 from linkwork.simulation.penetration import describe_pair
 from linkwork.simulation.status import Status, has_status
-from linkwork.simulation.traced import Laws
+from linkwork.simulation.traced import COEFFICIENTS, Laws
 from linkwork.sko import Tree
 
 OVERLAP_GAP = -1e-6  # [m] gaps below are told as overlaps
@@ -32,11 +33,12 @@ def first_causes(
     steps: np.ndarray,
     dt: float,
     parameters: Mapping[str, np.ndarray],
+    inputs: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> np.ndarray:
     """Return a sentence for each row that did not go on, (rows,) of str; empty for others, and from the
     hundredth such row on.
 
-    `last` are the states after the `steps` that rows took.
+    `last` are the states after the `steps` that rows took; `inputs` are all arrays of the next step, (rows, ...).
     """
     result = np.full(len(status), "", dtype=object)
     for k in np.flatnonzero(~has_status(status, (*CONTINUING, Status.STOPPED)))[:MAX_ROWS]:
@@ -44,9 +46,21 @@ def first_causes(
         v = last[1][k].astype(float)
         own = {name: x[k] for name, x in parameters.items()}
         with np.errstate(all="ignore"):
-            what = _cause(model, Status(int(status[k])), q, v, own)
+            what = _lost_input(q, v, own, {name: x[k] for name, x in inputs.items()})
+            what = what or _cause(model, Status(int(status[k])), q, v, own)
         result[k] = f"{what} at t = {steps[k] * dt:.6g} s"
     return result
+
+
+def _lost_input(
+    q: np.ndarray, v: np.ndarray, parameters: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]
+) -> str:
+    """Return which of the inputs of a step from a finite state is not finite; empty if none."""
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        return ""
+    lost = [name for name, x in inputs.items() if not np.isfinite(x).all()]
+    label = "parameter" if lost and (lost[0] in parameters or lost[0] in COEFFICIENTS) else "input"
+    return f"{label} {printable(lost[0])!r} is not finite" if lost else ""
 
 
 def last_finite_states(start: States, end: States, last: States, steps: np.ndarray) -> States:
@@ -97,9 +111,11 @@ def _cause(
     if status == Status.NOT_CLOSED and model.loops and np.isfinite(q).all():
         loops = {name: x for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
         gaps = closure_error(model, q, **({"parameters": loops} if loops else {}))
-        worst = int(np.argmax((gaps / model.closure_tolerance).max(axis=1)))
-        name = printable(model.loops[worst].name)
-        return f"loop {name!r} is open by {gaps[worst, 0]:.2g} m and {gaps[worst, 1]:.2g} rad"
+        ratios = (gaps / model.closure_tolerance).max(axis=1)
+        worst = int(np.argmax(ratios))
+        if not ratios[worst] <= 1.0:  # otherwise the next step could not close it
+            name = printable(model.loops[worst].name)
+            return f"loop {name!r} is open by {gaps[worst, 0]:.2g} m and {gaps[worst, 1]:.2g} rad"
     if status in (Status.DEAD_POINT, Status.SINGULAR_COORDINATES) and model.loops and np.isfinite(q).all():
         of = "mechanism" if status == Status.DEAD_POINT else "coordinates"
         clusters = [

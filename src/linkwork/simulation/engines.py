@@ -16,7 +16,7 @@ from linkwork.simulation.adaptive import Adaptive
 from linkwork.simulation.chart_kernel import STEPS, chart_kernel, reach
 from linkwork.simulation.charts import Charts
 from linkwork.simulation.closedness import open_rows
-from linkwork.simulation.failure import classify_stopped
+from linkwork.simulation.failure import classify_stopped, finite_rows
 from linkwork.simulation.integrators import find_integrator, in_parts
 from linkwork.simulation.one_kernel import kernel_for, last_states
 from linkwork.simulation.status import Status
@@ -101,7 +101,7 @@ class OneKernel:
         if len(ended):
             self.status = self.status.copy()
             last = last_states(self._kernel, before, done, ended, given, self._dt, over)
-            self.status[ended] = self._why(*last, ended)
+            self.status[ended] = self._why(*last, ended, given)
 
     @property
     def unsolved(self) -> np.ndarray:
@@ -109,12 +109,15 @@ class OneKernel:
         carried = self.hidden.get("carried")
         return np.zeros(len(self.q), dtype=bool) if carried is None else carried[:, -1] > 0.0
 
-    def _why(self, q: np.ndarray, v: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the status of rows that stopped, from their last states."""
+    def _why(
+        self, q: np.ndarray, v: np.ndarray, rows: np.ndarray, inputs: Mapping[str, np.ndarray]
+    ) -> np.ndarray:
+        """Return the status of rows that stopped, from their last states and the inputs of all rows."""
         numbers = {name: x[rows] for name, x in self._parameters.items() if name not in COEFFICIENTS}
         solved = np.full(len(rows), bool(self.hidden))
         for x in self.hidden.values():
             solved &= np.isfinite(x[rows]).all(axis=1)
+        solved &= finite_rows([x[rows] for x in inputs.values()], len(rows))
         return classify_stopped(self._model, q, v, self._dt, numbers, solved)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,14 @@ CONTINUING = (Status.OK, Status.CONTACT_NOT_CONVERGED)  # rows that did not stop
 
 
 States = tuple[np.ndarray, np.ndarray]  # q, (rows, nq), and v, (rows, nv)
+
+
+def finite_rows(arrays: Iterable[np.ndarray], count: int) -> np.ndarray:
+    """Return in which of `count` rows all numbers of these arrays are finite."""
+    fine = np.full(count, True)
+    for x in arrays:
+        fine &= np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
+    return fine
 
 
 def stopped_status(

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.contact import rows as contact_rows
 from linkwork.contact import Contacts, JointLaws
 from linkwork.errors import ModelError
 from linkwork.functions.contact import COEFFICIENTS
 from linkwork.functions.engine.call_arguments import resolve_device
-from linkwork.functions.engine.parameter_names import known, shape_of
 from linkwork.functions.joint_limits import check_switches, joint_laws, switched
 from linkwork.model import Model
 from linkwork.simulation.actuation import control_feedback
@@ -29,6 +27,7 @@ from linkwork.simulation.failure import (
     classify_runaway,
     classify_stiff,
     earlier_status,
+    finite_rows,
     merge_status,
     stopped_status,
 )
@@ -40,6 +39,7 @@ from linkwork.simulation.one_kernel import kernel_for, roll_out
 from linkwork.simulation.penetration import warn_penetration, warn_untested
 from linkwork.simulation.rollout_arguments import (
     IMPLICIT,
+    arrays_by_name,
     broadcast_arrays,
     check_arguments,
     check_counts,
@@ -249,7 +249,7 @@ def rollout(
         result.steps = taken
         return with_contact(result, carried, laws)
     batch, rows = broadcast_arrays(
-        _arrays_by_name(model, q, v, model_parameters, coefficients, control_arrays, contacts, warm_start)
+        arrays_by_name(model, q, v, model_parameters, coefficients, control_arrays, contacts, warm_start)
     )
     start = rows.pop("q"), rows.pop("v")
     earlier = earlier_status(status, batch)
@@ -271,21 +271,6 @@ def rollout(
         model, control, control_inputs if is_feedback else None, tau, batch, start, rows, laws=joint_laws_only,
         earlier=earlier, **stepping_options,
     )  # fmt: skip
-
-
-def _arrays_by_name(
-    model: Model, q: Any, v: Any, parameters: Mapping[str, Any], coefficients: Mapping[str, Any],
-    control_arrays: Mapping[str, tuple[Any, tuple[int, ...]]], contacts: Contacts | None, warm_start: Any,
-) -> dict[str, tuple[Any, tuple[int, ...]]]:  # fmt: skip
-    """Return all arrays of a rollout with the shape of one row."""
-    arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
-    arrays |= {name: (parameters[name], shape_of(model, name)) for name in known(model, parameters)}
-    if contacts is not None and coefficients:
-        arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in coefficients.items()}
-    arrays |= control_arrays
-    if contacts is not None and (count := contact_rows.count(model, contacts)):
-        arrays["warm_start"] = (np.zeros(count) if warm_start is None else warm_start, (count,))
-    return arrays
 
 
 def _in_charts(
@@ -334,7 +319,10 @@ def _in_charts(
     q_last, v_last = (
         np.where(began[:, None], x, initial) for x, initial in zip((stepping.q, stepping.v), start)
     )
-    result.causes = first_causes(model, status, (q_last, v_last), stepping.steps, dt, rows).reshape(batch)
+    inputs = rows | forces.at_steps(stepping.steps)
+    result.causes = first_causes(model, status, (q_last, v_last), stepping.steps, dt, rows, inputs).reshape(
+        batch
+    )
     return result
 
 
@@ -346,7 +334,7 @@ def _in_one_kernel(
 ) -> Rollout:  # fmt: skip
     """Return the rollout by a kernel that contains the loop over steps; see `one_kernel`."""
     inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
-    forces_per_step = None
+    forces = forces_per_step = None
     if "tau" in control.inputs:
         forces = GivenForces(model, tau, batch, steps, dt)
         forces_per_step = forces.values if forces.per_step else None
@@ -372,6 +360,8 @@ def _in_one_kernel(
     stopped = np.flatnonzero(((taken != steps) | unclosed | ~finite) & continuing)
     solved = stopped < 0 if carried_end is None else np.isfinite(carried_end[stopped]).all(axis=1)
     if len(stopped):
+        used = inputs if forces is None else inputs | forces.at_steps(taken)
+        solved &= finite_rows([x[stopped] for x in used.values()], len(stopped))
         status[stopped] = stopped_status(
             model,
             (q[stopped].astype(float), v[stopped].astype(float)),
@@ -394,7 +384,9 @@ def _in_one_kernel(
     causes = np.full(len(q), "", dtype=object)
     if (status != int(Status.OK)).any():
         q_last, v_last = last_finite_states((q, v), end, last, taken)
-        causes = first_causes(model, np.where(continuing, status, 0), (q_last, v_last), taken, dt, parameters)
+        used = inputs if forces is None else inputs | forces.at_steps(taken)
+        ended = np.where(continuing, status, 0)
+        causes = first_causes(model, ended, (q_last, v_last), taken, dt, parameters, used)
         if carried_end is not None:
             causes = causes + contact_causes(model, contacts, status, q_last, carried_end, parameters)
     result.causes = causes.reshape(batch)

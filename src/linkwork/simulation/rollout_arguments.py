@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.contact import rows as contact_rows
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.compile import check_dtype
+from linkwork.functions.engine.parameter_names import known, shape_of
 from linkwork.model import Model
 from linkwork.simulation.actuators import Controls
 from linkwork.simulation.adaptive import Adaptive
@@ -193,3 +195,18 @@ def broadcast_arrays(
         name: np.broadcast_to(x, (*batch, *arrays[name][1])).reshape(rows, *arrays[name][1])
         for name, x in checked.items()
     }
+
+
+def arrays_by_name(
+    model: Model, q: Any, v: Any, parameters: Mapping[str, Any], coefficients: Mapping[str, Any],
+    control_arrays: Mapping[str, tuple[Any, tuple[int, ...]]], contacts: Contacts | None, warm_start: Any,
+) -> dict[str, tuple[Any, tuple[int, ...]]]:  # fmt: skip
+    """Return all arrays of a rollout with the shape of one row."""
+    arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
+    arrays |= {name: (parameters[name], shape_of(model, name)) for name in known(model, parameters)}
+    if contacts is not None and coefficients:
+        arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in coefficients.items()}
+    arrays |= control_arrays
+    if contacts is not None and (count := contact_rows.count(model, contacts)):
+        arrays["warm_start"] = (np.zeros(count) if warm_start is None else warm_start, (count,))
+    return arrays

@@ -31,6 +31,10 @@ class ControlForces:
         """Return the inputs of the kernel."""
         return self._arrays
 
+    def at_steps(self, steps: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the arrays of each row."""
+        return self._arrays
+
     def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         t = (self._rows.steps + part) * self._dt
         return evaluate_control(self._rows.model, self._control, q, v, t, self._arrays)
@@ -63,6 +67,14 @@ class GivenForces:
     def inputs(self) -> dict[str, np.ndarray]:
         """Return the inputs of the kernel in the current step."""
         return {"tau": self.values[:, self.step] if self.per_step else self.values}
+
+    def at_steps(self, steps: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the forces of each row after so many steps, (rows,); none if they are a function."""
+        if self.depends_on_state:
+            return {}
+        if not self.per_step or not self.values.shape[1]:
+            return {"tau": self.values}
+        return {"tau": self.values[np.arange(len(steps)), np.minimum(steps, self.values.shape[1] - 1)]}
 
     def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         if not self.depends_on_state:
