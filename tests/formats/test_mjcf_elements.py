@@ -78,6 +78,18 @@ def test_each_models_own_compiler_infers_its_masses(tmp_path: Path, ours: str, k
     assert difference(lw.load(path), mujoco.MjModel.from_xml_path(str(path))) < 1e-12
 
 
+@pytest.mark.parametrize("strips", ["", "ours", "theirs"])
+def test_the_main_model_strips_paths_of_meshes(tmp_path: Path, strips: str) -> None:
+    """Also those of attached models; which of two files is opened shows in the mass."""
+    strip = '<compiler strippath="true"/>'
+    kid = KID.format(strip + ALWAYS if strips == "theirs" else ALWAYS).replace("wedge.obj", "in/wedge.obj")
+    main = PARENT.format(strip if strips == "ours" else "").replace("wedge.obj", "in/wedge.obj")
+    path = scene(tmp_path, main, kid=kid)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "wedge.obj").write_text(WEDGE.replace("0 0 1", "0 0 2"))
+    assert difference(lw.load(path), mujoco.MjModel.from_xml_path(str(path))) < 1e-12
+
+
 def test_a_body_that_is_freed_has_the_mass_of_its_mesh(tmp_path: Path) -> None:
     still = f'<mujoco>{ASSET.format("")}<worldbody><body name="b">{{}}{MESH}</body></worldbody></mujoco>'
     path = scene(tmp_path, still.format("<freejoint/>"))

@@ -59,6 +59,7 @@ class Preparation:
         self.models: dict[str, str] = {}
         self.files: dict[str, str] = {}
         self.unread: set[str] = set()
+        self.strip = False  # whether meshes are found by their names without folders
 
     def document(self, root: Element) -> Document:
         text, elements = self._text(root, ())
@@ -72,13 +73,12 @@ class Preparation:
         self._leave_out_missing_materials(root)
         meshdir = ""
         assetdir = ""
-        strip = False
         for compiler in root.all("compiler"):
             meshdir = compiler.attributes.get("meshdir", meshdir)
             assetdir = compiler.attributes.get("assetdir", assetdir)
-            strip = compiler.attributes.get("strippath", str(strip)).lower() == "true"
+            if not ancestors:  # the main model's strippath is also that of attached models
+                self.strip = compiler.attributes.get("strippath", str(self.strip)).lower() == "true"
         self.below = meshdir or assetdir
-        self.strip = strip
         lines: list[str] = []
         elements: list[Element] = []
         stack: list[Element | str] = [root]
@@ -261,10 +261,8 @@ class Preparation:
                 f"unsupported root element <{printable(root.tag)}> of an attached model; expected <mujoco>"
             )
         below = self.below
-        strip = self.strip
         text, _ = self._text(root, (*within, path))
         self.below = below
-        self.strip = strip
         name = f"linkwork{len(self.files)}.xml"
         self.files[name], self.models[name] = attributes["file"], text
         attributes.setdefault("name", root.attributes.get("model", _stem(attributes["file"])))
