@@ -60,7 +60,8 @@ def lines(root: Row) -> list[str]:
             if row.neutral
             else ""
         )
-        word = status + neutral + (", and all in it" if row.everything else "")
+        before = f", before {'.'.join(map(str, row.removed))}" if row.removed else ""
+        word = status + before + neutral + (", and all in it" if row.everything else "")
         together.setdefault((within, word, row.remark), []).append(shown(row))
     for (within, word, remark), names in together.items():
         page_lines.append(f"| {within} | {' '.join(f'`{name}`' for name in names)} | {word} | {remark} |\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,75 @@ def test_each_included_file_has_its_own_version(outer: str, inner: str, tmp_path
     found = lw.load(tmp_path / "world.sdf", base="fixed")
     seen(found, "arm::", in_model=inner == "1.4")
     seen(found, "own::", in_model=outer == "1.4")
+
+
+@pytest.mark.parametrize(
+    ("version", "pose", "axes", "told"),
+    [
+        ("1.9", '<pose frame="b">0 0 0 0 0 0</pose>', "", "frame in <pose> is unknown in SDF 1.9"),
+        ("1.7", '<pose frame="b">0 0 0 0 0 0</pose>', "", "frame in <pose> is unknown in SDF 1.7"),
+        (
+            "1.8",
+            "",
+            "<use_parent_model_frame>1</use_parent_model_frame>",
+            "<use_parent_model_frame> in <axis> is unknown",
+        ),
+        ("1.9", '<pose frame="">0 0 0 0 0 0</pose>', "", ""),
+        ("1.6", '<pose frame="b">0 0 0 0 0 0</pose>', "", ""),
+        ("1.9", "", "<use_parent_model_frame>0</use_parent_model_frame>", ""),
+    ],
+)
+def test_what_a_version_no_longer_has_is_ignored_and_reported(
+    version: str, pose: str, axes: str, told: str
+) -> None:
+    parts = link("a"), link("b"), joint("fast", "fixed", "world", "a")
+    text = model(*parts, joint("j", "revolute", "a", "b", pose + axis(XYZ, more=axes)), version=version)
+    found = lw.load(text)
+    seen(found, "", in_model=False)
+    assert (told in found.report()) if told else ("unknown" not in found.report())
+    if told:
+        with pytest.raises(ModelError, match=re.escape(told)):
+            lw.load(text, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("version", "xyz", "more", "told"),
+    [
+        ("1.4", 'xyz expressed_in="a"', "", "expressed_in: the axis is in the frame of the model already"),
+        (
+            "1.4",
+            "xyz",
+            "<use_parent_model_frame>0</use_parent_model_frame>",
+            "expected true, as always before",
+        ),
+    ],
+)
+def test_frames_of_an_axis_that_contradict_its_version_are_refused(
+    version: str, xyz: str, more: str, told: str
+) -> None:
+    text = model(link("a"), joint("j", "revolute", "world", "a", axis(XYZ, more=more)), version=version)
+    with pytest.raises(ModelError, match=told):
+        lw.load(text.replace("<xyz", f"<{xyz}"))
+
+
+def test_gravity_of_a_later_physics_is_reported() -> None:
+    world = '<sdf version="{}"><world name="w"><physics><gravity>0 0 -3</gravity></physics>{}</world></sdf>'
+    inner = f'<model name="m">{link("a")}</model>'
+    assert lw.load(world.format("1.5", inner)).gravity == (0.0, 0.0, -3.0)
+    later = lw.load(world.format("1.9", inner))
+    assert later.gravity == (0.0, 0.0, -9.81)
+    assert "<gravity> in <physics> is unknown in SDF 1.9 and ignored" in later.report()
+
+
+def test_infinite_limits_are_none() -> None:
+    """The defaults of SDF 1.9 and later, as `gz sdf -p` writes them."""
+    words = {"lower": "-inf", "upper": "inf", "effort": "inf", "velocity": "Infinity"}
+    limit = "".join(f"<{word}>{value}</{word}>" for word, value in words.items())
+    parts = link("a"), joint("j", "revolute", "world", "a", axis(XYZ, more=f"<limit>{limit}</limit>"))
+    found = lw.load(model(*parts)).joint("j")
+    bare = lw.load(model(link("a"), joint("j", "revolute", "world", "a", axis(XYZ)))).joint("j")
+    for word in ("lower", "upper", "max_effort", "max_velocity"):
+        assert getattr(found, word) == getattr(bare, word)
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.13", "2", "0.9"])

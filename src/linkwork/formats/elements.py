@@ -11,14 +11,14 @@ that contains them, and then a status:
     rejected    an error
 
 and further words: values without effect (`""` is the empty text, and numbers separated by commas are one
-value), `=group` for the content of a group, `**` if everything inside has the same status. A remark follows a
-semicolon. `axis[ball,fixed]` is an axis in a parent of such a type. Names that are in no table are reported
-as unknown.
+value), `=group` for the content of a group, `**` if everything inside has the same status, `<1.7` for what
+later versions of the format do not have. A remark follows a semicolon. `axis[ball,fixed]` is an axis in a
+parent of such a type. Names that are in no table, or not in the version of the file, are reported as unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from linkwork.formats.urdf_parts import Notes
@@ -38,6 +38,7 @@ class Row:
     neutral: tuple[str, ...] = ()  # values without effect
     types: tuple[str, ...] = ()  # types of the parent to which the row is limited
     everything: bool = False  # whether its content has the same status
+    removed: tuple[int, ...] | None = None  # the first version without it
     rows: dict[str, list[Row]] = field(default_factory=dict)
 
     def find(self, name: str, type_: str = "") -> Row | None:
@@ -85,59 +86,68 @@ def _read(text: str, groups: Mapping[str, dict[str, list[Row]]], target: dict[st
         content: dict[str, list[Row]] = (
             shared[0] if len(shared) == 1 else {key: x for group in shared for key, x in group.items()}
         )
-        neutral = tuple(
-            word.replace('""', "") for word in options if word != "**" and not word.startswith("=")
-        )
+        neutral = tuple(word.replace('""', "") for word in options if word != "**" and word[0] not in "=<")
+        removed = next((tuple(map(int, word[1:].split("."))) for word in options if word[0] == "<"), None)
         for word in words[:k]:
             name, _, types = word.partition("[")
             parent_types = tuple(types.rstrip("]").split(",")) if types else ()
-            row = Row(name, words[k], remark.strip(), neutral, parent_types, "**" in options, content)
+            row = Row(
+                name, words[k], remark.strip(), neutral, parent_types, "**" in options, removed, content
+            )
             rows = stack[-1][1].setdefault(name, [])
             rows.insert(0, row) if parent_types else rows.append(row)
         stack.append((indent, content))
 
 
-def check(root: Element, row: Row, notes: Notes, format_: str, *, strict: bool) -> None:
+def check(
+    root: Element,
+    row: Row,
+    notes: Notes,
+    format_: str,
+    *,
+    strict: bool,
+    version_of: Callable[[Element], tuple[int, ...]] | None = None,
+) -> None:
     """Report unsupported and unknown elements and attributes of a file; raise if `strict`.
 
-    `row` is that of `root`.
+    `row` is that of `root`; `version_of` returns the version of an element's file, for formats with versions.
     """
     queue = [(root, row)]
     for element, parent_row in queue:  # the queue grows
         type_ = element.attributes.get("type", "")
         for key, value in element.attributes.items():
+            if key.startswith("xmlns:"):
+                continue
             child_row = parent_row.find(f"@{key}", type_)
-            if child_row is None and not key.startswith("xmlns:"):
+            removed = _removed(child_row, element, version_of)
+            if child_row is None or _is_reported(child_row, value, removed):
+                name = f"{printable(key)} in <{printable(element.tag)}>"
                 _report(
-                    element,
-                    f"{printable(key)} in <{printable(element.tag)}>",
-                    None,
-                    notes,
-                    format_,
-                    strict=strict,
+                    element, name, None if removed else child_row, notes, format_ + removed, strict=strict
                 )
-            elif (
-                child_row is not None
-                and child_row.status in ("reported", "rejected")
-                and not _has_no_effect(value, child_row.neutral)
-            ):
-                _report(element, f"{key} in <{element.tag}>", child_row, notes, format_, strict=strict)
         for child in element.children:
             child_row = parent_row.find(child.tag, type_)
-            if child_row is None or (
-                child_row.status in ("reported", "rejected")
-                and not _has_no_effect(child.text, child_row.neutral)
-            ):
-                _report(
-                    child,
-                    f"<{printable(child.tag)}> in <{printable(element.tag)}>",
-                    child_row,
-                    notes,
-                    format_,
-                    strict=strict,
-                )
+            removed = _removed(child_row, child, version_of)
+            if child_row is None or _is_reported(child_row, child.text, removed):
+                name = f"<{printable(child.tag)}> in <{printable(element.tag)}>"
+                _report(child, name, None if removed else child_row, notes, format_ + removed, strict=strict)
             elif not child_row.everything:
                 queue.append((child, child_row))
+
+
+def _removed(
+    row: Row | None, element: Element, version_of: Callable[[Element], tuple[int, ...]] | None
+) -> str:
+    """Return the version of a file, such as " 1.9", that no longer has what a row is about, or ""."""
+    if row is None or row.removed is None or version_of is None:
+        return ""
+    version = version_of(element)
+    return f" {'.'.join(map(str, version))}" if version >= row.removed else ""
+
+
+def _is_reported(row: Row, value: str, removed: str) -> bool:
+    """Return True if an element or attribute with this value is unknown or not supported."""
+    return bool(removed or row.status in ("reported", "rejected")) and not _has_no_effect(value, row.neutral)
 
 
 def _has_no_effect(value: str, neutral: tuple[str, ...]) -> bool:

@@ -8,7 +8,8 @@ from linkwork.formats.elements import Row, table
 
 GROUPS = {
     "pose": """
-@relative_to @frame                 supported ; before 1.7, frame
+@relative_to                        supported
+@frame                              supported <1.7 "" ; of 1.5 and 1.6
 @rotation_format @degrees           supported
 """,
     "own_pose": """
@@ -36,11 +37,11 @@ empty                               supported **
     "axis": """
 xyz                                 supported
   @expressed_in                     supported
-use_parent_model_frame              supported ; in 1.5 and 1.6
+use_parent_model_frame              supported <1.7 false 0 ; of 1.5 and 1.6
 dynamics                            supported
   damping friction spring_stiffness spring_reference supported
 limit                               supported
-  lower upper                       supported ; 1e16 and more is none
+  lower upper                       supported ; 1e16 and more, and inf, is none
   effort velocity                   supported ; a negative one is none
   stiffness dissipation             differs ; how stops yield is a question of contact
 mimic                               supported
@@ -181,7 +182,7 @@ sdf                                 supported
     include                         supported =include
     physics                         ignored
       @name @default @type          ignored
-      gravity                       supported ; before 1.6
+      gravity                       supported <1.6 ; of 1.5 and before
       max_step_size real_time_factor real_time_update_rate max_contacts dart simbody bullet ode update_rate ignored **
       magnetic_field                ignored
     wind                            ignored

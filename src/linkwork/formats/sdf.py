@@ -72,7 +72,7 @@ def model(
     if root.tag == "sdf":
         check_version(root)
         Includes(Folders(file, folders, limits), limits, notes).expand(root)
-        check(root, sdf(), notes, "SDF", strict=strict)
+        check(root, sdf(), notes, "SDF", strict=strict, version_of=version_of)
     top = model_element(root)
     check_size(top, limits)
     scope = scope_of(top)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.formats.sdf_includes import version_of
 from linkwork.formats.urdf_parts import LARGEST, MAX_NAME, unknown
 from linkwork.formats.xml import Element
 from linkwork.mechanism import WORLD
@@ -111,7 +112,8 @@ def relative_to(element: Element | None) -> str:
     """Return the frame that a <pose> names, or ""."""
     if element is None:
         return ""
-    return element.attributes.get("relative_to") or element.attributes.get("frame") or ""
+    older = element.attributes.get("frame", "")
+    return element.attributes.get("relative_to") or (older if older and version_of(element) < (1, 7) else "")
 
 
 # poses
@@ -244,6 +246,8 @@ def direction(scope: Scope, axis: Element, J: Pose, *, in_model: bool) -> np.nda
         raise (from_joint or axis).error("axis: expected a nonzero vector such as 0 0 1")
     named = "" if from_joint is None else from_joint.attributes.get("expressed_in", "")
     if named:
+        if in_model:
+            raise (from_joint or axis).error("expressed_in: the axis is in the frame of the model already")
         if named not in scope.poses:
             raise unknown(from_joint or axis, "link or frame", named, scope.poses)
         R = scope.poses[named].R

@@ -87,7 +87,7 @@ class Includes:
     def _included(self, include: Element, ancestors: tuple[str, ...]) -> tuple[Element, str]:
         row = sdf().rows["model"][0].find("include")
         assert row is not None
-        check(include, row, self.notes, "SDF", strict=self.notes.strict)
+        check(include, row, self.notes, "SDF", strict=self.notes.strict, version_of=version_of)
         uri = include.needed("uri").content()
         path = self._find(include, uri)
         if path in ancestors or len(ancestors) >= MAX_NESTING:

@@ -41,6 +41,14 @@ def number(element: Element | None, tag: str, default: float, *, largest: float 
     return default if child is None else child.numbers("", 1, (default,), largest=largest)[0]
 
 
+def bound(limit: Element | None, tag: str, default: float) -> float:
+    """Return the number in a child with this tag, which may be infinite."""
+    child = limit.one(tag) if limit is not None else None
+    if child is not None and child.text.strip().lower().lstrip("+-") in ("inf", "infinity"):
+        return float(child.text)
+    return number(limit, tag, default, largest=math.inf)
+
+
 def truth(element: Element | None, tag: str, default: bool = False) -> bool:
     child = element.one(tag) if element is not None else None
     if child is None or not child.text.strip():
@@ -114,7 +122,10 @@ NONE = {  # defaults for one axis of two
 def in_model(axis: Element) -> bool:
     """Return True if an axis is given in the model's frame: by an old attribute, or by default before 1.5."""
     version = version_of(axis)
-    return version < (1, 5) or (version < (1, 7) and truth(axis, "use_parent_model_frame"))
+    told = truth(axis, "use_parent_model_frame", version < (1, 5))
+    if version < (1, 5) and not told:
+        raise axis.error("use_parent_model_frame: expected true, as always before SDF 1.5, got false")
+    return told and version < (1, 7)
 
 
 def _pitch(joint: Element) -> float:
@@ -139,17 +150,17 @@ def acting(joint: Element, axis: Element, type_: str, notes: Notes) -> dict[str,
     limit = axis.one("limit")
     dynamics = axis.one("dynamics")
     values: dict[str, Any] = {}
-    low = number(limit, "lower", -WIDE, largest=math.inf)
-    high = number(limit, "upper", WIDE, largest=math.inf)
+    low = bound(limit, "lower", -WIDE)
+    high = bound(limit, "upper", WIDE)
     if low > high:
         raise (limit or axis).error(f"limit: expected lower <= upper, got {low:g} > {high:g}")
     if type_ != "continuous":
         values |= {"lower": low} if low > -WIDE else {}
         values |= {"upper": high} if high < WIDE else {}
     for tag, word in (("effort", "max_effort"), ("velocity", "max_velocity")):
-        bound = number(limit, tag, -1.0, largest=math.inf)
-        if bound >= 0.0 and bound < WIDE:
-            values[word] = bound
+        largest = bound(limit, tag, -1.0)
+        if 0.0 <= largest < WIDE:
+            values[word] = largest
     if dynamics is None:
         return values
     for tag, word in (("damping", "damping"), ("friction", "friction"), ("spring_stiffness", "stiffness")):
