@@ -71,7 +71,7 @@ def table(text: str, groups: Mapping[str, str] | None = None) -> Row:
 
 def _read(text: str, groups: Mapping[str, dict[str, list[Row]]], target: dict[str, list[Row]]) -> None:
     """Add the rows of a text to others; rows of one line share their content."""
-    stack: list[tuple[int, dict[str, list[Row]]]] = [(-1, target)]
+    stack: list[tuple[int, dict[str, list[Row]], bool]] = [(-1, target, False)]
     for line in text.splitlines():
         if not line.strip():
             continue
@@ -80,6 +80,7 @@ def _read(text: str, groups: Mapping[str, dict[str, list[Row]]], target: dict[st
             stack.pop()
         head, _, remark = line.partition(";")
         words = head.split()
+        assert not stack[-1][2], f"{line.strip()}: rows below one group would be in the group"
         k = next(i for i, word in enumerate(words) if word in STATUSES)
         options = words[k + 1 :]
         shared = [groups[word[1:]] for word in options if word.startswith("=")]
@@ -96,7 +97,7 @@ def _read(text: str, groups: Mapping[str, dict[str, list[Row]]], target: dict[st
             )
             rows = stack[-1][1].setdefault(name, [])
             rows.insert(0, row) if parent_types else rows.append(row)
-        stack.append((indent, content))
+        stack.append((indent, content, len(shared) == 1))
 
 
 def check(

@@ -15,6 +15,9 @@ GROUPS = {
     "place": """
 @pos @quat @axisangle @euler @xyaxes @zaxis supported
 """,
+    "inertial": """
+@mass @diaginertia @fullinertia     supported
+""",
     "plugin": """
 @plugin @instance                   noted
 config                              noted **
@@ -104,8 +107,7 @@ config                              noted **
 @gravcomp                           noted
 @fuse @simple                       supported
 @user @sleep                        ignored
-inertial                            supported =place
-  @mass @diaginertia @fullinertia   supported
+inertial                            supported =place =inertial
 joint                               supported =joint
 freejoint                           supported
   @name @align                      supported

@@ -17,8 +17,10 @@ GROUPS = {
 @rotation_format @degrees           supported
 """,
     "geometry": """
-box ellipsoid                       supported
-  size radii                        supported
+box                                 supported
+  size                              supported
+ellipsoid                           supported
+  radii                             supported
 sphere                              supported
   radius                            supported
 cylinder capsule                    supported
@@ -96,11 +98,12 @@ pose                                supported =pose
 @name                               supported
 pose                                supported =pose
 geometry                            supported =geometry
-laser_retro max_contacts            ignored
-density auto_inertia_params         ignored ** ; inertias are given
+laser_retro                         ignored
 frame                               reported **
 """,
     "collision": """
+max_contacts                        ignored
+density auto_inertia_params         ignored ** ; inertias are given
 surface                             supported
   friction                          supported
     ode                             supported
@@ -188,7 +191,7 @@ sdf                                 supported
     wind                            ignored
       linear_velocity               reported 0,0,0
     state population                reported **
-    actor light plugin road gui scene audio material atmosphere ignored **
+    actor light plugin road gui scene audio atmosphere ignored **
     spherical_coordinates magnetic_field ignored **
   actor light                       ignored **
 """

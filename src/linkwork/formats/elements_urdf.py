@@ -28,6 +28,9 @@ material                            supported
     @filename                       ignored
 linkwork                            supported **
 """,
+    "collision": """
+verbose                             ignored **
+""",
     "place": """
 @xyz @rpy                           supported
 @quat_xyzw                          rejected ; quaternions are not read: give roll, pitch and yaw as rpy
@@ -63,7 +66,7 @@ robot                               supported
       inertia                       supported
         @ixx @ixy @ixz @iyy @iyz @izz supported
     visual                          supported =shape
-    collision                       supported =shape
+    collision                       supported =shape =collision
     contact                         reported ** ; friction, stiffness and damping of bullet: give them to lw.Contacts
     linkwork                        supported **
   joint                             supported
