@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from linkwork.errors import ModelError
@@ -48,17 +48,34 @@ def load(
         "limits": limits,
         "loops": loops,
     }
-    if root.tag == "mujoco":
-        return mjcf.model(root, base=base, gravity=gravity, strict=strict, **options)
-    if root.tag == "sdf":
-        return sdf.model(root, base=base, gravity=gravity, strict=strict, **options)
     if root.tag == "mujocoinclude":
         raise root.error(
             "unsupported root element <mujocoinclude>: load the MJCF file that includes this one"
         )
-    if root.tag != "robot":
-        raise root.error("unsupported root element; expected <robot>, <sdf> or <mujoco>")
+    if root.tag not in READERS:
+        *others, last = (f"<{tag}>" for tag in READERS)
+        raise root.error(f"unsupported root element; expected {', '.join(others)} or {last}")
+    return READERS[root.tag](root, base=base, gravity=gravity, strict=strict, **options)
+
+
+def _read_urdf(
+    root: Element,
+    *,
+    base: str | None,
+    gravity: Sequence[float] | None,
+    strict: bool,
+    limits: Limits,
+    loops: LoopOptions,
+    **_: Any,
+) -> Model:
     return urdf.model(root, base=base or "fixed", gravity=gravity, strict=strict, limits=limits, loops=loops)
+
+
+READERS: dict[str, Callable[..., Model]] = {  # by root element; see docs/extending.md
+    "robot": _read_urdf,
+    "sdf": sdf.model,
+    "mujoco": mjcf.model,
+}
 
 
 def _root(
