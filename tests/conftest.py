@@ -25,15 +25,11 @@ if not (
     _folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
     os.environ["LINKWORK_CACHE"] = _folder.name  # before linkwork is imported; child processes inherit it
 
-# tests of the compiler in the background
-BACKGROUND = ("test_bound", "test_cache", "test_functions", "test_kernel", "test_memory", "test_model", "test_progress",
-              "test_rollout_kernel", "test_same_bits", "test_threads", "test_tiers")  # fmt: skip
-
 
 @pytest.fixture(autouse=True, scope="module")
 def _optimise_when_awaited(request: pytest.FixtureRequest) -> Iterator[None]:
     """The compiler in the background is given nothing to do: whoever waits for optimised code makes it."""
-    if os.environ.get("LINKWORK_TEST_ALL") or request.module.__name__ in BACKGROUND:
+    if os.environ.get("LINKWORK_TEST_ALL") or request.node.get_closest_marker("background"):
         yield
         return
     from linkwork.compiler.runtime.compiler import Background
@@ -48,7 +44,7 @@ def _quiet_background(request: pytest.FixtureRequest) -> None:
     """Where tests look at the compiler in the background, each begins when no kernel of another test is being
     compiled.
     """
-    if request.module.__name__ in BACKGROUND:
+    if request.node.get_closest_marker("background"):
         quiet_background()
 
 

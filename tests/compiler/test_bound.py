@@ -22,6 +22,8 @@ from linkwork.compiler.runtime.bound import Bound
 from linkwork.compiler.runtime.cache import Cache
 from linkwork.compiler.runtime.compiler import OPTIMISED
 
+pytestmark = pytest.mark.background
+
 
 def mixed(a: Any, s: Any, m: Any) -> dict[str, Any]:
     return {"y": m @ a * s, "n": (a * a).sum(), "p": np.outer(a, a) + s}

@@ -28,6 +28,8 @@ from linkwork.compiler.runtime.cache import Cache, make_key
 from linkwork.errors import CacheError
 from waiting import PATIENCE
 
+pytestmark = pytest.mark.background
+
 SOURCE = str(Path(next(iter(linkwork.__path__))).parent)
 KEY = make_key("program", "package", "cpu")
 OTHER = make_key("another")

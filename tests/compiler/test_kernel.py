@@ -19,6 +19,8 @@ from linkwork.compiler.runtime.cache import Cache
 from linkwork.compiler.targets.cpu import host, module_texts
 from processes import run_python
 
+pytestmark = pytest.mark.background
+
 SOURCE = str(Path(lw.__file__).parents[1])
 A = np.array([1.0, 2.0, -3.0])
 M = np.array([[1.0, 0.0, 2.0], [4.0, -5.0, 6.0]])

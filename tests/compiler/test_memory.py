@@ -21,6 +21,8 @@ from linkwork.compiler.runtime import kernel as module
 from linkwork.compiler.targets.cpu import EXPORTS, host
 from processes import run_python
 
+pytestmark = pytest.mark.background
+
 # These end, or begin, at a page that may not be touched.
 GUARDED = """
 import ctypes, mmap, sys

@@ -14,6 +14,8 @@ import linkwork as lw
 from linkwork.compiler.runtime import progress
 from waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.background
+
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:

@@ -26,6 +26,8 @@ from linkwork.compiler.runtime import threads as module
 from processes import run_python
 from waiting import PATIENCE
 
+pytestmark = pytest.mark.background
+
 SOURCE = str(Path(lw.__file__).parents[1])
 ROWS = 90_003  # more than the work for which threads are called in
 

@@ -28,6 +28,8 @@ from linkwork.compiler.runtime.unfinished import Unfinished
 from linkwork.compiler.targets.cpu import Machine, host
 from waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.background
+
 SOURCE = str(Path(lw.__file__).parents[1])
 OFF = Cache(None)
 
