@@ -281,16 +281,16 @@ def test_rows_that_did_not_converge_name_the_pair_the_place_and_the_depth() -> N
     assert (found.status == lw.Status.CONTACT_NOT_CONVERGED).any()
 
 
-@pytest.mark.parametrize(("pair", "most"), [(("box", "box"), 17), (("box", "cylinder"), 14)])
-def test_points_of_a_pair_may_change_places_in_a_step(pair: tuple[str, str], most: int) -> None:
+@pytest.mark.parametrize("pair", [("box", "box"), ("box", "cylinder")])
+def test_points_of_a_pair_may_change_places_in_a_step(pair: tuple[str, str]) -> None:
     """Without friction, of 128 approaches 22 and 19 had steps that were marked: gaps at the end were compared
-    with other points of the manifold than those that they belong to.
+    with other points of the manifold than those that they belong to; 17 and 14 while steps were not divided.
     """
     model = bodies(list(pair), [(0.02, 0.0, 0.03), (0.0, -0.05, 0.0)])
     q, v = approach(model, 128, seed=5)
     contacts = lw.Contacts(ground=None, friction=0.0)
     found = lw.rollout(model, q, v, dt=DT, steps=200, record_every=200, contacts=contacts)
-    assert (found.status == lw.Status.CONTACT_NOT_CONVERGED).sum() <= most
+    assert not found.status.any()
 
 
 def test_gaps_at_the_end_of_a_step_count_for_the_points_that_they_belong_to() -> None:
@@ -310,16 +310,17 @@ def test_gaps_at_the_end_of_a_step_count_for_the_points_that_they_belong_to() ->
     assert missed_gaps([[0, 1]], start, [near, arisen], [0.001, 0.2]) == pytest.approx([-0.011, -0.21])
 
 
-@pytest.mark.parametrize(("friction", "most"), [(0.0, 20), (0.5, 6)])
-def test_capsules_that_collide_seldom_sink(friction: float, most: int) -> None:
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+def test_capsules_that_collide_do_not_sink(friction: float) -> None:
     """With one contact point, 31 and 16 of 128 pairs had steps that sank by more than 0.1 mm: the nearest point of
-    almost parallel capsules runs from one end to the other within a step.
+    almost parallel capsules runs from one end to the other within a step. With two, 20 and 6, while steps were
+    not divided.
     """
     model = bodies(["capsule", "capsule"], [(0.02, 0.0, 0.03), (0.0, -0.05, 0.0)])
     q, v = approach(model, 128, seed=5)
     contacts = lw.Contacts(ground=None, friction=friction)
     found = lw.rollout(model, q, v, dt=DT, steps=200, record_every=200, contacts=contacts)
-    assert (found.status == lw.Status.CONTACT_NOT_CONVERGED).sum() <= most
+    assert not found.status.any()
 
 
 def test_a_pile_of_logs_stands() -> None:

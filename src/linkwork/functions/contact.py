@@ -9,9 +9,9 @@ import numpy as np
 
 from linkwork.algorithms.constrained.massless import check_motions
 from linkwork.algorithms.contact import rows as contact_rows
+from linkwork.algorithms.contact.division import divided
 from linkwork.algorithms.contact.free_flight import moved_straight
 from linkwork.algorithms.contact.rows import NONE_GIVEN, Coefficients
-from linkwork.algorithms.contact.step import stepped
 from linkwork.algorithms.joint_step import with_joint_impulses
 from linkwork.compiler.ir.functions import where
 from linkwork.compiler.runtime.arguments import is_on_gpu
@@ -296,11 +296,11 @@ def step(
     requested_dt = dt
     dt = contact_rows.where_valid(model, active_contacts, coefficients, dt)
 
-    def arrive(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def arrive(q: Any, u: np.ndarray, dt: Any) -> tuple[np.ndarray, np.ndarray]:
         motion, after = moved_straight(model, dt * u, u)
         return integrate(model, q, motion), after
 
-    result = stepped(
+    result = divided(
         model,
         active_contacts,
         q,

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,21 +40,17 @@ def _solution(model: Model, arrays: Mapping[str, Any], more: Mapping[str, Any]) 
     contacts = more["contacts"]
     start = more.get("warm_start")
     start = np.zeros(contact_rows.count(model, contacts)) if start is None else start
-    q = arrays["q"]
-    dt = arrays["dt"]
-    return StepSolution(
-        model, contacts, start, jacobian_of, arrays, more["method"], lambda u: _arrived(model, q, dt, u)
-    )
+    return StepSolution(model, contacts, start, jacobian_of, arrays, more["method"], partial(_arrived, model))
 
 
-def _arrived(model: Model, q: Any, dt: Any, u: Any) -> tuple[np.ndarray, np.ndarray]:
+def _arrived(model: Model, q: Any, u: Any, dt: Any) -> tuple[np.ndarray, np.ndarray]:
     motion, v = moved_straight(model, dt * u, u)
     return integrate(model, q, motion), v
 
 
 def _ends(model: Model, at: StepSolution, arrays: Mapping[str, Any], u: Any) -> np.ndarray:
     """q and v after a step by the velocity u, (nq + nv,)."""
-    q, v = _arrived(model, arrays["q"], arrays["dt"], u)
+    q, v = _arrived(model, arrays["q"], u, arrays["dt"])
     return np.concatenate([q, at.guarded(model, arrays, q, v, u)])
 
 

@@ -48,18 +48,19 @@ REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to the
 
 PASSES = 8  # times that a step is solved until gaps at its end are what they should be
 DEEP = 2e-5  # [m] what gaps at the end may miss of that
-TOO_DEEP = 1e-4  # [m] a step whose gaps miss more is marked as not converged
+SUNK = 5e-5  # [m] a step that misses that and ends deeper than this is divided, see `division`
+TOO_DEEP = 1e-4  # [m] one that ends deeper than this is marked as not converged
 
-Arrive = Callable[
-    [np.ndarray], tuple[np.ndarray, np.ndarray]
-]  # q and v after a step, from its velocity in axes before it
+# q and v after a step, from q before it, its velocity in axes before it, and its length
+Arrive = Callable[[Any, np.ndarray, Any], tuple[np.ndarray, np.ndarray]]
 
 
 class Stepped(NamedTuple):
     """The state after a step; `u` (nv,) is the velocity that led to q, in axes before the step (see
     `moved_straight`).
 
-    `curved` (candidates,) is what the step added to gaps beside its length times u.
+    `curved` (candidates,) is what the step added to gaps beside its length times u. `sunk` [m] is how much
+    deeper it ends than it should, where that is too much; otherwise zero.
     """
 
     q: np.ndarray
@@ -67,6 +68,7 @@ class Stepped(NamedTuple):
     u: np.ndarray
     solution: Solution
     curved: np.ndarray
+    sunk: Any = 0.0
 
 
 def nodes_with_contact(
@@ -95,19 +97,20 @@ def stepped(
     given: Coefficients = NONE_GIVEN,
     *,
     differentiable: bool = False,
+    share: Any = 1.0,
 ) -> Stepped:
     """The state after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps.
 
     Rates of gaps are those at the beginning of the step. Where limbs whirl, gaps at its end differ from what
     these say, so it is solved again with the difference, as often as one is too deep; the step that ends
-    least deep counts.
+    least deep counts. `share`: the part of a whole step that this one is.
     """
     at = Step(model, contacts, q, v, tau, dt, f_ext, method, given, differentiable=differentiable)
     gaps = at.begun.gaps
-    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 3, 1, len(gaps), 1]
+    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 4, 1, len(gaps), 1]
     places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
     again = len(gaps) > 0 and not np.isfinite(contacts.stiffness) and not differentiable
-    lifted = DEEP * weight(model)
+    lifted = DEEP * weight(model) * share
 
     def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
         """Solved once more; what led deeper than what is known is dropped, and half of the way to it is
@@ -115,8 +118,10 @@ def stepped(
         """
         lam, retained, *_, (least,), curved, (iterations,) = (state[own] for own in places)
         u, solution = at.solved(lam, curved)
-        q1, v1 = arrive(u)
+        q1, v1 = arrive(q, u, dt)
         deep: Any = 0.0
+        sunk: Any = 0.0
+        fails: Any = 0.0
         residual = solution.residual
         converged = solution.converged
         tried: Any = curved
@@ -128,11 +133,14 @@ def stepped(
                 least_by_pair(at.pairs, x) for x in ([each.gap for each in there], at.expected(u), at.aims())
             )
             for gap, required, aim in zip(gaps, expected, aims):
-                deep = maximum(where(gap - required < -DEEP, aim - gap, 0.0), deep)
-            sunk = deep > TOO_DEEP  # that counts in the last pass only
-            residual = where(sunk, maximum(deep / dt, residual), residual)
-            converged = where(sunk, 0.0, converged)
-        told = (residual, converged, solution.part)
+                missed_here = where(gap - required < -DEEP, aim - gap, 0.0)
+                deep = maximum(missed_here, deep)
+                sunk = maximum(where((missed_here > DEEP) & (gap < -SUNK), missed_here, 0.0), sunk)
+                fails = maximum(where((missed_here > DEEP) & (gap < -TOO_DEEP), 1.0, 0.0), fails)
+            # that counts in the last pass only
+            residual = where(fails > 0.5, maximum(deep / dt, residual), residual)
+            converged = where(fails > 0.5, 0.0, converged)
+        told = (residual, converged, solution.part, sunk)
         result = np.array(
             [x for part in (solution.impulses, curved, u, q1, v1, told, [deep]) for x in part], dtype=object
         )
@@ -150,7 +158,8 @@ def stepped(
     last = loop(once, first, limit=PASSES) if again else once(first)[0]
     lam, curved, u, q1, v1, told, *_, (iterations,) = (last[own] for own in places)
     end = guarded(model, contacts, at.begun, (q1, v1), u, at.pushes(lam), at.works(lam, u))
-    return Stepped(q1, end, u, Solution(lam, told[0], iterations, *told[1:]), curved)
+    residual, converged, bounce, sunk = told
+    return Stepped(q1, end, u, Solution(lam, residual, iterations, converged, bounce), curved, sunk)
 
 
 class StepSetup(NamedTuple):
