@@ -32,5 +32,5 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
             for argument in subparser._actions:
                 if argument.dest in ROBOT_ARGUMENTS and not argument.option_strings:
                     argument.complete = complete  # read by shtab
-    text: str = shtab.complete(parser, shell, preamble=preamble)
+    text: str = shtab.complete(parser, shell, preamble=preamble.get(shell, ""))
     return text

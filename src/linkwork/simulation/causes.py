@@ -11,6 +11,7 @@ import numpy as np
 from linkwork.algorithms.loops.conditioning import constrained_families
 from linkwork.contact import Contacts
 from linkwork.functions.conditioning import closure_error, loop_conditioning
+from linkwork.functions.contact import COEFFICIENTS
 from linkwork.functions.contact_points import contact_points
 from linkwork.functions.engine.closed_states import LOOP_PARAMETERS
 from linkwork.functions.states import spanning_velocity
@@ -19,7 +20,7 @@ from linkwork.model import Model
 from linkwork.simulation.failure import CONTINUING, States
 from linkwork.simulation.penetration import describe_pair
 from linkwork.simulation.status import Status, has_status
-from linkwork.simulation.traced import COEFFICIENTS, Laws
+from linkwork.simulation.traced import Laws
 from linkwork.sko import Tree
 
 OVERLAP_GAP = -1e-6  # [m] gaps below are told as overlaps
