@@ -941,7 +941,9 @@ def test_command_show(stored: Cache) -> None:
 
 def test_command_states(stored: Cache) -> None:
     assert "state    off: LINKWORK_CACHE is 'off'" in command(None, setting="off")[1]
-    assert "state    read-only: LINKWORK_CACHE asks" in command(None, setting=f"ro:{stored.folder}")[1]
+    assert (
+        "state    read-only: requested by LINKWORK_CACHE" in command(None, setting=f"ro:{stored.folder}")[1]
+    )
     status, out, err = command(None, "path", setting="off")
     assert status == 1 and out == "" and "off" in err
     assert command(None, "verify", setting="off")[0] == 0
@@ -965,7 +967,7 @@ def test_command_on_refused_folder(stored: Cache) -> None:
 def test_command_verify_and_clear(stored: Cache) -> None:
     assert stored.folder is not None
     status, out, err = command(stored, "verify")
-    assert (status, out, err) == (0, "All entries are good.\n", "")
+    assert (status, out, err) == (0, "All entries are valid.\n", "")
     assert stored.store(OTHER, HEADER, BLOB)
     data = bytearray(entry_path(stored).read_bytes())
     data[-40] ^= 1

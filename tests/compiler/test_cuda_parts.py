@@ -136,12 +136,11 @@ def test_batches_beyond_the_memory_are_run_in_turns(monkeypatch: pytest.MonkeyPa
     free = [40_000]
     taken: list[int] = []
 
-    def take(self: Any, size: int, pool: Any = None) -> int | None:
+    def allocate(size: int, gpu: int, stream: int, stack: ExitStack) -> int | None:
         taken.append(size)
         return 4096 if size <= free[0] else None
 
-    monkeypatch.setattr(memory_module.Memory, "_allocate", take)
-    monkeypatch.setattr(memory_module, "_pool", lambda gpu: None)
+    monkeypatch.setattr(memory_module, "allocate", allocate)
     monkeypatch.setattr(memory_module, "MIN_SCRATCH_STATES", 64)
     monkeypatch.setattr(memory_module, "MAX_SCRATCH_BYTES", 1 << 20)
     runs: list[tuple[str, int, list[tuple[int, int]], int]] = []
