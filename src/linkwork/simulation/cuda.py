@@ -1,9 +1,11 @@
-"""Rollouts on a GPU: one kernel, and trajectories that it writes where they will lie."""
+"""Rollouts on a GPU: one kernel, which writes trajectories into the arrays that are returned."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,325 +19,264 @@ from linkwork.errors import ShapeError
 from linkwork.functions.contact import COEFFICIENTS
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
-from linkwork.simulation.closedness import open_rows
 from linkwork.simulation.control import Control
-from linkwork.simulation.failure import CONTINUING, earlier_status, merge_status, stopped_status
+from linkwork.simulation.cuda_status import FinalStates, Rows
+from linkwork.simulation.failure import CONTINUING, earlier_status
 from linkwork.simulation.one_kernel import kernel_for, segments
-from linkwork.simulation.status import Status, has_status
+from linkwork.simulation.status import has_status
 from linkwork.simulation.traced import CARRIED, STEP_ARGS, ZERO, Laws, carried_size
 
-Rows = tuple[int, int]  # address, and distance of rows in numbers: 0 for one row for all
+Arrays = dict[str, tuple[Any, tuple[int, ...]]]  # each with the shape of one row
 
 
 def rollout_on_gpu(
-    model: Model, q: Any, v: Any, tau: Any, control: Control, driven: dict[str, tuple[Any, tuple[int, ...]]],
-    parameters: dict[str, Any], *, dt: float, steps: int, record_every: int, integrator: Any, dtype: str,
+    model: Model, q: Any, v: Any, tau: Any, control: Control, control_arrays: Arrays, parameters: dict[str, Any], *,
+    dt: float, steps: int, record_every: int, integrator: Any, dtype: str,
     contacts: Laws | None = None, warm_start: Any = None, earlier: Any = None,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
     """Return q, v, status, steps and carried numbers as arrays of the library of the states."""
-    own = [name for name in COEFFICIENTS if name in parameters and contacts is not None]
-    names = (*own, *known(model, {name: x for name, x in parameters.items() if name not in own}))
-    arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,)), **driven}
-    count = 0 if contacts is None else len(contacts.candidates(model))
-    arrays |= {name: (parameters[name], (count,) if name in own else shape_of(model, name)) for name in names}
+    arguments = _arguments(
+        model, q, v, tau, control, control_arrays, parameters, steps=steps, dtype=dtype, contacts=contacts,
+        warm_start=warm_start,
+    )  # fmt: skip
+    names = arguments.parameters
+    kernel = kernel_for(model, control, integrator, names, target="cuda", dtype=dtype, contacts=contacts)
+    arrays_of_library = [x for x, _ in arguments.arrays.values() if library_of(x) is not None]
+    library = library_of(arrays_of_library[0]) if arrays_of_library else None
+    device = current_gpu() if library is None else gpu(library.view(arrays_of_library[0]).gpu)
+    with ExitStack() as stack:
+        stack.enter_context(device.current())
+        stream = THREAD_STREAM if library is None else library.stream(device.number)
+        memory = Memory(kernel, stream, stack)
+        run = _GpuRollout(model, control, kernel, arguments, memory, device, library)
+        results = run.allocate_results(steps // record_every + 1)
+        before = earlier_status(earlier, arguments.batch)
+        unclosed = run.final_states.unclosed()
+        is_held = unclosed | ~has_status(before, CONTINUING)  # these rows take no step
+        run.take_steps(results, dt, list(segments(steps, record_every, arguments.is_per_step)), is_held)
+        call("cuStreamSynchronize", stream)
+        carried = results["carried"].address if "carried" in results else None
+        codes = run.final_states.status(
+            before, unclosed, results["steps"].address, carried, arguments.carried_size, dt, steps, integrator
+        )
+        status = run.returned_status(codes)
+        returned = {name: run.returned(result) for name, result in results.items()}
+    if library is not None and not library.host_status:  # whole numbers of the library
+        status = sum(((status == code) * code for code in set(codes.tolist())), start=(status != status) * 0)
+    return returned["q"], returned["v"], status, returned["steps"], returned.get("carried")
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """Arrays of a rollout by name, and what follows from their shapes."""
+
+    arrays: Arrays
+    parameters: tuple[str, ...]  # names, in the order of the kernel's inputs
+    batch: tuple[int, ...]
+    is_per_step: bool  # forces are given for each step
+    carried_size: int  # of numbers that each row passes from step to step besides its state
+
+
+def _arguments(
+    model: Model, q: Any, v: Any, tau: Any, control: Control, control_arrays: Arrays, parameters: dict[str, Any], *,
+    steps: int, dtype: str, contacts: Laws | None, warm_start: Any,
+) -> _Arguments:  # fmt: skip
+    coefficients = [name for name in COEFFICIENTS if name in parameters and contacts is not None]
+    model_parameters = {name: x for name, x in parameters.items() if name not in coefficients}
+    names = (*coefficients, *known(model, model_parameters))
+    arrays: Arrays = {"q": (q, (model.nq,)), "v": (v, (model.nv,)), **control_arrays}
+    candidate_count = 0 if contacts is None else len(contacts.candidates(model))
+    for name in names:
+        shape = (candidate_count,) if name in coefficients else shape_of(model, name)
+        arrays[name] = (parameters[name], shape)
     batch = _batch(arrays)
-    each = False
+    is_per_step = False
     if "tau" in control.inputs:
         tau = np.zeros(model.nv, dtype) if tau is None else tau
-        each = np.ndim(tau) == len(batch) + 2
-        arrays["tau"] = (tau, (steps, model.nv) if each else (model.nv,))
+        is_per_step = np.ndim(tau) == len(batch) + 2
+        arrays["tau"] = (tau, (steps, model.nv) if is_per_step else (model.nv,))
         _batch({"tau": arrays["tau"]})
-    size_carried = 0
-    if contacts is not None:
-        size_carried = carried_size(model, contacts)
+    size = 0 if contacts is None else carried_size(model, contacts)
     if contacts is not None and warm_start is not None:
-        arrays["warm_start"] = (warm_start, (size_carried - len(CARRIED),))
-        batch = (
-            _batch(arrays)
-            if not each
-            else np.broadcast_shapes(batch, _batch({"warm_start": arrays["warm_start"]}))
-        )
-    kernel = kernel_for(model, control, integrator, names, target="cuda", dtype=dtype, contacts=contacts)
-    libraries = [lib for lib in (library_of(x) for x, _ in arrays.values()) if lib is not None]
-    main = libraries[0] if libraries else None
-    first = next((x for x, _ in arrays.values() if library_of(x) is not None), None)
-    here = gpu(main.view(first).gpu) if main is not None else current_gpu()
-    rows = math.prod(batch)
-    n = steps // record_every + 1
-    with ExitStack() as stack:
-        stack.enter_context(here.current())
-        stream = main.stream(here.number) if main is not None else THREAD_STREAM
-        memory = Memory(kernel, stream, stack)
-        keep: list[Any] = []
-        places = {
-            name: _place(kernel, name, x, own, batch, memory, here.number, keep)
-            for name, (x, own) in arrays.items()
-        }
-        shapes = [
-            (*batch, n, model.nq),
-            (*batch, n, model.nv),
-            batch,
-            *([(*batch, size_carried)] if contacts else []),
-        ]
-        made = [_made(kernel, main, shape, here.number, memory) for shape in shapes]
-        (tq, tv, done, *last_carried), size = [address for _, address in made], np.dtype(dtype).itemsize
-        for place, target, width in ((places["q"], tq, model.nq), (places["v"], tv, model.nv)):
-            memory.copy_rows(target, n * width, place[0], place[1], width, rows)
-        ends = _Ends(
-            memory,
-            model,
-            places,
-            {name: own for name, (_, own) in arrays.items()},
-            (rows, names, control),
-            each,
-        )
-        before = earlier_status(earlier, batch)
-        unclosed = ends.unclosed()
-        hold = unclosed | ~has_status(before, CONTINUING)  # these take no step
-        here_now: list[Rows] = [(tq, n * model.nq), (tv, n * model.nv), (memory.take((rows,)), 1)]
-        memory.clear(here_now[2][0], rows)
-        spare = [[(memory.take((rows, w)), w) for w in (model.nq, model.nv)] for _ in range(2)]
-        counts = [here_now[2][0], memory.take((rows,))]
-        carried = [memory.take((rows, size_carried)) for _ in range(2)] if contacts is not None else []
-        if carried:
-            memory.clear(carried[0], rows * size_carried)
-            if "warm_start" in places:
-                memory.copy_rows(
-                    carried[0], size_carried, *places["warm_start"], size_carried - len(CARRIED), rows
-                )
-        for number, (over, count, record) in enumerate(segments(steps, record_every, each)):
-            how = np.array([dt, count, 0.0, over], dtype)
-            if hold.any():
-                how = np.where(hold[:, None] & (np.arange(STEP_ARGS) == ZERO), np.nan, how).astype(dtype)
-            keep.append(how)
-            more = [(address, size_carried) for address in carried]
-            given = [
-                *here_now[:2],
-                (counts[number % 2], 1),
-                *more[number % 2 :][:1],
-                (memory.upload(how), 0 if how.ndim == 1 else STEP_ARGS),
-            ]
-            for name in (*control.inputs, *names):
-                address, step = places[name]
-                if name == "tau" and each:
-                    address += over * model.nv * size
-                given.append((address, step))
-            if record is None:
-                to = spare[number % 2]
-            else:
-                to = [
-                    (tq + record * model.nq * size, n * model.nq),
-                    (tv + record * model.nv * size, n * model.nv),
-                ]
-            after = [(counts[(number + 1) % 2], 1), *more[(number + 1) % 2 :][:1]]
-            kernel.launch(here, rows, given, [*to, *after], stream, memory)
-            here_now = list(to)
-        last = len(list(segments(steps, record_every, each))) % 2
-        memory.copy_rows(done, rows, counts[last], rows, rows, 1)
-        for address in last_carried:
-            memory.copy_rows(
-                address, rows * size_carried, carried[last], rows * size_carried, rows * size_carried, 1
-            )
-        call("cuStreamSynchronize", stream)
-        status = ends.status(
-            before,
-            unclosed,
-            done,
-            last_carried[0] if last_carried else None,
-            size_carried,
-            dt,
-            steps,
-            integrator,
-        )
-        told: Any = status.reshape(batch)
-        if main is not None and not main.host_status:
-            codes = status.astype(dtype)
-            told, address = _made(kernel, main, batch, here.number, memory)
-            if rows:
-                call("cuMemcpyHtoD", address, codes.ctypes.data, codes.nbytes)
-        result = [
-            _returned(x, address, shape, memory, main)
-            for (x, address), shape in zip(made, shapes, strict=True)
-        ]
-    if main is not None and not main.host_status:  # whole numbers of the library
-        told = sum(((told == code) * code for code in set(status.tolist())), start=(told != told) * 0)
-    return result[0], result[1], told, result[2], result[3] if contacts is not None else None
+        arrays["warm_start"] = (warm_start, (size - len(CARRIED),))
+        if is_per_step:
+            batch = np.broadcast_shapes(batch, _batch({"warm_start": arrays["warm_start"]}))
+        else:
+            batch = _batch(arrays)
+    return _Arguments(arrays, names, batch, is_per_step, size)
 
 
-class _Ends:
-    """Initial and final rows of a rollout, fetched from the GPU."""
+@dataclass(frozen=True)
+class _Result:
+    """An array on the GPU that a rollout returns; `array` is None without a library of arrays."""
+
+    array: Any
+    address: int
+    shape: tuple[int, ...]
+
+
+class _GpuRollout:
+    """Arrays of one rollout on the GPU and the calls of its kernel."""
 
     def __init__(
-        self, memory: Memory, model: Model, places: dict[str, Rows], shapes: dict[str, tuple[int, ...]],
-        inputs: tuple[int, tuple[str, ...], Control], each: bool,
+        self, model: Model, control: Control, kernel: CudaKernel, arguments: _Arguments, memory: Memory, device: Any,
+        library: Library | None,
     ) -> None:  # fmt: skip
-        self.memory = memory
-        self.kernel = kernel = memory.kernel
         self.model = model
-        self.places = places
-        self.shapes = shapes
-        self.each = each
-        self.rows, self.names, self.control = inputs
-        self.size = np.dtype(kernel.dtype).itemsize
+        self.kernel = kernel
+        self.arguments = arguments
+        self.memory = memory
+        self.device = device
+        self.library = library
+        self.batch = arguments.batch
+        self.rows = math.prod(self.batch)
+        self.inputs = (*control.inputs, *arguments.parameters)
+        self._alive: list[Any] = []  # host arrays that the stream still copies
+        self.places = {name: self._place(name, x, shape) for name, (x, shape) in arguments.arrays.items()}
+        row_shapes = {name: shape for name, (_, shape) in arguments.arrays.items()}
+        description = (self.rows, arguments.parameters, control)
+        self.final_states = FinalStates(
+            memory, model, self.places, row_shapes, description, arguments.is_per_step
+        )
 
-    def fetched(self, place: Rows, own: tuple[int, ...], chosen: np.ndarray) -> np.ndarray:
-        """Return some rows of an array on the GPU, (selected, *row_shape)."""
-        address, step = place
-        result = np.empty((len(chosen), *own), self.kernel.dtype)
-        if not result.size:
-            return result
-        if step == 0:
-            self.memory.fetch(result[:1], address)
-            result[:] = result[0]
-        elif len(chosen) == self.rows and step == math.prod(own):
-            self.memory.fetch(result, address)
-        else:
-            for k, row in enumerate(chosen.tolist()):
-                self.memory.fetch(result[k : k + 1], address + row * step * self.size)
-        return result
-
-    def _taken(self, name: str, chosen: np.ndarray) -> np.ndarray:
-        return self.fetched(self.places[name], self.shapes[name], chosen)
-
-    def _numbers(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        """Parameters of the model."""
-        return {
-            name: self._taken(name, chosen).astype(float) for name in self.names if name not in COEFFICIENTS
+    def allocate_results(self, count: int) -> dict[str, _Result]:
+        """Return arrays for `count` states of each row, with the initial states in place."""
+        model = self.model
+        shapes = {
+            "q": (*self.batch, count, model.nq),
+            "v": (*self.batch, count, model.nv),
+            "steps": self.batch,
         }
+        if self.arguments.carried_size:
+            shapes["carried"] = (*self.batch, self.arguments.carried_size)
+        results = {name: self._allocate(shape) for name, shape in shapes.items()}
+        for name, size in (("q", model.nq), ("v", model.nv)):
+            address, stride = self.places[name]
+            self.memory.copy_rows(results[name].address, count * size, address, stride, size, self.rows)
+        return results
 
-    def unclosed(self) -> np.ndarray:
-        """Return rows whose loops are open at the start, (rows,) of bool."""
-        if not self.model.loops:
-            return np.zeros(self.rows, dtype=bool)
-        every = np.arange(self.rows)
-        q = self._taken("q", every).astype(float)
-        return open_rows(self.model, q, self._numbers(every), dtype=str(np.dtype(self.kernel.dtype)))
+    def take_steps(
+        self, results: Mapping[str, _Result], dt: float, calls: list[tuple[int, int, int | None]], is_held: np.ndarray
+    ) -> None:  # fmt: skip
+        """Call the kernel for each of `calls` (see `segments`); rows that are held, (rows,), take no step.
 
-    def status(
-        self, before: np.ndarray, unclosed: np.ndarray, done: int, carried: int | None, width: int, dt: float, steps: int,
-        integrator: Any,
-    ) -> np.ndarray:  # fmt: skip
-        """Return the status of all rows, (rows,); `before` is that of an earlier rollout."""
-        every = np.arange(self.rows)
-        taken = self.fetched((done, 1), (), every).astype(int)
-        going = has_status(before, CONTINUING)
-        status = np.full(self.rows, int(Status.OK))
-        if carried is not None:
-            ends = self.fetched((carried, width), (width,), every)
-            status[ends[:, -1] > 0.0] = int(Status.CONTACT_NOT_CONVERGED)
-        stopped = np.flatnonzero(((taken != steps) | unclosed) & going)
-        if len(stopped):
-            solved = (
-                np.zeros(len(stopped), dtype=bool)
-                if carried is None
-                else np.isfinite(ends[stopped]).all(axis=1)
-            )
-            start = self._taken("q", stopped), self._taken("v", stopped)
-            last = self._last(start, stopped, taken[stopped], width, dt)
-            numbers = self._numbers(stopped)
-            start, last = ((x[0].astype(float), x[1].astype(float)) for x in (start, last))
-            status[stopped] = stopped_status(
-                self.model, start, last, unclosed[stopped], solved, dt, integrator, numbers
-            )
-        return merge_status(before, status)
-
-    def _last(
-        self, start: tuple[np.ndarray, np.ndarray], rows: np.ndarray, taken: np.ndarray, width: int, dt: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the states of rows after the steps that they took, by taking the same steps again."""
-        q = start[0].copy()
-        v = start[1].copy()
-        subset = np.flatnonzero(taken > 0)
-        if not len(subset):
-            return q, v
-        given = {name: self._taken(name, rows[subset]) for name in (*self.control.inputs, *self.names)}
-        carried = np.zeros((len(subset), width), self.kernel.dtype)
-        if "warm_start" in self.places:
-            carried[:, : width - len(CARRIED)] = self._taken("warm_start", rows[subset])
-        state = [
-            q[subset],
-            v[subset],
-            np.zeros(len(subset), self.kernel.dtype),
-            *([carried] if width else []),
+        Recorded states are written to the results, others to one of two places in turns.
+        """
+        model, memory, size = self.model, self.memory, self.arguments.carried_size
+        count = results["q"].shape[-2]
+        state: list[Rows] = [
+            (results["q"].address, count * model.nq),
+            (results["v"].address, count * model.nv),
         ]
-        ends = [state[0].copy(), state[1].copy()]
-        count = taken[subset]
-        for over in range(int(count.max()) if self.each else 1):
-            remaining = np.flatnonzero(count > over)
-            how = np.column_stack([np.full(len(remaining), x) for x in (dt, 1.0, 0.0, over)])
-            if not self.each:
-                how[:, 1] = count
-            inputs = [
-                x[remaining, over] if name == "tau" and self.each else x[remaining]
-                for name, x in given.items()
-            ]
-            result = self.kernel(*(x[remaining] for x in state), how.astype(self.kernel.dtype), *inputs)
-            for x, new in zip(state, result, strict=True):
-                x[remaining] = new
-            ends[0][remaining], ends[1][remaining] = result[0], result[1]
-        q[subset], v[subset] = ends
-        return q, v
+        step_counts = [memory.take((self.rows,)) for _ in range(2)]
+        memory.clear(step_counts[0], self.rows)
+        spare = [[(memory.take((self.rows, n)), n) for n in (model.nq, model.nv)] for _ in range(2)]
+        carried = self._initial_carried() if size else []
+        for turn, (previous, steps, record) in enumerate(calls):
+            now = turn % 2
+            given = [*state, (step_counts[now], 1), *((x, size) for x in carried[now : now + 1])]
+            given.append(self._step_arguments(dt, steps, previous, is_held))
+            given += [self._input(name, previous) for name in self.inputs]
+            state = spare[now] if record is None else self._recorded(results, record)
+            after = [(step_counts[1 - now], 1), *((x, size) for x in carried[1 - now : 2 - now])]
+            self.kernel.launch(self.device, self.rows, given, [*state, *after], memory.stream, memory)
+        last = len(calls) % 2
+        memory.copy_rows(results["steps"].address, self.rows, step_counts[last], self.rows, self.rows, 1)
+        if size:
+            total = self.rows * size
+            memory.copy_rows(results["carried"].address, total, carried[last], total, total, 1)
+
+    def returned(self, result: _Result) -> Any:
+        """Return a result as an array of the library, or of NumPy."""
+        if self.library is not None:
+            return result.array
+        array = POOL.empty(result.shape, self.kernel.dtype)
+        self.memory.fetch(array, result.address)
+        return array
+
+    def returned_status(self, codes: np.ndarray) -> Any:
+        """Return status numbers, (rows,), as numbers of the library if it has its status on the GPU."""
+        if self.library is None or self.library.host_status:
+            return codes.reshape(self.batch)
+        status = self._allocate(self.batch)
+        numbers = codes.astype(self.kernel.dtype)
+        if self.rows:
+            call("cuMemcpyHtoD", status.address, numbers.ctypes.data, numbers.nbytes)
+        return status.array
+
+    def _initial_carried(self) -> list[int]:
+        """Return two places for carried numbers, the first with zeros or the given impulses."""
+        size = self.arguments.carried_size
+        places = [self.memory.take((self.rows, size)) for _ in range(2)]
+        self.memory.clear(places[0], self.rows * size)
+        if "warm_start" in self.places:
+            self.memory.copy_rows(places[0], size, *self.places["warm_start"], size - len(CARRIED), self.rows)
+        return places
+
+    def _step_arguments(self, dt: float, steps: int, previous: int, is_held: np.ndarray) -> Rows:
+        values = np.array([dt, steps, 0.0, previous], self.kernel.dtype)
+        if is_held.any():
+            is_zero = np.arange(STEP_ARGS) == ZERO
+            values = np.where(is_held[:, None] & is_zero, np.nan, values).astype(self.kernel.dtype)
+        self._alive.append(values)
+        return self.memory.upload(values), 0 if values.ndim == 1 else STEP_ARGS
+
+    def _input(self, name: str, previous: int) -> Rows:
+        address, stride = self.places[name]
+        if name == "tau" and self.arguments.is_per_step:
+            address += previous * self.model.nv * np.dtype(self.kernel.dtype).itemsize
+        return address, stride
+
+    def _recorded(self, results: Mapping[str, _Result], record: int) -> list[Rows]:
+        itemsize = np.dtype(self.kernel.dtype).itemsize
+        places = []
+        for name in ("q", "v"):
+            count, size = results[name].shape[-2:]
+            places.append((results[name].address + record * size * itemsize, count * size))
+        return places
+
+    def _allocate(self, shape: tuple[int, ...]) -> _Result:
+        if self.library is None:
+            return _Result(None, self.memory.take(shape), shape)
+        array = self.kernel.empty(self.library, shape, self.device.number)
+        return _Result(array, self.library.view(array).address, shape)
+
+    def _place(self, name: str, x: Any, row_shape: tuple[int, ...]) -> Rows:
+        """Return the address of the rows of an array on the GPU, copied there if necessary."""
+        library = library_of(x)
+        size = math.prod(row_shape)
+        if library is None:
+            flat = np.asarray(x, self.kernel.dtype)
+            is_single = flat.size == size
+            if not is_single:
+                flat = np.broadcast_to(flat, (*self.batch, *row_shape))
+            flat = np.ascontiguousarray(flat)
+            self._alive.append(flat)
+            return self.memory.upload(flat), 0 if is_single else size
+        library.before([x])
+        view = library.view(x)
+        self.kernel.checked(name, view, self.device.number)
+        stride = row_step(view, row_shape, self.batch)
+        if stride is None:
+            x = library.packed(x, (*self.batch, *row_shape))
+            self._alive.append(x)
+            view = library.view(x)
+            stride = size
+        return view.address, stride
 
 
-def _batch(arrays: dict[str, tuple[Any, tuple[int, ...]]]) -> tuple[int, ...]:
+def _batch(arrays: Arrays) -> tuple[int, ...]:
+    """Return the common leading dimensions of arrays; raise if their shapes do not match."""
     leads = []
-    for name, (x, own) in arrays.items():
+    for name, (x, row_shape) in arrays.items():
         shape = tuple(np.shape(x)) if library_of(x) is None else tuple(x.shape)
-        if shape[len(shape) - len(own) :] != own:
-            raise ShapeError(
-                f"rollout: {name}: expected shape (..., {', '.join(map(str, own))}), got shape {shape}"
-            )
-        leads.append(shape[: len(shape) - len(own)])
+        first = len(shape) - len(row_shape)
+        if shape[first:] != row_shape:
+            expected = ", ".join(map(str, row_shape))
+            raise ShapeError(f"rollout: {name}: expected shape (..., {expected}), got shape {shape}")
+        leads.append(shape[:first])
     try:
         return np.broadcast_shapes(*leads)
     except ValueError:
         pairs = ", ".join(f"{name} {lead}" for name, lead in zip(arrays, leads))
         raise ShapeError(f"rollout: the leading dimensions cannot be broadcast: {pairs}") from None
-
-
-def _place(
-    kernel: CudaKernel,
-    name: str,
-    x: Any,
-    own: tuple[int, ...],
-    batch: tuple[int, ...],
-    memory: Memory,
-    number: int,
-    keep: list[Any],
-) -> Rows:
-    """Return the address of the rows of an array on the GPU, copied there if necessary."""
-    library = library_of(x)
-    size = math.prod(own)
-    if library is None:
-        flat = np.asarray(x, kernel.dtype)
-        single = flat.size == size
-        flat = np.ascontiguousarray(flat if single else np.broadcast_to(flat, (*batch, *own)))
-        keep.append(flat)
-        return memory.upload(flat), 0 if single else size
-    library.before([x])
-    view = library.view(x)
-    kernel.checked(name, view, number)
-    step = row_step(view, own, batch)
-    if step is None:
-        x = library.packed(x, (*batch, *own))
-        keep.append(x)
-        view = library.view(x)
-        step = size
-    return view.address, step
-
-
-def _made(
-    kernel: CudaKernel, library: Library | None, shape: tuple[int, ...], number: int, memory: Memory
-) -> tuple[Any, int]:
-    if library is None:
-        return None, memory.take(shape)
-    made = kernel.empty(library, shape, number)
-    return made, library.view(made).address
-
-
-def _returned(x: Any, address: int, shape: tuple[int, ...], memory: Memory, library: Library | None) -> Any:
-    if library is not None:
-        return x
-    out = POOL.empty(shape, memory.kernel.dtype)
-    memory.fetch(out, address)
-    return out
