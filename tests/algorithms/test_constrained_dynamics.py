@@ -604,26 +604,26 @@ OPTIONS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no compliance": (
         {"compliance": 0.0},
         ModelError,
-        "compliance must be a number above zero, or 12 of them",
+        "compliance: expected a number above zero, or 12 of them",
     ),
     "compliance": ({"compliance": np.ones(11)}, ModelError, "or 12 of them"),
     "a row's compliance": ({"compliance": [1.0] * 11 + [np.nan]}, ModelError, "or 12 of them"),
-    "no iterations": ({"iterations": 0}, ModelError, "iterations must be a whole number of at least 1"),
-    "half an iteration": ({"iterations": 1.5}, ModelError, "iterations must be a whole number"),
-    "true": ({"iterations": True}, ModelError, "iterations must be a whole number"),
+    "no iterations": ({"iterations": 0}, ModelError, "iterations: expected an integer of at least 1"),
+    "half an iteration": ({"iterations": 1.5}, ModelError, "iterations: expected an integer"),
+    "true": ({"iterations": True}, ModelError, "iterations: expected an integer"),
     "tolerance": (
         {"tolerance": -1.0},
         ModelError,
-        "tolerance must be a number that is not negative, None or 'auto'",
+        "tolerance: expected a non-negative number, None or 'auto'",
     ),
-    "NaN": ({"tolerance": float("nan")}, ModelError, "tolerance must be"),
+    "NaN": ({"tolerance": float("nan")}, ModelError, "tolerance: expected"),
     "method": (
         {"method": "pvs"},
         LinkworkError,
-        "method must be one of auto, caba, pv, pv_early, ltls, ltl, not 'pvs'",
+        "method: expected one of auto, caba, pv, pv_early, ltls, ltl, got 'pvs'",
     ),
     "a name": ({"constraints": "left_foot"}, ModelError, "such as Weld"),
-    "a number": ({"constraints": 3}, ModelError, "constraints must be a constraint or several"),
+    "a number": ({"constraints": 3}, ModelError, "constraints: expected a constraint or several"),
     "names": ({"constraints": ["left_foot"]}, ModelError, "'left_foot' is not a constraint"),
 }
 
@@ -639,7 +639,7 @@ def test_bad_options(name: str) -> None:
 
 @pytest.mark.parametrize("e", [-0.1, float("nan"), np.ones(3)])
 def test_bad_restitution(e: Any) -> None:
-    with pytest.raises(ModelError, match="restitution must be a number that is not negative, or 12 of them"):
+    with pytest.raises(ModelError, match="restitution: expected a non-negative number, or 12 of them"):
         lw.impact.program(robot("quadruped"), constraints=[Connect(f) for f in FEET], restitution=e)
 
 

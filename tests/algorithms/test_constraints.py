@@ -420,28 +420,28 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "row": (lambda: Hold("a", "x q"), "no row 'q'"),
     "no row": (lambda: Hold("a", ""), "at least one"),
     "row twice": (lambda: Hold("a", "x x"), "different rows"),
-    "axes": (lambda: Hold("a", "x", axes="world"), "'frame' or 'to', not 'world'"),
+    "axes": (lambda: Hold("a", "x", axes="world"), "'frame' or 'to', got 'world'"),
     "zero normal": (lambda: OnPlane("a", normal=(0, 0, 0)), "not all zero"),
     "short normal": (lambda: OnPlane("a", normal=(0, 1)), "three numbers"),  # type: ignore[arg-type]
-    "normal": (lambda: Rolling("a", 0.1, normal=(0, np.nan, 1)), "Rolling's normal must be a direction"),
-    "no radius": (lambda: Rolling("a", 0.0), "radius must be above zero"),
-    "radius": (lambda: Rolling("a", float("nan")), "radius must be above zero"),
-    "stiffness": (lambda: Gains(-1.0), "stiffness must be a number and not negative"),
-    "damping": (lambda: Gains(1.0, float("inf")), "damping must be a number"),
-    "word as a gain": (lambda: Gains("1"), "stiffness must be a number"),  # type: ignore[arg-type]
+    "normal": (lambda: Rolling("a", 0.1, normal=(0, np.nan, 1)), "Rolling's normal: expected a direction"),
+    "no radius": (lambda: Rolling("a", 0.0), "radius: expected a number above zero"),
+    "radius": (lambda: Rolling("a", float("nan")), "radius: expected a number above zero"),
+    "stiffness": (lambda: Gains(-1.0), "stiffness: expected a non-negative number"),
+    "damping": (lambda: Gains(1.0, float("inf")), "damping: expected a non-negative number"),
+    "word as a gain": (lambda: Gains("1"), "stiffness: expected a non-negative number"),  # type: ignore[arg-type]
     "no joints": (lambda: Coupled({}), "needs joints"),
     "joint twice": (lambda: Coupled((("a", 1.0), ("a", 2.0))), "each once"),
     "zeros": (lambda: Coupled({"a": 0.0}), "not all zero"),
-    "not a number": (lambda: Coupled({"a": float("nan")}), "must be finite"),
-    "word as a coefficient": (lambda: Coupled({"a": "x"}), "must be numbers"),
+    "not a number": (lambda: Coupled({"a": float("nan")}), "expected finite"),
+    "word as a coefficient": (lambda: Coupled({"a": "x"}), "expected numbers"),
     "no terms": (lambda: Coupled(5), "coefficients by joint"),
-    "offset": (lambda: Coupled({"a": 1.0}, offset=float("nan")), "offset must be finite"),
-    "no gains": (lambda: Weld("a", gains=3.0), "must be given as Gains"),  # type: ignore[arg-type]
-    "gains of a lock": (lambda: Locked("a", gains=None), "must be given as Gains"),  # type: ignore[arg-type]
-    "no names": (lambda: Hold("a", 5), "must be names out of"),  # type: ignore[arg-type]
-    "word as a radius": (lambda: Rolling("a", "x"), "radius must be above zero"),  # type: ignore[arg-type]
-    "one number for a lock": (lambda: Locked("a", at=5), "must be numbers"),  # type: ignore[arg-type]
-    "truth as a gain": (lambda: Gains(True), "stiffness must be a number"),
+    "offset": (lambda: Coupled({"a": 1.0}, offset=float("nan")), "offset: expected finite numbers"),
+    "no gains": (lambda: Weld("a", gains=3.0), "expected Gains"),  # type: ignore[arg-type]
+    "gains of a lock": (lambda: Locked("a", gains=None), "expected Gains"),  # type: ignore[arg-type]
+    "no names": (lambda: Hold("a", 5), "expected names out of"),  # type: ignore[arg-type]
+    "word as a radius": (lambda: Rolling("a", "x"), "radius: expected a number above zero"),  # type: ignore[arg-type]
+    "one number for a lock": (lambda: Locked("a", at=5), "expected numbers"),  # type: ignore[arg-type]
+    "truth as a gain": (lambda: Gains(True), "stiffness: expected a non-negative number"),
 }
 
 
@@ -472,7 +472,7 @@ MISFITS: dict[str, tuple[Callable[[], Any], str]] = {
     "bolted to the ground": (lambda: Rolling("stand", 0.1, "mark"), "both frames are fixed to the ground"),
     "no such joint": (lambda: Locked("hing"), "no joint named 'hing'.*hinge"),
     "fixed joint": (lambda: Locked("bolted"), "no joint named"),
-    "wrong place": (lambda: Locked("hinge", (0.0, 1.0)), "must have 1 numbers, not 2"),
+    "wrong place": (lambda: Locked("hinge", (0.0, 1.0)), "expected 1 numbers, got 2"),
     "coupled to nothing": (lambda: Coupled({"hinge": 1.0, "nothing": 1.0}), "no joint named 'nothing'"),
 }
 

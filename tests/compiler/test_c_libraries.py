@@ -211,13 +211,13 @@ def test_a_sequence_gets_numbers_where_names_clash(tmp_path: Path) -> None:
         (
             {"f": (lw.gravity_force, None, 3)},
             {"name": "x"},
-            "'f' must be .function, model or inputs, dictionary of options.",
+            "'f': expected .function, model or inputs, dictionary of options.",
         ),
-        ({"f": 3}, {"name": "x"}, "'f' must be a function, or a program, not int"),
+        ({"f": 3}, {"name": "x"}, "'f': expected a function, or a program, got int"),
         (
             {"f": (lw.gravity_force, lw.robots.four_bar(), {"dtype": "half"})},
             {"name": "x"},
-            "'f': dtype must be one of",
+            "'f': dtype: expected one of",
         ),
         ({"f": (lw.gravity_force, lw.robots.four_bar())}, {}, "needs a name"),
         (
@@ -394,7 +394,7 @@ def test_recorded_rollouts_with_contact(tmp_path: Path) -> None:
     run(compiler("gcc"), *STRICT, "-O1", made.source, made.test, "-o", tmp_path / "check", "-lm")
     assert run(tmp_path / "check") == "8 passed, 0 failed\n"
     for options, words in (
-        ({"contacts": True}, r"contacts must be given as Contacts\(...\)"),
+        ({"contacts": True}, r"contacts: expected Contacts\(...\)"),
         ({"contacts": lw.Contacts(shapes=["rood"])}, "did you mean 'rod'"),
         (
             {"contacts": lw.Contacts(shapes=["rod"]), "integrator": "rk4"},
@@ -449,10 +449,10 @@ def test_recorded_rollouts_and_refusals(tmp_path: Path) -> None:
     assert run(tmp_path / "check") == "8 passed, 0 failed\n"
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"control": "p"}, "'tau' or 'pd'"),
-        ({"integrator": "x"}, "integrator must be"),
+        ({"integrator": "x"}, "integrator: expected"),
         ({"inputs": {}}, "policy"),
-        ({"parameters": 3}, "parameters= in C are names"),
-        ({"policy": damped, "inputs": 3}, "inputs= in C must be a dict of shapes by name, not int"),
+        ({"parameters": 3}, "parameters= in C: expected names"),
+        ({"policy": damped, "inputs": 3}, "inputs= in C: expected a dict of shapes by name, got int"),
         ({"policy": "damped"}, "policy= a function"),
         ({"policy": damped, "control": "pd"}, "either control= or policy="),
     ]
@@ -477,7 +477,7 @@ def test_a_file_where_the_folder_should_be(inside: bool, tmp_path: Path) -> None
     for what in ([twice], [lw.forward_dynamics, lw.robots.arm()], [{"f": twice}]):
         with pytest.raises(lw.LinkworkError, match=r"several files into a folder: '.*taken' is a file"):
             lw.export_c(*what, file / "c" if inside else file, name="f")
-    with pytest.raises(lw.LinkworkError, match="must be a path, not int"):
+    with pytest.raises(lw.LinkworkError, match="expected a path, got int"):
         lw.export_c(twice, 3)
     assert file.read_text() == "mine"
 

@@ -43,7 +43,7 @@ def test_mistakes_are_told() -> None:
     with pytest.raises(lw.TargetError, match="target: expected one of cpu, cuda"):
         lw.compile(lw.forward_dynamics, ARM, target="gpu")
     zeros = np.zeros(ARM.nv)
-    with pytest.raises(lw.LinkworkError, match="device must be one of cpu, cuda, not 'tpu'"):
+    with pytest.raises(lw.LinkworkError, match="device: expected one of cpu, cuda, got 'tpu'"):
         lw.forward_dynamics(ARM, zeros, zeros, zeros, device="tpu")
     kernel = lw.compile(lw.forward_dynamics, ARM)
     with pytest.raises(lw.DtypeError, match="v is on a GPU and this kernel on the CPU"):

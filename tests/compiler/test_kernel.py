@@ -649,13 +649,13 @@ def test_compile_refuses_what_it_cannot_do() -> None:
     cases: list[tuple[type[Exception], str, Any, Any, dict[str, Any]]] = [
         (
             lw.LinkworkError,
-            "dtype must be one of float64, float32, not 'f8'",
+            "dtype: expected one of float64, float32, got 'f8'",
             twice,
             {"x": 2},
             {"dtype": "f8"},
         ),
-        (lw.LinkworkError, "dtype must be one of", twice, {"x": 2}, {"dtype": None}),
-        (lw.LinkworkError, "dtype must be one of", twice, {"x": 2}, {"dtype": "int64"}),
+        (lw.LinkworkError, "dtype: expected one of", twice, {"x": 2}, {"dtype": None}),
+        (lw.LinkworkError, "dtype: expected one of", twice, {"x": 2}, {"dtype": "int64"}),
         (lw.TargetError, "target: expected one of cpu, cuda.*'gpu'", twice, {"x": 2}, {"target": "gpu"}),
         (lw.TargetError, "target: expected one of cpu, cuda", twice, {"x": 2}, {"target": None}),
         (lw.LinkworkError, "inputs= is for functions only", program, {"x": 2}, {}),

@@ -94,7 +94,7 @@ def test_impossible_coefficients_of_all_rows_are_an_error(name: str) -> None:
         lambda **x: lw.simulate(MODEL, Q, V, 0.01, **x),
         lambda **x: lw.step(MODEL, Q, V, np.zeros(7), 1e-3, **x),
     ):
-        with pytest.raises(lw.ModelError, match=f"{name} must be finite numbers"):
+        with pytest.raises(lw.ModelError, match=f"{name}: expected finite numbers"):
             call(contacts=lw.Contacts(), parameters={name: [0.5, -1.0]})
 
 
@@ -129,14 +129,14 @@ def calls(model: lw.Model, contacts: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("model", "contacts", "name", "told"),
     [
-        (MODEL, {"friction": 0.0}, "contact_friction", "contact_friction of 'right' must be 0, not 0.7: .* a friction of 0"),
-        (rocker(condim=1), {}, "contact_friction", "'right' must be 0, not 0.7: .* condim of 1"),
-        (rocker(friction=(0.0,)), {}, "contact_friction", "'right' must be 0"),
+        (MODEL, {"friction": 0.0}, "contact_friction", "contact_friction of 'right': expected 0, got 0.7: .* a friction of 0"),
+        (rocker(condim=1), {}, "contact_friction", "'right': expected 0, got 0.7: .* condim of 1"),
+        (rocker(friction=(0.0,)), {}, "contact_friction", "'right': expected 0"),
         (MODEL, {"stiffness": 1e4}, "contact_restitution", "contact_restitution is for rigid contacts; .*damping"),
-        (rocker(0.0), {}, "friction@hinge", "'friction@hinge' must be 0 at joint 'hinge', not 0.7: the model's own is 0"),
-        (rocker(0.0), {}, "friction", "parameter 'friction' must be 0 at joint 'hinge', not 0.7"),
-        (MODEL, {"joint_friction": False}, "friction@hinge", r"not 0.7: .*Contacts\(joint_friction=False\) leave it out"),
-        (rocker(0.0), None, "friction@hinge", "'friction@hinge' must be 0 at joint 'hinge', not 0.7: the model's own is 0"),
+        (rocker(0.0), {}, "friction@hinge", "'friction@hinge': expected 0 at joint 'hinge', got 0.7: the model's own is 0"),
+        (rocker(0.0), {}, "friction", "parameter 'friction': expected 0 at joint 'hinge', got 0.7"),
+        (MODEL, {"joint_friction": False}, "friction@hinge", r"got 0.7: .*Contacts\(joint_friction=False\) leave it out"),
+        (rocker(0.0), None, "friction@hinge", "'friction@hinge': expected 0 at joint 'hinge', got 0.7: the model's own is 0"),
     ],
 )  # fmt: skip
 def test_coefficients_that_could_not_act_are_refused(

@@ -110,7 +110,7 @@ def test_corners_of_a_hull_are_bounded_and_near() -> None:
     np.testing.assert_allclose(
         sorted(lw.hull_corners(foot, 8).tolist()), sorted((CUBE * [0.1, 0.05, 0.02]).tolist())
     )
-    with pytest.raises(lw.ModelError, match="corners must be a whole number from 4 to 64"):
+    with pytest.raises(lw.ModelError, match="corners: expected an integer from 4 to 64"):
         lw.hull_corners(ball, 3)
 
 

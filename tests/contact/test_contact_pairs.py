@@ -234,12 +234,12 @@ def test_bits_are_equal_interpreted_compiled_and_as_c(kinds: tuple[str, str], tm
 
 SQUARE = [(0.1, 0.1, 0.0), (-0.1, 0.1, 0.0), (-0.1, -0.1, 0.0), (0.1, -0.1, 0.1)]
 INVALID = [
-    ({"shape": "hull", "vertices": [*SQUARE[:3], (np.nan, 0.0, 0.0)]}, "vertices must be finite numbers"),
+    ({"shape": "hull", "vertices": [*SQUARE[:3], (np.nan, 0.0, 0.0)]}, "vertices: expected finite numbers"),
     (
         {"shape": "hull", "vertices": np.random.default_rng(0).normal(size=(100_000, 3))},
         "100000 corners, more than 64",
     ),
-    ({"shape": "hull", "vertices": SQUARE[:3]}, "vertices must be finite numbers of shape"),
+    ({"shape": "hull", "vertices": SQUARE[:3]}, "vertices: expected finite numbers of shape"),
     ({"shape": "box", "size": (0.1, -0.1, 0.1)}, "in `size` that are not negative"),
     ({"shape": "cylinder", "size": (0.1, np.nan)}, "in `size` that are not negative"),
     ({"shape": "ellipsoid", "size": (0.1, 0.0, 0.1)}, "in `size` that are above zero"),

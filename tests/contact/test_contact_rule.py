@@ -234,29 +234,29 @@ def test_kernels_are_found_by_shapes() -> None:
 
 WRONG = [
     ({"shapes": "shak"}, "no shape, link or frame named 'shak' (did you mean"),
-    ({"shapes": 3}, "shapes must be names"),
-    ({"pairs": "some"}, "pairs must be"),
+    ({"shapes": 3}, "shapes: expected names"),
+    ({"pairs": "some"}, "pairs: expected"),
     ({"pairs": [("trunk", "trunk ball")]}, "cannot move against each other"),
-    ({"ground": "floor"}, "ground must be"),
-    ({"friction": -1.0}, "friction must be a number that is not negative"),
-    ({"restitution": 1.5}, "restitution must be a number from 0 to 1"),
-    ({"stiffness": 0.0}, "stiffness must be above zero"),
+    ({"ground": "floor"}, "ground: expected"),
+    ({"friction": -1.0}, "friction: expected a non-negative number"),
+    ({"restitution": 1.5}, "restitution: expected a number from 0 to 1"),
+    ({"stiffness": 0.0}, "stiffness: expected a number above zero"),
     ({"most": 2}, "3 points may touch something (3 of sphere on plane), more than 2: name the shapes"),
     ({"shapes": ["photo"]}, "shape 'photo': the mesh has no hull and can touch nothing: lw.with_hulls"),
-    ({"shapes": ["flat"]}, "must have 3 numbers in `size`"),
-    ({"shapes": ["words"]}, "must have 1 numbers in `size`"),
+    ({"shapes": ["flat"]}, "expected 3 numbers in `size`"),
+    ({"shapes": ["words"]}, "expected 1 numbers in `size`"),
     (
         {"shapes": ["slick"]},
-        "shape 'slick': friction must be at most 3 numbers that are not negative, not (-0.3,)",
+        "shape 'slick': friction: expected 1 to 3 non-negative numbers, got (-0.3,)",
     ),
-    ({"shapes": ["five"]}, "shape 'five': condim must be one of 1, 3, 4, 6, not 5"),
+    ({"shapes": ["five"]}, "shape 'five': condim: expected one of 1, 3, 4, 6, got 5"),
     (
         {"ground": Geometry("deck", shape="plane", link="trunk")},
         "ground= are shapes on the world, and 'deck' is on 'trunk'",
     ),
     (
         {"ground": Geometry("hills", shape="heightfield", size=(1.0, 1.0), heights=((0.0, 1.0), (0.0,)))},
-        "heights must be",
+        "heights: expected",
     ),
     (
         {"ground": Geometry("hills", shape="heightfield", size=(1.0, 1.0), heights=np.zeros((99, 99)))},
@@ -324,7 +324,7 @@ def test_a_link_that_is_fixed_to_another_has_its_own_shapes() -> None:
 
 @pytest.mark.parametrize("stiffness", [0.0, -1.0, float("nan"), "1e3", True, None])
 def test_stiffness_is_above_zero(stiffness: Any) -> None:
-    with pytest.raises(lw.ModelError, match="Contacts: stiffness must be"):
+    with pytest.raises(lw.ModelError, match="Contacts: stiffness: expected"):
         Contacts(stiffness=stiffness)
 
 

@@ -297,12 +297,12 @@ def test_quadruped_stands_still() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"friction": -0.1}, "friction must be a number that is not negative, not -0.1"),
-        ({"restitution": 1.5}, "restitution must be a number from 0 to 1"),
+        ({"friction": -0.1}, "friction: expected a non-negative number, got -0.1"),
+        ({"restitution": 1.5}, "restitution: expected a number from 0 to 1"),
         ({"restitution": 0.5, "stiffness": 1e4}, "restitution is for rigid contacts"),
         ({"damping": 10.0}, "damping is for compliant contacts"),
-        ({"ground": np.zeros(3)}, "ground must be 'plane', None, or geometries"),
-        ({"friction": np.array([0.5, 0.5])}, "friction must be a number"),
+        ({"ground": np.zeros(3)}, "ground: expected 'plane', None, or geometries"),
+        ({"friction": np.array([0.5, 0.5])}, "friction: expected a non-negative number"),
     ],
 )
 def test_contacts_that_cannot_be(given: dict[str, Any], told: str) -> None:
@@ -320,18 +320,18 @@ def test_numbers_of_numpy_are_numbers() -> None:
     [
         (
             {"parameters": {"contact_friction": [-1.0]}},
-            "contact_friction must be finite numbers, not negative, not -1",
+            "contact_friction: expected finite numbers, not negative, got -1",
         ),
         (
             {"parameters": {"contact_friction": [np.nan]}},
-            "contact_friction must be finite numbers, not negative, not nan",
+            "contact_friction: expected finite numbers, not negative, got nan",
         ),
-        ({"parameters": {"contact_restitution": [2.0]}}, "must be finite numbers, from 0 to 1, not 2"),
+        ({"parameters": {"contact_restitution": [2.0]}}, "expected finite numbers, from 0 to 1, got 2"),
         (
             {"parameters": {"contact_friction": [0.5]}, "contacts": None},
             "is for contacts=, which is not given",
         ),
-        ({"contacts": True}, r"contacts must be given as Contacts\(...\), not True"),
+        ({"contacts": True}, r"contacts: expected Contacts\(...\), got True"),
         ({"tau": lambda q, v, t: 0.0 * v}, "give policy=, which is traced"),
     ],
 )
@@ -346,20 +346,20 @@ def test_rollouts_with_contact_that_cannot_be(how: dict[str, Any], told: str) ->
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ({"dt": -1e-3}, "with contacts= dt must be positive numbers of seconds, not -0.001"),
-        ({"dt": 0.0}, "dt must be positive numbers of seconds, not 0.0"),
-        ({"dt": np.array(np.nan)}, "dt must be positive numbers of seconds"),
+        ({"dt": -1e-3}, "with contacts= dt: expected positive numbers of seconds, got -0.001"),
+        ({"dt": 0.0}, "dt: expected positive numbers of seconds, got 0.0"),
+        ({"dt": np.array(np.nan)}, "dt: expected positive numbers of seconds"),
         (
             {"parameters": {"contact_friction": [-0.1]}},
-            "step: contact_friction must be finite numbers, not negative, not -0.1",
+            "step: contact_friction: expected finite numbers, not negative, got -0.1",
         ),
         (
             {"contact_restitution": [1.5]},
-            "step: contact_restitution must be finite numbers, from 0 to 1, not 1.5",
+            "step: contact_restitution: expected finite numbers, from 0 to 1, got 1.5",
         ),
         (
             {"contact_friction": [np.nan]},
-            "step: contact_friction must be finite numbers, not negative, not nan",
+            "step: contact_friction: expected finite numbers, not negative, got nan",
         ),
         ({"contact_friction": [0.5, 0.5]}, r"step: contact_friction: expected shape \(..., 1\), got \(2,\)"),
         ({"warm_start": np.zeros(4)}, r"step: warm_start: expected shape \(..., 3\), got \(4,\)"),
@@ -400,7 +400,7 @@ def test_contacts_of_models_without_shapes() -> None:
             match=r"no shape that may touch the ground: name shapes or frames, Contacts\(shapes=",
         ):
             call()
-    with pytest.raises(lw.ModelError, match="impulse_names: the first argument must be a model, not int"):
+    with pytest.raises(lw.ModelError, match="impulse_names: first argument: expected a model, got int"):
         lw.impulse_names(3)  # type: ignore[arg-type]
 
 

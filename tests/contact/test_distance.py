@@ -125,8 +125,8 @@ def test_pairs_are_shapes_links_frames_and_geometries(arm: lw.Model) -> None:
     ("pairs", "message"),
     [
         ([("lower", "door")], "no shape, link or frame named 'door'"),
-        ("wall", "pairs must be pairs of names"),
-        ([("lower",)], "pairs must be pairs of names"),
+        ("wall", "pairs: expected pairs of names"),
+        ([("lower",)], "pairs: expected pairs of names"),
         ([("sketch", "wall")], "the mesh has no hull"),
     ],
 )

@@ -346,7 +346,7 @@ def at_one_place():
         ("cannot be read: No such file", lambda: fx.load("/nowhere/rod.npz")),
         ("cannot be written: No such file", lambda: fx.save("/nowhere/rod.npz", four_nodes())),
         ("expected a FlexibleBody", lambda: fx.save("/nowhere/rod.npz", 3)),
-        ("splits must be a mapping", lambda: lw.robots.flexible_arm().partitioned(splits="forearm.modes")),
+        ("splits: expected a mapping", lambda: lw.robots.flexible_arm().partitioned(splits="forearm.modes")),
     ],
 )  # fmt: skip
 def test_what_is_no_number_no_shape_or_no_body_is_told_in_one_sentence(words, wrong):
@@ -389,5 +389,5 @@ def test_archives_that_cannot_be_unpacked_are_told(tmp_path):
         archive.writestr("mass.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with pytest.raises(lw.ModelError, match="expected a NumPy archive .* of plain arrays"):
         fx.load(path)
-    with pytest.raises(lw.ModelError, match="name is a text that is not empty"):
+    with pytest.raises(lw.ModelError, match="expected a non-empty string"):
         fx.load(good, name="")

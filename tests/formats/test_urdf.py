@@ -457,7 +457,7 @@ def test_wrong_arguments() -> None:
     for base in ("fixe", "", None, 1):
         with pytest.raises(ModelError, match='base: expected "fixed" or "free", got '):
             urdf.read(GOOD, base=base)  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="gravity must be 3 numbers"):
+    with pytest.raises(ModelError, match="gravity: expected 3 numbers"):
         urdf.read(GOOD, gravity=(0, 0))
     for path in (7, None, b"r.urdf"):
         with pytest.raises(ModelError, match="path: expected a path or XML text"):

@@ -280,7 +280,7 @@ def test_loops_are_added_to_a_file(tmp_path: Path) -> None:
     )
     assert [c.name for c in further.loops] == ["pin", "bar"] and further.nv == 1
     for loops, told in (
-        ("both", "loops must be one of embed, constrain, auto, or loops to add"),
+        ("both", "loops: expected one of embed, constrain, auto, or loops to add"),
         (PIN, "or a sequence of loops to add, got LoopJoint"),
         (3, "or a sequence of loops to add, got 3"),
         (["pin"], "loops: expected LoopJoint.* got 'pin'"),
@@ -536,15 +536,15 @@ def test_gains_without_an_anchor_are_refused() -> None:
     q = arm.neutral()
     name = arm.bodies[-1].name
     for mistake, words in (
-        (lambda: lw.Weld(name, at="q"), "`at` must be the coordinates q of one state"),
-        (lambda: lw.Weld(name, at=[q, q]), "`at` must be the coordinates q of one state"),
-        (lambda: lw.Weld(name, at=q * np.nan), "`at` must be the coordinates q of one state"),
-        (lambda: lw.Weld(name, to=3), "`to` must be the name of a frame, or a pose"),
-        (lambda: lw.Weld(name, to=np.eye(3)), "`to` must be the name of a frame, or a pose"),
-        (lambda: lw.Weld(name, to=2.0 * np.eye(4)), "`to` must be a pose: a rotation"),
+        (lambda: lw.Weld(name, at="q"), "`at`: expected the coordinates q of one state"),
+        (lambda: lw.Weld(name, at=[q, q]), "`at`: expected the coordinates q of one state"),
+        (lambda: lw.Weld(name, at=q * np.nan), "`at`: expected the coordinates q of one state"),
+        (lambda: lw.Weld(name, to=3), "`to`: expected the name of a frame, or a pose"),
+        (lambda: lw.Weld(name, to=np.eye(3)), "`to`: expected the name of a frame, or a pose"),
+        (lambda: lw.Weld(name, to=2.0 * np.eye(4)), "`to`: expected a pose: a rotation"),
         (
             lambda: lw.constrained_dynamics(arm, q, q, q, constraints=lw.Weld(name, at=[0.0])),
-            "`at` must be the 7 coordinates",
+            "`at`: expected the 7 coordinates",
         ),
     ):
         with pytest.raises(ModelError, match=words):

@@ -182,16 +182,16 @@ def test_what_cannot_be() -> None:
         compare_approximations(lw.robots.arm(), swing(7, 0.5))
     with pytest.raises(ModelError, match="has no 'a'"):
         compare_approximations(leg(), {"q": motion["q"], "v": motion["v"]})
-    with pytest.raises(ModelError, match=r"'q' must have shape \(..., 10\), or \(..., 5\)"):
+    with pytest.raises(ModelError, match=r"'q': expected shape \(..., 10\), or \(..., 5\)"):
         compare_approximations(leg(), {**motion, "q": motion["q"][:, :3]})
-    with pytest.raises(ModelError, match="'v' must have shape"):
+    with pytest.raises(ModelError, match="'v': expected shape"):
         compare_approximations(leg(), {**motion, "v": motion["v"][:, :3]})
     with pytest.raises(ModelError, match="carries others"):
         compare_approximations(leg(), motion, rotors=["knee"])
     for wrong in (None, motion["q"], "qva"):
-        with pytest.raises(ModelError, match="the trajectory must be a mapping with 'q', 'v' and 'a', not"):
+        with pytest.raises(ModelError, match="trajectory: expected a mapping with 'q', 'v' and 'a', got"):
             compare_approximations(leg(), wrong)
-    with pytest.raises(ModelError, match="4 degrees of freedom, not 5"):
+    with pytest.raises(ModelError, match="4 degrees of freedom instead of 5"):
         compare_approximations(leg(), motion, rotors=["ankle", "ankle rotor"])
     with pytest.raises(ModelError, match="are not closed in state 1"):
         compare_approximations(leg(), {**motion, "q": np.array([[0.0] * 10, [0.1] * 10])})

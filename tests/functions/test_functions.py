@@ -57,9 +57,9 @@ def test_functions_are_pickled_by_name() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: lw.hybrid_dynamics(ARM, Q, V, V, V, prescribed=None), "prescribed must be names"),
+        (lambda: lw.hybrid_dynamics(ARM, Q, V, V, V, prescribed=None), "prescribed: expected names"),
         (lambda: lw.frame_pose(ARM, Q, frame=[["tool"]]), "no frame named"),
-        (lambda: lw.inverse_dynamics(ARM, Q, V, V, dtype="float16"), "dtype must be one of"),
+        (lambda: lw.inverse_dynamics(ARM, Q, V, V, dtype="float16"), "dtype: expected one of"),
         (lambda: lw.compile(lw.inverse_dynamics, ARM, optional="f_extra"), "no optional array 'f_extra'"),
         (
             lambda: lw.model_function(q="nqq")(lambda model, q: q),
@@ -105,7 +105,7 @@ def test_options_that_are_no_numbers_are_named() -> None:
         ("restitution", lambda: lw.impact(ARM, Q, V, constraints=hold, restitution=[[1.0], 2.0, None])),
     ]  # fmt: skip
     for name, call in cases:
-        with pytest.raises(lw.ModelError, match=f"{name} must be"):
+        with pytest.raises(lw.ModelError, match=f"{name}: expected"):
             call()
 
 
@@ -127,7 +127,7 @@ def test_options_that_are_not_true_or_false_are_named() -> None:
         ("step: differentiable", lambda: lw.step(ARM, Q, V, V, 0.01, differentiable="yes")),
     ]
     for name, call in cases:
-        with pytest.raises(lw.ModelError, match=f"{name} must be True or False, not"):
+        with pytest.raises(lw.ModelError, match=f"{name}: expected True or False, got"):
             call()
     assert lw.mass_matrix(ARM, Q, packed=np.True_).ndim == 1
 
@@ -139,7 +139,7 @@ def test_what_shall_be_least_is_a_word() -> None:
         ),
         lambda: lw.spanning_hybrid_dynamics(ARM, Q, V, V, V, prescribed=[], minimize=["torque"]),
     ):
-        with pytest.raises(lw.ModelError, match=r"minimize must be one of torque, constraint_force"):
+        with pytest.raises(lw.ModelError, match=r"minimize: expected one of torque, constraint_force"):
             call()
 
 

@@ -160,14 +160,14 @@ def test_order_and_one_name() -> None:
 @pytest.mark.parametrize(
     ("wrt", "words"),
     [
-        ((), "must be a name or several"),
-        (("q", "q"), "nothing twice"),
+        ((), "expected a name or several"),
+        (("q", "q"), "expected different names"),
         ("mas", "there is no array or parameter 'mas'.*mass"),
         ("mas@forearm", "there is no array or parameter 'mas@forearm' \\(did you mean 'mass'"),
         (("q", 3), "there is no array or parameter 3"),
         ([["q"]], "there is no array or parameter \\['q'\\]"),
         ("tau", "arrays are q, v, a, f_ext"),
-        (3, "must be a name or several"),
+        (3, "expected a name or several"),
         ("mass@nobody", "no body named 'nobody'"),
     ],
 )

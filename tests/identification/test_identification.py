@@ -170,14 +170,14 @@ def test_inertial_parameters_there_and_back() -> None:
     model = random_model(np.random.default_rng(12), 4)
     pi = model.inertial_parameters()
     assert np.allclose(model.with_inertial_parameters(pi).inertial_parameters(), pi, rtol=1e-12, atol=1e-14)
-    with pytest.raises(ShapeError, match=r"must have shape \(\d+,\), not \(3,\)"):
+    with pytest.raises(ShapeError, match=r"expected shape \(\d+,\), got \(3,\)"):
         model.with_inertial_parameters(np.zeros(3))
     for odd in ("heavy", 1j * pi):
-        with pytest.raises(ModelError, match="must be real numbers"):
+        with pytest.raises(ModelError, match="expected real numbers"):
             model.with_inertial_parameters(odd)
     for wrong in (np.nan, np.inf):
         with pytest.raises(
-            ModelError, match=f"body '{model.bodies[1].name}': inertial parameters must be finite"
+            ModelError, match=f"body '{model.bodies[1].name}': inertial parameters: expected finite numbers"
         ):
             model.with_inertial_parameters([*pi[:10], wrong, *pi[11:]])
     for wrong in ([-1.0, 0.0], [0.0, 0.5]):
@@ -210,14 +210,14 @@ def test_base_parameters() -> None:
 
 
 def test_what_base_parameters_refuse() -> None:
-    with pytest.raises(ShapeError, match=r"shape \(..., rows, parameters\), not \(4,\)"):
+    with pytest.raises(ShapeError, match=r"shape \(..., rows, parameters\), got \(4,\)"):
         lw.base_parameters(np.ones(4))
-    with pytest.raises(LinkworkError, match="must be finite"):
+    with pytest.raises(LinkworkError, match="expected finite"):
         lw.base_parameters([[1.0, np.nan], [1.0, 2.0]])
-    with pytest.raises(ShapeError, match=r"must be numbers of shape \(..., rows, parameters\)"):
+    with pytest.raises(ShapeError, match=r"expected numbers of shape \(..., rows, parameters\)"):
         lw.base_parameters(1j * np.ones((3, 3)))
     for tolerance in (-1.0, 1.0, np.nan, "small", [1e-9]):
-        with pytest.raises(LinkworkError, match="tolerance must be a number from 0 to 1"):
+        with pytest.raises(LinkworkError, match="tolerance: expected a number from 0 to 1"):
             lw.base_parameters(np.ones((3, 3)), tolerance=tolerance)  # type: ignore[arg-type]
 
 

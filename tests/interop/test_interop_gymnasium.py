@@ -313,18 +313,18 @@ def test_gymnasiums_wrappers_work() -> None:
 @pytest.mark.parametrize(
     "change, words",
     [
-        ({"autoreset": "never"}, "autoreset must be one of"),
-        ({"worlds": 0}, "worlds must be a whole number"),
-        ({"arrays": "dask"}, "arrays must be one of"),
+        ({"autoreset": "never"}, "autoreset: expected one of"),
+        ({"worlds": 0}, "worlds: expected an integer"),
+        ({"arrays": "dask"}, "arrays: expected one of"),
         ({"arrays": "cupy"}, "are on a GPU: give device"),
         ({"reset": lambda rng, n: (np.zeros((n, 3)), np.zeros((n, 2)))}, "reset gives q of shape"),
-        ({"observation": lambda w: w.q[:, 0]}, "what is observed has shape"),
+        ({"observation": lambda w: w.q[:, 0]}, "observation: expected shape"),
         ({"randomise": lambda rng, n: {"mass": np.ones(7)}}, "randomise gives mass of shape"),
-        ({"dt": -1e-3}, "dt must be a positive number of seconds, not -0.001"),
-        ({"duration": 0.0}, "duration must be a positive number of seconds"),
-        ({"decimation": 2.5}, "decimation must be a whole number of steps, at least 1, not 2.5"),
-        ({"device": "gpu"}, "device must be 'cpu' or 'cuda', not 'gpu'"),
-        ({"dtype": "int8"}, "dtype must be 'float32' or 'float64'"),
+        ({"dt": -1e-3}, "dt: expected a positive number of seconds, got -0.001"),
+        ({"duration": 0.0}, "duration: expected a positive number of seconds"),
+        ({"decimation": 2.5}, "decimation: expected an integer of at least 1"),
+        ({"device": "gpu"}, "device: expected 'cpu' or 'cuda', got 'gpu'"),
+        ({"dtype": "int8"}, "dtype: expected 'float32' or 'float64'"),
     ],
 )
 def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
@@ -337,10 +337,12 @@ def test_what_is_wrong_in_a_step_is_said() -> None:
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step(np.zeros((2, 1)))
     env.reset()
-    with pytest.raises(lw.ShapeError, match="actions has shape"):
+    with pytest.raises(lw.ShapeError, match="actions: expected shape"):
         env.step(np.zeros((2, 2)))
     for mask in (np.array([True]), np.array([0, 1])):
-        with pytest.raises(lw.ShapeError, match=r"reset_mask'\] must be bool of shape \(2,\), not"):
+        with pytest.raises(
+            lw.ShapeError, match=r"reset_mask'\]: expected a boolean array of shape \(2,\), got"
+        ):
             env.reset(options={"reset_mask": mask})
     builder = lw.ModelBuilder("free").add_body("a", mass=1.0, inertia=(1.0, 1.0, 1.0))
     with pytest.raises(lw.ModelError, match="no independent joint of free has a largest effort"):

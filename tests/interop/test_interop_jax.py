@@ -250,14 +250,14 @@ def test_errors() -> None:
     with pytest.raises(TypeError, match="missing a required argument: 'tau'"):
         dynamics()(np.zeros(3), np.zeros(1))
     for bad, error, told in (
-        (None, lw.DtypeError, "q must be an array of numbers, not NoneType"),
-        ("a", lw.DtypeError, "q must be an array of numbers, not str"),
-        (np.ones(3) * 1j, lw.DtypeError, "q must have real numbers, not complex128"),
+        (None, lw.DtypeError, "q: expected an array of numbers, got NoneType"),
+        ("a", lw.DtypeError, "q: expected an array of numbers, got str"),
+        (np.ones(3) * 1j, lw.DtypeError, "q: expected real numbers, got complex128"),
         (np.ones((5, 3)), lw.ShapeError, r"do not go together: \(5,\) of q, \(2,\) of v"),
     ):
         with pytest.raises(error, match=f"forward_dynamics: .*{told}"):
             jax.jit(lambda v, bad=bad: dynamics()(bad, v, np.zeros(1)))(np.zeros((2, 1)))
-    with pytest.raises(lw.LinkworkError, match="a function of a model is needed"):
+    with pytest.raises(lw.LinkworkError, match="expected a function of a model"):
         lw.interop.jax.function(np.sin, model())
 
 

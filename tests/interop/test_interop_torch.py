@@ -137,9 +137,9 @@ def test_single_precision_and_errors() -> None:
     with pytest.raises(TypeError, match="missing a required argument: 'tau'"):
         dynamics()(q, v)
     for bad, error, told in (
-        (None, lw.DtypeError, "q must be a tensor or numbers, not NoneType"),
-        ("a", lw.DtypeError, "q must be a tensor or numbers, not str"),
-        (np.ones((2, 3)) * 1j, lw.DtypeError, "q must have real numbers, not torch.complex128"),
+        (None, lw.DtypeError, "q: expected a tensor or numbers, got NoneType"),
+        ("a", lw.DtypeError, "q: expected a tensor or numbers, got str"),
+        (np.ones((2, 3)) * 1j, lw.DtypeError, "q: expected real numbers, got torch.complex128"),
         (q.to_sparse(), lw.DtypeError, "q is stored as torch.sparse_coo"),
         (torch.ones(5, 3), lw.ShapeError, r"do not go together: \(5,\) of q, \(2,\) of v, \(2,\) of tau"),
     ):

@@ -169,7 +169,7 @@ def test_actuators_are_weighed_and_counted() -> None:
     assert close(lw.actuator_force(m, q, [3.0], actuators="to rocker"), [3.0 / G[2]])
     for weights in ([1.0, 2.0], [1.0, -1.0, 1.0], [1.0, 0.0, 1.0], [1.0, np.nan, 1.0], [1.0, np.inf, 1.0]):
         with pytest.raises(
-            ModelError, match="weights must be 3 positive numbers, one for each actuated velocity"
+            ModelError, match="weights: expected 3 positive numbers, one for each actuated velocity"
         ):
             lw.actuator_force(m, q[:3], [3.0], actuators=every, weights=weights)
 
@@ -207,15 +207,15 @@ def test_wrong_choices_are_told() -> None:
         ({"prescribed": np.ones(2, dtype=bool)}, r"a boolean array of shape \(3,\)"),
         (
             {"prescribed": [], "minimize": "effort"},
-            "minimize must be one of torque, constraint_force",
+            "minimize: expected one of torque, constraint_force",
         ),
         (
             {"prescribed": ["to crank"], "weights": [1.0, 1.0]},
-            "weights must be 1 positive numbers, one for each prescribed",
+            "weights: expected 1 positive numbers, one for each prescribed",
         ),
         (
             {"prescribed": [], "minimize": "constraint_force", "weights": [1.0]},
-            "weights must be 2 positive numbers, one for each equation",
+            "weights: expected 2 positive numbers, one for each equation",
         ),
     ):
         with pytest.raises(ModelError, match=words):

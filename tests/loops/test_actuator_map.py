@@ -103,14 +103,14 @@ def test_compiled_and_in_batches() -> None:
         ),
         ({"actuators": ["left-thigh-to-shin"]}, "none of which moves it"),
         ({"actuators": ["left-thigh-to-shin"], "joints": []}, "joints: .* at least one joint"),
-        ({"actuators": ["left-thigh-to-shin"], "joints": 3}, "joints must be names"),
+        ({"actuators": ["left-thigh-to-shin"], "joints": 3}, "joints: expected names"),
         ({"actuators": ["nobody"]}, "no joint named"),
         (
             {
                 "actuators": ["torso-to-left-hip-clamp", "torso-to-left-hip-clamp"],
                 "joints": ["torso-to-left-hip-clamp-rotor"],
             },
-            "actuators must be different",
+            "actuators: expected different",
         ),
     ],
 )

@@ -96,7 +96,7 @@ def test_parameters_move_the_loops() -> None:
 
 def test_mistakes_are_told() -> None:
     model = lw.robots.watt()
-    with pytest.raises(lw.ModelError, match="of must be one of coordinates, mechanism, not 'loops'"):
+    with pytest.raises(lw.ModelError, match="of: expected one of coordinates, mechanism, got 'loops'"):
         lw.loop_conditioning(model, model.neutral(), of="loops")
     with pytest.raises(lw.LinkworkError, match=r"nq|shape"):
         lw.loop_conditioning(lw.robots.arm(), np.zeros(3))

@@ -290,7 +290,7 @@ def test_choices() -> None:
     assert lw.choose_loops(model, "embed") == model and lw.choose_loops(constrained(model), "embed") == model
     assert lw.choose_loops(model, "constrain") == constrained(model)
     assert lw.choose_loops(lw.robots.arm(), "auto") == lw.robots.arm()
-    with pytest.raises(ModelError, match="loops must be one of embed, constrain, auto"):
+    with pytest.raises(ModelError, match="loops: expected one of embed, constrain, auto"):
         lw.choose_loops(model, "both")
 
 

@@ -278,9 +278,11 @@ def test_poses_of_loop_ends_are_found_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_limit_is_a_whole_number() -> None:
     for wrong in (0, -1, 2.5, True, None, "5"):
-        with pytest.raises(lw.ModelError, match="limits: links must be a whole number of at least 1, not"):
+        with pytest.raises(lw.ModelError, match="limits: links: expected an integer of at least 1, got"):
             lw.Limits(links=wrong)  # type: ignore[arg-type]
-    with pytest.raises(lw.ModelError, match=r"limits must be linkwork.Limits, such as .* not \{'links': 5\}"):
+    with pytest.raises(
+        lw.ModelError, match=r"limits: expected linkwork.Limits, such as .* got \{'links': 5\}"
+    ):
         urdf.read(robot(chain(1)), limits={"links": 5})  # type: ignore[arg-type]
 
 

@@ -383,16 +383,16 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "twice": (
         lambda m, q: lw.compile(lw.mass_matrix, m, parameters=["mass", "mass@upper_arm"]), ModelError, "is given twice|no body",
     ),
-    "not a dict": (lambda m, q: lw.mass_matrix(m, q, parameters=[1.0]), ModelError, "by name"),
+    "not a dict": (lambda m, q: lw.mass_matrix(m, q, parameters=[1.0]), ModelError, "expected a mapping"),
     "shape": (lambda m, q: lw.mass_matrix(m, q, parameters={"mass": np.ones(3)}), ShapeError, "mass"),
     "negative": (lambda m, q: m.with_parameters({"mass": -np.ones(len(m.bodies))}), ModelError, "'mass' must not be negative"),
-    "not finite": (lambda m, q: m.with_parameters({"gravity": [0.0, np.nan, 0.0]}), ModelError, "'gravity' must be finite"),
-    "shape of numbers": (lambda m, q: m.with_parameters({"gravity": [0.0, 1.0]}), ShapeError, r"shape \(3,\), not \(2,\)"),
+    "not finite": (lambda m, q: m.with_parameters({"gravity": [0.0, np.nan, 0.0]}), ModelError, "'gravity': expected finite"),
+    "shape of numbers": (lambda m, q: m.with_parameters({"gravity": [0.0, 1.0]}), ShapeError, r"shape \(3,\), got \(2,\)"),
     "gravity of one": (lambda m, q: m.with_parameters({"gravity@x": [0.0, 0.0, 1.0]}), ModelError, "one for the whole model"),
     "no rotation": (
         lambda m, q: m.with_parameters({"placement": np.zeros((len(m.joints), 7))}), ModelError, "quaternion must not be zero",
     ),
-    "text": (lambda m, q: m.with_parameters({"mass": "heavy"}), ModelError, "must be numbers"),
+    "text": (lambda m, q: m.with_parameters({"mass": "heavy"}), ModelError, "expected numbers"),
 }  # fmt: skip
 
 

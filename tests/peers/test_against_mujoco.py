@@ -267,7 +267,7 @@ def test_models_that_do_not_match() -> None:
         States(here(Revolute()), there('<joint name="j" type="hinge"/><joint name="k" type="slide"/>'))
     with pytest.raises(ModelError, match="joint 'j' is Revolute in one, but slide in the MuJoCo model"):
         States(here(Revolute()), there('<joint name="j" type="slide"/>'))
-    with pytest.raises(ModelError, match="a MuJoCo model is needed, not str"):
+    with pytest.raises(ModelError, match="expected a MuJoCo model, got str"):
         States(here(Revolute()), "robot.xml")
     States(here(Free()), there("<freejoint/>"))  # the only free joint of both
     inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'

@@ -508,7 +508,7 @@ def test_models_that_do_not_match() -> None:
         States(one(Revolute()), there(pin.JointModelPZ()))
     with pytest.raises(ModelError, match="JointModelTranslation"):
         States(one(Free()), there(pin.JointModelTranslation()))
-    with pytest.raises(ModelError, match="a Pinocchio model is needed, not int"):
+    with pytest.raises(ModelError, match="expected a Pinocchio model, got int"):
         States(one(Free()), 3)
     States(one(Free()), there(pin.JointModelFreeFlyer(), "any name"))  # the only free joint of both
     with pytest.raises(ShapeError, match=r"q\b.* shape \(\.\.\., 7\),.* \(3,\)"):

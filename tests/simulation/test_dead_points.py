@@ -157,7 +157,7 @@ def test_close_is_refused_where_it_has_no_meaning() -> None:
     q = np.zeros(arm.nq)
     with pytest.raises(lw.ModelError, match="rollout: close=True has no meaning"):
         lw.rollout(arm, q, q, dt=1e-3, steps=1, close=True)
-    with pytest.raises(lw.ModelError, match="rollout: close must be True or False, not 'yes'"):
+    with pytest.raises(lw.ModelError, match="rollout: close: expected True or False, got 'yes'"):
         lw.rollout(arm, q, q, dt=1e-3, steps=1, close="yes")  # type: ignore[arg-type]
 
 

@@ -101,7 +101,7 @@ def test_single_precision() -> None:
     exact = lw.rollout(bars, at, turning, dt=1e-3, steps=20, record_every=20)
     assert (turned.status == lw.Status.OK).all() and np.abs(turned.q - exact.q).max() < 1e-4
     for wrong, told in (
-        ("float16", "dtype must be one of"),
+        ("float16", "dtype: expected one of"),
         ("float32", "in float32 tau cannot be a function"),
     ):
         with pytest.raises(lw.LinkworkError, match=told):
@@ -205,11 +205,11 @@ def test_policies_that_cannot_be_traced() -> None:
         lw.rollout(ARM, q, v, policy=decides, dt=1e-3, steps=2)
     with pytest.raises(lw.TraceError, match="policy cannot be traced"):
         lw.rollout(ARM, q, v, policy=lambda q, v, t, inputs: inputs["unknown"], dt=1e-3, steps=2)
-    with pytest.raises(lw.ShapeError, match="policy must return"):
+    with pytest.raises(lw.ShapeError, match="policy: expected returned"):
         lw.rollout(ARM, q, v, policy=lambda q, v, t, inputs: q[:2], dt=1e-3, steps=2)
     for what, told in (("a", "str"), (None, "NoneType"), (1j, "complex"), (True, "bool")):
         with pytest.raises(
-            lw.TraceError, match=f"policy must return forces, which are real numbers, not {told}"
+            lw.TraceError, match=f"policy: expected returned forces that are real numbers, got {told}"
         ):
             lw.rollout(ARM, q, v, policy=lambda q, v, t, inputs, what=what: [what] * ARM.nv, dt=1e-3, steps=2)
     with pytest.raises(lw.ModelError, match="either tau or policy"):
@@ -395,7 +395,7 @@ def test_rows_that_had_stopped_stay_so(contacts: Any) -> None:
     ).status.tolist() == [6, 6]
     with pytest.raises(ModelError, match="numbers of lw.Status"):
         lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=1, status=[0, 0, 0, 77])
-    with pytest.raises(ShapeError, match=r"status has shape \(3,\), not \(4,\)"):
+    with pytest.raises(ShapeError, match=r"status: expected shape \(4,\), got \(3,\)"):
         lw.rollout(model, q, v, tau, dt=2e-3, contacts=contacts, steps=1, status=[0, 0, 0])
 
 
@@ -520,23 +520,23 @@ def test_addresses_of_spilled_values_are_short() -> None:
     [
         (
             {"q": np.zeros(ARM.nq) + 1j},
-            "rollout: q has dtype complex128, and must be an array of real numbers",
+            "rollout: q: expected an array of real numbers, but it has dtype complex128",
         ),
-        ({"q": ["a"] * ARM.nq}, "q has dtype <U1"),
-        ({"q": np.array([None] * ARM.nq)}, "q holds NoneType"),
-        ({"q": [[1.0, 2.0], [3.0]]}, r"q cannot be read as an array \(rows of different lengths\)"),
-        ({"v": np.ma.masked_array(np.zeros(ARM.nv), [True] * ARM.nv)}, "v is a masked array"),
-        ({"v": np.zeros(ARM.nv, dtype="m8[s]")}, "v has dtype timedelta64"),
-        ({"tau": np.zeros(ARM.nv) + 1j}, "tau has dtype complex128"),
-        ({"tau": lambda q, v, t: "x"}, r"tau\(q, v, t\) has dtype <U1"),
-        ({"tau": lw.PD("x", 1.0, np.zeros(ARM.nq))}, "pd_kp has dtype <U1"),
+        ({"q": ["a"] * ARM.nq}, "q: .* has dtype <U1"),
+        ({"q": np.array([None] * ARM.nq)}, "q: .* holds NoneType"),
+        ({"q": [[1.0, 2.0], [3.0]]}, r"q: .* cannot be read as an array \(rows of different lengths\)"),
+        ({"v": np.ma.masked_array(np.zeros(ARM.nv), [True] * ARM.nv)}, "v: .* is a masked array"),
+        ({"v": np.zeros(ARM.nv, dtype="m8[s]")}, "v: .* has dtype timedelta64"),
+        ({"tau": np.zeros(ARM.nv) + 1j}, "tau: .* has dtype complex128"),
+        ({"tau": lambda q, v, t: "x"}, r"tau\(q, v, t\): .* has dtype <U1"),
+        ({"tau": lw.PD("x", 1.0, np.zeros(ARM.nq))}, "pd_kp: .* has dtype <U1"),
         (
             {"policy": lambda q, v, t, inputs: v, "inputs": 3},
             "inputs: expected a dict of arrays by name, got int",
         ),
         (
             {"policy": lambda q, v, t, inputs: v, "inputs": {"a": [[1.0], [1.0, 2.0]]}},
-            "input a cannot be read as an array",
+            "input a: .* cannot be read as an array",
         ),
         ({"parameters": [1]}, "parameters: expected a dict of arrays by name, got list"),
         ({"steps": 10**14}, "rollout: too little memory .* record_every="),

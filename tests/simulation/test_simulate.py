@@ -662,8 +662,8 @@ def test_progress_is_told_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     "change, words",
     [
         ({"duration": 0.0105}, "10.5 steps"),
-        ({"duration": None}, "duration must be a number"),
-        ({"dt": 0.0}, "dt must be positive"),
+        ({"duration": None}, "duration: expected a number"),
+        ({"dt": 0.0}, "expected dt > 0"),
         ({"record_every": 0}, "record_every"),
         ({"integrator": "euler"}, "integrator: expected one of"),
         ({"rtol": 1e-6}, "rtol= is for integrator='rk45'"),

@@ -1,4 +1,4 @@
-"""SKO models made by hand, against dense algebra: stacked operators, and one linear system for all nodes (SKO
+"""Custom SKO models against dense algebra: stacked operators, and one linear system for all nodes (SKO
 Sec. 2 to 6).
 """
 
@@ -238,13 +238,13 @@ def test_features_that_custom_trees_lack_raise(case: Any) -> None:
     tree = case[0]
     q = np.zeros(8)
     for how in ({"reference": "world"}, {"reference": "world_aligned"}):
-        with pytest.raises(ModelError, match="no poses in the world; leave out reference"):
+        with pytest.raises(ModelError, match="no poses in the world; omit reference"):
             lw.frame_jacobian(tree, q, frame="tool", **how)
         with pytest.raises(ModelError, match="no poses in the world"):
             lw.frame_velocity(tree, q, q, frame="tool", **how)
     with pytest.raises(ModelError, match="no poses in the world"):
         lw.frame_acceleration(tree, q, q, q, frame="tool", classical=True)
-    with pytest.raises(LinkworkError, match="is made by hand and has no parameter 'mass'"):
+    with pytest.raises(LinkworkError, match="is a custom tree and has no parameter 'mass'"):
         lw.inverse_dynamics_derivatives(tree, q, q, q, wrt=("q", "mass"))
 
 
@@ -270,22 +270,22 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "no parent": (lambda: Tree("t", [Node("k", H, M, parent="p")]), r"node 'k': its parent 'p' is not there"),
     "parent later": (lambda: Tree("t", [Node("k", H, M, parent="p"), Node("p", H, M)]), r"'p' comes after it"),
     "twice": (lambda: Tree("t", [Node("k", H, M), Node("k", H, M)]), "two nodes named 'k'"),
-    "M": (lambda: Tree("t", [Node("k", H, np.eye(4))]), r"node 'k': M must have shape \(3, 3\), not \(4, 4\)"),
-    "M not symmetric": (lambda: Tree("t", [Node("k", H, np.triu(np.ones((3, 3))))]), "node 'k': M must be symmetric"),
-    "H": (lambda: Tree("t", [Node("k", np.ones(3), M)]), r"node 'k': H must have shape \(velocities, rows\)"),
+    "M": (lambda: Tree("t", [Node("k", H, np.eye(4))]), r"node 'k': M: expected shape \(3, 3\), got \(4, 4\)"),
+    "M not symmetric": (lambda: Tree("t", [Node("k", H, np.triu(np.ones((3, 3))))]), "node 'k': M: expected a symmetric"),
+    "H": (lambda: Tree("t", [Node("k", np.ones(3), M)]), r"node 'k': H: expected shape \(velocities, rows\)"),
     "A missing": (
         lambda: Tree("t", [Node("p", H, M), Node("k", H, M, parent="p")]), r"node 'k' needs A, .*: \(3, 3\)",
     ),
     "A": (
         lambda: Tree("t", [Node("p", H, M), Node("k", H, M, parent="p", A=np.ones((2, 3)))]),
-        r"node 'k': A must have shape \(3, 3\), not \(2, 3\)",
+        r"node 'k': A: expected shape \(3, 3\), got \(2, 3\)",
     ),
-    "a": (lambda: Tree("t", [Node("k", H, M, a=np.ones(2))]), r"node 'k': a must have shape \(3,\), not \(2,\)"),
-    "b of a function": (lambda: Tree("t", [Node("k", H, M, b=lambda q, v: [1.0])]), r"node 'k': b must have shape \(3,\)"),
+    "a": (lambda: Tree("t", [Node("k", H, M, a=np.ones(2))]), r"node 'k': a: expected shape \(3,\), got \(2,\)"),
+    "b of a function": (lambda: Tree("t", [Node("k", H, M, b=lambda q, v: [1.0])]), r"node 'k': b: expected shape \(3,\)"),
     "function fails": (lambda: Tree("t", [Node("k", H, M, b=lambda q, v: q["x"])]), "node 'k': b: its function of .* fails"),
-    "pick-off": (lambda: Tree("t", [Node("k", H, M, pick_offs={"f": np.ones((6, 2))})]), "the pick-off 'f' must have 3 col"),
-    "frames": (lambda: Tree("t", [Node("k", H, M, pick_offs=3)]), "pick_offs must be a mapping"),  # type: ignore[arg-type]
-    "not finite": (lambda: Tree("t", [Node("k", np.nan * H, M)]), "node 'k': H must be finite numbers"),
+    "pick-off": (lambda: Tree("t", [Node("k", H, M, pick_offs={"f": np.ones((6, 2))})]), "the pick-off 'f': expected 3 col"),
+    "frames": (lambda: Tree("t", [Node("k", H, M, pick_offs=3)]), "pick_offs: expected a mapping"),  # type: ignore[arg-type]
+    "not finite": (lambda: Tree("t", [Node("k", np.nan * H, M)]), "node 'k': H: expected finite numbers"),
     "weld of three rows": (
         lambda: lw.constraint_jacobian(Tree("t", [Node("k", H, M, pick_offs={"f": M})]), [0.0], constraints=[lw.Weld("f")]),
         "the frame 'f' has 3 rows",
@@ -293,10 +293,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "no node": (lambda: Tree("t", []), "t has no nodes"),
     "bodies asked": (lambda: lw.forward_kinematics(Tree("t", [Node("k", H, M)]), [0.0]), "asks for bodies"),
     "f_ext": (
-        lambda: lw.inverse_dynamics(Tree("t", [Node("k", H, M)]), [0.0], [0.0], [0.0], np.zeros((0, 6))), "no bodies for f_ext",
+        lambda: lw.inverse_dynamics(Tree("t", [Node("k", H, M)]), [0.0], [0.0], [0.0], np.zeros((0, 6))), "without bodies",
     ),
     "parameters": (
-        lambda: lw.mass_matrix(Tree("t", [Node("k", H, M)]), [0.0], parameters={"mass": 1.0}), "by hand and has no parameters",
+        lambda: lw.mass_matrix(Tree("t", [Node("k", H, M)]), [0.0], parameters={"mass": 1.0}), "has no parameters",
     ),
     "no frame": (lambda: lw.frame_velocity(Tree("t", [Node("k", H, M)]), [0.0], [0.0], frame="x"), "no frame named 'x'"),
 }  # fmt: skip
@@ -339,15 +339,15 @@ def test_operational_inertia_of_frames_of_any_rows() -> None:
 UNEVEN = iter(range(10**9))
 WRONG_NUMBERS: dict[str, tuple[dict[str, Any], str]] = {
     "M indefinite": ({"M": np.diag([1.0, -1e-3, 2.0])}, "node 'k': M: expected a positive semidefinite matrix, got .* -0.001"),
-    "M off": ({"M": M + 1e-6 * np.triu(np.ones((3, 3)), 1)}, "node 'k': M must be symmetric and finite"),
+    "M off": ({"M": M + 1e-6 * np.triu(np.ones((3, 3)), 1)}, "node 'k': M: expected a symmetric finite"),
     "M indefinite elsewhere": ({"M": lambda q, v: np.diag([0.1, q[0], 0.1])}, "t: the mass matrix: expected a positive"),
-    "M small and off": ({"M": 1e-9 * np.triu(np.ones((3, 3)))}, "node 'k': M must be symmetric and finite"),
+    "M small and off": ({"M": 1e-9 * np.triu(np.ones((3, 3)))}, "node 'k': M: expected a symmetric finite"),
     "armature": ({"armature": [[-0.1]]}, "node 'k': armature: expected a positive semidefinite matrix"),
-    "M not finite": ({"M": lambda q, v: np.diag([np.nan, 1.0, 1.0])}, "node 'k': M must be symmetric and finite"),
+    "M not finite": ({"M": lambda q, v: np.diag([np.nan, 1.0, 1.0])}, "node 'k': M: expected a symmetric finite"),
     "b not finite": ({"b": lambda q, v: [np.inf, 0.0, 0.0]}, "node 'k': b: expected finite numbers"),
     "b by chance": ({"b": lambda q, v: [float(next(UNEVEN)), 0.0, 0.0]}, "node 'k': b: expected the same numbers"),
     "pick-off": ({"pick_offs": {"f": lambda q, v: np.full((6, 3), np.nan)}}, "the pick-off 'f': expected finite numbers"),
-    "name": ({"name": ""}, "node's name is a text"),
+    "name": ({"name": ""}, "name of a node: expected a non-empty string"),
     "shape": ({"shape": (1.5, 3)}, "node 'k': shape: expected two integers above zero"),
 }  # fmt: skip
 

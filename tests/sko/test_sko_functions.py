@@ -235,10 +235,10 @@ def test_derivatives_of_constrained_dynamics(tree: Tree) -> None:
 WRONG: dict[str, tuple[Any, str]] = {
     "unread": (lambda: bars(spare=1.0), "no entry of its nodes depends on the parameter 'spare'"),
     "named as an array": (lambda: bars(tau=1.0), "names other than those of arrays of functions, got 'tau'"),
-    "no number": (lambda: bars(stiffness="much"), "parameter 'stiffness' must be numbers"),
-    "not finite": (lambda: bars(stiffness=np.nan), "parameter 'stiffness' must be finite"),
+    "no number": (lambda: bars(stiffness="much"), "parameter 'stiffness': expected numbers"),
+    "not finite": (lambda: bars(stiffness=np.nan), "parameter 'stiffness': expected finite numbers"),
     "unknown": (lambda: lw.mass_matrix(bars(), np.zeros(3), parameters={"mases": 1.0}), "no parameter 'mases'.*masses"),
-    "of another shape": (lambda: bars().with_parameters({"masses": [1.0]}), "must have shape .3,., not .1,."),
+    "of another shape": (lambda: bars().with_parameters({"masses": [1.0]}), "expected shape .3,., got .1,."),
     "inconsistent": (lambda: bars().with_parameters({"masses": [1.0, 1.0, -1.0]}), "mass matrix: expected a positive"),
     "unknown to derivatives": (
         lambda: lw.inverse_dynamics_derivatives(bars(), *np.zeros((3, 3)), wrt="mass"), "no parameter 'mass'",

@@ -529,7 +529,7 @@ def test_a_film_that_cannot_be_written_is_told_before_the_simulation(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["simulate", "arm", "--duration", "1e9", "--film", "a.mov"]) == 3
-    assert "must be a .gif, .mp4, .svg or .png" in capsys.readouterr().err
+    assert "expected a .gif, .mp4, .svg or .png" in capsys.readouterr().err
 
 
 def test_simulate_writes_a_film(tmp_path: Path) -> None:
@@ -670,6 +670,6 @@ def _settled(browser: chromium.Chromium) -> bytes | None:
 def test_a_host_that_is_not_this_machine_is_told() -> None:
     for host in ("not a host", "203.0.113.7"):  # the second is of a network that is kept for documentation
         with pytest.raises(
-            lw.ModelError, match=r"host '.*' is no address of this machine, such as 127.0.0.1"
+            lw.ModelError, match=r"host '.*' is not an address of this machine, such as 127.0.0.1"
         ):
             lw.view(lw.robots.arm(), host=host)

@@ -34,7 +34,7 @@ class PlaceInWorld:
             T = np.zeros(0)
         if T.shape != (4, 4) or not np.isfinite(T).all():
             raise ModelError(
-                f"{label}: `to` must be the name of a frame, or a pose: a Pose or a (4, 4) matrix, not "
+                f"{label}: `to`: expected the name of a frame, or a pose: a Pose or a (4, 4) matrix, got "
                 f"{pose!r}"
             )
         R = T[:3, :3]
@@ -44,7 +44,7 @@ class PlaceInWorld:
             or np.any(T[3] != (0.0, 0.0, 0.0, 1.0))
         ):
             raise ModelError(
-                f"{label}: `to` must be a pose: a rotation, a point, and 0 0 0 1 in the last row, not "
+                f"{label}: `to`: expected a pose: a rotation, a point, and 0 0 0 1 in the last row, got "
                 f"{pose!r}"
             )
         return cls(tuple(R.ravel().tolist()), tuple(T[:3, 3].tolist()))
@@ -61,7 +61,7 @@ def coordinates(label: str, at: Any) -> tuple[float, ...]:
     except (TypeError, ValueError):
         q = np.array(np.nan)
     if q.ndim != 1 or not np.isfinite(q).all():
-        raise ModelError(f"{label}: `at` must be the coordinates q of one state, (nq,), not {at!r}")
+        raise ModelError(f"{label}: `at`: expected the coordinates q of one state, (nq,), got {at!r}")
     return tuple(q.tolist())
 
 

@@ -31,14 +31,14 @@ class Gains:
             gain = getattr(self, name)
             x = real_or_nan(gain)
             if not (np.isfinite(x) and x >= 0.0):
-                raise ModelError(f"a gain's {name} must be a number and not negative, not {gain!r}")
+                raise ModelError(f"Gains: {name}: expected a non-negative number, got {gain!r}")
             set_frozen(self, name, x)
 
     @staticmethod
     def check(gains: object) -> None:
         """Raise ModelError unless `gains` are Gains."""
         if not isinstance(gains, Gains):
-            raise ModelError(f"gains must be given as Gains(stiffness=, damping=), not {gains!r}")
+            raise ModelError(f"gains: expected Gains(stiffness=..., damping=...), got {gains!r}")
 
 
 NO_GAINS = Gains()

@@ -30,12 +30,12 @@ def _through_pick_off(nodes: CustomTreeState, constraint: Constraint) -> Rows:
     """Return K = c B and k = -c bias of a frame constrained in its own axes against the world."""
     if not isinstance(constraint, BetweenFrames) or constraint.to != WORLD or not constraint.in_frame:
         raise ModelError(
-            f"{constraint}: nodes made by hand can be constrained against the world only, in their frames' "
-            "own axes"
+            f"{constraint}: custom nodes can be constrained only relative to the world, in the axes of "
+            "their frames"
         )
     if constraint.gains.stiffness or constraint.gains.damping or constraint.at is not None:
         raise ModelError(
-            f"{constraint}: frames of nodes made by hand have no positions that gains or `at` could mean"
+            f"{constraint}: frames of custom nodes have no position, so gains and `at` are undefined"
         )
     c = np.concatenate(constraint.coefficients(None), axis=1)  # type: ignore[arg-type]
     pick = nodes.pick_off(nodes.frame(constraint.frame))

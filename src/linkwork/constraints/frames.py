@@ -85,7 +85,7 @@ class BetweenFrames(Constraint):
         to = self.to.frame if isinstance(self.to, PlaceInWorld) else model.frame(self.to)
         if self.at is not None and len(self.at) != model.nq:
             raise ModelError(
-                f"{self}: `at` must be the {model.nq} coordinates of {printable(model.name)}, not "
+                f"{self}: `at`: expected the {model.nq} coordinates of {printable(model.name)}, got "
                 f"{len(self.at)}"
             )
         if frame.body == to.body:
@@ -207,7 +207,7 @@ class Hold(BetweenFrames):
         super().__post_init__()
         if not isinstance(self.rows, Iterable):
             raise ModelError(
-                f"Hold({self.frame!r}): rows must be names out of {', '.join(NAMES)}, not {self.rows!r}"
+                f"Hold({self.frame!r}): rows: expected names out of {', '.join(NAMES)}, got {self.rows!r}"
             )
         row_names = tuple(self.rows.split()) if isinstance(self.rows, str) else tuple(self.rows)
         unknown = [name for name in row_names if name not in NAMES]
@@ -218,7 +218,7 @@ class Hold(BetweenFrames):
                 f"Hold({self.frame!r}) needs different rows out of {', '.join(NAMES)}, at least one"
             )
         if self.axes not in ("frame", "to"):
-            raise ModelError(f"Hold's axes must be 'frame' or 'to', not {self.axes!r}")
+            raise ModelError(f"Hold's axes: expected 'frame' or 'to', got {self.axes!r}")
         object.__setattr__(self, "rows", row_names)
 
     @property
@@ -250,7 +250,7 @@ class Hold(BetweenFrames):
 def _unit(label: str, direction: Any) -> tuple[float, float, float]:
     x = np.array([real_or_nan(each) for each in direction] if isinstance(direction, Iterable) else [])
     if x.shape != (3,) or not np.isfinite(x).all() or not np.any(x):
-        raise ModelError(f"{label} must be a direction, three numbers and not all zero, not {direction!r}")
+        raise ModelError(f"{label}: expected a direction, three numbers and not all zero, got {direction!r}")
     a, b, c = (x / length(x)).tolist()
     return a, b, c
 
@@ -307,7 +307,9 @@ class Rolling(BetweenFrames):
         super().__post_init__()
         radius = real_or_nan(self.radius)
         if not (np.isfinite(radius) and radius > 0.0):
-            raise ModelError(f"Rolling({self.frame!r}): the radius must be above zero, not {self.radius!r}")
+            raise ModelError(
+                f"Rolling({self.frame!r}): radius: expected a number above zero, got {self.radius!r}"
+            )
         object.__setattr__(self, "radius", radius)
         object.__setattr__(self, "normal", _unit("Rolling's normal", self.normal))
 

@@ -21,9 +21,9 @@ def _numbers(label: str, values: Any) -> tuple[float, ...]:
     try:
         result = tuple(real(x) for x in values)
     except (TypeError, ValueError):
-        raise ModelError(f"{label} must be numbers, not {values!r}") from None
+        raise ModelError(f"{label}: expected numbers, got {values!r}") from None
     if not all(map(math.isfinite, result)):
-        raise ModelError(f"{label} must be finite, not {values!r}")
+        raise ModelError(f"{label}: expected finite numbers, got {values!r}")
     return result
 
 
@@ -47,7 +47,7 @@ class Locked(Constraint):
     def labels(self, model: Model) -> tuple[str, ...]:
         joint = model.joint(self.joint)
         if self.at is not None and len(self.at) != joint.nv:
-            raise ModelError(f"Locked({self.joint!r}): `at` must have {joint.nv} numbers, not {len(self.at)}")
+            raise ModelError(f"Locked({self.joint!r}): `at`: expected {joint.nv} numbers, got {len(self.at)}")
         return joint.v_names
 
     def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
@@ -83,14 +83,14 @@ class Coupled(Constraint):
         _numbers("Coupled's offset", [self.offset])
         if not isinstance(self.terms, (Mapping, tuple)):
             raise ModelError(
-                f"Coupled: terms must be coefficients by joint: {{'a': 1.0, 'b': -6.0}}, not {self.terms!r}"
+                f"Coupled: terms: expected coefficients by joint: {{'a': 1.0, 'b': -6.0}}, got {self.terms!r}"
             )
         coefficients = dict(self.terms)
         terms = tuple(zip(coefficients, _numbers("Coupled's coefficients", coefficients.values())))
         if not terms or len(coefficients) < len(self.terms):
             raise ModelError("Coupled needs joints, each once, and a coefficient for each")
         if not any(c for _, c in terms):
-            raise ModelError("Coupled: coefficients must be not all zero")
+            raise ModelError("Coupled: expected coefficients that are not all zero")
         object.__setattr__(self, "terms", terms)
 
     def labels(self, model: Model) -> tuple[str, ...]:

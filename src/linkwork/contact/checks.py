@@ -28,7 +28,7 @@ def checked_shape(shape: Geometry) -> Geometry:
     ):
         least = "above zero" if above else "not negative"
         raise ModelError(
-            f"{what} must have {SIZES[shape.shape]} numbers in `size` that are {least}, not {shape.size}"
+            f"{what}: expected {SIZES[shape.shape]} numbers in `size` that are {least}, got {shape.size}"
         )
     check_coefficients(f"Contacts: shape {shape.name!r}:", shape.friction, 3, shape.condim, shape.margin)
     if shape.shape == "hull":
@@ -53,13 +53,11 @@ def check_coefficients(what: str, friction: Sequence[Any], most: int, condim: An
     can have.
     """
     if len(friction) > most or not all(_real(x) and x >= 0.0 for x in friction):
-        raise ModelError(
-            f"{what} friction must be at most {most} numbers that are not negative, not {friction}"
-        )
+        raise ModelError(f"{what} friction: expected 1 to {most} non-negative numbers, got {friction}")
     if condim not in CONDIM:
-        raise ModelError(f"{what} condim must be one of {', '.join(map(str, CONDIM))}, not {condim!r}")
+        raise ModelError(f"{what} condim: expected one of {', '.join(map(str, CONDIM))}, got {condim!r}")
     if not _real(margin):
-        raise ModelError(f"{what} margin must be a number [m], not {margin!r}")
+        raise ModelError(f"{what} margin: expected a number [m], got {margin!r}")
 
 
 def _real(x: Any) -> bool:
@@ -70,4 +68,4 @@ def _table(what: str, rows: tuple[tuple[float, ...], ...], least: int, columns: 
     wide = columns or (len(rows[0]) if rows else 0)
     if len(rows) < least or wide < 2 or any(len(row) != wide or not all(map(isfinite, row)) for row in rows):
         size = f"({least} or more, {columns or '2 or more'})"
-        raise ModelError(f"{what} must be finite numbers of shape {size}")
+        raise ModelError(f"{what}: expected finite numbers of shape {size}")

@@ -75,13 +75,15 @@ class Contacts:
         set_frozen(self, "tolerance", _number("tolerance", self.tolerance))
         for word in ("limits", "joint_friction"):
             if not isinstance(getattr(self, word), bool):
-                raise ModelError(f"Contacts: {word} must be True or False, not {getattr(self, word)!r}")
+                raise ModelError(f"Contacts: {word}: expected True or False, got {getattr(self, word)!r}")
         for word in ("iterations", "most"):
             x = getattr(self, word)
             if isinstance(x, bool) or not isinstance(x, int) or x < 1:
-                raise ModelError(f"Contacts: {word} must be a whole number of at least 1, not {x!r}")
+                raise ModelError(f"Contacts: {word}: expected an integer of at least 1, got {x!r}")
         if self.stiffness == 0.0:
-            raise ModelError("Contacts: stiffness must be above zero [N/m], or infinite for rigid contact")
+            raise ModelError(
+                "Contacts: stiffness: expected a number above zero [N/m], or infinite for rigid contact"
+            )
         if isfinite(self.stiffness) and self.restitution != 0.0:
             raise ModelError(
                 "Contacts: restitution is for rigid contacts; how compliant ones bounce follows from damping="
@@ -124,7 +126,7 @@ def chosen_contacts(model: Model, contacts: Any = None, **_: Any) -> dict[str, A
     """The option `contacts` of a function in normal form: for a model, with its candidates."""
     given = Contacts() if contacts is None else contacts
     if not isinstance(given, Contacts):
-        raise ModelError(f"contacts must be given as Contacts(...), not {contacts!r}")
+        raise ModelError(f"contacts: expected Contacts(...), got {contacts!r}")
     return {"contacts": given.on(model)}
 
 
@@ -135,10 +137,8 @@ def _number(word: str, x: Any, *, most: float = inf, infinite: bool = False) -> 
         or not (0.0 <= x <= most)
         or not (infinite or isfinite(x))
     ):
-        span = (
-            "must be a number that is not negative" if most == inf else f"must be a number from 0 to {most:g}"
-        )
-        raise ModelError(f"Contacts: {word} {span}, not {x!r}")
+        span = "a non-negative number" if most == inf else f"a number from 0 to {most:g}"
+        raise ModelError(f"Contacts: {word}: expected {span}, got {x!r}")
     return float(x)
 
 
@@ -148,7 +148,7 @@ def _ground(given: Any) -> Any:
     several = (given,) if isinstance(given, Geometry) else given
     if isinstance(several, (tuple, list)) and all(isinstance(each, Geometry) for each in several):
         return tuple(several)
-    raise ModelError(f"Contacts: ground must be 'plane', None, or geometries on the world, not {given!r}")
+    raise ModelError(f"Contacts: ground: expected 'plane', None, or geometries on the world, got {given!r}")
 
 
 def _shapes(given: Any) -> Any:
@@ -158,7 +158,7 @@ def _shapes(given: Any) -> Any:
     if isinstance(several, (tuple, list)) and all(isinstance(each, (str, Geometry)) for each in several):
         return tuple(several)
     raise ModelError(
-        f"Contacts: shapes must be names of shapes, links or frames, or geometries, not {given!r}"
+        f"Contacts: shapes: expected names of shapes, links or frames, or geometries, got {given!r}"
     )
 
 
@@ -175,5 +175,5 @@ def _pairs(given: Any) -> Any:
         ):
             return tuple(tuple(pair) for pair in several)
     raise ModelError(
-        f"Contacts: pairs must be 'auto', 'all', 'none', or pairs of names such as [('hand', 'head')], not {given!r}"
+        f"Contacts: pairs: expected 'auto', 'all', 'none', or pairs of names such as [('hand', 'head')], got {given!r}"
     )

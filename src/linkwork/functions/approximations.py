@@ -225,7 +225,7 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
     if made.nv != model.nv:
         names = ", ".join(repr(model.bodies[k].name) for k in sorted(gone))
         raise ModelError(
-            f"without {names}, {printable(model.name)} has {made.nv} degrees of freedom, not {model.nv}; "
+            f"without {names}, {printable(model.name)} has {made.nv} degrees of freedom instead of {model.nv}; "
             "name others in rotors="
         )
     return made
@@ -256,14 +256,14 @@ def _rotor(model: Model, name: str) -> int:
             f"body {name!r} is moved by a joint of {model.joints[k].nv} velocities: a rotor has one"
         )
     if any(joint.parent == k for joint in model.joints):
-        raise ModelError(f"body {name!r} carries others: it is no rotor that could be left out")
+        raise ModelError(f"body {name!r} carries others: it is not a rotor and cannot be omitted")
     return k
 
 
 def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
     if not isinstance(trajectory, Mapping):
         raise ModelError(
-            f"the trajectory must be a mapping with 'q', 'v' and 'a', not {type(trajectory).__name__}"
+            f"trajectory: expected a mapping with 'q', 'v' and 'a', got {type(trajectory).__name__}"
         )
     missing = [word for word in ("q", "v", "a") if word not in trajectory]
     if missing:
@@ -271,11 +271,11 @@ def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ..
     q, v, a = (np.asarray(trajectory[word], dtype=float) for word in "qva")
     for word, x in (("v", v), ("a", a)):
         if x.shape[-1:] != (model.nv,):
-            raise ModelError(f"the trajectory's {word!r} must have shape (..., {model.nv}), not {x.shape}")
+            raise ModelError(f"trajectory: {word!r}: expected shape (..., {model.nv}), got {x.shape}")
     chosen = independent_coordinates(model) if q.shape[-1:] != (model.nq,) else np.arange(model.nq)
     if q.shape[-1:] != (len(chosen),):
         wanted = f"(..., {model.nq}), or (..., {len(chosen)}) for the independent coordinates only"
-        raise ModelError(f"the trajectory's 'q' must have shape {wanted}, not {q.shape}")
+        raise ModelError(f"trajectory: 'q': expected shape {wanted}, got {q.shape}")
     start = np.tile(model.neutral(), (*q.shape[:-1], 1)) if len(chosen) < model.nq else q.copy()
     start[..., chosen] = q
     closed, left = close_loops(model, start)

@@ -60,7 +60,7 @@ def cluster_subspaces(model: Model, q: Any, *, body: str) -> ClusterSubspaces:
     loops are embedded.
     """
     if not isinstance(model, Model):
-        raise ModelError(f"cluster_subspaces: the first argument must be a model, not {type(model).__name__}")
+        raise ModelError(f"cluster_subspaces: first argument: expected a model, got {type(model).__name__}")
     state = np.asarray(q, dtype=float)
     if state.shape != (model.nq,):
         raise ShapeError(f"cluster_subspaces: expected q of shape ({model.nq},), got {state.shape}")

@@ -121,4 +121,4 @@ def model_of(source: ModelFunction, inputs: Inputs | None) -> Any:
 def check_dtype(dtype: str) -> None:
     """Raise LinkworkError if programs do not have this dtype."""
     if dtype not in DTYPES:
-        raise LinkworkError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+        raise LinkworkError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")

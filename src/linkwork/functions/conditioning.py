@@ -87,7 +87,7 @@ def loop_conditioning(model: Model, q: Any, *, of: str = "coordinates", paramete
     coefficient.
     """
     if of not in KINDS:
-        raise ModelError(f"loop_conditioning: of must be one of {', '.join(KINDS)}, not {of!r}")
+        raise ModelError(f"loop_conditioning: of: expected one of {', '.join(KINDS)}, got {of!r}")
     options = {"parameters": parameters} if parameters else {}
     if not isinstance(model, Model) or not model.constrained_loops:
         return _embedded_conditioning(model, q, of, options)
@@ -146,5 +146,5 @@ def _ratio(K: np.ndarray, cluster: Cluster, *, of_mechanism: bool) -> np.ndarray
 def _batch(model: Model, q: Any) -> tuple[int, ...]:
     shape = np.shape(q)
     if not shape or shape[-1] != model.nq:
-        raise ModelError(f"loop_conditioning: q has shape {shape}, not (..., {model.nq})")
+        raise ModelError(f"loop_conditioning: q: expected shape (..., {model.nq}), got {shape}")
     return shape[:-1]

@@ -197,9 +197,7 @@ def _restitution(model: Model, restitution: Any, **others: Any) -> dict[str, Any
     e = as_numbers(restitution)
     e = np.full(m, e) if e.ndim == 0 else e
     if e.shape != (m,) or not (np.isfinite(e).all() and (e >= 0.0).all()):
-        raise ModelError(
-            f"restitution must be a number that is not negative, or {m} of them, not {restitution!r}"
-        )
+        raise ModelError(f"restitution: expected a non-negative number, or {m} of them, got {restitution!r}")
     return chosen | {"restitution": tuple(e.tolist())}
 
 

@@ -201,10 +201,10 @@ def normalize_frames(model: Model, frames: Any, **_: Any) -> dict[str, Any]:
     """The option `frames` as a tuple of names."""
     several = [frames] if isinstance(frames, (str, Frame)) else frames
     if not isinstance(several, Iterable):
-        raise ModelError(f"frames must be a frame's name, or several, not {frames!r}")
+        raise ModelError(f"frames: expected a frame's name, or several, got {frames!r}")
     names = tuple(model.frame(each.name if isinstance(each, Frame) else each).name for each in several)
     if not names or len(set(names)) < len(names):
-        raise ModelError(f"frames must be one frame's name or several different ones, not {frames!r}")
+        raise ModelError(f"frames: expected one frame's name or several different names, got {frames!r}")
     return {"frames": names}
 
 

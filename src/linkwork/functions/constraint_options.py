@@ -43,7 +43,7 @@ def normalize_constraints(model: Model, constraints: Any, **_: Any) -> dict[str,
     chosen = (constraints,) if isinstance(constraints, Constraint) else constraints
     if not isinstance(chosen, Iterable) or isinstance(chosen, (str, bytes)):
         raise ModelError(
-            f"constraints must be a constraint or several, such as Weld('foot'), not {constraints!r}"
+            f"constraints: expected a constraint or several, such as Weld('foot'), got {constraints!r}"
         )
     chosen = tuple(chosen)
     for constraint in chosen:
@@ -71,12 +71,12 @@ def damped_options(model: Model, constraints: Any, compliance: Any, **_: Any) ->
     R = np.full(m, R) if R.ndim == 0 else R
     if R.ndim > 1:
         raise ModelError(
-            f"compliance must be a number or {m} of them where it is an option: for each state it is an "
+            f"compliance: expected a number or {m} of them where it is an option; for each state it is an "
             f"input, (..., {m})"
         )
     if R.shape != (m,) or not (np.isfinite(R).all() and (R > 0.0).all()):
         raise ModelError(
-            f"compliance must be a number above zero, or {m} of them, one for each row, or 'auto', not "
+            f"compliance: expected a number above zero, or {m} of them, one for each row, or 'auto', got "
             f"{compliance!r}"
         )
     return chosen | {"compliance": tuple(R.tolist())}
@@ -120,14 +120,12 @@ def settings_of(
 def constraint_settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:
     """All options of constrained dynamics."""
     if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
-        raise ModelError(f"iterations must be a whole number of at least 1, not {iterations!r}")
+        raise ModelError(f"iterations: expected an integer of at least 1, got {iterations!r}")
     if isinstance(tolerance, str) and tolerance == AUTO:
         return damped_options(model, **others) | {"iterations": int(iterations), "tolerance": AUTO}
     given = real_or_nan(tolerance) if tolerance is not None else 0.0
     if not (np.isfinite(given) and given >= 0.0):
-        raise ModelError(
-            f"tolerance must be a number that is not negative, None or 'auto', not {tolerance!r}"
-        )
+        raise ModelError(f"tolerance: expected a non-negative number, None or 'auto', got {tolerance!r}")
     limits = {"iterations": int(iterations), "tolerance": None if tolerance is None else given}
     return damped_options(model, **others) | limits
 

@@ -71,7 +71,7 @@ def _check_coefficient(who: str, name: str, x: Any) -> None:
     invalid = ~((numbers >= 0.0) & (numbers <= bound) & np.isfinite(numbers))
     if invalid.any() and numbers.ndim < 2:
         interval = "not negative" if bound == np.inf else f"from 0 to {bound:g}"
-        raise ModelError(f"{who}: {name} must be finite numbers, {interval}, not {numbers[invalid][0]:g}")
+        raise ModelError(f"{who}: {name}: expected finite numbers, {interval}, got {numbers[invalid][0]:g}")
 
 
 def _check_restitution(contacts: Contacts, restitution: Any, who: str = "step") -> None:
@@ -91,7 +91,7 @@ def _check_contact_friction(who: str, model: Model, contacts: Contacts, friction
         coefficients = numbers[..., k] if numbers.shape[-1:] == (len(candidates),) else np.zeros(0)
         if (coefficients > 0.0).any():
             raise ModelError(
-                f"{who}: contact_friction of {printable(candidates[k].name)!r} must be 0, not "
+                f"{who}: contact_friction of {printable(candidates[k].name)!r}: expected 0, got "
                 f"{coefficients[coefficients > 0.0].flat[0]:g}: this contact has a friction of 0 (or a "
                 "condim of 1), and so no rows for it; give Contacts(friction=...) above 0"
             )
@@ -119,7 +119,7 @@ def check_joint_friction(
                     else "friction=False or Contacts(joint_friction=False) leave it out"
                 )
                 raise ModelError(
-                    f"{who}: parameter {name!r} must be 0 at joint {printable(joint.name)!r}, not "
+                    f"{who}: parameter {name!r}: expected 0 at joint {printable(joint.name)!r}, got "
                     f"{friction[friction > 0.0].flat[0]:g}: {reason}"
                 )
 
@@ -160,7 +160,7 @@ def _check_dt(arrays: dict[str, Any], when: str) -> None:
     numbers = as_numbers(dt)
     valid = (numbers > 0.0) & np.isfinite(numbers)
     if not valid.all() and numbers.ndim == 0:
-        raise ModelError(f"step: {when} dt must be positive numbers of seconds, not {dt!r}")
+        raise ModelError(f"step: {when} dt: expected positive numbers of seconds, got {dt!r}")
     if not valid.all():
         arrays["dt"] = np.where(valid, dt, np.asarray(np.nan, np.asarray(dt).dtype))
 
@@ -168,7 +168,7 @@ def _check_dt(arrays: dict[str, Any], when: str) -> None:
 def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[str, ...]:
     """Return a name for each impulse of `step`: contact rows, joint limits, then dry friction in joints."""
     if not isinstance(model, Model):
-        raise ModelError(f"impulse_names: the first argument must be a model, not {type(model).__name__}")
+        raise ModelError(f"impulse_names: first argument: expected a model, got {type(model).__name__}")
     return contact_rows.names(model, chosen_contacts(model, contacts)["contacts"])
 
 

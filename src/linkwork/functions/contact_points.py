@@ -20,12 +20,10 @@ from linkwork.spatial.constants import product
 def contact_candidates(model: Model, contacts: Contacts | None = None) -> tuple[Candidate, ...]:
     """Return the contact candidates of a model, in the order of all contact arrays; see `Contacts`."""
     if not isinstance(model, Model):
-        raise ModelError(
-            f"contact_candidates: the first argument must be a model, not {type(model).__name__}"
-        )
+        raise ModelError(f"contact_candidates: first argument: expected a model, got {type(model).__name__}")
     settings = Contacts() if contacts is None else contacts
     if not isinstance(settings, Contacts):
-        raise ModelError(f"contacts must be given as Contacts(...), not {contacts!r}")
+        raise ModelError(f"contacts: expected Contacts(...), got {contacts!r}")
     return settings.candidates(model)
 
 

@@ -113,7 +113,7 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
     None: unless the model is large.
     """
     if not isinstance(model, Model):
-        raise ModelError(f"diagnose takes a model, not {type(model).__name__}")
+        raise ModelError(f"diagnose: expected a model, got {type(model).__name__}")
     rest = [*_singular(model), *gathered(note for note in model.notes if not is_of_inertias(note))]
     unsound = unsound_parts(model)
     unsolvable = [line for line in _unsolvable(model) if line not in unsound]

@@ -83,5 +83,5 @@ def distance(model: Model, q: Any, *, pairs: Any = None) -> tuple[Any, Any, Any,
 def distance_pairs(model: Model, pairs: Any = None) -> tuple[tuple[str, str], ...]:
     """Return the names of the two shapes of each distance, in the order of the results of `distance`."""
     if not isinstance(model, Model):
-        raise ModelError(f"distance_pairs: the first argument must be a model, not {type(model).__name__}")
+        raise ModelError(f"distance_pairs: first argument: expected a model, got {type(model).__name__}")
     return tuple((each.first, each.second) for each in chosen_pairs(model, pairs)["pairs"])

@@ -283,14 +283,14 @@ def positive_weights(weights: Any, count: int, label: str) -> tuple[float, ...]:
     """Return `count` positive numbers; all 1 if `weights` is None."""
     values = np.ones(count) if weights is None else as_numbers(weights)
     if values.shape != (count,) or not np.all((values > 0) & np.isfinite(values)):
-        raise ModelError(f"weights must be {count} positive numbers, one for each {label}, got {weights!r}")
+        raise ModelError(f"weights: expected {count} positive numbers, one for each {label}, got {weights!r}")
     return tuple(values.tolist())
 
 
 def cost_weights(minimize: Any, weights: Any, counts: Mapping[str, tuple[int, str]]) -> tuple[float, ...]:
     """Return the weights of the quantity to minimize; `counts` gives size and label for each name."""
     if minimize not in [*counts]:  # a list, since the argument may not be hashable
-        raise ModelError(f"minimize must be one of {', '.join(counts)}, got {minimize!r}")
+        raise ModelError(f"minimize: expected one of {', '.join(counts)}, got {minimize!r}")
     return positive_weights(weights, *counts[minimize])
 
 
@@ -299,7 +299,7 @@ def actuated_indices(model: Model, actuators: Any, label: str = "actuators") -> 
     names = [name for joint in model.joints for name in joint.v_names]
     indices: list[int] = []
     if not isinstance(actuators, Iterable):
-        raise ModelError(f"{label} must be names of joints or of their velocities, got {actuators!r}")
+        raise ModelError(f"{label}: expected names of joints or of their velocities, got {actuators!r}")
     for name in [actuators] if isinstance(actuators, str) else actuators:
         if name in names:
             indices.append(names.index(name))
@@ -307,7 +307,7 @@ def actuated_indices(model: Model, actuators: Any, label: str = "actuators") -> 
             velocities = model.joint(name).v_slice
             indices += range(velocities.start, velocities.stop)
     if len(set(indices)) < len(indices):
-        raise ModelError(f"{label} must be different joints")
+        raise ModelError(f"{label}: expected different joints, got {actuators!r}")
     return tuple(indices)
 
 

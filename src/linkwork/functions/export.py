@@ -97,7 +97,7 @@ def _folder(where: Any) -> Path:
     try:
         folder = Path(where)
     except TypeError:
-        raise LinkworkError(f"export_c: the folder must be a path, not {type(where).__name__}") from None
+        raise LinkworkError(f"export_c: folder: expected a path, got {type(where).__name__}") from None
     try:
         if "\0" in str(folder):
             raise ValueError("embedded null byte")
@@ -124,20 +124,20 @@ def _functions(sources: Sources, dtype: str) -> list[c_target.Function]:
     """Return the C functions of several sources."""
     named = list(sources.items()) if isinstance(sources, Mapping) else [(None, each) for each in sources]
     if not named:
-        raise LinkworkError("export_c: there is no function to write: give at least one")
+        raise LinkworkError("export_c: expected at least one function, got none")
     found = []
     for k, (name, each) in enumerate(named):
         what = f"function {k}" if name is None else repr(name)
         parts = each if isinstance(each, tuple) else (each,)
         if not 1 <= len(parts) <= 3 or (len(parts) == 3 and not isinstance(parts[2], Mapping)):
             raise LinkworkError(
-                f"export_c: {what} must be (function, model or inputs, dictionary of options), not "
+                f"export_c: {what}: expected (function, model or inputs, dictionary of options), got "
                 f"{_shown(parts)}"
             )
         source, inputs, options = (*parts, None, None)[:3]
         if not callable(source) and not isinstance(source, Program):
             raise LinkworkError(
-                f"export_c: {what} must be a function, or a program, not {type(source).__name__}"
+                f"export_c: {what}: expected a function, or a program, got {type(source).__name__}"
             )
         chosen = {"dtype": dtype, **(options or {})}
         try:

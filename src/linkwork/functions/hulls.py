@@ -32,7 +32,7 @@ def with_hulls(model: Model, folders: Iterable[str | os.PathLike[str]], *, corne
     which hulls miss the meshes. Meshes remain for drawing.
     """
     if not isinstance(model, Model):
-        raise ModelError(f"with_hulls: the first argument must be a model, not {type(model).__name__}")
+        raise ModelError(f"with_hulls: first argument: expected a model, got {type(model).__name__}")
     search_folders = Folders(None, folders)
     geometries = list[Geometry]()
     max_error = 0.0
@@ -95,13 +95,13 @@ def _select_corners(vertices: Any, corners: int) -> tuple[np.ndarray, float]:
     hull of those selected is added repeatedly.
     """
     if isinstance(corners, bool) or not isinstance(corners, int) or not 4 <= corners <= MAX_CORNERS:
-        raise ModelError(f"corners must be a whole number from 4 to {MAX_CORNERS}, not {corners!r}")
+        raise ModelError(f"corners: expected an integer from 4 to {MAX_CORNERS}, got {corners!r}")
     try:
         points = np.asarray(vertices, dtype=float)
     except (TypeError, ValueError):
         points = np.zeros(0)
     if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
-        raise ModelError("vertices must be finite numbers of shape (n, 3)")
+        raise ModelError("vertices: expected finite numbers of shape (n, 3)")
     directions = _directions()
     extreme = np.unique(
         [

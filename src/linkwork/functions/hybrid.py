@@ -35,7 +35,7 @@ def _mask(
     """Return a boolean for each velocity, True where prescribed, from a mask or from names."""
     if not isinstance(prescribed, Iterable):
         raise ModelError(
-            f"prescribed must be names of joints or of entries of {label}, or booleans, not {prescribed!r}"
+            f"prescribed: expected names of joints or of entries of {label}, or booleans, got {prescribed!r}"
         )
     if not isinstance(prescribed, (str, np.ndarray)):
         prescribed = list(prescribed)
@@ -45,7 +45,7 @@ def _mask(
         given_mask = np.asarray(prescribed)
         if given_mask.shape != (len(names),) or given_mask.dtype != bool:
             raise ModelError(
-                f"prescribed must be names, or a boolean array of shape ({len(names)},), not "
+                f"prescribed: expected names, or a boolean array of shape ({len(names)},), got "
                 f"{given_mask.dtype} {given_mask.shape}"
             )
         return tuple(given_mask.tolist())

@@ -81,13 +81,13 @@ def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameter
     Y = as_numbers(regressor)
     if Y.ndim < 2:
         raise ShapeError(
-            f"base_parameters: regressors must be numbers of shape (..., rows, parameters), not {Y.shape}"
+            f"base_parameters: regressors: expected numbers of shape (..., rows, parameters), got {Y.shape}"
         )
     if not np.isfinite(Y).all():
-        raise LinkworkError("base_parameters: regressors must be finite")
+        raise LinkworkError("base_parameters: regressors: expected finite numbers")
     fraction = as_numbers(tolerance)
     if fraction.shape or not 0.0 <= fraction < 1.0:
-        raise LinkworkError(f"base_parameters: tolerance must be a number from 0 to 1, not {tolerance!r}")
+        raise LinkworkError(f"base_parameters: tolerance: expected a number from 0 to 1, got {tolerance!r}")
     R: Any = np.linalg.qr(
         Y.reshape(prod(Y.shape[:-1]), Y.shape[-1]), mode="r"
     )  # the same dependences in fewer rows

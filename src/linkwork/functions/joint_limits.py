@@ -20,7 +20,7 @@ def check_switches(who: str, limits: Any, friction: Any) -> None:
     """Raise if `limits` or `friction` is not a truth value."""
     for name, value in (("limits", limits), ("friction", friction)):
         if not isinstance(value, (bool, np.bool_)):
-            raise ModelError(f"{who}: {name}= must be True or False, not {value!r}")
+            raise ModelError(f"{who}: {name}=: expected True or False, got {value!r}")
 
 
 def joint_laws(model: Model | Tree, limits: bool = True, friction: bool = True) -> JointLaws | None:

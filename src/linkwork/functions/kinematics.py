@@ -26,11 +26,11 @@ def normalize_frame(
 ) -> dict[str, Any]:
     """Return the option `frame` as a name, or as a tuple of names if several are given."""
     if reference not in kinematics.REFERENCES:
-        raise ModelError(f"reference must be one of {', '.join(kinematics.REFERENCES)}, got {reference!r}")
+        raise ModelError(f"reference: expected one of {', '.join(kinematics.REFERENCES)}, got {reference!r}")
     if isinstance(model, Tree) and (reference != "body" or classical):
         raise ModelError(
-            f"{printable(model.name)} is made by hand: its frames have velocities as their pick-offs say, "
-            "and no poses in the world; leave out reference and classical"
+            f"{printable(model.name)} is a custom tree: pick-offs give the velocities of its frames but "
+            "no poses in the world; omit reference and classical"
         )
     if isinstance(frame, (str, Frame)) or not isinstance(frame, Iterable):
         return {"frame": _name(model, frame)}

@@ -102,11 +102,13 @@ def load(
         )
     elif isinstance(loops, str):
         if loops not in LOOP_MODES:
-            raise ModelError(f"loops must be one of {', '.join(LOOP_MODES)}, or loops to add, got {loops!r}")
+            raise ModelError(
+                f"loops: expected one of {', '.join(LOOP_MODES)}, or loops to add, got {loops!r}"
+            )
         options = LoopOptions((), loops != "constrain", start, tolerance)
     elif isinstance(loops, (LoopJoint, Mapping)) or not isinstance(loops, Iterable):
         raise ModelError(
-            f"loops must be one of {', '.join(LOOP_MODES)}, or a sequence of loops to add, got {loops!r}"
+            f"loops: expected one of {', '.join(LOOP_MODES)}, or a sequence of loops to add, got {loops!r}"
         )
     else:
         options = LoopOptions(tuple(constraint_spec(loop) for loop in loops), True, start, tolerance)
@@ -124,7 +126,7 @@ def choose_loops(model: Model, loops: str = "auto", *, among: Iterable[str] | No
     change; default all.
     """
     if loops not in LOOP_MODES:
-        raise ModelError(f"loops must be one of {', '.join(LOOP_MODES)}, got {loops!r}")
+        raise ModelError(f"loops: expected one of {', '.join(LOOP_MODES)}, got {loops!r}")
     names = [c.name for c in (*model.embedded, *model.constrained_loops)] if among is None else list(among)
     if loops == "constrain":
         return model.with_loops(constrain=names)

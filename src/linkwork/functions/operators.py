@@ -66,7 +66,7 @@ def operators(
         return Operators(model)
     if not isinstance(model, (Model, Tree)):
         raise ModelError(
-            f"operators: the first argument must be a model or its nodes, not {type(model).__name__}"
+            f"operators: first argument: expected a model or its nodes, got {type(model).__name__}"
         )
     state: Any = {"q": _vector("q", q, model.nq), "v": None if v is None else _vector("v", v, model.nv)}
     model_or_tree: Any = model
@@ -77,7 +77,7 @@ def _vector(name: str, x: Any, n: int) -> np.ndarray:
     array = np.asarray(x) if x is not None else np.zeros(())
     if array.shape != (n,):
         problem = "is missing" if x is None else f"has shape {array.shape}"
-        raise ShapeError(f"operators: {name} {problem}; it must be one state, ({n},)")
+        raise ShapeError(f"operators: {name} {problem}; expected one state, ({n},)")
     return array
 
 

@@ -99,7 +99,7 @@ class ArrayLibrary:
     def checked(self, x: Any, shape: tuple[int, ...], whose: str) -> Any:
         """The array, whose shape must be this one."""
         if tuple(np.shape(x)) != shape:
-            raise ShapeError(f"VectorEnv: {whose} has shape {tuple(np.shape(x))}, not {shape}")
+            raise ShapeError(f"VectorEnv: {whose}: expected shape {shape}, got {tuple(np.shape(x))}")
         return x
 
 
@@ -158,7 +158,7 @@ class _Torch(ArrayLibrary):
 
     def checked(self, x: Any, shape: tuple[int, ...], whose: str) -> Any:
         if tuple(x.shape) != shape:
-            raise ShapeError(f"VectorEnv: {whose} has shape {tuple(x.shape)}, not {shape}")
+            raise ShapeError(f"VectorEnv: {whose}: expected shape {shape}, got {tuple(x.shape)}")
         return x
 
 
@@ -274,7 +274,7 @@ def array_library(of: Any, *, device: str = "cpu", dtype: str = "float32") -> Ar
         root = type(of).__module__.partition(".")[0]
         of = root if root in LIBRARIES else "jax" if root == "jaxlib" else "numpy"
     if of not in LIBRARIES:
-        raise ModelError(f"VectorEnv: arrays must be one of {', '.join(LIBRARIES)}, not {of!r}")
+        raise ModelError(f"VectorEnv: arrays: expected one of {', '.join(LIBRARIES)}, got {of!r}")
     if named == "cupy" and device != "cuda":
         raise ModelError('VectorEnv: arrays="cupy" are on a GPU: give device="cuda" too')
     return LIBRARIES[of](device, dtype)

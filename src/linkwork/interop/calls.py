@@ -35,7 +35,7 @@ def leading(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any
         lead = len(shape) - len(spec.shape)
         if lead < 0 or shape[lead:] != spec.shape:
             expected = ", ".join(["...", *map(str, spec.shape)])
-            raise ShapeError(f"{source.name}: {spec.name} must have shape ({expected}), not {shape}")
+            raise ShapeError(f"{source.name}: {spec.name}: expected shape ({expected}), got {shape}")
         leads.append(shape[:lead])
     return leads
 

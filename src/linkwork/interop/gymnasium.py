@@ -153,15 +153,15 @@ def _check(dt: Any, decimation: Any, duration: Any, device: Any, dtype: Any) -> 
             isinstance(x, (int, float, np.number)) and not isinstance(x, bool) and bool(0.0 < x < np.inf)
         )
         if not numbers and not (name == "duration" and x is None):
-            raise ModelError(f"VectorEnv: {name} must be a positive number of seconds, not {x!r}")
+            raise ModelError(f"VectorEnv: {name}: expected a positive number of seconds, got {x!r}")
     if not isinstance(decimation, (int, np.integer)) or isinstance(decimation, bool) or decimation < 1:
         raise ModelError(
-            f"VectorEnv: decimation must be a whole number of steps, at least 1, not {decimation!r}"
+            f"VectorEnv: decimation: expected an integer of at least 1 [steps], got {decimation!r}"
         )
     if device not in (None, "cpu", "cuda"):
-        raise ModelError(f"VectorEnv: device must be 'cpu' or 'cuda', not {device!r}")
+        raise ModelError(f"VectorEnv: device: expected 'cpu' or 'cuda', got {device!r}")
     if dtype not in ("float32", "float64"):
-        raise ModelError(f"VectorEnv: dtype must be 'float32' or 'float64', not {dtype!r}")
+        raise ModelError(f"VectorEnv: dtype: expected 'float32' or 'float64', got {dtype!r}")
 
 
 class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
@@ -212,10 +212,10 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     ) -> None:
         if autoreset not in AUTORESETS:
             raise ModelError(
-                f"VectorEnv: autoreset must be one of {', '.join(AUTORESETS)}, not {autoreset!r}"
+                f"VectorEnv: autoreset: expected one of {', '.join(AUTORESETS)}, got {autoreset!r}"
             )
         if not isinstance(worlds, (int, np.integer)) or worlds < 1:
-            raise ModelError(f"VectorEnv: worlds must be a whole number, at least 1, not {worlds!r}")
+            raise ModelError(f"VectorEnv: worlds: expected an integer of at least 1, got {worlds!r}")
         _check(dt, decimation, duration, device, dtype)
         self.model, self.num_envs, self.dtype = model, int(worlds), dtype
         self.metadata = {"autoreset_mode": AUTORESETS[autoreset], "render_modes": []}
@@ -273,7 +273,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             )
         shape = tuple(self._observed().shape)
         if len(shape) != 2 or shape[0] != self.num_envs:
-            raise ShapeError(f"VectorEnv: what is observed has shape {shape}, not ({self.num_envs}, n)")
+            raise ShapeError(f"VectorEnv: observation: expected shape ({self.num_envs}, n), got {shape}")
         batched = gymnasium.vector.utils.batch_space
         box = gymnasium.spaces.Box
         self.single_observation_space = box(-np.inf, np.inf, shape[1:], np.dtype(self.dtype).type)
@@ -307,7 +307,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         if result.shape != (self.num_envs,) or result.dtype != bool:
             message = f"{result.dtype} of shape {result.shape}"
             raise ShapeError(
-                f"VectorEnv: options['reset_mask'] must be bool of shape ({self.num_envs},), not {message}"
+                f"VectorEnv: options['reset_mask']: expected a boolean array of shape ({self.num_envs},), got {message}"
             )
         return result
 

@@ -88,9 +88,9 @@ def _numbers(name: str, word: str, x: Any) -> Any:
         x = x if hasattr(x, "dtype") or isinstance(x, (int, float, complex)) else jnp.asarray(x)
         kind = jnp.result_type(x)
     except (TypeError, ValueError):
-        raise DtypeError(f"{name}: {word} must be an array of numbers, not {type(x).__name__}") from None
+        raise DtypeError(f"{name}: {word}: expected an array of numbers, got {type(x).__name__}") from None
     if not any(jnp.issubdtype(kind, real) for real in (jnp.floating, jnp.integer, jnp.bool_)):
-        raise DtypeError(f"{name}: {word} must have real numbers, not {kind}")
+        raise DtypeError(f"{name}: {word}: expected real numbers, got {kind}")
     return x
 
 

@@ -62,5 +62,5 @@ def rows(x: Any, n: int, what: str) -> np.ndarray:
     """An array of numbers with shape (..., n)."""
     array = np.asarray(x, dtype=float)
     if array.ndim == 0 or array.shape[-1] != n:
-        raise ShapeError(f"{what} must have shape (..., {n}), not {array.shape}")
+        raise ShapeError(f"{what}: expected shape (..., {n}), got {array.shape}")
     return array

@@ -55,7 +55,7 @@ class States:
             ]
             self.nq, self.nv = int(mj_model.nq), int(mj_model.nv)  # there
         except AttributeError:
-            raise ModelError(f"a MuJoCo model is needed, not {type(mj_model).__name__}") from None
+            raise ModelError(f"expected a MuJoCo model, got {type(mj_model).__name__}") from None
         self._model = model
         self._tendons = _tendons(model, {joint.name for joint in theirs})
         self._pairs = matched(model, theirs, _KINDS, "MuJoCo", aside=self._tendons)

@@ -58,7 +58,7 @@ class States:
             joints = list(zip(pin_model.names, pin_model.joints))[1:]  # the first is the universe
             theirs = [PeerJoint(name, joint.shortname(), joint.idx_q, joint.idx_v) for name, joint in joints]
         except AttributeError:
-            raise ModelError(f"a Pinocchio model is needed, not {type(pin_model).__name__}") from None
+            raise ModelError(f"expected a Pinocchio model, got {type(pin_model).__name__}") from None
         self.nq, self.nv = int(pin_model.nq), int(pin_model.nv)  # there
         self._our_nq = model.nq
         self._our_nv = model.nv_spanning

@@ -134,7 +134,7 @@ def _shorter(formula: Any) -> Any:
 def _evaluate(source: Source, arrays: list[np.ndarray]) -> list[Any]:
     for spec, array in zip(source.program.inputs, arrays, strict=True):
         if array.size != spec.size:
-            raise ShapeError(f"{source.name}: {spec.name} must have shape {spec.shape}, not {array.shape}")
+            raise ShapeError(f"{source.name}: {spec.name}: expected shape {spec.shape}, got {array.shape}")
     cells = [[sympy.sympify(x) for x in array.ravel()] for array in arrays]
     result = evaluate(source, _OPERATIONS, cells, "a printed equation")
     outputs = []

@@ -74,7 +74,7 @@ def _operands(source: Source, given: Tensors) -> list[Any]:
     first = next((x for x in given if isinstance(x, torch.Tensor)), None)
     dtype, device = (torch.float64, tensors[0].device) if first is None else (first.dtype, first.device)
     if dtype not in (torch.float64, torch.float32):
-        raise DtypeError(f"{source.name} takes tensors of float64 or float32, not {dtype}")
+        raise DtypeError(f"{source.name}: expected tensors of float64 or float32, got {dtype}")
     if device.type not in ("cpu", "cuda", "meta"):
         raise TargetError(
             f"{source.name} works on the CPU and on NVIDIA GPUs, not on {device}: move tensors by .cpu()"
@@ -111,9 +111,11 @@ def _tensor(name: str, word: str, x: Any) -> Any:
         try:
             x = torch.as_tensor(x)
         except (RuntimeError, TypeError, ValueError):
-            raise DtypeError(f"{name}: {word} must be a tensor or numbers, not {type(x).__name__}") from None
+            raise DtypeError(
+                f"{name}: {word}: expected a tensor or numbers, got {type(x).__name__}"
+            ) from None
         if x.is_complex():
-            raise DtypeError(f"{name}: {word} must have real numbers, not {x.dtype}")
+            raise DtypeError(f"{name}: {word}: expected real numbers, got {x.dtype}")
     if x.layout != torch.strided:
         raise DtypeError(
             f"{name}: {word} is stored as {x.layout}, which cannot be read: .to_dense() makes it an array"

@@ -17,7 +17,7 @@ from linkwork.spatial.constants import real
 def check_name(kind: str, name: Any) -> None:
     """Raise ModelError unless a name is a non-empty string."""
     if not isinstance(name, str) or not name:
-        raise ModelError(f"a {kind}'s name is a text that is not empty, not {name!r}")
+        raise ModelError(f"name of a {kind}: expected a non-empty string, got {name!r}")
 
 
 def frozen_joint(owner: str, freeze: Callable[[], Joint]) -> Joint:
@@ -33,11 +33,11 @@ def numbers(label: str, values: Any, n: int, *, finite: bool = True) -> tuple[fl
     try:
         result = tuple(real(x) for x in values)
     except (TypeError, ValueError):
-        raise ModelError(f"{label} must be {n} numbers, not {values!r}") from None
+        raise ModelError(f"{label}: expected {n} numbers, got {values!r}") from None
     if len(result) != n:
-        raise ModelError(f"{label} must be {n} numbers, not {len(result)}: {values!r}")
+        raise ModelError(f"{label}: expected {n} numbers, got {len(result)}: {values!r}")
     if finite and not all(map(isfinite, result)):
-        raise ModelError(f"{label} must be finite, but is {values!r}")
+        raise ModelError(f"{label}: expected finite numbers, got {values!r}")
     return result
 
 
@@ -51,13 +51,13 @@ def placed(label: str, xyz: Any, rpy: Any, place: Pose | None) -> Pose:
             else Pose.translation(np.array(position_and_angles[:3]))
         )
     if not isinstance(place, Pose):
-        raise ModelError(f"{label}: place must be a linkwork.spatial.Pose, not {place!r}")
+        raise ModelError(f"{label}: place: expected a linkwork.spatial.Pose, got {place!r}")
     if any(position_and_angles):
         raise ModelError(f"{label}: give its place, or xyz and rpy, not both")
     R = np.asarray(place.R, dtype=float)
     p = np.asarray(place.p, dtype=float)
     if not np.isfinite([*R.ravel(), *p]).all():
-        raise ModelError(f"{label}: place must be finite")
+        raise ModelError(f"{label}: place: expected finite numbers")
     if np.abs(R @ R.T - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0:
-        raise ModelError(f"{label}: the matrix R of its place must be a rotation")
+        raise ModelError(f"{label}: place: expected a rotation matrix R")
     return place

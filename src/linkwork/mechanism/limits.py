@@ -29,7 +29,7 @@ class Limits:
         for field in fields(self):
             most = getattr(self, field.name)
             if isinstance(most, bool) or not isinstance(most, Integral) or most < 1:
-                raise ModelError(f"limits: {field.name} must be a whole number of at least 1, not {most!r}")
+                raise ModelError(f"limits: {field.name}: expected an integer of at least 1, got {most!r}")
             set_frozen(self, field.name, int(most))
 
     def raised(self, name: str) -> str:
@@ -45,7 +45,7 @@ def checked_limits(limits: object) -> Limits:
     if limits is None:
         return Limits()
     if not isinstance(limits, Limits):
-        raise ModelError(f"limits must be linkwork.Limits, such as lw.Limits(links=50_000), not {limits!r}")
+        raise ModelError(f"limits: expected linkwork.Limits, such as lw.Limits(links=50_000), got {limits!r}")
     return limits
 
 

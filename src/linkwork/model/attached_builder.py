@@ -66,7 +66,7 @@ class AttachedBuilder:
             geometry = Geometry(geometry, place=at, shape=shape, size=size, link=link, **more)  # type: ignore[arg-type]
         if geometry.shape not in SHAPES:
             raise ModelError(
-                f"geometry {geometry.name!r}: shape must be one of {', '.join(SHAPES)}, not "
+                f"geometry {geometry.name!r}: shape: expected one of {', '.join(SHAPES)}, got "
                 f"{geometry.shape!r}"
             )
         self._geometries.append(geometry)

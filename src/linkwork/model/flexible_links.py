@@ -68,7 +68,7 @@ class FlexibleLinks:
             of = self.links[link]
             if not isinstance(shape, ModeShape) or shape.shape.shape != (3, of.modes):
                 raise ModelError(
-                    f"{label}: place of flexible body {of.name!r} must return a ModeShape of {of.modes} modes"
+                    f"{label}: place of flexible body {of.name!r}: expected a ModeShape of {of.modes} modes"
                 )
             if not shape.is_still:
                 self._places[link].append((at, shape))

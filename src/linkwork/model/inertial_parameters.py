@@ -26,10 +26,10 @@ def as_parameters(model: ModelData, values: Any) -> dict[str, np.ndarray]:
     try:
         numbers = reals(values)
     except (TypeError, ValueError):
-        raise ModelError(f"inertial parameters must be real numbers, not {values!r}") from None
+        raise ModelError(f"inertial parameters: expected real numbers, got {values!r}") from None
     if numbers.shape != (10 * len(model.bodies),):
         raise ShapeError(
-            f"inertial parameters must have shape ({10 * len(model.bodies)},), not {numbers.shape}"
+            f"inertial parameters: expected shape ({10 * len(model.bodies)},), got {numbers.shape}"
         )
     mass = []
     center = []
@@ -41,7 +41,7 @@ def as_parameters(model: ModelData, values: Any) -> dict[str, np.ndarray]:
             moment[i, j] = moment[j, i] = x
         if not np.isfinite([m, *others]).all():
             raise ModelError(
-                f"body {printable(body.name)!r}: inertial parameters must be finite, not "
+                f"body {printable(body.name)!r}: inertial parameters: expected finite numbers, got "
                 f"{[float(x) for x in (m, *others)]}"
             )
         if m <= 0.0 and (m < 0.0 or h.any()):

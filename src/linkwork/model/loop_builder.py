@@ -236,7 +236,7 @@ class LoopBuilder:
 
         def place_of(end: str) -> Place:
             if end not in attachments:
-                problem = f"there is no link or frame of that name{did_you_mean(end, attachments)}"
+                problem = f"no link or frame has that name{did_you_mean(end, attachments)}"
                 raise ModelError(f"{name!r} names link {end!r}, and {problem}")
             return attachments[end]
 
@@ -250,7 +250,7 @@ class LoopBuilder:
 
     def _no_link(self, name: str) -> str:
         """Return the end of an error message on an unknown link."""
-        return f", and there is no link of that name{did_you_mean(name, self._links)}"
+        return f", and no link has that name{did_you_mean(name, self._links)}"
 
 
 def _check_function(name: str, function: Callable[[Any], Any], q: np.ndarray) -> None:

@@ -330,7 +330,7 @@ def start_coordinates(
                 f"there are {join_names([repr(x) for x in keyframes])}" if keyframes else "the model has none"
             )
             raise ModelError(
-                f"start: there is no keyframe named {start!r}{did_you_mean(start, keyframes)}; {available}"
+                f"start: no keyframe named {start!r}{did_you_mean(start, keyframes)}; {available}"
             )
         return tuple(keyframes[start].q.tolist())
     if not isinstance(start, Mapping):
@@ -339,9 +339,7 @@ def start_coordinates(
     q = np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in joints)])
     for name, values in start.items():
         if name not in joints_by_name:
-            raise ModelError(
-                f"start: there is no moving joint named {name!r}{did_you_mean(name, joints_by_name)}"
-            )
+            raise ModelError(f"start: no moving joint named {name!r}{did_you_mean(name, joints_by_name)}")
         joint = joints_by_name[name]
         q[joint.q_slice] = numbers(
             f"start: joint {name!r}", [values] if np.ndim(values) == 0 else values, joint.nq

@@ -133,12 +133,10 @@ def _count(model: ModelData, of: str) -> int:
 def parse(name: Any) -> tuple[str, str | None]:
     """Return the kind of a parameter and its owner, if one is named: "mass", or "mass@link3"."""
     if not isinstance(name, str):
-        raise ModelError(f"parameters are named by texts, such as 'mass' or 'mass@link3', not {name!r}")
+        raise ModelError(f"parameters: expected names such as 'mass' or 'mass@link3', got {name!r}")
     kind, at, who = name.partition("@")
     if kind not in KINDS:
-        raise ModelError(
-            f"there is no parameter {kind!r}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}"
-        )
+        raise ModelError(f"no parameter {kind!r}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}")
     return kind, who if at else None
 
 
@@ -204,12 +202,12 @@ def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray
         try:
             array = reals(values[name])
         except (TypeError, ValueError):
-            raise ModelError(f"parameter {name!r} must be numbers, not {values[name]!r}") from None
+            raise ModelError(f"parameter {name!r}: expected numbers, got {values[name]!r}") from None
         shape = shape_of(model, name)
         if array.shape != shape:
-            raise ShapeError(f"parameter {name!r} must have shape {shape}, not {array.shape}")
+            raise ShapeError(f"parameter {name!r}: expected shape {shape}, got {array.shape}")
         if not np.isfinite(array).all():
-            raise ModelError(f"parameter {name!r} must be finite")
+            raise ModelError(f"parameter {name!r}: expected finite numbers")
         if (array < KINDS[kind].least).any():
             raise ModelError(f"parameter {name!r} must not be negative")
         if (

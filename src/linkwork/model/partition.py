@@ -29,7 +29,7 @@ def partitioned(
     in_loops = {k for cluster in model.clusters if cluster.constraints for k in cluster.bodies}
     if splits is not None and not isinstance(splits, Mapping):
         raise ModelError(
-            f"splits must be a mapping of joints to their splits, such as {{'hip': [...]}}, not {splits!r}"
+            f"splits: expected a mapping of joints to their splits, such as {{'hip': [...]}}, got {splits!r}"
         )
     custom_splits = dict(splits or {})
     for name in (*names, *custom_splits):
@@ -84,9 +84,7 @@ def _checked(joint: PlacedJoint, split: Any) -> Split:
     """Return a custom split after checks."""
     label = f"joint {joint.name!r}"
     if isinstance(split, str) or not isinstance(split, Iterable):
-        raise ModelError(
-            f"{label}: a split is a sequence of joints, or of groups of velocities, not {split!r}"
-        )
+        raise ModelError(f"{label}: expected a sequence of joints or of groups of velocities, got {split!r}")
     parts = tuple(split)
     if parts and all(isinstance(part, Joint) for part in parts):
         joints = tuple(part.frozen() for part in parts)
@@ -104,7 +102,9 @@ def _checked(joint: PlacedJoint, split: Any) -> Split:
         groups.append(tuple(_velocity(label, each, components, joint.nv) for each in group))
     every = [i for group in groups for i in group]
     if sorted(every) != list(range(joint.nv)):
-        raise ModelError(f"{label}: the groups {groups} must have each of its {joint.nv} velocities once")
+        raise ModelError(
+            f"{label}: expected groups with each of its {joint.nv} velocities once, got {groups}"
+        )
     for group in groups:
         if not group or list(group) != list(range(group[0], group[0] + len(group))):
             raise ModelError(f"{label}: velocities of a group must follow one another, unlike {group}")

@@ -39,7 +39,7 @@ def open_rows(
 def closed_start(who: str, model: Model, q: Any, parameters: Mapping[str, Any], close: Any) -> Any:
     """Return the configurations that a motion begins at: q, with its loops closed if `close` is True."""
     if not isinstance(close, (bool, np.bool_)):
-        raise ModelError(f"{who}: close must be True or False, not {close!r}")
+        raise ModelError(f"{who}: close: expected True or False, got {close!r}")
     if not close:
         return q
     if isinstance(model, Tree) or not model.loops:

@@ -99,11 +99,13 @@ def policy_control(model: Model, policy: Policy, inputs: Mapping[str, tuple[int,
                 "with arithmetic and linkwork's functions; decisions are lw.where(condition, a, b)"
             ) from error
         if tau.shape != (model.nv,):
-            raise ShapeError(f"rollout: policy must return forces of shape ({model.nv},), not {tau.shape}")
+            raise ShapeError(
+                f"rollout: policy: expected returned forces of shape ({model.nv},), got {tau.shape}"
+            )
         for x in tau:
             if not isinstance(x, (Symbol, Real)) or isinstance(x, (bool, np.bool_)):
                 raise TraceError(
-                    f"rollout: policy must return forces, which are real numbers, not {type(x).__name__}"
+                    f"rollout: policy: expected returned forces that are real numbers, got {type(x).__name__}"
                 )
         return tau
 

@@ -54,13 +54,13 @@ def exported_rollout(
     those of the last step a result.
     """
     if not isinstance(model, Model):
-        raise ModelError(f"rollout takes a model, not {type(model).__name__}")
+        raise ModelError(f"rollout: expected a model, got {type(model).__name__}")
     if integrator not in STEPS:
-        raise ModelError(f"rollout: integrator must be one of {', '.join(STEPS)}, not {integrator!r}")
+        raise ModelError(f"rollout: integrator: expected one of {', '.join(STEPS)}, got {integrator!r}")
     selected = _control(model, control, policy, inputs)
     if not isinstance(parameters, (str, tuple, list)):
         raise ModelError(
-            f"rollout: parameters= in C are names, such as ('mass',), not {type(parameters).__name__}"
+            f"rollout: parameters= in C: expected names such as ('mass',), got {type(parameters).__name__}"
         )
     given = (parameters,) if isinstance(parameters, str) else tuple(parameters)
     own = tuple(name for name in COEFFICIENTS if name in given)
@@ -109,7 +109,7 @@ def _control(model: Model, control: str, policy: Policy | None, inputs: Mapping[
             )
         if not isinstance(inputs or {}, Mapping):
             raise ModelError(
-                f"rollout: inputs= in C must be a dict of shapes by name, not {type(inputs).__name__}"
+                f"rollout: inputs= in C: expected a dict of shapes by name, got {type(inputs).__name__}"
             )
         shapes = {name: tuple(x) if isinstance(x, Iterable) else (x,) for name, x in (inputs or {}).items()}
         return policy_control(model, policy, shapes)
@@ -117,7 +117,7 @@ def _control(model: Model, control: str, policy: Policy | None, inputs: Mapping[
         raise ModelError("rollout: inputs= are for policy=, which is not given")
     if control not in ("tau", "pd"):
         raise ModelError(
-            f"rollout: control must be 'tau' or 'pd', not {control!r}; other functions of the state are policy="
+            f"rollout: control: expected 'tau' or 'pd', got {control!r}; other functions of the state are policy="
         )
     return force_control(model) if control == "tau" else pd_control(model)
 

@@ -134,11 +134,11 @@ def earlier_status(status: Any, batch: tuple[int, ...]) -> np.ndarray:
         return np.zeros(math.prod(batch), dtype=int)
     numbers = np.asarray(on_host(status))
     if not np.isin(numbers, [int(each) for each in Status]).all():
-        raise ModelError("rollout: status must be that of an earlier rollout, numbers of lw.Status")
+        raise ModelError("rollout: status: expected the status of an earlier rollout (numbers of lw.Status)")
     try:
         return np.broadcast_to(numbers.astype(int), batch).reshape(-1)
     except ValueError:
-        raise ShapeError(f"rollout: status has shape {numbers.shape}, not {batch}") from None
+        raise ShapeError(f"rollout: status: expected shape {batch}, got {numbers.shape}") from None
 
 
 def classify_stopped(

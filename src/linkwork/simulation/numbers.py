@@ -29,7 +29,7 @@ def real_numbers(who: str, name: str, value: Any) -> np.ndarray:
         except (ValueError, TypeError) as error:
             message = "rows of different lengths" if "inhomogeneous" in str(error) else str(error)
             problem = f"cannot be read as an array ({message})"
-    raise DtypeError(f"{who}: {name} {problem}, and must be an array of real numbers")
+    raise DtypeError(f"{who}: {name}: expected an array of real numbers, but it {problem}")
 
 
 def _not_a_number(objects: np.ndarray) -> str | None:

@@ -275,5 +275,5 @@ class SensorSet:
 def named(what: str, name: str, known: Mapping[str, Any]) -> Any:
     """Return the value of a name; raise with a suggestion if it is unknown."""
     if name not in known:
-        raise ModelError(f"there is no {what} named {printable(name)!r}{did_you_mean(name, known)}")
+        raise ModelError(f"no {what} named {printable(name)!r}{did_you_mean(name, known)}")
     return known[name]

@@ -181,11 +181,9 @@ def _steps(model: Any, duration: Any, dt: Any, record_every: Any, integrator: An
             or isinstance(value, bool)
             or not np.isfinite(value)
         ):
-            raise ModelError(f"simulate: {name} must be a number of seconds, not {value!r}")
+            raise ModelError(f"simulate: {name}: expected a number of seconds, got {value!r}")
     if not dt > 0.0 or duration < 0.0:
-        raise ModelError(
-            f"simulate: dt must be positive and duration not negative, not {dt!r} and {duration!r}"
-        )
+        raise ModelError(f"simulate: expected dt > 0 and duration >= 0, got {dt!r} and {duration!r}")
     steps = round(duration / dt)
     if abs(duration / dt - steps) > 1e-6 * max(1, steps):
         raise ModelError(

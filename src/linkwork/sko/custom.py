@@ -107,14 +107,14 @@ class CustomTreeState(TreeState[CustomNode]):
         matrix = array_of(name, B, self._q, self._v, 2)
         if matrix.shape[1] != node.rows:
             raise ModelError(
-                f"{name} must have {node.rows} columns, one for each row of its node, not shape "
+                f"{name}: expected {node.rows} columns, one for each row of its node, got shape "
                 f"{matrix.shape}"
             )
         frame_bias = (
             np.zeros(len(matrix)) if bias is None else array_of(f"{name}, bias", bias, self._q, self._v, 1)
         )
         if len(frame_bias) != len(matrix):
-            raise ModelError(f"{name}: its bias must have {len(matrix)} numbers, not {len(frame_bias)}")
+            raise ModelError(f"{name}: its bias: expected {len(matrix)} numbers, got {len(frame_bias)}")
         return MatrixPickOff(node, matrix, frame_bias)
 
     def frame(self, name: str) -> Frame:
@@ -165,7 +165,7 @@ class Tree:
         places: dict[str, int] = {}
         for k, node in enumerate(self.nodes):
             if not isinstance(node, Node):
-                raise ModelError(f"{name}: nodes must be linkwork.sko.Node, not {type(node).__name__}")
+                raise ModelError(f"{name}: nodes: expected linkwork.sko.Node, got {type(node).__name__}")
             check_name("node", node.name)
             if node.name in places:
                 raise ModelError(f"{name} has two nodes named {node.name!r}")
@@ -185,7 +185,7 @@ class Tree:
         for k, node in enumerate(self.nodes):
             if not isinstance(node.pick_offs, Mapping):
                 raise ModelError(
-                    f"node {node.name!r}: pick_offs must be a mapping of frames to B, not {node.pick_offs!r}"
+                    f"node {node.name!r}: pick_offs: expected a mapping of frames to B, got {node.pick_offs!r}"
                 )
             for frame, given in node.pick_offs.items():
                 if frame in self.frames_by_name:
@@ -279,7 +279,7 @@ class Tree:
         """Return the nodes in one state: q, (nq,), and v, (nv,) or zero."""
         if f_ext is not None:
             raise ModelError(
-                f"{self.name} is made by hand and has no bodies for f_ext: give forces from outside in b"
+                f"{self.name} is a custom tree without bodies for f_ext: pass external forces in b"
             )
         q = np.asarray(q)
         v = np.zeros(self.nv) if v is None else np.asarray(v)
@@ -303,7 +303,7 @@ class Tree:
                     else array_of(what, entry, q, v, len(shape))
                 )
                 if given[word].shape != shape:
-                    raise ModelError(f"{what} must have shape {shape}, not {given[word].shape}")
+                    raise ModelError(f"{what}: expected shape {shape}, got {given[word].shape}")
             for word in ("M", "armature"):
                 check_symmetric(f"node {node.name!r}: {word}", given[word])
             split = self.partition.get(node.name)
@@ -362,7 +362,7 @@ class Tree:
         """
         sizes = {node.name: m for node, (m, _) in zip(self.nodes, self._shapes)}
         if splits is not None and not isinstance(splits, Mapping):
-            raise ModelError(f"splits must be a mapping of nodes to their splits, not {splits!r}")
+            raise ModelError(f"splits: expected a mapping of nodes to their splits, got {splits!r}")
         custom_splits = dict(splits or {})
         for name in (*nodes, *custom_splits):
             if name not in sizes:
@@ -404,5 +404,5 @@ def _shape(node: Node, H: Any, nq: int) -> tuple[int, int]:
             raise ModelError(f"{error}; or say its shape=(velocities, rows)") from error
     found = np.shape(H)
     if len(found) != 2 or 0 in found:
-        raise ModelError(f"node {node.name!r}: H must have shape (velocities, rows), not {found}")
+        raise ModelError(f"node {node.name!r}: H: expected shape (velocities, rows), got {found}")
     return found[0], found[1]

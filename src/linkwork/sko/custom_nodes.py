@@ -110,10 +110,10 @@ def stages(
         shapes = {"H": (H, (own.stop - own.start, rows)), "A": (A, (below.rows, rows)), "a": (a, (rows,))}
         for word, (array, shape) in shapes.items():
             if array.shape != shape:
-                raise ModelError(f"{what}: {word} must have shape {shape}, not {array.shape}")
+                raise ModelError(f"{what}: {word}: expected shape {shape}, got {array.shape}")
         if last and rows != len(node_arrays["M"]):
             raise ModelError(
-                f"{what}: the last stage has the node's {len(node_arrays['M'])} rows, not {rows}"
+                f"{what}: last stage: expected the node's {len(node_arrays['M'])} rows, got {rows}"
             )
         armature = node_arrays["armature"][own, own]
         more = (
@@ -144,10 +144,10 @@ def stages_of(name: str, split: Any, m: int) -> tuple[Stage, ...]:
         places = sorted(i for stage in stages for i in stage.velocities)
     except TypeError:
         raise ModelError(
-            f"node {name!r}: a split is a sequence of Stage, or of places of velocities, not {split!r}"
+            f"node {name!r}: expected a sequence of Stage or of positions of velocities, got {split!r}"
         ) from None
     if places != list(range(m)):
-        raise ModelError(f"node {name!r}: its stages must have each of its {m} velocities once")
+        raise ModelError(f"node {name!r}: expected stages with each of its {m} velocities once")
     for stage in stages:
         first = stage.velocities[0] if len(stage.velocities) else 0
         if list(stage.velocities) != list(range(first, first + len(stage.velocities))) or not len(
@@ -268,7 +268,9 @@ def check_symmetric(label: str, value: np.ndarray) -> None:
     numbers = value.astype(float)
     gap = np.abs(numbers - numbers.T).max(initial=0.0)
     if not np.isfinite(numbers).all() or gap > SAME * np.abs(numbers).max(initial=0.0):
-        raise ModelError(f"{label} must be symmetric and finite, but differs from its transpose by {gap:.3g}")
+        raise ModelError(
+            f"{label}: expected a symmetric finite matrix, got one that differs from its transpose by {gap:.3g}"
+        )
 
 
 def evaluated(label: str, function: Callable[..., Any], q: np.ndarray, v: np.ndarray | None = None) -> Any:
@@ -286,11 +288,11 @@ def array_of(label: str, entry: Entry, q: np.ndarray, v: np.ndarray, ndim: int) 
     try:
         array = np.array(value, dtype=object)
     except (TypeError, ValueError):
-        raise ModelError(f"{label} must be an array of {ndim} dimensions, not {value!r}") from None
+        raise ModelError(f"{label}: expected an array of {ndim} dimensions, got {value!r}") from None
     if array.ndim != ndim:
-        raise ModelError(f"{label} must have {ndim} dimensions, not shape {array.shape}")
+        raise ModelError(f"{label}: expected {ndim} dimensions, got shape {array.shape}")
     if not callable(entry) and not all(is_finite(x) for x in array.ravel()):
-        raise ModelError(f"{label} must be finite numbers")
+        raise ModelError(f"{label}: expected finite numbers")
     return array
 
 

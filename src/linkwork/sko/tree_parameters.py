@@ -21,7 +21,7 @@ class Values(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:
-            raise KeyError(f"there is no parameter {name!r}{did_you_mean(name, self._values)}")
+            raise KeyError(f"no parameter {name!r}{did_you_mean(name, self._values)}")
         self.read.add(name)
         value = self._values[name]
         return value[()] if np.ndim(value) == 0 else value
@@ -66,7 +66,7 @@ class TreeParameters:
                     "v, p)"
                 )
                 raise ModelError(
-                    f"{printable(self._tree)} is made by hand and has no {own if self.numbers else none}"
+                    f"{printable(self._tree)} is a custom tree and has no {own if self.numbers else none}"
                 )
             if requested.count(name) > 1:
                 raise ModelError(f"parameter {name!r} is given twice")
@@ -86,7 +86,7 @@ class TreeParameters:
             numbers[name] = _finite(f"parameter {name!r}", values[name])
             if numbers[name].shape != self.numbers[name].shape:
                 raise ShapeError(
-                    f"parameter {name!r} must have shape {self.numbers[name].shape}, not "
+                    f"parameter {name!r}: expected shape {self.numbers[name].shape}, got "
                     f"{numbers[name].shape}"
                 )
         return TreeParameters(self._tree, numbers)
@@ -131,7 +131,7 @@ def _finite(label: str, value: Any) -> np.ndarray:
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
-        raise ModelError(f"{label} must be numbers, not {value!r}") from None
+        raise ModelError(f"{label}: expected numbers, got {value!r}") from None
     if not np.isfinite(array).all():
-        raise ModelError(f"{label} must be finite")
+        raise ModelError(f"{label}: expected finite numbers")
     return array

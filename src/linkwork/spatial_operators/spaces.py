@@ -53,7 +53,7 @@ class Space:
             or not isinstance(block, (int, np.integer))
             or not -len(self) <= block < len(self)
         ):
-            raise LinkworkError(f"a block is a name or a number below {len(self)}, not {block!r}")
+            raise LinkworkError(f"block: expected a name or a number below {len(self)}, got {block!r}")
         return int(block) % len(self)
 
     def parts(self, x: Any) -> list[np.ndarray]:
@@ -61,10 +61,12 @@ class Space:
         try:
             array = np.asarray(x)
         except Exception:
-            raise ShapeError(f"{self.what} are arrays of {self.size} rows, not {type(x).__name__}") from None
+            raise ShapeError(
+                f"{self.what}: expected arrays of {self.size} rows, got {type(x).__name__}"
+            ) from None
         if array.ndim not in (1, 2) or len(array) != self.size:
             raise ShapeError(
-                f"{self.what} have {self.size} rows: (n,), or (n, m) for several; not shape {array.shape}"
+                f"{self.what}: expected {self.size} rows, (n,) or (n, m), got shape {array.shape}"
             )
         array = array.astype(object)  # its sums are then our own, in a defined order
         return [array[block] for block in self.slices]

@@ -100,7 +100,7 @@ def checked_suffix(path: Path) -> str:
     """Return the suffix of a film or picture; raise if it is unknown or the package that writes it is missing."""
     suffix = path.suffix.lower()
     if suffix not in (".gif", ".mp4", ".svg", ".png"):
-        raise ModelError(f"film: {printable(path.name)} must be a .gif, .mp4, .svg or .png")
+        raise ModelError(f"film: expected a .gif, .mp4, .svg or .png file, got {printable(path.name)}")
     if suffix == ".mp4":
         ffmpeg()
     elif suffix != ".svg":

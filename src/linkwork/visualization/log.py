@@ -32,7 +32,7 @@ def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
         raise ShapeError(f"the log's q has shape {np.shape(words['q'])}, not (n, {model.nq})")
     t = np.asarray(words["t"], dtype=float) if "t" in words else np.arange(len(q)) / 60.0
     if t.shape != (len(q),) or not np.isfinite(t).all() or np.any(np.diff(t) < 0):
-        raise ShapeError(f"the log's t must have shape ({len(q)},), finite and in order, not {t.shape}")
+        raise ShapeError(f"log: t: expected finite increasing times of shape ({len(q)},), got {t.shape}")
     more: dict[str, np.ndarray] = {}
     for word, own in (("tau", (model.nv,)), ("points", (None, 3)), ("forces", (None, 3))):
         if word in words:
@@ -77,4 +77,4 @@ def _words(given: Any) -> dict[str, Any]:
         return {str(word): x for word, x in given.items() if x is not None}
     if hasattr(given, "_asdict"):
         return {word: x for word, x in given._asdict().items() if word in WORDS}
-    raise ModelError(f"a log is a Log, a mapping, a Rollout or an .npz file, not {type(given).__name__}")
+    raise ModelError(f"log: expected a Log, a mapping, a Rollout or an .npz file, got {type(given).__name__}")

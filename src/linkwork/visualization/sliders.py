@@ -84,7 +84,7 @@ class Sliders:
         place = self._place(name)
         slider = self.sliders[place]
         if not np.isfinite(value):
-            return f"{printable(name)!r} must be a finite number, not {value}"
+            return f"{printable(name)!r} expected a finite number, got {value}"
         if not slider.lower - 1e-9 <= value <= slider.upper + 1e-9:
             return (
                 f"{printable(name)!r} goes from {slider.lower:.4g} to {slider.upper:.4g}, not to {value:.4g}"

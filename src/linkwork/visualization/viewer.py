@@ -76,7 +76,7 @@ def _check_host(host: str) -> None:
             tried.bind(address)
     except (OSError, UnicodeError) as error:
         raise ModelError(
-            f"view: host {printable(host)!r} is no address of this machine, such as 127.0.0.1 or 0.0.0.0: {error}"
+            f"view: host {printable(host)!r} is not an address of this machine, such as 127.0.0.1 or 0.0.0.0: {error}"
         ) from None
 
 
@@ -135,7 +135,7 @@ class Viewer:
     def scrub(self, seconds: float) -> None:
         """Show the log at a time [s]."""
         if self.log is None:
-            raise LinkworkError("there is no log to show: give one to view(model, log)")
+            raise LinkworkError("no log to show: pass one, as in view(model, log)")
         with self._lock:
             self._state = self.log.at(seconds)
             self.sliders.place_at(self.log.q[self._state])

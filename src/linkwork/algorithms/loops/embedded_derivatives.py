@@ -233,7 +233,7 @@ def _as_computed(
     """The derivatives of inverse dynamics, instruction by instruction: of nodes whose inertia may depend on
     q.
 
-    Such are flexible bodies, and nodes made by hand, whose q changes by v.
+    Such are flexible bodies, and custom nodes, whose q changes by v.
     """
 
     def force(q: Any, v: Any) -> np.ndarray:

@@ -48,7 +48,7 @@ def resolve_device(name: str, named: dict[str, Any], values: Iterable[Any]) -> t
     if device is None:
         device = "cuda" if there else "cpu"
     if not isinstance(device, str) or device not in TARGETS:
-        raise LinkworkError(f"{name}: device must be one of {', '.join(TARGETS)}, not {device!r}")
+        raise LinkworkError(f"{name}: device: expected one of {', '.join(TARGETS)}, got {device!r}")
     own = str(getattr(there[0], "dtype", "float64")).removeprefix("torch.") if there else "float64"
     return device, named.pop("dtype", own if own in DTYPES else "float64")
 

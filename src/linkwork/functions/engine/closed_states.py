@@ -43,7 +43,7 @@ def raise_if_open(
 ) -> None:
     """Raise ClosureError where loops are open in configurations of a call, as `check=True` requests."""
     if check is not True:
-        raise ModelError(f"{function}: check must be True or False, got {check!r}")
+        raise ModelError(f"{function}: check: expected True or False, got {check!r}")
     if not states:
         raise ModelError(
             f"{function}: check=True has no effect: no argument is a configuration whose loops must be closed"

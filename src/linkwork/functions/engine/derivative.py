@@ -386,7 +386,7 @@ class Derivative:
         """The kernel; the same one whenever the same derivative of the same model is asked for."""
         check_target(target)
         if dtype not in DTYPES:
-            raise LinkworkError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+            raise LinkworkError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
         which = (self.function, self.kind, self.wrt, self.output)
         key = KernelKey(which, target, dtype, self.given, tuple(self.settings.items()))
         kernel = self.model.kernels.get(key)

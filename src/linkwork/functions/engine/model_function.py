@@ -194,7 +194,7 @@ class ModelFunction:
         arrays = self._arrays(args, named)
         if not isinstance(values, Mapping):
             raise ModelError(
-                f"{self.__name__}: parameters are given by name: {{'mass': ...}}, not {type(values).__name__}"
+                f"{self.__name__}: parameters: expected a mapping such as {{'mass': ...}}, got {type(values).__name__}"
             )
         if own := [name for name in values if name in self.optional and name.startswith("contact_")]:
             arrays |= {name: values[name] for name in own}
@@ -264,7 +264,7 @@ class ModelFunction:
         names = (*self.required, *self.optional)
         if len(args) > len(self._positional):
             raise TypeError(
-                f"{self.__name__} takes a model and {', '.join(self._positional)}, not {len(args)} arrays"
+                f"{self.__name__}: expected a model and {', '.join(self._positional)}, got {len(args)} arrays"
             )
         given = dict(zip(self._positional, args))
         for word, value in named.items():
@@ -294,7 +294,7 @@ class ModelFunction:
         """
         check_target(target)
         if dtype not in DTYPES:
-            raise LinkworkError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+            raise LinkworkError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
         chosen = self.normalize_options(model, options)
         inputs = self.inputs(model, optional, parameters)
         if dtype == "float32" and self._single is not None:
@@ -303,7 +303,7 @@ class ModelFunction:
         try:
             kernel = model.kernels.get(key)
         except TypeError as error:
-            raise LinkworkError(f"{self.__name__}: options must be hashable: {error}") from None
+            raise LinkworkError(f"{self.__name__}: options: expected hashable values: {error}") from None
         if kernel is None:
             if self._warn is not None:
                 self._warn(model, chosen)
@@ -432,10 +432,10 @@ class ModelFunction:
             if isinstance(default, bool) and not isinstance(
                 chosen[word], (bool, np.bool_)
             ):  # "no" would count as yes
-                raise ModelError(f"{self.__name__}: {word} must be True or False, not {chosen[word]!r}")
+                raise ModelError(f"{self.__name__}: {word}: expected True or False, got {chosen[word]!r}")
         if "method" in chosen and chosen["method"] not in ("auto", *self.methods):
             raise LinkworkError(
-                f"{self.__name__}: method must be one of auto, {', '.join(self.methods)}, not "
+                f"{self.__name__}: method: expected one of auto, {', '.join(self.methods)}, got "
                 f"{chosen['method']!r}"
             )
         return chosen if self._normal is None else {**chosen, **self._normal(model, **chosen)}
@@ -537,6 +537,6 @@ def _check_model(fn: ModelFunction, model: Any) -> None:
         )
     if not isinstance(model, (Model, Tree)):
         raise ModelError(
-            f"{fn.__name__}: the first argument must be a model (linkwork.load gives one), not "
+            f"{fn.__name__}: first argument: expected a model (linkwork.load gives one), got "
             f"{type(model).__name__}"
         )

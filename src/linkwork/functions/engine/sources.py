@@ -149,7 +149,7 @@ def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
         return _remembered(function.model, function.identity(), function.function.__name__, function.program)
     if not isinstance(function, ModelFunction):
         raise LinkworkError(
-            f"a function of a model is needed (such as linkwork.forward_dynamics), not {function!r}"
+            f"function: expected a function of a model, such as linkwork.forward_dynamics, got {function!r}"
         )
     optional, parameters = options.pop("optional", ()), options.pop("parameters", ())
     chosen, inputs = function.normalize_options(model, options), function.inputs(model, optional, parameters)

@@ -28,12 +28,12 @@ def wrt_names(model: Model | Tree, wrt: Any, arrays: Collection[str], function: 
     kinds = parameter_names.names(model)
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt) if isinstance(wrt, Iterable) else ()
     if not names:
-        raise DifferentiationError(f"{function}: wrt must be a name or several, not {wrt!r}")
+        raise DifferentiationError(f"{function}: wrt: expected a name or several, got {wrt!r}")
     for name in names:
         kind = name.partition("@")[0] if isinstance(name, str) else name
         if isinstance(model, Tree) and isinstance(name, str) and name not in (*arrays, *kinds):
             raise DifferentiationError(
-                f"{function}: {printable(model.name)} is made by hand and has no parameter {name!r}"
+                f"{function}: {printable(model.name)} is a custom tree and has no parameter {name!r}"
             )
         if not isinstance(name, str) or (name not in arrays and kind not in kinds):
             raise DifferentiationError(
@@ -48,7 +48,7 @@ def normalize_wrt(model: Model, wrt: Any, arrays: Sequence[str], function: str) 
     """The option `wrt` as a tuple of names: of some of these arrays, and of parameters of the model."""
     names = wrt_names(model, wrt, arrays, function)
     if len(set(names)) < len(names):
-        raise DifferentiationError(f"{function}: wrt must name nothing twice, not {wrt!r}")
+        raise DifferentiationError(f"{function}: wrt: expected different names, got {wrt!r}")
     for name in names:
         if name not in arrays:
             parameter_names.known(model, [name])

@@ -95,7 +95,7 @@ class CudaKernel:
         outs = list(out) if isinstance(out, tuple) else [out]
         if len(outs) != len(self.outputs):
             names = ", ".join(a.name for a in self.outputs)
-            raise ShapeError(f"{self.name}: out must be a tuple of {len(self.outputs)} arrays ({names})")
+            raise ShapeError(f"{self.name}: out: expected a tuple of {len(self.outputs)} arrays ({names})")
         return outs
 
     def _batch(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -205,7 +205,7 @@ class CudaKernel:
                 made, library = given, library_of(given)  # type: ignore[assignment]
                 if library is None:
                     raise DtypeError(
-                        f"{self.name}: output {spec.name} must be an array on the GPU, not {type(given).__name__}"
+                        f"{self.name}: output {spec.name}: expected an array on the GPU, got {type(given).__name__}"
                     )
             view = library.view(made)
             if given is not None:
