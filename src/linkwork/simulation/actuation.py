@@ -26,9 +26,9 @@ Reads = Callable[[], dict[str, np.ndarray]]  # what sensors say now
 class External:
     """External forces on all bodies, (..., bodies, 6), or on named frames, (..., 6) in world axes."""
 
-    def __init__(self, model: Model, given: Any) -> None:
-        self.frames = tuple(given) if isinstance(given, Mapping) else None
-        self.values = list(given.values()) if isinstance(given, Mapping) else [given]
+    def __init__(self, model: Model, forces: Any) -> None:
+        self.frames = tuple(forces) if isinstance(forces, Mapping) else None
+        self.values = list(forces.values()) if isinstance(forces, Mapping) else [forces]
         for name in self.frames or ():
             model.frame(name)
         if self.frames == ():
@@ -42,18 +42,18 @@ class External:
         result = [self._one(k, t, batch, own) for k in range(len(self.values))]
         return result[0] if self.frames is None else np.stack(result, axis=1)
 
-    def _one(self, k: int, t: float, batch: tuple[int, ...], own: tuple[int, ...]) -> np.ndarray:
+    def _one(self, k: int, t: float, batch: tuple[int, ...], row_shape: tuple[int, ...]) -> np.ndarray:
         value = self.values[k]
         whose = "f_ext" if self.frames is None else f"f_ext of {printable(self.frames[k])}"
-        return as_rows(value(t) if callable(value) else value, batch, own, whose)
+        return as_rows(value(t) if callable(value) else value, batch, row_shape, whose)
 
-    def traced(self, model: Model, q: Any, given: Any) -> Any:
+    def traced(self, model: Model, q: Any, inputs: Any) -> Any:
         """Return the equivalent joint forces, (nv,), over symbols."""
         if self.frames is None:
-            nodes = hinge_tree(model.without_passive_forces(), q, None, given)
+            nodes = hinge_tree(model.without_passive_forces(), q, None, inputs)
             return -inverse_dynamics(nodes, np.zeros(model.nv), passive=False)
         J = frame_jacobian(model, q, frame=self.frames, reference="world_aligned")
-        return sum(J[k].T @ given[k] for k in range(len(self.frames)))
+        return sum(J[k].T @ inputs[k] for k in range(len(self.frames)))
 
 
 class Drive:
@@ -78,12 +78,14 @@ class Drive:
             raise ModelError(
                 "simulate: memory= is for a controller with an argument of that name, which returns (tau, memory)"
             )
-        self._own, self.arrays = _own_control(model, controller, policy, inputs)
+        self._control, self.arrays = _controller_control(model, controller, policy, inputs)
         self._external = None if f_ext is None else External(model, f_ext)
-        self.control = self._own if self._external is None else _with_external(self._own, self._external)
+        self.control = (
+            self._control if self._external is None else _with_external(self._control, self._external)
+        )
         self.sampled = self._ask is not None or (self._external is not None and self._external.varies)
-        self.only_joint_forces = self._own.key == "tau" and self._external is None
-        self.asks_velocities = self._own.key != "tau"  # at every stage of a step
+        self.only_joint_forces = self._control.key == "tau" and self._external is None
+        self.asks_velocities = self._control.key != "tau"  # at every stage of a step
         self.batch: tuple[int, ...] = ()
         self._rows: dict[str, np.ndarray] = {}
 
@@ -126,9 +128,9 @@ class Drive:
 
     def forces(self, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the joint forces of the controller in states at a time, (rows, nv)."""
-        if self._own.key == "tau":
+        if self._control.key == "tau":
             return inputs["tau"]
-        return evaluate_control(self.model, self._own, q, v, t, inputs)
+        return evaluate_control(self.model, self._control, q, v, t, inputs)
 
     def all_forces(
         self, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]
@@ -157,7 +159,7 @@ def _arguments(controller: Any) -> set[str]:
     return expected
 
 
-def _own_control(
+def _controller_control(
     model: Model, controller: Any, policy: Policy | None, inputs: Mapping[str, Any] | None
 ) -> tuple[Control, Arrays]:
     if policy is not None:
@@ -165,10 +167,10 @@ def _own_control(
             raise ModelError(
                 "simulate: give either controller= or policy=, and policy= a function (q, v, t, inputs)"
             )
-        given = dict(inputs or {})
-        shapes = {name: np.shape(x) if np.ndim(x) < 2 else np.shape(x)[-1:] for name, x in given.items()}
+        arrays = dict(inputs or {})
+        shapes = {name: np.shape(x) if np.ndim(x) < 2 else np.shape(x)[-1:] for name, x in arrays.items()}
         return policy_control(model, policy, shapes), {
-            f"input_{name}": (x, shapes[name]) for name, x in given.items()
+            f"input_{name}": (x, shapes[name]) for name, x in arrays.items()
         }
     if inputs is not None:
         raise ModelError("simulate: inputs= are for policy=, which is not given")
@@ -181,11 +183,13 @@ def _own_control(
     }
 
 
-def _with_external(own: Control, external: External) -> Control:
-    def force(model: Model, q: Any, v: Any, t: Any, given: Mapping[str, Any]) -> Any:
-        return own.force(model, q, v, t, given) + external.traced(model, q, given["f_ext"])
+def _with_external(control: Control, external: External) -> Control:
+    def force(model: Model, q: Any, v: Any, t: Any, inputs: Mapping[str, Any]) -> Any:
+        return control.force(model, q, v, t, inputs) + external.traced(model, q, inputs["f_ext"])
 
-    return Control((own.key, "f_ext", external.frames), {**own.inputs, "f_ext": external.shape}, force)
+    return Control(
+        (control.key, "f_ext", external.frames), {**control.inputs, "f_ext": external.shape}, force
+    )
 
 
 def evaluate_control(
@@ -208,26 +212,26 @@ def control_feedback(
         return None
 
     def forces(row: int, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        own = {
+        arrays = {
             name: np.broadcast_to(inputs[name][row], (len(q), *shape))
             for name, shape in control.inputs.items()
         }
-        return evaluate_control(model, control, q, v, np.zeros(len(q)), own)
+        return evaluate_control(model, control, q, v, np.zeros(len(q)), arrays)
 
     return forces
 
 
-def as_rows(given: Any, batch: tuple[int, ...], own: tuple[int, ...], whose: str) -> np.ndarray:
+def as_rows(values: Any, batch: tuple[int, ...], row_shape: tuple[int, ...], whose: str) -> np.ndarray:
     """Return an array of all rows, or of each, as (rows, ...)."""
     try:
-        x = np.asarray(given, dtype=float)
-        if x.shape == (*batch, *own):
-            return x.reshape(-1, *own)
-        if x.shape[max(x.ndim - len(own), 0) :] != own:
+        x = np.asarray(values, dtype=float)
+        if x.shape == (*batch, *row_shape):
+            return x.reshape(-1, *row_shape)
+        if x.shape[max(x.ndim - len(row_shape), 0) :] != row_shape:
             raise ValueError
-        return np.broadcast_to(x, (*batch, *own)).reshape(-1, *own)
+        return np.broadcast_to(x, (*batch, *row_shape)).reshape(-1, *row_shape)
     except (ValueError, TypeError):
-        expected = ", ".join(map(str, (*batch, *own)))
+        expected = ", ".join(map(str, (*batch, *row_shape)))
         raise ShapeError(
-            f"simulate: {whose} has shape {np.shape(given)}, which does not go with ({expected})"
+            f"simulate: {whose} has shape {np.shape(values)}, which cannot be broadcast to ({expected})"
         ) from None

@@ -66,8 +66,8 @@ class Controls:
         """Return the control inside of a kernel."""
         selected = select_actuators(model, self.actuators)
 
-        def force(model: Model, q: Any, v: Any, t: Any, given: Mapping[str, Any]) -> Any:
-            return actuation(model, q, v, given["controls"], actuators=selected)
+        def force(model: Model, q: Any, v: Any, t: Any, inputs: Mapping[str, Any]) -> Any:
+            return actuation(model, q, v, inputs["controls"], actuators=selected)
 
         return Control(("controls", selected), {"controls": (len(selected),)}, force)
 
@@ -120,8 +120,8 @@ def warn_inactive_actuators(who: str, model: Any) -> None:
         )
 
 
-def _rows(given: Any, q: np.ndarray, count: int, what: str) -> np.ndarray:
-    x = np.asarray(given, dtype=float)
+def _rows(values: Any, q: np.ndarray, count: int, label: str) -> np.ndarray:
+    x = np.asarray(values, dtype=float)
     expected = (*q.shape[:-1], count)
     try:
         if x.shape[-1:] != (count,):
@@ -129,5 +129,5 @@ def _rows(given: Any, q: np.ndarray, count: int, what: str) -> np.ndarray:
         return np.broadcast_to(x, expected)
     except ValueError:
         raise ShapeError(
-            f"lw.Controls: {what}: expected an array that broadcasts to {expected}, got {x.shape}"
+            f"lw.Controls: {label}: expected an array that broadcasts to {expected}, got {x.shape}"
         ) from None

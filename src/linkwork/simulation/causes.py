@@ -45,11 +45,11 @@ def first_causes(
     for k in np.flatnonzero(~has_status(status, (*CONTINUING, Status.STOPPED)))[:MAX_ROWS]:
         q = last[0][k].astype(float)
         v = last[1][k].astype(float)
-        own = {name: x[k] for name, x in parameters.items()}
+        row_parameters = {name: x[k] for name, x in parameters.items()}
         with np.errstate(all="ignore"):
-            what = _lost_input(q, v, own, {name: x[k] for name, x in inputs.items()})
-            what = what or _cause(model, Status(int(status[k])), q, v, own)
-        result[k] = f"{what} at t = {steps[k] * dt:.6g} s"
+            cause = _lost_input(q, v, row_parameters, {name: x[k] for name, x in inputs.items()})
+            cause = cause or _cause(model, Status(int(status[k])), q, v, row_parameters)
+        result[k] = f"{cause} at t = {steps[k] * dt:.6g} s"
     return result
 
 
@@ -87,8 +87,8 @@ def contact_causes(
         residual, _, failed = carried[k, -3:]
         result[k] = f"{int(failed)} steps with a residual of up to {residual:.2g} m/s or rad/s"
         if candidates:
-            own = {"parameters": {name: x[k] for name, x in parameters.items()}} if parameters else {}
-            gaps, points, _ = contact_points(model, q[k].astype(float), contacts=contacts, **own)
+            options = {"parameters": {name: x[k] for name, x in parameters.items()}} if parameters else {}
+            gaps, points, _ = contact_points(model, q[k].astype(float), contacts=contacts, **options)
             worst = int(np.argmin(gaps))
             x, y, z = points[worst]
             how = (
@@ -108,7 +108,7 @@ def _cause(
     if isinstance(model, Tree):
         k = int(np.argmax(np.where(np.isfinite(v), np.abs(v), np.inf)))
         return f"velocity {k} is {v[k]:.3g}"
-    given = {"parameters": dict(parameters)} if parameters else {}
+    options = {"parameters": dict(parameters)} if parameters else {}
     if status == Status.NOT_CLOSED and model.loops and np.isfinite(q).all():
         loops = {name: x for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
         gaps = closure_error(model, q, **({"parameters": loops} if loops else {}))
@@ -123,18 +123,18 @@ def _cause(
             *(cluster for cluster in model.clusters if cluster.constraints),
             *constrained_families(model.nominal),
         ]
-        worst = int(np.argmin(loop_conditioning(model, q, of=of, **given)))
+        worst = int(np.argmin(loop_conditioning(model, q, of=of, **options)))
         names = ", ".join(repr(printable(constraint.name)) for constraint in clusters[worst].constraints[:3])
         return f"loops {names}: {of} near singular"
-    return _fastest(model, q, v, given)
+    return _fastest(model, q, v, options)
 
 
-def _fastest(model: Model, q: np.ndarray, v: np.ndarray, given: Mapping[str, Any]) -> str:
+def _fastest(model: Model, q: np.ndarray, v: np.ndarray, options: Mapping[str, Any]) -> str:
     """Return the joint whose coordinate or velocity is not finite, or that moves fastest."""
     for joint in model.joints:
         if not np.isfinite(q[joint.q_slice]).all():
             return f"joint {printable(joint.name)!r}: q is not finite"
-    w = spanning_velocity(model, q, v, **given) if np.isfinite(v).all() and model.embedded else v
+    w = spanning_velocity(model, q, v, **options) if np.isfinite(v).all() and model.embedded else v
     names = (
         [name for joint in model.joints for name in joint.v_names]
         if len(w) == model.nv_spanning

@@ -65,16 +65,21 @@ def chart_program(
     `count`, fewer where a step is not one for the model's own chart.
     """
     charts = Charts(model)
-    own, nq, size, scales = charts.places(charts.own), model.nq, model.nv_spanning, coordinate_scales(charts)
+    columns, nq, size, scales = (
+        charts.places(charts.own),
+        model.nq,
+        model.nv_spanning,
+        coordinate_scales(charts),
+    )
     shapes: dict[str, Any] = {"q": (nq,), "w": (size,), "far": (), "how": (4,), **control.inputs}
     words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
     shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
 
     def body(*arrays: Any) -> dict[str, Any]:
-        given = dict(zip(shapes, arrays))
-        numbers = {n: given[w] for n, w in zip(parameters, words)}
+        values = dict(zip(shapes, arrays))
+        numbers = {n: values[w] for n, w in zip(parameters, words)}
         moving, full = (each.traced_with(numbers) if parameters else each for each in (model, charts.whole))
-        dt, count, zero, before = given["how"]
+        dt, count, zero, before = values["how"]
 
         def step(state: Any) -> tuple[Any, Any]:
             q0 = state[:nq]
@@ -83,9 +88,9 @@ def chart_program(
             k = state[-1]
 
             def force(q: Any, v: Any, part: float) -> Any:
-                return control.force(moving, q, v, (before + k + part) * dt, given)
+                return control.force(moving, q, v, (before + k + part) * dt, values)
 
-            (q1, w1, moved), solved = _stepped(moving, laws, integrator, q0, w0[own], dt, force)
+            (q1, w1, moved), solved = _stepped(moving, laws, integrator, q0, w0[columns], dt, force)
             retained, far1 = monitor(full, q1, charts, INTEGRATORS[integrator][1])
             bad = zero
             for x in [*q1, *w1]:
@@ -97,7 +102,7 @@ def chart_program(
             return np.array(after, dtype=object), retained & (k + 1.0 < count)
 
         last = loop(
-            step, np.array([*given["q"], *given["w"], given["far"], 0.0], dtype=object), limit=MAX_STEPS
+            step, np.array([*values["q"], *values["w"], values["far"], 0.0], dtype=object), limit=MAX_STEPS
         )
         return {"q_end": last[:nq], "w_end": last[nq : nq + size], "far_end": last[-2], "taken": last[-1]}
 
@@ -187,9 +192,9 @@ def roll_out_loops(
         end = over + count
         reach(end, stepping, kernel, {} if kernel is None else {**force.inputs(), **parameters}, take, dt)
         if place is not None:
-            here = stepping.steps == end
-            q[here, place] = stepping.q[here]
-            v[here, place] = stepping.v[here]
+            recorded = stepping.steps == end
+            q[recorded, place] = stepping.q[recorded]
+            v[recorded, place] = stepping.v[recorded]
     return q, v
 
 
@@ -230,8 +235,8 @@ def _call(
             stepping.before + stepping.steps[part],
         )
         states = (stepping.q[part], stepping.w[part], stepping.far[part])
-        given = (x[part] for x in inputs.values())
+        values = (x[part] for x in inputs.values())
         stepping.q[part], stepping.w[part], stepping.far[part], taken = kernel(
-            *states, np.column_stack(numbers), *given
+            *states, np.column_stack(numbers), *values
         )
         stepping.steps[part] += taken.astype(int)

@@ -138,9 +138,9 @@ class Charts:
         for n in self.moving:
             if not np.isfinite(K[n]).all():  # a state that is not finite has no better chart
                 continue
-            here = [k[None] for k in K]
-            own = self.measured(here, self.own)
-            if anew or own.dependent[0] or not self.sizes(here[n], n, self.own)[0][0] <= RETURN:
+            states = [k[None] for k in K]
+            measures = self.measured(states, self.own)
+            if anew or measures.dependent[0] or not self.sizes(states[n], n, self.own)[0][0] <= RETURN:
                 rows = self.clusters[n].rows
                 more = self.clusters[n].overdetermined
                 result[n] = independent_in_state(K[n], len(rows), rows, overdetermined=more)
@@ -186,8 +186,8 @@ def _joined(model: Model, several: Sequence[Cluster]) -> Cluster:
     used: list[int] = []
     slack: list[float] = []
     for cluster in several:
-        own = [(k, i) for k in cluster.bodies for i in columns[k]]
-        independent += [places[own[c]] for c in cluster.independent]
+        velocities = [(k, i) for k in cluster.bodies for i in columns[k]]
+        independent += [places[velocities[c]] for c in cluster.independent]
         rows += [len(slack) + row for row in cluster.rows]
         used += [len(slack) + row for row in cluster.used]
         slack += cluster.slack or (0.0,) * cluster.count

@@ -28,8 +28,12 @@ def open_rows(
     finite: np.ndarray = np.isfinite(q).all(axis=1)
     if not finite.any():
         return np.zeros(len(q), dtype=bool)
-    given = {name: x[finite] for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
-    gaps = closure_error(model, q[finite].astype(float), **({"parameters": given} if given else {}))
+    loop_parameters = {
+        name: x[finite] for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS
+    }
+    gaps = closure_error(
+        model, q[finite].astype(float), **({"parameters": loop_parameters} if loop_parameters else {})
+    )
     limits = model.closure_tolerance * (SINGLE if dtype == "float32" else 1.0)
     result = np.zeros(len(q), dtype=bool)
     result[finite] = ~(gaps <= limits).all(axis=(-2, -1))
@@ -44,5 +48,5 @@ def closed_start(who: str, model: Model, q: Any, parameters: Mapping[str, Any], 
         return q
     if isinstance(model, Tree) or not model.loops:
         raise ModelError(f"{who}: close=True has no meaning: there are no loops to close")
-    given = {name: x for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
-    return close_loops(model, q, **({"parameters": given} if given else {}))[0]
+    loop_parameters = {name: x for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
+    return close_loops(model, q, **({"parameters": loop_parameters} if loop_parameters else {}))[0]

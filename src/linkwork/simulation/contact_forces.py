@@ -34,8 +34,8 @@ def contact_forces(model: Model, q: Any, impulses: Any, *, contacts: Contacts) -
             T = kinematics.pose(kinematics.nodes[each.other], kinematics.nodes.below)
             point = T.point(point)
             axes = product(axes, T.R.T)
-        own = min(each.dimension, 3)
+        force_count = min(each.dimension, 3)
         points.append(point)
-        forces.append(product(axes[:own].T, impulses[first : first + own]))
+        forces.append(product(axes[:force_count].T, impulses[first : first + force_count]))
         first += each.dimension
     return np.array(points, dtype=object).reshape(-1, 3), np.array(forces, dtype=object).reshape(-1, 3)

@@ -60,23 +60,23 @@ class Control:
         shapes: dict[str, tuple[int, ...]] = {"q": (model.nq,), "v": (model.nv,), "t": (), **self.inputs}
 
         def body(*arrays: Any) -> Any:
-            given = dict(zip(shapes, arrays))
-            return self.force(model, given["q"], given["v"], given["t"], given)
+            inputs = dict(zip(shapes, arrays))
+            return self.force(model, inputs["q"], inputs["v"], inputs["t"], inputs)
 
         return trace(body, shapes, name="forces")
 
 
 def force_control(model: Model) -> Control:
     """Return the control whose forces are an input."""
-    return Control("tau", {"tau": (model.nv,)}, lambda _, q, v, t, given: given["tau"])
+    return Control("tau", {"tau": (model.nv,)}, lambda _, q, v, t, inputs: inputs["tau"])
 
 
 def pd_control(model: Model) -> Control:
     """Return the control of `PD`."""
 
-    def force(model: Model, q: Any, v: Any, t: Any, given: Mapping[str, Any]) -> Any:
-        error = difference(model, q, given["pd_q"])
-        return given["pd_kp"] * error + given["pd_kd"] * (given["pd_v"] - v) + given["pd_tau"]
+    def force(model: Model, q: Any, v: Any, t: Any, inputs: Mapping[str, Any]) -> Any:
+        error = difference(model, q, inputs["pd_q"])
+        return inputs["pd_kp"] * error + inputs["pd_kd"] * (inputs["pd_v"] - v) + inputs["pd_tau"]
 
     nv = (model.nv,)
     return Control("pd", {"pd_q": (model.nq,), "pd_kp": nv, "pd_kd": nv, "pd_v": nv, "pd_tau": nv}, force)
@@ -88,9 +88,11 @@ def policy_control(model: Model, policy: Policy, inputs: Mapping[str, tuple[int,
     It is traced again in each rollout if it cannot be hashed.
     """
 
-    def force(model: Model, q: Any, v: Any, t: Any, given: Mapping[str, Any]) -> Any:
+    def force(model: Model, q: Any, v: Any, t: Any, values: Mapping[str, Any]) -> Any:
         try:
-            tau = np.asarray(policy(q, v, t, {name: given[f"input_{name}"] for name in inputs}), dtype=object)
+            tau = np.asarray(
+                policy(q, v, t, {name: values[f"input_{name}"] for name in inputs}), dtype=object
+            )
         except LinkworkError:
             raise
         except Exception as error:

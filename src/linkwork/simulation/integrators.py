@@ -128,8 +128,8 @@ def rk45(rows: Stepping, force: Force, dt: float, tolerances: Adaptive) -> StepR
         size = relative(error.T, start.T, after.T, tolerances)
         good = going & (size <= 1.0)
         if good.any():
-            there = np.where(good[:, None], after, start)
-            q1, w1, far = rows.called(kernels.settled, there[:, :nq], q, there[:, nq:])
+            reached = np.where(good[:, None], after, start)
+            q1, w1, far = rows.called(kernels.settled, reached[:, :nq], q, reached[:, nq:])
             good &= np.isfinite(q1).all(axis=1)
             q, w = np.where(good[:, None], q1, q), np.where(good[:, None], w1, w)
             y = np.where(going[:, None], rows.chart_velocity(w), y)
@@ -236,5 +236,5 @@ class _WithFriction:
         )
 
     def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
-        given = self._force(q, v, part)
-        return given if self._friction is None else given + self._friction
+        forces = self._force(q, v, part)
+        return forces if self._friction is None else forces + self._friction

@@ -129,13 +129,13 @@ class _Curves:
         self.model = model
         names = [name for joint in model.joints for name in joint.v_names]
         self._places = [names.index(name) for name in model.v_names]
-        own = set(self._places)
-        moved = [j for j in model.joints if own & set(range(j.v_slice.start, j.v_slice.stop))]
+        independent = set(self._places)
+        moved = [j for j in model.joints if independent & set(range(j.v_slice.start, j.v_slice.stop))]
         self.plain = all(type(j.kind).rate is Joint.rate for j in moved)
         for joint in moved:
             if (
                 type(joint.kind).rate is not Joint.rate
-                and not set(range(joint.v_slice.start, joint.v_slice.stop)) <= own
+                and not set(range(joint.v_slice.start, joint.v_slice.stop)) <= independent
             ):
                 raise ModelError(
                     f"rollout: implicit_midpoint: a loop determines some velocities of joint {joint.name!r} of {model.name} "
@@ -168,11 +168,11 @@ class _Curves:
         out[3] = -out[3]
         for joint in self.model.joints:
             kind = joint.kind
-            own = joint.v_slice
+            columns = joint.v_slice
             if type(kind).rate is Joint.rate:
                 continue
-            for full, part in zip(out, _of_joint(kind, q[joint.q_slice], w[own])):
-                full[own, own] = part
+            for full, part in zip(out, _of_joint(kind, q[joint.q_slice], w[columns])):
+                full[columns, columns] = part
         return [x[np.ix_(self._places, self._places)] for x in out]
 
     def _spread(self, xi: Any) -> Any:

@@ -20,12 +20,12 @@ def real_numbers(who: str, name: str, value: Any) -> np.ndarray:
     problem = missing(value)
     if problem is None:
         try:
-            given = np.asarray(value)
-            if given.dtype.kind in "biuf":
-                return np.array(given, dtype=float)
-            problem = f"has dtype {given.dtype}" if given.dtype.kind != "O" else _not_a_number(given)
+            array = np.asarray(value)
+            if array.dtype.kind in "biuf":
+                return np.array(array, dtype=float)
+            problem = f"has dtype {array.dtype}" if array.dtype.kind != "O" else _not_a_number(array)
             if problem is None:
-                return np.array(given, dtype=float)
+                return np.array(array, dtype=float)
         except (ValueError, TypeError) as error:
             message = "rows of different lengths" if "inhomogeneous" in str(error) else str(error)
             problem = f"cannot be read as an array ({message})"
@@ -47,7 +47,7 @@ def report_memory_error(function: Callable[P, T]) -> Callable[P, T]:
     """Return the function with a `TargetError` in place of a MemoryError."""
 
     @wraps(function)
-    def told(*args: P.args, **named: P.kwargs) -> T:
+    def guarded(*args: P.args, **named: P.kwargs) -> T:
         try:
             return function(*args, **named)
         except MemoryError as error:
@@ -55,4 +55,4 @@ def report_memory_error(function: Callable[P, T]) -> Callable[P, T]:
                 f"{function.__name__}: too little memory ({error}): use fewer rows per call or a larger record_every="
             ) from None
 
-    return told
+    return guarded

@@ -30,8 +30,8 @@ def warn_penetration(
     if not candidates or np.isfinite(contacts.stiffness):
         return
     fine = np.flatnonzero(np.isfinite(q).all(axis=1))
-    given = {"parameters": {name: x[fine] for name, x in parameters.items()}} if parameters else {}
-    gaps = contact_points(model, q[fine], contacts=contacts, **given)[0]
+    options = {"parameters": {name: x[fine] for name, x in parameters.items()}} if parameters else {}
+    gaps = contact_points(model, q[fine], contacts=contacts, **options)[0]
     deep = gaps < -MAX_OVERLAP
     if not deep.any():
         return

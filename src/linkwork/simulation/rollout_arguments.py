@@ -158,7 +158,7 @@ def integration_method(
 
 
 def broadcast_forces(
-    forces: np.ndarray, batch: tuple[int, ...], row_shape: tuple[int, ...], what: str
+    forces: np.ndarray, batch: tuple[int, ...], row_shape: tuple[int, ...], label: str
 ) -> np.ndarray:
     """Return forces as (rows, *row_shape)."""
     try:
@@ -167,7 +167,7 @@ def broadcast_forces(
         return np.broadcast_to(forces, (*batch, *row_shape)).reshape(-1, *row_shape)
     except ValueError:
         raise ShapeError(
-            f"rollout: {what}: expected a shape that broadcasts to {(*batch, *row_shape)}, got shape {forces.shape}"
+            f"rollout: {label}: expected a shape that broadcasts to {(*batch, *row_shape)}, got shape {forces.shape}"
         ) from None
 
 

@@ -272,8 +272,8 @@ class SensorSet:
         return {name: sensor.columns(self.model) for name, sensor in self._sensors.items()}
 
 
-def named(what: str, name: str, known: Mapping[str, Any]) -> Any:
+def named(kind: str, name: str, known: Mapping[str, Any]) -> Any:
     """Return the value of a name; raise with a suggestion if it is unknown."""
     if name not in known:
-        raise ModelError(f"no {what} named {printable(name)!r}{did_you_mean(name, known)}")
+        raise ModelError(f"no {kind} named {printable(name)!r}{did_you_mean(name, known)}")
     return known[name]

@@ -23,15 +23,17 @@ Feedback = Callable[
 ]  # a row, and states of it, (n, nq) and (n, nv): forces, (n, nv)
 
 
-def implicit_parameters(model: Model, given: Mapping[str, Any], dt: float) -> dict[str, Any]:
+def implicit_parameters(model: Model, parameters: Mapping[str, Any], dt: float) -> dict[str, Any]:
     """Parameters with which semi-implicit Euler takes springs and dampers of joints at a step's end.
 
     (M + dt D + dt² K) a = tau - c - D v - K (q + dt v - rest): dt D + dt² K is armature, and dt K damping. Of
     all joints of the tree, those that loops determine too.
     """
-    known(model, given)
-    armature, damping, stiffness = (_table(model, given, word) for word in WORDS)
-    others = {name: value for name, value in given.items() if parse(name)[0] not in ("armature", "damping")}
+    known(model, parameters)
+    armature, damping, stiffness = (_table(model, parameters, word) for word in WORDS)
+    others = {
+        name: value for name, value in parameters.items() if parse(name)[0] not in ("armature", "damping")
+    }
     return {
         **others,
         "armature": armature + dt * (damping + dt * stiffness),
@@ -39,14 +41,14 @@ def implicit_parameters(model: Model, given: Mapping[str, Any], dt: float) -> di
     }
 
 
-def _table(model: Model, given: Mapping[str, Any], word: str) -> np.ndarray:
+def _table(model: Model, parameters: Mapping[str, Any], word: str) -> np.ndarray:
     """A parameter of all velocities of the tree, (..., nv_spanning), where all or some may be given."""
     result: np.ndarray = model.parameters()[word]
-    for name in (name for name in given if parse(name)[0] == word):
-        value = np.asarray(given[name], dtype=float)
-        own = shape_of(model, name)
-        if value.shape[-1:] != own:
-            raise ShapeError(f"rollout: {name} has shape {value.shape}, not (..., {own[0]})")
+    for name in (name for name in parameters if parse(name)[0] == word):
+        value = np.asarray(parameters[name], dtype=float)
+        row_shape = shape_of(model, name)
+        if value.shape[-1:] != row_shape:
+            raise ShapeError(f"rollout: {name} has shape {value.shape}, not (..., {row_shape[0]})")
         result = np.broadcast_to(
             result, (*np.broadcast_shapes(result.shape[:-1], value.shape[:-1]), result.shape[-1])
         ).copy()
@@ -74,9 +76,11 @@ def stiff_at(
         return np.zeros(len(q), dtype=bool)
     result = np.zeros(len(q), dtype=bool)
     for k in range(len(q)):
-        own = None if feedback is None else partial(feedback, k)
+        row_feedback = None if feedback is None else partial(feedback, k)
         with np.errstate(all="ignore"):  # what is not finite is no answer
-            result[k] = _unstable(model, q[k], dt, integrator, {n: x[k] for n, x in parameters.items()}, own)
+            result[k] = _unstable(
+                model, q[k], dt, integrator, {n: x[k] for n, x in parameters.items()}, row_feedback
+            )
     return result
 
 
@@ -119,10 +123,10 @@ def _derivatives(
     how = how if parameters else {}
     both = np.concatenate([np.eye(model.nv), -np.eye(model.nv)])
     still = np.zeros((2 * model.nv, model.nv))
-    here = np.tile(q, (2 * model.nv, 1))
-    around = integrate(model, here, MOVED * both, **how)
-    pulls, brakes = (still, still) if feedback is None else (feedback(around, still), feedback(here, both))
+    states = np.tile(q, (2 * model.nv, 1))
+    around = integrate(model, states, MOVED * both, **how)
+    pulls, brakes = (still, still) if feedback is None else (feedback(around, still), feedback(states, both))
     a = forward_dynamics(model, around, still, pulls, **how)
-    b = forward_dynamics(model, here, both, brakes, **how)  # exact: what is quadratic in v cancels
+    b = forward_dynamics(model, states, both, brakes, **how)  # exact: what is quadratic in v cancels
     by_q, by_v = (0.5 * (x[: model.nv] - x[model.nv :]).T for x in (a / MOVED, b))
     return by_q, by_v

@@ -209,18 +209,18 @@ def taken_coefficients(
     """Remove `COEFFICIENTS` from the parameters and return them; raise if one cannot act."""
     if isinstance(model, Tree):
         return {}
-    own = {name: parameters[name] for name in COEFFICIENTS if name in parameters}
-    if own and not isinstance(contacts, Contacts):
+    coefficients = {name: parameters[name] for name in COEFFICIENTS if name in parameters}
+    if coefficients and not isinstance(contacts, Contacts):
         raise ModelError(
-            f"{who}: parameters={{{next(iter(own))!r}: ...}} is for contacts=, which is not given"
+            f"{who}: parameters={{{next(iter(coefficients))!r}: ...}} is for contacts=, which is not given"
         )
-    for name in own:
+    for name in coefficients:
         del parameters[name]
     if isinstance(contacts, Contacts):
-        check_coefficients(who, model, contacts, own, parameters)
+        check_coefficients(who, model, contacts, coefficients, parameters)
     else:
         check_joint_friction(who, model, JointLaws(joint_friction=friction), parameters)
-    return own
+    return coefficients
 
 
 def finite_checks(q: Any, v: Any) -> list[Any]:
@@ -228,12 +228,12 @@ def finite_checks(q: Any, v: Any) -> list[Any]:
 
     These are q, and v of joints whose q is not a sum q + dt v.
     """
-    told: set[int] = set()
+    summed: set[int] = set()
     for x in (x for x in q if isinstance(x, Symbol)):
         op, args, _ = x.builder.code[x.value]
         for product in (x.builder.code[a] for a in args if op == "add"):
-            told.update(product.args if product.op == "mul" else ())
-    return [*q, *(x for x in v if not (isinstance(x, Symbol) and x.value in told))]
+            summed.update(product.args if product.op == "mul" else ())
+    return [*q, *(x for x in v if not (isinstance(x, Symbol) and x.value in summed))]
 
 
 def check_moves(model: Model | Tree, who: str) -> None:
@@ -286,10 +286,10 @@ def rollout_body(
     scales = coordinate_scales(charts) if charts is not None and size else np.zeros(nq)
 
     def body(*arrays: Any) -> dict[str, Any]:
-        given = dict(zip(shapes, arrays))
-        numbers = {n: given[w] for n, w in zip(parameters, words)}
+        inputs = dict(zip(shapes, arrays))
+        numbers = {n: inputs[w] for n, w in zip(parameters, words)}
         moving = model.traced_with(numbers) if parameters else model
-        dt, count, zero, before = given["how"]
+        dt, count, zero, before = inputs["how"]
 
         def probed(q: Any) -> list[np.ndarray]:
             if charts is None or not size:
@@ -304,7 +304,7 @@ def rollout_body(
             k = state[-1]
 
             def force(q: Any, v: Any, part: Any) -> Any:
-                return control.force(moving, q, v, (before + k + part) * dt, given)
+                return control.force(moving, q, v, (before + k + part) * dt, inputs)
 
             carried = state[nq + nv : -1 - size]
             last_probes = np.split(state[-1 - size : -1], places[:-1])
@@ -315,8 +315,10 @@ def rollout_body(
             elif isinstance(contacts, JointLaws):
                 q1, v1, carried = _with_joint_laws(moving, contacts, carried, integrator, q, v, dt, force)
             else:
-                own = {name: given[name] for name in coefficients}
-                q1, v1, carried = _with_contact(moving, contacts, carried, q, v, dt, force, own)
+                coefficient_values = {name: inputs[name] for name in coefficients}
+                q1, v1, carried = _with_contact(
+                    moving, contacts, carried, q, v, dt, force, coefficient_values
+                )
             bad = zero
             for x in finite_checks(q1, v1):
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
@@ -332,21 +334,20 @@ def rollout_body(
             after = np.array([*q1, *v1, *carried, *flat, where(fine, k + 1.0, k)], dtype=object)
             return after, fine & (k + 1.0 < count)
 
-        start = [x for each in probed(given["q"]) for x in each]
-        first = np.array([*given["q"], *given["v"], *given.get("carried", ()), *start, 0.0], dtype=object)
+        start = [x for each in probed(inputs["q"]) for x in each]
+        first = np.array([*inputs["q"], *inputs["v"], *inputs.get("carried", ()), *start, 0.0], dtype=object)
         last = loop(step, first, limit=most)
         completed = last[-1] == count
         ends = [where(completed, x, np.nan) for x in last[: nq + nv]]
         result = {
             "q_end": np.array(ends[:nq]),
             "v_end": np.array(ends[nq:]),
-            "done_end": given["done"] + last[-1],
+            "done_end": inputs["done"] + last[-1],
         }
         if contacts is None:
             return result
-        went = (
-            absolute(given["q"][0]) < np.inf
-        )  # a row that stopped in an earlier call keeps what it carried then
-        return {**result, "carried_end": where(went, last[nq + nv : -1 - size], given["carried"])}
+        # A row that stopped in an earlier call keeps what it carried then.
+        is_continued = absolute(inputs["q"][0]) < np.inf
+        return {**result, "carried_end": where(is_continued, last[nq + nv : -1 - size], inputs["carried"])}
 
     return shapes, body
