@@ -96,23 +96,23 @@ def _derivatives(
 ) -> tuple[Any, ...]:
     """Of accelerations, and then of forces, by what is named."""
     q, v, tau, f_ext, targets = (arrays[name] for name in ("q", "v", "tau", "f_ext", "targets"))
-    found: dict[str, tuple[Any, Any]] = {}
+    derivatives: dict[str, tuple[Any, Any]] = {}
     if {"q", "v", "tau"} & set(names) and not isinstance(model, Tree):
         parts = at_solution.constrained_dynamics_derivatives(
             model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along, active, weights
         )
-        found = dict(zip(("q", "v", "tau"), zip(parts[:3], parts[3:])))
-    others = [name for name in names if name not in found]
+        derivatives = dict(zip(("q", "v", "tau"), zip(parts[:3], parts[3:])))
+    others = [name for name in names if name not in derivatives]
     if others:
         at = ConstrainedSolution(model, constraints, q, v, tau, f_ext, targets, active, weights)
         empty = {"f_ext": np.zeros((len(model.bodies), 6)), "targets": np.zeros(at.m)}
         for name in others:
-            given = {**arrays, name: empty[name]} if name in empty and arrays[name] is None else arrays
+            values = {**arrays, name: empty[name]} if name in empty and arrays[name] is None else arrays
             if name == "q":  # of a custom tree, whose q must change by v
                 rates(model, q)
-            change = by_columns(at.change, changes_by(model, name, given)(at.residual))
-            found[name] = change[: model.nv], change[model.nv :]
-    return (*(found[name][0] for name in names), *(found[name][1] for name in names))
+            change = by_columns(at.change, changes_by(model, name, values)(at.residual))
+            derivatives[name] = change[: model.nv], change[model.nv :]
+    return (*(derivatives[name][0] for name in names), *(derivatives[name][1] for name in names))
 
 
 def _converges(model: Any, settings: Mapping[str, Any]) -> bool:
@@ -132,11 +132,11 @@ def _pullback(
     shares = _weights(model, more["constraints"], q, more.get("compliance", AUTO))
     at = ConstrainedSolution(model, more["constraints"], **arrays, active=more.get("active"), weights=shares)
     weights = at.weights(*bars)
-    found = []
+    gradients = []
     for name in names:
         by = changes_by(model, name, arrays)(lambda model, **x: weights @ at.residual(model, **x))
-        found.append(-(by @ rates(model, q) if name == "q" else by))
-    return None, found
+        gradients.append(-(by @ rates(model, q) if name == "q" else by))
+    return None, gradients
 
 
 @constrained_dynamics.derivative("q", "v", "tau", "f_ext", "targets", when=_converges, pullback=_pullback)
@@ -154,8 +154,8 @@ def _at_the_solution(
     check_motions(model, constraints)
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}
     weights = _weights(model, constraints, q, more.get("compliance", AUTO))
-    found = _derivatives(model, arrays, more.get("active"), constraints, names, weights)
-    by = dict(zip(names, zip(found[: len(names)], found[len(names) :])))
+    derivatives = _derivatives(model, arrays, more.get("active"), constraints, names, weights)
+    by = dict(zip(names, zip(derivatives[: len(names)], derivatives[len(names) :])))
     return [by.get(name, (None, None)) for name in ("q", "v", "tau", "f_ext", "targets")]
 
 

@@ -69,13 +69,12 @@ def distance(model: Model, q: Any, *, pairs: Any = None) -> tuple[Any, Any, Any,
     >>> gap.shape, normal.shape
     ((3,), (3, 3))
     """
-    found = pairs
-    candidates = tuple(candidate for pair in found for candidate in pair.candidates)
+    candidates = tuple(candidate for pair in pairs for candidate in pair.candidates)
     kinematics = BodyKinematics(nodes_with(model, candidates, q))
-    results = [pair.distance(kinematics) for pair in found]
+    results = [pair.distance(kinematics) for pair in pairs]
     gaps = np.array([each.gap for each in results], dtype=object)
     vectors = [
-        np.array([each[k] for each in results], dtype=object).reshape(len(found), 3) for k in (1, 2, 3)
+        np.array([each[k] for each in results], dtype=object).reshape(len(pairs), 3) for k in (1, 2, 3)
     ]
     return gaps, vectors[0], vectors[1], vectors[2]
 

@@ -70,8 +70,8 @@ def prescribed_velocities(model: Model, prescribed: Any) -> dict[str, Any]:
 
 def has_constraints(model: Model, constraints: Any) -> bool:
     """Return whether constraints are given or the model has constrained loops with equations."""
-    given = not (isinstance(constraints, (list, tuple)) and not constraints)
-    return given or bool(loop_constraints(model))
+    has_constraints = not (isinstance(constraints, (list, tuple)) and not constraints)
+    return has_constraints or bool(loop_constraints(model))
 
 
 def hybrid_options(model: Model, prescribed: Any, constraints: Any, **others: Any) -> dict[str, Any]:
