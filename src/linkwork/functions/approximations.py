@@ -131,29 +131,29 @@ def compare_approximations(
             f"compare_approximations: {printable(model.name)} has constrained loops ({names}), of which "
             "joint forces say nothing: embed them (Model.with_loops)"
         )
-    found = (
+    rotor_indices = (
         find_rotors(model) if rotors is None else tuple(dict.fromkeys(_rotor(model, name) for name in rotors))
     )
-    if not found:
+    if not rotor_indices:
         raise ModelError(
             f"{printable(model.name)} has no geared rotors to approximate: name the bodies to leave out in "
             f"rotors="
         )
-    simple = without_rotors(model, found, keep_mass=keep_mass)
+    simple = without_rotors(model, rotor_indices, keep_mass=keep_mass)
     t, q, v, a = _motion(model, trajectory)
-    kept = [k for k in range(len(model.bodies)) if k not in found]
-    places = [_places(model.joints[k].v_slice) for k in kept]
-    own = np.concatenate(places)[
+    retained = [k for k in range(len(model.bodies)) if k not in rotor_indices]
+    places = [_places(model.joints[k].v_slice) for k in retained]
+    columns = np.concatenate(places)[
         _independent(simple)
     ]  # where the simplified model's velocities are among all joints' ones
-    q_simple = q[..., np.concatenate([_places(model.joints[k].q_slice) for k in kept])]
-    v_simple = np.ascontiguousarray(spanning_velocity(model, q, v)[..., own])
-    a_simple = np.ascontiguousarray(spanning_acceleration(model, q, v, a)[..., own])
-    reflected = _reflected(model, found, own)
+    q_simple = q[..., np.concatenate([_places(model.joints[k].q_slice) for k in retained])]
+    v_simple = np.ascontiguousarray(spanning_velocity(model, q, v)[..., columns])
+    a_simple = np.ascontiguousarray(spanning_acceleration(model, q, v, a)[..., columns])
+    reflected = _reflected(model, rotor_indices, columns)
 
     def back(tau: np.ndarray) -> np.ndarray:
         every = np.zeros((*tau.shape[:-1], model.nv_spanning))
-        every[..., own] = tau
+        every[..., columns] = tau
         return independent_force(model, q, every)
 
     without = inverse_dynamics(simple, q_simple, v_simple, a_simple)
@@ -164,7 +164,7 @@ def compare_approximations(
         BLOCK: back(without + a_simple @ reflected),
     }
     return Comparison(
-        model.v_names, tuple(model.bodies[k].name for k in found), t, torques, simple, reflected
+        model.v_names, tuple(model.bodies[k].name for k in rotor_indices), t, torques, simple, reflected
     )
 
 
@@ -174,20 +174,20 @@ def find_rotors(model: Model) -> tuple[int, ...]:
     for constraint in model.embedded:
         busy |= {end.body for end in constraint.ends}
     tied = {k for constraint in model.embedded if not constraint.ends for k in constraint.bodies}
-    found: list[int] = []
+    rotor_indices: list[int] = []
     independent = _independent(model)
     for cluster in model.clusters:
         free = [k for k in cluster.bodies if k in tied - busy and model.joints[k].nv == 1]
         if free:
             K = tree_equations(model, cluster, model.neutral())[0].astype(float)[list(cluster.rows)]
-            own = {k: model.joints[k].v_start for k in free}
-            chosen = [k for k in free if _is_axisymmetric(model, k) or _is_fast(K, own[k])]
-            if np.count_nonzero(np.any(K[:, [own[k] for k in chosen]], axis=1)) != len(
-                chosen
+            places = {k: model.joints[k].v_start for k in free}
+            coupled_rotors = [k for k in free if _is_axisymmetric(model, k) or _is_fast(K, places[k])]
+            if np.count_nonzero(np.any(K[:, [places[k] for k in coupled_rotors]], axis=1)) != len(
+                coupled_rotors
             ):  # more than their ties
-                chosen = [k for k in chosen if own[k] not in independent]
-            found += chosen
-    return tuple(found)
+                coupled_rotors = [k for k in coupled_rotors if places[k] not in independent]
+            rotor_indices += coupled_rotors
+    return tuple(rotor_indices)
 
 
 def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = False) -> Model:
@@ -196,8 +196,8 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
     With `keep_mass` these bodies remain as if welded.
     """
     gone = set(rotors)
-    kept = [k for k in range(len(model.bodies)) if k not in gone]
-    index = {GROUND: GROUND, **{old: new for new, old in enumerate(kept)}}
+    retained = [k for k in range(len(model.bodies)) if k not in gone]
+    index = {GROUND: GROUND, **{old: new for new, old in enumerate(retained)}}
     inertias = [body.inertia for body in model.bodies]
     for k in sorted(gone):
         joint = model.joints[k]
@@ -206,7 +206,7 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
     joints = []
     nq = 0
     nv = 0
-    for k in kept:
+    for k in retained:
         joint = model.joints[k]
         joints.append(replace(joint, parent=index[joint.parent], child=index[k], q_start=nq, v_start=nv))
         nq = nq + joint.nq
@@ -214,7 +214,7 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
     made = replace(
         model,
         name=f"{model.name} without rotors",
-        bodies=tuple(replace(model.bodies[k], index=index[k], inertia=inertias[k]) for k in kept),
+        bodies=tuple(replace(model.bodies[k], index=index[k], inertia=inertias[k]) for k in retained),
         joints=tuple(joints),
         frames=tuple(
             replace(frame, body=index[frame.body]) for frame in model.frames if frame.body not in gone
@@ -233,20 +233,20 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
 
 def independent_coordinates(model: Model) -> np.ndarray:
     """The places in q of the coordinates that loops leave independent, in the order of `model.v_names`."""
-    found: list[int] = []
+    places: list[int] = []
     for cluster in model.clusters:
         columns = [(k, c) for k in cluster.bodies for c in range(model.joints[k].nv)]
-        chosen = [columns[c] for c in cluster.independent]
-        for k in dict.fromkeys(k for k, _ in chosen):
+        independent = [columns[c] for c in cluster.independent]
+        for k in dict.fromkeys(k for k, _ in independent):
             joint = model.joints[k]
-            mine = [c for j, c in chosen if j == k]
+            mine = [c for j, c in independent if j == k]
             if joint.nq == joint.nv:
-                found += [joint.q_start + c for c in mine]
+                places += [joint.q_start + c for c in mine]
             elif len(mine) == joint.nv:
-                found += _places(joint.q_slice).tolist()
+                places += _places(joint.q_slice).tolist()
             else:
                 raise ModelError(f"joint {joint.name!r} is independent in part: give q of all joints")
-    return np.array(found, dtype=int)
+    return np.array(places, dtype=int)
 
 
 def _rotor(model: Model, name: str) -> int:
@@ -272,27 +272,31 @@ def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ..
     for word, x in (("v", v), ("a", a)):
         if x.shape[-1:] != (model.nv,):
             raise ModelError(f"trajectory: {word!r}: expected shape (..., {model.nv}), got {x.shape}")
-    chosen = independent_coordinates(model) if q.shape[-1:] != (model.nq,) else np.arange(model.nq)
-    if q.shape[-1:] != (len(chosen),):
-        wanted = f"(..., {model.nq}), or (..., {len(chosen)}) for the independent coordinates only"
-        raise ModelError(f"trajectory: 'q': expected shape {wanted}, got {q.shape}")
-    start = np.tile(model.neutral(), (*q.shape[:-1], 1)) if len(chosen) < model.nq else q.copy()
-    start[..., chosen] = q
-    closed, left = close_loops(model, start)
-    open_ = np.asarray(left) if len(chosen) < model.nq else np.abs(closed - start).max(axis=-1, initial=0.0)
+    coordinates = independent_coordinates(model) if q.shape[-1:] != (model.nq,) else np.arange(model.nq)
+    if q.shape[-1:] != (len(coordinates),):
+        expected = f"(..., {model.nq}), or (..., {len(coordinates)}) for the independent coordinates only"
+        raise ModelError(f"trajectory: 'q': expected shape {expected}, got {q.shape}")
+    start = np.tile(model.neutral(), (*q.shape[:-1], 1)) if len(coordinates) < model.nq else q.copy()
+    start[..., coordinates] = q
+    closed, residual = close_loops(model, start)
+    open_ = (
+        np.asarray(residual)
+        if len(coordinates) < model.nq
+        else np.abs(closed - start).max(axis=-1, initial=0.0)
+    )
     if not np.all(open_ < CLOSED) and model.embedded:
         row = int(np.argmax(np.where(np.isfinite(open_), open_, np.inf)))
-        what = "cannot be closed" if len(chosen) < model.nq else "are not closed"
+        state_of = "cannot be closed" if len(coordinates) < model.nq else "are not closed"
         raise ModelError(
-            f"the loops of {printable(model.name)} {what} in state {row} of the trajectory (off by "
+            f"the loops of {printable(model.name)} {state_of} in state {row} of the trajectory (off by "
             f"{np.ravel(open_)[row]:.2g})"
         )
-    q = closed if len(chosen) < model.nq else q
+    q = closed if len(coordinates) < model.nq else q
     t = np.asarray(trajectory.get("t", np.arange(q.shape[-2] if q.ndim > 1 else 1)), dtype=float)
     return t, q, v, a
 
 
-def _reflected(model: Model, rotors: Iterable[int], own: np.ndarray) -> np.ndarray:
+def _reflected(model: Model, rotors: Iterable[int], columns: np.ndarray) -> np.ndarray:
     """The reflected inertia Gᵀ J G in the velocities at these places among all joints', at the neutral state,
     (nv, nv).
     """
@@ -300,7 +304,7 @@ def _reflected(model: Model, rotors: Iterable[int], own: np.ndarray) -> np.ndarr
         [spanning_velocity(model, model.neutral(), v) for v in np.eye(model.nv)]
     ).T  # of all joints
     spins = [model.joints[k].v_start for k in rotors]
-    G = np.linalg.solve(rates[own].T, rates[spins].T).T
+    G = np.linalg.solve(rates[columns].T, rates[spins].T).T
     J = [_spin(model, k) for k in rotors]
     return G.T @ np.diag(J) @ G
 
@@ -319,11 +323,11 @@ def _is_axisymmetric(model: Model, k: int) -> bool:
     return is_rotor(replace(joint, parent=0), inertia) and not np.any(asymmetry(axis_of(joint), inertia.A))
 
 
-def _is_fast(K: np.ndarray, own: int) -> bool:
+def _is_fast(K: np.ndarray, column: int) -> bool:
     """Return whether a joint is faster than each of those coupled to it by K v = 0."""
-    rows = K[K[:, own] != 0.0]
-    others = np.abs(np.delete(rows, own, axis=1)).max(axis=1, initial=0.0)
-    return bool(len(rows) and np.all(others > 1.0001 * np.abs(rows[:, own])))
+    rows = K[K[:, column] != 0.0]
+    others = np.abs(np.delete(rows, column, axis=1)).max(axis=1, initial=0.0)
+    return bool(len(rows) and np.all(others > 1.0001 * np.abs(rows[:, column])))
 
 
 def _moved(constraint: LoopConstraint, index: Mapping[int, int]) -> LoopConstraint:
@@ -339,11 +343,11 @@ def _moved(constraint: LoopConstraint, index: Mapping[int, int]) -> LoopConstrai
 
 def _independent(model: Model) -> np.ndarray:
     """Return indices of the independent velocities among those of all joints."""
-    found: list[int] = []
+    places: list[int] = []
     for cluster in model.clusters:
         columns = np.concatenate([_places(model.joints[k].v_slice) for k in cluster.bodies])
-        found += columns[list(cluster.independent)].tolist()
-    return np.array(found, dtype=int)
+        places += columns[list(cluster.independent)].tolist()
+    return np.array(places, dtype=int)
 
 
 def _places(where: slice) -> np.ndarray:

@@ -178,27 +178,27 @@ def constrained_dynamics(
     held = ConstraintRows(nodes, constraints, targets, active)
     start = np.zeros(held.m) if warm_start is None else held.of_acting(-np.asarray(warm_start))
     settings = settings_of(model, constraints, q, compliance, iterations, tolerance, method)
-    found = SOLVERS[method](held, tau, start, settings)
-    return (*found[:2], *reached(held, found, tau)) if details else found[:2]
+    solution = SOLVERS[method](held, tau, start, settings)
+    return (*solution[:2], *reached(held, solution, tau)) if details else solution[:2]
 
 
-def reached(held: ConstraintRows, found: Result, tau: Any) -> tuple[Any, Any, Any, Any]:
+def reached(held: ConstraintRows, solution: Result, tau: Any) -> tuple[Any, Any, Any, Any]:
     """What `details` adds: the rows' violation, the number of iterations, what motion lacks, and whether
     iterations ended.
     """
-    missing = inverse_dynamics(held.nodes, found.ddtheta) - tau - held.joint_forces(found.forces)
-    violation = residual_norm(held.of_acting(held.residual(found.ddtheta)))
-    return violation, found.iterations, residual_norm(missing), found.converged
+    missing = inverse_dynamics(held.nodes, solution.ddtheta) - tau - held.joint_forces(solution.forces)
+    violation = residual_norm(held.of_acting(held.residual(solution.ddtheta)))
+    return violation, solution.iterations, residual_norm(missing), solution.converged
 
 
 def _restitution(model: Model, restitution: Any, **others: Any) -> dict[str, Any]:
-    chosen = constraint_settings(model, **others)
-    m = total(model, chosen["constraints"])
+    settings = constraint_settings(model, **others)
+    m = total(model, settings["constraints"])
     e = as_numbers(restitution)
     e = np.full(m, e) if e.ndim == 0 else e
     if e.shape != (m,) or not (np.isfinite(e).all() and (e >= 0.0).all()):
         raise ModelError(f"restitution: expected a non-negative number, or {m} of them, got {restitution!r}")
-    return chosen | {"restitution": tuple(e.tolist())}
+    return settings | {"restitution": tuple(e.tolist())}
 
 
 @model_function(

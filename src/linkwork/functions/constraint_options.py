@@ -40,20 +40,20 @@ def normalize_constraints(model: Model, constraints: Any, **_: Any) -> dict[str,
     """The constraints as a tuple, each one known to fit the model, and the model's own loops that are not
     embedded.
     """
-    chosen = (constraints,) if isinstance(constraints, Constraint) else constraints
-    if not isinstance(chosen, Iterable) or isinstance(chosen, (str, bytes)):
+    sequence = (constraints,) if isinstance(constraints, Constraint) else constraints
+    if not isinstance(sequence, Iterable) or isinstance(sequence, (str, bytes)):
         raise ModelError(
             f"constraints: expected a constraint or several, such as Weld('foot'), got {constraints!r}"
         )
-    chosen = tuple(chosen)
-    for constraint in chosen:
+    sequence = tuple(sequence)
+    for constraint in sequence:
         if not isinstance(constraint, Constraint):
             raise ModelError(
                 f"{constraint!r} is not a constraint; there are Weld, Connect, Hold, OnPlane, Rolling, "
                 f"Locked, Coupled"
             )
         constraint.labels(model)
-    every = all_constraints(model, chosen) if isinstance(model, Model) else chosen
+    every = all_constraints(model, sequence) if isinstance(model, Model) else sequence
     if total(model, every) == 0:
         raise ModelError(
             "no constraint is given: give at least one, or use forward_dynamics or inverse_dynamics"
@@ -63,10 +63,10 @@ def normalize_constraints(model: Model, constraints: Any, **_: Any) -> dict[str,
 
 def damped_options(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[str, Any]:
     """The constraints, and a compliance for each row, or "auto"."""
-    chosen = normalize_constraints(model, constraints)
+    settings = normalize_constraints(model, constraints)
     if isinstance(compliance, str) and compliance == AUTO:
-        return chosen | {"compliance": AUTO}
-    m = total(model, chosen["constraints"])
+        return settings | {"compliance": AUTO}
+    m = total(model, settings["constraints"])
     R = as_numbers(compliance)
     R = np.full(m, R) if R.ndim == 0 else R
     if R.ndim > 1:
@@ -79,7 +79,7 @@ def damped_options(model: Model, constraints: Any, compliance: Any, **_: Any) ->
             f"compliance: expected a number above zero, or {m} of them, one for each row, or 'auto', got "
             f"{compliance!r}"
         )
-    return chosen | {"compliance": tuple(R.tolist())}
+    return settings | {"compliance": tuple(R.tolist())}
 
 
 def per_row(
@@ -123,36 +123,36 @@ def constraint_settings(model: Model, iterations: Any, tolerance: Any, **others:
         raise ModelError(f"iterations: expected an integer of at least 1, got {iterations!r}")
     if isinstance(tolerance, str) and tolerance == AUTO:
         return damped_options(model, **others) | {"iterations": int(iterations), "tolerance": AUTO}
-    given = real_or_nan(tolerance) if tolerance is not None else 0.0
-    if not (np.isfinite(given) and given >= 0.0):
+    number = real_or_nan(tolerance) if tolerance is not None else 0.0
+    if not (np.isfinite(number) and number >= 0.0):
         raise ModelError(f"tolerance: expected a non-negative number, None or 'auto', got {tolerance!r}")
-    limits = {"iterations": int(iterations), "tolerance": None if tolerance is None else given}
+    limits = {"iterations": int(iterations), "tolerance": None if tolerance is None else number}
     return damped_options(model, **others) | limits
 
 
 def in_single_precision(
-    model: Model | Tree, given: Mapping[str, Any], chosen: dict[str, Any]
+    model: Model | Tree, options: Mapping[str, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """The options of a float32 kernel: a method that does not stiffen inertias, if none is given; an error
     where it must.
     """
-    if not chosen["constraints"]:
-        return chosen
-    if "method" in chosen and ("method" not in given or chosen["method"] == "auto"):
-        chosen = chosen | {"method": "pv"}
-    compliance = chosen["compliance"]
-    method = chosen.get("method", "caba")
+    if not settings["constraints"]:
+        return settings
+    if "method" in settings and ("method" not in options or settings["method"] == "auto"):
+        settings = settings | {"method": "pv"}
+    compliance = settings["compliance"]
+    method = settings.get("method", "caba")
     if method in STIFFENING and isinstance(compliance, tuple):
-        least = WEAKEST * row_mobilities(model, chosen["constraints"])
+        least = WEAKEST * row_mobilities(model, settings["constraints"])
         low = np.flatnonzero(np.array(compliance) < least)
         if len(low):
             row = int(low[0])
-            instead = ", or method='pv'" if "method" in chosen else ""
+            instead = ", or method='pv'" if "method" in settings else ""
             raise ModelError(
                 f"compliance {compliance[row]:.1e} of row {row} is too small for float32, where inertias are "
                 f"stiffened by its inverse: give at least {least[row]:.1e}, or 'auto'{instead}"
             )
-    return chosen
+    return settings
 
 
 def reaches_solution(model: Model | Tree, settings: Mapping[str, Any]) -> bool:
@@ -167,7 +167,7 @@ def reaches_solution(model: Model | Tree, settings: Mapping[str, Any]) -> bool:
     compliance = settings["compliance"]
     if isinstance(compliance, str):
         return bool(n >= FEW)
-    left = np.array(compliance) / (
+    remainder = np.array(compliance) / (
         np.array(compliance) + 0.1 * row_mobilities(model, settings["constraints"])
     )
-    return bool(left.max() ** n <= RIGID_END)
+    return bool(remainder.max() ** n <= RIGID_END)

@@ -77,13 +77,13 @@ def _pullback(
     ends = _ends(model, at, arrays, at.u)
     back = np.concatenate([bars[0] @ velocities(model, ends[: model.nq]), bars[1]])
     weights = at.weights(jacobian_of(lambda u: back @ _ends(model, at, arrays, u), at.u)[1])
-    found = []
+    gradients = []
     for name in names:
         total = changes_by(model, name, arrays)(
             lambda model, **x: back @ _ends(model, at, x, at.u) + weights @ at.residual(model, **x)
         )
-        found.append(total @ rates(model, q) if name == "q" else total)
-    return _outputs(model, ends), found
+        gradients.append(total @ rates(model, q) if name == "q" else total)
+    return _outputs(model, ends), gradients
 
 
 def _pushforward(
@@ -121,10 +121,10 @@ def _at_the_solution(
     end = _ends(model, at, arrays, at.u)[: model.nq]
     into = velocities(model, end)
     by_u = jacobian_of(lambda u: _ends(model, at, arrays, u), at.u)[1]
-    found: list[Any] = []
+    derivatives: list[Any] = []
     for name in NAMES:
         if name not in arrays or name not in wanted:
-            found.append((None, None))
+            derivatives.append((None, None))
             continue
         by = changes_by(model, name, arrays)
         residual = by(at.residual)
@@ -133,5 +133,5 @@ def _at_the_solution(
             residual, ends = (np.asarray(x, dtype=object) @ rates(model, q) for x in (residual, ends))
         change = by_columns(at.change, residual)
         total = ends + np.tensordot(by_u, change, 1)
-        found.append((np.tensordot(into, total[: model.nq], 1), total[model.nq :]))
-    return found
+        derivatives.append((np.tensordot(into, total[: model.nq], 1), total[model.nq :]))
+    return derivatives

@@ -105,8 +105,8 @@ def _folder(where: Any) -> Path:
             (place for place in (folder, *folder.parents) if place.exists() and not place.is_dir()), None
         )
     except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise LinkworkError(f"export_c: a folder cannot be called {str(folder)[:80]!r}: {told}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise LinkworkError(f"export_c: a folder cannot be called {str(folder)[:80]!r}: {reason}") from None
     if file is not None:
         raise LinkworkError(f"export_c writes several files into a folder: {str(file)!r} is a file")
     return folder
@@ -125,27 +125,27 @@ def _functions(sources: Sources, dtype: str) -> list[c_target.Function]:
     named = list(sources.items()) if isinstance(sources, Mapping) else [(None, each) for each in sources]
     if not named:
         raise LinkworkError("export_c: expected at least one function, got none")
-    found = []
+    functions = []
     for k, (name, each) in enumerate(named):
-        what = f"function {k}" if name is None else repr(name)
+        label = f"function {k}" if name is None else repr(name)
         parts = each if isinstance(each, tuple) else (each,)
         if not 1 <= len(parts) <= 3 or (len(parts) == 3 and not isinstance(parts[2], Mapping)):
             raise LinkworkError(
-                f"export_c: {what}: expected (function, model or inputs, dictionary of options), got "
+                f"export_c: {label}: expected (function, model or inputs, dictionary of options), got "
                 f"{_shown(parts)}"
             )
         source, inputs, options = (*parts, None, None)[:3]
         if not callable(source) and not isinstance(source, Program):
             raise LinkworkError(
-                f"export_c: {what}: expected a function, or a program, got {type(source).__name__}"
+                f"export_c: {label}: expected a function, or a program, got {type(source).__name__}"
             )
-        chosen = {"dtype": dtype, **(options or {})}
+        settings = {"dtype": dtype, **(options or {})}
         try:
-            check_dtype(chosen["dtype"])
-            found.append(_function(source, inputs, chosen, name))
+            check_dtype(settings["dtype"])
+            functions.append(_function(source, inputs, settings, name))
         except LinkworkError as error:
-            raise type(error)(f"export_c: {what}: {error}") from error
-    return found
+            raise type(error)(f"export_c: {label}: {error}") from error
+    return functions
 
 
 def _shown(parts: tuple[Any, ...]) -> str:
