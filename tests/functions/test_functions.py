@@ -203,7 +203,7 @@ Z = np.zeros(0)
     ("args", "options", "error", "words"),
     [
         ((Z, Z), {}, TypeError, "a"),
-        ((Z, Z, Z, None, Z), {}, TypeError, "not 5 arrays"),
+        ((Z, Z, Z, None, Z), {}, TypeError, "got 5 arrays"),
         ((Z, Z, Z), {"b": Z}, TypeError, "'b'"),
         (
             (Z, np.zeros(2), Z),
