@@ -188,6 +188,24 @@ def test_velocities_with_quaternions_of_any_length() -> None:
         q[base.q_slice][3:] /= length
 
 
+def test_quaternions_are_units_there() -> None:
+    model, peer = MECHANISMS["floating"]()
+    q, _ = model.random_state(2)
+    states = States(model, peer)
+    wanted = states.q_to(q)
+    quaternions = [
+        slice(j.q_start + j.nq - 4, j.q_start + j.nq)
+        for j in model.joints
+        if isinstance(j.kind, (Free, Spherical))
+    ]
+    assert len(quaternions) > 1
+    for length in (3.0, 1e-3, 2.0**1000):
+        longer = q.copy()
+        for where in quaternions:
+            longer[where] *= length
+        assert close(states.q_to(longer), wanted)
+
+
 @every
 def test_states_there_and_back(name: str) -> None:
     model, peer = MECHANISMS[name]()

@@ -399,6 +399,11 @@ def test_states_there_and_back() -> None:
     assert np.allclose(states.spatial(there), (J @ v[..., None])[..., 0])
     assert states.q_from(pin.neutral(peer)).tolist() == model.neutral().tolist()
     assert pin.isNormalized(peer, states.q_to(q)[0, 0], 1e-12)
+    longer = q.copy()
+    for joint in model.joints:
+        if isinstance(joint.kind, (Free, Spherical)):
+            longer[..., joint.q_slice][..., -4:] *= 1e3
+    assert np.abs(longer - q).max() > 10.0 and np.allclose(states.q_to(longer), states.q_to(q), atol=1e-14)
 
 
 def geared(ratios: dict[str, float], wanted: str = "link") -> tuple[Model, Any]:

@@ -64,3 +64,13 @@ def rows(x: Any, n: int, what: str) -> np.ndarray:
     if array.ndim == 0 or array.shape[-1] != n:
         raise ShapeError(f"{what}: expected shape (..., {n}), got {array.shape}")
     return array
+
+
+def unit_quaternions(q: np.ndarray) -> np.ndarray:
+    """Return quaternions of any non-zero length scaled to unit length, (..., 4); NaN for others."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        _, exponents = np.frexp(np.abs(q).max(axis=-1, keepdims=True))
+        scaled = np.ldexp(q, -exponents)  # so that no square overflows or underflows
+        x, y, z, w = np.moveaxis(scaled, -1, 0)  # summed in one order, for one state and for many
+        unit: np.ndarray = scaled / np.sqrt(x * x + y * y + z * z + w * w)[..., None]
+    return unit

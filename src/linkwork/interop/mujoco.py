@@ -20,7 +20,7 @@ import numpy as np
 from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import ModelError
 from linkwork.formats.mjcf_names import body_names, joint_names
-from linkwork.interop.matching import PeerJoint, matched, rows
+from linkwork.interop.matching import PeerJoint, matched, rows, unit_quaternions
 from linkwork.joints import Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.mechanism import Coupling
 from linkwork.mechanism.names import printable
@@ -72,7 +72,7 @@ class States:
                 )
 
     def q_to(self, q: Any) -> np.ndarray:
-        """Configurations, (..., nq)."""
+        """Configurations, (..., nq), with unit quaternions."""
         q = rows(q, self._model.nq, "q")
         there = POOL.empty((*q.shape[:-1], self.nq), float)
         for ours, joint in self._pairs:
@@ -80,9 +80,11 @@ class States:
             at = joint.q
             if joint.kind == "free":
                 there[..., at : at + 3] = x[..., :3] @ ours.place.R.T + ours.place.p
-                there[..., at + 3 : at + 7] = _turned(_quaternion(ours.place), x[..., 3:])[..., [3, 0, 1, 2]]
+                there[..., at + 3 : at + 7] = _turned(_quaternion(ours.place), unit_quaternions(x[..., 3:]))[
+                    ..., [3, 0, 1, 2]
+                ]
             elif joint.kind == "ball":
-                there[..., at : at + 4] = x[..., [3, 0, 1, 2]]
+                there[..., at : at + 4] = unit_quaternions(x)[..., [3, 0, 1, 2]]
             else:
                 there[..., at] = x[..., 0] + self._zero[at]
         return there
@@ -193,9 +195,7 @@ def _tendons(model: Model, theirs: set[str]) -> dict[str, tuple[int, list[tuple[
 
 def _world_axes(joint: PlacedJoint, q: np.ndarray) -> np.ndarray:
     """The axes of a free joint's body in the world, (..., 3, 3)."""
-    _, exponents = np.frexp(np.abs(q[..., 3:]).max(axis=-1, keepdims=True))
-    turn = np.ldexp(q[..., 3:], -exponents)  # so that no square overflows
-    x, y, z, w = np.moveaxis(turn / np.linalg.norm(turn, axis=-1, keepdims=True), -1, 0)
+    x, y, z, w = np.moveaxis(unit_quaternions(q[..., 3:]), -1, 0)
     R = np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],

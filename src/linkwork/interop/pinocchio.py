@@ -18,7 +18,7 @@ import numpy as np
 
 from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import ModelError
-from linkwork.interop.matching import PeerJoint, matched, rows
+from linkwork.interop.matching import PeerJoint, matched, rows, unit_quaternions
 from linkwork.interop.turns import Turns
 from linkwork.joints import Free, Gimbal, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.mechanism.names import printable
@@ -65,12 +65,15 @@ class States:
         copied: list[tuple[int, int]] = []  # places in q: here, there
         angles: list[tuple[int, int]] = []  # here an angle, there its cosine, and its sine behind that
         order: list[tuple[int, int]] = []  # places in v: here, there
+        self._quaternions: list[int] = []  # where they start there
         pairs = matched(model, theirs, _KINDS, "Pinocchio")
         for ours, there in pairs:
             turning = {"JointModelPlanar": 2, **dict.fromkeys(_UNBOUNDED, 0)}.get(there.kind)
             for k in range(ours.nq):
                 (angles if k == turning else copied).append((ours.q_start + k, there.q + k))
             swapped = there.kind == "JointModelFreeFlyer"
+            if isinstance(ours.kind, (Free, Spherical)):
+                self._quaternions.append(there.q + ours.nq - 4)
             order += [
                 (ours.v_start + k, there.v + (int(_SWAPPED[k]) if swapped else k)) for k in range(ours.nv)
             ]
@@ -111,10 +114,12 @@ class States:
                     )
 
     def q_to(self, q: Any) -> np.ndarray:
-        """Configurations, (..., nq)."""
+        """Configurations, (..., nq), with unit quaternions, which functions of Pinocchio assume."""
         q = rows(q, self._our_nq, "q")
         there = POOL.empty((*q.shape[:-1], self.nq), float)
         there[..., self._copied[1]] = q[..., self._copied[0]]
+        for start in self._quaternions:
+            there[..., start : start + 4] = unit_quaternions(there[..., start : start + 4])
         there[..., self._angles[1]] = np.cos(q[..., self._angles[0]])
         there[..., self._angles[1] + 1] = np.sin(q[..., self._angles[0]])
         return there
