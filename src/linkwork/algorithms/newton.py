@@ -45,27 +45,27 @@ def newton(
     def step(state: np.ndarray) -> tuple[np.ndarray, Any]:
         best = state[:n]
         q = state[n:-2]
-        left = state[-2]
+        best_residual = state[-2]
         way = state[-1]
         phi, move = direction(q)
         residual = one_norm(phi)
         scaled = move * (1.0 / units)
-        better = residual < left
+        better = residual < best_residual
         goal = where(
-            better & (left < np.inf), exact, closed
+            better & (best_residual < np.inf), exact, closed
         )  # near rounding errors, a step that does not help is the last
         best = where(better, q, best)
-        left = where(better, residual, left)
-        again = (left > goal) & (residual + one_norm(scaled) < np.inf)
+        best_residual = where(better, residual, best_residual)
+        again = (best_residual > goal) & (residual + one_norm(scaled) < np.inf)
         size = infinity_norm(scaled)
         ahead = retract(q, move * minimum(LARGEST_STEP / maximum(size, 1e-300), 1.0))
         way = way + where(again, minimum(size, LARGEST_STEP), 0.0)
-        return np.array([*best, *ahead, left, way], dtype=object), again
+        return np.array([*best, *ahead, best_residual, way], dtype=object), again
 
-    found = loop(
+    solution = loop(
         step, np.array([*start, *start, np.inf, 0.0], dtype=object), limit=STEPS, newton=n if implicit else 0
     )
-    return found[:n], found[-1]
+    return solution[:n], solution[-1]
 
 
 def tolerance(double: float, q: np.ndarray) -> Any:
@@ -76,17 +76,17 @@ def tolerance(double: float, q: np.ndarray) -> Any:
 
 def one_norm(x: Iterable[Any]) -> Any:
     """The sum of the sizes of a vector's entries: not finite where one of them is not."""
-    found: Any = 0.0
+    total: Any = 0.0
     for y in x:
         if not is_zero(y):
-            found = found + absolute(y)
-    return found
+            total = total + absolute(y)
+    return total
 
 
 def infinity_norm(x: Iterable[Any]) -> Any:
     """The infinity norm: the largest size of a vector's entries."""
-    found: Any = 0.0
+    largest: Any = 0.0
     for y in x:
         if not is_zero(y):
-            found = maximum(found, absolute(y))
-    return found
+            largest = maximum(largest, absolute(y))
+    return largest

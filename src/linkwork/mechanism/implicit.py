@@ -53,9 +53,9 @@ class ImplicitConstraint(LoopConstraint):
         q = np.concatenate([posture.q(j) for j in self.joints])
         places = np.cumsum([0, *(kind.nq for kind in kinds)])
 
-        def rate(q: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
+        def rate(q: np.ndarray, rates: Sequence[np.ndarray]) -> np.ndarray:
             shares = [q[a:b] for a, b in pairwise(places)]
-            return np.concatenate([kind.rate(x, y) for kind, x, y in zip(kinds, shares, own)])
+            return np.concatenate([kind.rate(x, y) for kind, x, y in zip(kinds, shares, rates)])
 
         if any(isinstance(x, Symbol) for x in q):
             value, J = jacobian_of(self.phi, q)
@@ -64,19 +64,19 @@ class ImplicitConstraint(LoopConstraint):
         K = np.zeros((len(value), posture.width), dtype=object)
         for i, (j, kind) in enumerate(zip(self.joints, kinds)):
             for column in range(kind.nv):
-                own = [
+                rates = [
                     np.eye(other.nv)[column] if n == i else np.zeros(other.nv)
                     for n, other in enumerate(kinds)
                 ]
-                K[:, posture.columns[j].start + column] = product(J, rate(q, own))
+                K[:, posture.columns[j].start + column] = product(J, rate(q, rates))
         if speeds is None:
             return K, np.zeros(len(value), dtype=object)
-        own = [speeds.v[posture.columns[j]] for j in self.joints]
+        rates = [speeds.v[posture.columns[j]] for j in self.joints]
 
         def speed(x: np.ndarray) -> np.ndarray:
-            return jvp_of(self.phi, x, rate(x, own))[1]
+            return jvp_of(self.phi, x, rate(x, rates))[1]
 
-        return K, -jvp_of(speed, q, rate(q, own))[1]
+        return K, -jvp_of(speed, q, rate(q, rates))[1]
 
     def content(self, index: Mapping[int, int], there: Callable[[End], Any]) -> Any:
         return self.function, tuple(index[k] for k in self.joints)

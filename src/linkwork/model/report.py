@@ -207,13 +207,13 @@ def gathered(notes: Iterable[str]) -> list[str]:
         kinds.setdefault(_NAMES_AND_NUMBERS.sub("*", note), []).append(note)
     lines = []
     for similar in kinds.values():
-        subjects = [found[0] for note in similar if (found := _NAMES_AND_NUMBERS.search(note))]
-        rest = (
+        subjects = [match[0] for note in similar if (match := _NAMES_AND_NUMBERS.search(note))]
+        others = (
             f" (and {len(similar) - 1} more of this kind: {join_names(subjects[1:])})"
             if len(similar) > 1
             else ""
         )
-        lines.append(similar[0] + rest)
+        lines.append(similar[0] + others)
     return lines
 
 

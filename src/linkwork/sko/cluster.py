@@ -128,8 +128,8 @@ class _ClusterNode(HingeNode):
     def H(self) -> np.ndarray:
         S: list[np.ndarray] = []  # Loops Eq. 15
         for body, below in zip(self.bodies, self._A.below):
-            own = body.joint_map @ self._embedding.G[self._own[body]]
-            S.append(own if below is None else body.X.scatter(S[below]) + own)
+            joint_columns = body.joint_map @ self._embedding.G[self._own[body]]
+            S.append(joint_columns if below is None else body.X.scatter(S[below]) + joint_columns)
         return np.concatenate([*S, self._N]).T
 
     def generalised(self, F: np.ndarray, maps: bool = False) -> np.ndarray:
@@ -162,10 +162,10 @@ class _ClusterNode(HingeNode):
         motions: list[np.ndarray] = []
         supports = self._A.of_supports(x) if isinstance(self._A, SupportsWeight) else None
         for body, below, carrier in zip(self.bodies, self._A.below, self._carriers):
-            own = self._own[body]
-            joint = self._embedding.G[own] @ dx + g[own]
+            rows = self._own[body]
+            joint = self._embedding.G[rows] @ dx + g[rows]
             if supports is not None:
-                joint = joint + self._embedding.Gamma[own] @ supports
+                joint = joint + self._embedding.Gamma[rows] @ supports
             motions.append(move(body, x[carrier] if below is None else motions[below], joint))
         further = self._N @ dx + n
         return np.concatenate([*motions, further if supports is None else further + self._Gamma @ supports])
@@ -200,17 +200,17 @@ class _ClusterNode(HingeNode):
         return M.with_rotors(forces, alpha, on_modes)
 
     def _shares(self, alpha: np.ndarray) -> list[tuple[RigidBody, int, np.ndarray]]:
-        found = []
+        shares = []
         for body, block in zip(self.bodies, self.blocks.values()):
             modes = self.blocks.get((body.joint.child, "modes"))
-            found.append(
+            shares.append(
                 (
                     body,
                     block.start,
                     alpha[block] if modes is None else np.concatenate([alpha[block], alpha[modes]]),
                 )
             )
-        return found
+        return shares
 
 
 class HingeClusterNode(_ClusterNode):
@@ -218,7 +218,9 @@ class HingeClusterNode(_ClusterNode):
 
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
         return self._with_rotors(
-            self.M, {at: body.hinge_force(own) for body, at, own in self._shares(alpha)}, alpha
+            self.M,
+            {at: body.hinge_force(acceleration) for body, at, acceleration in self._shares(alpha)},
+            alpha,
         )
 
     @cached_property
@@ -231,9 +233,9 @@ class ClusterNode(_ClusterNode, NodeState):
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         return self._with_rotors(
-            self.M, {at: body.force(own) for body, at, own in self._shares(alpha)}, alpha
+            self.M, {at: body.force(acceleration) for body, at, acceleration in self._shares(alpha)}, alpha
         )
 
     def armature_energy(self, dtheta: np.ndarray) -> Any:
-        own = [(body, self._embedding.G[self._own[body]] @ dtheta) for body in self._with_armature]
-        return sum((v @ (body.armature * v) for body, v in own), 0.0)
+        rates = [(body, self._embedding.G[self._own[body]] @ dtheta) for body in self._with_armature]
+        return sum((v @ (body.armature * v) for body, v in rates), 0.0)

@@ -48,11 +48,11 @@ def coaxial_body(rotor: RigidBody, members: Sequence[RigidBody]) -> CoaxialBody 
         hinge_axis = np.asarray(body.joint_map[:3, 0], dtype=float)
         if turn is None or np.count_nonzero(hinge_axis) != 1:
             continue
-        there = product(
+        axis_on_carrier = product(
             turn.before, hinge_axis
         )  # the hinge's axis in the carrier's frame: turning about it changes nothing
         k = int(np.argmax(np.abs(hinge_axis)))
-        if parallel(there, axis):
-            sign = float(np.sign(product(there, axis)))
+        if parallel(axis_on_carrier, axis):
+            sign = float(np.sign(product(axis_on_carrier, axis)))
             return CoaxialBody(body, k, sign * float(np.sign(hinge_axis[k])), sign, J)
     return None

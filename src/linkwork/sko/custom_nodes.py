@@ -94,28 +94,32 @@ def stages(
     made: list[CustomNode] = []
     for i, stage in enumerate(split):
         last = i == len(split) - 1
-        what = f"node {name!r}, stage {i}"
-        own = slice(stage.velocities[0], stage.velocities[-1] + 1)
-        H = node_arrays["H"][own] if stage.H is None else array_of(f"{what}: H", stage.H, q, v, 2)
+        label = f"node {name!r}, stage {i}"
+        columns = slice(stage.velocities[0], stage.velocities[-1] + 1)
+        H = node_arrays["H"][columns] if stage.H is None else array_of(f"{label}: H", stage.H, q, v, 2)
         rows = H.shape[1]
         below = made[-1] if made else parent
         unit = node_arrays["A"] if i == 0 else np.eye(below.rows, rows).astype(object)
-        A = unit if stage.A is None else array_of(f"{what}: A", stage.A, q, v, 2)
+        A = unit if stage.A is None else array_of(f"{label}: A", stage.A, q, v, 2)
         rest = (
             node_arrays["a"]
             if last and not any(each.a is not None for each in split)
             else np.zeros(rows, dtype=object)
         )
-        a = rest if stage.a is None else array_of(f"{what}: a", stage.a, q, v, 1)
-        shapes = {"H": (H, (own.stop - own.start, rows)), "A": (A, (below.rows, rows)), "a": (a, (rows,))}
+        a = rest if stage.a is None else array_of(f"{label}: a", stage.a, q, v, 1)
+        shapes = {
+            "H": (H, (columns.stop - columns.start, rows)),
+            "A": (A, (below.rows, rows)),
+            "a": (a, (rows,)),
+        }
         for word, (array, shape) in shapes.items():
             if array.shape != shape:
-                raise ModelError(f"{what}: {word}: expected shape {shape}, got {array.shape}")
+                raise ModelError(f"{label}: {word}: expected shape {shape}, got {array.shape}")
         if last and rows != len(node_arrays["M"]):
             raise ModelError(
-                f"{what}: last stage: expected the node's {len(node_arrays['M'])} rows, got {rows}"
+                f"{label}: last stage: expected the node's {len(node_arrays['M'])} rows, got {rows}"
             )
-        armature = node_arrays["armature"][own, own]
+        armature = node_arrays["armature"][columns, columns]
         more = (
             {"M": node_arrays["M"], "b": node_arrays["b"]}
             if last
@@ -126,10 +130,10 @@ def stages(
             "H": H,
             "a": a,
             "armature": armature,
-            "passive_force": node_arrays["passive_force"][own],
+            "passive_force": node_arrays["passive_force"][columns],
             **more,
         }
-        place = slice(dofs.start + own.start, dofs.start + own.stop)
+        place = slice(dofs.start + columns.start, dofs.start + columns.stop)
         made.append(CustomNode(name if last else f"{name}'{i}", below, place, entries))
     return made
 
@@ -182,8 +186,8 @@ def check_same(nodes: Sequence[CustomNode], named: Mapping[str, CustomNode]) -> 
             "H(k) = [H(k''); H(k') Φ(k', k)]": (H, k.H),
             "a(k) = a(k'') + Φ*(k', k) a(k')": (a, k.a),
         }
-        for equation, (value, own) in equations.items():
-            expected = np.asarray(own, dtype=float)
+        for equation, (value, node_value) in equations.items():
+            expected = np.asarray(node_value, dtype=float)
             gap = np.abs(value - expected).max(initial=0.0)
             if not gap <= SAME * max(1.0, np.abs(expected).max(initial=0.0)):
                 raise ModelError(

@@ -152,10 +152,10 @@ class BodiesInertia:
         on_modes = []
         row = self.rows - sum(len(one.E) for one in self.modes)
         for start, C, E in self.modes:
-            own = x[row : row + len(E)]
+            modal = x[row : row + len(E)]
             row += len(E)
-            on_modes.append(C.T @ x[start : start + 6] + E @ own)
-            forces[start] = forces[start] + C @ own
+            on_modes.append(C.T @ x[start : start + 6] + E @ modal)
+            forces[start] = forces[start] + C @ modal
         return self.with_rotors(forces, x, on_modes)
 
     def with_rotors(
@@ -175,10 +175,10 @@ class BodiesInertia:
         """Return the inertias of the bodies with their rotors locked to them."""
         inertias = dict(self.inertias)
         for block, k, J in self.spins:
-            own = inertias[block.start]
-            A = np.array(own.A, dtype=object)
+            inertia = inertias[block.start]
+            A = np.array(inertia.A, dtype=object)
             A[k, k] = A[k, k] + J
-            inertias[block.start] = Inertia(A, own.B, own.D, own.mass)
+            inertias[block.start] = Inertia(A, inertia.B, inertia.D, inertia.mass)
         return inertias
 
     def without(self, G: np.ndarray, U: np.ndarray, D: Factor, gone: Sequence[int] = ()) -> ReducedInertia:
@@ -200,8 +200,8 @@ class ReducedInertia:
     @cached_property
     def one(self) -> Inertia:
         """The block of a node's only body."""
-        (whole,) = self.P.whole().values()
-        return whole.without(self.G[:6], self.U[:6])
+        (block,) = self.P.whole().values()
+        return block.without(self.G[:6], self.U[:6])
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
         if len(self.P.inertias) == 1 and all(is_zero(y) for y in x[6:].ravel()):

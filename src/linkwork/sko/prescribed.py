@@ -23,15 +23,15 @@ class PrescribedNode(HingeNode):
     """
 
     def __init__(
-        self, whole: HingeNode, parent: HingeNode, dofs: slice, prescribed: np.ndarray, ddtheta: np.ndarray
+        self, full: HingeNode, parent: HingeNode, dofs: slice, prescribed: np.ndarray, ddtheta: np.ndarray
     ) -> None:
-        self.name = whole.name
+        self.name = full.name
         self.parent = parent
-        self.rows = whole.rows
+        self.rows = full.rows
         self.dofs = dofs
-        self.supports = whole.supports
-        self.blocks = whole.blocks
-        self._whole, self._free, self._known = whole, np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
+        self.supports = full.supports
+        self.blocks = full.blocks
+        self._whole, self._free, self._known = full, np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
         self._ddtheta = ddtheta[self._known]
 
     @property

@@ -36,21 +36,21 @@ class Values(Mapping[str, Any]):
 class TreeParameters:
     """The parameters of a custom tree: nominal `numbers`, and the values that replace them while tracing."""
 
-    def __init__(self, tree: str, given: Mapping[str, Any], inputs: Mapping[str, Any] | None = None) -> None:
-        if not isinstance(given, Mapping) or not all(
-            isinstance(name, str) and name.isidentifier() for name in given
+    def __init__(self, tree: str, values: Mapping[str, Any], inputs: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(values, Mapping) or not all(
+            isinstance(name, str) and name.isidentifier() for name in values
         ):
             raise ModelError(
-                f"{tree}: parameters: expected numbers by names that are identifiers, got {given!r}"
+                f"{tree}: parameters: expected numbers by names that are identifiers, got {values!r}"
             )
         for taken in ("q", "v", "a", "tau", "f_ext", "targets", "given"):
-            if taken in given:
+            if taken in values:
                 raise ModelError(
                     f"{tree}: parameters: expected names other than those of arrays of functions, got "
                     f"{taken!r}"
                 )
         self._tree = tree
-        self.numbers = {name: _finite(f"{tree}: parameter {name!r}", value) for name, value in given.items()}
+        self.numbers = {name: _finite(f"{tree}: parameter {name!r}", value) for name, value in values.items()}
         self.values = Values({**self.numbers, **(inputs or {})})
 
     def known(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class TreeParameters:
         requested = (names,) if isinstance(names, str) else tuple(names)
         for name in requested:
             if name not in self.numbers:
-                own = (
+                message = (
                     f"parameter {name!r}{did_you_mean(name, self.numbers)}; it has {', '.join(self.numbers)}"
                 )
                 none = (
@@ -66,7 +66,7 @@ class TreeParameters:
                     "v, p)"
                 )
                 raise ModelError(
-                    f"{printable(self._tree)} is a custom tree and has no {own if self.numbers else none}"
+                    f"{printable(self._tree)} is a custom tree and has no {message if self.numbers else none}"
                 )
             if requested.count(name) > 1:
                 raise ModelError(f"parameter {name!r} is given twice")

@@ -72,7 +72,7 @@ def with_solution(M: Factor, dT: Derivatives, free: Mapping[int, Changes]) -> De
     solved = M.solve_sparse(np.concatenate([dT.by_q, dT.by_v], axis=1), negative=True)
     result = Derivatives(solved[:, :n], solved[:, n:], M.inverted())
     for start, part in free.items():
-        own = slice(start, start + 6)
-        result.by_q[own, own] = result.by_q[own, own] - part.dA
-        result.by_v[own, own] = result.by_v[own, own] - part.dA_v
+        rows = slice(start, start + 6)
+        result.by_q[rows, rows] = result.by_q[rows, rows] - part.dA
+        result.by_v[rows, rows] = result.by_v[rows, rows] - part.dA_v
     return result

@@ -106,15 +106,15 @@ def motions(nodes: ModelTree[Any], alpha: dict[HingeNode, np.ndarray]) -> dict[H
     """How all nodes move, base to tips. The observer moves with the origin of the body on the ground: see
     `changes`.
     """
-    found: dict[HingeNode, Motion] = {}
+    motions: dict[HingeNode, Motion] = {}
     for k in nodes.base_to_tips():
         body = k.body
-        below = found.get(k.parent)
+        below = motions.get(k.parent)
         v = np.zeros(3)
         if below is not None:
             v = product(body.X.R.T, below.v + cross(below.w, body.X.p)) + (body.joint_map @ body.v)[3:]
-        found[k] = Motion(body.w, v, alpha[k], skew(alpha[k][:3]) + body.spin)
-    return found
+        motions[k] = Motion(body.w, v, alpha[k], skew(alpha[k][:3]) + body.spin)
+    return motions
 
 
 def changes(
@@ -266,23 +266,23 @@ def pairs(at: Sensitivity) -> Derivatives:
         f[k] = k.hinge_force(alpha[k])
     Tq, Tv, M = (np.zeros((nodes.nv, nodes.nv), dtype=object) for _ in range(3))
     for k in nodes.tips_to_base():
-        own = moved[k]
+        columns = moved[k]
         body = k.body
-        here = k.dofs
+        dofs = k.dofs
         B[k] = VelocityMoments.of_body(k.hinge_inertia, motion[k].w, motion[k].v)
         for c in nodes.children(k):
             f[k] = f[k] + c.A.gather(f[c])
             B[k] = B[k] + B[c].carried(c.body.X)
-        by_a = R[k] @ own.S
-        by_v = R[k] @ own.dA_v + B[k].times(own.S[:3])
-        by_q = R[k] @ own.dA + B[k].times(own.dV[:3])
-        row = B[k].transposed_times(own.S)
-        M[here, here] = mirrored(own.S.T @ by_a) + k.armature
-        Tv[here, here] = own.S.T @ by_v + np.diag(np.array(body.joint.damping, dtype=object))
-        Tq[here, here] = own.S.T @ by_q + own.own(f[k])
-        by_q = by_q - np.array([ad_star(x, f[k]) for x in own.S.T], dtype=object).reshape(-1, 6).T
+        by_a = R[k] @ columns.S
+        by_v = R[k] @ columns.dA_v + B[k].times(columns.S[:3])
+        by_q = R[k] @ columns.dA + B[k].times(columns.dV[:3])
+        row = B[k].transposed_times(columns.S)
+        M[dofs, dofs] = mirrored(columns.S.T @ by_a) + k.armature
+        Tv[dofs, dofs] = columns.S.T @ by_v + np.diag(np.array(body.joint.damping, dtype=object))
+        Tq[dofs, dofs] = columns.S.T @ by_q + columns.own(f[k])
+        by_q = by_q - np.array([ad_star(x, f[k]) for x in columns.S.T], dtype=object).reshape(-1, 6).T
         j = k
-        m = own.S.shape[1]
+        m = columns.S.shape[1]
         while j.parent is not nodes.ground and m:
             columns = j.A.gather(np.concatenate([by_a, by_v, by_q], axis=1))
             by_a = columns[:, :m]
@@ -292,11 +292,11 @@ def pairs(at: Sensitivity) -> Derivatives:
             j = j.parent
             up = moved[j]
             before = j.dofs
-            M[before, here] = up.S.T @ by_a
-            M[here, before] = M[before, here].T
-            Tv[before, here], Tq[before, here] = up.S.T @ by_v, up.S.T @ by_q
-            Tv[here, before] = by_a.T @ up.dA_v + row.T @ up.S[:3]
-            Tq[here, before] = by_a.T @ up.dA + row.T @ up.dV[:3]
+            M[before, dofs] = up.S.T @ by_a
+            M[dofs, before] = M[before, dofs].T
+            Tv[before, dofs], Tq[before, dofs] = up.S.T @ by_v, up.S.T @ by_q
+            Tv[dofs, before] = by_a.T @ up.dA_v + row.T @ up.S[:3]
+            Tq[dofs, before] = by_a.T @ up.dA + row.T @ up.dV[:3]
     return Derivatives(Tq, Tv, M)
 
 
@@ -317,14 +317,14 @@ def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarra
     C, M = (np.zeros((nodes.nv, nodes.nv), dtype=object) for _ in range(2))
     for k in nodes.tips_to_base():
         S = k.body.joint_map
-        here = k.dofs
+        dofs = k.dofs
         B[k] = VelocityMoments.of_body(k.hinge_inertia.times(0.5), motion[k].w, motion[k].v)
         for c in nodes.children(k):
             B[k] = B[k] + B[c].carried(c.body.X)
         momentum = R[k] @ S
         column = R[k] @ dS[k] + B[k].times(S[:3])
         row = B[k].transposed_times(S)
-        M[here, here], C[here, here] = mirrored(S.T @ momentum) + k.armature, S.T @ column
+        M[dofs, dofs], C[dofs, dofs] = mirrored(S.T @ momentum) + k.armature, S.T @ column
         j = k
         m = S.shape[1]
         while j.parent is not nodes.ground and m:
@@ -334,9 +334,9 @@ def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarra
             column = both[:, m:]
             j = j.parent
             before = j.dofs
-            M[before, here] = j.H @ momentum
-            M[here, before] = M[before, here].T
-            C[before, here], C[here, before] = j.H @ column, momentum.T @ dS[j] + row.T @ j.body.joint_map[:3]
+            M[before, dofs] = j.H @ momentum
+            M[dofs, before] = M[before, dofs].T
+            C[before, dofs], C[dofs, before] = j.H @ column, momentum.T @ dS[j] + row.T @ j.body.joint_map[:3]
     return C, M
 
 

@@ -90,13 +90,13 @@ def lie_changes(
 
 
 def _gathered(
-    bodies: Sequence[LieBody], i: int, own: np.ndarray, carried: Callable[[int], np.ndarray]
+    bodies: Sequence[LieBody], i: int, wrench: np.ndarray, carried: Callable[[int], np.ndarray]
 ) -> np.ndarray:
-    """Return `own` plus Ad* of the contributions `carried` of the children of body i."""
+    """Return `wrench` plus Ad* of the contributions `carried` of the children of body i."""
     for k, body in enumerate(bodies):
         if body.parent == i:
-            own = own + body.Ad.T @ carried(k)
-    return own
+            wrench = wrench + body.Ad.T @ carried(k)
+    return wrench
 
 
 def inverse_dynamics_derivative(
@@ -109,10 +109,12 @@ def inverse_dynamics_derivative(
     tau: Any = np.empty(len(state.dq), dtype=object)
     for i in reversed(range(len(bodies))):
         (_, dofs, _, S, _, I, Fext), c = bodies[i], changes[i]
-        own = I @ A[i] - ad_star(V[i], I @ V[i]) - Fext
-        F[i] = _gathered(bodies, i, own, lambda k: F[k])
-        own = c.I @ A[i] + I @ dA[i] - ad_star(dV[i], I @ V[i]) - ad_star(V[i], c.I @ V[i] + I @ dV[i]) - c.F
-        dF[i] = _gathered(bodies, i, own, lambda k: dF[k] - ad_star(changes[k].h, F[k]))
+        wrench = I @ A[i] - ad_star(V[i], I @ V[i]) - Fext
+        F[i] = _gathered(bodies, i, wrench, lambda k: F[k])
+        wrench = (
+            c.I @ A[i] + I @ dA[i] - ad_star(dV[i], I @ V[i]) - ad_star(V[i], c.I @ V[i] + I @ dV[i]) - c.F
+        )
+        dF[i] = _gathered(bodies, i, wrench, lambda k: dF[k] - ad_star(changes[k].h, F[k]))
         tau[dofs] = c.S.T @ F[i] + S.T @ dF[i]
     return tau
 
@@ -169,8 +171,8 @@ def hybrid_dynamics_derivative(
                 J[i] = J[i] + body.Ad.T @ Pi[k] @ body.Ad
                 dJ[i] = dJ[i] + body.Ad.T @ (dPi[k] - Pi_ad - Pi_ad.T) @ body.Ad
         B[i] = _gathered(bodies, i, -ad_star(V[i], I @ V[i]) - F, lambda k: beta[k])
-        own = -ad_star(dV[i], I @ V[i]) - ad_star(V[i], c.I @ V[i] + I @ dV[i]) - c.F
-        dB[i] = _gathered(bodies, i, own, lambda k: d_beta[k] - ad_star(changes[k].h, beta[k]))
+        wrench = -ad_star(dV[i], I @ V[i]) - ad_star(V[i], c.I @ V[i] + I @ dV[i]) - c.F
+        dB[i] = _gathered(bodies, i, wrench, lambda k: d_beta[k] - ad_star(changes[k].h, beta[k]))
         if i in prescribed:
             ddq = state.ddq[dofs]
             d_ddq = change.ddq[dofs]

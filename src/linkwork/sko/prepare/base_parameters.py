@@ -23,16 +23,16 @@ def regrouped(model: Model) -> tuple[BodyDescription, ...]:
     bodies = [body._replace(reduced=body.inertia) for body in in_node_frames(model)]
     for k, joint in reversed(list(enumerate(model.joints))):
         frame = bodies[k].frame
-        own = bodies[k].reduced
-        assert own is not None
+        reduced = bodies[k].reduced
+        assert reduced is not None
         if (
             not isinstance(frame.kind, Revolute)
             or bodies[k].rotor
-            or is_zero(own.mass)
+            or is_zero(reduced.mass)
             or frame.place.is_symbolic
         ):
             continue
-        remainder, rod = _split(own, frame.kind.coordinate)
+        remainder, rod = _split(reduced, frame.kind.coordinate)
         bodies[k] = bodies[k]._replace(reduced=remainder)
         if joint.parent != GROUND:
             below = bodies[joint.parent]

@@ -161,13 +161,13 @@ class _Frames:
                     self._shift(k, axis)
 
     def chosen(self) -> tuple[NodeFrame, ...]:
-        found = []
+        frames = []
         for k in range(len(self.joints)):
             place = Pose(self.before[k], self._length(k, ground=True)).frozen()
             frame = JointFrame(self.kinds[k], place, self.phase[k], self._frame(k).frozen())
             side = Pose(self.sides[k], product(self.sides[k], self.s[k])).frozen()
-            found.append(NodeFrame(frame, side, self.point_like[k]))
-        return tuple(found)
+            frames.append(NodeFrame(frame, side, self.point_like[k]))
+        return tuple(frames)
 
     def _frame(self, k: int) -> Pose:
         return Pose(self.R[k], product(self.R[k], self.s[k]))
@@ -197,8 +197,8 @@ class _Frames:
         self.R[k] = product(self.R[k], _about(axis, angle))
         self.sides.append(self.R[k])
         if axis is not None and phase:
-            found = min(self._angles(k, axis), key=lambda angle: self._cost_of_turning(k, axis, angle))
-            self.R[k], self.phase[k] = product(self.R[k], _about(axis, found)), phase * found
+            angle = min(self._angles(k, axis), key=lambda angle: self._cost_of_turning(k, axis, angle))
+            self.R[k], self.phase[k] = product(self.R[k], _about(axis, angle)), phase * angle
 
     def _angles(self, k: int, axis: int) -> Iterator[float]:
         """Return candidate rotations of body k's frame that align attachments with coordinate axes."""

@@ -63,19 +63,26 @@ def lumped(model: Model) -> tuple[Lumped, ...]:
     for k in places:
         joint = model.joints[k]
         u = axis_of(joint)
-        own = inertias[k]
-        J = product(product(u, own.A), u)
-        delta = asymmetry(u, own.A)
+        inertia = inertias[k]
+        J = product(product(u, inertia.A), u)
+        delta = asymmetry(u, inertia.A)
         gear = gear_of(structure, k, places, R, moved)
         if gear and any(
             isinstance(c, Symbol) for loop in model.embedded if k in loop.bodies for c in loop.coefficients
         ):
             gear = None  # how fast it turns is an input
         remainder = Inertia.massless(np.zeros((3, 3)) if gear else J * np.outer(u, u))
-        fixed = Inertia(own.A - remainder.A - delta, own.B, own.D, own.mass)
-        if gear and gear.link != GROUND and own.mass and _centred(joint, own, model.joints[gear.link]):
-            fixed = Inertia.massless(fixed.A - Inertia.rigid(own.mass, own.h / own.mass, np.zeros((3, 3))).A)
-            add(gear.link, Inertia.rigid(own.mass, np.zeros(3), np.zeros((3, 3))))
+        fixed = Inertia(inertia.A - remainder.A - delta, inertia.B, inertia.D, inertia.mass)
+        if (
+            gear
+            and gear.link != GROUND
+            and inertia.mass
+            and _centred(joint, inertia, model.joints[gear.link])
+        ):
+            fixed = Inertia.massless(
+                fixed.A - Inertia.rigid(inertia.mass, inertia.h / inertia.mass, np.zeros((3, 3))).A
+            )
+            add(gear.link, Inertia.rigid(inertia.mass, np.zeros(3), np.zeros((3, 3))))
         add(joint.parent, joint.place.congruence(fixed))
         for body, n in ((joint.parent, -gear.n), (gear.link, gear.n)) if gear else ():
             if body != GROUND:
