@@ -18,6 +18,7 @@ from holding import FEET, dense
 from linkages import floats
 from linkwork import Connect, Coupled, Gains, Hold, Locked, ModelError, OnPlane, Rolling, Weld
 from linkwork.functions.constrained import normalize_constraints
+from linkwork.functions.constraint_options import per_row
 from linkwork.joints import Revolute
 from mechanisms import make, state_of
 
@@ -134,21 +135,97 @@ def test_a_joint_that_moves_no_mass() -> None:
     assert off(found, differences(model, constraints, q, v, tau)) < 1e-9
 
 
-def test_redundant_rows() -> None:
-    """Accelerations change as with independent rows alone; rows that depend on those before them have no
-    force.
-    """
+REDUNDANT: dict[str, list[Any]] = {
+    "the same points in other axes": [Connect("body2"), Hold("body4", "x"), Hold("body2", "x y z"), Hold("body4", "x z")],
+    "moments and forces": [Weld("body2"), Weld("body2", at=HERE), Connect("body4"), Hold("body4", "z wy", axes="frame")],
+}  # fmt: skip
+
+
+def least_norm(model: lw.Model, constraints: Any, mask: np.ndarray, q: Any, v: Any, tau: Any) -> np.ndarray:
+    """Accelerations and forces of least sum of R f², by a pseudo-inverse."""
+    J = floats(lw.constraint_jacobian, model, q, constraints=constraints) * mask[:, None]
+    drift = floats(lw.constraint_bias, model, q, v, constraints=constraints) * mask
+    s = np.asarray(per_row("auto", model, constraints, q), dtype=float) ** -0.5
+    M = floats(lw.mass_matrix, model, q)
+    force = tau - floats(lw.bias_force, model, q, v)
+    scaled = s[:, None] * J
+    response = np.linalg.solve(M, scaled.T)
+    right = -(s * drift) - response.T @ force
+    f = np.linalg.pinv(scaled @ response, rcond=1e-10, hermitian=True) @ right
+    return np.concatenate([np.linalg.solve(M, force + scaled.T @ f), s * f])
+
+
+def differences_of_least_norm(model: lw.Model, function: Any, q: Any, *args: np.ndarray) -> list[np.ndarray]:
+    """Derivatives by q on the tangent space, and by all other arguments, of fourth order."""
+    found = []
+    for place in range(1 + len(args)):
+        columns = []
+        for e in 1e-3 * np.eye(model.nv):
+            ends = []
+            for step in (1.0, -1.0, 2.0, -2.0):
+                x: list[Any] = [q, *args]
+                x[place] = floats(lw.integrate, model, q, step * e) if place == 0 else x[place] + step * e
+                ends.append(function(*x))
+            columns.append((8.0 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / 12e-3)
+        found.append(np.array(columns).T)
+    return found
+
+
+@pytest.mark.parametrize("kind", REDUNDANT)
+@pytest.mark.parametrize("acting", [(1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 0.0, 1.0)])
+def test_redundant_rows_share_forces_by_least_norm(kind: str, acting: tuple[float, ...]) -> None:
+    """Whichever of them act, also along motions that the rows contradict."""
     model = walker()
-    single = [Connect("body2"), Hold("body4", "x")]
-    q, v, tau = consistent(model, single, 4)
-    alone = ours(model, q, v, tau, constraints=single)
-    twice = ours(model, q, v, tau, constraints=[*single, Connect("body2"), Hold("body4", "x z")])
-    more = ours(model, q, v, tau, constraints=[*single, Hold("body4", "z")])
-    assert off(twice[:3], more[:3]) < 1e-9
-    assert off([x[[0, 1, 2, 3, 8]] for x in twice[3:]], more[3:]) < 1e-9
-    assert not any(x[4:8].any() for x in twice[3:])
-    same = ours(model, q, v, tau, constraints=[*single, *single])
-    assert off(same[:3], alone[:3]) < 1e-9 and off([x[:4] for x in same[3:]], alone[3:]) < 1e-9
+    constraints = tuple(REDUNDANT[kind])
+    mask = np.repeat(acting, [len(c.labels(model)) for c in constraints])
+    q, v, tau = consistent(model, constraints, 4)
+    found = ours(model, q, v, tau, active=np.array(acting), constraints=constraints)
+    right = differences_of_least_norm(model, lambda *x: least_norm(model, constraints, mask, *x), q, v, tau)
+    nv = model.nv
+    assert off(found, [x[:nv] for x in right] + [x[nv:] for x in right]) < 1e-8
+
+
+def test_redundant_rows_by_what_is_named() -> None:
+    """Of a custom tree's kind of differentiation: by the residual."""
+    model = walker()
+    constraints = tuple(REDUNDANT["moments and forces"])
+    q, v, tau = consistent(model, constraints, 4)
+    masses = model.parameters()["mass"]
+    names = ("mass", "tau", "q")
+    found = ours(model, q, v, tau, constraints=constraints, wrt=names)
+    again = ours(model, q, v, tau, constraints=constraints, wrt=("q", "tau"))
+    assert off([found[2], found[1], found[5], found[4]], again) < 1e-9
+    mask = np.ones(len(found[3]))
+    ends = []
+    for e in 1e-3 * np.eye(len(masses)):
+        for step in (1.0, -1.0):
+            other = model.with_parameters({"mass": masses + step * e})
+            ends.append(least_norm(other, constraints, mask, q, v, tau))
+    right = (np.array(ends[::2]) - np.array(ends[1::2])).T / 2e-3
+    assert off([found[0], found[3]], [right[: model.nv], right[model.nv :]]) < 1e-5
+
+
+def test_redundant_rows_in_hybrid_dynamics() -> None:
+    """Rows that only the prescribed velocities keep apart are redundant too."""
+    model = walker()
+    constraints = (Connect("body2"), Hold("body2", "x y z"), Hold("body4", "x"))
+    q, v, tau = consistent(model, constraints, 4)
+    prescribed = np.arange(model.nv) == 7
+    accelerations = np.full(model.nv, 0.3)
+    settings: dict[str, Any] = {"prescribed": prescribed, "constraints": constraints}
+
+    def forward(q: Any, v: Any, given: np.ndarray) -> np.ndarray:
+        a = np.where(prescribed, given, 0.0)
+        t = np.where(prescribed, 0.0, given)
+        exact: dict[str, Any] = {"method": "ltl", "tolerance": 1e-13}
+        found = floats(lw.hybrid_dynamics, model, q, v, a, t, **settings, **exact)
+        return np.concatenate([np.where(prescribed, found[1], found[0]), found[2]])
+
+    given = np.where(prescribed, accelerations, tau)
+    found = floats(lw.hybrid_dynamics_derivatives, model, q, v, accelerations, tau, **settings)
+    right = differences_of_least_norm(model, forward, q, v, given)
+    nv = model.nv
+    assert off(found, [x[:nv] for x in right] + [x[nv:] for x in right]) < 1e-5
 
 
 def test_targets() -> None:

@@ -18,6 +18,7 @@ from mechanisms import state_of
 
 CASES: dict[str, tuple[Any, list[Any]]] = {
     "walker": (walker, [Connect("body2", gains=Gains(damping=3.0)), Hold("body4", "wx", "body1")]),
+    "redundant": (walker, [Connect("body2"), Hold("body4", "wx x"), Hold("body2", "x y z")]),
     "planar leg": (lw.robots.planar_leg_linkage, [Hold("foot", "x")]),
 }
 

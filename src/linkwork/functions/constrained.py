@@ -161,8 +161,7 @@ def constrained_dynamics(
     Algorithms of Constrained Sec. III to V. Redundant and contradicting rows are allowed: forces have the
     smallest sum of R forces², also after a warm start, and accelerations violate contradicting rows by the
     smallest sum of squares divided by R. One iteration, with the compliance that is meant, gives soft
-    constraints as in MuJoCo (Constrained Eq. 42). Derivatives of forces are those of
-    `constrained_dynamics_derivatives`, where redundant rows that are not the model's loops carry no force.
+    constraints as in MuJoCo (Constrained Eq. 42). Derivatives are those of `constrained_dynamics_derivatives`.
 
     Examples
     --------

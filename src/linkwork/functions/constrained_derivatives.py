@@ -13,6 +13,7 @@ from linkwork.algorithms.constrained import constrained_dynamics_derivatives as 
 from linkwork.algorithms.constrained import delassus as family
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
 from linkwork.algorithms.constrained.massless import check_motions
+from linkwork.algorithms.constrained.row_mobility import has_redundant_rows
 from linkwork.algorithms.constrained.solution_derivatives import ConstrainedSolution
 from linkwork.algorithms.constrained.truncation import redundant_families
 from linkwork.compiler.autodiff.in_trace import jacobian_along, jacobian_of
@@ -66,24 +67,32 @@ def constrained_dynamics_derivatives(
     `wrt` names what derivatives are by, in their order, first those of a and then those of f: "q", "v",
     "tau", "f_ext", "targets", and parameters of the model, as in `inverse_dynamics_derivatives`.
 
-    Redundant rows of the model's loops share forces as in `constrained_dynamics` with its default compliance.
-    Other redundant rows are ordinary input as long as they do not contradict each other. The derivatives of a
-    are then the same for any choice of forces; those of f are for rows that depend on rows before them (to
-    1e-10 of their entry of the Delassus matrix) having no force, where `constrained_dynamics` shares it out.
-    Where the rows' rank changes, there are none.
+    Redundant rows are ordinary input as long as they do not contradict each other. They share forces as in
+    `constrained_dynamics` with its default compliance, where they are redundant in all configurations. Where
+    the rows' rank changes, forces have no derivatives: those returned are of independent rows alone.
     """
     check_motions(model, constraints)
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}
-    return _derivatives(model, arrays, active, constraints, tuple(wrt), _weights(model, constraints, q))
+    return _derivatives(model, arrays, active, constraints, tuple(wrt), sharing(model, constraints, q))
 
 
-def _weights(
-    model: Model | Tree, constraints: Sequence[Constraint], q: Any, compliance: Any = AUTO
-) -> np.ndarray | None:
-    """The compliance of each row, by which redundant rows of loops share forces; None where there are none."""
-    if isinstance(model, Tree) or not (model.constrained_loops and redundant_families(model.nominal)):
-        return None
-    return per_row(compliance, model, constraints, q)
+def sharing(
+    model: Model | Tree,
+    constraints: Sequence[Constraint],
+    q: Any,
+    compliance: Any = AUTO,
+    free: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """The arguments `weights` and `redundant` of `KKT`: how redundant rows share forces, if there are any.
+
+    `free`: as in `has_redundant_rows`.
+    """
+    redundant = has_redundant_rows(model, constraints, free)
+    of_loops = (
+        isinstance(model, Model) and model.constrained_loops and bool(redundant_families(model.nominal))
+    )
+    weights = per_row(compliance, model, constraints, q) if redundant or of_loops else None
+    return {"weights": weights, "redundant": redundant}
 
 
 def _derivatives(
@@ -92,19 +101,19 @@ def _derivatives(
     active: Any,
     constraints: Sequence[Constraint],
     names: Sequence[str],
-    weights: np.ndarray | None,
+    shares: Mapping[str, Any],
 ) -> tuple[Any, ...]:
     """Of accelerations, and then of forces, by what is named."""
     q, v, tau, f_ext, targets = (arrays[name] for name in ("q", "v", "tau", "f_ext", "targets"))
     derivatives: dict[str, tuple[Any, Any]] = {}
     if {"q", "v", "tau"} & set(names) and not isinstance(model, Tree):
         parts = at_solution.constrained_dynamics_derivatives(
-            model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along, active, weights
+            model, constraints, q, v, tau, f_ext, targets, jacobian_of, jacobian_along, active, **shares
         )
         derivatives = dict(zip(("q", "v", "tau"), zip(parts[:3], parts[3:])))
     others = [name for name in names if name not in derivatives]
     if others:
-        at = ConstrainedSolution(model, constraints, q, v, tau, f_ext, targets, active, weights)
+        at = ConstrainedSolution(model, constraints, q, v, tau, f_ext, targets, active, **shares)
         empty = {"f_ext": np.zeros((len(model.bodies), 6)), "targets": np.zeros(at.m)}
         for name in others:
             values = {**arrays, name: empty[name]} if name in empty and arrays[name] is None else arrays
@@ -129,8 +138,8 @@ def _pullback(
     alone.
     """
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": more.get("f_ext"), "targets": more.get("targets")}
-    shares = _weights(model, more["constraints"], q, more.get("compliance", AUTO))
-    at = ConstrainedSolution(model, more["constraints"], **arrays, active=more.get("active"), weights=shares)
+    shares = sharing(model, more["constraints"], q, more.get("compliance", AUTO))
+    at = ConstrainedSolution(model, more["constraints"], **arrays, active=more.get("active"), **shares)
     weights = at.weights(*bars)
     gradients = []
     for name in names:
@@ -153,8 +162,8 @@ def _at_the_solution(
     constraints = more["constraints"]
     check_motions(model, constraints)
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}
-    weights = _weights(model, constraints, q, more.get("compliance", AUTO))
-    derivatives = _derivatives(model, arrays, more.get("active"), constraints, names, weights)
+    shares = sharing(model, constraints, q, more.get("compliance", AUTO))
+    derivatives = _derivatives(model, arrays, more.get("active"), constraints, names, shares)
     by = dict(zip(names, zip(derivatives[: len(names)], derivatives[len(names) :])))
     return [by.get(name, (None, None)) for name in ("q", "v", "tau", "f_ext", "targets")]
 

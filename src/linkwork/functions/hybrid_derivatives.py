@@ -15,7 +15,8 @@ from linkwork.algorithms.tree import forward_dynamics_derivatives as solved
 from linkwork.algorithms.tree import hybrid_dynamics as hybrid
 from linkwork.compiler.autodiff.in_trace import jacobian_along, jacobian_of
 from linkwork.constraints import Constraint, user_constraints
-from linkwork.functions.constraint_options import normalize_constraints, reaches_solution
+from linkwork.functions.constrained_derivatives import sharing
+from linkwork.functions.constraint_options import AUTO, normalize_constraints, reaches_solution
 from linkwork.functions.dynamics import inverse_dynamics
 from linkwork.functions.engine.model_function import model_function
 from linkwork.functions.engine.tangent import rates
@@ -102,11 +103,12 @@ def hybrid_dynamics_derivatives(
 
 def _constrained(
     model: Model, q: Any, v: Any, a: Any, tau: Any, f_ext: Any, targets: Any, active: Any, prescribed: np.ndarray,
-    constraints: Sequence[Constraint], names: Iterable[str],
+    constraints: Sequence[Constraint], names: Iterable[str], compliance: Any = AUTO,
 ) -> list[Any]:  # fmt: skip
     """Return derivatives of results and of constraint forces, each (nv + m, ...), by the named arrays."""
     check_motions(model, constraints, prescribed)
-    solution = HybridSolution(model, constraints, prescribed, q, v, a, tau, f_ext, targets, active)
+    shares = sharing(model, constraints, q, compliance, ~prescribed)
+    solution = HybridSolution(model, constraints, prescribed, q, v, a, tau, f_ext, targets, active, **shares)
     arrays: dict[str, Any] = {"q": q, "v": v, "f_ext": f_ext, "targets": targets}
     empty = {"f_ext": np.zeros((len(model.bodies), 6)), "targets": np.zeros(len(solution.f))}
     changes = []
@@ -146,7 +148,9 @@ def _at_the_solution(
         *(["f_ext"] if f_ext is not None else []),
         *(["targets"] if targets is not None else []),
     ]
-    by = dict(zip(names, _constrained(model, q, v, a, tau, f_ext, targets, active, mask, constraints, names)))
+    arrays = (q, v, a, tau, f_ext, targets, active)
+    found = _constrained(model, *arrays, mask, constraints, names, more.get("compliance", AUTO))
+    by = dict(zip(names, found))
     by["a"], by["tau"] = (np.where(is_given, by["given"], 0.0) for is_given in (mask, ~mask))
     parts: list[tuple[Any, ...]] = []
     for name in ("q", "v", "a", "tau", "f_ext", "targets"):

@@ -9,6 +9,10 @@ changes solve
 the system that they solve themselves, by the same two factors: of M, and of the Delassus matrix J M⁻¹ Jᵀ. ∂T
 is analytic; only the constraints' own terms, Jᵀ f and J θ̈ - k, are differentiated as they are computed, by
 sweeps without J.
+
+Where rows are redundant, nᵀ J = 0, f is the solution of least fᵀ R f: nᵀ R f = 0, so R f = J x with some x.
+From the changes of both, nᵀ R ∂f = -∂nᵀ R f = -∂nᵀ J x = nᵀ ∂J x. Changes of J θ̈ - k that the rows cannot
+have together are met as nearly as possible, by the least sum of squares divided by R.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from linkwork.algorithms.tree.forward_dynamics import factorised
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.tree.inverse_dynamics_derivatives import Differentiate
 from linkwork.algorithms.tree.mass_matrix import mass_matrix
-from linkwork.compiler.ir.functions import map_rows
+from linkwork.compiler.ir.functions import map_rows, where
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.constraints import Constraint
 from linkwork.lazy import cached_property
@@ -69,7 +73,11 @@ def _total(x: np.ndarray) -> Any:
 
 
 class KKT:
-    """M x - Jᵀ y = b and J x = c, solved for any b and c. Rows that depend on those before them have y = 0.
+    """M x - Jᵀ y = b and J x = c, solved for any b and c.
+
+    `redundant`: some rows depend on others. Of all solutions y has then the least sum of `weights` W times
+    squares, and J x - c that of squares divided by W. Otherwise rows that depend on those before them have
+    y = 0.
 
     Of loops' rows from which combinations N were taken out, the forces have the least sum of `weights` W
     times squares: J x + W N Nᵀ W y = c, times a typical mobility. Since Nᵀ J = 0 and Nᵀ c = 0, Nᵀ W y is zero
@@ -78,7 +86,9 @@ class KKT:
     Where a joint moves no mass, M + ρ Jᵀ J takes the place of M, as in `ltl`: b then has ρ Jᵀ c besides.
     """
 
-    def __init__(self, held: ConstraintRows, weights: np.ndarray | None = None) -> None:
+    def __init__(
+        self, held: ConstraintRows, weights: np.ndarray | None = None, *, redundant: bool = False
+    ) -> None:
         nodes = held.nodes
         inertia = mass_matrix(held.nodes)
         self.J = held.jacobian()
@@ -98,24 +108,65 @@ class KKT:
         self.delassus = Factor(
             delassus[::-1, ::-1], dependent=dependent
         )  # factors go from the last row to the first
+        self._idle = self._idle_forces(delassus) if redundant else None
+
+    def _idle_forces(self, delassus: np.ndarray) -> np.ndarray:
+        """Return N (Nᵀ W N)⁻¹ Nᵀ, (m, m), of forces N that move nothing, one for each dependent row."""
+        dependent = np.array([where(x == 0.0, 1.0, 0.0) for x in self.delassus.inverse[::-1]], dtype=object)
+        N = (np.eye(len(dependent)) - self.inverse @ delassus) * dependent
+        weighted = mirrored((N.T * self._weights) @ N) + np.diag(1.0 - dependent)
+        return mirrored(N @ Factor(weighted).solve(N.T))
+
+    @property
+    def redundant(self) -> bool:
+        """Whether forces of dependent rows are shared."""
+        return self._idle is not None
+
+    def shared(self, y: np.ndarray, turned: Any = 0.0) -> np.ndarray:
+        """Return forces, (m,) or (m, columns), of which rows that depend on others have their share.
+
+        Of changes of forces, `turned` is that of `held_motion` at fixed x.
+        """
+        return y if self._idle is None else y + self._idle @ (turned - (y.T * self._weights).T)
+
+    def idle_part(self, y: np.ndarray) -> np.ndarray:
+        """Return the weights of `turned` in `shared`, (m,), for weights of its result; (0,) without."""
+        return np.zeros(0) if self._idle is None else self._idle @ y
+
+    def within_reach(self, c: np.ndarray) -> np.ndarray:
+        """Return what J x can be that is nearest to c, (m,) or (m, columns)."""
+        return c if self._idle is None else c - ((self._idle @ c).T * self._weights).T
+
+    def motion_of(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and z with J x + `undetermined` z = W y, for least forces y."""
+        return self.basic(np.zeros(len(self.J.T)), self._weights * y)
+
+    def held_motion(self, held: ConstraintRows, motion: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """Return J x + `undetermined` z of `motion_of`, (m,), in this or another state."""
+        found = held.jacobian() @ motion[0]
+        return found + self.undetermined(held, motion[1]) if held.is_truncated else found
 
     def undetermined(self, held: ConstraintRows, y: np.ndarray) -> np.ndarray:
         """What forces add to the residual of rows, in this or another state, that is zero for the smallest."""
         return held.undetermined(y, self._weights) * self._mobility
 
-    def solve(self, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """x and y for b of shape (nv,) or (nv, columns), and c with as many columns."""
+    def solve(self, b: np.ndarray, c: np.ndarray, turned: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """x and y for b of shape (nv,) or (nv, columns), and c with as many columns; for `turned` see
+        `shared`.
+        """
+        x, y = self.basic(b, self.within_reach(c))
+        return x, self.shared(y, turned)
+
+    def basic(self, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """x and y of which rows that depend on those before them have no part."""
         if self.rho:
             b = b + self.rho * (self.J.T @ c)
-        return self._solved(b, c)
-
-    def _solved(self, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         z = self.M.half(b)
         y = self.delassus.solve((c - self.Y.T @ self.M.scaled(z))[::-1])[::-1]
         return self.M.other_half(self.M.scaled(z + self.Y @ y)), y
 
     def unit_forces(self) -> tuple[np.ndarray, np.ndarray]:
-        """x, which is symmetric, and y for unit forces b, (nv, nv) and (m, nv)."""
+        """x, which is symmetric, and basic y for unit forces b, (nv, nv) and (m, nv)."""
         W = self.M.solve_sparse(self.Y, half=True)  # M⁻¹ Jᵀ
         if W.shape[0] ** 2 * W.shape[1] < SMALL:
             F = -(self.inverse @ W.T)
@@ -150,7 +201,7 @@ class KKT:
         unit: tuple[np.ndarray, np.ndarray],
         columns: Sequence[tuple[np.ndarray, np.ndarray, Mapping[int, np.ndarray]]],
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """x and y of matrices b and c, each column by the factors or from `unit` forces: what takes fewer
+        """x and basic y of matrices b and c, each column by the factors or from `unit` forces: what takes fewer
         products.
 
         With each: b of six velocities lacks a part -M dA, of bodies that are free but for the constraints
@@ -237,26 +288,30 @@ def constrained_dynamics_derivatives(
     along: Along,
     active: Any = None,
     weights: np.ndarray | None = None,
+    redundant: bool = False,
 ) -> ConstrainedDerivatives:
     """By q on the tangent space, v and tau; `by` and `along` differentiate functions, as in
-    `of_inverse_dynamics`. For `weights` see `KKT`.
+    `of_inverse_dynamics`. For `weights` and `redundant` see `KKT`.
     """
 
     def rows(q: Any, v: Any) -> ConstraintRows:
         return ConstraintRows(nodes_for(model, constraints, q, v, f_ext), constraints, targets, active)
 
     held = rows(q, v)
-    kkt = KKT(held, weights)
+    kkt = KKT(held, weights, redundant=redundant)
     a, f = kkt.solve(tau - inverse_dynamics(held.nodes, np.zeros(model.nv)), -held.at_rest())
+    motion = kkt.motion_of(f) if redundant else None
 
     def terms(q: Any) -> np.ndarray:
-        """Jᵀ f and J θ̈ - k."""
+        """Jᵀ f and J θ̈ - k, and where rows are redundant J x."""
         there = rows(q, v)
         residual = there.residual(a)
         if there.is_truncated:
             residual = residual + kkt.undetermined(there, f)
-        return np.concatenate([there.joint_forces(f), residual])
+        more = [] if motion is None else [kkt.held_motion(there, motion)]
+        return np.concatenate([there.joint_forces(f), residual, *more])
 
+    nv = model.nv
     T, free = of_inverse_dynamics_apart(model, q, v, a, f_ext, by, along)
     moved = along(terms, q, position_rates(model, q) @ velocity_map(tree(model, q)))[1]
     turned = by(lambda v: rows(q, v).at_rest(), v)[1]
@@ -264,8 +319,13 @@ def constrained_dynamics_derivatives(
     by_q, by_v = kkt.solve_columns(
         unit,
         [
-            (moved[: model.nv] - T.by_q, -moved[model.nv :], {k: part.dA for k, part in free.items()}),
-            (-T.by_v, -turned, {k: part.dA_v for k, part in free.items()}),
+            (
+                moved[:nv] - T.by_q,
+                -kkt.within_reach(moved[nv : nv + held.m]),
+                {k: part.dA for k, part in free.items()},
+            ),
+            (-T.by_v, -kkt.within_reach(turned), {k: part.dA_v for k, part in free.items()}),
         ],
     )
-    return ConstrainedDerivatives(by_q[0], by_v[0], unit[0], by_q[1], by_v[1], unit[1])
+    f_by_q = kkt.shared(by_q[1], moved[nv + held.m :])
+    return ConstrainedDerivatives(by_q[0], by_v[0], unit[0], f_by_q, kkt.shared(by_v[1]), kkt.shared(unit[1]))

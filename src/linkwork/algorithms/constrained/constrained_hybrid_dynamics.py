@@ -81,20 +81,28 @@ class HybridSolution:
 
     def __init__(
         self, model: Model, constraints: Sequence[Constraint], prescribed: np.ndarray, q: Any, v: Any, a: Any, tau: Any,
-        f_ext: Any, targets: Any, active: Any = None,
+        f_ext: Any, targets: Any, active: Any = None, weights: np.ndarray | None = None, redundant: bool = False,
     ) -> None:  # fmt: skip
         self.constraints = constraints
         self.active = active
         self.prescribed = prescribed
         held = self._rows(model, q, v, f_ext, targets)
         own = reduced(held, prescribed, a)
-        self.kkt, self.J, self.M = KKT(own), held.jacobian(), mass_matrix(held.nodes)
+        self.kkt = KKT(own, weights, redundant=redundant)
+        self.J = held.jacobian()
+        self.M = mass_matrix(held.nodes)
         bias = inverse_dynamics(own.nodes, np.zeros(own.nodes.nv))
         free, self.f = self.kkt.solve(tau[~prescribed] - bias, -own.at_rest())
         self.a, self.tau = np.array(a, dtype=object), np.array(tau, dtype=object)
         self.a[~prescribed] = free
         needed = inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f)
         self.tau[prescribed] = needed[prescribed]
+        self.motion: tuple[np.ndarray, np.ndarray] | None = None
+        if redundant:
+            x, z = self.kkt.motion_of(self.f)
+            still = np.zeros(len(self.a), dtype=object)
+            still[~prescribed] = x
+            self.motion = still, z
 
     def _rows(self, model: Model, q: Any, v: Any, f_ext: Any, targets: Any) -> ConstraintRows:
         return ConstraintRows(
@@ -104,29 +112,34 @@ class HybridSolution:
     def residual(
         self, model: Model, q: Any, v: Any, f_ext: Any = None, targets: Any = None, **_: Any
     ) -> np.ndarray:
-        """T - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,)."""
+        """T - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
+
+        Where rows are redundant, `KKT.held_motion` follows, (m,).
+        """
         held = self._rows(model, q, v, f_ext, targets)
         rows = held.residual(self.a)
         if held.is_truncated:
             rows = rows + self.kkt.undetermined(held, self.f)
-        return np.concatenate([inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f), rows])
+        more = [] if self.motion is None else [self.kkt.held_motion(held, self.motion)]
+        return np.concatenate([inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f), rows, *more])
 
     def change(self, change: np.ndarray) -> np.ndarray:
-        """The changes of what is found (T where prescribed, else θ̈; then f) for changes of the residual, (nv
-        + m, columns).
+        """The changes of what is found (T where prescribed, else θ̈; then f), (nv + m, columns), for changes of
+        the residual.
         """
         p = self.prescribed
         v = ~self.prescribed
         nv = len(self.a)
-        out: Any = np.zeros(change.shape, dtype=object)
-        out[:nv][v], out[nv:] = self.kkt.solve(-change[:nv][v], -change[nv:])
+        end = nv + len(self.f)
+        out: Any = np.zeros((end, *change.shape[1:]), dtype=object)
+        out[:nv][v], out[nv:] = self.kkt.solve(-change[:nv][v], -change[nv:end], change[end:])
         out[:nv][p] = change[:nv][p] + self.M[np.ix_(p, v)] @ out[:nv][v] - self.J[:, p].T @ out[nv:]
         return out
 
     def change_by_given(self) -> np.ndarray:
         """The changes of what is found by what is given (θ̈ where prescribed, else T), (nv + m, nv)."""
         nv = len(self.a)
-        by_given = np.concatenate(
-            [np.where(self.prescribed, self.M, -np.eye(nv)), np.where(self.prescribed, self.J, 0.0)]
-        )
-        return self.change(by_given)
+        by_given = [np.where(self.prescribed, self.M, -np.eye(nv)), np.where(self.prescribed, self.J, 0.0)]
+        if self.motion is not None:
+            by_given.append(np.zeros(self.J.shape))
+        return self.change(np.concatenate(by_given))

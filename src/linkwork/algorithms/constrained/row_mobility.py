@@ -25,6 +25,7 @@ from linkwork.sko.custom import Tree
 
 STATES = 3
 IMMOBILE_TOL = 1e-9  # mobility relative to the largest of its kind up to which a row counts as immobile
+DEPENDENT_TOL = 1e-6  # singular value of unit rows, relative to the largest, of those that depend on others
 MAX_SPREAD = 1e4  # ratio of mobilities represented by one number
 
 
@@ -45,6 +46,50 @@ def row_mobilities(model: Model | Tree, constraints: Sequence[Constraint]) -> np
         return nominal.cache[key]
     except TypeError:  # constraints of others that cannot be hashed
         return _evaluate(nominal, constraints)
+
+
+def has_redundant_rows(
+    model: Model | Tree, constraints: Sequence[Constraint], free: np.ndarray | None = None
+) -> bool:
+    """Return whether some rows always depend on others, by nominal numbers in a few configurations.
+
+    `free`: velocities that the rows act on, (nv,); default all. Combinations of loops' rows that are taken out
+    do not count.
+    """
+    nominal = model.nominal
+    constraints = with_nominal_numbers(model, constraints)
+    key = ("has_redundant_rows", constraints, None if free is None else tuple(free.tolist()))
+    try:
+        if key not in nominal.cache:
+            nominal.cache[key] = _has_redundant_rows(nominal, constraints, free)
+        return nominal.cache[key]
+    except TypeError:  # constraints of others that cannot be hashed
+        return _has_redundant_rows(nominal, constraints, free)
+
+
+def _has_redundant_rows(
+    model: Model | Tree, constraints: Sequence[Constraint], free: np.ndarray | None
+) -> bool:
+    missing = []
+    for q in _closed_configurations(model):
+        with suppress(LinkworkError, ZeroDivisionError):
+            rows = ConstraintRows(nodes_for(model, constraints, q), constraints)
+            J = np.asarray(rows.jacobian(), dtype=float)[:, slice(None) if free is None else free]
+            sizes = np.linalg.norm(J, axis=1)
+            moving = sizes > 0.0
+            values = np.linalg.svd(J[moving] / sizes[moving, None], compute_uv=False)
+            rank = int((values > DEPENDENT_TOL * values.max(initial=0.0)).sum())
+            missing.append(rows.m - rows.taken_out - rank)
+    return bool(missing) and min(missing) > 0
+
+
+def _closed_configurations(model: Model | Tree) -> list[np.ndarray]:
+    """Return random configurations, with closed loops where these can be closed."""
+    try:
+        rng = np.random.default_rng(0)
+        return [model.random_state(rng)[0] for _ in range(STATES)]  # type: ignore[union-attr]
+    except (AttributeError, LinkworkError):
+        return _configurations(model)
 
 
 def mass_ratio(model: Model | Tree) -> Any:

@@ -56,16 +56,17 @@ class ConstrainedSolution:
 
     def __init__(
         self, model: Model, constraints: Sequence[Constraint], q: Any, v: Any, tau: Any, f_ext: Any, targets: Any,
-        active: Any = None, weights: np.ndarray | None = None,
+        active: Any = None, weights: np.ndarray | None = None, redundant: bool = False,
     ) -> None:  # fmt: skip
         self.constraints = constraints
         self.active = active
         held = self._rows(model, q, v, f_ext, targets)
-        self.kkt = KKT(held, weights)
+        self.kkt = KKT(held, weights, redundant=redundant)
         self.m = held.m
         self.a, self.f = self.kkt.solve(
             tau - inverse_dynamics(held.nodes, np.zeros(model.nv)), -held.at_rest()
         )
+        self.motion = self.kkt.motion_of(self.f) if redundant else None
 
     def _rows(self, model: Model, q: Any, v: Any, f_ext: Any, targets: Any) -> ConstraintRows:
         return ConstraintRows(
@@ -75,20 +76,24 @@ class ConstrainedSolution:
     def residual(
         self, model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None
     ) -> np.ndarray:
-        """T - τ - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,)."""
+        """T - τ - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
+
+        Where rows are redundant, `KKT.held_motion` follows, (m,).
+        """
         held = self._rows(model, q, v, f_ext, targets)
         rows = held.residual(self.a)
         if held.is_truncated:
             rows = rows + self.kkt.undetermined(held, self.f)
         forces = inverse_dynamics(held.nodes, self.a) - tau - held.joint_forces(self.f)
-        return np.concatenate([forces, rows])
+        more = [] if self.motion is None else [self.kkt.held_motion(held, self.motion)]
+        return np.concatenate([forces, rows, *more])
 
     def change(self, change: np.ndarray) -> np.ndarray:
-        """The changes of a and f, (nv + m, columns), for changes of the residual, (nv + m, columns)."""
+        """The changes of a and f, (nv + m, columns), for changes of the residual."""
         nv = len(self.a)
-        return np.concatenate(self.kkt.solve(-change[:nv], -change[nv:]))
+        return np.concatenate(self.kkt.solve(-change[:nv], -change[nv : nv + self.m], change[nv + self.m :]))
 
     def weights(self, a: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """The weights of the residual, (nv + m,), whose gradient is minus that of given weights of a and f."""
+        """The weights of the residual whose gradient is minus that of given weights of a and f."""
         x, y = self.kkt.solve(a, -f)
-        return np.concatenate([x, -y])
+        return np.concatenate([x, -y, -self.kkt.idle_part(f)])
