@@ -19,9 +19,9 @@ import pytest
 from waiting import quiet_background
 
 PREFIX = "linkwork-tests-"
-if not (
-    "PYTEST_XDIST_WORKER" in os.environ and PREFIX in os.environ.get("LINKWORK_CACHE", "")
-):  # workers share a folder
+if PREFIX not in os.environ.get(
+    "LINKWORK_CACHE", ""
+):  # else a worker or a run of tools/mutants.py, which share it
     _folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
     os.environ["LINKWORK_CACHE"] = _folder.name  # before linkwork is imported; child processes inherit it
 
