@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from linkwork.mechanism.names import did_you_mean, printable
 from linkwork.mechanism.tree import MassProperties
 from linkwork.model.content import canonical
 from linkwork.spatial.constants import frozen, set_frozen
+
+AnyModel = TypeVar("AnyModel", bound="ModelData")
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,17 +185,17 @@ class ModelData:
 
     def body(self, name: str) -> Body:
         """Return the body with this name, or containing a link of this name."""
-        return self._named("body", name, self._links)
+        return self.part_named("body", name, self._links)
 
     def joint(self, name: str) -> PlacedJoint:
         """Return the joint with this name."""
-        return self._named("joint", name, self._joints)
+        return self.part_named("joint", name, self._joints)
 
     def frame(self, name: str) -> Frame:
         """Return the frame with this name: a frame, link, joint (frame of its child) or "world"."""
-        return self._named("frame", name, self._frames)
+        return self.part_named("frame", name, self._frames)
 
-    def _named(self, kind: str, name: Any, table: dict[str, Any]) -> Any:
+    def part_named(self, kind: str, name: Any, table: dict[str, Any]) -> Any:
         if isinstance(name, str) and name in table:
             return table[name]
         raise ModelError(f"{printable(self.name)} has no {kind} named {name!r}{did_you_mean(name, table)}")

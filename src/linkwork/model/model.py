@@ -9,24 +9,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linkwork.errors import LimitError, ModelError, ShapeError
 from linkwork.joints import Joint
-from linkwork.loops.analysis import loops_with_independent_rows
-from linkwork.loops.closing_notes import CannotClose, closing_notes
-from linkwork.loops.clusters import Ancestors, Cluster, find_families
-from linkwork.loops.independent import independent_at
-from linkwork.loops.motion import ClusterPosture, cluster_posture
-from linkwork.loops.rechoice import reselect
-from linkwork.mechanism import GROUND, LoopConstraint
-from linkwork.mechanism.names import printable
-from linkwork.model import inertial_parameters, parameters, partition, states
+from linkwork.loops.clusters import Cluster
+from linkwork.model import (
+    independent_joints,
+    inertial_parameters,
+    loop_variants,
+    parameters,
+    partition,
+    states,
+)
 from linkwork.model.data import ModelData
 from linkwork.model.loop_joints import (
     CouplingSpec,
     LoopJoint,
-    checked_tolerance,
-    moving_joint,
-    start_coordinates,
 )
 from linkwork.model.report import report
 from linkwork.spatial import Pose
@@ -124,37 +120,7 @@ class Model(ModelData):
         --------
         independent_at : Recommend independent velocities for a configuration.
         """
-        selected = {component for name in joints for component in self._velocities(name)}
-        independent_flags: dict[int, tuple[bool, ...]] = {}
-        loop_clusters = [c for c in self.clusters if c.constraints]
-        for cluster in loop_clusters:
-            selected_here = {(k, i) for k, i in selected if k in cluster.bodies}
-            is_complete = len(selected_here) == len(cluster.independent)
-            for c in loop_clusters if selected_here else ():
-                if c is cluster or (c.family[0] == cluster.family[0] and not is_complete):
-                    independent_flags |= {
-                        k: tuple((k, i) in selected for i in range(self.joints[k].nv)) for k in c.bodies
-                    }
-        new_joints = tuple(
-            replace(j, independent=independent_flags.get(k, j.independent)) for k, j in enumerate(self.joints)
-        )
-        model = replace(self, joints=new_joints, kernels={})
-        known_clusters = None if self.constrained_loops else reselect(model, self.clusters, self.neutral())
-        if known_clusters:
-            set_frozen(model, "clusters", known_clusters)
-        _ = model.clusters  # raises if these joints do not determine the others
-        return model
-
-    def _velocities(self, name: str) -> list[tuple[int, int]]:
-        """Return (joint index, component) of each velocity that a joint or component name stands for."""
-        components = {
-            component: [(joint.child, i)]
-            for joint in self.joints
-            for i, component in enumerate(joint.v_names)
-        }
-        full_joints = {joint.name: [(joint.child, i) for i in range(joint.nv)] for joint in self.joints}
-        velocities: list[tuple[int, int]] = self._named("joint", name, components | full_joints)
-        return velocities
+        return independent_joints.with_independent(self, joints)
 
     def independent_at(self, q: Any) -> tuple[str, ...]:
         """Return names of well-conditioned independent velocities of all loops at a closed configuration.
@@ -170,23 +136,7 @@ class Model(ModelData):
             Names as in `v_names`, for `with_independent`. The present choice is kept where its conditioning
             is close to the best.
         """
-        configuration = np.asarray(q, dtype=float)
-        if configuration.shape != (self.nq,):
-            raise ShapeError(f"independent_at: q: expected shape ({self.nq},), got {configuration.shape}")
-        if not np.isfinite(configuration).all():
-            raise ModelError(f"independent_at: q: expected finite numbers, got {configuration.tolist()}")
-        independent_names: list[str] = []
-        postures: dict[tuple[int, ...], ClusterPosture] = {}
-        for cluster in (c for c in self.clusters if c.constraints):
-            posture_below = postures[cluster.below.bodies] if cluster.below else None
-            postures[cluster.bodies] = cluster_posture(
-                self, cluster.bodies, configuration, posture_below, cluster.supports
-            )
-            names = [name for k in cluster.bodies for name in self.joints[k].v_names]
-            independent_names += [
-                names[c] for c in independent_at(self, cluster, configuration, posture_below)
-            ]
-        return tuple(independent_names)
+        return independent_joints.at_configuration(self, np.asarray(q, dtype=float))
 
     def with_loops(self, *, constrain: Iterable[str] = (), embed: Iterable[str] = ()) -> Model:
         """Return a copy with some loops constrained or embedded.
@@ -207,23 +157,7 @@ class Model(ModelData):
         ModelError
             If a name is unknown or a loop cannot be embedded.
         """
-        loops_by_name = {c.name: c for c in self.loops}
-        loops_by_name |= {
-            loop.name: loop
-            for cluster in self.clusters
-            for loop in loops_with_independent_rows(self, cluster)
-        }
-        constrained_names = {c.name for c in self.constrained_loops}
-        for names, update in ((constrain, constrained_names.add), (embed, constrained_names.discard)):
-            for name in (names,) if isinstance(names, str) else names:
-                update(self._named("loop", name, loops_by_name).name)
-        embedded = tuple(
-            c.with_independent_rows(None) for c in loops_by_name.values() if c.name not in constrained_names
-        )
-        constrained_loops = tuple(c for c in loops_by_name.values() if c.name in constrained_names)
-        model = replace(self, embedded=embedded, constrained_loops=constrained_loops, kernels={})
-        _ = model.clusters  # raises if a loop cannot be embedded
-        return model
+        return loop_variants.with_loops(self, constrain, embed)
 
     def with_loop(
         self,
@@ -287,22 +221,7 @@ class Model(ModelData):
             "successor_place": successor_place,
         }
         spec = LoopJoint(name, kind, predecessor=predecessor, successor=successor, **placement)
-        changed: dict[str, Any] = (
-            {} if start is None else {"start": start_coordinates(self.joints, start, self.keyframes)}
-        )
-        changed |= {} if tolerance is None else {"tolerance": checked_tolerance(tolerance)}
-        loop = spec.on(self._place_of)
-        for loop_end, link in zip(loop.ends, (predecessor, successor)):
-            if (
-                loop_end.body != GROUND
-                and self.joints[loop_end.body].kind.elastic
-                and np.any(loop_end.place.p)
-            ):
-                raise ModelError(
-                    f"loop {name!r}: {link!r} is flexible: attach the loop to a frame that was added with "
-                    "the builder"
-                )
-        return replace(self, **changed, kernels={})._with_constraint(loop, embed)
+        return loop_variants.with_loop(self, spec, start, tolerance)
 
     def with_coupling(
         self,
@@ -335,66 +254,7 @@ class Model(ModelData):
         Model
         """
         spec = CouplingSpec.checked(name, terms, offset, predecessor, successor, ratio, embed)
-        joint_indices = {joint.name: joint.child for joint in self.joints}
-        fixed_joints = {frame.joint for frame in self.frames}
-        tree = Ancestors([joint.parent for joint in self.joints])
-        coupling = spec.on(
-            lambda joint: moving_joint(name, joint, joint_indices, joint in fixed_joints),
-            self._place_of,
-            self.joints,
-            tree,
-        )
-        return self._with_constraint(coupling, embed)
-
-    def _place_of(self, name: str) -> tuple[int, Pose]:
-        frame = self.frame(name)
-        return frame.body, frame.place
-
-    def _with_constraint(self, constraint: LoopConstraint, embed: bool) -> Model:
-        """Return a copy with one more loop constraint, keeping chosen independent joints where possible."""
-        if any(constraint.name == c.name for c in self.loops):
-            raise ModelError(
-                f"{printable(self.name)} already has a loop or coupling named {constraint.name!r}: expected "
-                "a new name"
-            )
-        loops = (
-            {"embedded": (*self.embedded, constraint)}
-            if embed
-            else {"constrained_loops": (*self.constrained_loops, constraint)}
-        )
-        model = replace(self, **loops, kernels={})  # type: ignore[arg-type]
-        family_bodies = {
-            k
-            for bodies, family_loops in find_families(self.joints, model.loops)
-            if constraint in family_loops
-            for k in bodies
-        }
-        earlier_choices = [relaxation for k in sorted(family_bodies) for relaxation in self.joints[k].choices]
-        relaxations: list[dict[bool | None, bool | None]] = [
-            {}
-        ]  # drop earlier choices, step by step, where they no longer fit
-        relaxations += [{None: False}] if True in earlier_choices and None in earlier_choices else []
-        relaxations += [{True: None}] if True in earlier_choices else []
-        relaxations += [{True: None, False: None}] if False in earlier_choices else []
-        for relaxation in relaxations:
-            joints = [
-                replace(j, independent=tuple(relaxation.get(x, x) for x in j.choices))
-                if j.child in family_bodies
-                else j
-                for j in self.joints
-            ]
-            model = replace(model, joints=tuple(joints), kernels={})
-            try:
-                notes = closing_notes(model, model.clusters)  # raises if a loop cannot be closed
-                set_frozen(
-                    model, "notes", (*model.notes, *(note for note in notes if note not in model.notes))
-                )
-                return model
-            except (LimitError, CannotClose):
-                raise
-            except ModelError as error:
-                failure = error
-        raise failure
+        return loop_variants.with_coupling(self, spec)
 
     def with_any_independent(self) -> Model:
         """Return a copy without user-selected independent joints."""
@@ -436,33 +296,7 @@ class Model(ModelData):
         -------
         Model
         """
-        numbers = parameters.checked(self, values)
-        fields = parameters.substituted(self, numbers)
-        inertias = fields.pop("inertia_inputs")
-        geometric_kinds = {name.partition("@")[0] for name in numbers} & {
-            "placement",
-            "ratio",
-            "loop_placement",
-        }
-        if geometric_kinds and self.embedded:  # the same velocities stay independent
-            independent_names = set(self.v_names)
-            loop_bodies = {k for c in self.clusters if c.constraints for k in c.bodies}
-            joints = [
-                replace(j, independent=tuple(name in independent_names for name in j.v_names))
-                if k in loop_bodies and j.nv
-                else j
-                for k, j in enumerate(fields["joints"])
-            ]
-            fields["joints"] = tuple(joints)
-        model = replace(self, **fields, kernels={})
-        if not geometric_kinds:
-            set_frozen(model, "clusters", self.clusters)  # unchanged, and expensive to compute
-        notes = (
-            *self.notes,
-            *(note for note in parameters.inconsistent_inertias(model, inertias) if note not in self.notes),
-        )
-        set_frozen(model, "notes", notes)
-        return model
+        return parameters.replaced(self, values)
 
     def inertial_parameters(self) -> np.ndarray:
         """Return the inertial parameters in which the dynamics are linear, (10 · bodies,).

@@ -18,9 +18,9 @@ from linkwork.errors import ModelError, ShapeError
 from linkwork.mechanism import Coupling, End, Loop, PlacedJoint
 from linkwork.mechanism.names import did_you_mean
 from linkwork.mechanism.tree import Body, MassProperties
-from linkwork.model.data import ModelData
+from linkwork.model.data import AnyModel, ModelData
 from linkwork.spatial import Inertia, Pose, physical_problems, rotation
-from linkwork.spatial.constants import reals
+from linkwork.spatial.constants import reals, set_frozen
 
 # rows and columns of the six numbers of a moment of inertia: xx yy zz xy xz yz
 MOMENT = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
@@ -356,3 +356,34 @@ def inconsistent_inertias(model: ModelData, bodies: Iterable[int]) -> list[str]:
         body = model.bodies[k]
         notes += [f"body {body.name!r}: {problem}" for problem in physical_problems(body.mass, body.moment)]
     return notes
+
+
+def replaced(model: AnyModel, values: Mapping[str, Any]) -> AnyModel:
+    """Return a copy of a model with other values of some parameters; see `Model.with_parameters`."""
+    numbers = checked(model, values)
+    fields = substituted(model, numbers)
+    inertias = fields.pop("inertia_inputs")
+    geometric_kinds = {name.partition("@")[0] for name in numbers} & {
+        "placement",
+        "ratio",
+        "loop_placement",
+    }
+    if geometric_kinds and model.embedded:  # the same velocities stay independent
+        independent_names = set(model.v_names)
+        loop_bodies = {k for c in model.clusters if c.constraints for k in c.bodies}
+        joints = [
+            replace(j, independent=tuple(name in independent_names for name in j.v_names))
+            if k in loop_bodies and j.nv
+            else j
+            for k, j in enumerate(fields["joints"])
+        ]
+        fields["joints"] = tuple(joints)
+    variant = replace(model, **fields, kernels={})
+    if not geometric_kinds:
+        set_frozen(variant, "clusters", model.clusters)  # unchanged, and expensive to compute
+    notes = (
+        *model.notes,
+        *(note for note in inconsistent_inertias(variant, inertias) if note not in model.notes),
+    )
+    set_frozen(variant, "notes", notes)
+    return variant
