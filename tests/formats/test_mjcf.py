@@ -267,6 +267,15 @@ def test_equalities_hold_in_mujoco(equality: str, nv: int) -> None:
         assert settled(xml, model, q) < 1e-12
 
 
+def test_an_unnamed_equality_of_a_stiff_tendon_has_a_name_of_its_own() -> None:
+    """The joint that stands for the tendon is coupled by the tendon's name."""
+    xml = BARS.format('<tendon tendon1="belt"/>').replace('name="belt"', 'name="belt" stiffness="7"')
+    model = lw.load(xml)
+    assert model.nv == 4 and {loop.name for loop in model.loops} == {"tendon belt", "tendon belt'"}
+    q, _ = model.random_state(1)
+    assert settled(xml, model, q) < 1e-12
+
+
 def test_what_is_inactive_or_unknown_is_told() -> None:
     xml = BARS.format('<connect name="later" active="false" body1="rod" body2="rocker" anchor="0 0 0"/>')
     model = lw.load(xml.replace("<tendon>", '<sensor><jointpos joint="motor"/></sensor><tendon>'))

@@ -21,7 +21,7 @@ def add_equalities(reader: Reader) -> None:
     c = reader.compiled
     if not reader.acts("equality"):
         return
-    taken: set[str] = set()
+    taken = set(reader.tendon_joints.values())  # names of couplings
     count = 0
     for k, name in enumerate(c.names["equality"]):
         kind = int(c.eq_type[k])
