@@ -80,6 +80,7 @@ def difference(model: Model, path: Path) -> tuple[float, float]:
     bits = mujoco.mjtDisableBit
     peer.opt.disableflags |= int(bits.mjDSBL_CONSTRAINT) | int(bits.mjDSBL_ACTUATION)
     peer.opt.density = peer.opt.viscosity = 0.0
+    peer.opt.gravity[:] = model.gravity
     for values in (peer.body_gravcomp, peer.tendon_stiffness, peer.tendon_damping, peer.tendon_armature):
         values[:] = 0.0
     tree = model.spanning_tree()

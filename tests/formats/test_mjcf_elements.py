@@ -167,6 +167,41 @@ def test_flags_switch_off_what_they_name(flag: str) -> None:
     assert difference(model.spanning_tree(), mujoco.MjModel.from_xml_string(text)) < 1e-12
 
 
+COMPENSATED = """<mujoco>
+  <option gravity="1 -2 -9"/>
+  <worldbody>
+    <body name="stand"><geom size=".1"/>
+      <body name="a"{}><joint name="j" axis="0 1 0"/><geom size=".1" pos="0 .2 -1"/>
+        <body name="b" pos="0 0 -1"{}><joint type="ball"/><geom size=".1 .2 .3" type="box" pos=".1 .2 0"/></body>
+      </body></body></worldbody>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("part", ["1", "0.4", "2"])
+def test_gravity_that_is_compensated_everywhere_is_scaled(part: str) -> None:
+    text = COMPENSATED.format(*(f' gravcomp="{part}"' for _ in range(2)))
+    model = lw.load(text, strict=True)
+    assert difference(model, mujoco.MjModel.from_xml_string(text)) < 1e-12
+    assert f"gravcomp is {float(part):g} in all moving bodies" in model.report()
+    assert np.allclose(lw.load(text, gravity=(0, 0, 1)).gravity, (0, 0, 1 - float(part)))
+
+
+def test_gravity_is_not_scaled_where_mujoco_does_not() -> None:
+    """A negative gravcomp acts only where another one is positive."""
+    text = COMPENSATED.format(*(' gravcomp="-2"' for _ in range(2)))
+    assert difference(lw.load(text, strict=True), mujoco.MjModel.from_xml_string(text)) < 1e-12
+
+
+@pytest.mark.parametrize("parts", [(' gravcomp="1"', ""), (' gravcomp="1"', ' gravcomp="0.5"')])
+def test_gravity_that_is_compensated_in_some_bodies_is_reported(parts: tuple[str, str]) -> None:
+    text = COMPENSATED.format(*parts)
+    model = lw.load(text)
+    assert tuple(model.gravity) == (1.0, -2.0, -9.0)
+    assert "gravity compensation (gravcomp) of some bodies only is not supported" in model.report()
+    with pytest.raises(ModelError, match="gravcomp"):
+        lw.load(text, strict=True)
+
+
 NOTED = {
     'equality="disable"': "equalities are disabled",
     'filterparent="disable"': "filterparent",

@@ -104,7 +104,7 @@ config                              noted **
 @pos @quat @axisangle @euler @xyaxes @zaxis supported
 @count @sep @offset                 supported ; of <replicate>
 @mocap                              noted ; it is held where the file places it
-@gravcomp                           noted
+@gravcomp                           noted ; supported where it is the same for all moving bodies
 @fuse @simple                       supported
 @user @sleep                        ignored
 inertial                            supported =place =inertial

@@ -86,10 +86,12 @@ class Reader:
             self.disabled |= {"spring", "damper"}
         if "constraint" in self.disabled:
             self.disabled |= {"equality", "frictionloss", "limit", "contact"}
-        gravity_vector = info["gravity"] if self.acts("gravity") else [0.0, 0.0, 0.0]
-        self.builder = ModelBuilder(
-            info["name"] or "mujoco", gravity=gravity_vector if gravity is None else gravity
-        )
+        if gravity is None:
+            gravity = info["gravity"] if self.acts("gravity") else [0.0, 0.0, 0.0]
+        self.gravity_compensated = self._gravity_compensation()
+        if self.gravity_compensated:
+            gravity = [(1.0 - self.gravity_compensated) * g for g in gravity]
+        self.builder = ModelBuilder(info["name"] or "mujoco", gravity=gravity)
         self.moved = False  # whether the reference configuration is not neutral
         self.held: set[int] = set()  # free joints that base="fixed" removes
         self.kinds: dict[str, Joint] = {}  # of moving joints
@@ -100,6 +102,19 @@ class Reader:
     def acts(self, flag: str) -> bool:
         """Return True unless the file disables this <flag>."""
         return flag not in self.disabled
+
+    def _gravity_compensation(self) -> float:
+        """Return the part of the weight that is compensated, if it is the same for all moving bodies."""
+        c = self.compiled
+        if not np.any(c.body_gravcomp > 0.0):  # without any, MuJoCo leaves out this force
+            return 0.0
+        moves = [self.base == "free"]  # the world's entry is not used
+        for body in range(1, len(self.links)):
+            kinds = c.jnt_type[c.body_jntadr[body] : c.body_jntadr[body] + c.body_jntnum[body]]
+            own = any(kind != FREE or self.base != "fixed" for kind in kinds.tolist())
+            moves.append(own or moves[int(c.body_parentid[body])])
+        parts = {float(c.body_gravcomp[b]) for b in range(1, len(moves)) if moves[b] and c.body_mass[b] > 0.0}
+        return parts.pop() if len(parts) == 1 else 0.0
 
     # bodies and joints
 

@@ -14,9 +14,15 @@ def note_unsupported(reader: Reader) -> None:
     info = reader.compiled.info
     if info["fluid"]:
         reader.notes.missing("fluid forces (density, viscosity) are not supported and ignored")
-    if c.body_gravcomp.any():
+    if reader.gravity_compensated:
+        reader.notes.add(
+            f"gravcomp is {reader.gravity_compensated:g} in all moving bodies: gravity is scaled by "
+            f"{1.0 - reader.gravity_compensated:g}, also for accelerometers and potential energy"
+        )
+    elif np.any(c.body_gravcomp > 0.0):
         labels = [f"body {printable(reader.links[b])!r}" for b in np.flatnonzero(c.body_gravcomp)]
-        reader.notes.missing("gravity compensation (gravcomp) is not supported and ignored", *labels)
+        message = "gravity compensation (gravcomp) of some bodies only is not supported and ignored"
+        reader.notes.missing(message, *labels)
     _note_motor_damping(reader)
     for k in np.flatnonzero(c.optional("actuator_armature")):
         transmission = int(c.actuator_trntype[k])
