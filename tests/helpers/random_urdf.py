@@ -12,6 +12,12 @@ class File:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
+        self.movable: list[str] = []  # joints of one coordinate, that others may follow
+        self.joint_names = [f"joint{k}" for k in range(10)]
+        if self.some(0.2):  # names of links are not those of joints
+            self.joint_names = [f"link{k}" for k in rng.permutation(10)]
+        if self.some(0.2):
+            self.joint_names = [f"{name} / näme::{k}" for k, name in enumerate(self.joint_names)]
 
     def some(self, share: float) -> bool:
         return bool(self.rng.random() < share)
@@ -60,22 +66,70 @@ class File:
             inside += f'<collision>{self.place()}<geometry><sphere radius="0.5"/></geometry></collision>'
         return f'<link name="{name}">{inside}</link>'
 
+    def limit(self, kind: str) -> str:
+        """Limits, of which the format allows to leave out all but effort and velocity."""
+        rng = self.rng
+        words = f' effort="{rng.uniform(0, 9):.4g}" velocity="{rng.uniform(0, 9):.4g}"'
+        if kind != "continuous" or self.some(0.3):
+            low = -rng.uniform(0.1, 3)
+            words += f' lower="{low:.4g}"' if self.some(0.9) else ""
+            words += f' upper="{rng.uniform(0.1, 3):.4g}"' if self.some(0.9) else ""
+        return f"<limit{words}/>"
+
+    def dynamics(self) -> str:
+        rng = self.rng
+        words = f' damping="{rng.uniform(0, 2):.4g}"' if self.some(0.7) else ""
+        words += f' friction="{rng.uniform(0, 2):.4g}"' if not words or self.some(0.4) else ""
+        return f"<dynamics{words}/>"
+
     def joint(self, k: int, parent: str, child: str) -> str:
         rng = self.rng
+        name = self.joint_names[k]
         kind = str(rng.choice(KINDS, p=[0.3, 0.2, 0.2, 0.15, 0.08, 0.07]))
         axis = ""
-        if kind in ("revolute", "continuous", "prismatic") and self.some(0.85):
+        one = kind in ("revolute", "continuous", "prismatic")
+        if one and self.some(0.85):
             unit = (
                 rng.normal(size=3) if self.some(0.6) else np.eye(3)[rng.integers(3)] * rng.choice([-1.0, 1.0])
             )
             axis = f'<axis xyz="{self.numbers(unit * rng.uniform(0.2, 3.0))}"/>'
         elif kind == "planar":
             axis = '<axis xyz="0 0 1"/>'
-        limit = f'<limit lower="{-rng.uniform(0.1, 3):.4g}" upper="{rng.uniform(0.1, 3):.4g}" effort="9" velocity="2"/>'
         parts = [f'<parent link="{parent}"/>', f'<child link="{child}"/>', axis, self.place()]
-        parts += [limit] if kind in ("revolute", "prismatic") else []
+        parts += [self.limit(kind)] if kind in ("revolute", "prismatic") or (one and self.some(0.2)) else []
+        parts += [self.dynamics()] if one and self.some(0.3) else []
+        if one and self.movable and self.some(0.12):
+            words = f' multiplier="{self.number(rng.normal())}"' if self.some(0.8) else ""
+            words += f' offset="{self.number(rng.normal())}"' if self.some(0.6) else ""
+            parts.append(f'<mimic joint="{rng.choice(self.movable)}"{words}/>')
+        if one:
+            self.movable.append(name)
+        if self.some(0.1):
+            parts.append('<safety_controller soft_lower_limit="-1" soft_upper_limit="1" k_velocity="1"/>')
+        if self.some(0.1):
+            parts.append('<calibration rising="0.0"/>')
         rng.shuffle(parts)
-        return f'<joint type="{kind}" name="joint{k}">{"".join(parts)}</joint>'
+        space = str(rng.choice(["", "\n  ", "\t"]))
+        return f'<joint type="{kind}" name="{name}">{space.join(parts)}</joint>'
+
+    def others(self) -> str:
+        """Elements of other tools, that say nothing on motion or only of a rotor."""
+        rng = self.rng
+        text = ""
+        for name in self.movable:
+            if self.some(0.1):
+                ratio, rotor = rng.uniform(1, 9), rng.uniform(0, 0.1)
+                text += (
+                    f'<transmission name="of {name}"><type>transmission_interface/SimpleTransmission</type>'
+                    f'<joint name="{name}"/><actuator name="motor of {name}">'
+                    f'<drake:rotor_inertia value="{rotor:.5g}"/><drake:gear_ratio value="{ratio:.5g}"/>'
+                    "</actuator></transmission>"
+                )
+        if self.some(0.2):
+            text += '<material name="blue"><color rgba="0 0 1 1"/></material>'
+        if self.some(0.2):
+            text += '<gazebo reference="link0"><material>Gazebo/Blue</material></gazebo>'
+        return text
 
     def text(self) -> str:
         rng = self.rng
@@ -89,8 +143,10 @@ class File:
             parts.append(self.joint(k, names[parents[k]], names[k]))
         carrying = set(parents.values())
         parts += [self.link(names[k], k in carrying and self.some(0.15)) for k in range(1, count)]
+        parts.append(self.others())
         rng.shuffle(parts)
-        return f'<?xml version="1.0"?><robot name="random"><!-- any order -->{"".join(parts)}</robot>'
+        drake = ' xmlns:drake="http://drake.mit.edu"'
+        return f'<?xml version="1.0"?><robot name="random"{drake}><!-- any order -->{"".join(parts)}</robot>'
 
 
 def urdf(seed: int) -> str:
