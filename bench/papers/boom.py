@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.functions.dynamics import bias_force, mass_matrix
+from linkwork.functions.dynamics import bias_force
 from linkwork.functions.kinematics import frame_pose
+from linkwork.functions.mass_matrix import mass_matrix
 from linkwork.functions.states import integrate
 from linkwork.model import Model
 from linkwork.robots import boom_satellite

@@ -25,12 +25,8 @@ from linkwork.compiler.ir.interpret import interpret
 from linkwork.compiler.passes import lower
 from linkwork.constraints import Connect, Constraint
 from linkwork.functions.constrained import SOLVERS as METHODS
-from linkwork.functions.constrained import (
-    constrained_dynamics,
-    damped_delassus_inverse,
-    damped_delassus_inverse_at_base,
-    impact,
-)
+from linkwork.functions.constrained import constrained_dynamics, impact
+from linkwork.functions.delassus import damped_delassus_inverse, damped_delassus_inverse_at_base
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.engine.model_function import model_function
 from linkwork.joints import Free

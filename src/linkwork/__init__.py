@@ -31,21 +31,23 @@ PUBLIC_NAMES = {
     ),
     "formats": "export_mjcf export_urdf",
     "functions.actuation": "actuation",
+    "functions.actuator_forces": "actuator_force",
     "functions.actuators": "actuator_map actuator_map_inverse",
     "functions.approximations": "compare_approximations",
     "functions.cluster_subspaces": "ClusterSubspaces cluster_subspaces",
     "functions.compile": "compile count_operations",
     "functions.conditioning": "closure_error loop_conditioning",
-    "functions.constrained": (
-        "constrained_dynamics damped_delassus_inverse damped_delassus_inverse_at_base "
-        "damped_delassus_product delassus force_propagator impact"
-    ),
+    "functions.constrained": "constrained_dynamics impact",
     "functions.constrained_derivatives": (
         "constrained_dynamics_derivatives constraint_bias constraint_jacobian operational_inertia"
     ),
     "functions.constrained_inverse": "constrained_inverse_dynamics",
     "functions.contact": "impulse_names step",
     "functions.contact_points": "contact_candidates contact_points",
+    "functions.delassus": (
+        "damped_delassus_inverse damped_delassus_inverse_at_base damped_delassus_product delassus "
+        "force_propagator"
+    ),
     "functions.derivatives": (
         "coriolis_matrix difference_derivatives forward_dynamics_derivatives frame_jacobian_rate "
         "integrate_derivatives inverse_dynamics_derivatives linearize"
@@ -53,10 +55,7 @@ PUBLIC_NAMES = {
     "functions.diagnosis": "ClusterCost Diagnosis Suggestion diagnose",
     "functions.differentiation": "hvp jacobian jvp vjp",
     "functions.distance": "distance distance_pairs",
-    "functions.dynamics": (
-        "actuator_force bias_force forward_dynamics gravity_force inverse_dynamics joint_forces "
-        "loop_forces mass_matrix mass_matrix_inverse mass_matrix_pattern"
-    ),
+    "functions.dynamics": "bias_force forward_dynamics gravity_force inverse_dynamics",
     "functions.energy": "center_of_mass centroidal_map kinetic_energy momentum momentum_rate potential_energy",
     "functions.engine.derivative": "Derivative",
     "functions.engine.model_function": "ModelFunction model_function",
@@ -68,6 +67,7 @@ PUBLIC_NAMES = {
     "functions.kinematics": "forward_kinematics frame_acceleration frame_jacobian frame_pose frame_velocity",
     "functions.load": "choose_loops load",
     "functions.loop_joints": "loop_joint_position loop_joint_velocity loop_joint_wrench",
+    "functions.mass_matrix": "mass_matrix mass_matrix_inverse mass_matrix_pattern",
     "functions.motion_derivatives": (
         "center_of_mass_jacobian frame_acceleration_derivatives frame_velocity_derivatives "
         "kinetic_energy_derivatives momentum_derivatives momentum_rate_derivatives "
@@ -82,6 +82,7 @@ PUBLIC_NAMES = {
     "functions.states": (
         "close_loops difference independent_force integrate spanning_acceleration spanning_velocity"
     ),
+    "functions.transmitted_forces": "joint_forces loop_forces",
     "identification.fit": "fit_parameters",
     "mechanism": "ContactPair Geometry",
     "model": "Limits LoopJoint Model ModelBuilder",

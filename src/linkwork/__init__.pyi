@@ -65,6 +65,7 @@ from linkwork.errors import UntestedShapesWarning as UntestedShapesWarning
 from linkwork.formats import export_mjcf as export_mjcf
 from linkwork.formats import export_urdf as export_urdf
 from linkwork.functions.actuation import actuation as actuation
+from linkwork.functions.actuator_forces import actuator_force as actuator_force
 from linkwork.functions.actuators import actuator_map as actuator_map
 from linkwork.functions.actuators import actuator_map_inverse as actuator_map_inverse
 from linkwork.functions.approximations import compare_approximations as compare_approximations
@@ -75,11 +76,6 @@ from linkwork.functions.compile import count_operations as count_operations
 from linkwork.functions.conditioning import closure_error as closure_error
 from linkwork.functions.conditioning import loop_conditioning as loop_conditioning
 from linkwork.functions.constrained import constrained_dynamics as constrained_dynamics
-from linkwork.functions.constrained import damped_delassus_inverse as damped_delassus_inverse
-from linkwork.functions.constrained import damped_delassus_inverse_at_base as damped_delassus_inverse_at_base
-from linkwork.functions.constrained import damped_delassus_product as damped_delassus_product
-from linkwork.functions.constrained import delassus as delassus
-from linkwork.functions.constrained import force_propagator as force_propagator
 from linkwork.functions.constrained import impact as impact
 from linkwork.functions.constrained_derivatives import (
     constrained_dynamics_derivatives as constrained_dynamics_derivatives,
@@ -94,6 +90,11 @@ from linkwork.functions.contact import impulse_names as impulse_names
 from linkwork.functions.contact import step as step
 from linkwork.functions.contact_points import contact_candidates as contact_candidates
 from linkwork.functions.contact_points import contact_points as contact_points
+from linkwork.functions.delassus import damped_delassus_inverse as damped_delassus_inverse
+from linkwork.functions.delassus import damped_delassus_inverse_at_base as damped_delassus_inverse_at_base
+from linkwork.functions.delassus import damped_delassus_product as damped_delassus_product
+from linkwork.functions.delassus import delassus as delassus
+from linkwork.functions.delassus import force_propagator as force_propagator
 from linkwork.functions.derivatives import coriolis_matrix as coriolis_matrix
 from linkwork.functions.derivatives import difference_derivatives as difference_derivatives
 from linkwork.functions.derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
@@ -111,16 +112,10 @@ from linkwork.functions.differentiation import jvp as jvp
 from linkwork.functions.differentiation import vjp as vjp
 from linkwork.functions.distance import distance as distance
 from linkwork.functions.distance import distance_pairs as distance_pairs
-from linkwork.functions.dynamics import actuator_force as actuator_force
 from linkwork.functions.dynamics import bias_force as bias_force
 from linkwork.functions.dynamics import forward_dynamics as forward_dynamics
 from linkwork.functions.dynamics import gravity_force as gravity_force
 from linkwork.functions.dynamics import inverse_dynamics as inverse_dynamics
-from linkwork.functions.dynamics import joint_forces as joint_forces
-from linkwork.functions.dynamics import loop_forces as loop_forces
-from linkwork.functions.dynamics import mass_matrix as mass_matrix
-from linkwork.functions.dynamics import mass_matrix_inverse as mass_matrix_inverse
-from linkwork.functions.dynamics import mass_matrix_pattern as mass_matrix_pattern
 from linkwork.functions.energy import center_of_mass as center_of_mass
 from linkwork.functions.energy import centroidal_map as centroidal_map
 from linkwork.functions.energy import kinetic_energy as kinetic_energy
@@ -150,6 +145,9 @@ from linkwork.functions.load import load as load
 from linkwork.functions.loop_joints import loop_joint_position as loop_joint_position
 from linkwork.functions.loop_joints import loop_joint_velocity as loop_joint_velocity
 from linkwork.functions.loop_joints import loop_joint_wrench as loop_joint_wrench
+from linkwork.functions.mass_matrix import mass_matrix as mass_matrix
+from linkwork.functions.mass_matrix import mass_matrix_inverse as mass_matrix_inverse
+from linkwork.functions.mass_matrix import mass_matrix_pattern as mass_matrix_pattern
 from linkwork.functions.motion_derivatives import center_of_mass_jacobian as center_of_mass_jacobian
 from linkwork.functions.motion_derivatives import (
     frame_acceleration_derivatives as frame_acceleration_derivatives,
@@ -177,6 +175,8 @@ from linkwork.functions.states import independent_force as independent_force
 from linkwork.functions.states import integrate as integrate
 from linkwork.functions.states import spanning_acceleration as spanning_acceleration
 from linkwork.functions.states import spanning_velocity as spanning_velocity
+from linkwork.functions.transmitted_forces import joint_forces as joint_forces
+from linkwork.functions.transmitted_forces import loop_forces as loop_forces
 from linkwork.identification.fit import fit_parameters as fit_parameters
 from linkwork.mechanism import ContactPair as ContactPair
 from linkwork.mechanism import Geometry as Geometry

@@ -17,8 +17,7 @@ import linkwork as lw
 from holding import FEET, dense
 from linkages import floats
 from linkwork import Connect, Coupled, Gains, Hold, Locked, ModelError, OnPlane, Rolling, Weld
-from linkwork.functions.constrained import normalize_constraints
-from linkwork.functions.constraint_options import per_row
+from linkwork.functions.constraint_options import normalize_constraints, per_row
 from linkwork.joints import Revolute
 from mechanisms import make, state_of
 

@@ -13,7 +13,7 @@ from test_constrained_derivatives import walker
 import linkwork as lw
 from linkages import floats
 from linkwork import Connect, Gains, Hold
-from linkwork.functions.constrained import normalize_constraints
+from linkwork.functions.constraint_options import normalize_constraints
 from mechanisms import state_of
 
 CASES: dict[str, tuple[Any, list[Any]]] = {

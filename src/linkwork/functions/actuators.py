@@ -8,8 +8,8 @@ from typing import Any
 from linkwork.algorithms.loops import actuator_map as mapped
 from linkwork.algorithms.loops.embed_all import embed_all
 from linkwork.errors import ModelError
+from linkwork.functions.actuator_forces import actuated_indices
 from linkwork.functions.constrained_inverse import all_but_free_base
-from linkwork.functions.dynamics import actuated_indices
 from linkwork.functions.engine.model_function import model_function
 from linkwork.model import Model
 

@@ -10,8 +10,8 @@ import numpy as np
 from linkwork.algorithms.constrained import constrained_inverse_dynamics as inverse
 from linkwork.constraints import Constraint, total
 from linkwork.errors import ModelError
+from linkwork.functions.actuator_forces import actuated_indices, cost_weights
 from linkwork.functions.constraint_options import normalize_constraints
-from linkwork.functions.dynamics import actuated_indices, cost_weights
 from linkwork.functions.engine.model_function import model_function
 from linkwork.joints import Free
 from linkwork.model import GROUND, Model

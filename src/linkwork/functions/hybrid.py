@@ -16,9 +16,9 @@ from linkwork.algorithms.loops.embed_all import embed_all, embedded_state
 from linkwork.algorithms.tree import hybrid_dynamics as hybrid
 from linkwork.constraints import Constraint, loop_constraints, user_constraints
 from linkwork.errors import ModelError
+from linkwork.functions.actuator_forces import cost_weights
 from linkwork.functions.constrained import METHODS, SOLVERS, constrained_dynamics, reached
 from linkwork.functions.constraint_options import constraint_settings, in_single_precision, settings_of
-from linkwork.functions.dynamics import cost_weights
 from linkwork.functions.engine.model_function import model_function
 from linkwork.model import Model, PlacedJoint
 from linkwork.sko.prepare.trees import hinge_tree, tree

@@ -6,8 +6,8 @@ from typing import Any
 
 from linkwork.algorithms.loops import active_joints, loop_joints
 from linkwork.errors import ModelError
-from linkwork.functions.dynamics import embedded_motion
 from linkwork.functions.engine.model_function import model_function
+from linkwork.functions.transmitted_forces import embedded_motion
 from linkwork.mechanism.loops import Loop
 from linkwork.mechanism.names import did_you_mean, printable
 from linkwork.model import Model
