@@ -202,7 +202,7 @@ def test_two_versions_share_no_kernel(tmp_path: Path, way: str, monkeypatch: pyt
         tree = tmp_path / version
         shutil.copytree(SOURCE, tree / "linkwork", ignore=shutil.ignore_patterns("__pycache__", "bench"))
         if version == "second":
-            with (tree / "linkwork/functions/engine/model_function.py").open("a") as file:
+            with (tree / "linkwork/functions/engine/traced_function.py").open("a") as file:
                 file.write(LATER)
         place = WAYS[way](tree)
         done = subprocess.run(

@@ -426,7 +426,7 @@ def test_found_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("traced again")
 
-    monkeypatch.setattr(lw.ModelFunction, "_program", refuse)
+    monkeypatch.setattr(lw.ModelFunction, "program_of", refuse)
     again = lw.vjp(lw.forward_dynamics, model(), wrt=("q", "v"))(q, v, v, v)
     assert all(np.array_equal(a, b) for a, b in zip(found, again)) and keep.name == "forward_dynamics_vjp"
     for other in (("v", "q"), "q"):

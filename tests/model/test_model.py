@@ -22,6 +22,7 @@ from linkwork.errors import DtypeError, LinkworkError, ModelError, ShapeError
 from linkwork.joints import Fixed, Free, Gimbal, Helical, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.loops.kinematics import Ground
 from linkwork.model import GROUND, Model, ModelBuilder
+from linkwork.model.content import is_builtin
 from linkwork.sko.bodies import RigidBody
 from linkwork.sko.prepare.base_parameters import regrouped
 from linkwork.sko.prepare.frames import in_node_frames
@@ -293,19 +294,20 @@ def looped(kind: lw.joints.Joint, embed: bool) -> Model:
     return b.add_loop("loop", kind, predecessor="b1", successor="b2", embed=embed, **ends).build()
 
 
+def is_defined_by_content(body: Any, model: Model, constraints: Any) -> bool:
+    """Return whether linkwork's sources, a model and constraints define the program of a body."""
+    return is_builtin(body, model.content, constraints)
+
+
 @pytest.mark.parametrize("embed", [True, False])
 def test_joints_of_others_in_loops_are_not_known_by_content(embed: bool) -> None:
-    from linkwork.functions.engine.model_function import _is_defined_by_content
-
     body = lw.mass_matrix.body
-    assert _is_defined_by_content(body, looped(Revolute(), embed), ())
-    assert not _is_defined_by_content(body, looped(Slotted(), embed), ())
-    assert not _is_defined_by_content(body, looped(Plain((1.0, 0.0, 0.0)), embed), ())
+    assert is_defined_by_content(body, looped(Revolute(), embed), ())
+    assert not is_defined_by_content(body, looped(Slotted(), embed), ())
+    assert not is_defined_by_content(body, looped(Plain((1.0, 0.0, 0.0)), embed), ())
 
 
 def test_whatever_others_made_is_not_known_by_content() -> None:
-    from linkwork.functions.engine.model_function import _is_defined_by_content
-
     class Number(float):
         """A number with a mind of its own."""
 
@@ -314,7 +316,7 @@ def test_whatever_others_made_is_not_known_by_content() -> None:
             return q[0] - q[1]
 
     body = lw.mass_matrix.body
-    assert _is_defined_by_content(body, robot(), ()) and _is_defined_by_content(
+    assert is_defined_by_content(body, robot(), ()) and is_defined_by_content(
         body, lw.robots.tello(), (lw.Weld("torso"),)
     )
     for function in (
@@ -323,12 +325,12 @@ def test_whatever_others_made_is_not_known_by_content() -> None:
         functools.partial(np.dot, (1.0, Number(-1.0))),
         lambda q: q[0] - q[1],
     ):
-        assert not _is_defined_by_content(body, closed_by(function), ()), function
-    assert not _is_defined_by_content(lambda model, q: q, robot(), ())
-    assert not _is_defined_by_content(body, replace(robot(), gravity=(Number(0.0), 0.0, -9.81)), ())
+        assert not is_defined_by_content(body, closed_by(function), ()), function
+    assert not is_defined_by_content(lambda model, q: q, robot(), ())
+    assert not is_defined_by_content(body, replace(robot(), gravity=(Number(0.0), 0.0, -9.81)), ())
     clusters = lw.robots.five_bar().clusters
     own = replace(clusters[0], constraints=looped(Slotted(), True).embedded)
-    assert not _is_defined_by_content(body, lw.robots.five_bar().with_clusters((own,)), ())
+    assert not is_defined_by_content(body, lw.robots.five_bar().with_clusters((own,)), ())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -1056,7 +1058,7 @@ def test_kernels_come_from_the_cache_without_tracing(tmp_path: Path) -> None:
         sys.path.insert(0, {tests!r})
         import numpy as np
         import linkwork as lw
-        from linkwork.functions.engine import model_function as per_model
+        from linkwork.functions.engine import traced_function as per_model
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from test_model import arm
         traced = []

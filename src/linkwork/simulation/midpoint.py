@@ -247,7 +247,7 @@ def _mass_solver(model: Model, q: Any) -> Callable[[Any], Any]:
     It uses the factor of the mass matrix, or articulated bodies where that is cheaper.
     """
     if (
-        forward_dynamics._one_method(model, (), forward_dynamics.normalize_options(model, {}))["method"]
+        forward_dynamics.with_method(model, (), forward_dynamics.normalize_options(model, {}))["method"]
         == "mass_matrix"
     ):
         return factorised(hinge_tree(model, q)).solve

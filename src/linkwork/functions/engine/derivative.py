@@ -22,7 +22,8 @@ from linkwork.errors import DifferentiationError, LinkworkError
 from linkwork.functions.engine import tangent
 from linkwork.functions.engine.array_labels import ArrayLabels, derivative_array_labels
 from linkwork.functions.engine.call_arguments import has_symbols, resolve_device
-from linkwork.functions.engine.model_function import Inputs, KernelKey, ModelFunction
+from linkwork.functions.engine.model_function import KernelKey, ModelFunction
+from linkwork.functions.engine.traced_function import Inputs
 from linkwork.functions.engine.wrt import wrt_names
 from linkwork.lazy import cached_property
 
@@ -116,7 +117,7 @@ class Derivative:
     @cached_property
     def _base(self) -> Program:
         """The program of the function itself."""
-        return self.function._program(self.model, self.given, self.settings)
+        return self.function.program_of(self.model, self.given, self.settings)
 
     @cached_property
     def _charts(self) -> list[str]:
@@ -378,7 +379,7 @@ class Derivative:
     def _told_to_rule(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """What the body takes: arrays, and options with the method that is taken outside too."""
         own = {name: arrays[name] for name in (*self.function.required, *self.given.optional)}
-        return {**self.function._one_method(self.model, self.given.optional, self.settings), **own}
+        return {**self.function.with_method(self.model, self.given.optional, self.settings), **own}
 
     # kernels
 

@@ -1,7 +1,7 @@
-"""Functions of a model that compile themselves on first use, and remember.
+"""Functions of a model that are compiled on first use and cached.
 
-What a function computes is its own body: traced once for a model, it becomes a kernel. Everything else that
-users expect of it (batches, `out=`, float32, the cache, errors that name the argument) is here, once for all.
+The body of a function computes the result: traced once for a model, it becomes a kernel. Everything common to
+functions (batches, `out=`, float32, the cache, errors that name the argument) is here.
 """
 
 from __future__ import annotations
@@ -14,42 +14,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.compiler.ir.program import DTYPES, Program
-from linkwork.compiler.ir.trace import trace
-from linkwork.compiler.passes.count import count_operations
 from linkwork.compiler.runtime.arguments import is_on_gpu
 from linkwork.compiler.runtime.build import build_on, check_target
 from linkwork.compiler.runtime.constant import ConstantKernel
-from linkwork.constraints import Constraint
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.engine import parameter_names
-from linkwork.functions.engine.array_labels import ArrayLabels, array_labels
-from linkwork.functions.engine.call_arguments import SIZES, has_symbols, resolve_device, shape_of
+from linkwork.functions.engine.call_arguments import has_symbols, resolve_device
 from linkwork.functions.engine.closed_states import raise_if_open, with_closed_states_note
-from linkwork.functions.engine.derivative_rule import DerivativeRule
-from linkwork.lazy import resolve
-from linkwork.mechanism.names import printable
-from linkwork.model import Model, parameters
-from linkwork.model.content import is_builtin
-from linkwork.sko import Tree
+from linkwork.functions.engine.traced_function import (
+    Inputs,
+    Methods,
+    OptionCheck,
+    TracedFunction,
+    check_model,
+)
+from linkwork.model import Model
 
-Sizes = Callable[[Model], tuple[int, ...]]
-Check = Callable[[Any, Any, Sequence[Any]], None]  # the model, a result, and the arrays that it was made from
-CheckGiven = Callable[[Any, dict[str, Any], Mapping[str, Any], Mapping[str, Any]], None]
-# the model, arrays of a call, those options that were given, and parameters
-
-
-TURNS = 4  # of loops, that count where methods are compared: most end long before their limit
-
-
-class Inputs(NamedTuple):
-    """Which inputs a kernel has besides the required arrays: optional ones, and parameters of the model."""
-
-    optional: tuple[str, ...] = ()
-    parameters: tuple[str, ...] = ()
+ResultCheck = Callable[[Any, Any, Sequence[Any]], None]
+"""Checks a result: takes the model, the result and the arrays of the call."""
+ArgumentCheck = Callable[[Any, dict[str, Any], Mapping[str, Any], Mapping[str, Any]], None]
+"""Checks a call: takes the model, its arrays, the options that it names, and parameters."""
+Warn = Callable[[Any, Mapping[str, Any]], None]
+"""Warns before a kernel is built: takes the model and all options."""
+SinglePrecision = Callable[[Any, Mapping[str, Any], dict[str, Any]], dict[str, Any]]
+"""Returns the options of kernels in single precision: takes the model, the options of the call, and all."""
 
 
 class KernelKey(NamedTuple):
-    """By what a model's kernels are found: everything that decides them."""
+    """Key of a kernel in the cache of its model: everything that determines it."""
 
     function: Hashable  # a function, or a derivative of one
     target: str
@@ -58,107 +50,47 @@ class KernelKey(NamedTuple):
     options: tuple[tuple[str, Any], ...]
 
 
-class ModelFunction:
-    """A function of a model, arrays and options. Call it on a model and NumPy arrays; `compile` gives its
-    kernel.
+class Checks(NamedTuple):
+    """Checks of the calls of a function; see `model_function`."""
 
-    The body's arguments after the model are arrays, those with default None optional; those by keyword only
-    are options, which are fixed when it is compiled. An option that has a shape, as arrays do, may also be an
-    array: in a call it is one if it has more dimensions than that, or symbols. `parameters={"mass": ...}`
-    makes numbers of the model inputs: see `Model.parameters`. `check=True` raises ClosureError where loops
-    are open in a configuration that is given.
+    result: ResultCheck | None = None
+    arguments: ArgumentCheck | None = None
+    warn: Warn | None = None
+    open_states: bool = False
+
+
+class ModelFunction(TracedFunction):
+    """A function of a model, arrays and options, compiled on first use.
+
+    Call it with a model and NumPy arrays; `compile` returns its kernel. Arguments of the body after the model
+    are arrays, optional if their default is None; keyword-only arguments are options, which are constants of
+    the kernel. An option that has a shape, as arrays do, may also be an array: it is one if it has more
+    dimensions than its shape, or symbols. `parameters={"mass": ...}` makes parameters of the model inputs:
+    see `Model.parameters`. With `check=True`, configurations with open loops raise ClosureError.
     """
-
-    __name__: str
-    __qualname__: str
 
     def __init__(
         self,
         body: Callable[..., Any],
         shapes: Mapping[str, str],
-        options: Callable[..., dict[str, Any]] | None,
-        methods: Mapping[str, Callable[[Model], bool]],
+        *,
+        options: OptionCheck | None,
+        methods: Methods,
         custom_trees: bool,
-        configurations: tuple[str, ...] = (),
-        check: Check | None = None,
-        check_given: CheckGiven | None = None,
-        warn: Callable[[Any, Mapping[str, Any]], None] | None = None,
-        open_states: bool = False,
-        rule_in: str | None = None,
-        single: Callable[[Any, Mapping[str, Any], dict[str, Any]], dict[str, Any]] | None = None,
+        configurations: tuple[str, ...],
+        checks: Checks,
+        rule_in: str | None,
+        single: SinglePrecision | None,
     ) -> None:
-        functools.update_wrapper(self, body)
-        self.closed_states = (
-            () if open_states else tuple(name for name, words in shapes.items() if words == "nq")
-        )
+        functools.update_wrapper(self, body)  # errors of the base class name the function
+        super().__init__(body, shapes, options, methods, custom_trees, rule_in)
+        states = tuple(name for name, words in shapes.items() if words == "nq")
+        self.closed_states = () if checks.open_states else states
         self.__doc__ = with_closed_states_note(self.__doc__, self.closed_states)
-        self.body = body
-        self.shapes = shapes
-        self._normal = options
-        self.methods = methods
-        self.custom_trees = custom_trees
         self.configurations = configurations
-        self._check = check
-        self._check_given = check_given
-        self._warn = warn
-        self._rule: DerivativeRule | None = None
-        self._rule_in = rule_in
+        self._checks = checks
         self._single = single
-        arguments = list(inspect.signature(body).parameters.values())[1:]
-        arrays = [p for p in arguments if p.kind is p.POSITIONAL_OR_KEYWORD]
-        self.required = tuple(p.name for p in arrays if p.default is p.empty)
-        self.options = {p.name: p.default for p in arguments if p.kind is p.KEYWORD_ONLY}
-        self.array_options = {
-            name: len(shapes[name].split()) for name in self.options if name in shapes
-        }  # with their dimensions
-        self._positional = tuple(p.name for p in arrays)
-        self.optional = (*(p.name for p in arrays if p.default is not p.empty), *self.array_options)
         self._arity = len(self.required)
-        if set(shapes) != {*self._positional, *self.array_options}:
-            raise LinkworkError(f"{self.__name__}: shapes are given for {sorted(shapes)}, not for its arrays")
-        for name, words in shapes.items():
-            for word in words.split():
-                if word not in SIZES and not word.isdigit():
-                    raise LinkworkError(
-                        f"{self.__name__}: the shape of {name} has {word!r}; known are {', '.join(SIZES)}"
-                    )
-
-    def derivative(
-        self,
-        *names: str,
-        when: Callable[..., bool] | None = None,
-        pullback: Callable[..., Any] | None = None,
-        pushforward: Callable[..., Any] | None = None,
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorates a function that gives this one's Jacobians by the named arrays, on the tangent space.
-
-        It takes what the body takes and returns the Jacobians in the order of the names, each a tuple over
-        the outputs where there are several. `lw.jacobian` then uses it, and `lw.vjp` does where reverse mode
-        cannot go. `when`, of the model and the options, says where the rule holds. Where it has an argument
-        `wanted`, it is told the names that are asked for, and may give anything for others. `pullback` may
-        give Jᵀ bar without J: it takes weights of the outputs, a tuple, and the arrays and parameters that
-        are asked for, by name, then what the body takes; it returns the outputs, or None where the body is to
-        give them, and one array for each name. `pushforward` gives J d for `lw.jvp` in the same way, from
-        directions: the outputs, and the change of each.
-        """
-        unknown = [name for name in names if name not in self.shapes]
-        if unknown or not names:
-            raise LinkworkError(
-                f"{self.__name__} has no array {unknown[0]!r}" if unknown else "name the arrays of the rule"
-            )
-
-        def decorate(jacobians: Callable[..., Any]) -> Callable[..., Any]:
-            self._rule = DerivativeRule(names, jacobians, when, pullback, pushforward)
-            return jacobians
-
-        return decorate
-
-    @property
-    def rule(self) -> DerivativeRule | None:
-        """The function's own derivative rule; its module is imported on first use."""
-        if self._rule is None and self._rule_in is not None:
-            resolve(self._rule_in)
-        return self._rule
 
     def __reduce__(self) -> str:
         return self.__qualname__  # pickled by name, as functions are
@@ -180,75 +112,84 @@ class ModelFunction:
         return self._call(model, args, named)
 
     def _call(self, model: Model, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        _check_model(self, model)
+        check_model(self, model)
         check_states = named.pop("check", False)
         values = named.pop("parameters", None) or {}
-        numbers_given = values.values() if isinstance(values, Mapping) else ()
-        device, dtype = resolve_device(self.__name__, named, (*args, *named.values(), *numbers_given))
-        how = {word: named.pop(word) for word in ("out", "threads") if word in named}
+        parameter_values = values.values() if isinstance(values, Mapping) else ()
+        device, dtype = resolve_device(self.__name__, named, (*args, *named.values(), *parameter_values))
+        kernel_options = {name: named.pop(name) for name in ("out", "threads") if name in named}
         options = {
-            word: named.pop(word)
-            for word in self.options
-            if word in named and not self._is_array(word, named[word])
+            name: named.pop(name)
+            for name in self.options
+            if name in named and not self.is_array(name, named[name])
         }
-        arrays = self._arrays(args, named)
-        if not isinstance(values, Mapping):
-            raise ModelError(
-                f"{self.__name__}: parameters: expected a mapping such as {{'mass': ...}}, got {type(values).__name__}"
-            )
-        if own := [name for name in values if name in self.optional and name.startswith("contact_")]:
-            arrays |= {name: values[name] for name in own}
-            arrays = {name: arrays[name] for name in (*self.required, *self.optional) if name in arrays}
-            values = {name: x for name, x in values.items() if name not in own}
+        arrays, values = self._with_contact_arrays(self.arrays(args, named), values)
         inputs = Inputs(tuple(name for name in self.optional if name in arrays), _ordered(model, values))
         numbers = [values[name] for name in inputs.parameters]
         if check_states is not False:
             states = {name: arrays[name] for name in self.closed_states if name in arrays}
             raise_if_open(self.__name__, model, check_states, states, values, device)
-        if any(map(has_symbols, (*arrays.values(), *numbers))):  # inside of a trace
-            settings = self._one_method(model, inputs.optional, self.normalize_options(model, options))
+        if any(map(has_symbols, (*arrays.values(), *numbers))):  # within a trace
+            settings = self.with_method(model, inputs.optional, self.normalize_options(model, options))
             return self.body(model.traced_with(values) if values else model, **{**settings, **arrays})
-        if self._check_given is not None and device == "cpu":
-            self._check_given(model, arrays, options, values)
-        asked: Any = (self, device, dtype, inputs, *options.items())
+        if self._checks.arguments is not None and device == "cpu":
+            self._checks.arguments(model, arrays, options, values)
+        kernel = self._cached_kernel(model, device, dtype, inputs, options)
+        check = (
+            self._result_check(model) if device == "cpu" else None
+        )  # calls on a GPU do not wait for results
+        call_args = (*arrays.values(), *numbers)
+        checked_args = call_args
+        if check and kernel_options.get("out") is not None:  # `out` may be one of them
+            checked_args = tuple(map(_copied, call_args))
+        result = kernel(*call_args, **kernel_options)
+        if check:
+            check(model, result, checked_args)
+        return result
+
+    def _with_contact_arrays(
+        self, arrays: dict[str, Any], values: Any
+    ) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """Return arrays and parameters of a call, with coefficients of contacts among the arrays."""
+        if not isinstance(values, Mapping):
+            raise ModelError(
+                f"{self.__name__}: parameters: expected a mapping such as {{'mass': ...}}, got "
+                f"{type(values).__name__}"
+            )
+        contact_names = [name for name in values if name in self.optional and name.startswith("contact_")]
+        if not contact_names:
+            return arrays, values
+        arrays |= {name: values[name] for name in contact_names}
+        return (
+            {name: arrays[name] for name in (*self.required, *self.optional) if name in arrays},
+            {name: x for name, x in values.items() if name not in contact_names},
+        )
+
+    def _cached_kernel(
+        self, model: Model, device: str, dtype: str, inputs: Inputs, options: dict[str, Any]
+    ) -> Any:
+        """Return the kernel of a call, without normalizing options that occurred before in the same form."""
+        key: Any = (self, device, dtype, inputs, *options.items())
         if any(isinstance(value, Iterator) for value in options.values()):
-            asked = None  # it says something else every time
+            key = None  # an iterator is empty the next time
         try:
-            kernel = model.cache.get(asked)  # asked for in the same words before
+            kernel = model.cache.get(key)
         except TypeError:  # an option that cannot be hashed, such as a list of names
-            asked = None
+            key = None
             kernel = None
         if kernel is None:
             kernel = self.kernel(model, target=device, dtype=dtype, **inputs._asdict(), **options)
-            if asked is not None:
-                model.cache[asked] = kernel
-        check = self._check_of(model) if device == "cpu" else None  # on a GPU nobody waits for results
-        given = (*arrays.values(), *numbers)
-        before = (
-            tuple(map(_copied, given)) if check and how.get("out") is not None else given
-        )  # out may be one of them
-        result = kernel(*given, **how)
-        if check:
-            check(model, result, before)
-        return result
+            if key is not None:
+                model.cache[key] = kernel
+        return kernel
 
-    def _is_array(self, word: str, value: Any) -> bool:
-        """Whether an option is given as an array of numbers for each state."""
-        if word not in self.array_options:
-            return False
-        return (
-            is_on_gpu(value)
-            or has_symbols(value)
-            or (hasattr(value, "ndim") and value.ndim > self.array_options[word])
-        )
-
-    def _check_of(self, model: Model) -> Check | None:
-        """What looks at results: only where there are loops."""
-        return self._check if isinstance(model, Model) and model.loops else None
+    def _result_check(self, model: Model) -> ResultCheck | None:
+        """Return the check of results, which only models with loops need."""
+        return self._checks.result if isinstance(model, Model) and model.loops else None
 
     def _direct(self, model: Model, kernel: Any) -> Any:
-        """The quickest call of a kernel, with a look at its results where there is one."""
-        check = self._check_of(model)
+        """Return the fastest call of a kernel, with the check of its results if there is one."""
+        check = self._result_check(model)
         if check is None:
             return kernel.direct
 
@@ -258,25 +199,6 @@ class ModelFunction:
             return result
 
         return checked
-
-    def _arrays(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        """The arrays of a call by name, those that may be left out only where they are given."""
-        names = (*self.required, *self.optional)
-        if len(args) > len(self._positional):
-            raise TypeError(
-                f"{self.__name__}: expected a model and {', '.join(self._positional)}, got {len(args)} arrays"
-            )
-        given = dict(zip(self._positional, args))
-        for word, value in named.items():
-            if word not in names:
-                raise TypeError(f"{self.__name__} has no argument {word!r}")
-            if word in given:
-                raise TypeError(f"{self.__name__} got {word!r} twice")
-            given[word] = value
-        missing = [name for name in self.required if name not in given]
-        if missing:
-            raise TypeError(f"{self.__name__} needs {', '.join(missing)}")
-        return {name: given[name] for name in names if given.get(name) is not None or name in self.required}
 
     def kernel(
         self,
@@ -289,176 +211,61 @@ class ModelFunction:
         wait: bool = False,
         **options: Any,
     ) -> Any:
-        """The kernel for a model, with these of the optional arrays and of the model's parameters as inputs,
-        and options.
+        """Return the kernel for a model, with optional arrays and parameters of the model as inputs.
+
+        Parameters
+        ----------
+        model : Model
+            The model.
+        target : str
+            "cpu" or "cuda".
+        dtype : str
+            "float64" or "float32".
+        optional : sequence of str
+            Names of optional arrays that are inputs.
+        parameters : iterable of str
+            Names of parameters of the model that are inputs.
+        wait : bool
+            Wait for optimized code.
+        **options
+            Options of the function.
         """
         check_target(target)
         if dtype not in DTYPES:
             raise LinkworkError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
-        chosen = self.normalize_options(model, options)
+        settings = self.normalize_options(model, options)
         inputs = self.inputs(model, optional, parameters)
         if dtype == "float32" and self._single is not None:
-            chosen = self._single(model, options, chosen)
-        key = KernelKey(self, target, dtype, inputs, tuple(chosen.items()))
+            settings = self._single(model, options, settings)
+        key = KernelKey(self, target, dtype, inputs, tuple(settings.items()))
         try:
             kernel = model.kernels.get(key)
         except TypeError as error:
             raise LinkworkError(f"{self.__name__}: options: expected hashable values: {error}") from None
         if kernel is None:
-            if self._warn is not None:
-                self._warn(model, chosen)
-            kernel = model.kernels[key] = self._build(model, target, dtype, inputs, chosen)
-            words = self._words(model, inputs, chosen)
-            named = array_labels(
-                self.__name__, self.shapes, kernel.inputs, kernel.outputs, model, chosen, words
-            )
-            kernel.array_labels = (
-                named if kernel.array_labels in (None, named) else {}
-            )  # models with one program share it
-            if (
-                target == "cpu"
-                and dtype == "float64"
-                and inputs == Inputs()
-                and chosen == self._defaults(model)
-            ):
+            if self._checks.warn is not None:
+                self._checks.warn(model, settings)
+            kernel = model.kernels[key] = self._build(model, target, dtype, inputs, settings)
+            labels = self.labels_of(model, kernel, inputs, settings)
+            if kernel.array_labels is not None and kernel.array_labels != labels:
+                labels = {}  # models with the same program share the kernel
+            kernel.array_labels = labels
+            is_default = target == "cpu" and dtype == "float64" and inputs == Inputs()
+            if is_default and settings == self._defaults(model):
                 model.cache[self] = self._direct(model, kernel)
         return kernel.wait() if wait else kernel
 
-    def program(
-        self, model: Model, *, optional: Sequence[str] = (), parameters: Iterable[str] = (), **options: Any
-    ) -> Program:
-        """The traced program for a model."""
-        return self._program(
-            model, self.inputs(model, optional, parameters), self.normalize_options(model, options)
-        )
-
-    def array_labels(
-        self, model: Model, program: Program, options: dict[str, Any], names: Iterable[str] = ()
-    ) -> dict[str, ArrayLabels]:
-        """What the entries of a program of this function are, by the names of its arrays; `names` are those
-        of parameters.
-        """
-        chosen = self.normalize_options(model, options)
-        own = [array.name for array in program.inputs if array.name in self.shapes]
-        words = self._words(
-            model, self.inputs(model, [name for name in own if name in self.optional], names), chosen
-        )
-        return array_labels(self.__name__, self.shapes, program.inputs, program.outputs, model, chosen, words)
-
-    def _words(self, model: Model, inputs: Inputs, chosen: Mapping[str, Any]) -> dict[str, str]:
-        """Arrays and parameters by what they are called in the program."""
-        return dict(
-            zip(
-                self.input_shapes(model, inputs, chosen),
-                (*self.required, *inputs.optional, *inputs.parameters),
-            )
-        )
-
-    def inputs(self, model: Model, optional: Sequence[str], names: Iterable[str]) -> Inputs:
-        """These optional arrays and parameters as inputs, each checked."""
-        _check_model(self, model)
-        given = (optional,) if isinstance(optional, str) else tuple(optional)
-        unknown = [name for name in given if name not in self.optional]
-        if unknown:
-            raise LinkworkError(f"{self.__name__} has no optional array {unknown[0]!r}")
-        chosen = parameter_names.known(model, names) if names else ()
-        return Inputs(tuple(name for name in self.optional if name in given), chosen)
-
-    def _build(self, model: Model, target: str, dtype: str, inputs: Inputs, chosen: dict[str, Any]) -> Any:
+    def _build(self, model: Model, target: str, dtype: str, inputs: Inputs, settings: dict[str, Any]) -> Any:
         if model.nq == 0 and not inputs.parameters:
-            return ConstantKernel(self._program(model, inputs, chosen), dtype)
+            return ConstantKernel(self.program_of(model, inputs, settings), dtype)
 
         def make() -> Program:
-            return self._program(model, inputs, chosen)
+            return self.program_of(model, inputs, settings)
 
-        return build_on(target, self.identity(model, inputs, chosen), make, dtype)
-
-    def identity(self, model: Model, inputs: Inputs, chosen: Mapping[str, Any], *code: Any) -> str | None:
-        """What decides the program, given this package's source; None where joints, functions or code of
-        others have a say.
-        """
-        own = (self.body, *code) if code else self.body
-        if isinstance(model, Tree) or not _is_defined_by_content(own, model, chosen.get("constraints", ())):
-            return None
-        return repr((self.__module__, self.__qualname__, tuple(inputs), tuple(chosen.items()), model.digest))
-
-    def _program(self, model: Model, inputs: Inputs, chosen: dict[str, Any]) -> Program:
-        if chosen.get("method") != "auto":
-            return self._traced(model, inputs, chosen)
-        # count every method that may be the cheapest for this model
-        worth = [method for method, worth_it in self.methods.items() if worth_it(model)]
-        programs = [self._traced(model, inputs, {**chosen, "method": method}) for method in worth]
-        return (
-            programs[0]
-            if len(programs) == 1
-            else min(programs, key=lambda p: count_operations(p, TURNS)["total"])
-        )
-
-    def input_shapes(
-        self, model: Model, inputs: Inputs, settings: Mapping[str, Any]
-    ) -> dict[str, tuple[int, ...]]:
-        """The shapes of a program's inputs by name: arrays first, then parameters."""
-        names = (*self.required, *inputs.optional)
-        shapes = {name: shape_of(self.shapes[name], model, settings) for name in names}
-        for name, word in zip(inputs.parameters, parameters.input_names(inputs.parameters, taken=names)):
-            shapes[word] = parameter_names.shape_of(model, name)
-        return shapes
-
-    def _traced(self, model: Model, inputs: Inputs, settings: dict[str, Any]) -> Program:
-        names = (*self.required, *inputs.optional)
-        shapes = self.input_shapes(model, inputs, settings)
-
-        def body(*arrays: Any) -> Any:
-            values = dict(zip(inputs.parameters, arrays[len(names) :]))
-            return self.body(
-                model.traced_with(values) if values else model, **{**settings, **dict(zip(names, arrays))}
-            )
-
-        return trace(body, shapes, name=self.__name__.strip("<>"))
-
-    def normalize_options(self, model: Model, options: dict[str, Any]) -> dict[str, Any]:
-        """All options in their normal form, by which kernels are remembered."""
-        _check_model(self, model)
-        unknown = [word for word in options if word not in self.options]
-        if unknown:
-            raise TypeError(
-                f"{self.__name__} has no option {unknown[0]!r}; it has {', '.join(self.options) or 'none'}"
-            )
-        chosen = {**self.options, **options}
-        empty = [word for word, value in chosen.items() if value is inspect.Parameter.empty]
-        if empty:
-            raise TypeError(f"{self.__name__} needs {empty[0]}=")
-        for word, default in self.options.items():
-            if isinstance(default, bool) and not isinstance(
-                chosen[word], (bool, np.bool_)
-            ):  # "no" would count as yes
-                raise ModelError(f"{self.__name__}: {word}: expected True or False, got {chosen[word]!r}")
-        if "method" in chosen and chosen["method"] not in ("auto", *self.methods):
-            raise LinkworkError(
-                f"{self.__name__}: method: expected one of auto, {', '.join(self.methods)}, got "
-                f"{chosen['method']!r}"
-            )
-        return chosen if self._normal is None else {**chosen, **self._normal(model, **chosen)}
-
-    def _one_method(self, model: Model, optional: tuple[str, ...], chosen: dict[str, Any]) -> dict[str, Any]:
-        """The same options with a method, the one that is taken outside of traces too: the cheapest for this
-        model.
-        """
-        if chosen.get("method") != "auto":
-            return chosen
-        own = model.nominal
-        asked: Any = (self, "method", optional, tuple(chosen.items()))
-        if asked not in own.cache:
-            worth = [method for method, worth_it in self.methods.items() if worth_it(own)]
-            totals: dict[str, int] = {}
-            for method in worth if len(worth) > 1 else ():
-                program = self._traced(own, Inputs(optional), {**chosen, "method": method})
-                totals[method] = count_operations(program, TURNS)["total"]
-            own.cache[asked] = min(totals, key=totals.__getitem__) if totals else worth[0]
-        return {**chosen, "method": own.cache[asked]}
+        return build_on(target, self.identity(model, inputs, settings), make, dtype)
 
     def _defaults(self, model: Model) -> dict[str, Any] | None:
-        """The options where none are given; None where some must be, for any model or for this one."""
+        """Return the options of a call without any; None if some are required, always or for this model."""
         if inspect.Parameter.empty in self.options.values():
             return None
         try:
@@ -469,40 +276,62 @@ class ModelFunction:
 
 def model_function(
     *,
-    options: Callable[..., dict[str, Any]] | None = None,
-    methods: Mapping[str, Callable[[Model], bool]] | None = None,
+    options: OptionCheck | None = None,
+    methods: Methods | None = None,
     custom_trees: bool = False,
     configurations: tuple[str, ...] = (),
-    check: Check | None = None,
-    check_given: CheckGiven | None = None,
-    warn: Callable[[Any, Mapping[str, Any]], None] | None = None,
+    check: ResultCheck | None = None,
+    check_given: ArgumentCheck | None = None,
+    warn: Warn | None = None,
     open_states: bool = False,
     rule_in: str | None = None,
-    single: Callable[[Any, Mapping[str, Any], dict[str, Any]], dict[str, Any]] | None = None,
+    single: SinglePrecision | None = None,
     **shapes: str,
 ) -> Callable[[Callable[..., Any]], ModelFunction]:
-    """Make a function of a model out of what it computes; see `ModelFunction`.
+    """Decorate a function that computes results from a model, arrays and options; see `ModelFunction`.
 
-    `shapes` says the shape of each array: "nq", "nv", "bodies 6", "" for a scalar. `options` checks the
-    options and gives them in a normal form that can be hashed. `methods` are ways to the same result, each
-    with a test whether it may be the cheapest for a model: the one with the fewest operations is taken where
-    the option `method` is "auto". `custom_trees`: it also takes custom trees (`linkwork.sko.Tree`),
-    which have nodes and no bodies. `configurations` names the outputs that are configurations as q is ("out",
-    or "out0" of several): their derivatives are on the tangent space. `check`, called with the model, the
-    result and the arrays, raises an error where loops could not be closed; compiled functions have no such
-    look back. `check_given`, called with the model, the arrays of a call, the options that it names and the
-    parameters, raises one where numbers make no sense, or puts NaN into rows of them; it is left out where
-    all options have their defaults, on GPUs and in traces. `warn`, called with the model and all options
-    before a kernel is made, may warn of what does not act. `open_states`: loops need not be closed in
-    configurations that it takes. `rule_in` names the module that defines its derivative rule, which is
-    imported when a derivative is first asked for. `single`, called with the model, the options that were
-    given and all of them, gives the options of kernels in single precision.
+    Parameters
+    ----------
+    options : callable, optional
+        Returns checked options in a hashable normal form, from the model and all options.
+    methods : mapping of str to callable, optional
+        Values of the option `method`, each with a test whether it may need the fewest operations for a model.
+        With "auto" the one with the fewest is used.
+    custom_trees : bool
+        Whether the function accepts `linkwork.sko.Tree`, which has nodes and no bodies.
+    configurations : tuple of str
+        Outputs that are configurations as q is ("out", or "out0" of several); their derivatives are on the
+        tangent space.
+    check : callable, optional
+        Raises, from the model, the result and the arrays, if loops could not be closed. Kernels have no such
+        check.
+    check_given : callable, optional
+        Raises, from the model, the arrays of a call, its options and parameters, if numbers are not valid,
+        or sets rows of them to NaN. Not called if all options have their defaults, on GPUs and in traces.
+    warn : callable, optional
+        Called with the model and all options before a kernel is built, to warn of what has no effect.
+    open_states : bool
+        Whether configurations may have open loops.
+    rule_in : str, optional
+        Module that defines the derivative rule, imported when a derivative is first needed.
+    single : callable, optional
+        Returns the options of kernels in single precision, from the model, the options of a call, and all
+        options.
+    **shapes : str
+        Shape of each array: "nq", "nv", "bodies 6", or "" for a scalar.
     """
 
     def decorate(body: Callable[..., Any]) -> ModelFunction:
-        checks = check, check_given, warn, open_states
         return ModelFunction(
-            body, shapes, options, methods or {}, custom_trees, configurations, *checks, rule_in, single
+            body,
+            shapes,
+            options=options,
+            methods=methods or {},
+            custom_trees=custom_trees,
+            configurations=configurations,
+            checks=Checks(check, check_given, warn, open_states),
+            rule_in=rule_in,
+            single=single,
         )
 
     return decorate
@@ -512,31 +341,11 @@ def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _is_defined_by_content(body: Any, model: Model, held: Sequence[Constraint]) -> bool:
-    """Whether model and package say all there is to know: not with joints, constraints or functions of
-    somebody else.
-    """
-    return is_builtin(body, model.content, held)
-
-
 def _ordered(model: Model, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of parameters in a fixed order; checked once for each model and choice of them."""
+    """Return names of parameters in a fixed order; checked once for each model and set of names."""
     if not values:
         return ()
-    asked = ("parameters", *values)
-    if asked not in model.cache:
-        model.cache[asked] = parameter_names.ordered(model, values)
-    return model.cache[asked]
-
-
-def _check_model(fn: ModelFunction, model: Any) -> None:
-    if isinstance(model, Tree) and not fn.custom_trees:
-        raise ModelError(
-            f"{fn.__name__} asks for bodies, which the SKO model {printable(model.name)} does not have: it "
-            "has nodes"
-        )
-    if not isinstance(model, (Model, Tree)):
-        raise ModelError(
-            f"{fn.__name__}: first argument: expected a model (linkwork.load gives one), got "
-            f"{type(model).__name__}"
-        )
+    key = ("parameters", *values)
+    if key not in model.cache:
+        model.cache[key] = parameter_names.ordered(model, values)
+    return model.cache[key]

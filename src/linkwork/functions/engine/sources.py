@@ -163,7 +163,7 @@ def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
         return entrywise_jvp(function, model, names, optional, parameters, options)
 
     return _remembered(
-        model, identity, function.__name__, lambda: function._program(model, inputs, chosen), rule
+        model, identity, function.__name__, lambda: function.program_of(model, inputs, chosen), rule
     )
 
 
