@@ -14,7 +14,8 @@ from linkwork.compiler.ir.trace import trace
 from linkwork.compiler.passes.inline import call_in_trace
 from linkwork.errors import DifferentiationError
 from linkwork.functions.engine import tangent
-from linkwork.functions.engine.derivative import Derivative, Wrt
+from linkwork.functions.engine.derivative import Derivative
+from linkwork.functions.engine.derivative_program import Wrt
 from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.model import Model
 from linkwork.sko import Tree
@@ -33,7 +34,11 @@ def entrywise_vjp(
     program = derivative.program()
     base = derivative._base
     shapes = {array.name: array.shape for array in program.inputs}
-    output_index = {f"bar_{of.name}": k for k, of in enumerate(base.outputs) if of.name in derivative._told}
+    output_index = {
+        f"bar_{of.name}": k
+        for k, of in enumerate(base.outputs)
+        if of.name in derivative.configuration_outputs
+    }
     shapes |= {weight: base.outputs[k].shape for weight, k in output_index.items()}
 
     def body(*all_arrays: Any) -> dict[str, Any]:
@@ -80,7 +85,7 @@ def entrywise_jvp(
         results = {
             a.name: x for a, x in zip(program.outputs, call_in_trace(program, *arrays.values()), strict=True)
         }
-        for name in derivative._told:
+        for name in derivative.configuration_outputs:
             results[f"d_{name}"] = tangent.rates(model, results[name]) @ results[f"d_{name}"]
         return results
 
