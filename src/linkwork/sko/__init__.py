@@ -4,7 +4,8 @@
 mechanisms become such trees in every state.
 """
 
-from linkwork.sko.custom import Node, Tree
+from linkwork.sko.custom import Tree
 from linkwork.sko.custom_nodes import Stage
+from linkwork.sko.node import Node
 
 __all__ = ["Node", "Stage", "Tree"]

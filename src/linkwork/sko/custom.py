@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from linkwork.mechanism.names import did_you_mean, printable
 from linkwork.sko.contracts import GroundNode, HingeNode
 from linkwork.sko.custom_nodes import (
     CustomNode,
-    Entry,
     Stage,
     array_of,
     check_inertias,
@@ -24,61 +22,14 @@ from linkwork.sko.custom_nodes import (
     check_same,
     check_still,
     check_symmetric,
-    evaluated,
     is_finite,
     stages_of,
 )
 from linkwork.sko.custom_nodes import stages as stages_of_node
+from linkwork.sko.node import Node, node_shape
 from linkwork.sko.pick_offs import MatrixPickOff
 from linkwork.sko.tree import TreeState
 from linkwork.sko.tree_parameters import TreeParameters
-
-MANY = 1000  # coordinates to ask H with, before it is known how many there are
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """A node of a custom tree: V = A* V(℘) + H* θ̇, α = A* α(℘) + H* θ̈ + a, f = Σ A f + M α + b, T = H f.
-
-    Each entry is an array, or a function of the whole tree's q, (nq,), and v, (nv,), over numbers or symbols;
-    or of (q, v, p) with p the parameters of the tree by name. Only a, b, passive forces and biases may depend
-    on v.
-
-    Parameters
-    ----------
-    name : str
-        Name of the node.
-    H : (m, rows)
-        Joint map for m velocities.
-    M : (rows, rows)
-        Symmetric inertia.
-    parent : str, optional
-        Name of the parent node; a root needs an `A` only if the base of the tree accelerates.
-    A : (rows of the parent, rows)
-        Weight, of any rank.
-    a, b : (rows,), optional
-        Coriolis and gyroscopic terms. Default zero.
-    armature : (m, m), optional
-        Inertia of the joint velocities.
-    passive_force : (m,), optional
-        Forces of springs and dampers.
-    pick_offs : mapping, optional
-        B, (n, rows), by frame name with V_frame = B V; or pairs (B, bias) with α_frame = B α + bias.
-    shape : (m, rows), optional
-        Shape of H, needed only if H is a function that asks for the lengths of q and v.
-    """
-
-    name: str
-    H: Entry
-    M: Entry
-    parent: str | None = None
-    A: Entry = None
-    a: Entry = None
-    b: Entry = None
-    armature: Entry = None
-    passive_force: Entry = None
-    pick_offs: Mapping[str, Any] = field(default_factory=dict)
-    shape: tuple[int, int] | None = None
 
 
 class CustomTreeState(TreeState[CustomNode]):
@@ -177,7 +128,7 @@ class Tree:
         if not self.nodes:
             raise ModelError(f"{name} has no nodes")
         self._shapes = [
-            _shape(node, self.own_parameters.bound(node.H), nq or 0) for node in self.nodes
+            node_shape(node, self.own_parameters.bound(node.H), nq or 0) for node in self.nodes
         ]  # velocities and rows
         self.nv = sum(m for m, _ in self._shapes)
         self.nq = self.nv if nq is None else nq
@@ -386,23 +337,3 @@ class Tree:
             v = rng.normal(size=self.nv)
             check_same(self.state(q, v).nodes, model.state(q, v).named)
         return model
-
-
-def _shape(node: Node, H: Any, nq: int) -> tuple[int, int]:
-    """Return velocities and rows of a node from H, evaluated with enough coordinates if it is a function."""
-    if node.shape is not None:
-        sizes = tuple(node.shape) if isinstance(node.shape, Sequence) else ()
-        if len(sizes) != 2 or not all(isinstance(n, (int, np.integer)) and n > 0 for n in sizes):
-            raise ModelError(
-                f"node {node.name!r}: shape: expected two integers above zero, got {node.shape!r}"
-            )
-        H = np.empty(sizes)
-    elif callable(H):
-        try:
-            H = evaluated(f"node {node.name!r}: H", H, np.full(max(nq, MANY), 0.1))
-        except ModelError as error:
-            raise ModelError(f"{error}; or say its shape=(velocities, rows)") from error
-    found = np.shape(H)
-    if len(found) != 2 or 0 in found:
-        raise ModelError(f"node {node.name!r}: H: expected shape (velocities, rows), got {found}")
-    return found[0], found[1]
