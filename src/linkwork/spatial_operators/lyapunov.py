@@ -9,7 +9,8 @@ import numpy as np
 
 from linkwork.lazy import cached_property
 from linkwork.spatial import mirrored
-from linkwork.spatial_operators.operator import Operator, Parts, diagonal_block, palindrome
+from linkwork.spatial_operators.operator import Operator, Parts
+from linkwork.spatial_operators.products import diagonal_block, palindrome
 from linkwork.spatial_operators.spaces import Space
 
 GROUND = -1

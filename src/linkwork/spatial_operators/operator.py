@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,8 @@ from linkwork.lazy import cached_property
 from linkwork.spatial import Factor, mirrored
 from linkwork.spatial.constants import product
 from linkwork.spatial.solve import solve
-from linkwork.spatial_operators.spaces import Space, numbers
+from linkwork.spatial_operators.products import palindrome, product_block, reduced_factors
+from linkwork.spatial_operators.spaces import Space, check_compatible, numbers
 from linkwork.spatial_operators.sparsity import Sparsity
 
 Parts = list[Any]
@@ -79,7 +82,7 @@ class Operator(ABC):
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, Operator):
-            compatible(self.columns, other.rows, f"{self.name} @ {other.name}")
+            check_compatible(self.columns, other.rows, f"{self.name} @ {other.name}")
             return Product([*self.factors, *other.factors])
         return self.rows.stacked(self.times(self.columns.parts(other)))
 
@@ -101,7 +104,7 @@ class Operator(ABC):
         if not isinstance(other, Operator):
             return NotImplemented
         for one, another in ((self.rows, other.rows), (self.columns, other.columns)):
-            compatible(one, another, f"{self.name} + {other.name}")
+            check_compatible(one, another, f"{self.name} + {other.name}")
         return Sum([*self.terms, *other.terms])
 
     def __sub__(self, other: Any) -> Operator:
@@ -144,17 +147,14 @@ class Operator(ABC):
             raise LinkworkError(
                 f"{self.name} has no diagonal blocks: it maps {self.columns.what} to {self.rows.what}"
             )
-        known = self if isinstance(self, Product) else None
-        inner = known.reduced if known is not None else [self]
-        operator = inner[0] if len(inner) == 1 else self
+        factors = self.reduced if isinstance(self, Product) else [self]
+        operator = factors[0] if len(factors) == 1 else self
         pattern = operator.pattern()
 
         def block(k: int) -> np.ndarray:
-            return (
-                operator.entry(k, k)
-                if pattern[k, k]
-                else np.zeros((self.rows.rows_of(k), self.columns.rows_of(k)), dtype=object)
-            )
+            if pattern[k, k]:
+                return operator.entry(k, k)
+            return np.zeros((self.rows.rows_of(k), self.columns.rows_of(k)), dtype=object)
 
         same = self.symmetric or operator.symmetric
         return BlockDiagonal(f"diag({self.name})", self.rows, self.columns, block, symmetric=same)
@@ -171,18 +171,6 @@ class Operator(ABC):
     def __repr__(self) -> str:
         (n, m), (i, j) = self.shape, (len(self.rows), len(self.columns))
         return f"<linkwork operator {self.name}: {n} x {m} in {i} x {j} blocks>"
-
-
-def compatible(one: Space, another: Space, operation: str) -> None:
-    """Raise ShapeError unless two spaces are the same."""
-    if one is another:
-        return
-    if one.what != another.what:
-        raise LinkworkError(f"{operation} is not defined: {one.what} are not {another.what}")
-    raise LinkworkError(
-        f"{operation} is not defined: they are operators of different trees or states, which are not "
-        "compatible"
-    )
 
 
 class Transposed(Operator):
@@ -239,7 +227,9 @@ class BlockDiagonal(Operator):
         quick_transposed: Callable[[int, Any], Any] | None = None,
     ) -> None:
         super().__init__(name, rows, columns)
-        self._block, self._symmetric, self._known = block, symmetric, dict[int, np.ndarray]()
+        self._block = block
+        self._symmetric = symmetric
+        self._blocks: dict[int, np.ndarray] = {}
         self._quick = quick
         self._quick_transposed = quick if symmetric else quick_transposed
 
@@ -248,9 +238,9 @@ class BlockDiagonal(Operator):
         return self if self._symmetric else Transposed(self)
 
     def entry(self, i: int, j: int) -> np.ndarray:
-        if i not in self._known:
-            self._known[i] = np.array(self._block(i), dtype=object)
-        return self._known[i]
+        if i not in self._blocks:
+            self._blocks[i] = np.array(self._block(i), dtype=object)
+        return self._blocks[i]
 
     def times(self, x: Parts) -> Parts:
         if self._quick is not None:
@@ -292,34 +282,6 @@ class BlockDiagonal(Operator):
         )
 
 
-class Identity(Operator):
-    """The identity of a space."""
-
-    diagonal = True
-
-    def __init__(self, space: Space) -> None:
-        super().__init__("I", space, space)
-
-    @property
-    def T(self) -> Operator:
-        return self
-
-    @property
-    def inverse(self) -> Operator:
-        return self
-
-    def times(self, x: Parts) -> Parts:
-        return x
-
-    transposed_times = times
-
-    def pattern(self) -> np.ndarray:
-        return np.eye(len(self.rows), dtype=bool)
-
-    def entry(self, i: int, j: int) -> np.ndarray:
-        return np.eye(self.rows.rows_of(i)).astype(object)
-
-
 class Scaled(Operator):
     """A number times an operator."""
 
@@ -356,7 +318,8 @@ class Sum(Operator):
             for k, t in enumerate(terms)
         )
         super().__init__(label, terms[0].rows, terms[0].columns)
-        self._terms, self.diagonal = tuple(terms), all(term.diagonal for term in terms)
+        self._terms = tuple(terms)
+        self.diagonal = all(term.diagonal for term in terms)
 
     @property
     def terms(self) -> Sequence[Operator]:
@@ -367,10 +330,7 @@ class Sum(Operator):
         return self if all(term.symmetric for term in self._terms) else Sum([term.T for term in self._terms])
 
     def _summed(self, each: list[Parts]) -> Parts:
-        total = each[0]
-        for more in each[1:]:
-            total = [a + b for a, b in zip(total, more)]
-        return total
+        return [functools.reduce(add, parts) for parts in zip(*each)]
 
     def times(self, x: Parts) -> Parts:
         return self._summed([term.times(x) for term in self._terms])
@@ -382,12 +342,7 @@ class Sum(Operator):
         return np.logical_or.reduce([term.pattern() for term in self._terms])
 
     def entry(self, i: int, j: int) -> np.ndarray:
-        total: Any = None
-        for term in self._terms:
-            if term.pattern()[i, j]:
-                block = term.entry(i, j)
-                total = block if total is None else total + block
-        return total
+        return functools.reduce(add, [term.entry(i, j) for term in self._terms if term.pattern()[i, j]])
 
 
 class Product(Operator):
@@ -396,8 +351,9 @@ class Product(Operator):
     def __init__(self, factors: Sequence[Operator]) -> None:
         label = " @ ".join(f"({f.name})" if " " in f.name else f.name for f in factors)
         super().__init__(label, factors[0].rows, factors[-1].columns)
-        self._factors, self.diagonal = tuple(factors), all(factor.diagonal for factor in factors)
-        self._known: dict[tuple[int, int], np.ndarray] = {}
+        self._factors = tuple(factors)
+        self.diagonal = all(factor.diagonal for factor in factors)
+        self._blocks: dict[tuple[int, int], np.ndarray] = {}
 
     @property
     def factors(self) -> Sequence[Operator]:
@@ -426,68 +382,19 @@ class Product(Operator):
     @cached_property
     def reduced(self) -> Sequence[Operator]:
         """The factors, with every A X B* and A* X B as one (SKO Lemmas 3 and 5)."""
-        factors = list(self._factors)
-        i = 0
-        while i < len(factors):
-            end = i + 1
-            while end < len(factors) and factors[end].diagonal:
-                end += 1
-            sandwich = factors[i].sandwich(factors[i + 1 : end], factors[end]) if end < len(factors) else None
-            if sandwich is not None:
-                factors[i : end + 1] = [sandwich]
-            i += 1
-        return factors
-
-    @cached_property
-    def _patterns(self) -> list[np.ndarray]:
-        """Those of the first factor, of the first two, and so on."""
-        patterns = [self.reduced[0].pattern()]
-        for factor in self.reduced[1:]:
-            patterns.append(patterns[-1] @ factor.pattern())
-        return patterns
+        return reduced_factors(self._factors)
 
     def pattern(self) -> np.ndarray:
-        return self._patterns[-1]
+        return self._pattern
+
+    @cached_property
+    def _pattern(self) -> np.ndarray:
+        return functools.reduce(np.matmul, [factor.pattern() for factor in self.reduced])
 
     def entry(self, i: int, j: int) -> np.ndarray:
         if self.symmetric and i < j:
             return self.entry(j, i).T
-        if (i, j) not in self._known:
-            made = self._made(len(self.reduced) - 1, i, j)
-            self._known[i, j] = mirrored(made) if self.symmetric and i == j else made
-        return self._known[i, j]
-
-    def _made(self, last: int, i: int, j: int) -> np.ndarray:
-        """Return block (i, j) of the product of the factors up to `last`, from the blocks on the way only."""
-        reachable = [np.zeros(len(self.reduced[last].columns), dtype=bool)]
-        reachable[0][j] = True
-        for factor in reversed(self.reduced[1 : last + 1]):
-            reachable.append(factor.pattern() @ reachable[-1])
-        reachable.reverse()  # of each factor's columns, those that lead to j
-        row: dict[int, Any] = {}
-        first = self.reduced[0]
-        for k in np.nonzero(first.pattern()[i] & reachable[0])[0]:
-            row[int(k)] = first.entry(i, int(k))
-        for factor, wanted in zip(self.reduced[1 : last + 1], reachable[1:]):
-            following: dict[int, Any] = {}
-            filled = factor.pattern()
-            for at, own in row.items():
-                for m in map(int, np.nonzero(filled[at] & wanted)[0]):
-                    part = product(own, factor.entry(at, m))
-                    following[m] = following[m] + part if m in following else part
-            row = following
-        return row[j]
-
-
-def palindrome(factors: Sequence[Operator]) -> bool:
-    """Return whether a product is symmetric because it reads the same from both ends: H A M A* H*."""
-    return all(one.T is other for one, other in zip(factors, reversed(factors)))
-
-
-def diagonal_block(factors: Sequence[Operator], space: Space, k: int) -> np.ndarray:
-    """Return block k of a product of block-diagonal operators; identity if there are none."""
-    found: Any = None
-    for factor in factors:
-        block = factor.entry(k, k)
-        found = block if found is None else product(found, block)
-    return np.eye(space.rows_of(k)).astype(object) if found is None else found
+        if (i, j) not in self._blocks:
+            block = product_block(self.reduced, i, j)
+            self._blocks[i, j] = mirrored(block) if self.symmetric and i == j else block
+        return self._blocks[i, j]

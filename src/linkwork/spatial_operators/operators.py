@@ -15,7 +15,8 @@ from linkwork.sko.tree import TreeState
 from linkwork.spatial import filled, mirrored
 from linkwork.spatial.constants import product
 from linkwork.spatial_operators.block_inverse import BlockInverse
-from linkwork.spatial_operators.operator import BlockDiagonal, Identity, Operator
+from linkwork.spatial_operators.identity import Identity
+from linkwork.spatial_operators.operator import BlockDiagonal, Operator
 from linkwork.spatial_operators.pick_offs import PickOffs
 from linkwork.spatial_operators.propagation import GROUND, Kernel, Propagation
 from linkwork.spatial_operators.spaces import Space, numbers

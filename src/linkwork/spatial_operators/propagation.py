@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from linkwork.lazy import cached_property
+from linkwork.spatial_operators.identity import Identity
 from linkwork.spatial_operators.lyapunov import BackwardLyapunov, ForwardLyapunov
-from linkwork.spatial_operators.operator import Identity, Operator, Parts, Transposed
+from linkwork.spatial_operators.operator import Operator, Parts, Transposed
 from linkwork.spatial_operators.spaces import Space
 
 GROUND = -1  # in the place of a parent

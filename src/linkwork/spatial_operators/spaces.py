@@ -83,3 +83,15 @@ class Space:
 def numbers(x: np.ndarray) -> np.ndarray:
     """Return an array as floats if it contains no symbols; otherwise unchanged."""
     return x if any(isinstance(y, Symbol) for y in x.ravel()) else x.astype(float)
+
+
+def check_compatible(one: Space, another: Space, operation: str) -> None:
+    """Raise LinkworkError unless two spaces are the same."""
+    if one is another:
+        return
+    if one.what != another.what:
+        raise LinkworkError(f"{operation} is not defined: {one.what} are not {another.what}")
+    raise LinkworkError(
+        f"{operation} is not defined: they are operators of different trees or states, which are not "
+        "compatible"
+    )
