@@ -1,4 +1,4 @@
-"""Random comparisons of the library with dense algebra, over generated mechanisms of every kind.
+"""Random comparisons of the library with dense algebra, over generated mechanisms and custom trees.
 
     PYTHONPATH=src:tests/helpers python tests/helpers/random_sweep.py --comparisons 1000000 --seed 0
 
@@ -21,21 +21,23 @@ import linkwork as lw
 from dense_mechanics import Dense, apply
 from linkwork.errors import LinkworkError
 from linkwork.model import Model
+from linkwork.sko import Node, Tree
 from mechanisms import KINDS, random_model
 from product_models import flexible_arm
 
 Random = np.random.Generator
 TREES = tuple(kind for kind in KINDS if kind not in ("planar about another axis", "skew planar"))
 RINGS = ("revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "rod", "point on line")
+CUSTOM = "custom tree"
 MAX_CONDITION = 1e6  # of the scaled mass matrix, and of the loop equations
-TOLERANCE = 1e-7  # relative to the largest entry; most agree to 1e-11
+TOLERANCE = 1e-8  # relative to the largest entry; most agree to 1e-11
 
 
 @dataclass
 class Tally:
     """What a sweep found."""
 
-    compared: int = 0
+    compared: Counter[str] = field(default_factory=Counter)  # by family
     wrong: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     singular: int = 0
@@ -67,6 +69,79 @@ FAMILIES: dict[str, Callable[[Random], tuple[Model, Any]]] = {
     "constrained gears": lambda rng: (constrained(linkages.geared(rng, int(rng.integers(3, 7)), 1)), {}),
     "flexible": flexible_with_points,
 }
+
+
+class StackedTree:
+    """A random custom tree, and its equations as stacked matrices: α = Aᵀ α + Hᵀ θ̈ + a, f = A f + M α + b.
+
+    Weights of any rank change with the sine of one coordinate, and a, b and passive forces with velocities.
+    """
+
+    def __init__(self, rng: Random) -> None:
+        count = int(rng.integers(1, 6))
+        self.parents = [int(rng.integers(-1, k)) if k else -1 for k in range(count)]
+        self.rows = rng.integers(1, 10, size=count)
+        self.dofs = np.array([int(rng.integers(1, min(rows, 3) + 1)) for rows in self.rows])
+        self.first = np.concatenate([[0], np.cumsum(self.rows)])
+        self.own = np.concatenate([[0], np.cumsum(self.dofs)])
+        n = self.first[-1]
+        nv = self.own[-1]
+        self.A = np.zeros((2, n, n))  # weights and their amplitudes
+        self.H = np.zeros((nv, n))
+        self.M = np.zeros((n, n))
+        self.a, self.b = rng.normal(size=(2, n))
+        self.by_speed = rng.normal(size=(2, n, nv))
+        self.damping = rng.normal(size=nv)
+        self.armature = rng.uniform(0.0, 0.2, size=nv)
+        nodes = []
+        for k, parent in enumerate(self.parents):
+            at, dofs = slice(*self.first[k : k + 2]), slice(*self.own[k : k + 2])
+            factor = rng.normal(size=(self.rows[k], self.rows[k]))
+            self.M[at, at] = factor @ factor.T + 0.5 * np.eye(self.rows[k])
+            self.H[dofs, at] = rng.normal(size=(self.dofs[k], self.rows[k]))
+            more = {}
+            if parent >= 0:
+                above = slice(*self.first[parent : parent + 2])
+                self.A[:, above, at] = rng.normal(size=(2, self.rows[parent], self.rows[k])) / self.rows[k]
+                more = {"parent": f"node{parent}", "A": self._weight(above, at, dofs.start)}
+            nodes.append(
+                Node(
+                    f"node{k}",
+                    H=self.H[dofs, at],
+                    M=self.M[at, at],
+                    a=lambda q, v, at=at: self.a[at] + self.by_speed[0, at] @ v,
+                    b=lambda q, v, at=at: self.b[at] + self.by_speed[1, at] @ v,
+                    armature=np.diag(self.armature[dofs]),
+                    passive_force=lambda q, v, dofs=dofs: self.damping[dofs] * v[dofs],
+                    **more,
+                )
+            )
+        self.tree = Tree("random", nodes)
+
+    def _weight(self, above: slice, at: slice, place: int) -> Callable[[Any, Any], Any]:
+        return lambda q, v: self.A[0, above, at] + lw.sincos(q[place])[0] * self.A[1, above, at]
+
+    def comparisons(self, q: np.ndarray, v: np.ndarray, rng: Random) -> Iterator[tuple[str, Any, Any]]:
+        """Yield functions' names, results, and what these shall be."""
+        a, tau = rng.normal(size=(2, *v.shape))
+        turned = np.repeat(np.sin(q[:, self.own[:-1]]), self.rows, axis=1)
+        E = self.A[0] + turned[:, None, :] * self.A[1]
+        propagated = np.linalg.inv(np.eye(len(self.M)) - E)  # (1 - A)⁻¹
+        up = self.H @ propagated
+        down = up.transpose(0, 2, 1)
+        M = up @ self.M @ down + np.diag(self.armature)
+        rest = apply(propagated.transpose(0, 2, 1), self.a + v @ self.by_speed[0].T)
+        f = apply(np.broadcast_to(self.M, propagated.shape), rest) + self.b + v @ self.by_speed[1].T
+        h = apply(up, f) + self.damping * v
+        yield "mass_matrix", lw.mass_matrix(self.tree, q), M
+        yield "mass_matrix_inverse", lw.mass_matrix_inverse(self.tree, q), np.linalg.inv(M)
+        yield "bias_force", lw.bias_force(self.tree, q, v), h
+        yield "inverse_dynamics", lw.inverse_dynamics(self.tree, q, v, a), apply(M, a) + h
+        yield (
+            "forward_dynamics",
+            lw.forward_dynamics(self.tree, q, v, tau),
+            np.linalg.solve(M, (tau - h)[..., None])[..., 0],
+        )
 
 
 def comparisons(model: Model, oracle: Dense, rng: Random) -> Iterator[tuple[str, Any, Any]]:
@@ -108,49 +183,46 @@ def conditions(oracle: Dense) -> np.ndarray:
     return worst
 
 
+def generated(family: str, rng: Random, states: int, tally: Tally) -> Iterator[tuple[str, Any, Any]]:
+    """Return comparisons of one generated mechanism in some states that are not singular."""
+    if family == CUSTOM:
+        stacked = StackedTree(rng)
+        q, v = rng.normal(size=(2, states, stacked.tree.nv))
+        return stacked.comparisons(q, v, rng)
+    model, clouds = FAMILIES[family](rng)
+    pairs = [model.random_state(rng) for _ in range(states)]
+    q, v = (np.array(x) for x in zip(*pairs))
+    good = conditions(Dense(model, q, v, clouds)) < MAX_CONDITION
+    tally.singular += int((~good).sum())
+    return comparisons(model, Dense(model, q[good], v[good], clouds), rng) if good.any() else iter(())
+
+
 def compare(family: str, seed: int, states: int, tally: Tally) -> None:
     """Compare all functions of one generated mechanism in some states."""
     rng = np.random.default_rng([seed, *map(ord, family)])
     try:
-        model, clouds = FAMILIES[family](rng)
-        pairs = [model.random_state(rng) for _ in range(states)]
+        for name, result, expected in generated(family, rng, states, tally):
+            result = np.asarray(result)
+            expected = np.asarray(expected)
+            flat = (len(expected), -1)
+            error = np.abs(result - expected).reshape(flat).max(axis=1, initial=0.0)
+            size = np.maximum(np.abs(expected).reshape(flat).max(axis=1, initial=0.0), 1e-3)
+            off = np.where(np.isfinite(error), error / size, np.inf)
+            tally.compared[family] += len(off)
+            tally.worst = max(tally.worst, float(off.max()))
+            if off.max() > TOLERANCE:
+                tally.wrong.append(
+                    f"{family}, seed {seed}, {name}: {off.max():.1e} in {(off > TOLERANCE).sum()} of {len(off)} states"
+                )
     except LinkworkError as error:
-        tally.refused[f"{family}: {type(error).__name__}: {' '.join(str(error).split()[-6:])}"] += 1
-        return
-    q, v = (np.array(x) for x in zip(*pairs))
-    good = conditions(Dense(model, q, v, clouds)) < MAX_CONDITION
-    tally.singular += int((~good).sum())
-    if not good.any():
-        return
-    oracle = Dense(model, q[good], v[good], clouds)
-    found = comparisons(model, oracle, rng)
-    while True:
-        try:
-            name, result, expected = next(found)
-        except StopIteration:
-            return
-        except LinkworkError as error:
-            tally.refused[f"{family}: {type(error).__name__}: {' '.join(str(error).split()[:8])}"] += 1
-            return
-        result = np.asarray(result)
-        expected = np.asarray(expected)
-        flat = (len(expected), -1)
-        error = np.abs(result - expected).reshape(flat).max(axis=1, initial=0.0)
-        size = np.maximum(np.abs(expected).reshape(flat).max(axis=1, initial=0.0), 1e-3)
-        off = np.where(np.isfinite(error), error / size, np.inf)
-        tally.compared += len(off)
-        tally.worst = max(tally.worst, float(off.max()))
-        if off.max() > TOLERANCE:
-            tally.wrong.append(
-                f"{family}, seed {seed}, {name}: {off.max():.1e} in {(off > TOLERANCE).sum()} of {len(off)} states"
-            )
+        tally.refused[f"{family}: {type(error).__name__}: {' '.join(str(error).split()[:12])}"] += 1
 
 
 def sweep(wanted: int, seed: int = 0, states: int = 200) -> Tally:
     """Compare until so many comparisons are made, family by family in turn."""
     tally = Tally()
-    while tally.compared < wanted:
-        for family in FAMILIES:
+    while tally.compared.total() < wanted:
+        for family in (*FAMILIES, CUSTOM):
             compare(family, seed, states, tally)
         seed += 1
     return tally
@@ -165,7 +237,10 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=200)
     args = parser.parse_args()
     tally = sweep(args.comparisons, args.seed, args.states)
-    print(f"{tally.compared} comparisons, {len(tally.wrong)} wrong, worst deviation {tally.worst:.1e}")
+    print(
+        f"{tally.compared.total()} comparisons, {len(tally.wrong)} wrong, worst deviation {tally.worst:.1e}"
+    )
+    print(", ".join(f"{family}: {count}" for family, count in tally.compared.items()))
     print(f"{tally.singular} states left out as nearly singular; refused mechanisms:")
     for reason, count in tally.refused.most_common():
         print(f"{count:6d}  {reason}")
