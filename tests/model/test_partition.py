@@ -22,7 +22,7 @@ from linkwork.errors import ModelError
 from linkwork.joints import Cylindrical, Gimbal, Joint, Planar, Prismatic, Revolute, Universal
 from linkwork.joints.check import composed
 from linkwork.model.partition import JOINED
-from linkwork.sko import Stage, Tree
+from linkwork.sko import Node, Stage, Tree
 from linkwork.sko.prepare.frames import in_body_frames, in_node_frames
 from linkwork.sko.tree import hinge_tree as hinge_tree_of
 from linkwork.sko.tree import model_tree
@@ -453,7 +453,7 @@ def test_splits_that_are_not_the_joint_are_refused() -> None:
         model.partitioned(splits={"joint0": [None, 1]})
     with pytest.raises(ModelError, match="not of both"):
         model.partitioned(splits={"joint0": [x, (1,)]})
-    with pytest.raises(ModelError, match="a split is a sequence"):
+    with pytest.raises(ModelError, match="expected a sequence of"):
         model.partitioned(splits={"joint0": 3})
     with pytest.raises(ModelError, match="1 velocity"):
         model.partitioned("joint1")
@@ -485,10 +485,37 @@ def test_stages_that_are_not_the_node_are_refused() -> None:
     with pytest.raises(ModelError, match="each of its 3 velocities once"):
         tree.partitioned(splits={"body1": [(0,), (1,)]})
     for split in (3, [3.5], [None], [Stage(3)]):  # type: ignore[arg-type]
-        with pytest.raises(ModelError, match="a split is a sequence"):
+        with pytest.raises(ModelError, match="expected a sequence of"):
             tree.partitioned(splits={"body1": split})  # type: ignore[dict-item]
     with pytest.raises(ModelError, match="no node named"):
         tree.partitioned("elbow")
+
+
+@settings(max_examples=5, deadline=None, derandomize=True)
+@given(randoms)
+def test_articulated_inertias_and_compliances_of_bodies_are_the_same(rng: np.random.Generator) -> None:
+    """Lemmas 3.3 and 4.1 through the public operators, also behind joints with armature."""
+    model = random_model(rng, 5, kinds=SEVERAL, massless=False)
+    q, _ = model.random_state(rng)
+    whole = lw.operators(model, q)
+    apart = lw.operators(model.partitioned(), q)
+    body = slice(0, 6)  # rows of armature follow
+    for name in whole.rows.names:
+        for word in ("P", "Upsilon"):
+            one, other = (floats(getattr(each, word).block(name, name)) for each in (whole, apart))
+            assert np.abs(one[body, body] - other[body, body]).max() <= LAW * np.abs(one[body, body]).max()
+
+
+@pytest.mark.parametrize("of_state", [False, True], ids=["constant", "function of q"])
+def test_armature_that_couples_stages_is_refused(of_state: bool) -> None:
+    coupling = np.diag([0.3, 0.2, 0.4])
+    coupling[0, 1] = coupling[1, 0] = 0.1
+    armature = (lambda q, v: (1.0 + q[0] * q[0]) * coupling) if of_state else coupling
+    tree = Tree("arm", [Node("body", H=np.eye(3, 6), M=np.eye(6), armature=armature)])
+    with pytest.raises(ModelError, match="'body' cannot be partitioned: its armature couples velocities"):
+        tree.partitioned()
+    apart = tree.partitioned(splits={"body": [(0, 1), (2,)]})
+    assert np.allclose(lw.mass_matrix(apart, np.zeros(3)), lw.mass_matrix(tree, np.zeros(3)))
 
 
 # mechanisms that ship

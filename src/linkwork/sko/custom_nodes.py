@@ -177,8 +177,10 @@ def check_same(nodes: Sequence[CustomNode], named: Mapping[str, CustomNode]) -> 
         A = np.eye(k.rows)
         H = np.zeros(k.H.shape)
         a = np.zeros(k.rows)
+        armature = np.zeros(k.armature.shape)
         for j in chain:
             place = slice(j.dofs.start - k.dofs.start, j.dofs.stop - k.dofs.start)
+            armature[place, place] = np.asarray(j.armature, dtype=float)
             H[place], a = np.asarray(j.H, dtype=float) @ A, a + A.T @ np.asarray(j.a, dtype=float)
             A = np.asarray(j.A.matrix, dtype=float) @ A
         equations = {
@@ -194,6 +196,10 @@ def check_same(nodes: Sequence[CustomNode], named: Mapping[str, CustomNode]) -> 
                     f"node {k.name!r}: its stages are not the node: {equation} (Partition Eq. 5) is missed "
                     f"by {gap:.2g}"
                 )
+        if not np.array_equal(armature, numbers_of(k.armature)):
+            raise ModelError(
+                f"node {k.name!r} cannot be partitioned: its armature couples velocities of different stages"
+            )
 
 
 def check_numbers(tree: str, first: Sequence[CustomNode], again: Sequence[CustomNode]) -> None:
