@@ -1,8 +1,8 @@
 """A plugin of pytest for `mutants.py`: which test executes which lines, how long it takes, and in which order
 tests run.
 
-LINKWORK_LINES names the file that gets the first two; LINKWORK_ORDER a file with the names of tests that
-shall run first.
+LINKWORK_LINES names the file that gets the first two; LINKWORK_ORDER a file with the names of the tests and
+test files that shall run, and behind a minus of tests that shall not.
 """
 
 from __future__ import annotations
@@ -66,9 +66,13 @@ def pytest_configure(config: Any) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the named tests first, in their order, and leave out all others."""
+    """Put the named tests and test files first, in their order, and leave out all others."""
     if path := os.environ.get("LINKWORK_ORDER"):
         place = {name: k for k, name in enumerate(Path(path).read_text().splitlines())}
-        items[:] = sorted(
-            (item for item in items if item.nodeid in place), key=lambda item: place[item.nodeid]
-        )
+
+        def rank(item: pytest.Item) -> int:
+            if f"-{item.nodeid}" in place:
+                return len(place)
+            return place.get(item.nodeid, place.get(item.nodeid.partition("::")[0], len(place)))
+
+        items[:] = sorted((item for item in items if rank(item) < len(place)), key=rank)

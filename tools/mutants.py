@@ -1,10 +1,11 @@
 """Plant small errors in linkwork, one at a time, and see whether its quick tests notice: `make mutants N=100
 SEED=0`.
 
-Each error is planted in a copy of the working tree. It meets the tests that execute its line, those that
-execute the least else first, then the other tests of these files, up to a number of seconds of processor
-time. Which test executes what is measured once (`build/mutants/*.json`), and again for test files that have
-changed. A seed and a source decide the errors.
+Each error is planted in a copy of the working tree. It meets related tests, up to the first that fails or a
+number of seconds of processor time: first those that are known to execute its line, then the test files that
+share most rare names with its module and with the modules that import it. Which test executes what is known
+of test files that `--measure` ran (`build/mutants/*.json`); it takes a few times as long as the tests. A seed
+and a source decide the errors.
 
     python tools/mutants.py 100 --seed 0 --source algorithms spatial --tests 'test_dyn*' test_joints.py
 """
@@ -12,13 +13,16 @@ changed. A seed and a source decide the errors.
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +31,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import log, sqrt
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -38,8 +43,9 @@ SOURCE = "src/linkwork"
 COPIED = ("src", "tests", "tools", "docs", "bench", "pyproject.toml", "README.md", "CONTRIBUTING.md", "SECURITY.md",
           "CHANGELOG.md", "Makefile", "LICENSE")  # fmt: skip
 UNREACHED = ("runtime/cuda/", "commands/bench/")  # that no test runs without a GPU, and measurements
+RECORDS = ROOT / "build/mutants"
 MOVED = 0  # stands for the lines of a file that has changed since they were measured
-LONGEST = 3600.0  # seconds of wall time after which a run of tests counts as hanging
+PATIENCE = 10  # seconds of wall time for each of processor time, on a busy machine
 
 
 class Planted(NamedTuple):
@@ -50,66 +56,144 @@ class Planted(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of an error: "found", "survived" or "not executed"; and which test found it."""
+    """What became of an error: "found", "survived", "undecided" at the time limit; and which test found it."""
 
     word: str
-    told: str = ""
+    note: str = ""
 
 
 class Suite:
-    """Which quick tests execute which lines."""
+    """Which quick tests may notice an error."""
 
-    def __init__(self, patterns: list[str], copy: Path) -> None:
+    def __init__(self, patterns: list[str]) -> None:
+        self.files = sorted({path for pattern in patterns for path in (ROOT / "tests").rglob(pattern)})
         self.seconds: dict[str, float] = {}
-        self.failed: set[str] = set()
+        self.failed: set[str] = set()  # without an error
+        self.passed: set[str] = set()
         self.lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        kept = ROOT / "build/mutants"
-        kept.mkdir(parents=True, exist_ok=True)
-        files = sorted({path for pattern in patterns for path in (ROOT / "tests").rglob(pattern)})
-        for number, path in enumerate(files, 1):
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            place = kept / f"{path.stem}.{digest}.json"
-            if not place.exists():
-                print(f"measuring what tests execute: {number} of {len(files)}, {path.name}", flush=True)
-                for old in kept.glob(f"{path.stem}.*.json"):
-                    old.unlink()
-                run_tests(copy, [path.relative_to(ROOT / "tests").as_posix()], LINKWORK_LINES=str(place))
-            if place.exists():
-                self._add(json.loads(place.read_text()))
+        self.measured: set[str] = set()
+        for path in self.files:
+            record = record_of(path)
+            if record.exists():
+                self._add(json.loads(record.read_text()))
+                self.measured.add(node_of(path))
+        self.names = Names(self.files)
 
-    def _add(self, found: dict[str, Any]) -> None:
-        self.seconds |= found["seconds"]
-        self.failed |= set(found["failed"])
-        for file, lines in found["lines"].items():
+    def _add(self, record: dict[str, Any]) -> None:
+        self.seconds |= record["seconds"]
+        self.failed |= set(record["failed"])
+        for file, lines in record["lines"].items():
             path = ROOT / SOURCE / file
-            same = path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == found["digests"][file]
+            same = path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == record["digests"][file]
             for line, names in lines.items():
                 self.lines[file][int(line) if same else MOVED].update(names)
 
-    def related(self, file: str, line: int, seconds: float) -> list[str]:
-        """The tests that may notice an error in a line, those that are likely to first, up to so many
-        seconds.
+    def related(self, file: str, line: int, seconds: float, files: int) -> list[str]:
+        """The tests and test files that may notice an error in a line, those that are likely to first: tests
+        of up to so many seconds, and so many files that were not measured.
         """
         of_file = self.lines.get(file, {})
         of_line = of_file.get(line, set()) | of_file.get(MOVED, set())
         of_line = of_line or set().union(*of_file.values())  # a module's own lines are executed by its import
         touched = Counter(name for names in of_file.values() for name in names)
-        first = sorted(of_line, key=lambda name: (self.seconds[name] / touched[name], name))
-        modules = {name.partition("::")[0] for name in of_line}
-        rest = sorted(
-            name for name in self.seconds if name.partition("::")[0] in modules and name not in of_line
-        )
+        likely = sorted(of_line, key=lambda name: (self.seconds[name] / touched[name], name))
         chosen = []
         spent = 0.0
-        for name in (*first, *rest):
+        for name in likely:
             if name not in self.failed and spent + self.seconds[name] <= seconds:
                 chosen.append(name)
                 spent += self.seconds[name]
-        return chosen
+        unmeasured = [name for name in self.names.ranked(file, line) if name not in self.measured]
+        return chosen + unmeasured[:files]
+
+
+class Names:
+    """Names that test files and modules share, by which tests of a module are guessed."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self.tests = {node_of(path): words(node_of(path) + path.read_text()) for path in files}
+        self.rarity = Counter(word for names in self.tests.values() for word in names)
+        self.sources = {
+            path.relative_to(ROOT / SOURCE).as_posix(): path.read_text()
+            for path in sorted((ROOT / SOURCE).rglob("*.py"))
+        }
+
+    def ranked(self, file: str, line: int) -> list[str]:
+        """All test files, those first that share the rarest names with the definitions around a line, its
+        module and the modules that import it.
+        """
+        weights: dict[str, float] = defaultdict(float)
+        for name in definitions(self.sources[file], line):
+            weights[name] += 4.0
+        imported = {file}
+        for weight in (1.0, 0.5, 0.25):
+            for each in imported:
+                for name in (Path(each).stem, *Path(each).parts[:-1], *definitions(self.sources[each])):
+                    weights[name] = max(weights[name], weight)
+            modules = [f"linkwork.{each.removesuffix('.py').replace('/', '.')}" for each in imported]
+            imported = {
+                other
+                for other, text in self.sources.items()
+                if not other.endswith("__init__.py")
+                and any(f"{module} import" in text or f"import {module}" in text for module in modules)
+            }
+        parts = {part for each in Path(file).with_suffix("").parts for part in each.split("_")}
+        count = len(self.tests)
+        scores = {}
+        for test, names in self.tests.items():
+            shared = sum(weights[name] * log(count / self.rarity[name]) for name in weights.keys() & names)
+            alike = {part.rstrip("s") for part in parts} & {
+                part.rstrip("s") for part in re.split(r"[/_.]", test)
+            }
+            scores[test] = (1.0 + len(alike)) * shared / sqrt(len(names))
+        return sorted(scores, key=lambda test: (-scores[test], test))
+
+
+def words(text: str) -> set[str]:
+    """The names in a text."""
+    return set(re.findall(r"[A-Za-z_]\w+", text))
+
+
+def definitions(source: str, line: int | None = None) -> list[str]:
+    """The names of functions and classes that a module defines, or of those around a line."""
+    return [
+        node.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        and (line is None or node.lineno <= line <= (node.end_lineno or 0))
+        and not node.name.startswith("__")
+    ]
+
+
+def node_of(path: Path) -> str:
+    """A test file as pytest names it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def record_of(path: Path) -> Path:
+    """Where it is kept what the tests of a file execute."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return (
+        RECORDS
+        / f"{path.relative_to(ROOT / 'tests').with_suffix('').as_posix().replace('/', '.')}.{digest}.json"
+    )
+
+
+def measure(files: list[Path], copy: Path) -> None:
+    """Record what the tests of files execute, unless it is recorded."""
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    for number, path in enumerate(files, 1):
+        record = record_of(path)
+        if record.exists():
+            continue
+        print(f"measuring what tests execute: {number} of {len(files)}, {node_of(path)}", flush=True)
+        for old in RECORDS.glob(f"{record.name.split('.test_')[0]}.{path.stem}.*.json"):
+            old.unlink()
+        run_tests(copy, [node_of(path)], LINKWORK_LINES=str(record))
 
 
 def run_tests(
-    copy: Path, files: list[str], most: int = 10_000, **environment: str
+    copy: Path, files: list[str], most: int = 3600, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run quick tests of a copy, up to the first that fails if their order is given; `most` seconds of
     processor time.
@@ -121,9 +205,9 @@ def run_tests(
     options = ["-p", "executed_lines", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no", "-rf"]
     first = ["-x"] if "LINKWORK_ORDER" in environment else []
     limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (most, most))
-    command = [sys.executable, "-m", "pytest", *options, *first, *(f"tests/{name}" for name in files)]
+    command = [sys.executable, "-m", "pytest", *options, *first, *files]
     return subprocess.run(
-        command, cwd=copy, env=env, capture_output=True, text=True, timeout=LONGEST, preexec_fn=limit
+        command, cwd=copy, env=env, capture_output=True, text=True, timeout=PATIENCE * most, preexec_fn=limit
     )
 
 
@@ -159,30 +243,44 @@ def chosen(count: int, seed: int, parts: list[str]) -> Iterator[Planted]:
             yield planted
 
 
-def verdict(planted: Planted, copy: Path, suite: Suite, seconds: float) -> Verdict:
+def verdict(planted: Planted, copy: Path, suite: Suite, seconds: float, files: int) -> Verdict:
     """Plant an error in a copy, run the related tests, and take it out again."""
-    names = suite.related(planted.file, planted.mutation.line, seconds)
-    if not names:
-        return Verdict("not executed", "no quick test executes this file")
     path = copy / SOURCE / planted.file
     source = path.read_bytes()
+    while True:
+        names = suite.related(planted.file, planted.mutation.line, seconds, files)
+        known = sum("::" in name for name in names)
+        note = f"{known} tests that execute its line, {len(names) - known} files"
+        try:
+            write(path, apply(source, planted.mutation))
+            done = run_in_order(names, suite.failed, copy, int(60 + 5 * seconds))
+        except subprocess.TimeoutExpired:
+            return Verdict("undecided", f"time limit, {note}")
+        finally:
+            write(path, source)
+        if done.returncode == 0:
+            return Verdict("survived", note)
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return Verdict("undecided", f"time limit, {note}")
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S+\.py::.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        if not failed:
+            return Verdict("found", f"pytest ended with {done.returncode}")
+        if failed[0] not in suite.passed:
+            if run_in_order(failed, set(), copy, int(60 + 5 * seconds)).returncode:
+                suite.failed.add(failed[0])  # without an error too
+                continue
+            suite.passed.add(failed[0])
+        return Verdict("found", failed[0])
+
+
+def run_in_order(
+    names: list[str], excluded: set[str], copy: Path, most: int
+) -> subprocess.CompletedProcess[str]:
+    """Run tests and test files in this order, up to the first that fails."""
     order = copy / "order.txt"
-    order.write_text("\n".join(names))
-    try:
-        write(path, apply(source, planted.mutation))
-        files = list(dict.fromkeys(name.partition("::")[0].removeprefix("tests/") for name in names))
-        done = run_tests(copy, files, int(60 + 5 * seconds), LINKWORK_ORDER=str(order))
-    except subprocess.TimeoutExpired:
-        return Verdict("found", "tests hang")
-    finally:
-        write(path, source)
-    if done.returncode == 0:
-        unmet = not suite.lines[planted.file].get(planted.mutation.line)
-        return Verdict(
-            "survived", f"{len(names)} tests" + ", none of which is known to execute its line" * unmet
-        )
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return Verdict("found", failed[0][:150] if failed else f"pytest ended with {done.returncode}")
+    order.write_text("\n".join([*names, *(f"-{name}" for name in sorted(excluded))]))
+    files = list(dict.fromkeys(name.partition("::")[0] for name in names))
+    return run_tests(copy, files, most, LINKWORK_ORDER=str(order))
 
 
 def write(path: Path, source: bytes) -> None:
@@ -208,40 +306,45 @@ def main() -> None:
         "--source", nargs="*", default=[], help="parts of src/linkwork that get errors, such as algorithms/"
     )
     parser.add_argument("--tests", nargs="*", default=["test_*.py"], help="patterns of files in tests/")
-    parser.add_argument("--seconds", type=float, default=120.0, help="of tests for each error, as measured")
+    parser.add_argument("--measure", action="store_true", help="first record what all tests execute")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of measured tests for each error")
+    parser.add_argument("--files", type=int, default=8, help="most test files that were not measured")
     parser.add_argument("--workers", type=int, default=1)
-    asked = parser.parse_args()
-    found = Counter[str]()
+    args = parser.parse_args()
+    verdicts = Counter[str]()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="linkwork-mutants-") as folder:
+        # kernels of programs that errors do not change are compiled once: the cache's key holds the compiler
+        os.environ["LINKWORK_CACHE"] = f"{folder}/linkwork-tests-cache"
         copies: SimpleQueue[Path] = SimpleQueue()
-        for k in range(asked.workers):
+        for k in range(args.workers):
             copies.put(copied(Path(folder) / str(k)))
-        first = copies.get()
-        suite = Suite(asked.tests, first)
-        copies.put(first)
+        if args.measure:
+            first = copies.get()
+            measure(Suite(args.tests).files, first)
+            copies.put(first)
+        suite = Suite(args.tests)
 
         def judged(planted: Planted) -> tuple[Planted, str, Verdict]:
             copy = copies.get()
             try:
                 change = shown(planted, (copy / SOURCE / planted.file).read_bytes())
-                return planted, change, verdict(planted, copy, suite, asked.seconds)
+                return planted, change, verdict(planted, copy, suite, args.seconds, args.files)
             finally:
                 copies.put(copy)
 
-        with ThreadPoolExecutor(asked.workers) as pool:
-            for planted, change, (word, told) in pool.map(
-                judged, chosen(asked.count, asked.seed, asked.source)
-            ):
+        with ThreadPoolExecutor(args.workers) as pool:
+            for planted, change, (word, note) in pool.map(judged, chosen(args.count, args.seed, args.source)):
                 likely_equal = word == "survived" and planted.mutation.kind == "boundary"
-                found[word] += 1
-                found["perhaps equivalent"] += likely_equal
+                verdicts[word] += 1
+                verdicts["perhaps equivalent"] += likely_equal
                 print(f"{word + ' (perhaps equivalent)' * likely_equal}: {planted.file}:{planted.mutation.line}, "
-                      f"{planted.mutation.kind} ({told})\n{change}", flush=True)  # fmt: skip
-    ran = found["found"] + found["survived"]
-    print(f"\nseed {asked.seed}: {ran + found['not executed']} errors, {found['found']} found, {found['survived']} survived, "
-          f"{found['perhaps equivalent']} of these perhaps equivalent, {found['not executed']} in files that no test executes; "
-          f"{100 * found['found'] / max(ran, 1):.0f} % of the others found, in {time.monotonic() - begin:.0f} s")  # fmt: skip
+                      f"{planted.mutation.kind} ({note})\n{change}", flush=True)  # fmt: skip
+    found, survived, undecided = (verdicts[word] for word in ("found", "survived", "undecided"))
+    share = 100 * found / max(found + survived, 1)
+    print(f"\nseed {args.seed}: {found + survived + undecided} errors, {found} found, {survived} survived, "
+          f"{verdicts['perhaps equivalent']} of these perhaps equivalent, {undecided} undecided; "
+          f"{share:.0f} % of the decided found, in {time.monotonic() - begin:.0f} s")  # fmt: skip
 
 
 if __name__ == "__main__":
