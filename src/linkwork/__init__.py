@@ -25,9 +25,9 @@ PUBLIC_NAMES = {
     "constraints": "Connect Constraint Coupled Gains Hold Locked OnPlane Rolling Weld",
     "contact": "Candidate Contacts",
     "errors": (
-        "CacheError ClosureError DifferentiationError DtypeError "
-        "InactiveActuatorsWarning InitialPenetrationWarning LimitError LinkworkError MissingPackageError ModelError "
-        "OverlapError ProgramError ShapeError StudyError TargetError TraceError UntestedShapesWarning"
+        "CacheError ClosureError DifferentiationError DtypeError InactiveActuatorsWarning "
+        "InitialPenetrationWarning LimitError LinkworkError MissingPackageError ModelError OverlapError "
+        "ProgramError ShapeError StudyError TargetError TraceError UntestedShapesWarning"
     ),
     "formats": "export_mjcf export_urdf",
     "functions.actuation": "actuation",
@@ -56,7 +56,8 @@ PUBLIC_NAMES = {
     "functions.differentiation": "hvp jacobian jvp vjp",
     "functions.distance": "distance distance_pairs",
     "functions.dynamics": "bias_force forward_dynamics gravity_force inverse_dynamics",
-    "functions.energy": "center_of_mass centroidal_map kinetic_energy momentum momentum_rate potential_energy",
+    "functions.energy": "center_of_mass centroidal_map kinetic_energy momentum momentum_rate "
+    "potential_energy",
     "functions.engine.derivative": "Derivative",
     "functions.engine.model_function": "ModelFunction model_function",
     "functions.export": "export_c",

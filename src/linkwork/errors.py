@@ -46,7 +46,10 @@ class ModelError(LinkworkError, ValueError):
 
 
 class LimitError(ModelError):
-    """A file, or what it describes, is larger than a limit; the message names the limit and how to raise it."""
+    """A file, or what it describes, is larger than a limit.
+
+    The message names the limit and how to raise it.
+    """
 
 
 class ClosureError(ModelError):
@@ -70,8 +73,8 @@ class InactiveActuatorsWarning(UserWarning):
 
 
 class UntestedShapesWarning(UserWarning):
-    """Shapes that take part in contact cannot be tested, alone or against each other, so they pass through; the
-    message names them, and a remedy.
+    """Shapes that take part in contact cannot be tested, alone or against each other, so they pass through;
+    the message names them, and a remedy.
     """
 
 

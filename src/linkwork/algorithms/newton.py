@@ -69,7 +69,9 @@ def newton(
 
 
 def tolerance(double: float, q: np.ndarray) -> Any:
-    """A tolerance in the precision in which a program runs on q: `double`, or what single precision allows."""
+    """A tolerance in the precision in which a program runs on q: `double`,
+    or what single precision allows.
+    """
     lowest = exponent(minimum(absolute(q[0]), 0.0))  # of zero: -1023 or -127
     return where(lowest < -500.0, double, SINGLE * double)
 

@@ -365,7 +365,8 @@ class _Beam:
         ):
             raise ModelError(
                 f"{label}: ({', '.join(f'{p:g}' for p in point)}) is not on the axis from (0, 0, 0) to "
-                f"({self.length:g}, 0, 0): attach a rigid body by a fixed joint on the axis, and use a point of it"
+                f"({self.length:g}, 0, 0): attach a rigid body by a fixed joint on the axis, and use a point "
+                "of it"
             )
         x = min(max(x, 0.0), self.length)
         moved, turned, _ = self._at(x)

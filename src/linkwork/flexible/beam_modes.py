@@ -35,7 +35,8 @@ def select_modes(label: str, families: Sequence[Family], modes: Any, basis: str,
         for word, count in modes.items():
             if word not in FAMILIES:
                 raise ModelError(
-                    f"{label}: modes: expected {', '.join(FAMILIES)}; got {word!r}{did_you_mean(word, FAMILIES)}"
+                    f"{label}: modes: expected {', '.join(FAMILIES)}; got "
+                    f"{word!r}{did_you_mean(word, FAMILIES)}"
                 )
             _check_count(label, count, max_count)
         return [

@@ -213,6 +213,6 @@ def check_normalised(label: str, normalisation: Any, mass: np.ndarray) -> None:
         if error.max() > 1e-6:
             j, k = np.unravel_index(int(np.argmax(error)), error.shape)
             raise ModelError(
-                f"{label}: modes are not normalized by mass: expected ∫φ_{j + 1} · φ_{k + 1} dm = {float(j == k):g}, "
-                f"got {mass[j, k]:.6g}"
+                f"{label}: modes are not normalized by mass: expected ∫φ_{j + 1} · φ_{k + 1} dm = "
+                f"{float(j == k):g}, got {mass[j, k]:.6g}"
             )

@@ -75,7 +75,8 @@ def load(path: Any, name: str | None = None) -> FlexibleBody:
         return checked(f"{label}: {key}", arrays[key], shape) if key in arrays else np.zeros(shape)
 
     integrals = ModalIntegrals(
-        array("first", m, 3), array("mixed", m, 3, 3), array("second", m, m, 3, 3), array("short_first", m, m, 3),
+        array("first", m, 3), array("mixed", m, 3, 3), array("second", m, m, 3, 3),
+        array("short_first", m, m, 3),
         array("short_mixed", m, m, 3, 3),
     )  # fmt: skip
     _check_symmetric(label, integrals, array("short", n, m, m, 3))
@@ -107,7 +108,8 @@ def save(path: Any, body: FlexibleBody) -> None:
     n = len(places)
     normal = np.abs(integrals.mass - np.eye(m)).max(initial=0.0) <= 1e-9
     arrays: dict[str, Any] = {
-        "format": FORMAT, "name": body.name, "mass": body.mass, "center": body.center, "inertia": body.inertia,
+        "format": FORMAT, "name": body.name, "mass": body.mass, "center": body.center,
+        "inertia": body.inertia,
         "first": integrals.first, "mixed": integrals.mixed, "second": integrals.second,
         "short_first": integrals.short_first, "short_mixed": integrals.short_mixed,
         "stiffness": body.stiffness, "damping": body.damping, "size": body.size,

@@ -192,8 +192,8 @@ def along(section: Any) -> Callable[[float], Any]:
         hasattr(section, word) for word in ("area", "Iy", "Iz", "J", "ky", "kz")
     ):
         raise ModelError(
-            "section: expected one of linkwork.flexible such as Rectangle(width, height), two of them for a taper, "
-            f"or a function of the relative position, got {section!r}"
+            "section: expected one of linkwork.flexible such as Rectangle(width, height), two of them for a "
+            f"taper, or a function of the relative position, got {section!r}"
         )
     return section if callable(section) else lambda s: section
 

@@ -14,7 +14,8 @@ from linkwork.model import Model
 
 URDF_LOSSES = ("implicit constraints", "partition")
 MJCF_LOSSES = (
-    "loops", "implicit constraints", "armature", "damping", "friction", "actuators", "collision shapes", "partition",
+    "loops", "implicit constraints", "armature", "damping", "friction", "actuators", "collision shapes",
+    "partition",
 )  # fmt: skip
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -27,7 +28,8 @@ class Losses:
         for name in names:
             if name not in known:
                 raise ModelError(
-                    f"allow_loss: expected some of {', '.join(known)}, got {name!r}{did_you_mean(name, known)}"
+                    f"allow_loss: expected some of {', '.join(known)}, got "
+                    f"{name!r}{did_you_mean(name, known)}"
                 )
         self.allowed = set(names)
         self.known = known

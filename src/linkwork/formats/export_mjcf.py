@@ -134,7 +134,8 @@ class _Writer:
                 or isinstance(model.joints[body.index].kind, Free)
             ):
                 raise ModelError(
-                    f"body {body.name!r}: MuJoCo supports massless moving bodies only as part of one other body"
+                    f"body {body.name!r}: MuJoCo supports massless moving bodies only as part of one other "
+                    "body"
                 )
             only_child[body.index] = below[0]
         return only_child
@@ -257,7 +258,10 @@ class _Writer:
         )
 
     def _mesh(self, shape: Geometry) -> str | None:
-        """Return the name of a mesh, written once; None if meshes are omitted or its format is unsupported."""
+        """Return the name of a mesh, written once.
+
+        None if meshes are omitted or its format is unsupported.
+        """
         if self.folders is None or not shape.mesh.lower().endswith(MESH_SUFFIXES):
             return None
         file = self.folders.inside(str(find_mesh(shape.mesh, self.folders)))

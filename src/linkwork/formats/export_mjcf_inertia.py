@@ -20,13 +20,13 @@ def inertial(tag: Tag, body: Body) -> None:
     a, b, c = (float(x) for x in moments)
     if not (body.mass > MIN_INERTIA and a > MIN_INERTIA):
         raise ModelError(
-            f"body {body.name!r}: MuJoCo requires mass and principal moments above {MIN_INERTIA:g} of moving bodies, "
-            f"got {body.mass:g} kg and {a:g} kg m²"
+            f"body {body.name!r}: MuJoCo requires mass and principal moments above {MIN_INERTIA:g} of moving "
+            f"bodies, got {body.mass:g} kg and {a:g} kg m²"
         )
     if c > (a + b) * (1.0 + TRIANGLE_TOL):
         raise ModelError(
-            f"body {body.name!r}: principal moment {c:g} kg m² exceeds the sum of the others, {a:g} and {b:g}: "
-            "not physically consistent"
+            f"body {body.name!r}: principal moment {c:g} kg m² exceeds the sum of the others, {a:g} and "
+            f"{b:g}: not physically consistent"
         )
     words = {"pos": body.center, "mass": body.mass}
     if np.count_nonzero(body.moment - np.diag(np.diag(body.moment))) == 0:

@@ -80,7 +80,8 @@ def _retyped(path: str, values_by_key: dict[str, Any]) -> dict[str, str]:
     for type_ in types:
         if not TYPES.fullmatch(type_):
             raise ModelError(
-                f"{printable(path, PATH)}: joint_type: expected SPHERICAL, FIXED or UJOINT_XY, got {printable(type_)}"
+                f"{printable(path, PATH)}: joint_type: expected SPHERICAL, FIXED or UJOINT_XY, got "
+                f"{printable(type_)}"
             )
     return dict(zip(joints, types))
 
@@ -91,7 +92,8 @@ def _read(path: str, text: str) -> dict[str, Any]:
         import yaml
     except ImportError:
         raise MissingPackageError(
-            "YAML files of loops need the package PyYAML, which is not installed: pip install 'linkwork[yaml]'"
+            "YAML files of loops need the package PyYAML, which is not installed: pip install "
+            "'linkwork[yaml]'"
         ) from None
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc]

@@ -171,7 +171,8 @@ def load_meshes(
         path, why = meshes.get(key, ["", "file not found"])
         if mesh.name in needed_meshes and not path:
             raise NeededMesh(
-                f"mesh {mesh.name!r} is required ({needed_meshes[mesh.name]}), but its file {key!r} is not available: {why}"
+                f"mesh {mesh.name!r} is required ({needed_meshes[mesh.name]}), but its file {key!r} is not "
+                f"available: {why}"
             )
         if mesh.name in needed_meshes:
             with open(path, "rb") as file:
@@ -227,7 +228,8 @@ def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     names = {}
     for kind in NAMED:
         object_ = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
-        count = {"body": model.nbody, "joint": model.njnt, "equality": model.neq, "site": model.nsite, "key": model.nkey,
+        count = {"body": model.nbody, "joint": model.njnt, "equality": model.neq, "site": model.nsite,
+            "key": model.nkey,
                  "tendon": model.ntendon, "actuator": len(arrays["actuator_trntype"]), "geom": model.ngeom,
                  "mesh": model.nmesh, "hfield": model.nhfield}[kind]  # fmt: skip
         names[kind] = [mujoco.mj_id2name(model, object_, k) or "" for k in range(count)]

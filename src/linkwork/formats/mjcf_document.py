@@ -64,7 +64,9 @@ class Document:
             raise type(error)(self._named(str(error)).message(str(error))) from None
 
     def _named(self, text: str) -> Element:
-        """Return the element that a text names (mesh 'hull'), else one with a mentioned attribute, or the root."""
+        """Return the element that a text names (mesh 'hull'), else one with a mentioned attribute,
+        or the root.
+        """
         named = {(e.tag, e.attributes["name"]): e for e in self.elements if "name" in e.attributes}
         # MuJoCo refers to <key> elements as keyframes, by name or by number.
         keys = [e for e in self.elements if e.tag == "key"]

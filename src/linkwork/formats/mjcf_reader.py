@@ -160,7 +160,8 @@ class Reader:
                 owner_name = names["jnt" if kind == "dof" else kind][index]
                 label = "joint" if kind in ("jnt", "dof") else kind
                 raise ModelError(
-                    f"{label} {printable(owner_name)!r}: {name}: expected finite numbers of at most {LARGEST:g}"
+                    f"{label} {printable(owner_name)!r}: {name}: expected finite numbers of at most "
+                    f"{LARGEST:g}"
                 )
 
     def _add_body(self, body: int) -> None:

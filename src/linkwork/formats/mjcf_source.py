@@ -32,9 +32,12 @@ UNREAD = {  # unsupported elements, not passed to the compiler
     "plugin": "plugins are not supported and ignored",
 }
 NAMES = {  # attributes with arbitrary text
-    "name", "class", "childclass", "file", "model", "prefix", "suffix", "joint", "joint1", "joint2", "jointinparent", "body",
-    "body1", "body2", "site", "site1", "site2", "geom", "geom1", "geom2", "mesh", "material", "hfield", "tendon", "tendon1",
-    "tendon2", "actuator", "target", "refsite", "slidersite", "cranksite", "sidesite", "texture", "layer", "frame",
+    "name", "class", "childclass", "file", "model", "prefix", "suffix", "joint", "joint1", "joint2",
+    "jointinparent", "body",
+    "body1", "body2", "site", "site1", "site2", "geom", "geom1", "geom2", "mesh", "material", "hfield",
+    "tendon", "tendon1",
+    "tendon2", "actuator", "target", "refsite", "slidersite", "cranksite", "sidesite", "texture", "layer",
+    "frame",
 }  # fmt: skip
 DIRECTORIES = ("meshdir", "texturedir", "assetdir", "strippath")
 MAX_COUNT = 10**7

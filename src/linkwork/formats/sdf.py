@@ -305,7 +305,8 @@ class _Reader:
         chain = self._axes(name, joint, scope)
         if len(chain) > 1:
             raise joint.error(
-                "a revolute2 joint cannot close a loop: move it to an earlier place, so that another joint closes it"
+                "a revolute2 joint cannot close a loop: move it to an earlier place, so that another joint "
+                "closes it"
             )
         (axis,) = chain
         ignored = [

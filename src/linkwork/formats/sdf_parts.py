@@ -100,7 +100,8 @@ def axes(scope: Scope, joint: Element, J: Pose, notes: Notes) -> list[Axis]:
         y = y / math.sqrt(float(y @ y))
         frame = Pose(np.column_stack([x, y, np.cross(x, y)]), J.p)
         each = [acting(joint, axis, "universal", notes) for axis in (first, second)]
-        return [Axis(Universal(), frame, {word: [a.get(word, none), b.get(word, none)] for word, none in NONE.items()
+        return [Axis(Universal(), frame,
+            {word: [a.get(word, none), b.get(word, none)] for word, none in NONE.items()
                                           for a, b in [each] if word in a or word in b})]  # fmt: skip
     chain = []
     for axis, along in directions:

@@ -315,7 +315,8 @@ def _note_meshes(robot: Element, notes: Notes) -> None:
     if meshes:
         files = sorted(set(meshes))
         notes.add(
-            f"{len(files)} mesh file{'s' * (len(files) > 1)} {UNOPENED}: {join_names([printable(file) for file in files], 3)}"
+            f"{len(files)} mesh file{'s' * (len(files) > 1)} {UNOPENED}: "
+            f"{join_names([printable(file) for file in files], 3)}"
         )
 
 

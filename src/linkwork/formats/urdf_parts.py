@@ -102,7 +102,8 @@ def joint_kind(joint: Element, type_: str, notes: Notes) -> Joint:
         return Rod(length)
     if type_ not in AXIAL:
         raise joint.error(
-            f"unknown joint type {printable(type_)!r}; expected one of {', '.join([*AXIAL, *AXISLESS, 'rod'])}"
+            f"unknown joint type {printable(type_)!r}; expected one of "
+            f"{', '.join([*AXIAL, *AXISLESS, 'rod'])}"
         )
     axis = joint.one("axis")
     if type_ == "helical":

@@ -21,7 +21,8 @@ def expanded(path: str, arguments: Mapping[str, Any] | None = None) -> str:
         if error.name != "xacro":
             raise
         raise MissingPackageError(
-            f"{printable(path, 1000)}: expanding xacro requires an extra package: pip install 'linkwork[xacro]'"
+            f"{printable(path, 1000)}: expanding xacro requires an extra package: pip install "
+            "'linkwork[xacro]'"
         ) from None
     mappings = {str(key): str(value) for key, value in (arguments or {}).items()}
     try:

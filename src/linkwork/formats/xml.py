@@ -136,7 +136,8 @@ class Element:
         value = f'{key}="{printable(text)}"' if key else f"{printable(text)!r}"
         if invalid is not None:
             raise self.error(
-                f"{value}: expected {_count(n)}, but {printable(invalid)!r} is not a finite decimal number{hint}"
+                f"{value}: expected {_count(n)}, but {printable(invalid)!r} is not a finite decimal "
+                f"number{hint}"
             )
         if len(words) != n:
             raise self.error(f"{value}: expected {_count(n)}, got {len(words)}")
@@ -157,7 +158,8 @@ def content(path: str, limits: Limits) -> bytes:
             f"{printable(path, PATH)}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
     raise ModelError(
-        f"{printable(path, PATH)}: expected a file, got {'a folder' if stat.S_ISDIR(mode) else 'a special file'}"
+        f"{printable(path, PATH)}: expected a file, got "
+        f"{'a folder' if stat.S_ISDIR(mode) else 'a special file'}"
     )
 
 
@@ -185,7 +187,8 @@ def parse(text: str | bytes, source: str, limits: Limits | None = None) -> Eleme
     limits = limits or Limits()
     if len(data) > limits.size:
         raise LimitError(
-            f"{printable(source, PATH)}: larger than the limit of {limits.size} bytes: {limits.raised('size')}"
+            f"{printable(source, PATH)}: larger than the limit of {limits.size} bytes: "
+            f"{limits.raised('size')}"
         )
     return _Parser(source, encoding, limits).run(data)
 
@@ -254,7 +257,8 @@ class _Parser:
         for key, value in attributes.items():
             if len(key) + len(value) > self.longest:
                 raise self.error(
-                    f"<{printable(tag)}>: attribute {printable(key)} is longer than the limit of {self.longest} characters"
+                    f"<{printable(tag)}>: attribute {printable(key)} is longer than the limit of "
+                    f"{self.longest} characters"
                 )
         parent = self.open[-1] if self.open else None
         element = Element(tag, attributes, self.expat.CurrentLineNumber, self.source, parent)

@@ -225,8 +225,8 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
     if made.nv != model.nv:
         names = ", ".join(repr(model.bodies[k].name) for k in sorted(gone))
         raise ModelError(
-            f"without {names}, {printable(model.name)} has {made.nv} degrees of freedom instead of {model.nv}; "
-            "name others in rotors="
+            f"without {names}, {printable(model.name)} has {made.nv} degrees of freedom instead of "
+            f"{model.nv}; name others in rotors="
         )
     return made
 

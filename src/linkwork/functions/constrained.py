@@ -142,9 +142,10 @@ def constrained_dynamics(
         Force of each row on its first body, or in its joint, along the row's direction [N, N m]:
         M a + bias = tau + Jᵀ forces.
     violation, iterations, imbalance, converged : ndarray, shape (...)
-        With `details`: the largest `abs(J a + bias - target)` of any row [rad/s², m/s²]; the number of iterations;
-        the largest `abs(M a + bias - tau - Jᵀ forces)` [N m, N]; 1 where iterations converged, else 0.
-        Contradicting rows converge too, with a violation. Results that are NaN have infinite residuals.
+        With `details`: the largest `abs(J a + bias - target)` of any row [rad/s², m/s²]; the number of
+        iterations; the largest `abs(M a + bias - tau - Jᵀ forces)` [N m, N]; 1 where iterations converged,
+        else 0. Contradicting rows converge too, with a violation. Results that are NaN have infinite
+        residuals.
 
     See Also
     --------
@@ -155,7 +156,8 @@ def constrained_dynamics(
     Algorithms of Constrained Sec. III to V. Redundant and contradicting rows are allowed: forces have the
     smallest sum of R forces², also after a warm start, and accelerations violate contradicting rows by the
     smallest sum of squares divided by R. One iteration, with the compliance that is meant, gives soft
-    constraints as in MuJoCo (Constrained Eq. 42). Derivatives are those of `constrained_dynamics_derivatives`.
+    constraints as in MuJoCo (Constrained Eq. 42). Derivatives are those of
+    `constrained_dynamics_derivatives`.
 
     Examples
     --------

@@ -102,9 +102,19 @@ def hybrid_dynamics_derivatives(
 
 
 def _constrained(
-    model: Model, q: Any, v: Any, a: Any, tau: Any, f_ext: Any, targets: Any, active: Any, prescribed: np.ndarray,
-    constraints: Sequence[Constraint], names: Iterable[str], compliance: Any = AUTO,
-) -> list[Any]:  # fmt: skip
+    model: Model,
+    q: Any,
+    v: Any,
+    a: Any,
+    tau: Any,
+    f_ext: Any,
+    targets: Any,
+    active: Any,
+    prescribed: np.ndarray,
+    constraints: Sequence[Constraint],
+    names: Iterable[str],
+    compliance: Any = AUTO,
+) -> list[Any]:
     """Return derivatives of results and of constraint forces, each (nv + m, ...), by the named arrays."""
     check_motions(model, constraints, prescribed)
     shares = sharing(model, constraints, q, compliance, ~prescribed)

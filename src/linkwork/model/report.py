@@ -184,7 +184,8 @@ def unusual_parts(model: ModelData) -> list[str]:
         ("body", empty, "can move and has no mass", "can move and have no mass", ""),
         ("body", points, "is a point mass: its", "are point masses: their", " moment of inertia is zero"),
         ("joint", stiff, "has equal lower and upper limits", "have equal lower and upper limits", ""),
-        ("joint", rubbing, "has dry friction", "have dry friction", ", which acts in steps with contact only"),
+        ("joint", rubbing, "has dry friction", "have dry friction",
+            ", which acts in steps with contact only"),
     ]  # fmt: skip
     return [_of_all(*kind) for kind in kinds if kind[1]]
 

@@ -85,7 +85,8 @@ __all__ = [
 ]
 
 _NAMES = (
-    "arm", "quadruped", "humanoid", "mini_cheetah", "mit_humanoid", "mit_humanoid_leg", "tello", "jvrc1", "four_bar", "six_bar",
+    "arm", "quadruped", "humanoid", "mini_cheetah", "mit_humanoid", "mit_humanoid_leg", "tello", "jvrc1",
+    "four_bar", "six_bar",
     "planar_leg_linkage", "five_bar", "slider_crank", "watt", "bricard", "delta", "stewart",
     "flexible_arm", "flexible_slider_crank", "boom_satellite", "flexible_stewart", "hexapod_leg",
 )  # fmt: skip

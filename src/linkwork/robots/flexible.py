@@ -56,7 +56,8 @@ def flexible_arm() -> Model:
 def flexible_slider_crank() -> Model:
     """Return a slider-crank with a crank of 0.15 m and a flexible rod of 0.45 m; nv = 1 + 3.
 
-    The rod has three modes in its plane. The crank is the independent joint. At zero crank and rod are along x.
+    The rod has three modes in its plane. The crank is the independent joint. At zero crank and rod are along
+    x.
     """
     builder = ModelBuilder("flexible_slider_crank")
     builder.add_body("crank", **cylinder(0.8, 0.02, 0.15, "x", at=(0.075, 0.0, 0.0)).body_args())
@@ -158,7 +159,8 @@ def flexible_stewart(modes: int = 1) -> Model:
             **SWING,
         )
         builder.add_joint(
-            f"leg_{k}", Prismatic((1.0, 0.0, 0.0)), parent=f"cylinder_{k}", child=f"piston_{k}", xyz=(0.0, 0.0, length - reach),
+            f"leg_{k}", Prismatic((1.0, 0.0, 0.0)), parent=f"cylinder_{k}", child=f"piston_{k}",
+            xyz=(0.0, 0.0, length - reach),
             rpy=UP, lower=-0.2, upper=0.2,
         )  # fmt: skip
         builder.add_loop(

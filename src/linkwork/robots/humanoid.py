@@ -27,10 +27,13 @@ UPPER_ARM = 0.27  # from shoulder to elbow [m]; the wrist is 0.24 m further, the
 # Joint, parent, body, position [m], axis, limits [rad], motor, solid. x points ahead, y to the left; at
 # zero the robot stands straight, with its arms down.
 TRUNK = [
-    Row("waist_yaw", "pelvis", "waist_ring", (0.0, 0.0, 0.09), "z", (-2.2, 2.2), WAIST, cylinder(0.8, 0.06, 0.05)),
-    Row("waist_roll", "waist_ring", "waist_yoke", (0.0, 0.0, 0.03), "x", (-0.5, 0.5), WAIST, cylinder(0.9, 0.05, 0.10, "x")),
+    Row("waist_yaw", "pelvis", "waist_ring", (0.0, 0.0, 0.09), "z", (-2.2, 2.2), WAIST,
+        cylinder(0.8, 0.06, 0.05)),
+    Row("waist_roll", "waist_ring", "waist_yoke", (0.0, 0.0, 0.03), "x", (-0.5, 0.5), WAIST,
+        cylinder(0.9, 0.05, 0.10, "x")),
     Row("waist_pitch", "waist_yoke", "torso", (0.0, 0.0, 0.0), "y", (-0.5, 1.2), WAIST,
-        box(10.5, (0.17, 0.26, 0.26), at=(0.0, 0.0, 0.21)) + box(3.0, (0.08, 0.22, 0.16), at=(-0.10, 0.0, 0.22))),
+        box(10.5, (0.17, 0.26, 0.26), at=(0.0, 0.0, 0.21)) + box(3.0, (0.08, 0.22, 0.16),
+            at=(-0.10, 0.0, 0.22))),
     Row("neck_yaw", "torso", "neck", (0.0, 0.0, 0.38), "z", (-1.4, 1.4), NECK, cylinder(0.4, 0.035, 0.07)),
     Row("neck_pitch", "neck", "head", (0.0, 0.0, 0.05), "y", (-0.6, 0.9), NECK,
         ellipsoid(2.6, (0.19, 0.15, 0.21), at=(0.015, 0.0, 0.09))),
@@ -42,7 +45,8 @@ LEFT_LEG = [
     Row("left_hip_roll", "left_hip_bracket", "left_hip_yoke", (0.0, 0.035, 0.0), "x", (-0.5, 1.6), HIP,
         cylinder(1.4, 0.05, 0.09, "x", at=(-0.02, 0.0, -0.01))),
     Row("left_hip_yaw", "left_hip_yoke", "left_thigh", (0.0, 0.0, 0.0), "z", (-1.6, 1.6), HIP,
-        cylinder(3.6, 0.065, 0.24, at=(0.0, 0.0, -0.16)) + cylinder(1.2, 0.055, 0.09, "y", at=(0.0, 0.0, -0.34))),
+        cylinder(3.6, 0.065, 0.24, at=(0.0, 0.0, -0.16)) + cylinder(1.2, 0.055, 0.09, "y",
+            at=(0.0, 0.0, -0.34))),
     Row("left_knee", "left_thigh", "left_shank", (0.0, 0.0, -THIGH), "y", (-0.05, 2.6), KNEE,
         cylinder(2.6, 0.045, 0.28, at=(0.0, 0.0, -0.15))),
     Row("left_ankle_pitch", "left_shank", "left_ankle_cross", (0.0, 0.0, -SHANK), "y", (-1.0, 0.7), ANKLE,
@@ -52,11 +56,14 @@ LEFT_LEG = [
 ]  # fmt: skip
 
 LEFT_ARM = [
-    Row("left_shoulder_pitch", "torso", "left_shoulder_bracket", (0.0, 0.13, 0.31), "y", (-3.1, 1.2), SHOULDER,
+    Row("left_shoulder_pitch", "torso", "left_shoulder_bracket", (0.0, 0.13, 0.31), "y", (-3.1, 1.2),
+        SHOULDER,
         cylinder(0.9, 0.045, 0.07, "y", at=(0.0, 0.02, 0.0))),
-    Row("left_shoulder_roll", "left_shoulder_bracket", "left_shoulder_yoke", (0.0, 0.06, 0.0), "x", (-0.3, 2.8), SHOULDER,
+    Row("left_shoulder_roll", "left_shoulder_bracket", "left_shoulder_yoke", (0.0, 0.06, 0.0), "x",
+        (-0.3, 2.8), SHOULDER,
         cylinder(0.7, 0.04, 0.08, "x", at=(-0.01, 0.0, 0.0))),
-    Row("left_shoulder_yaw", "left_shoulder_yoke", "left_upper_arm", (0.0, 0.0, 0.0), "z", (-1.8, 1.8), SHOULDER,
+    Row("left_shoulder_yaw", "left_shoulder_yoke", "left_upper_arm", (0.0, 0.0, 0.0), "z", (-1.8, 1.8),
+        SHOULDER,
         cylinder(1.5, 0.04, 0.25, at=(0.0, 0.0, -0.14))),
     Row("left_elbow", "left_upper_arm", "left_forearm", (0.0, 0.0, -UPPER_ARM), "y", (-2.5, 0.05), SHOULDER,
         cylinder(1.0, 0.035, 0.16, at=(0.0, 0.0, -0.08))),

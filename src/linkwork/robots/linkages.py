@@ -95,9 +95,17 @@ class Upright:
         return back.then(Pose.placed((x, 0.0, z), (0.0, turn if angle is None else angle, 0.0)))
 
     def bar(
-        self, name: str, on: str, start: tuple[float, float], end: tuple[float, float], *,
-        mass: float, independent: bool | None = None, kind: Joint = ACROSS, turn: float = np.inf,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        on: str,
+        start: tuple[float, float],
+        end: tuple[float, float],
+        *,
+        mass: float,
+        independent: bool | None = None,
+        kind: Joint = ACROSS,
+        turn: float = np.inf,
+    ) -> None:
         """Add a straight bar from a hinge on another link to a point.
 
         Its x axis points to `end`; it can `turn` by that angle [rad] to both sides.
@@ -207,7 +215,8 @@ def _scissor_lift(stages: int) -> Model:
     lift.bar("left_0", WORLD, (0.0, 0.0), (x, z), mass=1.0, independent=True, turn=far)
     lift.builder.add_body("slider", **box(0.5, (0.1, 0.06, 0.05)).body_args())
     lift.builder.add_joint(
-        "slider_joint", Prismatic((1.0, 0.0, 0.0)), parent=WORLD, child="slider", xyz=(x, 0.0, 0.0), independent=False,
+        "slider_joint", Prismatic((1.0, 0.0, 0.0)), parent=WORLD, child="slider", xyz=(x, 0.0, 0.0),
+        independent=False,
         lower=cos(rise + far) - x, upper=cos(rise - far) - x,
     )  # fmt: skip
     lift.frames["slider"] = (x, 0.0, 0.0)

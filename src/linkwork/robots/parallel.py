@@ -89,7 +89,8 @@ def _stewart(coordinates: str) -> Model:
             **SWING,
         )
         builder.add_joint(
-            f"leg_{k}", Prismatic((0.0, 0.0, 1.0)), parent=f"cylinder_{k}", child=f"piston_{k}", xyz=(0.0, 0.0, length),
+            f"leg_{k}", Prismatic((0.0, 0.0, 1.0)), parent=f"cylinder_{k}", child=f"piston_{k}",
+            xyz=(0.0, 0.0, length),
             lower=-0.2, upper=0.2, independent=by_legs,
         )  # fmt: skip
         builder.add_loop(f"ball_{k}", Spherical(), predecessor="platform", successor=f"piston_{k}", xyz=head)

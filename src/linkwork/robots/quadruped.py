@@ -31,11 +31,14 @@ def leg(end: str, x: float) -> list[Row]:
     outwards = 0.03 if x > 0 else -0.03  # the hip motor is towards the end of the trunk
     return [
         Row(f"{name}_abduction", "trunk", f"{name}_hip", (x, 0.055, 0.0), "x", (-0.8, 0.8), HIP,
-            cylinder(0.42, 0.04, 0.05, "x", at=(outwards, 0.0, 0.0)) + cylinder(0.20, 0.042, 0.03, "y", at=(0.0, 0.045, 0.0))),
+            cylinder(0.42, 0.04, 0.05, "x", at=(outwards, 0.0, 0.0)) + cylinder(0.20, 0.042, 0.03, "y",
+                at=(0.0, 0.045, 0.0))),
         Row(f"{name}_hip", f"{name}_hip", f"{name}_thigh", (0.0, 0.085, 0.0), "y", (-1.4, 3.2), HIP,
-            cylinder(0.52, 0.042, 0.04, "y", at=(0.0, -0.02, 0.0)) + box(0.30, (0.03, 0.02, 0.20), at=(0.0, 0.0, -0.11))),
+            cylinder(0.52, 0.042, 0.04, "y", at=(0.0, -0.02, 0.0)) + box(0.30, (0.03, 0.02, 0.20),
+                at=(0.0, 0.0, -0.11))),
         Row(f"{name}_knee", f"{name}_thigh", f"{name}_shank", (0.0, 0.0, -THIGH), "y", (-2.7, 0.0), KNEE,
-            cylinder(0.11, 0.012, 0.18, at=(0.0, 0.0, -0.10)) + cylinder(0.05, FOOT, 0.03, "y", at=(0.0, 0.0, -SHANK))),
+            cylinder(0.11, 0.012, 0.18, at=(0.0, 0.0, -0.10)) + cylinder(0.05, FOOT, 0.03, "y",
+                at=(0.0, 0.0, -SHANK))),
     ]  # fmt: skip
 
 

@@ -105,7 +105,8 @@ def leg(s: str, side: float) -> list[Link]:
         Rotor(f"torso-to-{clamp}-rotor", "torso", f"{clamp}-rotor", (0.0, 0.126 * side, -0.026), "z",
               ROTOR, UPSIDE_DOWN if side > 0 else ORIGIN, False, gear=GEAR, drives=clamp),
         Link(f"torso-to-{clamp}", "torso", clamp, (0.0, 0.126 * side, -0.087), "z",
-             measured(1.3289, (-0.001, 0.0, -0.0069), (0.0032, 0.0, 0.0001, 0.0033, 0.0, 0.0027)), independent=True),
+             measured(1.3289, (-0.001, 0.0, -0.0069), (0.0032, 0.0, 0.0001, 0.0033, 0.0, 0.0027)),
+             independent=True),
         rotor("hip-rotor-1", clamp, 0.04, LEFTWARDS, HIP_REACH),
         rotor("hip-rotor-2", clamp, -0.04, RIGHTWARDS, HIP_REACH),
         link(clamp, "gimbal", (0.0, 0.0, -0.1425), "x", 0.8,
@@ -173,7 +174,8 @@ def arm(s: str, side: float) -> list[Link]:
         solid = measured(*SOLIDS[name.replace("-", "_")], side)
         parts.append(Link(joint, on, link, (x, side * y, z), axis, solid, independent=True))
         parts.append(
-            Rotor(f"{joint}-rotor", on, f"{link}-rotor", (rx, side * ry, rz), axis, spinning(*ARM_ROTOR, axis),
+            Rotor(f"{joint}-rotor", on, f"{link}-rotor", (rx, side * ry, rz), axis,
+                spinning(*ARM_ROTOR, axis),
                   independent=False, gear=gear, drives=link)
         )  # fmt: skip
     return parts

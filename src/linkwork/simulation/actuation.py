@@ -76,7 +76,8 @@ class Drive:
         self._wants = _arguments(controller) if self._ask else set()
         if memory is not None and "memory" not in self._wants:
             raise ModelError(
-                "simulate: memory= is for a controller with an argument of that name, which returns (tau, memory)"
+                "simulate: memory= is for a controller with an argument of that name, which returns (tau, "
+                "memory)"
             )
         self._control, self.arrays = _controller_control(model, controller, policy, inputs)
         self._external = None if f_ext is None else External(model, f_ext)
@@ -154,7 +155,8 @@ def _arguments(controller: Any) -> set[str]:
         signature.bind(None, None, None, **dict.fromkeys(expected))
     except TypeError as error:
         raise ModelError(
-            f"simulate: a controller is called with (q, v, t), and with sensors= and memory= where it has these: {error}"
+            "simulate: a controller is called with (q, v, t), and with sensors= and memory= where it has "
+            f"these: {error}"
         ) from None
     return expected
 

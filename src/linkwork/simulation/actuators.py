@@ -30,8 +30,8 @@ class Controls:
     Parameters
     ----------
     values : array_like, shape (..., actuators), or callable
-        The controls; in `lw.simulate` also a function (q, v, t) of all states, called at the beginning of each
-        step.
+        The controls; in `lw.simulate` also a function (q, v, t) of all states, called at the beginning of
+        each step.
     actuators : names or `linkwork.mechanism.Actuator`, optional
         Actuators that act, in this order. Default: all of `model.actuators`.
     activations : array_like, shape (..., actuators), optional
@@ -113,8 +113,8 @@ def warn_inactive_actuators(who: str, model: Any) -> None:
     if servos:
         forms = "is a servo and exerts" if len(servos) == 1 else "are servos and exert"
         warnings.warn(
-            f"{who}: {join_names(servos)} of {printable(model.name)} {forms} nothing here, since no forces are given: "
-            "lw.Controls(controls) lets actuators act, and zero forces say that none shall",
+            f"{who}: {join_names(servos)} of {printable(model.name)} {forms} nothing here, since no forces "
+            "are given: lw.Controls(controls) lets actuators act, and zero forces say that none shall",
             InactiveActuatorsWarning,
             stacklevel=caller_stacklevel(),
         )

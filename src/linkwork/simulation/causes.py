@@ -39,7 +39,8 @@ def first_causes(
     """Return a sentence for each row that did not go on, (rows,) of str; empty for others, and from the
     hundredth such row on.
 
-    `last` are the states after the `steps` that rows took; `inputs` are all arrays of the next step, (rows, ...).
+    `last` are the states after the `steps` that rows took; `inputs` are all arrays of the next step, (rows,
+    ...).
     """
     result = np.full(len(status), "", dtype=object)
     for k in np.flatnonzero(~has_status(status, (*CONTINUING, Status.STOPPED)))[:MAX_ROWS]:
@@ -65,16 +66,22 @@ def _lost_input(
 
 
 def last_finite_states(start: States, end: States, last: States, steps: np.ndarray) -> States:
-    """Return the states at the end, or, of rows that stopped, the `last` ones after the `steps` that they took."""
+    """Return the states at the end, or, of rows that stopped,
+    the `last` ones after the `steps` that they took.
+    """
     no_step = (steps == 0)[:, None]
     q, v = (np.where(no_step, first, np.where(np.isfinite(x), x, y)) for first, x, y in zip(start, end, last))
     return q, v
 
 
 def contact_causes(
-    model: Model, contacts: Laws | None, status: np.ndarray, q: np.ndarray, carried: np.ndarray,
+    model: Model,
+    contacts: Laws | None,
+    status: np.ndarray,
+    q: np.ndarray,
+    carried: np.ndarray,
     parameters: Mapping[str, np.ndarray],
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Return a sentence for each row in which laws were not solved: by how much, and where shapes overlap
     most at the end.
 

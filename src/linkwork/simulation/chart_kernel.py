@@ -170,10 +170,19 @@ def _same_branch(q0: Any, w0: Any, q1: Any, w1: Any, moved: Any, dt: Any) -> Any
 
 
 def roll_out_loops(
-    stepping: Stepping, kernel: Any, force: Any, take: Callable[[], None], parameters: Mapping[str, np.ndarray],
-    *, dt: float, steps: int, record_every: int, each: bool,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """q, (rows, n, nq), and v, (rows, n, nv), after every `record_every` steps; NaN from where a row has stopped.
+    stepping: Stepping,
+    kernel: Any,
+    force: Any,
+    take: Callable[[], None],
+    parameters: Mapping[str, np.ndarray],
+    *,
+    dt: float,
+    steps: int,
+    record_every: int,
+    each: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """q, (rows, n, nq), and v, (rows, n, nv), after every `record_every` steps; NaN from where a row has
+    stopped.
 
     `force` has the inputs of what controls the kernel in the step that it is told; `each`: steps are taken
     one by one, since they differ. `take` has `stepping` take one step of the rows that are active; without a
@@ -199,8 +208,13 @@ def roll_out_loops(
 
 
 def reach(
-    end: int, stepping: Stepping, kernel: Any, inputs: Mapping[str, np.ndarray], take: Callable[[], None], dt: float,
-) -> None:  # fmt: skip
+    end: int,
+    stepping: Stepping,
+    kernel: Any,
+    inputs: Mapping[str, np.ndarray],
+    take: Callable[[], None],
+    dt: float,
+) -> None:
     """Have all active rows step until they took `end` steps or stopped; see `roll_out_loops`.
 
     `inputs` are those of the kernel's control, then its parameters.

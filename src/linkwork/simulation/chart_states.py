@@ -28,8 +28,8 @@ LOST = 1e8  # an entry of unit-free G that leaves velocities few digits
 class ChartStates:
     """Rows of states, each in a chart: coordinates q, (rows, nq), and velocities w, (rows, nv_spanning).
 
-    w are the velocities of all joints of the tree. Rows in equal charts are computed together. A row that stops
-    keeps its state, its `status` and the number of `steps` that it took.
+    w are the velocities of all joints of the tree. Rows in equal charts are computed together. A row that
+    stops keeps its state, its `status` and the number of `steps` that it took.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class ChartStates:
         resume_from: tuple[np.ndarray, list[ChartKey]] | None = None,
         laws: JointLaws | None = None,
     ) -> None:
-        """`resume_from`: the velocities w and the charts in which earlier steps arrived here. `laws`: those that
-        act in joints.
+        """`resume_from`: the velocities w and the charts in which earlier steps arrived here. `laws`: those
+        that act in joints.
         """
         self.laws = laws
         self.unsolved = np.zeros(len(q), dtype=bool)  # rows in which laws were not solved in some step

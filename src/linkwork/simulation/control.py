@@ -97,8 +97,9 @@ def policy_control(model: Model, policy: Policy, inputs: Mapping[str, tuple[int,
             raise
         except Exception as error:
             raise TraceError(
-                f"rollout: policy cannot be traced ({type(error).__name__}: {error}): it gets symbols, and must work on them "
-                "with arithmetic and linkwork's functions; decisions are lw.where(condition, a, b)"
+                f"rollout: policy cannot be traced ({type(error).__name__}: {error}): it gets symbols, and "
+                "must work on them with arithmetic and linkwork's functions; decisions are "
+                "lw.where(condition, a, b)"
             ) from error
         if tau.shape != (model.nv,):
             raise ShapeError(

@@ -69,9 +69,17 @@ class OneKernel:
     divided = None
 
     def __init__(
-        self, model: Model, drive: Drive, states: tuple[np.ndarray, np.ndarray], dt: float, integrator: str | Adaptive,
-        parameters: dict[str, np.ndarray], hidden: Mapping[str, np.ndarray], *, contacts: Laws | None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        drive: Drive,
+        states: tuple[np.ndarray, np.ndarray],
+        dt: float,
+        integrator: str | Adaptive,
+        parameters: dict[str, np.ndarray],
+        hidden: Mapping[str, np.ndarray],
+        *,
+        contacts: Laws | None,
+    ) -> None:
         self.q, self.v = (np.array(x) for x in states)
         self.hidden: dict[str, np.ndarray] = {}
         if contacts is not None:
@@ -125,9 +133,17 @@ class InCharts:
     """Engine for mechanisms with loops: each row in a chart that is regular there; see `stepping`."""
 
     def __init__(
-        self, model: Model, drive: Drive, states: tuple[np.ndarray, np.ndarray], dt: float, integrator: str | Adaptive,
-        parameters: dict[str, np.ndarray], hidden: Mapping[str, np.ndarray], *, laws: JointLaws | None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        drive: Drive,
+        states: tuple[np.ndarray, np.ndarray],
+        dt: float,
+        integrator: str | Adaptive,
+        parameters: dict[str, np.ndarray],
+        hidden: Mapping[str, np.ndarray],
+        *,
+        laws: JointLaws | None,
+    ) -> None:
         self._step, largest, self._agree = find_integrator(integrator, laws)
         self._dt, self._drive, self._parameters, charts = dt, drive, parameters, Charts(model)
         resume_from = None

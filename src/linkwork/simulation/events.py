@@ -30,7 +30,8 @@ class EventMonitor:
     def __init__(self, events: Mapping[str, Any] | None, batch: tuple[int, ...]) -> None:
         if events is not None and not isinstance(events, Mapping):
             raise ModelError(
-                f"simulate: events: expected a dict by name such as {{'fell': condition}}, got {type(events).__name__}"
+                f"simulate: events: expected a dict by name such as {{'fell': condition}}, got "
+                f"{type(events).__name__}"
             )
         self._events = {str(n): e if isinstance(e, Event) else Event(e) for n, e in (events or {}).items()}
         for name, event in self._events.items():
@@ -62,7 +63,7 @@ class EventMonitor:
         value = np.asarray(self._events[name].condition(positions, velocities, t))
         if value.dtype != bool or value.shape not in ((), self._batch):
             raise ShapeError(
-                f"simulate: event {printable(name)}: expected a condition that returns bool of shape {self._batch}, "
-                f"got {value.dtype} of {value.shape}"
+                f"simulate: event {printable(name)}: expected a condition that returns bool of shape "
+                f"{self._batch}, got {value.dtype} of {value.shape}"
             )
         return np.broadcast_to(value, self._batch).reshape(-1)

@@ -117,7 +117,8 @@ def _control(model: Model, control: str, policy: Policy | None, inputs: Mapping[
         raise ModelError("rollout: inputs= are for policy=, which is not given")
     if control not in ("tau", "pd"):
         raise ModelError(
-            f"rollout: control: expected 'tau' or 'pd', got {control!r}; other functions of the state are policy="
+            f"rollout: control: expected 'tau' or 'pd', got {control!r}; other functions of the state are "
+            "policy="
         )
     return force_control(model) if control == "tau" else pd_control(model)
 

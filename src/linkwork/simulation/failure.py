@@ -46,9 +46,16 @@ def finite_rows(arrays: Iterable[np.ndarray], count: int) -> np.ndarray:
 
 
 def stopped_status(
-    model: Model, start: States, last: States, unclosed: np.ndarray, solved: np.ndarray, dt: float,
-    integrator: str | Adaptive, parameters: Mapping[str, np.ndarray], feedback: Feedback | None = None,
-) -> np.ndarray:  # fmt: skip
+    model: Model,
+    start: States,
+    last: States,
+    unclosed: np.ndarray,
+    solved: np.ndarray,
+    dt: float,
+    integrator: str | Adaptive,
+    parameters: Mapping[str, np.ndarray],
+    feedback: Feedback | None = None,
+) -> np.ndarray:
     """The `Status` of rows that stopped in one kernel, (rows,), by their first states and the last that they
     reached.
 
@@ -67,9 +74,15 @@ def stopped_status(
 
 
 def classify_stiff(
-    model: Model, status: np.ndarray, began: np.ndarray, postures: tuple[np.ndarray, ...],
-    parameters: Mapping[str, np.ndarray], dt: float, integrator: str | Adaptive, feedback: Feedback | None = None,
-) -> np.ndarray:  # fmt: skip
+    model: Model,
+    status: np.ndarray,
+    began: np.ndarray,
+    postures: tuple[np.ndarray, ...],
+    parameters: Mapping[str, np.ndarray],
+    dt: float,
+    integrator: str | Adaptive,
+    feedback: Feedback | None = None,
+) -> np.ndarray:
     """The status of rows, STIFF for those that began and stopped where a step is unstable, in one of these
     postures.
 
@@ -89,9 +102,17 @@ def classify_stiff(
 
 
 def classify_runaway(
-    model: Model, status: np.ndarray, start: np.ndarray, end: States, parameters: Mapping[str, np.ndarray], dt: float,
-    integrator: str | Adaptive, feedback: Feedback | None = None, *, divided: np.ndarray | None = None,
-) -> np.ndarray:  # fmt: skip
+    model: Model,
+    status: np.ndarray,
+    start: np.ndarray,
+    end: States,
+    parameters: Mapping[str, np.ndarray],
+    dt: float,
+    integrator: str | Adaptive,
+    feedback: Feedback | None = None,
+    *,
+    divided: np.ndarray | None = None,
+) -> np.ndarray:
     """The status of rows that took all steps: STIFF where these are unstable and numbers grew, NOT_FINITE
     where they are lost.
 

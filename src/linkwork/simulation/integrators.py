@@ -209,7 +209,10 @@ def find_integrator(name: str | Adaptive, laws: Any = None) -> tuple[Integrator,
 
 
 def _on_one_branch(smooth: Integrator) -> Integrator:
-    """An integrator while no law in joints changes its branch; other steps are those of semi-implicit Euler."""
+    """An integrator while no law in joints changes its branch.
+
+    Other steps are those of semi-implicit Euler.
+    """
 
     def step(rows: Stepping, force: Force, dt: float) -> StepResult:
         everyone = rows.active

@@ -130,6 +130,6 @@ def check_integrator(who: str, model: Model, laws: Any, integrator: str) -> None
             ]
         )
         raise ModelError(
-            f"{who}: integrator={integrator!r} cannot take dry friction ({names}) in a mechanism with loops; expected "
-            "integrator='semi_implicit_euler', or friction=False"
+            f"{who}: integrator={integrator!r} cannot take dry friction ({names}) in a mechanism with loops; "
+            "expected integrator='semi_implicit_euler', or friction=False"
         )

@@ -65,7 +65,8 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Motion over times t [s], (n,): q, (..., n, nq), and further arrays that are None or empty where unknown.
+    """Motion over times t [s], (n,): q, (..., n, nq), and further arrays that are None or empty where
+    unknown.
 
     Row k is the state at t[k]. v are its velocities, `a` the mean acceleration of the preceding step and tau
     the joint forces of the controller in that step, (..., n, nv) each; `a` and tau are zero before the first
@@ -338,7 +339,8 @@ def _memory_arrays(memory: tuple[Any, ...]) -> dict[str, np.ndarray]:
         return {"memory": np.stack([_number(m) for m in memory])}
     except (TypeError, ValueError, KeyError, AttributeError):
         raise ModelError(
-            "Log.save: memory of the controller: expected an array of constant shape, or a mapping of such arrays by name"
+            "Log.save: memory of the controller: expected an array of constant shape, or a mapping of such "
+            "arrays by name"
         ) from None
 
 

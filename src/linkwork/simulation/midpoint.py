@@ -62,7 +62,8 @@ def check_midpoint(model: Model) -> None:
     if model.constrained_loops:
         names = ", ".join(repr(loop.name) for loop in model.constrained_loops)
         raise ModelError(
-            f"rollout: implicit_midpoint takes loops that are embedded, and forces hold {names} of {model.name}"
+            f"rollout: implicit_midpoint takes loops that are embedded, and forces hold {names} of "
+            f"{model.name}"
         )
 
 
@@ -138,8 +139,8 @@ class _Curves:
                 and not set(range(joint.v_slice.start, joint.v_slice.stop)) <= independent
             ):
                 raise ModelError(
-                    f"rollout: implicit_midpoint: a loop determines some velocities of joint {joint.name!r} of {model.name} "
-                    "and not others; choose other independent velocities (with_independent)"
+                    f"rollout: implicit_midpoint: a loop determines some velocities of joint {joint.name!r} "
+                    f"of {model.name} and not others; choose other independent velocities (with_independent)"
                 )
 
     def end(self, q: Any, xi: Any) -> Any:

@@ -52,7 +52,8 @@ def report_memory_error(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **named)
         except MemoryError as error:
             raise TargetError(
-                f"{function.__name__}: too little memory ({error}): use fewer rows per call or a larger record_every="
+                f"{function.__name__}: too little memory ({error}): use fewer rows per call or a larger "
+                "record_every="
             ) from None
 
     return guarded

@@ -63,9 +63,16 @@ def segments(steps: int, record_every: int, single: bool) -> Iterator[tuple[int,
     over="ignore", invalid="ignore"
 )  # a status tells of what is not finite, also where it was rounded
 def roll_out(
-    kernel: Any, states: tuple[np.ndarray, np.ndarray], inputs: Mapping[str, np.ndarray], each: np.ndarray | None,
-    *, dt: float, steps: int, record_every: int, carried: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, tuple[np.ndarray, np.ndarray]]:  # fmt: skip
+    kernel: Any,
+    states: tuple[np.ndarray, np.ndarray],
+    inputs: Mapping[str, np.ndarray],
+    each: np.ndarray | None,
+    *,
+    dt: float,
+    steps: int,
+    record_every: int,
+    carried: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, tuple[np.ndarray, np.ndarray]]:
     """q, (rows, n, nq), v, (rows, n, nv), the steps that rows took, (rows,), and what is `carried` at the
     end.
 
@@ -112,9 +119,14 @@ def roll_out(
 
 
 def last_states(
-    kernel: Any, before: tuple[np.ndarray, ...], taken: np.ndarray, stopped: np.ndarray, given: Mapping[str, np.ndarray],
-    dt: float, over: float,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    kernel: Any,
+    before: tuple[np.ndarray, ...],
+    taken: np.ndarray,
+    stopped: np.ndarray,
+    given: Mapping[str, np.ndarray],
+    dt: float,
+    over: float,
+) -> tuple[np.ndarray, np.ndarray]:
     """q and v of rows that `stopped` in a call of the kernel, after the steps that they had `taken` in it.
 
     The same steps are taken again, with the same bits.

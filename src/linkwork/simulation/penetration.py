@@ -42,15 +42,18 @@ def warn_penetration(
     others = int(deep[row].sum()) - 1
     more = f", and {others} more {'contacts' if others > 1 else 'contact'}" if others else ""
     warnings.warn(
-        f"{who}: {describe_pair(model, candidates[k])} overlap by {-gaps[row, k]:.3g} m at the start{rows}{more}: this adds "
-        "energy; begin with gaps that are not negative (lw.contact_points)",
+        f"{who}: {describe_pair(model, candidates[k])} overlap by {-gaps[row, k]:.3g} m at the "
+        f"start{rows}{more}: this adds energy; begin with gaps that are not negative (lw.contact_points)",
         InitialPenetrationWarning,
         stacklevel=caller_stacklevel(),
     )
 
 
 def warn_untested(who: str, model: Model, contacts: Any) -> None:
-    """Warn where shapes that take part cannot be tested, by names; `contacts` are those that the user gave."""
+    """Warn where shapes that take part cannot be tested, by names.
+
+    `contacts` are those that the user gave.
+    """
     if isinstance(contacts, Contacts) and contacts.found is None:
         for sentence in _untested(model, contacts):
             warnings.warn(f"{who}: {sentence}", UntestedShapesWarning, stacklevel=caller_stacklevel())

@@ -262,22 +262,35 @@ def rollout(
     if control is not None and (never_singular or contacts is not None or dtype != "float64"):
         names = (*coefficients, *model_parameters)
         return _in_one_kernel(
-            model, control, batch, *start, rows, tau, names=names, contacts=laws, earlier=earlier, dtype=dtype,
+            model, control, batch, *start, rows, tau, names=names, contacts=laws, earlier=earlier,
+            dtype=dtype,
             **stepping_options,
         )  # fmt: skip
     control_inputs = {name: rows.pop(name) for name in control_arrays}
     joint_laws_only = None if isinstance(laws, Contacts) else laws
     return _in_charts(
-        model, control, control_inputs if is_feedback else None, tau, batch, start, rows, laws=joint_laws_only,
+        model, control, control_inputs if is_feedback else None, tau, batch, start, rows,
+        laws=joint_laws_only,
         earlier=earlier, **stepping_options,
     )  # fmt: skip
 
 
 def _in_charts(
-    model: Model, control: Control | None, control_inputs: dict[str, np.ndarray] | None, tau: Any,
-    batch: tuple[int, ...], start: tuple[np.ndarray, np.ndarray], rows: dict[str, np.ndarray], *,
-    laws: JointLaws | None, earlier: np.ndarray, dt: float, steps: int, record_every: int, integrator: str | Adaptive,
-) -> Rollout:  # fmt: skip
+    model: Model,
+    control: Control | None,
+    control_inputs: dict[str, np.ndarray] | None,
+    tau: Any,
+    batch: tuple[int, ...],
+    start: tuple[np.ndarray, np.ndarray],
+    rows: dict[str, np.ndarray],
+    *,
+    laws: JointLaws | None,
+    earlier: np.ndarray,
+    dt: float,
+    steps: int,
+    record_every: int,
+    integrator: str | Adaptive,
+) -> Rollout:
     """Return the rollout of a mechanism with loops, each row in a chart that is regular there.
 
     `control_inputs` are the arrays of PD control or of a policy; None for given forces.
@@ -328,10 +341,23 @@ def _in_charts(
 
 @np.errstate(over="ignore", invalid="ignore")  # the status reports values that are not finite
 def _in_one_kernel(
-    model: Model, control: Control, batch: tuple[int, ...], q: np.ndarray, v: np.ndarray, rows: dict[str, np.ndarray], tau: Any,
-    *, dt: float, steps: int, record_every: int, integrator: str | Adaptive, names: tuple[str, ...], contacts: Laws | None,
-    earlier: np.ndarray, dtype: str,
-) -> Rollout:  # fmt: skip
+    model: Model,
+    control: Control,
+    batch: tuple[int, ...],
+    q: np.ndarray,
+    v: np.ndarray,
+    rows: dict[str, np.ndarray],
+    tau: Any,
+    *,
+    dt: float,
+    steps: int,
+    record_every: int,
+    integrator: str | Adaptive,
+    names: tuple[str, ...],
+    contacts: Laws | None,
+    earlier: np.ndarray,
+    dtype: str,
+) -> Rollout:
     """Return the rollout by a kernel that contains the loop over steps; see `one_kernel`."""
     inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
     forces = forces_per_step = None
@@ -349,7 +375,8 @@ def _in_one_kernel(
     idle = unclosed | ~continuing
     q_first = np.where(idle[:, None], np.nan, q) if idle.any() else q  # NaN: the row takes no step
     q_all, v_all, taken, carried_end, last = roll_out(
-        kernel, (q_first, v), inputs, forces_per_step, dt=dt, steps=steps, record_every=record_every, carried=carried,
+        kernel, (q_first, v), inputs, forces_per_step, dt=dt, steps=steps, record_every=record_every,
+        carried=carried,
     )  # fmt: skip
     q_all[:, 0] = q
     end = (q_all[:, -1], v_all[:, -1])

@@ -30,7 +30,9 @@ MIN_TOLERANCE = 1e-14  # of adaptive steps
 def rollout_control(
     model: Model, tau: Any, policy: Policy | None, inputs: Mapping[str, Any] | None
 ) -> tuple[Control | None, dict[str, tuple[Any, tuple[int, ...]]]]:
-    """Return the control inside of a kernel, None for a Python function, and its arrays with shapes of a row."""
+    """Return the control inside of a kernel, None for a Python function,
+    and its arrays with shapes of a row.
+    """
     if policy is None and inputs is not None:
         raise ModelError("rollout: inputs= are for policy=, which is not given")
     if policy is not None:
@@ -56,8 +58,8 @@ def contacts_in_rollout(model: Model, contacts: Any, control: Control | None, in
     """Return the contacts of a rollout in normal form."""
     if control is None:
         raise ModelError(
-            "rollout: with contacts= tau cannot be a function that is called in Python: give policy=, which is traced, or let "
-            "lw.simulate call it as controller="
+            "rollout: with contacts= tau cannot be a function that is called in Python: give policy=, which "
+            "is traced, or let lw.simulate call it as controller="
         )
     return normal_contacts("rollout", model, contacts, integrator)
 
@@ -105,12 +107,13 @@ def check_tree(tree: Tree, integrator: str, is_function: bool, contacts: Contact
         raise ModelError(f"rollout: {tree.name!r} is a custom tree and has no shapes for contacts=")
     if integrator in ("implicit_midpoint", IMPLICIT):
         raise ModelError(
-            f"rollout: {tree.name!r} is a custom tree: expected semi_implicit_euler, rk4 or rk45, got {integrator!r}"
+            f"rollout: {tree.name!r} is a custom tree: expected semi_implicit_euler, rk4 or rk45, got "
+            f"{integrator!r}"
         )
     if is_function:
         raise ModelError(
-            f"rollout: {tree.name!r} is a custom tree, whose steps are one kernel: expected forces or policy=, got a function "
-            "that is called in Python"
+            f"rollout: {tree.name!r} is a custom tree, whose steps are one kernel: expected forces or "
+            "policy=, got a function that is called in Python"
         )
 
 
@@ -124,7 +127,8 @@ def check_device(model: Model | Tree, control: Control | None, device: str, dtyp
     if control is None and (device == "cuda" or dtype != "float64"):
         where = "on a GPU" if device == "cuda" else f"in {dtype}"
         raise ModelError(
-            f"rollout: {where} tau cannot be a function that is called in Python: give policy=, which is traced"
+            f"rollout: {where} tau cannot be a function that is called in Python: give policy=, which is "
+            "traced"
         )
 
 
@@ -133,7 +137,8 @@ def check_counts(dt: float, steps: int, dtype: str) -> None:
     max_steps = round(2.0 / np.finfo(dtype).eps)
     if steps > max_steps:
         raise ModelError(
-            f"rollout: steps: expected at most {max_steps} in one call in {dtype}, got {steps}: continue in further calls"
+            f"rollout: steps: expected at most {max_steps} in one call in {dtype}, got {steps}: continue in "
+            "further calls"
         )
     if not float(np.finfo(dtype).smallest_subnormal) <= float(dt) <= float(np.finfo(dtype).max):
         raise ModelError(f"rollout: dt: expected a positive number of seconds in {dtype}, got {dt!r}")
@@ -167,7 +172,8 @@ def broadcast_forces(
         return np.broadcast_to(forces, (*batch, *row_shape)).reshape(-1, *row_shape)
     except ValueError:
         raise ShapeError(
-            f"rollout: {label}: expected a shape that broadcasts to {(*batch, *row_shape)}, got shape {forces.shape}"
+            f"rollout: {label}: expected a shape that broadcasts to {(*batch, *row_shape)}, got shape "
+            f"{forces.shape}"
         ) from None
 
 
@@ -198,9 +204,15 @@ def broadcast_arrays(
 
 
 def arrays_by_name(
-    model: Model, q: Any, v: Any, parameters: Mapping[str, Any], coefficients: Mapping[str, Any],
-    control_arrays: Mapping[str, tuple[Any, tuple[int, ...]]], contacts: Contacts | None, warm_start: Any,
-) -> dict[str, tuple[Any, tuple[int, ...]]]:  # fmt: skip
+    model: Model,
+    q: Any,
+    v: Any,
+    parameters: Mapping[str, Any],
+    coefficients: Mapping[str, Any],
+    control_arrays: Mapping[str, tuple[Any, tuple[int, ...]]],
+    contacts: Contacts | None,
+    warm_start: Any,
+) -> dict[str, tuple[Any, tuple[int, ...]]]:
     """Return all arrays of a rollout with the shape of one row."""
     arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
     arrays |= {name: (parameters[name], shape_of(model, name)) for name in known(model, parameters)}

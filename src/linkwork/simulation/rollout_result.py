@@ -58,7 +58,9 @@ class Rollout(_Arrays):
 
 
 def with_contact(result: Rollout, carried: Any, contacts: Laws | None) -> Rollout:
-    """Return the result with the impulses and `CARRIED` that steps pass on, (..., impulses + len(CARRIED))."""
+    """Return the result with the impulses and `CARRIED` that steps pass on, (...,
+    impulses + len(CARRIED)).
+    """
     if carried is not None:
         result.impulses = carried[..., : -len(CARRIED)] if isinstance(contacts, Contacts) else None
         result.residual = carried[..., -len(CARRIED)]

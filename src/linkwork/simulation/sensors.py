@@ -173,8 +173,8 @@ class JointTorque:
         indices = [k for k, name in enumerate(model.v_names) if name in joint_names]
         if not indices:
             raise ModelError(
-                f"JointTorque: {printable(self.joint)} is not independent, so no force acts there; independent velocities: "
-                f"{', '.join(map(printable, model.v_names))}"
+                f"JointTorque: {printable(self.joint)} is not independent, so no force acts there; "
+                f"independent velocities: {', '.join(map(printable, model.v_names))}"
             )
         return indices
 
@@ -243,12 +243,14 @@ class SensorSet:
         self.model, self._sensors = model, dict[str, Any]()
         if sensors is not None and not isinstance(sensors, Mapping):
             raise ModelError(
-                f"simulate: sensors: expected a dict by name such as {{'imu': IMU('torso')}}, got {type(sensors).__name__}"
+                f"simulate: sensors: expected a dict by name such as {{'imu': IMU('torso')}}, got "
+                f"{type(sensors).__name__}"
             )
         for name, sensor in (sensors or {}).items():
             if isinstance(sensor, type) or not (isinstance(sensor, Sensor) or callable(sensor)):
                 raise ModelError(
-                    f"simulate: sensor {printable(name)}: expected a sensor or a function (q, v, t), got {sensor!r}"
+                    f"simulate: sensor {printable(name)}: expected a sensor or a function (q, v, t), got "
+                    f"{sensor!r}"
                 )
             if isinstance(sensor, ContactForce) and not contacts:
                 raise ModelError(

@@ -56,7 +56,8 @@ def simulate(
     """Integrate the motion of a model with controllers, sensors and events, and return a log.
 
     The same call gives the same bits, and so does a simulation continued from any logged state with the same
-    other arguments: ``simulate(model, start=log.state(k), duration=...)``. Time continues too, and dt may change.
+    other arguments: ``simulate(model, start=log.state(k), duration=...)``. Time continues too, and dt may
+    change.
 
     Parameters
     ----------
@@ -67,10 +68,11 @@ def simulate(
     duration : float
         Simulated time [s], a multiple of dt.
     controller : array_like, callable, PD or Controls, optional
-        Forces of the independent joints [N m, N]: an array (..., nv); `lw.PD` or `lw.Controls`, evaluated at every
-        stage of a step; or a function ``controller(q, v, t)`` of all states that returns (..., nv), called once at
-        the beginning of each step, like a digital controller. With an argument `sensors` it gets their readings by
-        name. With an argument `memory` it gets the memory that it returned last and returns (tau, memory).
+        Forces of the independent joints [N m, N]: an array (..., nv); `lw.PD` or `lw.Controls`, evaluated at
+        every stage of a step; or a function ``controller(q, v, t)`` of all states that returns (..., nv),
+        called once at the beginning of each step, like a digital controller. With an argument `sensors` it
+        gets their readings by name. With an argument `memory` it gets the memory that it returned last and
+        returns (tau, memory).
     dt : float
         Step [s].
     record_every : int
@@ -82,15 +84,16 @@ def simulate(
     memory : optional
         Initial memory of the controller; later ones are part of logged states.
     f_ext : array_like or mapping, optional
-        External forces: (..., bodies, 6) as in `lw.forward_dynamics`, or by names of frames (..., 6): moment [N m] and
-        force [N] at the frame's origin in world axes. Each may be a function of the time, called at each step.
+        External forces: (..., bodies, 6) as in `lw.forward_dynamics`, or by names of frames (..., 6): moment
+        [N m] and force [N] at the frame's origin in world axes. Each may be a function of the time, called at
+        each step.
     contacts, limits, friction : optional
         As in `rollout`.
     sensors : mapping of str to Sensor or callable, optional
         `IMU`, `FramePose`, `JointTorque`, ... of `linkwork.simulation`, or functions (q, v, t).
     events : mapping of str to Event or callable, optional
-        Conditions (q, v, t) -> bool, evaluated after every step. A row whose condition becomes true stops; with
-        ``lw.simulation.Event(condition, stop=False)`` it is only recorded in `Log.events`.
+        Conditions (q, v, t) -> bool, evaluated after every step. A row whose condition becomes true stops;
+        with ``lw.simulation.Event(condition, stop=False)`` it is only recorded in `Log.events`.
     parameters : mapping of str to array_like, optional
         As in `rollout`.
     start : State, optional
@@ -103,8 +106,8 @@ def simulate(
     Returns
     -------
     Log
-        The initial state, a state after every `record_every` steps, and the last one. `Log.status` says why rows
-        stopped.
+        The initial state, a state after every `record_every` steps, and the last one. `Log.status` says why
+        rows stopped.
 
     Raises
     ------
@@ -179,10 +182,12 @@ def _steps(model: Any, duration: Any, dt: Any, record_every: Any, integrator: An
     steps = round(duration / dt)
     if abs(duration / dt - steps) > 1e-6 * max(1, steps):
         raise ModelError(
-            f"simulate: {duration!r} s are {duration / dt:.6g} steps of {dt!r} s, not an integer number of steps"
+            f"simulate: {duration!r} s are {duration / dt:.6g} steps of {dt!r} s, not an integer number of "
+            "steps"
         )
     if steps > MAX_STEPS:
         raise ModelError(
-            f"simulate: {duration!r} s are {steps} steps of {dt!r} s, expected at most {MAX_STEPS}: use a larger dt"
+            f"simulate: {duration!r} s are {steps} steps of {dt!r} s, expected at most {MAX_STEPS}: use a "
+            "larger dt"
         )
     return steps

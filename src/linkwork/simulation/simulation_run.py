@@ -144,7 +144,8 @@ class SimulationRun:
             expected_count = count(self.model, self._contacts)
             if given_count != expected_count:
                 raise ModelError(
-                    f"simulate: start= is a state with {given_count} impulses of contacts, and contacts= has {expected_count}"
+                    f"simulate: start= is a state with {given_count} impulses of contacts, and contacts= has "
+                    f"{expected_count}"
                 )
         if self._candidates and {"points", "forces"} <= set(hidden):
             self._contact_result = hidden["points"], hidden["forces"]
@@ -211,7 +212,9 @@ class SimulationRun:
         return going
 
     def _steps_to(self, goal: int) -> None:
-        """Advance to a step: all but the last in one call, and the last alone, since its forces are logged."""
+        """Advance to a step: all but the last in one call, and the last alone,
+        since its forces are logged.
+        """
         count = goal - self.over - 1
         if count:
             inputs, _ = self.drive.inputs(self._engine.q, self._engine.v, self.time, dict, None)

@@ -116,7 +116,9 @@ def _unstable(
 def _derivatives(
     model: Model, q: np.ndarray, parameters: Mapping[str, np.ndarray], feedback: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """∂a/∂q and ∂a/∂v at rest in a posture, without other joint forces than those of feedback, (nv, nv) each."""
+    """∂a/∂q and ∂a/∂v at rest in a posture, without other joint forces than those of feedback, (nv,
+    nv) each.
+    """
     how: dict[str, Any] = {
         "parameters": {n: np.tile(x, (2 * model.nv, *(1,) * x.ndim)) for n, x in parameters.items()}
     }

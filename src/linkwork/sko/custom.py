@@ -136,7 +136,8 @@ class Tree:
         for k, node in enumerate(self.nodes):
             if not isinstance(node.pick_offs, Mapping):
                 raise ModelError(
-                    f"node {node.name!r}: pick_offs: expected a mapping of frames to B, got {node.pick_offs!r}"
+                    f"node {node.name!r}: pick_offs: expected a mapping of frames to B, got "
+                    f"{node.pick_offs!r}"
                 )
             for frame, given in node.pick_offs.items():
                 if frame in self.frames_by_name:

@@ -279,7 +279,8 @@ def check_symmetric(label: str, value: np.ndarray) -> None:
     gap = np.abs(numbers - numbers.T).max(initial=0.0)
     if not np.isfinite(numbers).all() or gap > SAME * np.abs(numbers).max(initial=0.0):
         raise ModelError(
-            f"{label}: expected a symmetric finite matrix, got one that differs from its transpose by {gap:.3g}"
+            f"{label}: expected a symmetric finite matrix, got one that differs from its transpose by "
+            f"{gap:.3g}"
         )
 
 

@@ -78,7 +78,10 @@ class ForwardLyapunov(_Lyapunov):
 
     @cached_property
     def Y(self) -> list[np.ndarray]:
-        """Y(k) = Σ A(k, j) Y(j) B*(k, j) + X(k), tips to base (Eq. 14; Algorithm 4.1 for composite inertias)."""
+        """Y(k) = Σ A(k, j) Y(j) B*(k, j) + X(k), tips to base (Eq. 14.
+
+        Algorithm 4.1 for composite inertias).
+        """
         Y = [self._X(k) for k in range(len(self.rows))]
         for k in reversed(range(len(Y))):
             Y[k] = mirrored(Y[k]) if self._same else Y[k]
@@ -123,7 +126,9 @@ class ForwardLyapunov(_Lyapunov):
 
 
 class BackwardLyapunov(_Lyapunov):
-    """Z = A* X B = Y + Ã* Y + Y B̃ + R with X = Y - diagOf(E_A* Y E_B) (SKO Lemmas 5 and 6, Algorithm 4.3)."""
+    """Z = A* X B = Y + Ã* Y + Y B̃ + R with X = Y - diagOf(E_A* Y E_B) (SKO Lemmas 5 and 6,
+    Algorithm 4.3).
+    """
 
     def __init__(self, A: Any, between: Sequence[Operator], B: Any) -> None:
         super().__init__(" @ ".join([f"{A.name}.T", *(f.name for f in between), B.name]), A, between, B)

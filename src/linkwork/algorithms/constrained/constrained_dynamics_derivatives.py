@@ -147,7 +147,9 @@ class KKT:
         return found + self.undetermined(held, motion[1]) if held.is_truncated else found
 
     def undetermined(self, held: ConstraintRows, y: np.ndarray) -> np.ndarray:
-        """What forces add to the residual of rows, in this or another state, that is zero for the smallest."""
+        """What forces add to the residual of rows, in this or another state,
+        that is zero for the smallest.
+        """
         return held.undetermined(y, self._weights) * self._mobility
 
     def solve(self, b: np.ndarray, c: np.ndarray, turned: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -201,8 +203,8 @@ class KKT:
         unit: tuple[np.ndarray, np.ndarray],
         columns: Sequence[tuple[np.ndarray, np.ndarray, Mapping[int, np.ndarray]]],
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """x and basic y of matrices b and c, each column by the factors or from `unit` forces: what takes fewer
-        products.
+        """x and basic y of matrices b and c, each column by the factors or from `unit` forces: what takes
+        fewer products.
 
         With each: b of six velocities lacks a part -M dA, of bodies that are free but for the constraints
         (see `free_parts`). Columns with the same zeros are one map.

@@ -80,9 +80,20 @@ class HybridSolution:
     """
 
     def __init__(
-        self, model: Model, constraints: Sequence[Constraint], prescribed: np.ndarray, q: Any, v: Any, a: Any, tau: Any,
-        f_ext: Any, targets: Any, active: Any = None, weights: np.ndarray | None = None, redundant: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        constraints: Sequence[Constraint],
+        prescribed: np.ndarray,
+        q: Any,
+        v: Any,
+        a: Any,
+        tau: Any,
+        f_ext: Any,
+        targets: Any,
+        active: Any = None,
+        weights: np.ndarray | None = None,
+        redundant: bool = False,
+    ) -> None:
         self.constraints = constraints
         self.active = active
         self.prescribed = prescribed
@@ -124,8 +135,8 @@ class HybridSolution:
         return np.concatenate([inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f), rows, *more])
 
     def change(self, change: np.ndarray) -> np.ndarray:
-        """The changes of what is found (T where prescribed, else θ̈; then f), (nv + m, columns), for changes of
-        the residual.
+        """The changes of what is found (T where prescribed, else θ̈; then f), (nv + m, columns), for changes
+        of the residual.
         """
         p = self.prescribed
         v = ~self.prescribed

@@ -166,7 +166,9 @@ class PassiveRows:
         self.S = Factor(mirrored(J.T @ self.scaled), dependent=DEPENDENT_TOL)
 
     def solve(self, b: np.ndarray) -> np.ndarray:
-        """Return λ of least Σ weights λ², (m,), among those with the least residual of b in the M⁻¹ metric."""
+        """Return λ of least Σ weights λ², (m,), among those with the least residual of b in the
+        M⁻¹ metric.
+        """
         if self.empty:
             return np.zeros(len(self.J), dtype=object)
         lam: Any = np.zeros(len(self.J), dtype=object)

@@ -53,8 +53,8 @@ def has_redundant_rows(
 ) -> bool:
     """Return whether some rows always depend on others, by nominal numbers in a few configurations.
 
-    `free`: velocities that the rows act on, (nv,); default all. Combinations of loops' rows that are taken out
-    do not count.
+    `free`: velocities that the rows act on, (nv,); default all. Combinations of loops' rows that are taken
+    out do not count.
     """
     nominal = model.nominal
     constraints = with_nominal_numbers(model, constraints)

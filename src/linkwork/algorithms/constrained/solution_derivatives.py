@@ -55,9 +55,18 @@ class ConstrainedSolution:
     """Accelerations a, (nv,), and the forces f, (m,), of constraints, with the system that they solve."""
 
     def __init__(
-        self, model: Model, constraints: Sequence[Constraint], q: Any, v: Any, tau: Any, f_ext: Any, targets: Any,
-        active: Any = None, weights: np.ndarray | None = None, redundant: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        constraints: Sequence[Constraint],
+        q: Any,
+        v: Any,
+        tau: Any,
+        f_ext: Any,
+        targets: Any,
+        active: Any = None,
+        weights: np.ndarray | None = None,
+        redundant: bool = False,
+    ) -> None:
         self.constraints = constraints
         self.active = active
         held = self._rows(model, q, v, f_ext, targets)

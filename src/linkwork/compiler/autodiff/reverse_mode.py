@@ -1,4 +1,6 @@
-"""Reverse mode: a program replayed, then traversed backwards with the derivatives of outputs by its values."""
+"""Reverse mode: a program replayed, then traversed backwards with the derivatives of outputs by
+its values.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ A program is one basic block (a loop is one instruction in it; its body is a pro
 is known from one walk. Targets and passes use:
 
 - `needed_values(program)`: the values that an output depends on; the others are dead code.
-- `Liveness.of(program)`: uses, last and next uses, live ranges; `counts` and `largest`, the register pressure.
+- `Liveness.of(program)`: uses, last and next uses, live ranges; `counts` and `largest`, the register
+  pressure.
 - `ir.slots.assign_slots(ranges)`: as few memory slots as possible for values of given live ranges.
 - `ir.spills.spill(program, registers)`: stores, loads and slots of values that exceed the registers.
 

@@ -172,7 +172,9 @@ class Program:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything that determines the results and the interface of the program, in hexadecimal."""
+        """SHA-256 of everything that determines the results and the interface of the program,
+        in hexadecimal.
+        """
         h = hashlib.sha256()
         h.update(repr((self.name, self.inputs, self.outputs, self.dtype, self.results)).encode())
         h.update("\n".join(op for op, _, _ in self.code).encode())

@@ -229,7 +229,8 @@ def shared_builder(symbols: list[Symbol]) -> Builder:
         if s.builder is not innermost and not _inside(innermost, s.builder):
             if not _inside(s.builder, innermost):
                 _fail(
-                    "symbols of two different traces were mixed, or a loop body's symbol was used outside of it"
+                    "symbols of two different traces were mixed, or a loop body's symbol was used outside "
+                    "of it"
                 )
             innermost = s.builder
     return innermost

@@ -46,7 +46,8 @@ def to_text(program: Any, *, indent: str = "") -> str:
             rows = [", ".join(names[a] for a in row) for row in attr.rows(args)]
             shared = ", ".join(names[a] for a in attr.shared(args))
             lines.append(
-                f"{indent}  %{value} = map over {attr.count} rows ({'; '.join(rows)}) with shared = ({shared})"
+                f"{indent}  %{value} = map over {attr.count} rows ({'; '.join(rows)}) with shared = "
+                f"({shared})"
             )
             lines.append(to_text(attr.body, indent=indent + "    "))
         elif op == "result":

@@ -65,8 +65,8 @@ def check_call(kernel: Kernel, args: tuple[Any, ...], out: Any) -> tuple[int, ..
     output_dimensions = sum(len(spec.shape) for spec in outputs)
     if len(batch) + output_dimensions > MAX_DIMENSIONS:
         raise ShapeError(
-            f"{kernel.name}: expected at most {MAX_DIMENSIONS - output_dimensions} batch dimensions beside the "
-            f"{output_dimensions} of the outputs, got {len(batch)}"
+            f"{kernel.name}: expected at most {MAX_DIMENSIONS - output_dimensions} batch dimensions beside "
+            f"the {output_dimensions} of the outputs, got {len(batch)}"
         )
     if out is None:
         return batch
@@ -170,8 +170,8 @@ def share_memory(a: np.ndarray, b: np.ndarray) -> bool:
 def _reject_repeated(kernel: Kernel, name: str, array: np.ndarray) -> None:
     if repeats_memory(array):
         raise OverlapError(
-            f"{kernel.name}: several entries of output {name} have the same memory (shape {array.shape}, strides "
-            f"{array.strides}); pass an array with its own memory, such as its .copy()"
+            f"{kernel.name}: several entries of output {name} have the same memory (shape {array.shape}, "
+            f"strides {array.strides}); pass an array with its own memory, such as its .copy()"
         )
 
 

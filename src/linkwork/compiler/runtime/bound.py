@@ -62,7 +62,8 @@ class Bound:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
-            f"cannot pickle a bound call of {self._kernel.name}: it is machine code of this process; bind again instead"
+            f"cannot pickle a bound call of {self._kernel.name}: it is machine code of this process; bind "
+            "again instead"
         )
 
 
@@ -187,7 +188,8 @@ def _inputs(
             if array.ndim > len(spec.shape):
                 if rows not in (None, array.shape[0]):
                     raise ShapeError(
-                        f"{kernel.name}: {spec.name}: expected {rows} rows as in other inputs, got {array.shape[0]}"
+                        f"{kernel.name}: {spec.name}: expected {rows} rows as in other inputs, got "
+                        f"{array.shape[0]}"
                     )
                 rows = array.shape[0]
     allocated = _zeros(kernel, rows, (s for s in kernel.inputs if s.name not in arrays))

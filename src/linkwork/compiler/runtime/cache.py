@@ -12,9 +12,9 @@ user can already run code as the user. The file `<key>.kernel`, numbers little-e
     32 bytes  SHA-256 over the key (64 ASCII characters), then all bytes of the file before the digest
 
 It is written as `<key>.<random>.tmp` beside its final name and then renamed, so an entry is complete or
-absent. The writer holds a lock on the temporary file: the file of a killed writer is never read, counts toward
-the limit, and is removed by the next store. No failure here breaks a computation: a bad entry counts as
-absent, a failed store returns False, and `Cache.notes` gives the reasons.
+absent. The writer holds a lock on the temporary file: the file of a killed writer is never read, counts
+toward the limit, and is removed by the next store. No failure here breaks a computation: a bad entry counts
+as absent, a failed store returns False, and `Cache.notes` gives the reasons.
 """
 
 from __future__ import annotations
@@ -296,7 +296,9 @@ class Cache:
         return good
 
     def _scan(self, kind: str) -> list[Listed]:
-        """Return the files of one kind (".kernel" or ".tmp") by their names alone, least recently used first."""
+        """Return the files of one kind (".kernel" or ".tmp") by their names alone,
+        least recently used first.
+        """
         files = []
         try:
             for name in os.listdir(self.folder) if self._usable() else ():

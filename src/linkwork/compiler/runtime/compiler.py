@@ -265,7 +265,9 @@ class Background:
 
     @contextmanager
     def ahead(self) -> Iterator[None]:
-        """Let the background thread begin no module while this block runs: a caller waits for a first result."""
+        """Let the background thread begin no module while this block runs:
+        a caller waits for a first result.
+        """
         if threading.current_thread() is self._thread:
             yield
         else:
@@ -274,7 +276,9 @@ class Background:
 
     @contextmanager
     def boosted(self) -> Iterator[None]:
-        """Let the background thread yield to no caller while this block runs: a caller waits for its result."""
+        """Let the background thread yield to no caller while this block runs:
+        a caller waits for its result.
+        """
         with self._counted(self._boosted):
             yield
 

@@ -39,7 +39,8 @@ def make_direct(kernel: Kernel, address: int) -> Any:
         return call
     dtype = np.dtype(kernel.dtype)
     words = [
-        id(np.ndarray), id(dtype), address_of(ctypes.pythonapi.Py_IncRef), numpy_function("_ARRAY_API", _EMPTY),
+        id(np.ndarray), id(dtype), address_of(ctypes.pythonapi.Py_IncRef),
+        numpy_function("_ARRAY_API", _EMPTY),
         kernel.data_address, id(call), address_of(ctypes.pythonapi.PyObject_Vectorcall),
     ]  # fmt: skip
     table = np.array(words, dtype=np.int64).view(Table)
@@ -103,7 +104,8 @@ def __call__(self, {parameters}, *, out=None, threads=None):
         raise __explain(self, ({parameters},), out, __error) from None
 """
     scope: dict[str, Any] = {  # no input name starts with two underscores
-        "__ufunc": kernel.ufunc, "__direct": kernel.direct, "__guarded": make_guarded(kernel), "__explain": explain,
+        "__ufunc": kernel.ufunc, "__direct": kernel.direct, "__guarded": make_guarded(kernel),
+        "__explain": explain,
         "__reject_masks": reject_masks, "__reject_overlap": reject_overlap,
         "__using_threads": using_threads, "__checked_threads": checked_threads,
         "__ndarray": np.ndarray, "__TypeError": TypeError, "__ValueError": ValueError,

@@ -234,10 +234,10 @@ def _check_arrays(program: Program) -> Program:
     dimensions = sum(len(array.shape) for array in program.outputs)
     if len(program.inputs) + len(program.outputs) > MAX_ARRAYS or dimensions > MAX_DIMENSIONS:
         raise ProgramError(
-            f"{program.name}: expected at most {MAX_ARRAYS} arrays and {MAX_DIMENSIONS} dimensions of all outputs "
-            f"together, got {len(program.inputs)} inputs and {len(program.outputs)} outputs of {dimensions} "
-            "dimensions; pass parameters of all bodies or joints as one array ('mass', not 'mass@link1', ...), "
-            "or use several kernels"
+            f"{program.name}: expected at most {MAX_ARRAYS} arrays and {MAX_DIMENSIONS} dimensions of all "
+            f"outputs together, got {len(program.inputs)} inputs and {len(program.outputs)} outputs of "
+            f"{dimensions} dimensions; pass parameters of all bodies or joints as one array ('mass', not "
+            "'mass@link1', ...), or use several kernels"
         )
     return program
 

@@ -40,7 +40,10 @@ class Derivative(DerivativeProgram):
         return self.kernel().outputs
 
     def program(self) -> Program:
-        """Return the traced program; `lw.jvp`, `lw.vjp` and `lw.jacobian` differentiate it by entries of q."""
+        """Return the traced program.
+
+        `lw.jvp`, `lw.vjp` and `lw.jacobian` differentiate it by entries of q.
+        """
         return self.traced
 
     def kernel(self, *, target: str = "cpu", dtype: str = "float64", wait: bool = False) -> Any:

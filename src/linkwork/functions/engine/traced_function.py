@@ -311,8 +311,8 @@ def check_model(function: TracedFunction, model: Any) -> None:
     """Raise ModelError unless the function accepts this as its model."""
     if isinstance(model, Tree) and not function.custom_trees:
         raise ModelError(
-            f"{function.__name__} asks for bodies, which the SKO model {printable(model.name)} does not have: "
-            "it has nodes"
+            f"{function.__name__} asks for bodies, which the SKO model {printable(model.name)} does not "
+            "have: it has nodes"
         )
     if not isinstance(model, (Model, Tree)):
         raise ModelError(

@@ -51,8 +51,8 @@ def reduce_angle(x: Symbol) -> ReducedAngle:
     z = r * r
     s = fma(r * z, polynomial(z, coefficients.sin), r)
     c = fma(z, polynomial(z, coefficients.cos), 1.0)
-    # k modulo 4, from -2 to 2. An angle beyond the range of the steps above overflows here and makes sk NaN: one
-    # multiplication is the whole check of the range.
+    # k modulo 4, from -2 to 2. An angle beyond the range of the steps above overflows here and makes sk NaN:
+    # one multiplication is the whole check of the range.
     j = fma(rint(x * (two_over_pi * scale) * (0.25 / scale)), -4.0, k)
     ck = 1.0 - absolute(j)
     return ReducedAngle(s, c, fma(j, ck, j), ck)

@@ -182,7 +182,10 @@ class Routine:
         return assign_slots(crossing_ranges(self.home, [use for use in uses if use[0] in self.home]))
 
     def _write_part(self, k: int) -> tuple[str, int]:
-        """Add the function of one part; return the statement that calls it and the stack bytes of the call."""
+        """Add the function of one part.
+
+        Return the statement that calls it and the stack bytes of the call.
+        """
         self.reads.clear()
         lines, stack = self._statements(k)
         for v, slot in self.slots.of.items():

@@ -32,7 +32,10 @@ class Real:
     eval_methods: tuple[int, ...]  # values of FLT_EVAL_METHOD under which this type is computed in itself
 
     def literal(self, number: float | bool) -> str:
-        """Return a constant as exact C text; conditions are 1 or 0, infinities and NaN come from their bits."""
+        """Return a constant as exact C text.
+
+        Conditions are 1 or 0, infinities and NaN come from their bits.
+        """
         if isinstance(number, bool):
             return str(int(number))
         x = self.round(number)

@@ -8,7 +8,8 @@ from linkwork.compiler.targets.cpu.machine import Machine, compile_assembly, com
 from linkwork.compiler.targets.cpu.module import EXPORTS, bytecode_texts, module_texts
 
 __all__ = [
-    "EXPORTS", "NDARRAY_DATA", "Machine", "arrangement", "bytecode_texts", "compile_assembly", "compile_object", "host",
+    "EXPORTS", "NDARRAY_DATA", "Machine", "arrangement", "bytecode_texts", "compile_assembly",
+    "compile_object", "host",
     "module_texts",
 ]  # fmt: skip
 

@@ -19,7 +19,7 @@ from linkwork.compiler.ir.program import BoundedLoop, Program
 from linkwork.compiler.ir.semantics import round_to_float32
 from linkwork.compiler.targets.cpu.types import Types
 
-# Beside the core operations: a constant, an element of an input or output, a copy, the ends of a loop, the end
+# beside the core operations: a constant, an element of an input or output, a copy, and ends of loops and rows
 OPCODES = {
     name: k for k, name in enumerate([*CORE, "const", "input", "output", "move", "begin", "repeat", "end"])
 }

@@ -70,7 +70,8 @@ def _words(names: str) -> str:
 def _look(k: int, array: Array) -> str:
     """Return the test that argument k is exactly an ndarray with the layout of one state."""
     sizes = "\n".join(
-        f"%d{k}.{axis}p = getelementptr i64, ptr %shape{k}, i64 {axis}\n%d{k}.{axis} = load i64, ptr %d{k}.{axis}p\n"
+        f"%d{k}.{axis}p = getelementptr i64, ptr %shape{k}, i64 {axis}\n"
+        f"%d{k}.{axis} = load i64, ptr %d{k}.{axis}p\n"
         f"%ok{k}.{axis + 1} = icmp eq i64 %d{k}.{axis}, {size}\n"
         f"%all{k}.{axis + 1} = and i1 %all{k}.{axis}, %ok{k}.{axis + 1}"
         for axis, size in enumerate(array.shape)

@@ -306,7 +306,9 @@ br i1 %{p}.more, label %{p}.copy, label %{p}.next
 """
 
     def _tiles(self) -> str:
-        """Return the wide body on the user's rows, or on contiguous copies if these are strided or too few."""
+        """Return the wide body on the user's rows, or on contiguous copies if these are strided
+        or too few.
+        """
         text = f"""tiles:
 %ti = phi i64 [ 0, %start ], [ %tnext, %tdone ]
 %tleft = sub i64 %n, %ti

@@ -63,7 +63,10 @@ _max = _extreme("ogt")
 
 
 def _pow2(out: str, a: Sequence[str], t: Types) -> str:
-    """Clamp; adding 1.5 * 2**fraction leaves the integer in the low bits; shift it into the exponent field."""
+    """Clamp; adding 1.5 * 2**fraction leaves the integer in the low bits.
+
+    Shift it into the exponent field.
+    """
     low = t.constant(float(1 - t.bias))
     high = t.constant(float(t.bias))
     return "\n".join([

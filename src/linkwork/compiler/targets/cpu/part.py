@@ -175,7 +175,8 @@ class Part:
         places = maps.places[v]
         names = []
         for word, column in (
-            ("own", body.map_scratch[v]), ("rows", places.rows), ("shared", maps.start), ("found", places.results_start)
+            ("own", body.map_scratch[v]), ("rows", places.rows), ("shared", maps.start),
+            ("found", places.results_start)
         ):  # fmt: skip
             names.append(f"ptr %v{v}.{word}")
             self.lines.append(f"%v{v}.{word} = getelementptr i8, ptr %scratch, i64 {column * t.bytes}")
@@ -236,7 +237,9 @@ class Part:
         self.block = f"{label}.done"
 
     def _counting(self, out: str, before: str, back: str) -> list[str]:
-        """Return the start of a loop's block, entered from `before` and `back`: iterations and active lanes."""
+        """Return the start of a loop's block, entered from `before` and `back`:
+        iterations and active lanes.
+        """
         t = self.types
         lines = [f"{out}.n = phi i64 [ 0, %{before} ], [ {out}.count, %{back} ]"]
         if t.lanes > 1:
@@ -261,7 +264,9 @@ class Part:
         lines.append(f"{label}.done:")
 
     def _cut_loop(self, out: str, args: list[str], loop: BoundedLoop, places: CutLoop) -> None:
-        """Run a loop with its state in the scratch array: functions compute the next state, then both swap."""
+        """Run a loop with its state in the scratch array: functions compute the next state,
+        then both swap.
+        """
         t = self.types
         lines = self.lines
         label = out[1:]

@@ -174,7 +174,8 @@ store {t.real} %put{k}, ptr %at{k}, align {t.item}"""
         for k in lanes
     )
     tail = "\n".join(
-        f"%end{k} = getelementptr i8, ptr %row.r{k}, i64 %place\nstore {t.real} {rows[k]}, ptr %end{k}, align {t.item}"
+        f"%end{k} = getelementptr i8, ptr %row.r{k}, i64 %place\n"
+        f"store {t.real} {rows[k]}, ptr %end{k}, align {t.item}"
         for k in lanes
     )
     return f"""
@@ -215,7 +216,8 @@ def _unpack(t: Types, *, scattered: bool) -> str:
         loads.append(lines)
         stores += [(k, b, name) for k, name in enumerate(rows)]
     puts = "\n".join(
-        f"%at{k}.{b} = getelementptr i8, ptr %at{k}, i64 {b * t.bytes}\nstore {t.real} {name}, ptr %at{k}.{b}, align {t.item}"
+        f"%at{k}.{b} = getelementptr i8, ptr %at{k}, i64 {b * t.bytes}\n"
+        f"store {t.real} {name}, ptr %at{k}.{b}, align {t.item}"
         for k, b, name in sorted(stores)
     )
     at = "\n".join(f"%at{k} = getelementptr i8, ptr %row.r{k}, i64 %place" for k in range(n))
@@ -248,7 +250,8 @@ def _unpack_last(t: Types, *, scattered: bool) -> str:
         t, [(p, 0) for p in columns] or [("%columns", c * t.bytes) for c in range(n)], "b"
     )
     masked = "\n".join(
-        f"call void @llvm.masked.store.{t.suffix}.p0({t.real} {name}, ptr %row.r{k}, i32 {t.item}, {t.condition} %mask)"
+        f"call void @llvm.masked.store.{t.suffix}.p0({t.real} {name}, ptr %row.r{k}, i32 {t.item}, "
+        f"{t.condition} %mask)"
         for k, name in enumerate(rows)
     )
     iota = ", ".join(f"i64 {k}" for k in range(n))

@@ -11,7 +11,8 @@ points to the words named in WORDS.
 from __future__ import annotations
 
 FUNCTIONS = (
-    "PyGILState_Ensure", "PyGILState_Release", "PyObject_CallFunction", "Py_DecRef", "PyErr_Fetch", "PyErr_Restore",
+    "PyGILState_Ensure", "PyGILState_Release", "PyObject_CallFunction", "Py_DecRef", "PyErr_Fetch",
+    "PyErr_Restore",
     "PyErr_WriteUnraisable", "Py_AddPendingCall", "PyThreadState_SetAsyncExc", "PyThread_get_thread_ident",
 )  # fmt: skip
 WORDS = (*FUNCTIONS, "main")  # the last is the identifier of the main thread
@@ -113,6 +114,7 @@ ret i32 -1
 
 def _load(*names: str) -> str:
     return "\n".join(
-        f"%{name}.p = getelementptr ptr, ptr %table, i64 {WORDS.index(name)}\n%{name} = load ptr, ptr %{name}.p"
+        f"%{name}.p = getelementptr ptr, ptr %table, i64 {WORDS.index(name)}\n"
+        f"%{name} = load ptr, ptr %{name}.p"
         for name in names
     )

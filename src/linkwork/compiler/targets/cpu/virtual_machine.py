@@ -26,7 +26,10 @@ _ALIGNED = 64  # bytes, alignment of the work space
 
 
 class InterpretedBody:
-    """Computing part of a kernel, as `Body`, that runs bytecode; its machine code is common to all programs."""
+    """Computing part of a kernel, as `Body`, that runs bytecode.
+
+    Its machine code is common to all programs.
+    """
 
     def __init__(self, program: Program, lanes: int, name: str) -> None:
         self.types = Types(program.dtype, lanes)
