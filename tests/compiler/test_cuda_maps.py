@@ -20,7 +20,7 @@ from linkwork.compiler.targets.cuda import DEVICES, Emitted, choose_parts, emit_
 from linkwork.compiler.targets.cuda import emit_maps as emit_module
 from linkwork.compiler.targets.cuda import parts as parts_module
 from linkwork.compiler.targets.cuda.map_kernel import MapKernel
-from linkwork.compiler.targets.cuda.maps import LastMaps, last_maps
+from linkwork.compiler.targets.cuda.maps import TailMaps, tail_maps
 
 SM90 = DEVICES["sm_90"]
 
@@ -69,12 +69,15 @@ def limbs(dtype: str) -> Program:
 @pytest.fixture(autouse=True)
 def _rows_may_be_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here results of one row are in several outputs."""
-    monkeypatch.setattr(parts_module, "AGAIN", 9.0)
+    monkeypatch.setattr(parts_module, "MAX_REPEATED_WORK", 9.0)
 
 
 def emitted(program: Program, room: int = 60) -> list[Emitted]:
-    found = [emit_cuda(choice.program, SM90, choice) for choice in choose_parts(program, SM90, room=room)]
-    assert found[-1].choice.maps is not None
+    found = [
+        emit_cuda(config.program, SM90, config)
+        for config in choose_parts(program, SM90, max_instructions=room)
+    ]
+    assert found[-1].config.maps is not None
     return found
 
 
@@ -86,12 +89,12 @@ def maps_of(program: Program) -> list[RowMap]:
 @pytest.mark.parametrize("states", [32, 8, 2])
 def test_bits(states: int, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any number of states a block, and a batch that ends in the middle of a warp and of a block."""
-    monkeypatch.setattr(parts_module, "STATES", (states,))
+    monkeypatch.setattr(parts_module, "BLOCK_STATES", (states,))
     monkeypatch.setattr(
-        emit_module, "WAITING", 0 if states == 2 else 80
+        emit_module, "MAX_ROW_REGISTERS", 0 if states == 2 else 80
     )  # where results have no room to wait
     kernels: list[Any] = [(p, emitted(p)) for p in (limbs(dtype), lw.lower(traced(5), dtype, arranged=None))]
-    assert all(parts[-1].choice.rows == states and len(parts) > 2 for _, parts in kernels)
+    assert all(parts[-1].config.rows == states and len(parts) > 2 for _, parts in kernels)
     on_host = HostKernels(kernels, tmp_path)
     for rows in (77, 32, 41):
         compare(on_host, rows=rows)
@@ -99,7 +102,7 @@ def test_bits(states: int, dtype: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_rows_of_inputs_and_outputs_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row of an input for all states; outputs that begin in the middle of 16 bytes."""
-    monkeypatch.setattr(parts_module, "STATES", (8,))
+    monkeypatch.setattr(parts_module, "BLOCK_STATES", (8,))
     program = limbs("float32")
     kernel = HostKernels([(program, emitted(program))], tmp_path)
     rng = np.random.default_rng(0)
@@ -118,9 +121,9 @@ def test_a_robots_derivatives(tmp_path: Path) -> None:
     program = lw.lower(
         lw.forward_dynamics_derivatives.program(lw.robots.quadruped()), "float32", arranged=None
     )
-    parts = emitted(program, room=3000)
-    way = parts[-1].choice.maps
-    assert way is not None and [len(each.maps) for each in way.alike] == [4, 1]
+    parts = emitted(program, max_instructions=3000)
+    way = parts[-1].config.maps
+    assert way is not None and [len(each.maps) for each in way.groups] == [4, 1]
     assert "LW_BULK && " in parts[-1].source and parts[-1].source.count("case 1: {") == 1
     compare(HostKernels([(program, parts)], tmp_path), rows=45)
 
@@ -129,31 +132,34 @@ def test_what_has_no_room_in_shared_memory_is_read_where_it_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = limbs("float32")
-    maps = LastMaps(last_maps(program))
-    tight = MapKernel(maps, 8, 4, 0, 0, 0).arranged()
+    maps = TailMaps(tail_maps(program))
+    tight = MapKernel(maps, 8, 4, 0, 0, 0).with_ordered_slots()
     assert not tight.uses.keys() <= tight.shared.keys()
-    monkeypatch.setattr(parts_module, "chosen_maps", lambda maps, device: (tight, 1))
+    monkeypatch.setattr(parts_module, "configure_maps", lambda maps, device: (tight, 1))
     compare(HostKernels([(program, emitted(program))], tmp_path), rows=45)
-    monkeypatch.setattr(parts_module, "chosen_maps", lambda maps, device: None)  # then they are unrolled
-    choices = choose_parts(program, SM90, room=200)
-    assert all(choice.maps is None for choice in choices)
+    monkeypatch.setattr(parts_module, "configure_maps", lambda maps, device: None)  # then they are unrolled
+    configs = choose_parts(program, SM90, max_instructions=200)
+    assert all(config.maps is None for config in configs)
 
 
 def test_maps_are_unrolled_where_their_kernel_would_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each row would be run for two outputs, and where bodies leave the instruction cache."""
-    maps = LastMaps(last_maps(limbs("float32")))
-    assert maps.operations > 1.3 * maps.once and parts_module.chosen_maps(maps, SM90) is not None
+    maps = TailMaps(tail_maps(limbs("float32")))
+    assert (
+        maps.operations > 1.3 * maps.single_pass_operations
+        and parts_module.configure_maps(maps, SM90) is not None
+    )
     with monkeypatch.context() as change:
-        change.setattr(parts_module, "AGAIN", 1.3)
-        assert parts_module.chosen_maps(maps, SM90) is None
-    monkeypatch.setattr(parts_module, "CACHED", (30, 40))
-    assert parts_module.chosen_maps(maps, SM90) is None
+        change.setattr(parts_module, "MAX_REPEATED_WORK", 1.3)
+        assert parts_module.configure_maps(maps, SM90) is None
+    monkeypatch.setattr(parts_module, "INSTRUCTION_CACHE", (30, 40))
+    assert parts_module.configure_maps(maps, SM90) is None
 
 
 def test_maps_that_later_code_reads_are_unrolled() -> None:
     program = lw.lower(traced(4), arranged=None)
     assert (
-        len(maps_of(program)) == 2 and len(maps_of(last_maps(program))) == 1
+        len(maps_of(program)) == 2 and len(maps_of(tail_maps(program))) == 1
     )  # the first one's results are rows of the second
 
     def root(a: Any) -> Any:
@@ -162,24 +168,24 @@ def test_maps_that_later_code_reads_are_unrolled() -> None:
     looped = lw.lower(
         lw.trace(lambda x: lw.map_rows(lambda r: np.array([root(r[0])]), x), {"x": (5, 1)}), arranged=None
     )
-    assert not maps_of(last_maps(looped))
+    assert not maps_of(tail_maps(looped))
 
 
 def test_alike_maps_share_their_code() -> None:
     """Two limbs, whose own values lie at one distance; what one has of the other lies at the opposite one."""
-    way = MapKernel(LastMaps(last_maps(limbs("float32"))), 8, 4, 0, 0, 1 << 16)
-    (both,) = way.alike
+    way = MapKernel(TailMaps(tail_maps(limbs("float32"))), 8, 4, 0, 0, 1 << 16)
+    (both,) = way.groups
     assert len(both.maps) == 2
     distances = way.distances(both)
     assert len(distances) > 1 and any(any(sign for _, sign in some) for some in distances)
-    assert len(way.loaded) == len({way.plan.plain[v] for v in way.loaded})  # nothing lies there twice
+    assert len(way.loaded) == len({way.plan.unsigned[v] for v in way.loaded})  # nothing lies there twice
 
 
 def test_every_row_is_taken_once_and_every_element_written() -> None:
     program = lw.lower(
         lw.forward_dynamics_derivatives.program(lw.robots.quadruped()), "float32", arranged=None
     )
-    maps = LastMaps(last_maps(program))
+    maps = TailMaps(tail_maps(program))
     way = MapKernel(maps, 8, 5, 0, 0, 1 << 16)
     for phase in maps.phases:
         tasks = [task for some in way.tasks(phase) for task in some]
@@ -199,15 +205,15 @@ def test_parts_before_the_maps_leave_what_they_take_in_its_slots() -> None:
     program = lw.lower(
         lw.forward_dynamics_derivatives.program(lw.robots.quadruped()), "float32", arranged=None
     )
-    *before, last = choose_parts(program, SM90, room=300)
+    *before, last = choose_parts(program, SM90, max_instructions=300)
     assert last.maps is not None
     kept: set[int] = set()
-    for choice in before:
-        assert choice.part is not None and not choice.part.chunks and kept.issuperset(choice.part.reads)
-        assert not kept.intersection(choice.part.keeps).intersection(range(last.maps.plan.reads))  # they stay
-        kept |= set(choice.part.keeps)
+    for config in before:
+        assert config.part is not None and not config.part.chunks and kept.issuperset(config.part.reads)
+        assert not kept.intersection(config.part.keeps).intersection(range(last.maps.plan.reads))  # they stay
+        kept |= set(config.part.keeps)
     assert kept.issuperset(range(last.maps.plan.reads)) and max(kept) < last.maps.fill
-    assert {choice.slots for choice in (*before, last)} == {last.maps.fill + len(last.maps.plan.fills)}
+    assert {config.slots for config in (*before, last)} == {last.maps.fill + len(last.maps.plan.leaf_slots)}
 
 
 class FakeGpu:
@@ -224,10 +230,10 @@ def test_kernels_tell_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
     program = lw.forward_dynamics_derivatives.program(lw.robots.quadruped())
     lowered = lw.lower(program, "float32", arranged=None)
     header, code = build.fastest(program, lowered, FakeGpu())  # type: ignore[arg-type]
-    choices = choose_parts(lowered, SM90)
-    assert code.count(b"__global__ void") == len(header["parts"]) == len(choices)
+    configs = choose_parts(lowered, SM90)
+    assert code.count(b"__global__ void") == len(header["parts"]) == len(configs)
     assert [(part["reads"], part["keeps"]) for part in header["parts"]] == [
-        choice.crossing for choice in choices
+        config.crossing for config in configs
     ]
-    assert header["parts"][-1]["rows"] == choices[-1].rows < header["parts"][-1]["threads"]
-    assert header["scratch_slots"] == choices[-1].slots
+    assert header["parts"][-1]["rows"] == configs[-1].rows < header["parts"][-1]["threads"]
+    assert header["scratch_slots"] == configs[-1].slots

@@ -17,7 +17,7 @@ from linkwork.compiler.ir.trace import trace
 from linkwork.compiler.targets.cuda import DEVICES, Emitted, candidates, emit_cuda
 from linkwork.compiler.targets.cuda import packed as packed_module
 from linkwork.compiler.targets.cuda import pairs as pairs_module
-from linkwork.compiler.targets.cuda.occupancy import Sizes, planned_pairs
+from linkwork.compiler.targets.cuda.cost_model import ThreadBudget, configure_pairs
 from linkwork.compiler.targets.cuda.packed import pack
 from programs import as_tuple, assert_same, states
 
@@ -69,7 +69,7 @@ def in_pairs(program: Program, values: int, slots: int, threads: int = 64) -> Em
     packed = pack(program)
     assert packed is not None
     return emit_cuda(
-        program, device, planned_pairs(packed, device, Sizes(threads, 1, 255, values, slots, 2, 3))
+        program, device, configure_pairs(packed, device, ThreadBudget(threads, 1, 255, values, slots, 2, 3))
     )
 
 
@@ -85,14 +85,20 @@ def compare(kernels: HostKernels, rows: int = 40) -> None:
 
 def free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that looks a little alike is done side by side, whatever it costs."""
-    for name, value in {"LEAST": 0, "CROSSING": 0.0, "PICKING": 0.0, "LOADING": 0.0, "ALIKE": 0.1}.items():
+    for name, value in {
+        "MIN_PAIRS": 0,
+        "CROSSING_COST": 0.0,
+        "PICK_COST": 0.0,
+        "CONSTANT_COST": 0.0,
+        "MIN_LIKENESS": 0.1,
+    }.items():
         monkeypatch.setattr(pairs_module, name, value)
-    monkeypatch.setattr(packed_module, "PAYS", 10.0)
+    monkeypatch.setattr(packed_module, "MAX_PACKED_SHARE", 10.0)
 
 
 def test_two_limbs_in_both_dtypes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with so few registers and slots that values wait, cross in shared memory, and cross by shuffles."""
-    monkeypatch.setattr(pairs_module, "LEAST", 5)
+    monkeypatch.setattr(pairs_module, "MIN_PAIRS", 5)
     kernels = []
     for dtype in ("float64", "float32"):
         program = lw.lower(limbs(), dtype, arranged=None)
@@ -115,7 +121,7 @@ def test_any_program_in_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     free(monkeypatch)
     programs = [lw.lower(tangle(seed), "float64", arranged=None) for seed in range(6)]
     found = [(p, in_pairs(p, values, 4)) for p, values in zip(programs, [6, 40] * 3)]
-    words = Counter(op for p, e in found for op, _, _ in e.choice.program.code)
+    words = Counter(op for p, e in found for op, _, _ in e.config.program.code)
     assert words["pick"] and words["even"]
     compare(HostKernels(found, tmp_path))
 
@@ -124,8 +130,8 @@ def test_robots_have_pairs(tmp_path: Path) -> None:
     """Limbs of a quadruped, and a batch that ends in the middle of a warp; an arm has none that pay."""
     program = lw.lower(lw.inverse_dynamics.program(lw.robots.quadruped()), "float32", arranged=None)
     emitted = in_pairs(program, 40, 60)
-    assert len(emitted.choice.program) < 0.7 * len(program)
-    assert emitted.choice.rows * 2 == emitted.choice.threads
+    assert len(emitted.config.program) < 0.7 * len(program)
+    assert emitted.config.rows * 2 == emitted.config.threads
     kernels = HostKernels([(program, emitted)], tmp_path)
     rng = np.random.default_rng(5)
     inputs = [rng.standard_normal((77, *a.shape)).astype("float32") for a in program.inputs]
@@ -137,7 +143,7 @@ def test_robots_have_pairs(tmp_path: Path) -> None:
 
 
 def test_candidates_have_one_thread_or_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs_module, "LEAST", 5)
+    monkeypatch.setattr(pairs_module, "MIN_PAIRS", 5)
     ways = candidates(lw.lower(limbs(), "float64", arranged=None), DEVICES["sm_90"])
     assert {bool(way.places) for way in ways} == {False, True}
     assert ways == sorted(ways, key=lambda way: -way.rate)

@@ -21,7 +21,7 @@ from linkwork.compiler.passes.cut import Cutting
 from linkwork.compiler.passes.sink import move_down
 from linkwork.compiler.targets.cuda import DEVICES, Emitted, candidates, choose_parts, emit_cuda
 from linkwork.compiler.targets.cuda import parts as parts_module
-from linkwork.compiler.targets.cuda.occupancy import Sizes, planned
+from linkwork.compiler.targets.cuda.cost_model import ThreadBudget, configure
 from linkwork.compiler.targets.cuda.split import can_split, split
 from programs import every_operation
 
@@ -53,10 +53,10 @@ def in_parts(program: Program, room: int, values: int = 6, slots: int = 1) -> li
     assembler.
     """
     write = 128 // np.dtype(program.dtype).itemsize
-    size = Sizes(64, 1, 255, values, slots, 2, 7, write)
+    size = ThreadBudget(64, 1, 255, values, slots, 2, 7, write)
     return [
-        emit_cuda(p.program, SM90, planned(p.program, SM90, size, p))
-        for p in split(program, write, room=room)
+        emit_cuda(p.program, SM90, configure(p.program, SM90, size, p))
+        for p in split(program, write, max_instructions=room)
     ]
 
 
@@ -67,7 +67,7 @@ def test_parts_have_the_bits_of_the_whole(dtype: str, tmp_path: Path) -> None:
     kernels.append((arm, in_parts(arm, 250)))
     compare(HostKernels(kernels, tmp_path), rows=77)
     texts = [e for _, parts in kernels for e in parts]
-    assert sum(e.choice.plan.again for e in texts) and any("lw_read<" in e.source for e in texts)
+    assert sum(e.config.plan.rereads for e in texts) and any("lw_read<" in e.source for e in texts)
     assert max(len(parts) for _, parts in kernels) > 3
     assert any("lw_flush_ring<" in e.source for e in texts)
 
@@ -77,7 +77,7 @@ def test_what_crosses_is_kept_until_it_was_read() -> None:
     before.
     """
     program = lw.lower(lw.forward_dynamics.program(lw.robots.arm()), "float64", arranged=None)
-    parts = split(program, 16, room=300)
+    parts = split(program, 16, max_instructions=300)
     assert len(parts) > 3 and all(len(part.program) < 600 for part in parts)
     kept: set[int] = set()
     for part in parts:
@@ -93,7 +93,7 @@ def test_what_crosses_is_kept_until_it_was_read() -> None:
 
 def test_few_operations_are_rather_done_again_than_read() -> None:
     program = lw.lower(lw.forward_dynamics.program(lw.robots.arm()), "float64", arranged=None)
-    parts = split(program, 16, room=300)
+    parts = split(program, 16, max_instructions=300)
     again = sum(len(part.program) for part in parts) - len(program)
     assert again > 0
     for part in parts:  # what is read has a use, and is no constant or sign
@@ -113,8 +113,8 @@ def test_a_long_program_becomes_one_kernel_of_parts(monkeypatch: pytest.MonkeyPa
     from linkwork.compiler.runtime.cuda import build
 
     monkeypatch.setattr(parts_module, "CUTTING", Cutting(whole=100))
-    monkeypatch.setattr(parts_module, "ROOM", 300)
-    monkeypatch.setattr(build, "choose_parts", lambda p, d: choose_parts(p, d, room=300))
+    monkeypatch.setattr(parts_module, "MAX_INSTRUCTIONS", 300)
+    monkeypatch.setattr(build, "choose_parts", lambda p, d: choose_parts(p, d, max_instructions=300))
     monkeypatch.setattr(build, "compile_text", lambda source, arch: source.encode())
     program = lw.forward_dynamics.program(lw.robots.arm())
     lowered = lw.lower(program, "float32", arranged=None)
@@ -177,7 +177,7 @@ def test_short_rows_may_be_written_whole(tmp_path: Path) -> None:
     short = trace(
         lambda x: np.array([x[k % 5] * (0.1 * k) + x[k % 3] for k in range(18)], dtype=object), {"x": 5}
     )
-    rows = emit_cuda(short, SM90, planned(short, SM90, Sizes(64, 1, 255, 20, 5, 2, 5, 18)))
+    rows = emit_cuda(short, SM90, configure(short, SM90, ThreadBudget(64, 1, 255, 20, 5, 2, 5, 18)))
     long = trace(table, {"x": 5}).with_dtype("float32")
     kernels: list[Any] = [(short, rows), (long, emit_cuda(long, SM90))]
     assert "lw_flush_rows<18, 19>" in rows.source and "lw_flush_ring<32, 32, " in kernels[1][1].source

@@ -22,7 +22,7 @@ from linkwork.compiler.ir.program import Program
 from linkwork.compiler.ir.trace import trace
 from linkwork.compiler.targets.cuda import DEVICES, emit_cuda
 from linkwork.compiler.targets.cuda import emit as emit_module
-from linkwork.compiler.targets.cuda import occupancy as choice_module
+from linkwork.compiler.targets.cuda import occupancy as occupancy_module
 from linkwork.compiler.targets.cuda import plan as plan_module
 from programs import as_tuple, assert_same, cut_into, every_operation, seeded_program, states
 from waiting import PATIENCE
@@ -41,8 +41,8 @@ def without_empty(program: Program) -> Program:
 
 def small_programs() -> list[Program]:
     traced = [trace(products, {"q": 4, "v": 4, "k": ()}), trace(loops, {"x": 2, "n": ()})]
-    plain = [every_operation(), *traced, without_empty(constants()), tangle(120), exact_zeros()]
-    return [*plain, trace(handed_on, {"x": 2}), seeded_program(2, size=60)]
+    unsigned = [every_operation(), *traced, without_empty(constants()), tangle(120), exact_zeros()]
+    return [*unsigned, trace(handed_on, {"x": 2}), seeded_program(2, size=60)]
 
 
 def handed_on(x: Any) -> Any:
@@ -83,27 +83,27 @@ def test_values_wait(slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         cut = cut_into(program.map_bodies(lambda body: cut_into(body, 4)), 15)
         kernels += [(p, tight(p, 6, slots)) for p in (program, cut)]
     compare(HostKernels(kernels, tmp_path))
-    assert any(e.choice.plan.stores for _, e in kernels)
-    assert any(e.choice.local for _, e in kernels) == (slots < 1000)
+    assert any(e.config.plan.stores for _, e in kernels)
+    assert any(e.config.local for _, e in kernels) == (slots < 1000)
 
 
 def test_warps_of_large_programs_stay_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every warp of a block comes to every barrier, those behind the last row too: they compute some rows
     again.
     """
-    monkeypatch.setattr(emit_module, "TOGETHER", 5)
-    monkeypatch.setattr(choice_module, "CACHED", (0, 0))
+    monkeypatch.setattr(emit_module, "BARRIER_BLOCK", 5)
+    monkeypatch.setattr(occupancy_module, "INSTRUCTION_CACHE", (0, 0))
     device = DEVICES["sm_90"]
     kernels = []
     for program in small_programs():
-        kernels.append((program, emit_cuda(program, device, choice_module.candidates(program, device)[0])))
-        loops = any(op == "loop" for op, _, _ in program.code) and not choice_module._is_nested(program)
-        assert loops == ("return;" in kernels[-1][1].source) != kernels[-1][1].choice.together
+        kernels.append((program, emit_cuda(program, device, occupancy_module.candidates(program, device)[0])))
+        loops = any(op == "loop" for op, _, _ in program.code) and not occupancy_module._is_nested(program)
+        assert loops == ("return;" in kernels[-1][1].source) != kernels[-1][1].config.together
     compare(HostKernels(kernels, tmp_path))
     assert any("LW_TOGETHER();" in emitted.source for _, emitted in kernels)
-    monkeypatch.setattr(choice_module, "CACHED", (0, 1 << 30))
-    plain = next(p for p in small_programs() if not any(op == "loop" for op, _, _ in p.code))
-    assert [way.together for way in choice_module.candidates(plain, device)[:2]] == [False, True]
+    monkeypatch.setattr(occupancy_module, "INSTRUCTION_CACHE", (0, 1 << 30))
+    unsigned = next(p for p in small_programs() if not any(op == "loop" for op, _, _ in p.code))
+    assert [way.together for way in occupancy_module.candidates(unsigned, device)[:2]] == [False, True]
 
 
 def nested(x: Any) -> Any:
@@ -138,15 +138,15 @@ def test_blocks_step_together_through_a_loop_of_loops(
     program = trace(nested, {"x": 2})
     kernels = []
     for each in (program, cut_into(program.map_bodies(lambda body: cut_into(body, 8)), 15)):
-        choice = replace(tight(each, 6, slots).choice, together=True)
-        kernels.append((each, emit_cuda(each, DEVICES["sm_90"], choice)))
+        config = replace(tight(each, 6, slots).config, together=True)
+        kernels.append((each, emit_cuda(each, DEVICES["sm_90"], config)))
         text = kernels[-1][1].source
         assert (
             "return;" not in text and text.count("LW_ANY(lw_on)") == 2 and text.count("LW_TOGETHER();") == 2
         )
     compare(HostKernels(kernels, tmp_path))
-    monkeypatch.setattr(choice_module, "CACHED", (0, 0))
-    assert all(way.together for way in choice_module.candidates(program, DEVICES["sm_90"]))
+    monkeypatch.setattr(occupancy_module, "INSTRUCTION_CACHE", (0, 0))
+    assert all(way.together for way in occupancy_module.candidates(program, DEVICES["sm_90"]))
 
 
 def test_robots(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ class FakeGpu:
 def test_every_way_is_emitted_and_the_fastest_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from linkwork.compiler.runtime.cuda import build as kernel_module
 
-    monkeypatch.setattr(pairs_module, "LEAST", 5)
+    monkeypatch.setattr(pairs_module, "MIN_PAIRS", 5)
     monkeypatch.setattr(kernel_module, "MIN_MEASURED_SIZE", 0)
     monkeypatch.setattr(kernel_module, "MAX_CANDIDATES", 100)
     texts: list[str] = []

@@ -12,7 +12,7 @@ import pytest
 
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.targets.cuda import DEVICES, Emitted, emit_cuda
-from linkwork.compiler.targets.cuda.occupancy import Sizes, planned
+from linkwork.compiler.targets.cuda.cost_model import ThreadBudget, configure
 from waiting import PATIENCE
 
 SHIM = Path(__file__).parent / "cuda_shim.h"
@@ -24,7 +24,9 @@ def tight(program: Program, values: int, slots: int, threads: int = 64) -> Emitt
     memory.
     """
     device = DEVICES["sm_90"]
-    return emit_cuda(program, device, planned(program, device, Sizes(threads, 1, 255, values, slots, 2, 3)))
+    return emit_cuda(
+        program, device, configure(program, device, ThreadBudget(threads, 1, 255, values, slots, 2, 3))
+    )
 
 
 def host_compiler() -> str:
@@ -47,13 +49,13 @@ class HostKernels:
             count = len(program.inputs) + len(program.outputs)
             arguments = "".join(f", p[{n}], s[{n}]" for n in range(count))
             for n, emitted in enumerate(texts):
-                choice = emitted.choice
+                config = emitted.config
                 name = f"k{k}_{n}"
-                more = "" if choice.part is None and choice.maps is None else ", x"
+                more = "" if config.part is None and config.maps is None else ", x"
                 parts.append(
                     f"namespace {name} {{\n{emitted.source.replace(chr(34) + 'C' + chr(34), chr(34) + 'C++' + chr(34))}\n}}\n"
                     f'extern "C" void run{k}_{n}(int rows, {name}::real **p, long long *s, {name}::real *x) {{\n'
-                    f"lw_run_grid((rows + {choice.rows} - 1) / {choice.rows}, {choice.threads}, {choice.shared_bytes},"
+                    f"lw_run_grid((rows + {config.rows} - 1) / {config.rows}, {config.threads}, {config.shared_bytes},"
                     f" [=] {{ {name}::{emitted.name}(rows{arguments}{more}); }});\n}}\n"
                 )
         source = folder / "kernels.cpp"
@@ -83,7 +85,7 @@ class HostKernels:
         arrays = given + outputs
         pointers = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
         steps = (ctypes.c_longlong * len(arrays))(*(x.shape[1] if len(x) == rows else 0 for x in arrays))
-        slots = texts[0].choice.slots
+        slots = texts[0].config.slots
         scratch = np.full((rows + 31) // 32 * 32 * slots + 4, np.nan, program.dtype)
         scratch = scratch[-scratch.ctypes.data % 16 // scratch.itemsize :]
         for n in range(len(texts)):

@@ -17,7 +17,7 @@ from linkwork.compiler.runtime.cache import Cache, make_key
 from linkwork.compiler.runtime.compiler import default_cache, source_digest
 from linkwork.compiler.runtime.cuda.binding import Gpu, compile_text, current_gpu, toolkit_version
 from linkwork.compiler.runtime.cuda.kernel import FIGURES, LAUNCH, WARP, CudaKernel
-from linkwork.compiler.targets.cuda import Choice, candidates, choose_parts, emit_cuda, runs_in_parts
+from linkwork.compiler.targets.cuda import KernelConfig, candidates, choose_parts, emit_cuda, runs_in_parts
 from linkwork.errors import ProgramError
 
 COMPILER = ("compiler/ir", "compiler/passes", "compiler/targets/cuda")  # packages that determine emitted code
@@ -104,11 +104,11 @@ def fastest(program: Program, lowered: Program, gpu: Gpu) -> CompiledKernel:
     lowered = unroll(lowered)
     if runs_in_parts(lowered):
         return in_parts(program, lowered, choose_parts(with_maps, gpu.device), gpu)
-    choices = candidates(lowered, gpu.device)
-    choices = choices[: MAX_CANDIDATES if choices[0].work >= MIN_MEASURED_SIZE else 1]
+    configs = candidates(lowered, gpu.device)
+    configs = configs[: MAX_CANDIDATES if configs[0].work >= MIN_MEASURED_SIZE else 1]
     compiled = [
-        (_header(program, choice, gpu), cubin)
-        for choice, cubin in zip(choices, _compile_all(choices, lowered, gpu), strict=True)
+        (_header(program, config, gpu), cubin)
+        for config, cubin in zip(configs, _compile_all(configs, lowered, gpu), strict=True)
     ]
     if len(compiled) == 1:
         return compiled[0]
@@ -126,64 +126,66 @@ def fastest(program: Program, lowered: Program, gpu: Gpu) -> CompiledKernel:
     return compiled[rates.index(max(rates))]
 
 
-def _compile_all(choices: Sequence[Choice], lowered: Program, gpu: Gpu) -> list[bytes]:
+def _compile_all(configs: Sequence[KernelConfig], lowered: Program, gpu: Gpu) -> list[bytes]:
     """Return the machine code of each candidate."""
 
-    def compile_choice(choice: Choice) -> bytes:
-        source = emit_cuda(choice.program if choice.slots else lowered, gpu.device, choice).source
+    def compile_config(config: KernelConfig) -> bytes:
+        source = emit_cuda(config.program if config.slots else lowered, gpu.device, config).source
         return compile_text(source, gpu.device.arch)
 
     with ThreadPoolExecutor(
-        min(COMPILER_THREADS, len(choices))
+        min(COMPILER_THREADS, len(configs))
     ) as pool:  # NVRTC works without the interpreter lock
-        return list(pool.map(compile_choice, choices))
+        return list(pool.map(compile_config, configs))
 
 
-def in_parts(program: Program, lowered: Program, choices: Sequence[Choice], gpu: Gpu) -> CompiledKernel:
+def in_parts(program: Program, lowered: Program, configs: Sequence[KernelConfig], gpu: Gpu) -> CompiledKernel:
     """Return a program run by several kernels in sequence, their machine code concatenated."""
-    cubins = _compile_all(choices, lowered, gpu)
-    headers = [_header(program, choice, gpu) for choice in choices]
+    cubins = _compile_all(configs, lowered, gpu)
+    headers = [_header(program, config, gpu) for config in configs]
     parts = [
         {word: header[word] for word in (*LAUNCH, *FIGURES, "work", "size")}
-        | {"bytes": len(cubin), "reads": choice.crossing[0], "keeps": choice.crossing[1]}
-        for header, cubin, choice in zip(headers, cubins, choices, strict=True)
+        | {"bytes": len(cubin), "reads": config.crossing[0], "keeps": config.crossing[1]}
+        for header, cubin, config in zip(headers, cubins, configs, strict=True)
     ]
     largest = max(headers, key=lambda header: header["work"])
-    sums = {word: sum(part[word] for part in parts) for word in ("loads", "stores", "left", "work", "size")}
+    sums = {
+        word: sum(part[word] for part in parts) for word in ("loads", "stores", "unassigned", "work", "size")
+    }
     rate = 1.0 / sum(1.0 / part["predicted_rate"] for part in parts)
     share = rate * sums["work"] / WARP / (4.0 * gpu.device.multiprocessors * gpu.device.clock)
     parts_header = {
         "parts": parts,
-        "scratch_slots": choices[0].slots,
+        "scratch_slots": configs[0].slots,
         "predicted_rate": rate,
         "predicted_share": share,
     }
     return largest | sums | parts_header, b"".join(cubins)
 
 
-def _header(program: Program, choice: Choice, gpu: Gpu) -> dict[str, Any]:
+def _header(program: Program, config: KernelConfig, gpu: Gpu) -> dict[str, Any]:
     return {
         "name": program.name,
-        "dtype": choice.program.dtype,
+        "dtype": config.program.dtype,
         "cpu": gpu.device.arch,
         "inputs": [[a.name, *a.shape] for a in program.inputs],
         "outputs": [[a.name, *a.shape] for a in program.outputs],
-        "size": len(choice.program),
-        "threads": choice.threads,
-        "rows": choice.rows,
-        "gaps": choice.gaps,
-        "blocks": choice.blocks,
-        "shared_bytes": choice.shared_bytes,
-        "registers": choice.registers,
-        "slots": choice.shared,
-        "local_slots": choice.local,
-        "loads": choice.plan.loads,
-        "stores": choice.plan.stores,
-        "left": choice.plan.left,
-        "predicted_rate": choice.rate,
-        "predicted_share": choice.share,
-        "work": choice.work,
-        "loops": any(op == "loop" for op, _, _ in choice.program.code),
+        "size": len(config.program),
+        "threads": config.threads,
+        "rows": config.rows,
+        "gaps": config.gaps,
+        "blocks": config.blocks,
+        "shared_bytes": config.shared_bytes,
+        "registers": config.registers,
+        "slots": config.shared,
+        "local_slots": config.local,
+        "loads": config.plan.loads,
+        "stores": config.plan.stores,
+        "unassigned": config.plan.unassigned,
+        "predicted_rate": config.rate,
+        "predicted_share": config.share,
+        "work": config.work,
+        "loops": any(op == "loop" for op, _, _ in config.program.code),
     }
 
 

@@ -43,8 +43,8 @@ class DeviceArray:
     @property
     def strides(self) -> tuple[int, ...]:
         """The distances along the axes, in numbers."""
-        own = [math.prod(self.shape[k + 1 :]) for k in range(1, len(self.shape))]
-        return (self.step, *own) if self.shape else ()
+        contiguous = [math.prod(self.shape[k + 1 :]) for k in range(1, len(self.shape))]
+        return (self.step, *contiguous) if self.shape else ()
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

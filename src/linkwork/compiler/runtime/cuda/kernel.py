@@ -27,7 +27,7 @@ FIGURES = (
     "local_slots",
     "loads",
     "stores",
-    "left",
+    "unassigned",
     "predicted_rate",
     "predicted_share",
 )
@@ -72,10 +72,10 @@ class CudaKernel:
         values = self._values(args, named)
         libraries = [library_of(x) for x in values]
         outs = self._given_outputs(out)
-        found = [lib for lib in [*libraries, *map(library_of, outs)] if lib is not None]
-        if not found:
+        device_libraries = [lib for lib in [*libraries, *map(library_of, outs)] if lib is not None]
+        if not device_libraries:
             return self._on_host(values, outs)
-        return self._on_device(values, libraries, outs, found[0])
+        return self._on_device(values, libraries, outs, device_libraries[0])
 
     # arguments
 
@@ -142,9 +142,9 @@ class CudaKernel:
         ]
         first = next((n, x, library_of(x)) for n, x in everything if library_of(x) is not None)
         number = first[2].view(first[1]).gpu  # type: ignore[union-attr]
-        here = gpu(number)
+        active_gpu = gpu(number)
         with ExitStack() as stack:
-            stack.enter_context(here.current())
+            stack.enter_context(active_gpu.current())
             stream = main.stream(number)
             memory = Memory(self, stream, stack)
             host = {
@@ -164,7 +164,7 @@ class CudaKernel:
                 if lib is not main:
                     call("cuStreamSynchronize", lib.stream(number))
             keep: list[Any] = []
-            given = []
+            input_rows = []
             for k, (spec, view) in enumerate(zip(self.inputs, views, strict=True)):
                 if view is None:
                     flat = (
@@ -174,7 +174,7 @@ class CudaKernel:
                     )
                     flat = np.ascontiguousarray(flat)
                     keep.append(flat)
-                    given.append((memory.upload(flat), spec.size if flat.size > spec.size else 0))
+                    input_rows.append((memory.upload(flat), spec.size if flat.size > spec.size else 0))
                     continue
                 step = row_step(view, spec.shape, batch)
                 if step is None:
@@ -184,9 +184,11 @@ class CudaKernel:
                     keep.append(packed)
                     view = library.view(packed)
                     step = spec.size
-                given.append((view.address, step))
-            results, taken = self._outputs(outs, batch, number, main, [v for v in views if v is not None])
-            self.launch(here, rows, given, taken, stream, memory)
+                input_rows.append((view.address, step))
+            results, output_rows = self._outputs(
+                outs, batch, number, main, [v for v in views if v is not None]
+            )
+            self.launch(active_gpu, rows, input_rows, output_rows, stream, memory)
             if keep or not main.asynchronous:
                 call("cuStreamSynchronize", stream)
         return results[0] if len(results) == 1 else tuple(results)
@@ -195,20 +197,20 @@ class CudaKernel:
         self, outs: list[Any], batch: tuple[int, ...], number: int, main: Library, inputs: list[OnDevice]
     ) -> tuple[list[Any], list[tuple[int, int]]]:
         results = []
-        taken = []
-        for spec, given in zip(self.outputs, outs, strict=True):
+        output_rows = []
+        for spec, out in zip(self.outputs, outs, strict=True):
             shape = (*batch, *spec.shape)
-            if given is None:
-                made = self.empty(main, shape, number)
+            if out is None:
+                array = self.empty(main, shape, number)
                 library = main
             else:
-                made, library = given, library_of(given)  # type: ignore[assignment]
+                array, library = out, library_of(out)  # type: ignore[assignment]
                 if library is None:
                     raise DtypeError(
-                        f"{self.name}: output {spec.name}: expected an array on the GPU, got {type(given).__name__}"
+                        f"{self.name}: output {spec.name}: expected an array on the GPU, got {type(out).__name__}"
                     )
-            view = library.view(made)
-            if given is not None:
+            view = library.view(array)
+            if out is not None:
                 self.checked(f"output {spec.name}", view, number)
                 if view.shape != shape or row_step(view, spec.shape, batch) not in (spec.size, 0):
                     raise ShapeError(
@@ -221,9 +223,9 @@ class CudaKernel:
                     )
                     if view.address < other.address + size and other.address < end:
                         raise OverlapError(f"{self.name}: output {spec.name} shares memory with an input")
-            results.append(made)
-            taken.append((view.address, spec.size))
-        return results, taken
+            results.append(array)
+            output_rows.append((view.address, spec.size))
+        return results, output_rows
 
     def empty(self, library: Library, shape: tuple[int, ...], number: int) -> Any:
         """Return a new array of a library; an error states how much memory is left if it is too large."""
@@ -239,9 +241,9 @@ class CudaKernel:
     def too_many(self, shape: tuple[int, ...]) -> TargetError:
         """Return the error for an array of this shape that exceeds the memory of the GPU."""
         free, _ = call("cuMemGetInfo")
-        wanted = math.prod(shape) * self._size
+        size = math.prod(shape) * self._size
         return TargetError(
-            f"{self.name}: an array of shape {shape} takes {wanted / 1e9:.1f} GB, and the GPU has {free / 1e9:.1f} GB left: "
+            f"{self.name}: an array of shape {shape} takes {size / 1e9:.1f} GB, and the GPU has {free / 1e9:.1f} GB left: "
             "take fewer states at once"
         )
 
@@ -252,29 +254,29 @@ class CudaKernel:
         ]
         batch = self._batch([a.shape for a in arrays])
         rows = self._rows(batch)
-        here = current_gpu()
+        active_gpu = current_gpu()
         with ExitStack() as stack:
-            stack.enter_context(here.current())
+            stack.enter_context(active_gpu.current())
             memory = Memory(self, THREAD_STREAM, stack)
-            given = []
+            input_rows = []
             for spec, a in zip(self.inputs, arrays, strict=True):
                 if a.size != spec.size:
                     a = np.ascontiguousarray(np.broadcast_to(a, (*batch, *spec.shape)))
-                given.append((memory.upload(a), 0 if a.size == spec.size else spec.size))
-            taken = [(memory.take((*batch, *spec.shape)), spec.size) for spec in self.outputs]
-            self.launch(here, rows, given, taken, memory.stream, memory)
+                input_rows.append((memory.upload(a), 0 if a.size == spec.size else spec.size))
+            output_rows = [(memory.take((*batch, *spec.shape)), spec.size) for spec in self.outputs]
+            self.launch(active_gpu, rows, input_rows, output_rows, memory.stream, memory)
             results = []
-            for spec, (address, _), out in zip(self.outputs, taken, outs, strict=True):
-                made = POOL.empty((*batch, *spec.shape), self.dtype)
-                memory.fetch(made, address)
+            for spec, (address, _), out in zip(self.outputs, output_rows, outs, strict=True):
+                result = POOL.empty((*batch, *spec.shape), self.dtype)
+                memory.fetch(result, address)
                 if out is not None:
-                    out[...] = made
-                results.append(made[()] if out is None else out)
+                    out[...] = result
+                results.append(result[()] if out is None else out)
         return results[0] if len(results) == 1 else tuple(results)
 
     def launch(
         self,
-        here: Gpu,
+        active_gpu: Gpu,
         rows: int,
         inputs: list[tuple[int, int]],
         outputs: list[tuple[int, int]],
@@ -286,8 +288,8 @@ class CudaKernel:
         """
         if rows == 0:
             return
-        header, functions = self._loaded(here)
-        back = []
+        header, functions = self._loaded(active_gpu)
+        copies_back = []
         count = rows
         if rows < WARP:
             count = WARP
@@ -301,19 +303,19 @@ class CudaKernel:
                 padded.append((address, spec.size if step else 0))
             inputs = padded
             places = [(memory.take((WARP, *spec.shape)), spec.size) for spec in self.outputs]
-            back = list(zip(self.outputs, outputs, places, strict=True))
+            copies_back = list(zip(self.outputs, outputs, places, strict=True))
             outputs = places
         elif not header["gaps"] and any(
             step != spec.size for spec, (_, step) in zip(self.outputs, outputs, strict=True)
         ):
             places = [(memory.take((rows, *spec.shape)), spec.size) for spec in self.outputs]
-            back = list(zip(self.outputs, outputs, places, strict=True))
+            copies_back = list(zip(self.outputs, outputs, places, strict=True))
             outputs = places
         if "parts" in header:
-            self._run_parts(header, functions, count, [*inputs, *outputs], here, memory)
+            self._run_parts(header, functions, count, [*inputs, *outputs], active_gpu, memory)
         else:
             self._run(header, functions[0], count, [*inputs, *outputs], stream)
-        for spec, (address, step), (place, _) in back:
+        for spec, (address, step), (place, _) in copies_back:
             memory.copy_rows(address, step, place, spec.size, spec.size, rows)
 
     def _run(
@@ -326,12 +328,12 @@ class CudaKernel:
         scratch: int = 0,
     ) -> None:
         """Launch one function."""
-        held: list[Any] = [ctypes.c_int(rows)]
+        parameters: list[Any] = [ctypes.c_int(rows)]
         for address, step in arrays:
-            held += [ctypes.c_void_p(address), ctypes.c_longlong(step)]
+            parameters += [ctypes.c_void_p(address), ctypes.c_longlong(step)]
         if scratch:
-            held.append(ctypes.c_void_p(scratch))
-        pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(x) for x in held))
+            parameters.append(ctypes.c_void_p(scratch))
+        pointers = (ctypes.c_void_p * len(parameters))(*(ctypes.addressof(x) for x in parameters))
         blocks = -(-rows // header["rows"])
         call(
             "cuLaunchKernel", function, blocks, 1, 1, header["threads"], 1, 1, header["shared_bytes"], stream,
@@ -344,34 +346,34 @@ class CudaKernel:
         functions: list[Any],
         rows: int,
         arrays: list[tuple[int, int]],
-        here: Gpu,
+        active_gpu: Gpu,
         memory: Memory,
     ) -> None:
         """Launch one part after the other over as many states as there is memory for crossing values, then
         over the next.
         """
-        wave = here.device.multiprocessors * WAVE
-        scratch, most = memory.scratch(here.number, rows, max(1, header["scratch_slots"]), wave)
-        for start in range(0, rows, most):
+        wave = active_gpu.device.multiprocessors * WAVE
+        scratch, max_rows = memory.scratch(active_gpu.number, rows, max(1, header["scratch_slots"]), wave)
+        for start in range(0, rows, max_rows):
             first = min(start, rows - WARP)  # a warp at least: some rows may be computed again
             shifted = [(address + first * step * self._size, step) for address, step in arrays]
             for part, function in zip(header["parts"], functions, strict=True):
-                self._run(part, function, min(most, rows - first), shifted, memory.stream, scratch)
+                self._run(part, function, min(max_rows, rows - first), shifted, memory.stream, scratch)
 
     # code
 
-    def _loaded(self, here: Gpu) -> tuple[dict[str, Any], list[Any]]:
+    def _loaded(self, active_gpu: Gpu) -> tuple[dict[str, Any], list[Any]]:
         """Return the launch parameters of the kernel, and its functions on a GPU."""
-        arch = here.device.arch
-        if here.number not in self._functions:
+        arch = active_gpu.device.arch
+        if active_gpu.number not in self._functions:
             with self._lock:
                 if arch not in self._code:
                     assert self._make is not None
-                    self._code[arch] = self._make(here)
-                if here.number not in self._functions:
+                    self._code[arch] = self._make(active_gpu)
+                if active_gpu.number not in self._functions:
                     header, code = self._code[arch]
-                    self._functions[here.number] = _functions(header, code, here)
-        return self._code[arch][0], self._functions[here.number]
+                    self._functions[active_gpu.number] = _functions(header, code, active_gpu)
+        return self._code[arch][0], self._functions[active_gpu.number]
 
     def resources(self, *, measured: int = 0) -> dict[str, Any]:
         """What the kernel takes of a GPU, and how fast it is.
@@ -385,39 +387,44 @@ class CudaKernel:
         bytes of a state that wait in memory of the GPU between them (scratch_bytes). `measured` asks for a
         run of so many random states: then also the measured rate, and the share of programs without loops.
         """
-        here = current_gpu()
-        header, functions = self._loaded(here)
-        with here.current():
-            each = [
-                _taken(part, function, here)
+        active_gpu = current_gpu()
+        header, functions = self._loaded(active_gpu)
+        with active_gpu.current():
+            parts = [
+                _taken(part, function, active_gpu)
                 for part, function in zip(header.get("parts", [header]), functions, strict=True)
             ]
-            largest = max(each, key=lambda part: int(part["work"]))
-            found = (
-                {"gpu": here.name} | largest | {word: header[word] for word in FIGURES if word != "registers"}
+            largest = max(parts, key=lambda part: int(part["work"]))
+            report = (
+                {"gpu": active_gpu.name}
+                | largest
+                | {word: header[word] for word in FIGURES if word != "registers"}
             )
-            del found["work"]
+            del report["work"]
             if "parts" in header:
-                found["parts"] = each
-                found["scratch_bytes"] = header["scratch_slots"] * self._size
+                report["parts"] = parts
+                report["scratch_bytes"] = header["scratch_slots"] * self._size
         if measured:
-            rate = self._measure(here, measured)
-            found["measured_rate"] = rate
+            rate = self._measure(active_gpu, measured)
+            report["measured_rate"] = rate
             if not header["loops"]:  # nobody knows how often these run
                 states = (
                     WARP if "parts" in header else WARP * header["rows"] // header["threads"]
                 )  # of a warp
-                found["measured_share"] = (
-                    rate * header["work"] / states / (4.0 * here.device.multiprocessors * here.device.clock)
+                report["measured_share"] = (
+                    rate
+                    * header["work"]
+                    / states
+                    / (4.0 * active_gpu.device.multiprocessors * active_gpu.device.clock)
                 )
-        return found
+        return report
 
-    def _measure(self, here: Gpu, rows: int) -> float:
+    def _measure(self, active_gpu: Gpu, rows: int) -> float:
         """Return the measured rate [states/s]."""
         rng = np.random.default_rng(0)
         driver_words = binding.driver().CUevent_flags
         with ExitStack() as stack:
-            stack.enter_context(here.current())
+            stack.enter_context(active_gpu.current())
             memory = Memory(self, 0, stack)
             inputs = []
             for spec in self.inputs:
@@ -430,41 +437,41 @@ class CudaKernel:
                 call("cuEventRecord", start, 0)
                 for _ in range(launches):
                     with (
-                        ExitStack() as own
+                        ExitStack() as launch_stack
                     ):  # memory for crossing values is given back after each, as after each call
-                        self.launch(here, rows, inputs, outputs, 0, Memory(self, 0, own))
+                        self.launch(active_gpu, rows, inputs, outputs, 0, Memory(self, 0, launch_stack))
                 call("cuEventRecord", end, 0)
                 call("cuEventSynchronize", end)
                 return 1e-3 * float(call("cuEventElapsedTime", start, end)) / launches
 
-            many = max(
+            launches_per_timing = max(
                 1, min(16, int(2e-3 / max(seconds(1), 1e-6)))
             )  # so that the host's part of a launch is not measured
-            times = [seconds(many) for _ in range(6)]
+            times = [seconds(launches_per_timing) for _ in range(6)]
         return rows / sorted(times)[len(times) // 2]
 
 
-def _functions(header: dict[str, Any], code: bytes, here: Gpu) -> list[Any]:
+def _functions(header: dict[str, Any], code: bytes, active_gpu: Gpu) -> list[Any]:
     """Return the functions of a kernel loaded on a GPU, one for each part."""
-    word = binding.driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    found = []
-    at = 0
-    with here.current():
+    attribute = binding.driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    functions = []
+    offset = 0
+    with active_gpu.current():
         for part in header.get("parts", [header | {"bytes": len(code)}]):
-            module = call("cuModuleLoadData", code[at : at + part["bytes"]])
-            at += part["bytes"]
+            module = call("cuModuleLoadData", code[offset : offset + part["bytes"]])
+            offset += part["bytes"]
             function = call("cuModuleGetFunction", module, b"linkwork")
-            call("cuFuncSetAttribute", function, word, part["shared_bytes"])
-            found.append(function)
-    return found
+            call("cuFuncSetAttribute", function, attribute, part["shared_bytes"])
+            functions.append(function)
+    return functions
 
 
-def _taken(part: dict[str, Any], function: Any, here: Gpu) -> dict[str, Any]:
+def _taken(part: dict[str, Any], function: Any, active_gpu: Gpu) -> dict[str, Any]:
     """Return the resources that one function takes of a multiprocessor."""
-    words = binding.driver().CUfunction_attribute
+    attributes = binding.driver().CUfunction_attribute
 
     def ask(word: str) -> int:
-        return int(call("cuFuncGetAttribute", getattr(words, f"CU_FUNC_ATTRIBUTE_{word}"), function))
+        return int(call("cuFuncGetAttribute", getattr(attributes, f"CU_FUNC_ATTRIBUTE_{word}"), function))
 
     blocks = int(
         call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, part["threads"], part["shared_bytes"])
@@ -474,7 +481,7 @@ def _taken(part: dict[str, Any], function: Any, here: Gpu) -> dict[str, Any]:
         "states": part["rows"],
         "blocks": blocks,
         "warps": blocks * part["threads"] // WARP,
-        "occupancy": blocks * part["threads"] / WARP / here.device.warps,
+        "occupancy": blocks * part["threads"] / WARP / active_gpu.device.warps,
         "registers": ask("NUM_REGS"),
         "shared_bytes": part["shared_bytes"],
         "local_bytes": ask("LOCAL_SIZE_BYTES"),

@@ -117,10 +117,10 @@ def _launch(kernel: CudaKernel, frame: int) -> None:
     if rows == 0:
         return
     word = driver().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-    here = gpu(int(call("cuPointerGetAttribute", word, outputs[0][0])))
+    device = gpu(int(call("cuPointerGetAttribute", word, outputs[0][0])))
     with ExitStack() as stack:
-        stack.enter_context(here.current())
-        kernel.launch(here, rows, inputs, outputs, stream, Memory(kernel, stream, stack))
+        stack.enter_context(device.current())
+        kernel.launch(device, rows, inputs, outputs, stream, Memory(kernel, stream, stack))
 
 
 def _error(api: int, message: str) -> int | None:

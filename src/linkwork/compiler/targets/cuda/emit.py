@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from linkwork.compiler.ir.check import check
 from linkwork.compiler.ir.operations import BOOL
 from linkwork.compiler.ir.program import BoundedLoop, Program
+from linkwork.compiler.targets.cuda.actions import Action, Chunk, LoopPlan, Plan
+from linkwork.compiler.targets.cuda.cost_model import row_stride
+from linkwork.compiler.targets.cuda.device import Device
 from linkwork.compiler.targets.cuda.emit_maps import NAME, map_text
-from linkwork.compiler.targets.cuda.occupancy import Choice, Device, choose, row_of
-from linkwork.compiler.targets.cuda.packed import own_values
+from linkwork.compiler.targets.cuda.kernel_config import KernelConfig
+from linkwork.compiler.targets.cuda.occupancy import choose
+from linkwork.compiler.targets.cuda.packed import lane_values
 from linkwork.compiler.targets.cuda.pair_plan import constants
-from linkwork.compiler.targets.cuda.plan import Action, Chunk, LoopPlan, Plan
 from linkwork.compiler.targets.cuda.prelude import (
     LINE,
     REALS,
@@ -27,7 +30,7 @@ from linkwork.compiler.targets.cuda.prelude import (
 from linkwork.compiler.targets.cuda.split import Part
 
 BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
-TOGETHER = 100  # the same where warps are kept together
+BARRIER_BLOCK = 100  # the same where warps are kept together
 
 
 @dataclass(frozen=True)
@@ -39,35 +42,35 @@ class Emitted:
     """
 
     source: str
-    choice: Choice
+    config: KernelConfig
     name: str = NAME
 
 
-def emit_cuda(program: Program, device: Device, choice: Choice | None = None) -> Emitted:
+def emit_cuda(program: Program, device: Device, config: KernelConfig | None = None) -> Emitted:
     """The CUDA text of a program of core operations for a device."""
     check(program, core_only=True)
-    choice = choice or choose(program, device)
-    if choice.maps is not None:
-        return Emitted(map_text(choice.maps, choice.blocks), choice)
-    writer = _Unit(choice.program, choice)
-    return Emitted(writer.text(), choice)
+    config = config or choose(program, device)
+    if config.maps is not None:
+        return Emitted(map_text(config.maps, config.blocks), config)
+    writer = _Unit(config.program, config)
+    return Emitted(writer.text(), config)
 
 
 class _Unit:
     """One CUDA file under way."""
 
-    def __init__(self, program: Program, choice: Choice) -> None:
+    def __init__(self, program: Program, config: KernelConfig) -> None:
         self.program = program
-        self.choice = choice
+        self.config = config
         self.real = REALS[program.dtype]
         self.expressions = expressions(self.real)
         self.functions: list[str] = []
         self.constants = Constants(self.real)
         self.bodies = 0
-        self.own = own_values(program) if choice.places else []
-        whole = choice.part or program
-        self.inputs = whole.inputs
-        self.outputs = whole.outputs
+        self.differs = lane_values(program) if config.places else []
+        full = config.part or program
+        self.inputs = full.inputs
+        self.outputs = full.outputs
         arrays = [f"in{k}" for k in range(len(self.inputs))] + [f"out{k}" for k in range(len(self.outputs))]
         self.context = [
             *(f"{'const ' if n.startswith('in') else ''}real *{n}, long long {n}_step" for n in arrays),
@@ -75,45 +78,45 @@ class _Unit:
             "int lane",
             "lw_slot lw_s",
             "real *lw_b",
-            *(["real *lw_l"] if choice.local else []),
-            *(["bool lw_on"] if choice.steps_together else []),
+            *(["real *lw_l"] if config.local else []),
+            *(["bool lw_on"] if config.steps_together else []),
         ]
         self.arguments = [
-            *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b", *(["lw_l"] if choice.local else []),
-            *(["lw_on"] if choice.steps_together else []),
+            *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b", *(["lw_l"] if config.local else []),
+            *(["lw_on"] if config.steps_together else []),
         ]  # fmt: skip
         self.arrays = arrays
 
     def text(self) -> str:
-        choice = self.choice
+        config = self.config
         real = self.real
-        plan = choice.plan
-        main = _Code(self, self.program, plan, "x", {})
+        plan = config.plan
+        main = _Statements(self, self.program, plan, "x", {})
         lines = main.write()
         arrays = [
             f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step"
             for n in self.arrays
         ]
         shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
-        local = [f"    real lw_l[{choice.local}];"] if choice.local else []
-        on = choice.steps_together
-        states = choice.rows * WARP // choice.threads
-        if choice.part is not None:
+        local = [f"    real lw_l[{config.local}];"] if config.local else []
+        on = config.steps_together
+        states = config.rows * WARP // config.threads
+        if config.part is not None:
             arrays.append("real *__restrict__ scratch")
         head = [
-            f'extern "C" __global__ void __launch_bounds__({choice.threads}, {choice.blocks})',
+            f'extern "C" __global__ void __launch_bounds__({config.threads}, {config.blocks})',
             f"{NAME}(int rows, {', '.join(arrays)}) {{",
             "    LW_SHARED(shared);",
             f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
-            f"    int row = (int)blockIdx.x * {choice.rows} + warp * {states};",
-            *([] if choice.together else ["    if (row >= rows) {", "        return;", "    }"]),
-            *(self._part_head(choice.part) if choice.part is not None else []),
+            f"    int row = (int)blockIdx.x * {config.rows} + warp * {states};",
+            *([] if config.together else ["    if (row >= rows) {", "        return;", "    }"]),
+            *(self._part_head(config.part) if config.part is not None else []),
             f"    if (row > rows - {states}) {{ /* the last warps compute some rows again rather than none */",
             f"        row = rows - {states};",
             "    }",
             *shift,
             "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
-            f"    real *lw_b = shared + {choice.shared * choice.threads} + warp * {choice.buffers * WARP * ROW};",
+            f"    real *lw_b = shared + {config.shared * config.threads} + warp * {config.buffers * WARP * ROW};",
             *local,
             *(
                 [
@@ -122,11 +125,11 @@ class _Unit:
                 if on
                 else []
             ),
-            *(self._pair_head() if choice.places else []),
+            *(self._pair_head() if config.places else []),
         ]
         kernel = "\n".join([*head, *lines, "}", ""])
         table = self.constants.lines()
-        if choice.table:
+        if config.table:
             numbers = ", ".join(real.literal(c) for each in constants(self.program) for c in each)
             table.append(f"LW_DATA real lw_c2[] = {{{numbers}}};")
         return "\n".join([prelude(real), *table, *self.functions, kernel])
@@ -138,20 +141,20 @@ class _Unit:
 
     def _pair_head(self) -> list[str]:
         """Where the values of two threads that do a state together are, and their constants."""
-        choice = self.choice
+        config = self.config
         real = self.real
         sign = f"({real.integer})1 << {8 * real.size - 1}"
-        place = choice.shared * choice.threads + choice.threads // WARP * choice.buffers * WARP * ROW
+        place = config.shared * config.threads + config.threads // WARP * config.buffers * WARP * ROW
         head = [
             "    const int second = lane & 1;",
             "    const lw_slot lw_e = LW_ADDRESS(shared + (threadIdx.x & ~1));",
             f"    const lw_slot lw_h = LW_ADDRESS(shared + warp * {WARP} + lane / 2);",
             f"    const {real.integer} lw_sign0 = second ? 0 : {sign}, lw_sign1 = second ? {sign} : 0;",
         ]
-        if choice.table:
+        if config.table:
             head += [
                 f"    real *lw_table = shared + {place};",
-                f"    for (int i = lane; i < {2 * choice.table}; i += {WARP}) {{ /* every warp of the block writes the same */",
+                f"    for (int i = lane; i < {2 * config.table}; i += {WARP}) {{ /* every warp of the block writes the same */",
                 "        lw_table[i] = lw_c2[i];",
                 "    }",
                 "    __syncwarp();",
@@ -173,17 +176,17 @@ class _Unit:
         is local.
         """
         size = self.real.size
-        step = self.choice.threads * self.real.size
-        if not self.choice.places:
-            return f"lw_s, {slot * step}" if slot < self.choice.shared else None
+        step = self.config.threads * self.real.size
+        if not self.config.places:
+            return f"lw_s, {slot * step}" if slot < self.config.shared else None
         if slot < 0:
             return f"lw_t, {(-1 - slot) * 2 * size}"
-        if self.own[v]:
+        if self.differs[v]:
             return f"lw_s, {slot // 2 * step}"
         return f"lw_h, {slot // 2 * step + slot % 2 * (WARP // 2) * size}"
 
 
-class _Code:
+class _Statements:
     """The statements of one program or body."""
 
     def __init__(self, unit: _Unit, program: Program, plan: Plan, prefix: str, where: dict[int, int]) -> None:
@@ -197,18 +200,20 @@ class _Code:
         self.count = 0
         self.block = 0  # line where the basic block began
         self.constants: dict[int, str] = {}  # inputs that are constants outside of a body
-        self.is_together = unit.choice.steps_together  # the threads of a block go through it together
+        self.is_together = unit.config.steps_together  # the threads of a block go through it together
         self.is_body = False
-        self.kept: frozenset[int] = frozenset()  # slots of a state that threads which have stopped keep
+        self.masked_slots: frozenset[int] = (
+            frozenset()
+        )  # slots of a state that threads which have stopped keep
 
     def _ring(self) -> None:
         """For each chunk of outputs that is written in whole sectors: where it begins in the ring, and what
         waits there.
         """
         self.places: dict[Chunk, tuple[int, bool, bool]] = {}
-        choice = self.unit.choice
+        config = self.unit.config
         real = self.unit.real
-        if choice.write * real.size != LINE or choice.places:
+        if config.write * real.size != LINE or config.places:
             return
         kinds = ("flush", "cut", "loop")
         order = [a.value if a.kind == "flush" else None for a in self.plan.actions if a.kind in kinds]
@@ -243,10 +248,10 @@ class _Code:
                 self.block = 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                together = self.unit.choice.together and not self.unit.choice.steps_together
+                together = self.unit.config.together and not self.unit.config.steps_together
                 if action.kind == "flush" and not together:
                     self.block -= 3 * action.value.length  # one line, but so many statements
-                if len(self.lines) - self.block > (TOGETHER if together else BLOCK) and action.kind in (
+                if len(self.lines) - self.block > (BARRIER_BLOCK if together else BLOCK) and action.kind in (
                     "op",
                     "flush",
                 ):
@@ -290,16 +295,16 @@ class _Code:
         name = f"{self.prefix}{v}_{self.count}"
         place = self.unit.slot(slot, v)
         if place is None:
-            self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.choice.shared}];")
+            self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.config.shared}];")
         else:
             self.lines.append(f"    real {name}; LW_GET({place}, {name});")
         self.names[v] = name
 
     def _put_slot(self, slot: int, text: str, v: int = 0) -> None:
         place = self.unit.slot(slot, v)
-        on = "if (lw_on) " if slot in self.kept else ""
+        on = "if (lw_on) " if slot in self.masked_slots else ""
         if place is None:
-            self.lines.append(f"    {on}lw_l[{slot - self.unit.choice.shared}] = {text};")
+            self.lines.append(f"    {on}lw_l[{slot - self.unit.config.shared}] = {text};")
         else:
             self.lines.append(f"    {on}LW_PUT({place}, {text});")
 
@@ -312,7 +317,7 @@ class _Code:
         self.where[action.value] = action.place
         self._put_slot(action.place, self.names[action.value], action.value)
 
-    def _hold(self, action: Action) -> None:
+    def _store_condition(self, action: Action) -> None:
         real = self.unit.real
         self._put_slot(
             action.place, f"({self.use(action.value)} ? {real.literal(1.0)} : {real.literal(0.0)})"
@@ -327,16 +332,16 @@ class _Code:
         self.names[v] = f"{self.prefix}{v}"
 
     def _buffer(self, fetch: int) -> str:
-        number = fetch % self.unit.choice.ahead
+        number = fetch % self.unit.config.ahead
         return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
 
     def _issue(self, action: Action) -> None:
         array, start, count, other = self.plan.fetches[action.value]
-        if action.value >= self.unit.choice.ahead:
+        if action.value >= self.unit.config.ahead:
             self.lines.append("    __syncwarp();")
         if array == len(self.unit.inputs):  # crossing values
-            assert self.unit.choice.part is not None
-            slots = ", ".join(map(str, self.unit.choice.part.reads[start : start + count]))
+            assert self.unit.config.part is not None
+            slots = ", ".join(map(str, self.unit.config.part.reads[start : start + count]))
             self.lines.append(f"    lw_read<{slots}>(lw_x, {self._buffer(action.value)} + lane);")
             return
         from_ = f"in{array}" + (f" + {start}" if start else "")
@@ -346,16 +351,16 @@ class _Code:
 
     def _move(self, step: str, address: str, count: int, other: int | None, row: str = "") -> str:
         """The words of a move of rows between memories, without its buffer."""
-        if not self.unit.choice.places:
+        if not self.unit.config.places:
             return f"<{_width(count)}, {count}{row}>({address}, {step}, lane"
         return f"_pairs<{_width(count)}, {count}, {1 if other is None else 2}>({address}, {step}, {other or 0}, lane"
 
-    def _line(self, own: bool) -> str:
+    def _line(self, differs: bool) -> str:
         """The row of the warp's buffer that is a thread's."""
-        return "lane" if own or not self.unit.choice.places else "(lane >> 1)"
+        return "lane" if differs or not self.unit.config.places else "(lane >> 1)"
 
     def _arrive(self, action: Action) -> None:
-        after = min(self.unit.choice.ahead - 1, len(self.plan.fetches) - 1 - action.value)
+        after = min(self.unit.config.ahead - 1, len(self.plan.fetches) - 1 - action.value)
         self.lines.append(f"    LW_ARRIVE({after});")
         self.lines.append("    __syncwarp();")
         self.fetch = action.value
@@ -375,7 +380,7 @@ class _Code:
         )
         self.names[v] = name
 
-    def _again(self, action: Action) -> None:
+    def _reread(self, action: Action) -> None:
         self.count += 1
         name = f"{self.prefix}{action.value}_{self.count}"
         self.lines.append(f"    const real {name} = lw_x[{action.place * WARP}];")
@@ -389,27 +394,27 @@ class _Code:
         self.chunk: Chunk = next(self.chunks)
 
     def _out(self) -> str:
-        choice = self.unit.choice
-        number = 0 if choice.buffers == choice.ahead else choice.ahead
+        config = self.unit.config
+        number = 0 if config.buffers == config.ahead else config.ahead
         return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
 
     def _put(self, action: Action) -> None:
         v = action.value
-        line = self._line(bool(self.unit.choice.places) and self.unit.own[v])
-        choice = self.unit.choice
+        line = self._line(bool(self.unit.config.places) and self.unit.differs[v])
+        config = self.unit.config
         place = action.place
         if self.chunk in self.places:
             place = (self.places[self.chunk][0] + place) % ring(self.unit.real)
-        row = row_of(self.unit.real.dtype, choice.write)
+        row = row_stride(self.unit.real.dtype, config.write)
         self.lines.append(f"    ({self._out()})[{line} * {row} + {place}] = {self.use(v)};")
 
     def _flush(self, action: Action) -> None:
         chunk: Chunk = action.value
         to = f"out{chunk.array}" + (f" + {chunk.start}" if chunk.start else "")
-        choice = self.unit.choice
-        step = f"out{chunk.array}_step" if choice.gaps else self.unit.outputs[chunk.array].size
-        row = f", {row_of(self.unit.real.dtype, choice.write)}"
-        if chunk.length == self.unit.outputs[chunk.array].size and not choice.gaps and not choice.places:
+        config = self.unit.config
+        step = f"out{chunk.array}_step" if config.gaps else self.unit.outputs[chunk.array].size
+        row = f", {row_stride(self.unit.real.dtype, config.write)}"
+        if chunk.length == self.unit.outputs[chunk.array].size and not config.gaps and not config.places:
             self.lines.append(f"    lw_flush_rows<{chunk.length}{row}>({to}, lane, {self._out()});")
             return
         if chunk in self.places and not all(self.places[chunk][1:]):
@@ -418,7 +423,7 @@ class _Code:
             how = f"{width}, {chunk.length}, {base}, {int(first)}, {int(last)}"
             self.lines.append(f"    lw_flush_ring<{how}>({to}, {step}, lane, {self._out()});")
             return
-        row += ", 4" if choice.part is not None else ""  # in parts short code comes first
+        row += ", 4" if config.part is not None else ""  # in parts short code comes first
         self.lines.append(
             f"    lw_flush{self._move(str(step), to, chunk.length, chunk.other, row)}, {self._out()});"
         )
@@ -428,7 +433,7 @@ class _Code:
     def _even(self, action: Action, other: int = 0) -> None:
         v = action.value
         unit = self.unit
-        place = action.place // 2 * unit.choice.threads * unit.real.size + other
+        place = action.place // 2 * unit.config.threads * unit.real.size + other
         self.lines.append(f"    real {self.prefix}{v}; LW_GET(lw_e, {place}, {self.prefix}{v});")
         self.names[v] = f"{self.prefix}{v}"
 
@@ -454,7 +459,7 @@ class _Code:
         states = [f"{self.prefix}{v}s{k}" for k in range(loop.states)]
         for name, value in zip(states, values):
             self.lines.append(f"    real {name} = {value};")
-        inner = _Code(self.unit, loop.body, Plan(), f"{self.prefix}{v}_", {})
+        inner = _Statements(self.unit, loop.body, Plan(), f"{self.prefix}{v}_", {})
         for u, (op, _, attr) in enumerate(loop.body.code):
             if op == "input":
                 inner.names[u] = states[attr[1]] if attr[0] == 0 else values[loop.states + attr[1]]
@@ -490,17 +495,17 @@ class _Code:
 
     def _long_loop(self, v: int, loop: BoundedLoop, plan: LoopPlan) -> None:
         """A loop with its state in slots."""
-        for value, slot in [*plan.first, *plan.given]:
+        for value, slot in [*plan.initial_states, *plan.outer_stores]:
             self._put_slot(slot, self.use(value))
         where: dict[int, int] = {}
         unit = self.unit
         unit.bodies += 1
-        inner = _Code(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
+        inner = _Statements(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
         has_loops = any(action.kind == "loop" and action.place.long for action in plan.body.actions)
         inner.is_together = self.is_together and (not self.is_body or has_loops)
         inner.is_body = True
         if inner.is_together:
-            inner.kept = frozenset(plan.states)
+            inner.masked_slots = frozenset(plan.states)
             self.lines.append(f"    const bool {inner.prefix}on = lw_on;")
         args = self.program.code[v].args
         for u, (op, _, attr) in enumerate(loop.body.code):
@@ -527,13 +532,13 @@ class _Code:
 
     def _end(self, plan: LoopPlan) -> None:
         """Store the states that could not be stored before, and say whether to go on."""
-        texts = [(slot, self.use(value)) for value, slot in plan.last]
+        texts = [(slot, self.use(value)) for value, slot in plan.final_states]
         cut = any(action.kind == "cut" for action in self.plan.actions)
         condition = self.program.results[1][0]
-        if plan.again is None:
+        if plan.condition_slot is None:
             again = self.use(condition)
         else:
-            self._get(condition, plan.again)
+            self._get(condition, plan.condition_slot)
             again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
         for slot, text in texts:
             self._put_slot(slot, text)
@@ -545,7 +550,7 @@ class _Code:
         """
         if self.is_together:
             return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
-        stops = f"!({again} & lw_on)" if self.unit.choice.steps_together else f"!{again}"
+        stops = f"!({again} & lw_on)" if self.unit.config.steps_together else f"!{again}"
         return [f"    if ({stops}) {{", "        break;", "    }"]
 
 

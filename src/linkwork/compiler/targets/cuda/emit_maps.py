@@ -8,22 +8,24 @@ from itertools import pairwise
 
 from linkwork.compiler.ir.operations import BOOL
 from linkwork.compiler.ir.program import Program
-from linkwork.compiler.targets.cuda.map_kernel import Alike, MapKernel
+from linkwork.compiler.targets.cuda.map_kernel import MapGroup, MapKernel
 from linkwork.compiler.targets.cuda.maps import Phase, Row, Tree
 from linkwork.compiler.targets.cuda.prelude import REALS, WARP, Constants, expressions, prelude
 
 NAME = "linkwork"  # of the kernel: programs' own names may be anything
-TREES = 60  # operations of trees from which the warps of a block share them
+SHARED_TREE_OPERATIONS = 60  # operations of trees from which the warps of a block share them
 BLOCK = 300  # statements of a basic block
-FREE = [
+WAIT_UNTIL_FREE = [
     "    if (!free) {",
     "        free = true;",
     "        LW_WRITTEN();",
     "        LW_TOGETHER();",
     "    }",
 ]
-WAITING = 80  # values and results of a row that have room in registers, so that all results can wait there
-GROUP = 16  # trees whose values are stored together, so that what they read is loaded once
+MAX_ROW_REGISTERS = (
+    80  # values and results of a row that have room in registers, so that all results can wait there
+)
+TREE_GROUP = 16  # trees whose values are stored together, so that what they read is loaded once
 
 
 def map_text(kernel: MapKernel, blocks: int) -> str:
@@ -43,21 +45,23 @@ class _Unit:
         self.expressions = expressions(self.real)
         self.constants = Constants(self.real)
         self.threads = kernel.warps * WARP
-        self.ways = [_Way(kernel.rows(each), kernel.distances(each)) for each in kernel.alike]
+        self.layouts = [
+            _GroupLayout(kernel.rows(each), kernel.offset_patterns(each)) for each in kernel.groups
+        ]
         self.rows: list[int] = []  # the table of rows
         self.tasks: list[int] = []
 
     def text(self) -> str:
         kernel = self.kernel
         states = self.kernel.states
-        turns = self.kernel.turns
-        inputs, outputs = ([f"{word}{k}" for k in range(len(some))] for word, some in
+        turns = self.kernel.rows_per_warp
+        inputs, outputs = ([f"{word}{k}" for k in range(len(arrays_of))] for word, arrays_of in
                            (("in", self.program.inputs), ("out", self.program.outputs)))  # fmt: skip
         arrays = [
             f"{'const ' * (n in inputs)}real *__restrict__ {n}, long long {n}_step"
             for n in (*inputs, *outputs)
         ]
-        bodies = [self._body(each, way) for each, way in zip(kernel.alike, self.ways)]
+        bodies = [self._body(each, way) for each, way in zip(kernel.groups, self.layouts)]
         self._schedule()
         lines = [
             f'extern "C" __global__ void __launch_bounds__({self.threads}, {self.blocks})',
@@ -70,7 +74,7 @@ class _Unit:
             f"    const int last = rows - {WARP}, begin = {WARP} * group < last ? {WARP} * group : last; /* a part's */",
             f"    real *lw_g = scratch + (long long)group * {kernel.slots * WARP} + (first - begin);",
             "    real *lw_x = lw_g + state;",
-            f"    real *lw_s = shared + {states * kernel.longest};",
+            f"    real *lw_s = shared + {states * kernel.row_numbers};",
             "    real *lw_v = lw_s + state;",
             f"    real *lw_o = shared + state * {kernel.pitch(self.plan.phases[0])};",
             *(f"    {n} += (long long)(first + state) * {n}_step;" for n in inputs),
@@ -94,11 +98,11 @@ class _Unit:
             ),
             "    }",
             "    }",
-            *FREE,
+            *WAIT_UNTIL_FREE,
             "    if (phase > 0) {",
             *self._copy("phase"),
             "    }",
-            *self._turned_copies(),
+            *self._negated_copies(),
             "    LW_COMMIT();",
             "    LW_ARRIVE(0);",
             *self._trees(),
@@ -120,24 +124,26 @@ class _Unit:
     def _tables(self) -> list[str]:
         tables = {
             "row": self.rows, "task": self.tasks, "bound": self._bounds(False), "bound2": self._bounds(True),
-            "sign": [k for k, v in enumerate(self.kernel.loaded) if self._turned(v)],
+            "sign": [k for k, v in enumerate(self.kernel.shared_values) if self._is_negated(v)],
         }  # fmt: skip
-        found = [
-            f"LW_DATA int lw_{n}[] = {{{', '.join(map(str, some))}}};" for n, some in tables.items() if some
+        lines = [
+            f"LW_DATA int lw_{n}[] = {{{', '.join(map(str, entries))}}};"
+            for n, entries in tables.items()
+            if entries
         ]
-        for name, turned in (("copied", False), ("copied2", True)):
+        for name, negated in (("copied", False), ("copied2", True)):
             copies = [
                 f"{self._slot(slot) | one << 32 | other << 48}ULL"
-                for slot, _, one, other in self._copies(turned)
+                for slot, _, one, other in self._copies(negated)
             ]
-            found += [f"LW_DATA unsigned long long lw_{name}[] = {{{', '.join(copies)}}};"] if copies else []
-        return found
+            lines += [f"LW_DATA unsigned long long lw_{name}[] = {{{', '.join(copies)}}};"] if copies else []
+        return lines
 
     def _waits(self, v: int) -> bool:
         return self.kernel.waits(v)
 
-    def _turned(self, v: int) -> bool:
-        return self._waits(v) and self.plan.turned(v)
+    def _is_negated(self, v: int) -> bool:
+        return self._waits(v) and self.plan.negated(v)
 
     # what is there before the rows
 
@@ -149,8 +155,8 @@ class _Unit:
         states = self.kernel.states
         threads = self.threads
         lines: list[str] = []
-        count = sum(map(self._waits, kernel.loaded))
-        assert [self.plan.slot(v)[0] for v in kernel.loaded[:count]] == list(range(count))
+        count = sum(map(self._waits, kernel.shared_values))
+        assert [self.plan.slot(v)[0] for v in kernel.shared_values[:count]] == list(range(count))
         if count:
             one = f"for (int i = threadIdx.x; i < {count * states}; i += {threads}) {{"
             each = [
@@ -173,26 +179,26 @@ class _Unit:
                 ]
             lines += each
         few = []
-        for v, k in self.plan.fills.items():
+        for v, k in self.plan.leaf_slots.items():
             text = self._input(v) if self.program.code[v].op == "input" else self._of(v)
-            few.append(f"        lw_x[{(kernel.fill + k) * WARP}] = {text};")
-        for k, v in enumerate(kernel.loaded[count:]):
+            few.append(f"        lw_x[{(kernel.first_leaf + k) * WARP}] = {text};")
+        for k, v in enumerate(kernel.shared_values[count:]):
             few.append(f"        lw_v[{(count + k) * states}] = {self._input(v)};")
         if few:
             lines += [f"    if (threadIdx.x < {states}) {{", *few, "    }", "    LW_TOGETHER();"]
         lines += [
             *self._copy("0"),
-            f"    for (int i = threadIdx.x + {count}; i < {self.plan.of_rows}; i += {threads}) {{",
+            f"    for (int i = threadIdx.x + {count}; i < {self.plan.row_slots}; i += {threads}) {{",
             f"        LW_SOON(lw_g + i * {WARP}); /* what rows take */",
             "    }",
             "    LW_COMMIT();",
             "    LW_ARRIVE(0);",
             "    LW_TOGETHER();",
         ]
-        turned = sum(map(self._turned, kernel.loaded))
-        if turned:
+        negated = sum(map(self._is_negated, kernel.shared_values))
+        if negated:
             lines += [
-                f"    for (int i = threadIdx.x / {states}; i < {turned}; i += {threads // states}) {{",
+                f"    for (int i = threadIdx.x / {states}; i < {negated}; i += {threads // states}) {{",
                 f"        lw_v[lw_sign[i] * {states}] = -lw_v[lw_sign[i] * {states}];",
                 "    }",
                 "    LW_TOGETHER();",
@@ -204,21 +210,23 @@ class _Unit:
     def _schedule(self) -> None:
         """The tables of rows and of what each warp does, phase by phase."""
         kernel = self.kernel
-        turns = self.kernel.turns
+        turns = self.kernel.rows_per_warp
         every = [kernel.tasks(phase) for phase in self.plan.phases]
-        self.length = max(1, *(len(some) for tasks in every for some in tasks))  # tasks of a warp in a phase
+        self.length = max(
+            1, *(len(warp_tasks) for tasks in every for warp_tasks in tasks)
+        )  # tasks of a warp in a phase
         for phase, tasks in zip(self.plan.phases, every):
             at: dict[tuple[int, int], int] = {}
-            for some in tasks:
-                for task in some:
+            for warp_tasks in tasks:
+                for task in warp_tasks:
                     for taken in task.rows:
                         if taken not in at:
                             at[taken] = len(self.rows)
-                            self._row(kernel.alike[task.alike], self.ways[task.alike], phase, *taken)
-                    self.tasks += [task.alike, *(at[taken] for taken in task.rows)]
-                self.tasks += [-1] * ((self.length - len(some)) * (turns + 1))
+                            self._row(kernel.groups[task.group], self.layouts[task.group], phase, *taken)
+                    self.tasks += [task.group, *(at[taken] for taken in task.rows)]
+                self.tasks += [-1] * ((self.length - len(warp_tasks)) * (turns + 1))
 
-    def _row(self, each: Alike, way: _Way, phase: Phase, v: int, number: int) -> None:
+    def _row(self, each: MapGroup, way: _GroupLayout, phase: Phase, v: int, number: int) -> None:
         """A row in the table."""
         row = self.kernel.ordered(each, v, phase.rows[v][number])
         place = list(each.maps).index(v)
@@ -227,17 +235,17 @@ class _Unit:
             way.results.base(row.targets),
             self._slot(way.slots.base(slots)),
             *(2 * far[place][0] * self.kernel.states + far[place][1] for far in way.maps),
-            *(-1 if (target := row.targets[e]) is None else target for e in way.results.apart),
-            *(self._slot(slots[e]) for e in way.slots.apart),
+            *(-1 if (target := row.targets[e]) is None else target for e in way.results.irregular),
+            *(self._slot(slots[e]) for e in way.slots.irregular),
             *(int(row.sources[e][1]) for e in way.signed),
         ]
 
     def _slot(self, slot: int) -> int:
-        """Where a slot lies for a thread: what this kernel fills lies behind the parts' slots."""
-        kept = len(self.plan.slots)
-        return (slot if slot < kept else self.kernel.fill + slot - kept) * WARP
+        """Where a slot lies for a thread: what this kernel leaf_slots lies behind the parts' slots."""
+        waiting_count = len(self.plan.slots)
+        return (slot if slot < waiting_count else self.kernel.first_leaf + slot - waiting_count) * WARP
 
-    def _body(self, each: Alike, way: _Way) -> list[str]:
+    def _body(self, each: MapGroup, way: _GroupLayout) -> list[str]:
         """The statements that run a row."""
         body = each.program
         names = dict[int, str]()
@@ -253,16 +261,16 @@ class _Unit:
             elif op == "input":
                 names[u] = f"y{u}"
                 lines.append(
-                    f"    const real y{u} = {self._source(way, attr[1], 2 + far + len(way.results.apart))};"
+                    f"    const real y{u} = {self._source(way, attr[1], 2 + far + len(way.results.irregular))};"
                 )
-        waits = sum(array.size for array in (body.inputs[0], *body.outputs)) <= WAITING
-        lines += [] if waits else FREE
+        waits = sum(array.size for array in (body.inputs[0], *body.outputs)) <= MAX_ROW_REGISTERS
+        lines += [] if waits else WAIT_UNTIL_FREE
         lines += self._operations(body, range(len(body.code)), names, "y")
-        lines += FREE if waits else []
+        lines += WAIT_UNTIL_FREE if waits else []
         for e, u in enumerate(body.results[0]):
             value = self._use(body, u, names)
-            if e in way.results.apart:
-                place = f"r[{2 + far + way.results.apart.index(e)}]"
+            if e in way.results.irregular:
+                place = f"r[{2 + far + way.results.irregular.index(e)}]"
                 text = f"lw_o[{place}] = {value};"
                 lines.append(
                     f"    if ({place} >= 0) {{ {text} }}" if e in way.results.missing else f"    {text}"
@@ -271,14 +279,14 @@ class _Unit:
                 lines.append(f"    lw_p[{way.results.distances[e]}] = {value};")
         return lines
 
-    def _source(self, way: _Way, element: int, at: int) -> str:
+    def _source(self, way: _GroupLayout, element: int, at: int) -> str:
         """A value that a row takes; the table says from `at` on what is not as in other rows."""
-        if element in way.slots.apart:
-            text = f"lw_x[r[{at + way.slots.apart.index(element)}]]"
+        if element in way.slots.irregular:
+            text = f"lw_x[r[{at + way.slots.irregular.index(element)}]]"
         else:
             text = f"lw_y[{way.slots.distances[element] * WARP}]"
         if element in way.signed:
-            text = f"lw_turned({text}, r[{at + len(way.slots.apart) + way.signed.index(element)}])"
+            text = f"lw_turned({text}, r[{at + len(way.slots.irregular) + way.signed.index(element)}])"
         return text
 
     def _of(self, v: int) -> str:
@@ -288,23 +296,23 @@ class _Unit:
             return f"(-{self._of(args[0])})"
         if op == "const":
             return self.constants.text(attr)
-        if v in self.kernel.shared:
-            place, turned = self.kernel.shared[v]
+        if v in self.kernel.shared_places:
+            place, negated = self.kernel.shared_places[v]
             text = f"lw_v[{place * self.kernel.states}]"
-            return f"(-{text})" if turned else text
+            return f"(-{text})" if negated else text
         return f"lw_x[{self._slot(self.plan.slots[v])}]" if self._waits(v) else self._input(v)
 
-    def _of_maps(self, way: _Way, some: tuple[int, ...]) -> str:
+    def _of_maps(self, way: _GroupLayout, map_values: tuple[int, ...]) -> str:
         """What maps with one body have in one place: all the same, or each its own."""
-        if len(set(some)) == 1:
-            return self._of(some[0])
-        far = self.kernel.far(some)
-        place, _ = self.kernel.shared[self.plan.plain[some[0]]]
+        if len(set(map_values)) == 1:
+            return self._of(map_values[0])
+        far = self.kernel.offsets(map_values)
+        place, _ = self.kernel.shared_places[self.plan.unsigned[map_values[0]]]
         pointer = way.maps.index(far)
         text = f"lw_w{pointer}[{place * self.kernel.states}]"
         signs = [sign for _, sign in far]
-        turned = f"lw_turned({text}, lw_z{pointer})"
-        return text if not any(signs) else f"(-{text})" if all(signs) else turned
+        negated = f"lw_turned({text}, lw_z{pointer})"
+        return text if not any(signs) else f"(-{text})" if all(signs) else negated
 
     def _input(self, v: int) -> str:
         array, element = self.program.code[v].attr
@@ -339,15 +347,19 @@ class _Unit:
     def _trees(self) -> list[str]:
         lines: list[str] = []
         for k, phase in enumerate(self.plan.phases):
-            warps = self.kernel.warps if sum(len(tree.operations) for tree in phase.trees) > TREES else 1
+            warps = (
+                self.kernel.warps
+                if sum(len(tree.operations) for tree in phase.trees) > SHARED_TREE_OPERATIONS
+                else 1
+            )
             length = -(-len(phase.trees) // warps)
             for warp in range(warps):
-                some = phase.trees[warp * length : (warp + 1) * length]
-                if some:
+                trees = phase.trees[warp * length : (warp + 1) * length]
+                if trees:
                     lines.append(f"    if (phase == {k} && warp == {warp} && turn == 0) {{")
-                    for first in range(0, len(some), GROUP):
+                    for first in range(0, len(trees), TREE_GROUP):
                         stores: list[str] = []
-                        for tree in some[first : first + GROUP]:
+                        for tree in trees[first : first + TREE_GROUP]:
                             lines += self._tree(tree, phase, stores)
                         lines += [*stores, "    LW_BLOCK();"]
                     lines.append("    }")
@@ -357,22 +369,24 @@ class _Unit:
         names: dict[int, str] = {}
         inside = set(tree.operations)
         for v in [tree.value, *(a for u in tree.operations for a in self.program.code[u].args)]:
-            plain = self.plan.plain[v]
-            if plain not in inside and self.program.code[plain].op != "const":
-                names[plain] = f"lw_o[{phase.places[plain]}]" if plain in phase.places else self._of(plain)
+            unsigned = self.plan.unsigned[v]
+            if unsigned not in inside and self.program.code[unsigned].op != "const":
+                names[unsigned] = (
+                    f"lw_o[{phase.places[unsigned]}]" if unsigned in phase.places else self._of(unsigned)
+                )
         lines = self._operations(self.program, tree.operations, names, "x")
         value = self._use(self.program, tree.value, names)
         stores += [f"    lw_o[{element}] = {value};" for element in tree.elements]
         return lines
 
-    def _copies(self, turned: bool) -> list[tuple[int, bool, int, int]]:
-        return [copy for phase in self.plan.phases for copy in phase.copies if copy[1] == turned]
+    def _copies(self, negated: bool) -> list[tuple[int, bool, int, int]]:
+        return [copy for phase in self.plan.phases for copy in phase.copies if copy[1] == negated]
 
-    def _bounds(self, turned: bool) -> list[int]:
-        found = [0]
+    def _bounds(self, negated: bool) -> list[int]:
+        bounds = [0]
         for phase in self.plan.phases:
-            found.append(found[-1] + sum(copy[1] == turned for copy in phase.copies))
-        return found if found[-1] else []
+            bounds.append(bounds[-1] + sum(copy[1] == negated for copy in phase.copies))
+        return bounds if bounds[-1] else []
 
     def _copy(self, phase: str) -> list[str]:
         """Begin to copy elements of an output from where they wait."""
@@ -382,7 +396,7 @@ class _Unit:
             "        LW_COPY(lw_o + (unsigned)(c >> 48), lw_x + (unsigned)c);",
         ) if self._bounds(False) else []  # fmt: skip
 
-    def _turned_copies(self) -> list[str]:
+    def _negated_copies(self) -> list[str]:
         """Copy those with another sign."""
         return self._copy_loop(
             "phase", "2",
@@ -448,7 +462,7 @@ class _Unit:
         return self.kernel.pitch(phase) == size and self.kernel.states * size * self.real.size % 16 == 0
 
 
-class _Places:
+class _Offsets:
     """Where the numbers of several rows lie: at distances from a base that each row has, but for some."""
 
     def __init__(self, rows: list[Sequence[int | None]]) -> None:
@@ -461,10 +475,10 @@ class _Places:
             )
             self.distances.append(count.most_common(1)[0][0] if count else 0)
         bases = [self.base(row) for row in rows]
-        self.apart = [
+        self.irregular = [
             e for e in every if any(row[e] != base + self.distances[e] for row, base in zip(rows, bases))
         ]
-        self.missing = {e for e in self.apart if any(row[e] is None for row in rows)}
+        self.missing = {e for e in self.irregular if any(row[e] is None for row in rows)}
 
     def base(self, row: Sequence[int | None]) -> int:
         """The place from which most numbers of a row lie at their distances."""
@@ -472,7 +486,7 @@ class _Places:
         return count.most_common(1)[0][0]
 
 
-class _Way:
+class _GroupLayout:
     """How the rows of maps with one body differ: where their values and results lie, and which values some
     take negated.
 
@@ -481,10 +495,10 @@ class _Way:
 
     def __init__(self, rows: list[Row], maps: list[tuple[tuple[int, int], ...]]) -> None:
         self.maps = maps
-        self.slots = _Places([[slot for slot, _ in row.sources] for row in rows])
-        self.results = _Places([row.targets for row in rows])
+        self.slots = _Offsets([[slot for slot, _ in row.sources] for row in rows])
+        self.results = _Offsets([row.targets for row in rows])
         self.signed = [
             e
-            for e, some in enumerate(zip(*(row.sources for row in rows)))
-            if any(turned for _, turned in some)
+            for e, sources in enumerate(zip(*(row.sources for row in rows)))
+            if any(negated for _, negated in sources)
         ]

@@ -1,6 +1,4 @@
-"""How the last kernel of a long program is run (see `maps`): what lies in shared memory, and which warp takes
-which rows.
-"""
+"""Layout of the last kernel of a long program (see `maps`): contents of shared memory, rows of each warp."""
 
 from __future__ import annotations
 
@@ -9,235 +7,250 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from linkwork.compiler.ir.program import Program
-from linkwork.compiler.targets.cuda.alike import Bodies, Body
-from linkwork.compiler.targets.cuda.maps import LastMaps, Phase, Row, operations
+from linkwork.compiler.targets.cuda.isomorphic_maps import BodyCanonicalizer, CanonicalBody
+from linkwork.compiler.targets.cuda.maps import Phase, Row, TailMaps, operation_count
 from linkwork.compiler.targets.cuda.prelude import REALS, WARP
 from linkwork.lazy import cached_property
 
 
 @dataclass(frozen=True)
-class Alike:
-    """Maps with one body.
+class MapGroup:
+    """Maps that share one body.
 
     Attributes
     ----------
     maps
-        Which, and their bodies' order
+        Map -> order of its body
     program
-        The body
+        Body
     values
-        For each shared value of the body, what each map has there
+        For each shared value of the body, the value that each map has there
     """
 
-    maps: dict[int, Body]
+    maps: dict[int, CanonicalBody]
     program: Program
     values: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a warp does at once: for each of its turns, a row of a map (the map, and the number of the row in
-    a phase).
-    """
+    """Rows that a warp runs at once, all of one group: (map, number of the row in the phase)."""
 
-    alike: int
+    group: int
     rows: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class MapKernel:
-    """A last kernel as it is run: so many states in a block, of so many warps, each of which takes several
-    rows of a map.
+    """Last kernel of a program that runs in parts.
 
-    `slots` of a state in memory of the GPU, of all parts together; `fill` is the first of those that this
-    kernel writes. `room` is for how many bytes of shared memory.
+    Attributes
+    ----------
+    plan
+        Maps, and outputs in phases
+    states
+        States of a block
+    warps
+        Warps of a block; each runs several rows of a map at once
+    slots
+        Crossing values per state in GPU memory, of all parts together
+    first_leaf
+        First of the slots that this kernel fills
+    shared_limit
+        Shared memory of a block [bytes]
     """
 
-    plan: LastMaps
+    plan: TailMaps
     states: int
     warps: int
     slots: int
-    fill: int
-    room: int
+    first_leaf: int
+    shared_limit: int
 
     @property
-    def turns(self) -> int:
-        """Rows that a warp takes at once."""
+    def rows_per_warp(self) -> int:
+        """Rows that a warp runs at once."""
         return WARP // self.states
 
     @cached_property
-    def alike(self) -> list[Alike]:
-        """The maps, those with one body together."""
-        bodies = Bodies()
-        found = dict[tuple[object, ...], dict[int, Body]]()
-        for v, each in self.plan.maps.items():
-            body = bodies.ordered(each.body)
+    def groups(self) -> list[MapGroup]:
+        """Maps, grouped by body."""
+        bodies = BodyCanonicalizer()
+        by_body = dict[tuple[object, ...], dict[int, CanonicalBody]]()
+        for v, row_map in self.plan.maps.items():
+            body = bodies.canonical(row_map.body)
             key = (
                 body.program.inputs,
                 tuple((op, args, repr(attr)) for op, args, attr in body.program.code),
                 *body.program.results,
             )
-            found.setdefault(key, {})[v] = body
-        return [made for maps in found.values() for made in self._alike(maps)]
+            by_body.setdefault(key, {})[v] = body
+        return [group for maps in by_body.values() for group in self._groups_of(maps)]
 
-    def _alike(self, maps: dict[int, Body]) -> list[Alike]:
+    def _groups_of(self, maps: dict[int, CanonicalBody]) -> list[MapGroup]:
+        """Return maps of one body as one group, or one group each if constants or inputs differ."""
         code = self.plan.program.code
         program = next(iter(maps.values())).program
-        given = [[self.plan.maps[v].shared(code[v].args)[k] for k in body.shared] for v, body in maps.items()]
-        values = tuple(zip(*given))
-        if any(
-            code[self.plan.plain[a]].op in ("const", "input")
-            for some in values
-            if len(set(some)) > 1
-            for a in some
-        ):
-            return [each for v, body in maps.items() for each in self._alike({v: body})]
-        return [Alike(maps, program, values)]
+        by_map = [
+            [self.plan.maps[v].shared(code[v].args)[k] for k in body.shared] for v, body in maps.items()
+        ]
+        values = tuple(zip(*by_map))
+        differing = (a for map_values in values if len(set(map_values)) > 1 for a in map_values)
+        if any(code[self.plan.unsigned[a]].op in ("const", "input") for a in differing):
+            return [group for v, body in maps.items() for group in self._groups_of({v: body})]
+        return [MapGroup(maps, program, values)]
 
     @property
     def instructions(self) -> int:
-        """Of all bodies: their operations, and what they load and store."""
+        """Operations, loads and stores of all bodies."""
         return sum(
-            operations(each.program) + sum(a.size for a in (*each.program.inputs, *each.program.outputs))
-            for each in self.alike
+            operation_count(group.program)
+            + sum(a.size for a in (*group.program.inputs, *group.program.outputs))
+            for group in self.groups
         )
 
     # shared memory: rows of outputs, then values that rows share
 
     def pitch(self, phase: Phase) -> int:
-        """Numbers between the rows of two states: as in the output where nothing lies behind them, so that
-        all are one piece.
+        """Return the stride between the rows of two states [numbers].
 
-        Else so that neighbouring elements of all states, one of each turn of a warp, lie in different banks.
+        It is that of the output if nothing lies behind a row, so that all rows are one piece. Otherwise
+        neighbouring elements of all states, one for each row of a warp, lie in different banks.
         """
         if phase.length == self.plan.program.outputs[phase.array].size:
             return phase.length
-        return phase.length + (self.turns - phase.length) % WARP
+        return phase.length + (self.rows_per_warp - phase.length) % WARP
 
     @cached_property
-    def longest(self) -> int:
-        """Numbers of a state's rows in shared memory, those of all outputs one after the other, so that 16
-        bytes are whole.
-        """
+    def row_numbers(self) -> int:
+        """Shared memory of a state's row, the same for all outputs [numbers, a multiple of 16 bytes]."""
         return -(-max(map(self.pitch, self.plan.phases)) // 4) * 4
 
     @cached_property
     def uses(self) -> Counter[int]:
-        """How many tasks of warps use what all maps of a kind share, and trees; those that are used most come
-        first.
-        """
-        found: Counter[int] = Counter()
+        """Tasks and trees that use each value shared by all maps of a group, most used first."""
+        uses: Counter[int] = Counter()
         tasks = Counter(
-            task.alike for phase in self.plan.phases for some in self.tasks(phase) for task in some
+            task.group
+            for phase in self.plan.phases
+            for warp_tasks in self.tasks(phase)
+            for task in warp_tasks
         )
-        for k, each in enumerate(self.alike):
-            for a in {self.plan.plain[a] for some in each.values for a in some if len(set(some)) == 1}:
-                found[a] += tasks[k]
+        for k, group in enumerate(self.groups):
+            common = {
+                self.plan.unsigned[a]
+                for map_values in group.values
+                for a in map_values
+                if len(set(map_values)) == 1
+            }
+            for a in common:
+                uses[a] += tasks[k]
         code = self.plan.program.code
         for phase in self.plan.phases:
             for tree in phase.trees:
-                inside = set(tree.operations)
-                for a in (
-                    {self.plan.plain[a] for u in tree.operations for a in code[u].args}
-                    - inside
-                    - phase.places.keys()
-                ):
-                    found[a] += 1
-        return Counter({v: n for v, n in found.most_common() if code[v].op != "const"})
+                operands = {self.plan.unsigned[a] for u in tree.operations for a in code[u].args}
+                for a in operands - set(tree.operations) - phase.places.keys():
+                    uses[a] += 1
+        return Counter({v: n for v, n in uses.most_common() if code[v].op != "const"})
 
     @cached_property
-    def own(self) -> list[int]:
-        """Values that lie first in shared memory, with their sign: those of maps with one body at equal
-        distances.
+    def per_map_values(self) -> list[int]:
+        """Signed values that differ between the maps of a group, at equal offsets from map to map; they come
+        first in shared memory.
         """
-        found: list[int] = []
-        for each in self.alike:
-            known = {self.plan.plain[a] for a in found}
+        placed: list[int] = []
+        for group in self.groups:
+            known = {self.plan.unsigned[a] for a in placed}
             lists: list[tuple[int, ...]] = []
-            for some in each.values:
-                plain = {self.plan.plain[a] for a in some}
-                if len(plain) == len(some) > 1 and not plain & known:
-                    lists.append(some)
-                    known |= plain
-            found += [some[k] for k in range(len(each.maps)) for some in lists]
-        return found
+            for map_values in group.values:
+                unsigned = {self.plan.unsigned[a] for a in map_values}
+                if len(unsigned) == len(map_values) > 1 and not unsigned & known:
+                    lists.append(map_values)
+                    known |= unsigned
+            placed += [map_values[k] for k in range(len(group.maps)) for map_values in lists]
+        return placed
 
     @cached_property
-    def loaded(self) -> list[int]:
-        """What lies in shared memory, in order: values that are maps' own, with their sign, and those that
-        most tasks share.
+    def shared_values(self) -> list[int]:
+        """Contents of shared memory in order: `per_map_values`, then the values that most tasks share.
 
-        The rest has no room there, and is read where it waits.
+        Values that do not fit are read from where they wait.
         """
-        known = {self.plan.plain[a] for a in self.own}
-        item = REALS[self.plan.program.dtype].size
-        most = (self.room - self.states * self.longest * item) // (self.states * item) - len(self.own)
-        fixed = [a for each in self.alike for some in each.values for a in some if len(set(some)) > 1]
-        fixed = [v for v in dict.fromkeys(self.plan.plain[a] for a in fixed) if v not in known]
-        more = [v for v in self.uses if v not in known and v not in fixed]
-        found = self.own + fixed + more[: max(0, most - len(fixed))]
-        return sorted(found, key=lambda v: not self.waits(v))
+        known = {self.plan.unsigned[a] for a in self.per_map_values}
+        size = REALS[self.plan.program.dtype].size
+        capacity = (self.shared_limit - self.states * self.row_numbers * size) // (self.states * size)
+        differing = [
+            a
+            for group in self.groups
+            for map_values in group.values
+            for a in map_values
+            if len(set(map_values)) > 1
+        ]
+        required = [v for v in dict.fromkeys(self.plan.unsigned[a] for a in differing) if v not in known]
+        optional = [v for v in self.uses if v not in known and v not in required]
+        fits = max(0, capacity - len(self.per_map_values) - len(required))
+        return sorted(self.per_map_values + required + optional[:fits], key=lambda v: not self.waits(v))
 
     def waits(self, v: int) -> bool:
-        """Whether a value waits in memory, or is an input."""
-        return self.plan.plain[v] in self.plan.slots
+        """Return whether a value waits in GPU memory; others are inputs."""
+        return self.plan.unsigned[v] in self.plan.slots
 
-    def arranged(self) -> MapKernel:
-        """The same kernel with what it loads to shared memory in the first slots, in that order."""
-        first = [self.plan.plain[v] for v in self.loaded if self.waits(v)]
-        return replace(self, plan=LastMaps(self.plan.program, first=first))
+    def with_ordered_slots(self) -> MapKernel:
+        """Return the kernel with the contents of shared memory in the first slots, in that order."""
+        first = [self.plan.unsigned[v] for v in self.shared_values if self.waits(v)]
+        return replace(self, plan=TailMaps(self.plan.program, first=first))
 
     @cached_property
-    def shared(self) -> dict[int, tuple[int, bool]]:
-        """Value -> its place in shared memory, and whether it lies there with its sign turned."""
-        return {self.plan.plain[a]: (k, self.plan.turned(a)) for k, a in enumerate(self.loaded)}
+    def shared_places(self) -> dict[int, tuple[int, bool]]:
+        """Value -> its place in shared memory, and whether it is stored negated."""
+        return {self.plan.unsigned[a]: (k, self.plan.negated(a)) for k, a in enumerate(self.shared_values)}
 
-    def far(self, some: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """How far the values of maps lie behind the first one's, and whether their signs are turned
-        otherwise.
+    def offsets(self, map_values: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        """Return, for each map, the offset of its value from that of the first map, and whether its sign is
+        opposite to the stored one.
         """
-        places = [self.shared[self.plan.plain[a]] for a in some]
-        turned = [self.plan.turned(a) != there for a, (_, there) in zip(some, places)]
-        return tuple([(place - places[0][0], sign) for (place, _), sign in zip(places, turned)])
+        places = [self.shared_places[self.plan.unsigned[a]] for a in map_values]
+        flips = [self.plan.negated(a) != negated for a, (_, negated) in zip(map_values, places)]
+        return tuple([(place - places[0][0], flip) for (place, _), flip in zip(places, flips)])
 
-    def distances(self, each: Alike) -> list[tuple[tuple[int, int], ...]]:
-        """The ways in which values of maps with one body lie apart: for each a thread has a pointer."""
-        return list(dict.fromkeys(self.far(some) for some in each.values if len(set(some)) > 1))
+    def offset_patterns(self, group: MapGroup) -> list[tuple[tuple[int, int], ...]]:
+        """Return the distinct offsets of a group's values; a thread has one pointer for each."""
+        return list(
+            dict.fromkeys(self.offsets(map_values) for map_values in group.values if len(set(map_values)) > 1)
+        )
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes of a block."""
-        return self.states * (self.longest + len(self.loaded)) * REALS[self.plan.program.dtype].size
+        """Shared memory of a block [bytes]."""
+        numbers = self.states * (self.row_numbers + len(self.shared_values))
+        return numbers * REALS[self.plan.program.dtype].size
 
-    # who does what
+    # work of the warps
 
     def tasks(self, phase: Phase) -> list[list[Task]]:
-        """For each warp what it does one after the other: long ones first, each for the warp that has least
-        to do.
-        """
-        found: list[list[Task]] = [[] for _ in range(self.warps)]
+        """Return the tasks of each warp in order: long tasks first, each for the least loaded warp."""
+        by_warp: list[list[Task]] = [[] for _ in range(self.warps)]
         load = [(0, warp) for warp in range(self.warps)]
-        work = [operations(each.program) for each in self.alike]
-        for k in sorted(range(len(self.alike)), key=lambda k: -work[k]):
-            some = [(v, row) for v in self.alike[k].maps for row in range(len(phase.rows.get(v, ())))]
-            for first in range(0, len(some), self.turns):
-                rows = [
-                    some[min(first + n, len(some) - 1)] for n in range(self.turns)
-                ]  # the last again where there are too few
+        work = [operation_count(group.program) for group in self.groups]
+        for k in sorted(range(len(self.groups)), key=lambda k: -work[k]):
+            rows = [(v, row) for v in self.groups[k].maps for row in range(len(phase.rows.get(v, ())))]
+            for first in range(0, len(rows), self.rows_per_warp):
+                # an incomplete task repeats its last row
+                taken = [rows[min(first + n, len(rows) - 1)] for n in range(self.rows_per_warp)]
                 done, warp = heapq.heappop(load)
-                found[warp].append(Task(k, tuple(rows)))
+                by_warp[warp].append(Task(k, tuple(taken)))
                 heapq.heappush(load, (done + work[k], warp))
-        return found
+        return by_warp
 
-    def rows(self, each: Alike) -> list[Row]:
-        """All rows of such maps, their results in the order of the body."""
+    def rows(self, group: MapGroup) -> list[Row]:
+        """Return all rows of a group, their results in the order of the body."""
         return [
-            self.ordered(each, v, row)
+            self.ordered(group, v, row)
             for phase in self.plan.phases
-            for v in each.maps
+            for v in group.maps
             for row in phase.rows.get(v, ())
         ]
 
-    def ordered(self, each: Alike, v: int, row: Row) -> Row:
-        """A row with its results in the order of the body."""
-        return Row(row.sources, tuple([row.targets[e] for e in each.maps[v].results]))
+    def ordered(self, group: MapGroup, v: int, row: Row) -> Row:
+        """Return a row with its results in the order of the body."""
+        return Row(row.sources, tuple([row.targets[e] for e in group.maps[v].results]))

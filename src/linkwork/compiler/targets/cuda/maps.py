@@ -1,12 +1,10 @@
-"""Maps of a long program, and its outputs, as a last kernel: a block of several warps has a few states
-together.
+"""Maps and outputs of a long program as its last kernel, in which a block of several warps runs a few states.
 
-What the maps take was made by the parts before (see `split`) and waits in memory of the GPU. What rows share
-is brought to shared memory once for all of them. Each warp takes several rows at once, of the same states,
-and runs the map's body, which is short code. Outputs are brought together in shared memory one after the
-other, whole rows of all states of the block, which lie side by side in the user's array: so memory is written
-in whole sectors only. Elements of outputs that are no results of maps are copied from where they wait, or
-computed here where they come from such results (`trees`).
+The arguments of the maps come from earlier parts (see `split`) and wait in GPU memory. Values shared by rows
+are copied to shared memory once. Each warp runs several rows of the same states at once; a map's body is
+short code. Outputs are assembled in shared memory one array at a time, whole rows of all states of the block,
+which are contiguous in the user's array, so that memory is written in whole sectors only. Other elements of
+outputs are copied from where they wait, or computed here if they depend on results of maps (`trees`).
 """
 
 from __future__ import annotations
@@ -24,12 +22,13 @@ from linkwork.compiler.targets.cuda.split import can_split
 from linkwork.lazy import cached_property
 
 LEAVES = frozenset({"const", "input", "neg"})
-KEPT = "kept"  # the output of the program before the maps
+CROSSING_OUTPUT = "kept"  # name of the output of the program before the maps
 
 
-def last_maps(program: Program) -> Program:
-    """The program with those maps only that can be run last: whose results only outputs need, or what leads
-    to one of them.
+def tail_maps(program: Program) -> Program:
+    """Return the program with only those maps that the last kernel can run; others are unrolled.
+
+    Results of these maps are used only by outputs, or by operations that lead to one output element each.
     """
     while True:
         tail = _tail(program)
@@ -51,8 +50,8 @@ def _users(program: Program) -> list[list[int]]:
 
 
 def _tail(program: Program) -> list[bool]:
-    """For each value, whether it is an operation that leads to one value of the outputs only, or is one that
-    nobody reads.
+    """Return, for each value, whether it is an operation that leads to exactly one output value and has no
+    other use.
     """
     users = _users(program)
     outputs = set(program.result_values())
@@ -70,7 +69,7 @@ def _tail(program: Program) -> list[bool]:
 
 @dataclass(frozen=True)
 class Tree:
-    """Operations that lead to elements of an output: in order, the last gives the value."""
+    """Operations, in order, that compute a value of an output, and the elements that have this value."""
 
     operations: tuple[int, ...]
     value: int
@@ -79,11 +78,14 @@ class Tree:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a map, run for one output: where its values wait, and where its results go in the rows of the
-    output.
+    """One evaluation of a map for one output.
 
-    sources: slot of each value, and whether its sign is turned; targets: place of each result, None where
-    nobody wants it.
+    Attributes
+    ----------
+    sources
+        Slot of each argument, and whether it is negated
+    targets
+        Place of each result in the output row, None if unused
     """
 
     sources: tuple[tuple[int, bool], ...]
@@ -92,22 +94,22 @@ class Row:
 
 @dataclass
 class Phase:
-    """What is done for one output array.
+    """Work for one output array.
 
     Attributes
     ----------
     array
-        Which
+        Number of the output
     rows
-        Map -> its rows that give elements
+        Map -> its rows that give elements of the output
     copies
-        (slot, sign turned, element, element) of values that only wait to be written
+        (slot, sign negated, element, element) of values that only wait to be written
     trees
-        What is computed from results of maps
+        Elements computed from results of maps
     places
-        Result of a map -> where it lies in the row of an output, or behind it
+        Result of a map -> its place in the output row, or behind it
     length
-        Numbers of a row, with those behind it
+        Length of a row, including places behind it [numbers]
     """
 
     array: int
@@ -118,20 +120,20 @@ class Phase:
     length: int = 0
 
 
-class LastMaps:
-    """The plan of the last kernel of a program whose maps can all be run last (see `last_maps`).
+class TailMaps:
+    """Plan of the last kernel of a program whose maps can all be run last (see `tail_maps`).
 
     Attributes
     ----------
     program
-        All of it
+        Full program
     main
-        What comes before, whose output are the values that stay in memory, slot by slot
+        Program before the last kernel; its output is the values that wait in memory, slot by slot
     slots
-        Value -> its slot there: those that come `first`, then the rows of maps
-    of_rows
-        The first slot behind these
-    fills
+        Value -> its slot: those in `first`, then arguments of rows, then all others
+    row_slots
+        End of the slots of `first` and of rows
+    leaf_slots
         Constants and inputs that a block writes to memory itself -> their slots, behind all others
     phases
         One for each output, in the order in which they are written
@@ -140,58 +142,56 @@ class LastMaps:
     def __init__(self, program: Program, *, first: Iterable[int] = ()) -> None:
         self.program = program
         code = program.code
-        self.plain = [-1] * len(code)  # value -> the one that it is but for its sign
+        self.unsigned = [-1] * len(code)  # value -> the value without its sign
         for v, (op, args, _) in enumerate(code):
-            self.plain[v] = self.plain[args[0]] if op == "neg" else v
+            self.unsigned[v] = self.unsigned[args[0]] if op == "neg" else v
         self.maps = {v: attr for v, (_, _, attr) in enumerate(code) if isinstance(attr, RowMap)}
-        self.of_map = _depends(program)
+        self.from_maps = _depends(program)
         self.tail = _tail(program)
         elements = self._elements()
-        grown = self._grown(elements)
+        shapes = self._tree_shapes(elements)
         shared = [a for v, each in self.maps.items() for a in each.shared(code[v].args)]
         rows = [a for v, each in self.maps.items() for row in each.rows(code[v].args) for a in row]
-        copied = [v for some in elements for v in some if v not in grown]
-        leaves = [a for tree in grown.values() for a in tree.value_leaves]
+        copied = [v for values in elements for v in values if v not in shapes]
+        leaves = [a for tree in shapes.values() for a in tree.value_leaves]
         self.slots: dict[int, int] = {}
-        self.of_rows = 0
-        self.fills: dict[int, int] = {}
-        for some in (first, rows, [*shared, *copied, *leaves]):
-            for v in self._plain_of(some):
+        self.row_slots = 0
+        self.leaf_slots: dict[int, int] = {}
+        for values in (first, rows, [*shared, *copied, *leaves]):
+            for v in self._unsigned_of(values):
                 if v not in self._results and code[v].op not in ("const", "input"):
                     self.slots.setdefault(v, len(self.slots))
-            self.of_rows = len(self.slots) if some is rows else self.of_rows
-        for v in self._plain_of([*rows, *copied]):
+            self.row_slots = len(self.slots) if values is rows else self.row_slots
+        for v in self._unsigned_of([*rows, *copied]):
             if code[v].op in ("const", "input"):
-                self.fills.setdefault(v, len(self.fills))
+                self.leaf_slots.setdefault(v, len(self.leaf_slots))
         self.main = self._before()
-        phases = [self._phase(k, some, grown) for k, some in enumerate(elements)]
-        self.phases = sorted(
-            phases, key=lambda phase: -len(phase.copies)
-        )  # what only waits comes first, while others load
+        phases = [self._phase(k, values, shapes) for k, values in enumerate(elements)]
+        self.phases = sorted(phases, key=lambda phase: -len(phase.copies))  # copies overlap with loads
 
     @cached_property
     def _results(self) -> dict[int, tuple[int, int]]:
-        """Result of a map -> the map, and which of its results."""
+        """Result of a map -> the map, and the number of the result."""
         return {r: (args[0], attr) for r, (op, args, attr) in enumerate(self.program.code) if op == "result"}
 
-    def _plain_of(self, values: Iterable[int]) -> list[int]:
-        return list(dict.fromkeys(self.plain[v] for v in values))
+    def _unsigned_of(self, values: Iterable[int]) -> list[int]:
+        return list(dict.fromkeys(self.unsigned[v] for v in values))
 
     def _elements(self) -> list[dict[int, list[int]]]:
-        """For each output, its values and which elements each of them is."""
-        found: list[dict[int, list[int]]] = []
+        """Return, for each output, its values and the elements that have each value."""
+        elements: list[dict[int, list[int]]] = []
         for values in self.program.results:
-            found.append({})
+            elements.append({})
             for element, v in enumerate(values):
-                found[-1].setdefault(v, []).append(element)
-        return found
+                elements[-1].setdefault(v, []).append(element)
+        return elements
 
-    def _grown(self, elements: list[dict[int, list[int]]]) -> dict[int, _Grown]:
-        """Values of outputs that are computed here, from results of maps, and from what."""
-        roots = [v for some in elements for v in some if self.tail[v] and self.of_map[v]]
+    def _tree_shapes(self, elements: list[dict[int, list[int]]]) -> dict[int, _TreeShape]:
+        """Return the trees of output values that are computed here from results of maps."""
+        roots = [v for by_value in elements for v in by_value if self.tail[v] and self.from_maps[v]]
         return {v: self._tree(v) for v in roots}
 
-    def _tree(self, root: int) -> _Grown:
+    def _tree(self, root: int) -> _TreeShape:
         code = self.program.code
         inside = []
         leaves = []
@@ -203,62 +203,72 @@ class LastMaps:
                 waiting += code[v].args
             else:
                 leaves.append(v)
-        return _Grown(tuple(sorted(set(inside))), tuple(dict.fromkeys(leaves)))
+        return _TreeShape(tuple(sorted(set(inside))), tuple(dict.fromkeys(leaves)))
 
     def _before(self) -> Program:
         program = self.program
         values = tuple(self.slots)
-        return drop_dead(replace(program, outputs=(Array(KEPT, (len(values),)),), results=(values,)))
+        return drop_dead(
+            replace(program, outputs=(Array(CROSSING_OUTPUT, (len(values),)),), results=(values,))
+        )
 
     def slot(self, v: int) -> tuple[int, bool]:
-        """The slot of what waits in memory, and whether its sign is turned."""
-        plain = self.plain[v]
-        slot = len(self.slots) + self.fills[plain] if plain in self.fills else self.slots[plain]
-        return slot, self.turned(v)
+        """Return the slot of a value that waits in memory, and whether the value is negated."""
+        unsigned = self.unsigned[v]
+        slot = (
+            len(self.slots) + self.leaf_slots[unsigned]
+            if unsigned in self.leaf_slots
+            else self.slots[unsigned]
+        )
+        return slot, self.negated(v)
 
-    def turned(self, v: int) -> bool:
-        """Whether a value is another one with its sign turned."""
-        turned = False
+    def negated(self, v: int) -> bool:
+        """Return whether a value is the negation of its unsigned value."""
+        negated = False
         while self.program.code[v].op == "neg":
             v = self.program.code[v].args[0]
-            turned = not turned
-        return turned
+            negated = not negated
+        return negated
 
-    def _phase(self, array: int, elements: dict[int, list[int]], grown: dict[int, _Grown]) -> Phase:
+    def _phase(self, array: int, elements: dict[int, list[int]], shapes: dict[int, _TreeShape]) -> Phase:
         phase = Phase(array)
         size = self.program.outputs[array].size
-        lying: list[tuple[int, int]] = []  # result of a map, and the element that a tree makes of it
-        for v, some in elements.items():
+        tree_results: list[tuple[int, int]] = []  # result of a map, element of the tree that uses it
+        for v, positions in elements.items():
             if v in self._results:
-                phase.places[v] = some[0]
-                if len(some) > 1:
-                    phase.trees.append(Tree((), v, tuple(some[1:])))
-            elif v in grown:
-                tree = Tree(grown[v].operations, v, tuple(some))
+                phase.places[v] = positions[0]
+                if len(positions) > 1:
+                    phase.trees.append(Tree((), v, tuple(positions[1:])))
+            elif v in shapes:
+                tree = Tree(shapes[v].operations, v, tuple(positions))
                 phase.trees.append(tree)
-                lying += [(a, some[0]) for a in self._plain_of(grown[v].value_leaves) if a in self._results]
+                tree_results += [
+                    (a, positions[0]) for a in self._unsigned_of(shapes[v].value_leaves) if a in self._results
+                ]
             else:
-                slot, turned = self.slot(v)
-                for k in range(0, len(some), 2):
-                    phase.copies.append((slot, turned, some[k], some[min(k + 1, len(some) - 1)]))
+                slot, negated = self.slot(v)
+                for k in range(0, len(positions), 2):
+                    phase.copies.append(
+                        (slot, negated, positions[k], positions[min(k + 1, len(positions) - 1)])
+                    )
         phase.length = size
-        taken = Counter(r for r, _ in lying), Counter(place for _, place in lying)
-        for r, place in lying:  # where its tree's value will lie, unless others want it or that place
+        uses = Counter(r for r, _ in tree_results), Counter(place for _, place in tree_results)
+        for r, place in tree_results:  # at its tree's element, unless either is used more than once
             if r not in phase.places:
-                alone = taken[0][r] == taken[1][place] == 1
-                phase.places[r] = place if alone else phase.length
-                phase.length += not alone
+                is_unique = uses[0][r] == uses[1][place] == 1
+                phase.places[r] = place if is_unique else phase.length
+                phase.length += not is_unique
         self._rows(phase)
         return phase
 
     def _rows(self, phase: Phase) -> None:
-        """The rows of maps that give what is wanted."""
-        found: dict[int, dict[int, dict[int, int]]] = {}  # map -> row -> element -> place
+        """Collect the rows of maps that give the results with a place."""
+        wanted_rows: dict[int, dict[int, dict[int, int]]] = {}  # map -> row -> element -> place
         for r, place in phase.places.items():
             v, number = self._results[r]
             row, element = divmod(number, self.maps[v].gives)
-            found.setdefault(v, {}).setdefault(row, {})[element] = place
-        for v, rows in sorted(found.items()):
+            wanted_rows.setdefault(v, {}).setdefault(row, {})[element] = place
+        for v, rows in sorted(wanted_rows.items()):
             each = self.maps[v]
             args = each.rows(self.program.code[v].args)
             for row, places in sorted(rows.items()):
@@ -268,38 +278,40 @@ class LastMaps:
 
     @property
     def reads(self) -> int:
-        """Values of a state that wait in memory for it."""
+        """Values per state that wait in memory for this kernel."""
         return len(self.slots)
 
     @cached_property
     def operations(self) -> int:
-        """Operations of a state."""
-        bodies = {v: operations(each.body) for v, each in self.maps.items()}
-        rows = sum(bodies[v] * len(some) for phase in self.phases for v, some in phase.rows.items())
+        """Operations per state."""
+        bodies = {v: operation_count(each.body) for v, each in self.maps.items()}
+        rows = sum(
+            bodies[v] * len(rows_of_map) for phase in self.phases for v, rows_of_map in phase.rows.items()
+        )
         return rows + sum(len(tree.operations) for phase in self.phases for tree in phase.trees)
 
     @property
-    def once(self) -> int:
-        """Operations of a state where every row of a map is run once."""
-        return sum(each.count * operations(each.body) for each in self.maps.values())
+    def single_pass_operations(self) -> int:
+        """Operations per state if every row of a map ran once."""
+        return sum(each.count * operation_count(each.body) for each in self.maps.values())
 
 
 @dataclass(frozen=True)
-class _Grown:
-    """The operations of a tree, and the values that it begins with."""
+class _TreeShape:
+    """Operations of a tree, and the values that they start from."""
 
     operations: tuple[int, ...]
     value_leaves: tuple[int, ...]
 
 
-def operations(program: Program) -> int:
-    """Instructions of straight code."""
+def operation_count(program: Program) -> int:
+    """Return the number of instructions of straight-line code."""
     return sum(op not in ("const", "input", "neg") for op, _, _ in program.code)
 
 
 def _depends(program: Program) -> list[bool]:
-    """For each value, whether it comes from the result of a map."""
-    found: list[bool] = []
+    """Return, for each value, whether it depends on a result of a map."""
+    depends: list[bool] = []
     for op, args, _ in program.code:
-        found.append(op == "result" or any(found[a] for a in args))
-    return found
+        depends.append(op == "result" or any(depends[a] for a in args))
+    return depends

@@ -20,8 +20,10 @@ from typing import Any
 from linkwork.compiler.ir.program import Instruction, Program
 from linkwork.compiler.targets.cuda.pairs import Matcher, matched
 
-PAYS = 0.85  # operations of a packed program, of those that there were, up to which two threads may pay
-OWN = frozenset(
+MAX_PACKED_SHARE = (
+    0.85  # operations of a packed program, of those that there were, up to which two threads may pay
+)
+LANE_OPERATIONS = frozenset(
     {"const2", "input2", "pick", "flip"}
 )  # operations after which the two threads have different values
 
@@ -36,12 +38,12 @@ class Packed:
     places: tuple[tuple[tuple[int, int | None], ...], ...]
 
 
-def own_values(program: Program) -> list[bool]:
+def lane_values(program: Program) -> list[bool]:
     """For each value of a packed program, whether the two threads have different ones."""
-    own: list[bool] = []
+    differs: list[bool] = []
     for op, args, _ in program.code:
-        own.append(op in OWN or (op not in ("even", "odd") and any(own[a] for a in args)))
-    return own
+        differs.append(op in LANE_OPERATIONS or (op not in ("even", "odd") and any(differs[a] for a in args)))
+    return differs
 
 
 def pack(program: Program) -> Packed | None:
@@ -50,7 +52,7 @@ def pack(program: Program) -> Packed | None:
     while pairs:
         made = _Packing(program, pairs).run()
         if isinstance(made, Packed):
-            return made if _operations(made.program) < PAYS * _operations(program) else None
+            return made if _operations(made.program) < MAX_PACKED_SHARE * _operations(program) else None
         pairs = {a: b for a, b in pairs.items() if a not in made}  # they wait for each other
     return None
 
@@ -94,17 +96,17 @@ class _Packing:
         before: dict[int, set[int]] = {}
         for v, (op, args, _) in enumerate(code):
             if self.matcher.needed[v] and op not in ("neg", "const", "input"):
-                some = before.setdefault(node[v], set())
-                some |= {
-                    node[self.matcher.plain[a]]
+                operands = before.setdefault(node[v], set())
+                operands |= {
+                    node[self.matcher.unsigned[a]]
                     for a in args
-                    if code[self.matcher.plain[a]].op not in ("const", "input")
+                    if code[self.matcher.unsigned[a]].op not in ("const", "input")
                 }
         after: dict[int, list[int]] = {}
-        for v, some in before.items():
-            for a in some:
+        for v, operands in before.items():
+            for a in operands:
                 after.setdefault(a, []).append(v)
-        missing = {v: len(some) for v, some in before.items()}
+        missing = {v: len(operands) for v, operands in before.items()}
         ready = [v for v, count in missing.items() if not count]
         heapq.heapify(ready)
         order: list[int] = []
@@ -117,15 +119,15 @@ class _Packing:
                     heapq.heappush(ready, u)
         if len(order) == len(before):
             return order
-        return self._circle(set(before) - set(order), after)
+        return self._cyclic_pairs(set(before) - set(order), after)
 
-    def _circle(self, left: set[int], after: dict[int, list[int]]) -> set[int]:
+    def _cyclic_pairs(self, blocked: set[int], after: dict[int, list[int]]) -> set[int]:
         """Of operations that could not be ordered, the pairs that others of them wait for."""
         while True:
-            ends = {v for v in left if not any(u in left for u in after.get(v, ()))}
+            ends = {v for v in blocked if not any(u in blocked for u in after.get(v, ()))}
             if not ends:
-                return left & self.pairs.keys()
-            left = left - ends
+                return blocked & self.pairs.keys()
+            blocked = blocked - ends
 
     # values
 

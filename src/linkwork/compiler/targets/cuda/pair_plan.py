@@ -14,8 +14,17 @@ from itertools import pairwise
 from typing import Any
 
 from linkwork.compiler.ir.program import Program
-from linkwork.compiler.targets.cuda.packed import Packed, own_values
-from linkwork.compiler.targets.cuda.plan import CHUNK, Action, Chunk, Plan, Pool, Walk, loaded_early, written
+from linkwork.compiler.targets.cuda.actions import (
+    CHUNK,
+    Action,
+    Chunk,
+    Plan,
+    SlotPool,
+    hoist_loads,
+    write_actions,
+)
+from linkwork.compiler.targets.cuda.packed import Packed, lane_values
+from linkwork.compiler.targets.cuda.plan import Planner
 
 
 def pair_plan(packed: Packed, registers: int, slots: int, *, ahead: int = 2, lead: int = 0) -> Plan:
@@ -25,10 +34,10 @@ def pair_plan(packed: Packed, registers: int, slots: int, *, ahead: int = 2, lea
     Slots are counted in halves: those of a thread's own values are 0, 2, 4, ...; those of constants -1, -2,
     ...
     """
-    walk = _PairWalk(packed, registers, _HalfPool(slots), ahead)
+    walk = _PairPlanner(packed, registers, _HalfSlotPool(slots), ahead)
     made = walk.run()
     made.slots = walk.pool.size
-    return loaded_early(made, lead) if lead else made
+    return hoist_loads(made, lead) if lead else made
 
 
 def constants(program: Program) -> list[tuple[float, float]]:
@@ -36,50 +45,50 @@ def constants(program: Program) -> list[tuple[float, float]]:
     return [attr for op, _, attr in program.code if op == "const2"]
 
 
-class _HalfPool(Pool):
+class _HalfSlotPool(SlotPool):
     """Slots and halves of slots. What was given back first is taken first, so that threads need not wait for
     each other.
     """
 
     def __init__(self, shared: int) -> None:
         super().__init__(shared)
-        self.whole: deque[int] = deque()
+        self.full: deque[int] = deque()
         self.half: deque[int] = deque()
 
-    def take_for(self, own: bool) -> int | None:
+    def acquire_for(self, is_full: bool) -> int | None:
         """A slot, or half of one for what both threads have; None where there is none left."""
-        if not own and self.half:
+        if not is_full and self.half:
             return self.half.popleft()
-        if self.whole:
-            slot = self.whole.popleft()
+        if self.full:
+            slot = self.full.popleft()
         elif self.size < self.shared:
             slot = 2 * self.size
             self.size = self.size + 1
         else:
             return None
-        if not own:
+        if not is_full:
             self.half.append(slot + 1)
         return slot
 
-    def give_back(self, slot: int, own: bool) -> None:
+    def release_for(self, slot: int, is_full: bool) -> None:
         """Back to those that are free; two halves of a slot become a whole one."""
-        if not own and slot ^ 1 in self.half:
+        if not is_full and slot ^ 1 in self.half:
             self.half.remove(slot ^ 1)
-            own = True
-        if own:
-            self.whole.append(slot // 2 * 2)
+            is_full = True
+        if is_full:
+            self.full.append(slot // 2 * 2)
         else:
             self.half.append(slot)
 
 
-class _PairWalk(Walk):
+class _PairPlanner(Planner):
     """The walk through a packed program."""
 
-    pool: _HalfPool
+    pool: _HalfSlotPool
 
-    def __init__(self, packed: Packed, registers: int, pool: _HalfPool, ahead: int) -> None:
+    def __init__(self, packed: Packed, registers: int, pool: _HalfSlotPool, ahead: int) -> None:
         self.places = packed.places
-        self.own = own_values(packed.program)
+        self.differs = lane_values(packed.program)
         self.fresh: set[int] = set()  # halves of slots that were stored since the threads were last together
         self.touched: set[int] = set()  # those that a thread used for itself since then
         self.shared: set[int] = set()  # those that both used
@@ -91,7 +100,7 @@ class _PairWalk(Walk):
 
     # the order
 
-    def _items(self) -> list[Action]:
+    def _ordered_actions(self) -> list[Action]:
         """Reads, operations and writes in order."""
         items: list[Action] = []
         code = self.program.code
@@ -106,8 +115,8 @@ class _PairWalk(Walk):
             if chunk in fetched:
                 return
             fetched.add(chunk)
-            number = len(self.made.fetches)
-            self.made.fetches.append(chunk)
+            number = len(self.plan.fetches)
+            self.plan.fetches.append(chunk)
             items.append(Action("arrive", number))
             items.extend(Action("take", u, code[u].attr[1] - chunk.start) for u in members)
             items.append(Action("issue", number + self.ahead))
@@ -117,15 +126,15 @@ class _PairWalk(Walk):
             if not self.needed[v]:
                 continue
             for a in args:
-                fetch(self.plain[a])
+                fetch(self.unsigned[a])
             if op not in ("const", "const2", "input", "input2", "neg"):
                 items.append(Action("op", v))
             for chunk, values in chunks.get(v, ()):
                 for a in values:
-                    fetch(self.plain[a])
-                items += written(chunk, values)
-                first_write = len(self.made.fetches) if first_write is None else first_write
-        self.made.writes_late = first_write is None or first_write == len(self.made.fetches)
+                    fetch(self.unsigned[a])
+                items += write_actions(chunk, values)
+                first_write = len(self.plan.fetches) if first_write is None else first_write
+        self.plan.writes_late = first_write is None or first_write == len(self.plan.fetches)
         return items
 
     def _input_chunks(self) -> dict[int, tuple[Chunk, list[int]]]:
@@ -135,91 +144,91 @@ class _PairWalk(Walk):
             if op in ("input", "input2") and self.needed[v]:
                 array, element, *other = attr
                 runs.setdefault((array, other[0] - element if other else None), []).append((element, v))
-        found: dict[int, tuple[Chunk, list[int]]] = {}
+        chunk_of: dict[int, tuple[Chunk, list[int]]] = {}
         for (array, other), members in runs.items():
-            for some in _split(sorted(members), gaps=True):
-                chunk = Chunk(array, some[0][0], some[-1][0] - some[0][0] + 1, other)
-                values = [v for _, v in some]
-                found |= dict.fromkeys(values, (chunk, values))
-        return found
+            for run in _split(sorted(members), gaps=True):
+                chunk = Chunk(array, run[0][0], run[-1][0] - run[0][0] + 1, other)
+                values = [v for _, v in run]
+                chunk_of |= dict.fromkeys(values, (chunk, values))
+        return chunk_of
 
     def _output_chunks(self) -> dict[int, list[tuple[Chunk, tuple[int, ...]]]]:
         """The chunks of outputs by the value that is known last."""
-        found: dict[int, list[tuple[Chunk, tuple[int, ...]]]] = {}
+        chunks: dict[int, list[tuple[Chunk, tuple[int, ...]]]] = {}
         for array, (values, places) in enumerate(zip(self.program.results, self.places, strict=True)):
             runs: dict[int | None, list[tuple[int, int]]] = {}
             for v, (element, other) in zip(values, places, strict=True):
                 runs.setdefault(None if other is None else other - element, []).append((element, v))
             for other, members in runs.items():
-                for some in _split(sorted(members), gaps=False):
-                    chunk = Chunk(array, some[0][0], len(some), other)
-                    known = max(v for _, v in some)
-                    found.setdefault(known, []).append((chunk, tuple(v for _, v in some)))
-        return found
+                for run in _split(sorted(members), gaps=False):
+                    chunk = Chunk(array, run[0][0], len(run), other)
+                    known = max(v for _, v in run)
+                    chunks.setdefault(known, []).append((chunk, tuple(v for _, v in run)))
+        return chunks
 
     # the walk
 
-    def _act(self, kind: str, value: Any = None, place: Any = None) -> None:
+    def _append(self, kind: str, value: Any = None, place: Any = None) -> None:
         if kind in ("store", "load", "even", "odd") and place >= 0:
             crossing = kind in ("even", "odd")
-            own = self.own[value] or crossing
-            halves = {place // 2 * 2, place // 2 * 2 + 1} if own else {place}
+            is_full = self.differs[value] or crossing
+            halves = {place // 2 * 2, place // 2 * 2 + 1} if is_full else {place}
             if kind == "store":
-                if halves & self.shared or (not own and halves & self.touched):
-                    self._together()
+                if halves & self.shared or (not is_full and halves & self.touched):
+                    self._synchronize()
                 self.fresh |= halves
             elif crossing and halves & self.fresh:
-                self._together()
-            if own and not crossing:
+                self._synchronize()
+            if is_full and not crossing:
                 self.touched |= halves
             else:
                 self.shared |= halves
-        super()._act(kind, value, place)
+        super()._append(kind, value, place)
 
-    def _together(self) -> None:
-        super()._act("sync")
+    def _synchronize(self) -> None:
+        super()._append("sync")
         self.fresh, self.touched, self.shared = set(), set(), set()
 
-    def _operate(self, item: Action, position: int) -> None:
+    def _run_item(self, item: Action, position: int) -> None:
         op, args, _ = self.program.code[item.value]
         if item.kind != "op" or op not in ("even", "odd"):
-            super()._operate(item, position)
+            super()._run_item(item, position)
             return
         x = args[0]
         v = item.value
         if x not in self.slot:
-            slot = self.pool.take_for(own=True)
+            slot = self.pool.acquire_for(is_full=True)
             if slot is None:
-                self._bring(x, [x])
-                super()._act("op", v)  # by a shuffle
-                self._used(x, position)
-                self._made_value(v)
+                self._load_register(x, [x])
+                super()._append("op", v)  # by a shuffle
+                self._finish_use(x, position)
+                self._define(v)
                 return
-            self._act("store", x, slot)
+            self._append("store", x, slot)
             self.totals.stores += 1
             self.slot[x] = slot
-            self.left.discard(x)
-        self._act(op, v, self.slot[x])
+            self.unassigned.discard(x)
+        self._append(op, v, self.slot[x])
         self.totals.loads += 1
-        self._used(x, position)
-        self._made_value(v)
+        self._finish_use(x, position)
+        self._define(v)
 
-    def _slot_for(self, v: int, force: bool) -> int | None:
-        return self.pool.take_for(self.own[v])
+    def _spill_slot(self, v: int, force: bool) -> int | None:
+        return self.pool.acquire_for(self.differs[v])
 
-    def _free(self, v: int) -> None:
+    def _release_slot(self, v: int) -> None:
         slot = self.slot.pop(v, None)
         if slot is not None and slot not in self.pinned:
-            self.pool.give_back(slot, self.own[v])
+            self.pool.release_for(slot, self.differs[v])
 
 
 def _split(members: list[tuple[int, int]], gaps: bool) -> Iterable[list[tuple[int, int]]]:
     """Elements in runs of at most a chunk; with gaps or without."""
-    some = members[:1]
+    run = members[:1]
     for (before, _), each in pairwise(members):
-        if each[0] - some[0][0] >= CHUNK or (each[0] != before + 1 and not gaps) or each[0] == before:
-            yield some
-            some = []
-        some.append(each)
-    if some:
-        yield some
+        if each[0] - run[0][0] >= CHUNK or (each[0] != before + 1 and not gaps) or each[0] == before:
+            yield run
+            run = []
+        run.append(each)
+    if run:
+        yield run

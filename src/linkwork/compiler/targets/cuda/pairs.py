@@ -14,18 +14,18 @@ from linkwork.compiler.ir.liveness import needed_values
 from linkwork.compiler.ir.operations import REAL
 from linkwork.compiler.ir.program import Program
 
-SWAPPED = frozenset({"add", "mul", "fma"})  # the first two operands may change places
+COMMUTATIVE = frozenset({"add", "mul", "fma"})  # the first two operands may change places
 LEAVES = frozenset({"const", "input"})
 SINGLE = frozenset({"const", "input", "neg", "loop", "result", "select"})  # never done side by side
-NEAR = 4  # outputs that are tried as partners of one
-ALIKE = 0.45  # likeness from which two operations are paired
-DEPTH = 3  # to which operands are compared
-LEAST = 20  # pairs that two outputs must give, unless all operands belong together
-FAILURES = 0.03, 1.0, 0.0  # operands that may not belong together, for each pair, in each round
-# what a value for the other lane, a choice and a lane's constant cost, in operations
-CROSSING = 1.5
-PICKING = 2.0
-LOADING = 0.5
+MAX_PARTNERS = 4  # outputs that are tried as partners of one
+MIN_LIKENESS = 0.45  # likeness from which two operations are paired
+LIKENESS_DEPTH = 3  # to which operands are compared
+MIN_PAIRS = 20  # pairs that two outputs must give, unless all operands belong together
+ALLOWED_MISMATCHES = 0.03, 1.0, 0.0  # operands that may not belong together, for each pair, in each round
+# what a value for the other lane, a config and a lane's constant cost, in operations
+CROSSING_COST = 1.5
+PICK_COST = 2.0
+CONSTANT_COST = 0.5
 
 
 def matched(program: Program) -> dict[int, int]:
@@ -37,7 +37,7 @@ def matched(program: Program) -> dict[int, int]:
     matcher = Matcher(program)
     matcher.run()
     pairs = {a: b for a, (b, lane) in matcher.partner.items() if lane == 0}
-    return matcher.worth(pairs)
+    return matcher.profitable(pairs)
 
 
 class Matcher:
@@ -48,14 +48,14 @@ class Matcher:
         self.code = program.code
         self.needed = needed_values(program)
         self.partner: dict[int, tuple[int, int]] = {}  # value -> the other one, own lane
-        self.alike: dict[tuple[int, int, int], float] = {}
-        self.plain = list(range(len(self.code)))
+        self.likeness_cache: dict[tuple[int, int, int], float] = {}
+        self.unsigned = list(range(len(self.code)))
         self.users: list[list[int]] = [[] for _ in self.code]
         for v, (op, args, _) in enumerate(self.code):
             if op == "neg":
-                self.plain[v] = self.plain[args[0]]
+                self.unsigned[v] = self.unsigned[args[0]]
             elif self.needed[v]:
-                for a in {self.plain[x] for x in args}:
+                for a in {self.unsigned[x] for x in args}:
                     self.users[a].append(v)
         self.same, self.similar = self._structure(True), self._structure(False)
 
@@ -64,10 +64,10 @@ class Matcher:
         unless exact.
         """
         numbers: dict[tuple[object, ...], int] = {}
-        found: list[int] = []
+        structure: list[int] = []
         for v, (op, args, attr) in enumerate(self.code):
-            key: list[object] = [found[a] for a in args]
-            if op in SWAPPED:
+            key: list[object] = [structure[a] for a in args]
+            if op in COMMUTATIVE:
                 key[:2] = sorted(key[:2])  # type: ignore[type-var]
             if op == "const":
                 key = [attr if exact else isinstance(attr, bool)]
@@ -75,18 +75,18 @@ class Matcher:
                 key = [attr[0]]
             elif op in ("loop", "result"):
                 key = [v]
-            found.append(numbers.setdefault((op, *key), len(numbers)))
-        return found
+            structure.append(numbers.setdefault((op, *key), len(numbers)))
+        return structure
 
-    def _word(self, v: int) -> str:
+    def _operation(self, v: int) -> str:
         op = self.code[v].op
         return "add" if op == "sub" else op
 
-    def operands(self, a: int, b: int, depth: int = DEPTH) -> list[tuple[int, int]]:
+    def operands(self, a: int, b: int, depth: int = LIKENESS_DEPTH) -> list[tuple[int, int]]:
         """The operands of two like operations that belong together: for each of a's, the number of b's."""
-        first, second = ([self.plain[x] for x in self.code[v].args] for v in (a, b))
+        first, second = ([self.unsigned[x] for x in self.code[v].args] for v in (a, b))
         order = list(range(len(first)))
-        if self.code[a].op in SWAPPED and self.code[b].op in SWAPPED:
+        if self.code[a].op in COMMUTATIVE and self.code[b].op in COMMUTATIVE:
             x, y = first[:2]
             u, w = second[:2]
             like = self._likeness
@@ -94,11 +94,11 @@ class Matcher:
                 order[:2] = [1, 0]
         return list(enumerate(order))
 
-    def values(self, a: int, b: int, depth: int = DEPTH) -> list[tuple[int, int]]:
+    def values(self, a: int, b: int, depth: int = LIKENESS_DEPTH) -> list[tuple[int, int]]:
         """The same as pairs of values, without their signs."""
         first = self.code[a].args
         second = self.code[b].args
-        return [(self.plain[first[i]], self.plain[second[j]]) for i, j in self.operands(a, b, depth)]
+        return [(self.unsigned[first[i]], self.unsigned[second[j]]) for i, j in self.operands(a, b, depth)]
 
     def _leaves(self, x: int, y: int) -> bool:
         """Whether both are constants, or elements of one array."""
@@ -115,13 +115,13 @@ class Matcher:
         if x == y:
             return 1.0
         key = (x, y, depth)
-        found = self.alike.get(key)
-        if found is None:
-            found = self.alike[key] = self._compared(x, y, depth)
-        return found
+        likeness = self.likeness_cache.get(key)
+        if likeness is None:
+            likeness = self.likeness_cache[key] = self._compared(x, y, depth)
+        return likeness
 
     def _compared(self, x: int, y: int, depth: int) -> float:
-        if self._word(x) != self._word(y) or self.code[x].op in ("loop", "result"):
+        if self._operation(x) != self._operation(y) or self.code[x].op in ("loop", "result"):
             return 0.0
         if self.code[x].op in LEAVES:
             return (1.0 if self.code[x].attr == self.code[y].attr else 0.9) if self._leaves(x, y) else 0.0
@@ -135,10 +135,10 @@ class Matcher:
             return 0.9
         if depth == 0:
             return 0.5
-        first, second = ([self.plain[a] for a in self.code[v].args] for v in (x, y))
+        first, second = ([self.unsigned[a] for a in self.code[v].args] for v in (x, y))
         parts = [self._likeness(i, j, depth - 1) for i, j in zip(first, second)]
         total = sum(parts)
-        if self._word(x) in SWAPPED:
+        if self._operation(x) in COMMUTATIVE:
             crossed = self._likeness(first[0], second[1], depth - 1) + self._likeness(
                 first[1], second[0], depth - 1
             )
@@ -148,9 +148,13 @@ class Matcher:
     def _fits(self, a: int, b: int, new: dict[int, tuple[int, int]]) -> bool:
         if a == b or a in self.partner or b in self.partner or a in new or b in new:
             return False
-        if self.code[a].op in SINGLE or self._word(a) != self._word(b) or self.program.kinds[a] != REAL:
+        if (
+            self.code[a].op in SINGLE
+            or self._operation(a) != self._operation(b)
+            or self.program.kinds[a] != REAL
+        ):
             return False
-        return self._likeness(a, b, 2) > ALIKE
+        return self._likeness(a, b, 2) > MIN_LIKENESS
 
     def _spread(self, a: int, b: int, *, up: bool) -> dict[int, tuple[int, int]]:
         """The pairs that follow from one; `up`: also those of users whose operands are pairs."""
@@ -174,23 +178,23 @@ class Matcher:
         for u in self.users[a]:
             if u in self.partner or u in new or u == b:
                 continue
-            found = []
+            candidates = []
             for w in self.users[b]:
-                if w in (u, a) or w in self.partner or w in new or self._word(u) != self._word(w):
+                if w in (u, a) or w in self.partner or w in new or self._operation(u) != self._operation(w):
                     continue
                 operands = self.values(u, w, 1)
                 if all(
                     x == y or (new.get(x) or self.partner.get(x)) == (y, 0) or self._leaves(x, y)
                     for x, y in operands
                 ):
-                    alike = sum(
+                    equal_constants = sum(
                         self.code[x].attr == self.code[y].attr
                         for x, y in operands
                         if self.code[x].op == "const"
                     )
-                    found.append((self.same[u] == self.same[w], alike, -w))
-            if found:
-                yield u, -max(found)[2]
+                    candidates.append((self.same[u] == self.same[w], equal_constants, -w))
+            if candidates:
+                yield u, -max(candidates)[2]
 
     def run(self) -> None:
         """Look for pairs among the outputs: first those that are alike almost everywhere, then others, then
@@ -199,43 +203,43 @@ class Matcher:
         size = self._sizes()
         for results in self.program.results:
             values = [
-                v for v in dict.fromkeys(self.plain[x] for x in results) if self.code[v].op not in SINGLE
+                v for v in dict.fromkeys(self.unsigned[x] for x in results) if self.code[v].op not in SINGLE
             ]
             values.sort(key=lambda v: (-size[v], v))
-            for allowed in FAILURES:
+            for allowed in ALLOWED_MISMATCHES:
                 for n, v in enumerate(values):
                     if v not in self.partner:
-                        self._seed(v, values[n + 1 : n + 1 + 8 * NEAR], allowed)
+                        self._seed(v, values[n + 1 : n + 1 + 8 * MAX_PARTNERS], allowed)
 
     def _seed(self, v: int, others: list[int], allowed: float) -> None:
         """Pair an output with the one that gives most pairs, if few operands on the way do not belong
         together.
         """
-        likely = [w for w in others if w not in self.partner and self._word(v) == self._word(w)]
+        likely = [w for w in others if w not in self.partner and self._operation(v) == self._operation(w)]
         if allowed == 0.0:  # it must fit to what is there, lane by lane
             best = 0.0
             tried = [each for w in likely for each in ((v, w), (w, v))]
         else:
-            best = LEAST
-            tried = [(min(v, w), max(v, w)) for w in likely[:NEAR]]
-        chosen = None
+            best = MIN_PAIRS
+            tried = [(min(v, w), max(v, w)) for w in likely[:MAX_PARTNERS]]
+        best_seed = None
         for first, second in tried:
             new = self._spread(first, second, up=False)
-            failures = sum(
-                self._fails(x, y, new)
+            mismatches = sum(
+                self._mismatches(x, y, new)
                 for a, (b, lane) in new.items()
                 if lane == 0
                 for x, y in self.values(a, b)
             )
-            score = len(new) / 2 - PICKING * failures
-            if failures <= allowed * len(new) and score > best:
+            score = len(new) / 2 - PICK_COST * mismatches
+            if mismatches <= allowed * len(new) and score > best:
                 best = score
-                chosen = (first, second)
-        if chosen is not None:
-            self.partner.update(self._spread(*chosen, up=True))
-            self.alike.clear()
+                best_seed = (first, second)
+        if best_seed is not None:
+            self.partner.update(self._spread(*best_seed, up=True))
+            self.likeness_cache.clear()
 
-    def _fails(self, x: int, y: int, new: dict[int, tuple[int, int]]) -> bool:
+    def _mismatches(self, x: int, y: int, new: dict[int, tuple[int, int]]) -> bool:
         return x != y and (new.get(x) or self.partner.get(x)) != (y, 0) and not self._leaves(x, y)
 
     def _sizes(self) -> list[int]:
@@ -250,21 +254,21 @@ class Matcher:
 
     # what pays
 
-    def worth(self, pairs: dict[int, int]) -> dict[int, int]:
+    def profitable(self, pairs: dict[int, int]) -> dict[int, int]:
         """The pairs of connected groups that save more than their borders cost."""
         while pairs:
             self.partner = {a: (b, 0) for a, b in pairs.items()} | {b: (a, 1) for a, b in pairs.items()}
-            self.alike.clear()
+            self.likeness_cache.clear()
             group = self._groups(pairs)
             gain = dict.fromkeys(group.values(), 0.0)
             for a in pairs:
                 gain[group[a]] += 1.0
             for first, cost in self._borders(pairs):
                 gain[group[first]] -= cost
-            kept = {a: b for a, b in pairs.items() if gain[group[a]] > 0.1 * LEAST}
-            if len(kept) == len(pairs):
+            profitable = {a: b for a, b in pairs.items() if gain[group[a]] > 0.1 * MIN_PAIRS}
+            if len(profitable) == len(pairs):
                 break
-            pairs = kept
+            pairs = profitable
         return pairs
 
     def _borders(self, pairs: dict[int, int]) -> Iterable[tuple[int, float]]:
@@ -275,18 +279,18 @@ class Matcher:
             if op == "neg" or not self.needed[v]:
                 continue
             if v not in home:
-                crossed |= {self.plain[x] for x in args if self.plain[x] in home}
+                crossed |= {self.unsigned[x] for x in args if self.unsigned[x] in home}
             elif v in pairs:
                 for x, y in self.values(v, pairs[v]):
                     if x == y:
                         crossed |= {x} & home.keys()
                     elif self._leaves(x, y):
                         if self.code[x].op == "const" and self.code[x].attr != self.code[y].attr:
-                            yield v, LOADING
+                            yield v, CONSTANT_COST
                     elif pairs.get(x) != y:
-                        yield v, PICKING
+                        yield v, PICK_COST
         for x in crossed:
-            yield home[x], CROSSING
+            yield home[x], CROSSING_COST
 
     def _groups(self, pairs: dict[int, int]) -> dict[int, int]:
         """For each pair, by its first value, the connected group that it is in."""

@@ -1,146 +1,39 @@
-"""The plan of a kernel: in which order values are read, computed and written, and which of them wait where.
+"""Plan of a kernel: the order of reads, operations and writes, and the place of each waiting value.
 
-One thread has one state. Of more live values than registers, the one whose next use is farthest waits in
-memory (Belady's rule): in a slot of shared memory, stored once, when its register is first taken, and free
-again after its last use. Rows are read and written in chunks of neighbouring elements, which a warp moves
-together: a chunk is read where its first element is used, and written when its last one is known.
+One thread runs one state. If more values are live than registers exist, the value with the farthest next use
+waits (Belady's rule) in a slot of shared memory: it is stored once, when its register is first taken, and the
+slot is free after the last use. Rows are read and written in chunks of neighbouring elements, which a warp
+moves together.
 
 A loop's body is a program of its own. A short loop has its state in registers. A long one has it in slots,
-and so has everything else that is live around it, since its body wants all registers; so has what crosses
-from one function of a program that is cut to the next. Where shared memory is full, slots are in local
-memory; values of uncut code are then left to the assembler, which spills them better than we do.
+together with everything that is live around it, since its body needs all registers; values that cross from
+one function of a cut program to the next are in slots as well. When shared memory is full, slots are in local
+memory; values of uncut code are then left to the assembler, which spills them better.
 """
 
 from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
-from linkwork.compiler.ir.liveness import Liveness, needed_values
+from linkwork.compiler.ir.liveness import Liveness
 from linkwork.compiler.ir.operations import REAL
 from linkwork.compiler.ir.program import BoundedLoop, Program
+from linkwork.compiler.targets.cuda.actions import (
+    CHUNK,
+    Action,
+    Crossing,
+    LoopPlan,
+    Plan,
+    SlotPool,
+    hoist_loads,
+)
+from linkwork.compiler.targets.cuda.plan_order import ActionOrder
 
-# elements of a row that are read or written together: 32 bytes of float32 are what memory hands out at least
-CHUNK = 8
 LONG_BODY = 300  # instructions from which a loop keeps its state in slots
-FARTHER = 4  # times as many operations before its use a value is loaded from memory of the GPU
-LONG_STATE = 40  # values from which it does
-
-
-class Action(NamedTuple):
-    """One thing that a thread does.
-
-    kind, value, place:
-        "arrive", fetch: wait until a chunk of an input is there
-        "take", value, element of the chunk
-        "issue", fetch: begin to read a chunk
-        "op", value
-        "load" and "store", value, slot; "hold" and "held" for conditions
-        "loop", value, LoopPlan
-        of parts (see `split`): "keep", value, slot in memory of the GPU; "again", value, slot: read there
-        once more "begin": a new chunk of an output; "put", value, element of the chunk; "flush", chunk "cut":
-        a new function of two threads a state: "even" and "odd", value, slot; "sync"
-    """
-
-    kind: str
-    value: Any = None
-    place: Any = None
-
-
-class Chunk(NamedTuple):
-    """So many elements of an array from `start` on; of two threads a state, the second one's are `other`
-    elements farther.
-    """
-
-    array: int
-    start: int
-    length: int
-    other: int | None = None  # None: they are for both
-
-
-@dataclass(frozen=True)
-class LoopPlan:
-    """How a loop is run.
-
-    Attributes
-    ----------
-    long
-        Whether its state is in slots
-    body
-        The plan of its body
-    states
-        Slots of the state
-    outer
-        For each outer value its slot, or None for a constant
-    first
-        States as they are stored before the loop, (value, slot)
-    given
-        Values that are stored for the body alone, (value, slot)
-    last
-        States that are stored at the body's end, (value, slot); the others are stored where they are
-        made
-    again
-        Slot of the condition to go on, if it is made in another function than the last
-    """
-
-    long: bool
-    body: Plan
-    states: list[int] = field(default_factory=list)
-    outer: list[int | None] = field(default_factory=list)
-    first: list[tuple[int, int]] = field(default_factory=list)
-    given: list[tuple[int, int]] = field(default_factory=list)
-    last: list[tuple[int, int]] = field(default_factory=list)
-    again: int | None = None
-
-
-@dataclass
-class Plan:
-    """What a program does, and what it takes: slots in all, and how often one is stored and loaded, bodies
-    counted once.
-    """
-
-    actions: list[Action] = field(default_factory=list)
-    fetches: list[Chunk] = field(default_factory=list)
-    slots: int = 0
-    loads: int = 0
-    stores: int = 0
-    again: int = 0  # times that a value of another part is read again for want of a slot
-    left: int = 0  # times that a value was left to the assembler for want of a slot
-    writes_late: bool = True  # no chunk is written before the last one is read
-
-
-class Pool:
-    """Slots. The lowest free one is taken first, so that those in shared memory are."""
-
-    def __init__(self, shared: int) -> None:
-        self.shared = shared
-        self.size = 0
-        self._free: list[int] = []
-
-    def take(self, force: bool) -> int | None:
-        """A slot; None where shared memory has none left, unless there must be one."""
-        if self._free and (force or self._free[0] < self.shared):
-            return heapq.heappop(self._free)
-        if not force and self.size >= self.shared:
-            return None
-        self.size += 1
-        return self.size - 1
-
-    def give(self, slot: int) -> None:
-        heapq.heappush(self._free, slot)
-
-
-class Crossing(NamedTuple):
-    """Of one part of a program (see `split`): the chunks that its outputs are, the slots of values that it
-    keeps and reads.
-    """
-
-    chunks: tuple[Chunk, ...]
-    keeps: tuple[int, ...]
-    reads: tuple[int, ...]
+LONG_STATE = 40  # states from which it does
 
 
 def plan(
@@ -153,191 +46,74 @@ def plan(
     write: int = CHUNK,
     crossing: Crossing | None = None,
 ) -> Plan:
-    """The plan of a lowered program for so many values in registers and so many slots of shared memory.
+    """Return the plan of a lowered program.
 
-    So many chunks of inputs are read ahead; values are loaded so many operations before they are used;
-    `write` elements of outputs are written together. `crossing` is given where the program is one of several
-    parts.
+    Parameters
+    ----------
+    program
+        Lowered program
+    registers
+        Values that registers hold
+    shared
+        Slots of a thread in shared memory
+    ahead
+        Chunks of inputs that are read ahead
+    lead
+        Operations by which values are loaded before their use
+    write
+        Elements of outputs that are written together
+    crossing
+        Crossing values if the program is one of several parts
     """
-    walk = Walk(program, registers, Pool(shared), ahead, write=write, crossing=crossing)
-    made = walk.run()
-    made.slots = walk.pool.size
-    return loaded_early(made, lead) if lead else made
+    planner = Planner(program, registers, SlotPool(shared), ahead, write=write, crossing=crossing)
+    result = planner.run()
+    result.slots = planner.pool.size
+    return hoist_loads(result, lead) if lead else result
 
 
-def loaded_early(made: Plan, lead: int) -> Plan:
-    """The same plan with loads so many operations earlier: few warps hide little of the time that a load
-    takes.
-    """
-    found: list[Action] = []
-    for action in made.actions:
-        kind, value, place = action
-        at = len(found)
-        passed = 0
-        if kind in ("load", "again"):
-            while at and passed < (lead if kind == "load" else FARTHER * lead):
-                before = found[at - 1]
-                if before.kind in ("cut", "loop") or (
-                    before.kind in ("store", "hold") and before.place == place
-                ):
-                    break
-                at = at - 1
-                passed = passed + (before.kind in ("op", "put"))
-        elif kind == "loop" and place.long:
-            action = Action(kind, value, replace(place, body=loaded_early(place.body, lead)))
-        found.insert(at, action)
-    return replace(made, actions=found)
-
-
-def written(chunk: Chunk, values: Sequence[int]) -> list[Action]:
-    """The actions that write a chunk of outputs."""
-    return [Action("begin"), *(Action("put", a, k) for k, a in enumerate(values)), Action("flush", chunk)]
-
-
-class Walk:
-    """The walk through one program, or the body of a long loop, that decides."""
+class Planner(ActionOrder):
+    """Assignment of values to registers and slots in one program, or in the body of a long loop."""
 
     def __init__(
         self,
         program: Program,
         registers: int,
-        pool: Pool,
+        pool: SlotPool,
         ahead: int,
-        homes: dict[int, int] | None = None,
+        input_slots: dict[int, int] | None = None,
         totals: Plan | None = None,
         write: int = CHUNK,
         crossing: Crossing | None = None,
     ) -> None:
-        self.crossing = crossing
-        self.read: dict[int, int] = {}  # value that another part has made -> its slot in memory of the GPU
+        super().__init__(program, ahead, write, crossing, input_slots is not None)
+        self.crossing_slots: dict[int, int] = {}  # value of another part -> its slot in GPU memory
         if crossing is not None and crossing.reads:
             array = len(program.inputs) - 1
-            given = ((v, attr) for v, (op, _, attr) in enumerate(program.code) if op == "input")
-            self.read = {v: crossing.reads[attr[1]] for v, attr in given if attr[0] == array}
-        self.program = program
+            inputs = ((v, attr) for v, (op, _, attr) in enumerate(program.code) if op == "input")
+            self.crossing_slots = {v: crossing.reads[attr[1]] for v, attr in inputs if attr[0] == array}
         self.registers = registers
         self.pool = pool
-        self.ahead = ahead
-        self.write = write
-        self.is_body = homes is not None
-        self.made = Plan()
-        self.totals = totals or self.made
-        self.needed = needed_values(program)
-        self.plain = _plain(program)
-        self.register = [
+        self.totals = totals or self.plan
+        self.needs_register = [
             k == REAL and op not in ("const", "neg", "loop") and n
             for k, (op, _, _), n in zip(program.kinds, program.code, self.needed, strict=True)
         ]
-        self.slot: dict[int, int] = dict(homes or {})  # value -> slot that it is in
+        self.slot: dict[int, int] = dict(input_slots or {})  # value -> its slot
         for v, (op, _, _) in enumerate(program.code):
             if self.is_body and op == "input" and v not in self.slot:
-                self.register[v] = False  # a constant outside
-        self.pinned = set(self.slot.values())  # they are not ours to give back
-        self.held: dict[int, int] = {}  # value in a register -> its next use
-        self.left: set[int] = set()  # values without a slot that the assembler must keep somewhere
-        self.farthest: list[tuple[int, int]] = []  # (-next use, value) of those, and entries that are void
-        self.items = self._items()
+                self.needs_register[v] = False  # a constant outside the body
+        self.pinned = set(self.slot.values())  # slots that belong to the surrounding program
+        self.in_register: dict[int, int] = {}  # value in a register -> its next use
+        self.unassigned: set[int] = set()  # values without a slot, which the assembler places
+        self.eviction_heap: list[
+            tuple[int, int]
+        ] = []  # (-next use, value) of values in registers, and stale entries
+        self.ordered = self._ordered_actions()
         self.uses: dict[int, list[int]] = {}
-        for position, (kind, value, _) in enumerate(self.items):
+        for position, (kind, value, _) in enumerate(self.ordered):
             for v in self._operands(kind, value):
                 self.uses.setdefault(v, []).append(position)
         self.cursor = dict.fromkeys(self.uses, 0)
-
-    # the order
-
-    def _items(self) -> list[Action]:
-        """Reads, operations and writes in order; loads and stores come between them later."""
-        items: list[Action] = []
-        fetched: dict[tuple[int, int], int] = {}
-        wanted: dict[tuple[int, int], list[int]] = {}
-        code = self.program.code
-        chunks = self._output_chunks()
-        if not self.is_body:
-            for v, (op, _, attr) in enumerate(code):
-                if op == "input" and self.needed[v]:
-                    wanted.setdefault((attr[0], attr[1] // CHUNK), []).append(v)
-        cuts = set(self.program.cuts)
-        keeps = (
-            dict(zip(self.program.results[-1], self.crossing.keeps))
-            if self.crossing and self.crossing.keeps
-            else {}
-        )
-
-        def fetch(v: int) -> None:
-            array, element = code[v].attr
-            key = (array, element // CHUNK)
-            if self.is_body or key in fetched:
-                return
-            fetched[key] = number = len(self.made.fetches)
-            start = key[1] * CHUNK
-            self.made.fetches.append(Chunk(array, start, min(CHUNK, self.program.inputs[array].size - start)))
-            items.append(Action("arrive", number))
-            items.extend(Action("take", u, code[u].attr[1] - start) for u in wanted[key])
-            items.append(Action("issue", number + self.ahead))
-
-        writes = self._writes(chunks)
-        first_write = None
-        for v, (op, args, attr) in enumerate(code):
-            if v in cuts and items and items[-1].kind != "cut":
-                items.append(Action("cut"))
-            if not self.needed[v]:
-                continue
-            for a in args:
-                if code[self.plain[a]].op == "input":
-                    fetch(self.plain[a])
-            if op not in ("const", "input", "neg", "result"):
-                items.append(Action("loop" if isinstance(attr, BoundedLoop) else "op", v))
-            if v in keeps:
-                items.append(Action("keep", v, keeps[v]))
-            for _, values in chunks.get(v, ()):
-                for a in values:
-                    if code[self.plain[a]].op == "input":
-                        fetch(self.plain[a])
-            if v in writes:
-                items += writes[v]
-                first_write = len(self.made.fetches) if first_write is None else first_write
-        self.made.writes_late = first_write is None or first_write == len(self.made.fetches)
-        return items
-
-    def _writes(self, chunks: dict[int, list[tuple[Chunk, tuple[int, ...]]]]) -> dict[int, list[Action]]:
-        """What is done behind each value to write outputs: a chunk when its last element is known.
-
-        In parts, which have a buffer for it anyway, an element is put there as soon as it is made, behind the
-        chunk before.
-        """
-        found: dict[int, list[Action]] = {}
-        free: int | None = None  # the value behind which the chunk before is written
-        for v, some in sorted(chunks.items()):
-            for chunk, values in some:
-                begin, *puts, flush = written(chunk, values)
-                if self.crossing is None:
-                    found.setdefault(v, []).extend([begin, *puts, flush])
-                    continue
-                plain = [self.plain[put.value] for put in puts]
-                made = [
-                    v if self.program.code[a].op in ("const", "input") else max(a, free or 0) for a in plain
-                ]
-                found.setdefault(min(made) if free is None else free, []).append(begin)
-                for put, at in sorted(zip(puts, made), key=lambda each: each[1]):
-                    found.setdefault(at, []).append(put)
-                found.setdefault(v, []).append(flush)
-                free = v
-        return found
-
-    def _output_chunks(self) -> dict[int, list[tuple[Chunk, tuple[int, ...]]]]:
-        """The chunks of outputs by the value that is known last."""
-        found: dict[int, list[tuple[Chunk, tuple[int, ...]]]] = {}
-        if self.is_body:
-            return found
-        if self.crossing is not None:
-            for chunk, values in zip(self.crossing.chunks, self.program.results):
-                found.setdefault(max(values), []).append((chunk, values))
-            return found
-        for array, values in enumerate(self.program.results):
-            for start in range(0, len(values), self.write):
-                some = values[start : start + self.write]
-                found.setdefault(max(some), []).append((Chunk(array, start, len(some)), some))
-        return found
 
     def _operands(self, kind: str, v: Any) -> Iterable[int]:
         if kind in ("put", "keep"):
@@ -346,7 +122,7 @@ class Walk:
             args = self.program.code[v].args
         else:
             return ()
-        return [a for a in dict.fromkeys([self.plain[a] for a in args]) if self.register[a]]
+        return [a for a in dict.fromkeys([self.unsigned[a] for a in args]) if self.needs_register[a]]
 
     def _next_use(self, v: int) -> int | None:
         uses = self.uses.get(v, ())
@@ -356,134 +132,134 @@ class Walk:
     # the walk
 
     def run(self) -> Plan:
-        """Walk through all items."""
+        """Planner through all items."""
         if not self.is_body:
-            for number in range(min(self.ahead, len(self.made.fetches))):
-                self._act("issue", number)
-        for position, item in enumerate(self.items):
+            for number in range(min(self.ahead, len(self.plan.fetches))):
+                self._append("issue", number)
+        for position, item in enumerate(self.ordered):
             kind, v, place = item
             if kind == "cut":
-                self._clear(force=True)
-                self._act("cut")
+                self._evict_all(force=True)
+                self._append("cut")
             elif kind == "issue":
-                if v < len(self.made.fetches):
-                    self._act("issue", v)
+                if v < len(self.plan.fetches):
+                    self._append("issue", v)
             elif kind == "take":
-                self._act(kind, v, place)
-                self._hold(v)
+                self._append(kind, v, place)
+                self._assign_register(v)
             elif kind == "loop":
                 self._loop(v, position)
             elif kind in ("op", "put", "keep"):
-                self._operate(item, position)
+                self._run_item(item, position)
             else:
-                self._act(kind, v, place)
-        return self.made
+                self._append(kind, v, place)
+        return self.plan
 
-    def _act(self, kind: str, value: Any = None, place: Any = None) -> None:
-        self.made.actions.append(Action(kind, value, place))
+    def _append(self, kind: str, value: Any = None, place: Any = None) -> None:
+        self.plan.actions.append(Action(kind, value, place))
 
-    def _operate(self, item: Action, position: int) -> None:
+    def _run_item(self, item: Action, position: int) -> None:
         operands = list(self._operands(item.kind, item.value))
         for a in operands:
-            self._bring(a, operands)
-        self._act(*item)
+            self._load_register(a, operands)
+        self._append(*item)
         for a in operands:
-            self._used(a, position)
+            self._finish_use(a, position)
         if item.kind == "op":
-            self._made_value(item.value)
+            self._define(item.value)
 
-    def _made_value(self, v: int) -> None:
-        if self.register[v]:
-            self._hold(v)
+    def _define(self, v: int) -> None:
+        if self.needs_register[v]:
+            self._assign_register(v)
 
-    def _bring(self, v: int, keep: Iterable[int]) -> None:
-        """Have a value in a register."""
-        if v in self.held:
+    def _load_register(self, v: int, keep: Iterable[int]) -> None:
+        """Bring a value into a register."""
+        if v in self.in_register:
             return
-        self._room(set(keep))
-        if v in self.left:
-            self.left.discard(v)
+        self._free_registers(set(keep))
+        if v in self.unassigned:
+            self.unassigned.discard(v)
         elif v not in self.slot:
-            self._act("again", v, self.read[v])
-            self.totals.again += 1
+            self._append("reread", v, self.crossing_slots[v])
+            self.totals.rereads += 1
         else:
-            self._act("load", v, self.slot[v])
+            self._append("load", v, self.slot[v])
             self.totals.loads += 1
-        self.held[v] = -1
+        self.in_register[v] = -1
 
-    def _used(self, v: int, position: int) -> None:
-        """After a use: look for the next one, or forget the value."""
+    def _finish_use(self, v: int, position: int) -> None:
+        """Record a use: find the next one, or drop the value."""
         uses = self.uses[v]
         self.cursor[v] = bisect_right(uses, position, self.cursor[v])
         following = self._next_use(v)
         if following is None:
-            self.held.pop(v, None)
-            self.left.discard(v)
-            self._free(v)
-        elif v in self.held:
-            self.held[v] = following
-            heapq.heappush(self.farthest, (-following, v))
+            self.in_register.pop(v, None)
+            self.unassigned.discard(v)
+            self._release_slot(v)
+        elif v in self.in_register:
+            self.in_register[v] = following
+            heapq.heappush(self.eviction_heap, (-following, v))
 
-    def _free(self, v: int) -> None:
+    def _release_slot(self, v: int) -> None:
         slot = self.slot.pop(v, None)
         if slot is not None and slot not in self.pinned:
-            self.pool.give(slot)
+            self.pool.release(slot)
 
-    def _hold(self, v: int) -> None:
+    def _assign_register(self, v: int) -> None:
         following = self._next_use(v)
         if following is None:
             return
-        self._room({v})
-        self.held[v] = following
-        heapq.heappush(self.farthest, (-following, v))
+        self._free_registers({v})
+        self.in_register[v] = following
+        heapq.heappush(self.eviction_heap, (-following, v))
 
-    def _room(self, keep: set[int], spare: int = 1) -> None:
-        """Let values wait until so many registers are free."""
-        kept: list[tuple[int, int]] = []
-        while len(self.held) + spare > self.registers and self.farthest:
-            entry = heapq.heappop(self.farthest)
+    def _free_registers(self, keep: set[int], spare: int = 1) -> None:
+        """Evict values until `spare` registers are free."""
+        protected: list[tuple[int, int]] = []
+        while len(self.in_register) + spare > self.registers and self.eviction_heap:
+            entry = heapq.heappop(self.eviction_heap)
             v = entry[1]
-            if self.held.get(v) != -entry[0]:
+            if self.in_register.get(v) != -entry[0]:
                 continue
             if v in keep:
-                kept.append(entry)
+                protected.append(entry)
             else:
-                self._wait(v, force=False)
-        for entry in kept:
-            heapq.heappush(self.farthest, entry)
+                self._evict(v, force=False)
+        for entry in protected:
+            heapq.heappush(self.eviction_heap, entry)
 
-    def _wait(self, v: int, force: bool) -> None:
-        """Let a value wait in a slot; where none is left and none must be, the assembler keeps it."""
+    def _evict(self, v: int, force: bool) -> None:
+        """Move a value to a slot; without a free slot it is left to the assembler, unless a slot is forced."""
         if v not in self.slot:
-            slot = self._slot_for(v, force)
-            if slot is None and v not in self.read:
-                slot = self._slot_of_read()
-            if slot is None and v in self.read:
-                pass  # it is in memory of the GPU anyway
+            slot = self._spill_slot(v, force)
+            if slot is None and v not in self.crossing_slots:
+                slot = self._evict_crossing()
+            if slot is None and v in self.crossing_slots:
+                pass  # it is in GPU memory anyway
             elif slot is None:
-                self.left.add(v)
-                self.totals.left += 1
+                self.unassigned.add(v)
+                self.totals.unassigned += 1
             else:
-                self._act("store", v, slot)
+                self._append("store", v, slot)
                 self.totals.stores += 1
                 self.slot[v] = slot
-        self.held.pop(v, None)
+        self.in_register.pop(v, None)
 
-    def _slot_for(self, v: int, force: bool) -> int | None:
-        """A slot for a value to wait in; None where none is left and none must be."""
-        return self.pool.take(force)
+    def _spill_slot(self, v: int, force: bool) -> int | None:
+        """Return a slot for a value; None if there is none, unless one is forced."""
+        return self.pool.acquire(force)
 
-    def _slot_of_read(self) -> int | None:
-        """The slot of the value of another part whose next use is farthest: it can be read again."""
-        given = [u for u in self.read if u in self.slot]
-        return self.slot.pop(max(given, key=lambda u: self._next_use(u) or 0)) if given else None
+    def _evict_crossing(self) -> int | None:
+        """Return the slot of the crossing value with the farthest next use, which can be read again."""
+        reloadable = [u for u in self.crossing_slots if u in self.slot]
+        return self.slot.pop(max(reloadable, key=lambda u: self._next_use(u) or 0)) if reloadable else None
 
-    def _clear(self, force: bool) -> None:
-        """Let everything wait."""
-        for v in [*self.held, *self.left]:
-            if v in self.held or force:
-                self.left.discard(v)
-                self._wait(v, force)
+    def _evict_all(self, force: bool) -> None:
+        """Evict all values."""
+        for v in [*self.in_register, *self.unassigned]:
+            if v in self.in_register or force:
+                self.unassigned.discard(v)
+                self._evict(v, force)
 
     # loops
 
@@ -500,13 +276,13 @@ class Walk:
         ):
             need = min(Liveness.of(loop.body).largest, self.registers // 2)
             for a in operands:
-                self._bring(a, operands)
-            self._room(set(operands), spare=need)
-            self._act("loop", v, LoopPlan(False, Plan()))
+                self._load_register(a, operands)
+            self._free_registers(set(operands), spare=need)
+            self._append("loop", v, LoopPlan(False, Plan()))
             for a in operands:
-                self._used(a, position)
+                self._finish_use(a, position)
             for r in results:
-                self._made_value(r)
+                self._define(r)
             return
         self._long_loop(v, loop, operands, results, position)
 
@@ -515,129 +291,135 @@ class Walk:
     ) -> None:
         code = self.program.code
         args = self.program.code[v].args
-        self._clear(force=False)
-        first: list[tuple[int, int]] = []
-        given: list[tuple[int, int]] = []
+        self._evict_all(force=False)
+        initial_states: list[tuple[int, int]] = []
+        outer_stores: list[tuple[int, int]] = []
         states: list[int] = []
         for a in args[: loop.states]:
-            slot = self.pool.take(force=True)
+            slot = self.pool.acquire(force=True)
             assert slot is not None
             states.append(slot)
-            first.append((a, slot))
+            initial_states.append((a, slot))
         outer: list[int | None] = []
-        own: list[int] = []
+        own_slots: list[int] = []
         for a in args[loop.states :]:
             if code[a].op == "const":
                 outer.append(None)
             elif code[a].op != "neg" and a in self.slot:
                 outer.append(self.slot[a])
             else:
-                slot = self.pool.take(force=True)
+                slot = self.pool.acquire(force=True)
                 assert slot is not None
-                own.append(slot)
-                given.append((a, slot))
+                own_slots.append(slot)
+                outer_stores.append((a, slot))
                 outer.append(slot)
         body = loop.body
         places = [states, outer]
-        homes = {}
+        input_slots = {}
         for u, (op, _, attr) in enumerate(body.code):
             if op == "input":
                 slot = places[attr[0]][attr[1]]
                 if slot is not None:
-                    homes[u] = slot
-        inner = _BodyWalk(body, self.registers, self.pool, homes, states, self.totals)
+                    input_slots[u] = slot
+        inner = _BodyPlanner(body, self.registers, self.pool, input_slots, states, self.totals)
         inner.pinned |= {*states, *(slot for slot in outer if slot is not None)}
-        made = inner.run()
-        self._act("loop", v, LoopPlan(True, made, states, outer, first, given, inner.last, inner.again))
-        for slot in [*own, *([] if inner.again is None else [inner.again])]:
-            self.pool.give(slot)
+        body_plan = inner.run()
+        self._append(
+            "loop",
+            v,
+            LoopPlan(
+                True,
+                body_plan,
+                states,
+                outer,
+                initial_states,
+                outer_stores,
+                inner.final_states,
+                inner.condition_slot,
+            ),
+        )
+        for slot in [*own_slots, *([] if inner.condition_slot is None else [inner.condition_slot])]:
+            self.pool.release(slot)
         for a in operands:
-            self._used(a, position)
-        wanted = {}
+            self._finish_use(a, position)
+        used_results = {}
         for r in results:
             if self._next_use(r) is not None:
-                wanted[code[r].attr] = r
+                used_results[code[r].attr] = r
         for k, slot in enumerate(states):
-            if k in wanted:
-                self.slot[wanted[k]] = slot
+            if k in used_results:
+                self.slot[used_results[k]] = slot
             else:
-                self.pool.give(slot)
+                self.pool.release(slot)
 
 
-class _BodyWalk(Walk):
-    """The walk through a long loop's body: states are in slots, and are stored there again."""
+class _BodyPlanner(Planner):
+    """Planner of a long loop's body, whose states are in slots and are stored there again."""
 
     def __init__(
         self,
         body: Program,
         registers: int,
-        pool: Pool,
-        homes: dict[int, int],
+        pool: SlotPool,
+        input_slots: dict[int, int],
         states: list[int],
         totals: Plan,
     ) -> None:
-        super().__init__(body, registers, pool, 0, homes, totals)
+        super().__init__(body, registers, pool, 0, input_slots, totals)
         self.states = states
-        self.again: int | None = None
-        end = len(self.items)
+        self.condition_slot: int | None = None
+        end = len(self.ordered)
         old = {attr[1]: u for u, (op, _, attr) in enumerate(body.code) if op == "input" and attr[0] == 0}
         same = {k for k, r in enumerate(body.results[0]) if r == old.get(k)}
-        moved = {self.plain[r] for k, r in enumerate(body.results[0]) if k not in same}
+        moved = {self.unsigned[r] for k, r in enumerate(body.results[0]) if k not in same}
         place = {}
-        for position, (kind, value, _) in enumerate(self.items):
+        for position, (kind, value, _) in enumerate(self.ordered):
             if kind == "op":
                 place[value] = position
-        self.direct: dict[
-            int, int
-        ] = {}  # value -> slot of the state that it becomes, stored where it is made
-        self.last: list[tuple[int, int]] = []
+        self.direct: dict[int, int] = {}  # value stored where it is made -> slot of the state that it becomes
+        self.final_states: list[tuple[int, int]] = []
         for k, r in enumerate(body.results[0]):
             if k in same:
                 continue
             before = old.get(k)
             used = self.uses.get(before, [-1])[-1] if before is not None else -1
             free = before is None or before not in moved
-            if r in place and self.register[r] and free and used <= place[r] and r not in self.direct:
+            if r in place and self.needs_register[r] and free and used <= place[r] and r not in self.direct:
                 self.direct[r] = states[k]
             else:
-                self.last.append((r, states[k]))
-                if self.register[self.plain[r]]:
-                    self.uses.setdefault(self.plain[r], []).append(end)
-                    self.cursor.setdefault(self.plain[r], 0)
+                self.final_states.append((r, states[k]))
+                if self.needs_register[self.unsigned[r]]:
+                    self.uses.setdefault(self.unsigned[r], []).append(end)
+                    self.cursor.setdefault(self.unsigned[r], 0)
         self.condition = body.results[1][0]
-        cut_at = [n for n, item in enumerate(self.items) if item.kind == "cut"]
-        self.early = bool(cut_at) and place.get(self.condition, end) < cut_at[-1]
+        cut_at = [n for n, item in enumerate(self.ordered) if item.kind == "cut"]
+        self.is_condition_early = bool(cut_at) and place.get(self.condition, end) < cut_at[-1]
         self.end = end
 
     def run(self) -> Plan:
-        """Walk through the body, then have what is stored at its end in registers."""
+        """Planner through the body, then have what is stored at its end in registers."""
         super().run()
-        operands = list(dict.fromkeys(self.plain[r] for r, _ in self.last if self.register[self.plain[r]]))
+        operands = list(
+            dict.fromkeys(
+                self.unsigned[r] for r, _ in self.final_states if self.needs_register[self.unsigned[r]]
+            )
+        )
         for a in operands:
-            self._bring(a, operands)
+            self._load_register(a, operands)
         for a in operands:
-            self._used(a, self.end)
-        return self.made
+            self._finish_use(a, self.end)
+        return self.plan
 
-    def _operate(self, item: Action, position: int) -> None:
-        super()._operate(item, position)
-        if self.early and item.value == self.condition and item.kind == "op":
-            self.again = self.pool.take(force=True)
-            self._act("hold", item.value, self.again)
+    def _run_item(self, item: Action, position: int) -> None:
+        super()._run_item(item, position)
+        if self.is_condition_early and item.value == self.condition and item.kind == "op":
+            self.condition_slot = self.pool.acquire(force=True)
+            self._append("store_condition", item.value, self.condition_slot)
 
-    def _made_value(self, v: int) -> None:
+    def _define(self, v: int) -> None:
         slot = self.direct.get(v)
         if slot is not None:
-            self._act("store", v, slot)
+            self._append("store", v, slot)
             self.totals.stores += 1
             self.slot[v] = slot
-        super()._made_value(v)
-
-
-def _plain(program: Program) -> list[int]:
-    """For each value, the one that it is but for its sign."""
-    plain = list(range(len(program.code)))
-    for v, (op, args, _) in enumerate(program.code):
-        if op == "neg":
-            plain[v] = plain[args[0]]
-    return plain
+        super()._define(v)

@@ -17,14 +17,16 @@ from itertools import accumulate, pairwise
 from linkwork.compiler.ir.liveness import needed_values
 from linkwork.compiler.ir.operations import BOOL
 from linkwork.compiler.ir.program import Array, Instruction, Program
-from linkwork.compiler.targets.cuda.plan import Chunk
+from linkwork.compiler.targets.cuda.actions import Chunk
 
-ROOM = 3800  # instructions of a part, of which those are not counted that let values wait in shared memory
-GRID = 128  # operations between places at which a program may be cut
-READ = 2  # instructions for a crossing value that is read
-SLOW = 10  # instructions of a division or a root
-WRITE = 1.6  # instructions that write an element of an output
-AGAIN = 8  # operations that a part does again rather than read their result
+MAX_INSTRUCTIONS = (
+    3800  # instructions of a part, of which those are not counted that let values wait in shared memory
+)
+CUT_GRID = 128  # operations between places at which a program may be cut
+READ_COST = 2  # instructions for a crossing value that is read
+DIVISION_COST = 10  # instructions of a division or a root
+WRITE_COST = 1.6  # instructions that write an element of an output
+MAX_RECOMPUTED = 8  # operations that a part does again rather than read their result
 LEAVES = frozenset({"const", "input", "neg"})
 
 
@@ -38,11 +40,11 @@ class Part:
         Its instructions; the last input has the crossing values that it reads, the last output those
         that it makes
     inputs, outputs
-        Arrays of the whole program, which every part is given
+        Arrays of the full program, which every part is given
     reads
         Slot in memory of each crossing value that it reads
     chunks
-        Which elements of the whole program's outputs its own outputs are
+        Which elements of the full program's outputs its own outputs are
     keeps
         Slot in memory of each crossing value that it makes
     slots
@@ -63,30 +65,34 @@ def can_split(program: Program) -> bool:
     return not any(op == "loop" for op, _, _ in program.code)
 
 
-def split(program: Program, write: int, *, room: int = ROOM, whole: Program | None = None) -> list[Part]:
+def split(
+    program: Program, write: int, *, max_instructions: int = MAX_INSTRUCTIONS, full: Program | None = None
+) -> list[Part]:
     """The parts of a lowered program without loops, whose outputs are written up to so many elements at a
     time.
 
-    Where the program is what comes before the maps of a `whole` one (see `maps`), its only output are the
+    Where the program is what comes before the maps of a `full` one (see `maps`), its only output are the
     values that stay in memory for them, in slots from 0 on.
     """
-    graph = _Graph(program, stays=whole is not None)
-    bounds = _bounds(graph, room)
+    graph = _Graph(program, stays=full is not None)
+    bounds = _bounds(graph, max_instructions)
     pieces = [graph.order[a:b] for a, b in pairwise(bounds)]
     home = {v: k for k, piece in enumerate(pieces) for v in piece}
     chunks = [[] for _ in pieces] if graph.stays else _chunks(graph, home, write)
     last: dict[int, int] = {}  # crossing value -> the last part that reads it
     made: list[set[int]] = []  # what each part makes, again or for the first time
     for k, piece in enumerate(pieces):
-        used = [graph.uses[v] for v in piece] + [graph.under[e] for _, some in chunks[k] for e in some]
+        used = [graph.uses[v] for v in piece] + [
+            graph.sources[e] for _, elements in chunks[k] for e in elements
+        ]
         reads = {a for each in used for a in each if home[a] != k}
-        again = _made_again(graph, reads)
+        again = _recomputed(graph, reads)
         made.append(again.union(piece))
         last.update(dict.fromkeys(reads - again, k))
     place, slots = _places(pieces, last, graph.stays)
-    arrays = program if whole is None else whole
+    arrays = program if full is None else full
     return [
-        _Making(program, arrays, made[k]).part(piece, chunks[k], place, slots)
+        _PartBuilder(program, arrays, made[k]).part(piece, chunks[k], place, slots)
         for k, piece in enumerate(pieces)
     ]
 
@@ -109,13 +115,13 @@ class _Graph:
         kinds = program.kinds
         self.order: list[int] = []
         self.uses: dict[int, tuple[int, ...]] = {}
-        self.under: list[
+        self.sources: list[
             tuple[int, ...]
         ] = []  # for each value, the operations that it is, or is made of again
         for v, (op, args, _) in enumerate(program.code):
-            uses = tuple(dict.fromkeys(u for a in args for u in self.under[a]))
+            uses = tuple(dict.fromkeys(u for a in args for u in self.sources[a]))
             is_own = op not in LEAVES and kinds[v] != BOOL
-            self.under.append((v,) if is_own else uses)
+            self.sources.append((v,) if is_own else uses)
             if is_own and needed[v]:
                 self.order.append(v)
                 self.uses[v] = uses
@@ -125,29 +131,31 @@ class _Graph:
         code = self.program.code
         written: dict[int, int] = {}
         for v in () if self.stays else self.program.result_values():
-            for u in self.under[v]:
+            for u in self.sources[v]:
                 written[u] = written.get(u, 0) + 1
         return [
-            (SLOW if code[v].op in ("div", "sqrt") else 1) + WRITE * written.get(v, 0) for v in self.order
+            (DIVISION_COST if code[v].op in ("div", "sqrt") else 1) + WRITE_COST * written.get(v, 0)
+            for v in self.order
         ]
 
 
-def _bounds(graph: _Graph, room: int) -> list[int]:
+def _bounds(graph: _Graph, max_instructions: int) -> list[int]:
     """Where parts begin, and the end: those of the least traffic of which none is too long."""
     count = len(graph.order)
-    grid = max(1, min(GRID, room // 16))
+    grid = max(1, min(CUT_GRID, max_instructions // 16))
     blocks = -(-count // grid)
-    reads, kept, weight = _traffic(graph, grid, blocks)
+    reads, keeps, weight = _traffic(graph, grid, blocks)
     best = [(0, 0)]  # block -> least traffic until its begin, where the part before it begins
     for end in range(1, blocks + 1):
         ways = []
         for start in range(end - 1, -1, -1):
             if (
                 start < end - 1
-                and weight[end] - weight[start] + READ * reads[start][end] + kept[start][end] > room
+                and weight[end] - weight[start] + READ_COST * reads[start][end] + keeps[start][end]
+                > max_instructions
             ):
                 break
-            ways.append((best[start][0] + reads[start][end] + kept[start][end], start))
+            ways.append((best[start][0] + reads[start][end] + keeps[start][end], start))
         best.append(min(ways))
     bounds = [blocks]
     while bounds[-1]:
@@ -161,7 +169,7 @@ def _traffic(graph: _Graph, grid: int, blocks: int) -> tuple[list[list[int]], li
     """
     block = {v: n // grid for n, v in enumerate(graph.order)}
     reads = [[0] * (blocks + 1) for _ in range(blocks + 1)]
-    kept = [[0] * (blocks + 1) for _ in range(blocks + 1)]
+    keeps = [[0] * (blocks + 1) for _ in range(blocks + 1)]
     used: dict[int, int] = {}  # value -> the block that used it last, until now
     for v in graph.order:
         b = block[v]
@@ -175,20 +183,20 @@ def _traffic(graph: _Graph, grid: int, blocks: int) -> tuple[list[list[int]], li
     for a in (
         used.keys() | stays
     ):  # made in a block, used last in b: for parts from no later than there, to no farther than b
-        kept[block[a]][block[a] + 1] += 1
+        keeps[block[a]][block[a] + 1] += 1
         if a not in stays:
-            kept[block[a]][used[a] + 1] -= 1
+            keeps[block[a]][used[a] + 1] -= 1
     for a in range(blocks + 1):
         for b in range(blocks + 1):
             reads[a][b] += reads[a - 1][b] if a else 0
-    for row in (*reads, *kept):
+    for row in (*reads, *keeps):
         row[:] = accumulate(row)
     for a in range(blocks - 1, -1, -1):
         for b in range(blocks + 1):
-            kept[a][b] += kept[a + 1][b]
+            keeps[a][b] += keeps[a + 1][b]
     weights = graph.weights()
     sums = [0.0, *accumulate(sum(weights[k * grid : (k + 1) * grid]) for k in range(blocks))]
-    return reads, kept, sums
+    return reads, keeps, sums
 
 
 def _chunks(graph: _Graph, home: dict[int, int], write: int) -> list[list[tuple[Chunk, tuple[int, ...]]]]:
@@ -197,31 +205,33 @@ def _chunks(graph: _Graph, home: dict[int, int], write: int) -> list[list[tuple[
     Others of them cross: pieces of a chunk would be written to parts of sectors, which memory then reads
     first.
     """
-    found: list[list[tuple[Chunk, tuple[int, ...]]]] = [[] for _ in range(1 + max(home.values(), default=0))]
+    chunks: list[list[tuple[Chunk, tuple[int, ...]]]] = [[] for _ in range(1 + max(home.values(), default=0))]
     for array, values in enumerate(graph.program.results):
         for start in range(0, len(values), write):
-            some = values[start : start + write]
-            part = max((home[u] for v in some for u in graph.under[v]), default=0)
-            found[part].append((Chunk(array, start, len(some)), some))
-    return found
+            elements = values[start : start + write]
+            part = max((home[u] for v in elements for u in graph.sources[v]), default=0)
+            chunks[part].append((Chunk(array, start, len(elements)), elements))
+    return chunks
 
 
-def _made_again(graph: _Graph, reads: set[int]) -> set[int]:
+def _recomputed(graph: _Graph, reads: set[int]) -> set[int]:
     """Operations that a part rather does again than read their results: few, on inputs and on what it reads
     anyway.
     """
-    left = set(reads)
+    remaining = set(reads)
     again = set[int]()
     for v in sorted(reads, reverse=True):
-        few = set[int]()
+        closure = set[int]()
         waiting = [v]
-        while waiting and len(few) <= AGAIN:
+        while waiting and len(closure) <= MAX_RECOMPUTED:
             u = waiting.pop()
-            few.add(u)
-            waiting += [a for a in graph.uses[u] if a not in left and a not in again and a not in few]
-        if len(few) <= AGAIN:
-            left.discard(v)
-            again |= few
+            closure.add(u)
+            waiting += [
+                a for a in graph.uses[u] if a not in remaining and a not in again and a not in closure
+            ]
+        if len(closure) <= MAX_RECOMPUTED:
+            remaining.discard(v)
+            again |= closure
     return again
 
 
@@ -253,7 +263,7 @@ def _places(
 # the parts
 
 
-class _Making:
+class _PartBuilder:
     """The making of a part, which makes so many operations itself."""
 
     def __init__(self, program: Program, arrays: Program, made: set[int]) -> None:
@@ -261,7 +271,7 @@ class _Making:
         self.arrays = arrays
         self.made = made
         self.code: list[Instruction] = []
-        self.at: dict[int, int] = {}  # value of the whole program -> value of the part
+        self.at: dict[int, int] = {}  # value of the full program -> value of the part
         self.reads: list[int] = []
 
     def part(
@@ -271,18 +281,20 @@ class _Making:
         for v in piece:
             self._value(v)
         results = [tuple([self._value(v) for v in elements]) for _, elements in chunks]
-        kept = [v for v in piece if v in place]
+        kept_values = [v for v in piece if v in place]
         inputs = list(program.inputs)
         outputs = [Array(f"chunk{n}", (chunk.length,)) for n, (chunk, _) in enumerate(chunks)]
         if self.reads:
             inputs.append(Array("crossing in", (len(self.reads),)))
-        if kept:
-            outputs.append(Array("crossing out", (len(kept),)))
-            results.append(tuple(self.at[v] for v in kept))
+        if kept_values:
+            outputs.append(Array("crossing out", (len(kept_values),)))
+            results.append(tuple(self.at[v] for v in kept_values))
         made = Program(
             program.name, tuple(inputs), tuple(outputs), tuple(self.code), tuple(results), program.dtype
         )
-        reads, keeps = (tuple(place[v] for v in some) for some in (self.reads, kept))
+        reads, keeps = (
+            tuple(place[v] for v in crossing_values) for crossing_values in (self.reads, kept_values)
+        )
         return Part(
             made,
             program.inputs,

@@ -1,5 +1,6 @@
-"""Maps with one body: those of limbs differ in which values they take and in the order of their results, not
-in their code.
+"""Canonical order of map bodies, which makes isomorphic bodies equal.
+
+Maps of equal limbs differ in the values they take and in the order of their results, but not in their code.
 """
 
 from __future__ import annotations
@@ -11,21 +12,23 @@ from typing import Any
 
 from linkwork.compiler.ir.program import Array, Instruction, Program
 
-SYMMETRIC = frozenset({"add", "mul", "fma", "eq", "and", "or"})  # in their first two arguments
+COMMUTATIVE = frozenset(
+    {"add", "mul", "fma", "eq", "and", "or"}
+)  # operations symmetric in their first two arguments
 
 
 @dataclass(frozen=True)
-class Body:
-    """A map's body in an order that only depends on what it computes.
+class CanonicalBody:
+    """Body of a map in an order that depends only on what it computes.
 
     Attributes
     ----------
     program
-        That body; its shared values and its results stand in the order in which they come
+        Body; shared values and results are numbered in the order in which they occur
     shared
-        Which of the map's shared values each is
+        For each shared value of the body, its number in the map
     results
-        Which of the map's results each is
+        For each result of the body, its number in the map
     """
 
     program: Program
@@ -33,30 +36,30 @@ class Body:
     results: tuple[int, ...]
 
 
-class Bodies:
-    """Bodies in that order; what two bodies compute is compared by the numbers of terms."""
+class BodyCanonicalizer:
+    """Conversion of bodies to canonical order; equal terms of all bodies have equal numbers."""
 
     def __init__(self) -> None:
         self.terms: dict[tuple[Any, ...], int] = {}
 
-    def ordered(self, body: Program) -> Body:
-        """A body in its order: results of equal terms follow each other."""
+    def canonical(self, body: Program) -> CanonicalBody:
+        """Return a body in canonical order, in which results of equal terms are adjacent."""
         terms: list[int] = []
         for op, args, attr in body.code:
-            of = [terms[a] for a in args]
-            if op in SYMMETRIC:
-                of[:2] = sorted(of[:2])
-            terms.append(self.terms.setdefault((op, *_attribute(op, attr), *of), len(self.terms)))
+            operand_terms = [terms[a] for a in args]
+            if op in COMMUTATIVE:
+                operand_terms[:2] = sorted(operand_terms[:2])
+            terms.append(self.terms.setdefault((op, *_attribute(op, attr), *operand_terms), len(self.terms)))
         results = sorted(range(len(body.results[0])), key=lambda e: (terms[body.results[0][e]], e))
-        walk = _Walk(body, terms)
-        made = tuple([walk.value(body.results[0][e]) for e in results])
-        inputs = (body.inputs[0], Array("shared", (len(walk.shared),)))
-        program = replace(body, inputs=inputs, code=tuple(walk.code), results=(made,))
-        return Body(program, tuple(walk.shared), tuple(results))
+        builder = _BodyBuilder(body, terms)
+        values = tuple([builder.value(body.results[0][e]) for e in results])
+        inputs = (body.inputs[0], Array("shared", (len(builder.shared),)))
+        program = replace(body, inputs=inputs, code=tuple(builder.code), results=(values,))
+        return CanonicalBody(program, tuple(builder.shared), tuple(results))
 
 
-class _Walk:
-    """The walk from results to what they are made of."""
+class _BodyBuilder:
+    """Reconstruction of a body from its results, depth first."""
 
     def __init__(self, body: Program, terms: Sequence[int]) -> None:
         self.body = body
@@ -66,7 +69,7 @@ class _Walk:
         self.shared: dict[int, int] = {}
 
     def value(self, v: int) -> int:
-        """A value in the new order."""
+        """Return the number of a value in the new order; append the instructions that it needs."""
         waiting = [v]
         while waiting:
             u = waiting[-1]
@@ -85,7 +88,7 @@ class _Walk:
         return self.at[v]
 
     def _sorted(self, op: str, args: tuple[int, ...]) -> Iterable[int]:
-        if op not in SYMMETRIC:
+        if op not in COMMUTATIVE:
             return args
         return (
             *sorted(args[:2], key=lambda a: (self.terms[a], self.at.get(a, len(self.body.code)))),
@@ -94,7 +97,7 @@ class _Walk:
 
 
 def _attribute(op: str, attr: Any) -> tuple[Any, ...]:
-    """What of an instruction beside its arguments decides its value; shared values are all the same here."""
+    """Return what determines an instruction's value besides its arguments; all shared values count as equal."""
     if op == "const":
         return (isinstance(attr, bool), struct.pack("<d", attr))
     if op == "input":
