@@ -72,10 +72,10 @@ def _rows_may_be_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts_module, "MAX_REPEATED_WORK", 9.0)
 
 
-def emitted(program: Program, room: int = 60) -> list[Emitted]:
+def emitted(program: Program, max_instructions: int = 60) -> list[Emitted]:
     found = [
         emit_cuda(config.program, SM90, config)
-        for config in choose_parts(program, SM90, max_instructions=room)
+        for config in choose_parts(program, SM90, max_instructions=max_instructions)
     ]
     assert found[-1].config.maps is not None
     return found
@@ -134,7 +134,7 @@ def test_what_has_no_room_in_shared_memory_is_read_where_it_waits(
     program = limbs("float32")
     maps = TailMaps(tail_maps(program))
     tight = MapKernel(maps, 8, 4, 0, 0, 0).with_ordered_slots()
-    assert not tight.uses.keys() <= tight.shared.keys()
+    assert not tight.uses.keys() <= tight.shared_places.keys()
     monkeypatch.setattr(parts_module, "configure_maps", lambda maps, device: (tight, 1))
     compare(HostKernels([(program, emitted(program))], tmp_path), rows=45)
     monkeypatch.setattr(parts_module, "configure_maps", lambda maps, device: None)  # then they are unrolled
@@ -176,9 +176,11 @@ def test_alike_maps_share_their_code() -> None:
     way = MapKernel(TailMaps(tail_maps(limbs("float32"))), 8, 4, 0, 0, 1 << 16)
     (both,) = way.groups
     assert len(both.maps) == 2
-    distances = way.distances(both)
+    distances = way.offset_patterns(both)
     assert len(distances) > 1 and any(any(sign for _, sign in some) for some in distances)
-    assert len(way.loaded) == len({way.plan.unsigned[v] for v in way.loaded})  # nothing lies there twice
+    assert len(way.shared_values) == len(
+        {way.plan.unsigned[v] for v in way.shared_values}
+    )  # nothing lies there twice
 
 
 def test_every_row_is_taken_once_and_every_element_written() -> None:
@@ -212,8 +214,10 @@ def test_parts_before_the_maps_leave_what_they_take_in_its_slots() -> None:
         assert config.part is not None and not config.part.chunks and kept.issuperset(config.part.reads)
         assert not kept.intersection(config.part.keeps).intersection(range(last.maps.plan.reads))  # they stay
         kept |= set(config.part.keeps)
-    assert kept.issuperset(range(last.maps.plan.reads)) and max(kept) < last.maps.fill
-    assert {config.slots for config in (*before, last)} == {last.maps.fill + len(last.maps.plan.leaf_slots)}
+    assert kept.issuperset(range(last.maps.plan.reads)) and max(kept) < last.maps.first_leaf
+    assert {config.slots for config in (*before, last)} == {
+        last.maps.first_leaf + len(last.maps.plan.leaf_slots)
+    }
 
 
 class FakeGpu:

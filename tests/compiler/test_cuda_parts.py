@@ -48,15 +48,15 @@ def programs(dtype: str) -> list[Program]:
     return [p.with_dtype(dtype) for p in (*found, without_empty(constants())) if can_split(p)]
 
 
-def in_parts(program: Program, room: int, values: int = 6, slots: int = 1) -> list[Emitted]:
+def in_parts(program: Program, max_instructions: int, values: int = 6, slots: int = 1) -> list[Emitted]:
     """The parts with so little room for values that many wait, some are read again, and some are left to the
     assembler.
     """
     write = 128 // np.dtype(program.dtype).itemsize
-    size = ThreadBudget(64, 1, 255, values, slots, 2, 7, write)
+    budget = ThreadBudget(64, 1, 255, values, slots, 2, 7, write)
     return [
-        emit_cuda(p.program, SM90, configure(p.program, SM90, size, p))
-        for p in split(program, write, max_instructions=room)
+        emit_cuda(p.program, SM90, configure(p.program, SM90, budget, p))
+        for p in split(program, write, max_instructions=max_instructions)
     ]
 
 

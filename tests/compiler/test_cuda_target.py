@@ -21,9 +21,9 @@ from linkwork.compiler.ir.interpret import interpret
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.ir.trace import trace
 from linkwork.compiler.targets.cuda import DEVICES, emit_cuda
-from linkwork.compiler.targets.cuda import emit as emit_module
 from linkwork.compiler.targets.cuda import occupancy as occupancy_module
-from linkwork.compiler.targets.cuda import plan as plan_module
+from linkwork.compiler.targets.cuda import planner as planner_module
+from linkwork.compiler.targets.cuda import statements as statements_module
 from programs import as_tuple, assert_same, cut_into, every_operation, seeded_program, states
 from waiting import PATIENCE
 
@@ -77,7 +77,7 @@ def test_values_wait(slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """With few registers values wait in shared memory, in local memory, and across the functions of a program
     that is cut.
     """
-    monkeypatch.setattr(plan_module, "LONG_BODY", 0)  # every loop has its state in slots
+    monkeypatch.setattr(planner_module, "LONG_BODY", 0)  # every loop has its state in slots
     kernels = []
     for program in small_programs():
         cut = cut_into(program.map_bodies(lambda body: cut_into(body, 4)), 15)
@@ -91,7 +91,7 @@ def test_warps_of_large_programs_stay_together(tmp_path: Path, monkeypatch: pyte
     """Every warp of a block comes to every barrier, those behind the last row too: they compute some rows
     again.
     """
-    monkeypatch.setattr(emit_module, "BARRIER_BLOCK", 5)
+    monkeypatch.setattr(statements_module, "BARRIER_BLOCK", 5)
     monkeypatch.setattr(occupancy_module, "INSTRUCTION_CACHE", (0, 0))
     device = DEVICES["sm_90"]
     kernels = []
@@ -134,7 +134,7 @@ def test_blocks_step_together_through_a_loop_of_loops(
     slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Threads that have stopped keep their state while others of the block go on; no warp misses a barrier."""
-    monkeypatch.setattr(plan_module, "LONG_BODY", 0)
+    monkeypatch.setattr(planner_module, "LONG_BODY", 0)
     program = trace(nested, {"x": 2})
     kernels = []
     for each in (program, cut_into(program.map_bodies(lambda body: cut_into(body, 8)), 15)):

@@ -1,44 +1,28 @@
-"""From a lowered program to the text of a CUDA kernel: one thread a state, rows in and out."""
+"""CUDA text of a kernel from a lowered program."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from linkwork.compiler.ir.check import check
-from linkwork.compiler.ir.operations import BOOL
-from linkwork.compiler.ir.program import BoundedLoop, Program
-from linkwork.compiler.targets.cuda.actions import Action, Chunk, LoopPlan, Plan
-from linkwork.compiler.targets.cuda.cost_model import row_stride
+from linkwork.compiler.ir.program import Program
 from linkwork.compiler.targets.cuda.device import Device
 from linkwork.compiler.targets.cuda.emit_maps import NAME, map_text
 from linkwork.compiler.targets.cuda.kernel_config import KernelConfig
 from linkwork.compiler.targets.cuda.occupancy import choose
-from linkwork.compiler.targets.cuda.packed import lane_values
 from linkwork.compiler.targets.cuda.pair_plan import constants
-from linkwork.compiler.targets.cuda.prelude import (
-    LINE,
-    REALS,
-    ROW,
-    SECTOR,
-    WARP,
-    Constants,
-    expressions,
-    prelude,
-    ring,
-)
+from linkwork.compiler.targets.cuda.prelude import ROW, WARP, prelude
 from linkwork.compiler.targets.cuda.split import Part
-
-BLOCK = 300  # statements of a basic block: compilers take more than linear time for one
-BARRIER_BLOCK = 100  # the same where warps are kept together
+from linkwork.compiler.targets.cuda.statements import Statements
+from linkwork.compiler.targets.cuda.unit import TranslationUnit
 
 
 @dataclass(frozen=True)
 class Emitted:
-    """The text of a kernel, and with what it is launched.
+    """Text of a kernel, and the configuration with which it is launched.
 
-    It takes the number of states (int), and for each input, then each output, a pointer and the distance of
-    rows in numbers (long long; 0 repeats one row of an input). There are at least 32 states.
+    The kernel takes the number of states (int), and for each input, then each output, a pointer and the row
+    stride in numbers (long long; 0 repeats one row of an input). At least 32 states are required.
     """
 
     source: str
@@ -47,513 +31,88 @@ class Emitted:
 
 
 def emit_cuda(program: Program, device: Device, config: KernelConfig | None = None) -> Emitted:
-    """The CUDA text of a program of core operations for a device."""
+    """Return the CUDA text of a program of core operations for a device."""
     check(program, core_only=True)
     config = config or choose(program, device)
     if config.maps is not None:
         return Emitted(map_text(config.maps, config.blocks), config)
-    writer = _Unit(config.program, config)
-    return Emitted(writer.text(), config)
+    return Emitted(_kernel_text(TranslationUnit(config.program, config)), config)
 
 
-class _Unit:
-    """One CUDA file under way."""
-
-    def __init__(self, program: Program, config: KernelConfig) -> None:
-        self.program = program
-        self.config = config
-        self.real = REALS[program.dtype]
-        self.expressions = expressions(self.real)
-        self.functions: list[str] = []
-        self.constants = Constants(self.real)
-        self.bodies = 0
-        self.differs = lane_values(program) if config.places else []
-        full = config.part or program
-        self.inputs = full.inputs
-        self.outputs = full.outputs
-        arrays = [f"in{k}" for k in range(len(self.inputs))] + [f"out{k}" for k in range(len(self.outputs))]
-        self.context = [
-            *(f"{'const ' if n.startswith('in') else ''}real *{n}, long long {n}_step" for n in arrays),
-            "int rows",
-            "int lane",
-            "lw_slot lw_s",
-            "real *lw_b",
-            *(["real *lw_l"] if config.local else []),
-            *(["bool lw_on"] if config.steps_together else []),
-        ]
-        self.arguments = [
-            *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b", *(["lw_l"] if config.local else []),
-            *(["lw_on"] if config.steps_together else []),
-        ]  # fmt: skip
-        self.arrays = arrays
-
-    def text(self) -> str:
-        config = self.config
-        real = self.real
-        plan = config.plan
-        main = _Statements(self, self.program, plan, "x", {})
-        lines = main.write()
-        arrays = [
-            f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step"
-            for n in self.arrays
-        ]
-        shift = [f"    {n} += (long long)row * {n}_step;" for n in self.arrays]
-        local = [f"    real lw_l[{config.local}];"] if config.local else []
-        on = config.steps_together
-        states = config.rows * WARP // config.threads
-        if config.part is not None:
-            arrays.append("real *__restrict__ scratch")
-        head = [
-            f'extern "C" __global__ void __launch_bounds__({config.threads}, {config.blocks})',
-            f"{NAME}(int rows, {', '.join(arrays)}) {{",
-            "    LW_SHARED(shared);",
-            f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
-            f"    int row = (int)blockIdx.x * {config.rows} + warp * {states};",
-            *([] if config.together else ["    if (row >= rows) {", "        return;", "    }"]),
-            *(self._part_head(config.part) if config.part is not None else []),
-            f"    if (row > rows - {states}) {{ /* the last warps compute some rows again rather than none */",
-            f"        row = rows - {states};",
-            "    }",
-            *shift,
-            "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
-            f"    real *lw_b = shared + {config.shared * config.threads} + warp * {config.buffers * WARP * ROW};",
-            *local,
-            *(
-                [
-                    "    bool lw_on = true; /* in a loop that threads go through together: whether this one goes on */"
-                ]
-                if on
-                else []
-            ),
-            *(self._pair_head() if config.places else []),
-        ]
-        kernel = "\n".join([*head, *lines, "}", ""])
-        table = self.constants.lines()
-        if config.table:
-            numbers = ", ".join(real.literal(c) for each in constants(self.program) for c in each)
-            table.append(f"LW_DATA real lw_c2[] = {{{numbers}}};")
-        return "\n".join([prelude(real), *table, *self.functions, kernel])
-
-    def _part_head(self, part: Part) -> list[str]:
-        """Where the crossing values of a thread lie: those of a warp together, slot by slot."""
-        group = f"((row < rows ? row : rows - 1) / {WARP})"
-        return [f"    real *lw_x = scratch + (long long){group} * {part.slots * WARP} + lane;"]
-
-    def _pair_head(self) -> list[str]:
-        """Where the values of two threads that do a state together are, and their constants."""
-        config = self.config
-        real = self.real
-        sign = f"({real.integer})1 << {8 * real.size - 1}"
-        place = config.shared * config.threads + config.threads // WARP * config.buffers * WARP * ROW
-        head = [
-            "    const int second = lane & 1;",
-            "    const lw_slot lw_e = LW_ADDRESS(shared + (threadIdx.x & ~1));",
-            f"    const lw_slot lw_h = LW_ADDRESS(shared + warp * {WARP} + lane / 2);",
-            f"    const {real.integer} lw_sign0 = second ? 0 : {sign}, lw_sign1 = second ? {sign} : 0;",
-        ]
-        if config.table:
-            head += [
-                f"    real *lw_table = shared + {place};",
-                f"    for (int i = lane; i < {2 * config.table}; i += {WARP}) {{ /* every warp of the block writes the same */",
-                "        lw_table[i] = lw_c2[i];",
-                "    }",
-                "    __syncwarp();",
-                "    const lw_slot lw_t = LW_ADDRESS(lw_table + second);",
+def _kernel_text(unit: TranslationUnit) -> str:
+    """Return the text of a kernel with its tables and functions."""
+    config = unit.config
+    real = unit.real
+    plan = config.plan
+    main = Statements(unit, unit.program, plan, "x", {})
+    lines = main.write()
+    arrays = [
+        f"{'const ' if n.startswith('in') else ''}real *__restrict__ {n}, long long {n}_step"
+        for n in unit.arrays
+    ]
+    shift = [f"    {n} += (long long)row * {n}_step;" for n in unit.arrays]
+    local = [f"    real lw_l[{config.local}];"] if config.local else []
+    on = config.steps_together
+    states = config.rows * WARP // config.threads
+    if config.part is not None:
+        arrays.append("real *__restrict__ scratch")
+    head = [
+        f'extern "C" __global__ void __launch_bounds__({config.threads}, {config.blocks})',
+        f"{NAME}(int rows, {', '.join(arrays)}) {{",
+        "    LW_SHARED(shared);",
+        f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
+        f"    int row = (int)blockIdx.x * {config.rows} + warp * {states};",
+        *([] if config.together else ["    if (row >= rows) {", "        return;", "    }"]),
+        *(_part_head(config.part) if config.part is not None else []),
+        f"    if (row > rows - {states}) {{ /* the last warps compute some rows again rather than none */",
+        f"        row = rows - {states};",
+        "    }",
+        *shift,
+        "    const lw_slot lw_s = LW_ADDRESS(shared + threadIdx.x);",
+        f"    real *lw_b = shared + {config.shared * config.threads} + warp * {config.buffers * WARP * ROW};",
+        *local,
+        *(
+            [
+                "    bool lw_on = true; /* in a loop that threads go through together: whether this one goes on */"
             ]
-        return head
-
-    def function(self, name: str, kind: str, lines: Iterable[str]) -> None:
-        """Add a function that is not inlined, with everything that a part of the program may need."""
-        self.functions.append(
-            "\n".join([f"LW_PART {kind} {name}({', '.join(self.context)}) {{", *lines, "}", ""])
-        )
-
-    def call(self, name: str) -> str:
-        return f"{name}({', '.join(self.arguments)})"
-
-    def slot(self, slot: int, v: int) -> str | None:
-        """Where the slot of a value lies in shared memory, an address and a distance from it; None where it
-        is local.
-        """
-        size = self.real.size
-        step = self.config.threads * self.real.size
-        if not self.config.places:
-            return f"lw_s, {slot * step}" if slot < self.config.shared else None
-        if slot < 0:
-            return f"lw_t, {(-1 - slot) * 2 * size}"
-        if self.differs[v]:
-            return f"lw_s, {slot // 2 * step}"
-        return f"lw_h, {slot // 2 * step + slot % 2 * (WARP // 2) * size}"
+            if on
+            else []
+        ),
+        *(_pair_head(unit) if config.places else []),
+    ]
+    kernel = "\n".join([*head, *lines, "}", ""])
+    table = unit.constants.lines()
+    if config.table:
+        numbers = ", ".join(real.literal(c) for each in constants(unit.program) for c in each)
+        table.append(f"LW_DATA real lw_c2[] = {{{numbers}}};")
+    return "\n".join([prelude(real), *table, *unit.functions, kernel])
 
 
-class _Statements:
-    """The statements of one program or body."""
+def _part_head(part: Part) -> list[str]:
+    """Return the pointer to a thread's crossing values; those of a warp are contiguous, slot by slot."""
+    group = f"((row < rows ? row : rows - 1) / {WARP})"
+    return [f"    real *lw_x = scratch + (long long){group} * {part.slots * WARP} + lane;"]
 
-    def __init__(self, unit: _Unit, program: Program, plan: Plan, prefix: str, where: dict[int, int]) -> None:
-        self.unit = unit
-        self.program = program
-        self.plan = plan
-        self.prefix = prefix
-        self.names: dict[int, str] = {}
-        self.where = where  # value -> the slot that it is in
-        self.lines: list[str] = []
-        self.count = 0
-        self.block = 0  # line where the basic block began
-        self.constants: dict[int, str] = {}  # inputs that are constants outside of a body
-        self.is_together = unit.config.steps_together  # the threads of a block go through it together
-        self.is_body = False
-        self.masked_slots: frozenset[int] = (
-            frozenset()
-        )  # slots of a state that threads which have stopped keep
 
-    def _ring(self) -> None:
-        """For each chunk of outputs that is written in whole sectors: where it begins in the ring, and what
-        waits there.
-        """
-        self.places: dict[Chunk, tuple[int, bool, bool]] = {}
-        config = self.unit.config
-        real = self.unit.real
-        if config.write * real.size != LINE or config.places:
-            return
-        kinds = ("flush", "cut", "loop")
-        order = [a.value if a.kind == "flush" else None for a in self.plan.actions if a.kind in kinds]
-        base = 0
-        sector = SECTOR // real.size
-        follows = False
-        for chunk, after in zip(order, [*order[1:], None]):
-            if chunk is None:
-                continue
-            base = base if follows else 0
-            goes_on = (
-                after is not None
-                and after[:2] == (chunk.array, chunk.start + chunk.length)
-                and not chunk.length % sector
-            )
-            self.places[chunk] = base, not follows, not goes_on
-            base = (base + chunk.length) % ring(real)
-            follows = goes_on
-
-    def write(self, end: LoopPlan | None = None) -> list[str]:
-        """The lines that run it; those of a cut program call its parts. `end`: of the loop that this is the
-        body of.
-        """
-        parts: list[list[str]] = []
-        self._ring()
-        self.chunks = iter([action.value for action in self.plan.actions if action.kind == "flush"])
-        for action in self.plan.actions:
-            if action.kind == "cut":
-                parts.append(self.lines)
-                self.lines = []
-                self.names = {}
-                self.block = 0
-            else:
-                getattr(self, f"_{action.kind}")(action)
-                together = self.unit.config.together and not self.unit.config.steps_together
-                if action.kind == "flush" and not together:
-                    self.block -= 3 * action.value.length  # one line, but so many statements
-                if len(self.lines) - self.block > (BARRIER_BLOCK if together else BLOCK) and action.kind in (
-                    "op",
-                    "flush",
-                ):
-                    self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
-                    self.block = len(self.lines)
-        if end is not None:
-            self._end(end)
-        if not parts:
-            return self.lines
-        parts.append(self.lines)
-        calls = []
-        for k, lines in enumerate(parts):
-            name = f"lw_{self.prefix}_part{k}"
-            is_end = end is not None and k == len(parts) - 1
-            self.unit.function(name, "bool" if is_end else "void", lines)
-            calls.append(f"    return {self.unit.call(name)};" if is_end else f"    {self.unit.call(name)};")
-        return calls
-
-    # values
-
-    def use(self, v: int) -> str:
-        """How a value is written where it is used."""
-        op, args, attr = self.program.code[v]
-        if op == "const":
-            return self.unit.constants.text(attr)
-        if op == "neg" and v not in self.names:
-            text = self.use(args[0])
-            return f"(-{text})"
-        if v in self.constants:
-            return self.constants[v]
-        if v not in self.names:
-            self._get(v, self.where[v])
-        return self.names[v]
-
-    def _fresh(self, v: int) -> str:
-        self.count += 1
-        return f"{self.prefix}{v}" if v not in self.names else f"{self.prefix}{v}_{self.count}"
-
-    def _get(self, v: int, slot: int) -> None:
-        self.count += 1
-        name = f"{self.prefix}{v}_{self.count}"
-        place = self.unit.slot(slot, v)
-        if place is None:
-            self.lines.append(f"    const real {name} = lw_l[{slot - self.unit.config.shared}];")
-        else:
-            self.lines.append(f"    real {name}; LW_GET({place}, {name});")
-        self.names[v] = name
-
-    def _put_slot(self, slot: int, text: str, v: int = 0) -> None:
-        place = self.unit.slot(slot, v)
-        on = "if (lw_on) " if slot in self.masked_slots else ""
-        if place is None:
-            self.lines.append(f"    {on}lw_l[{slot - self.unit.config.shared}] = {text};")
-        else:
-            self.lines.append(f"    {on}LW_PUT({place}, {text});")
-
-    # actions
-
-    def _load(self, action: Action) -> None:
-        self._get(action.value, action.place)
-
-    def _store(self, action: Action) -> None:
-        self.where[action.value] = action.place
-        self._put_slot(action.place, self.names[action.value], action.value)
-
-    def _store_condition(self, action: Action) -> None:
-        real = self.unit.real
-        self._put_slot(
-            action.place, f"({self.use(action.value)} ? {real.literal(1.0)} : {real.literal(0.0)})"
-        )
-
-    def _op(self, action: Action) -> None:
-        v = action.value
-        op, args, attr = self.program.code[v]
-        kind = "bool" if self.program.kinds[v] == BOOL else "real"
-        text = self.unit.expressions[op].format(*(self.use(a) for a in args), attr=attr)
-        self.lines.append(f"    const {kind} {self.prefix}{v} = {text};")
-        self.names[v] = f"{self.prefix}{v}"
-
-    def _buffer(self, fetch: int) -> str:
-        number = fetch % self.unit.config.ahead
-        return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
-
-    def _issue(self, action: Action) -> None:
-        array, start, count, other = self.plan.fetches[action.value]
-        if action.value >= self.unit.config.ahead:
-            self.lines.append("    __syncwarp();")
-        if array == len(self.unit.inputs):  # crossing values
-            assert self.unit.config.part is not None
-            slots = ", ".join(map(str, self.unit.config.part.reads[start : start + count]))
-            self.lines.append(f"    lw_read<{slots}>(lw_x, {self._buffer(action.value)} + lane);")
-            return
-        from_ = f"in{array}" + (f" + {start}" if start else "")
-        self.lines.append(
-            f"    lw_fetch{self._move(f'in{array}_step', from_, count, other)}, {self._buffer(action.value)});"
-        )
-
-    def _move(self, step: str, address: str, count: int, other: int | None, row: str = "") -> str:
-        """The words of a move of rows between memories, without its buffer."""
-        if not self.unit.config.places:
-            return f"<{_width(count)}, {count}{row}>({address}, {step}, lane"
-        return f"_pairs<{_width(count)}, {count}, {1 if other is None else 2}>({address}, {step}, {other or 0}, lane"
-
-    def _line(self, differs: bool) -> str:
-        """The row of the warp's buffer that is a thread's."""
-        return "lane" if differs or not self.unit.config.places else "(lane >> 1)"
-
-    def _arrive(self, action: Action) -> None:
-        after = min(self.unit.config.ahead - 1, len(self.plan.fetches) - 1 - action.value)
-        self.lines.append(f"    LW_ARRIVE({after});")
-        self.lines.append("    __syncwarp();")
-        self.fetch = action.value
-
-    def _take(self, action: Action) -> None:
-        v = action.value
-        name = self._fresh(v)
-        if self.plan.fetches[self.fetch].array == len(self.unit.inputs):
-            self.lines.append(
-                f"    const real {name} = ({self._buffer(self.fetch)})[lane + {WARP * action.place}];"
-            )
-            self.names[v] = name
-            return
-        line = self._line(self.program.code[v].op == "input2")
-        self.lines.append(
-            f"    const real {name} = ({self._buffer(self.fetch)})[{line} * {ROW} + {action.place}];"
-        )
-        self.names[v] = name
-
-    def _reread(self, action: Action) -> None:
-        self.count += 1
-        name = f"{self.prefix}{action.value}_{self.count}"
-        self.lines.append(f"    const real {name} = lw_x[{action.place * WARP}];")
-        self.names[action.value] = name
-
-    def _keep(self, action: Action) -> None:
-        self.lines.append(f"    lw_x[{action.place * WARP}] = {self.use(action.value)};")
-
-    def _begin(self, action: Action) -> None:
-        self.lines.append("    __syncwarp();")
-        self.chunk: Chunk = next(self.chunks)
-
-    def _out(self) -> str:
-        config = self.unit.config
-        number = 0 if config.buffers == config.ahead else config.ahead
-        return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
-
-    def _put(self, action: Action) -> None:
-        v = action.value
-        line = self._line(bool(self.unit.config.places) and self.unit.differs[v])
-        config = self.unit.config
-        place = action.place
-        if self.chunk in self.places:
-            place = (self.places[self.chunk][0] + place) % ring(self.unit.real)
-        row = row_stride(self.unit.real.dtype, config.write)
-        self.lines.append(f"    ({self._out()})[{line} * {row} + {place}] = {self.use(v)};")
-
-    def _flush(self, action: Action) -> None:
-        chunk: Chunk = action.value
-        to = f"out{chunk.array}" + (f" + {chunk.start}" if chunk.start else "")
-        config = self.unit.config
-        step = f"out{chunk.array}_step" if config.gaps else self.unit.outputs[chunk.array].size
-        row = f", {row_stride(self.unit.real.dtype, config.write)}"
-        if chunk.length == self.unit.outputs[chunk.array].size and not config.gaps and not config.places:
-            self.lines.append(f"    lw_flush_rows<{chunk.length}{row}>({to}, lane, {self._out()});")
-            return
-        if chunk in self.places and not all(self.places[chunk][1:]):
-            base, first, last = self.places[chunk]
-            width = max(_width(chunk.length), SECTOR // self.unit.real.size)
-            how = f"{width}, {chunk.length}, {base}, {int(first)}, {int(last)}"
-            self.lines.append(f"    lw_flush_ring<{how}>({to}, {step}, lane, {self._out()});")
-            return
-        row += ", 4" if config.part is not None else ""  # in parts short code comes first
-        self.lines.append(
-            f"    lw_flush{self._move(str(step), to, chunk.length, chunk.other, row)}, {self._out()});"
-        )
-
-    # two threads a state
-
-    def _even(self, action: Action, other: int = 0) -> None:
-        v = action.value
-        unit = self.unit
-        place = action.place // 2 * unit.config.threads * unit.real.size + other
-        self.lines.append(f"    real {self.prefix}{v}; LW_GET(lw_e, {place}, {self.prefix}{v});")
-        self.names[v] = f"{self.prefix}{v}"
-
-    def _odd(self, action: Action) -> None:
-        self._even(action, self.unit.real.size)
-
-    def _sync(self, action: Action) -> None:
-        self.lines.append("    __syncwarp();")
-
-    # loops
-
-    def _loop(self, action: Action) -> None:
-        loop: BoundedLoop = self.program.code[action.value].attr
-        if action.place.long:
-            self._long_loop(action.value, loop, action.place)
-        else:
-            self._short_loop(action.value, loop)
-
-    def _short_loop(self, v: int, loop: BoundedLoop) -> None:
-        """A loop with its state in variables."""
-        args = self.program.code[v].args
-        values = [self.use(a) for a in args]
-        states = [f"{self.prefix}{v}s{k}" for k in range(loop.states)]
-        for name, value in zip(states, values):
-            self.lines.append(f"    real {name} = {value};")
-        inner = _Statements(self.unit, loop.body, Plan(), f"{self.prefix}{v}_", {})
-        for u, (op, _, attr) in enumerate(loop.body.code):
-            if op == "input":
-                inner.names[u] = states[attr[1]] if attr[0] == 0 else values[loop.states + attr[1]]
-        inner.lines = self._loop_head(v, loop)
-        for u, (op, _, attr) in enumerate(loop.body.code):
-            if isinstance(attr, BoundedLoop):
-                inner._short_loop(u, attr)
-            elif op not in ("const", "input", "neg", "result"):
-                inner._op(Action("op", u))
-        results = [inner.use(u) for u in loop.body.results[0]]
-        again = inner.use(loop.body.results[1][0])
-        fresh = []
-        for k, text in enumerate(results):
-            inner.lines.append(f"    const real {states[k]}n = {text};")
-            fresh.append(f"    {states[k]} = {states[k]}n;")
-        inner.lines += [*fresh, f"    if (!{again}) {{", "        break;", "    }", "    }"]
-        self.lines += inner.lines
-        self._name_results(v, states)
-
-    def _name_results(self, v: int, states: list[str]) -> None:
-        for r in range(v + 1, len(self.program.code)):
-            op, args, attr = self.program.code[r]
-            if op == "result" and args == (v,):
-                self.names[r] = states[attr]
-
-    def _loop_head(self, v: int, loop: BoundedLoop) -> list[str]:
-        counter = f"{self.prefix}{v}n"
-        limit = min(loop.limit, 2**63 - 1)
-        return [
-            "#pragma unroll 1",
-            f"    for (long long {counter} = 0; {counter} < {limit}LL; {counter}++) {{",
+def _pair_head(unit: TranslationUnit) -> list[str]:
+    """Return the pointers to the values and constants of two threads that run one state."""
+    config = unit.config
+    real = unit.real
+    sign = f"({real.integer})1 << {8 * real.size - 1}"
+    place = config.shared * config.threads + config.threads // WARP * config.buffers * WARP * ROW
+    head = [
+        "    const int second = lane & 1;",
+        "    const lw_slot lw_e = LW_ADDRESS(shared + (threadIdx.x & ~1));",
+        f"    const lw_slot lw_h = LW_ADDRESS(shared + warp * {WARP} + lane / 2);",
+        f"    const {real.integer} lw_sign0 = second ? 0 : {sign}, lw_sign1 = second ? {sign} : 0;",
+    ]
+    if config.table:
+        head += [
+            f"    real *lw_table = shared + {place};",
+            f"    for (int i = lane; i < {2 * config.table}; i += {WARP}) {{ /* every warp of the block writes the same */",
+            "        lw_table[i] = lw_c2[i];",
+            "    }",
+            "    __syncwarp();",
+            "    const lw_slot lw_t = LW_ADDRESS(lw_table + second);",
         ]
-
-    def _long_loop(self, v: int, loop: BoundedLoop, plan: LoopPlan) -> None:
-        """A loop with its state in slots."""
-        for value, slot in [*plan.initial_states, *plan.outer_stores]:
-            self._put_slot(slot, self.use(value))
-        where: dict[int, int] = {}
-        unit = self.unit
-        unit.bodies += 1
-        inner = _Statements(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
-        has_loops = any(action.kind == "loop" and action.place.long for action in plan.body.actions)
-        inner.is_together = self.is_together and (not self.is_body or has_loops)
-        inner.is_body = True
-        if inner.is_together:
-            inner.masked_slots = frozenset(plan.states)
-            self.lines.append(f"    const bool {inner.prefix}on = lw_on;")
-        args = self.program.code[v].args
-        for u, (op, _, attr) in enumerate(loop.body.code):
-            if op == "input":
-                array, element = attr
-                slot = plan.states[element] if array == 0 else plan.outer[element]
-                if slot is None:  # a constant
-                    inner.constants[u] = self.use(args[loop.states + element])
-                else:
-                    where[u] = slot
-        lines = inner.write(plan)
-        if lines and lines[-1].startswith("    return "):
-            last = lines[-1].removeprefix("    return ").removesuffix(";")
-            lines = [*lines[:-1], *inner._leave(last)]
-        self.lines += [*self._loop_head(v, loop), *lines, "    }"]
-        if inner.is_together:
-            self.lines.append(f"    lw_on = {inner.prefix}on;")
-        elif self.is_together:
-            self.lines.append("    LW_TOGETHER();")
-        for r in range(v + 1, len(self.program.code)):
-            op, inner_args, attr = self.program.code[r]
-            if op == "result" and inner_args == (v,):
-                self.where[r] = plan.states[attr]
-
-    def _end(self, plan: LoopPlan) -> None:
-        """Store the states that could not be stored before, and say whether to go on."""
-        texts = [(slot, self.use(value)) for value, slot in plan.final_states]
-        cut = any(action.kind == "cut" for action in self.plan.actions)
-        condition = self.program.results[1][0]
-        if plan.condition_slot is None:
-            again = self.use(condition)
-        else:
-            self._get(condition, plan.condition_slot)
-            again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
-        for slot, text in texts:
-            self._put_slot(slot, text)
-        self.lines += [f"    return {again};"] if cut else self._leave(again)
-
-    def _leave(self, again: str) -> list[str]:
-        """The end of a body: out of the loop unless it goes `again`; all threads of a block together where
-        they are kept so.
-        """
-        if self.is_together:
-            return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
-        stops = f"!({again} & lw_on)" if self.unit.config.steps_together else f"!{again}"
-        return [f"    if ({stops}) {{", "        break;", "    }"]
-
-
-def _width(count: int) -> int:
-    """The least power of two that is at least so large."""
-    return 1 << (count - 1).bit_length()
+    return head

@@ -1,19 +1,20 @@
-"""The text of the last kernel of a long program, which runs its maps and writes its outputs (see `maps`)."""
+"""CUDA text of the last kernel of a long program, which runs its maps and writes its outputs (see `maps`)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 
 from linkwork.compiler.ir.operations import BOOL
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.targets.cuda.map_kernel import MapGroup, MapKernel
-from linkwork.compiler.targets.cuda.maps import Phase, Row, Tree
+from linkwork.compiler.targets.cuda.map_layout import GroupLayout
+from linkwork.compiler.targets.cuda.map_output import flush_lines
+from linkwork.compiler.targets.cuda.maps import Phase, Tree
 from linkwork.compiler.targets.cuda.prelude import REALS, WARP, Constants, expressions, prelude
 
-NAME = "linkwork"  # of the kernel: programs' own names may be anything
-SHARED_TREE_OPERATIONS = 60  # operations of trees from which the warps of a block share them
+NAME = "linkwork"  # of every kernel: names of programs may be any text
+SHARED_TREE_OPERATIONS = 60  # operations of trees from which all warps of a block share the work
 BLOCK = 300  # statements of a basic block
 WAIT_UNTIL_FREE = [
     "    if (!free) {",
@@ -22,19 +23,17 @@ WAIT_UNTIL_FREE = [
     "        LW_TOGETHER();",
     "    }",
 ]
-MAX_ROW_REGISTERS = (
-    80  # values and results of a row that have room in registers, so that all results can wait there
-)
-TREE_GROUP = 16  # trees whose values are stored together, so that what they read is loaded once
+MAX_ROW_REGISTERS = 80  # arguments and results of a row that fit registers
+TREE_GROUP = 16  # trees whose values are stored together, so that common operands are loaded once
 
 
 def map_text(kernel: MapKernel, blocks: int) -> str:
-    """The CUDA text, for so many blocks on a multiprocessor."""
+    """Return the CUDA text for `blocks` blocks on a multiprocessor."""
     return _Unit(kernel, blocks).text()
 
 
 class _Unit:
-    """The file under way."""
+    """The text under construction."""
 
     def __init__(self, kernel: MapKernel, blocks: int) -> None:
         self.kernel = kernel
@@ -46,9 +45,9 @@ class _Unit:
         self.constants = Constants(self.real)
         self.threads = kernel.warps * WARP
         self.layouts = [
-            _GroupLayout(kernel.rows(each), kernel.offset_patterns(each)) for each in kernel.groups
+            GroupLayout(kernel.rows(group), kernel.offset_patterns(group)) for group in kernel.groups
         ]
-        self.rows: list[int] = []  # the table of rows
+        self.rows: list[int] = []  # table of rows
         self.tasks: list[int] = []
 
     def text(self) -> str:
@@ -61,7 +60,7 @@ class _Unit:
             f"{'const ' * (n in inputs)}real *__restrict__ {n}, long long {n}_step"
             for n in (*inputs, *outputs)
         ]
-        bodies = [self._body(each, way) for each, way in zip(kernel.groups, self.layouts)]
+        bodies = [self._body(group, layout) for group, layout in zip(kernel.groups, self.layouts)]
         self._schedule()
         lines = [
             f'extern "C" __global__ void __launch_bounds__({self.threads}, {self.blocks})',
@@ -108,7 +107,7 @@ class _Unit:
             *self._trees(),
             "    LW_FENCE();",
             "    LW_TOGETHER();",
-            *self._flush(),
+            *flush_lines(kernel),
             "    }",
             "    LW_WRITTEN();",
             "}",
@@ -117,14 +116,14 @@ class _Unit:
         return "\n".join([prelude(self.real), *self.constants.lines(), *self._tables(), "\n".join(lines)])
 
     def _pitches(self) -> list[tuple[int, int]]:
-        """Phases whose rows lie farther apart, or less far, than those of the one before."""
+        """Return the phases whose row stride differs from that of the previous phase."""
         pitches = [self.kernel.pitch(phase) for phase in self.plan.phases]
         return [(k, after) for k, (before, after) in enumerate(pairwise(pitches), 1) if before != after]
 
     def _tables(self) -> list[str]:
         tables = {
-            "row": self.rows, "task": self.tasks, "bound": self._bounds(False), "bound2": self._bounds(True),
-            "sign": [k for k, v in enumerate(self.kernel.shared_values) if self._is_negated(v)],
+            "row": self.rows, "task": self.tasks, "bound": self.plan.copy_bounds(False), "bound2": self.plan.copy_bounds(True),
+            "sign": [k for k, v in enumerate(self.kernel.shared_values) if self.kernel.is_negated(v)],
         }  # fmt: skip
         lines = [
             f"LW_DATA int lw_{n}[] = {{{', '.join(map(str, entries))}}};"
@@ -134,28 +133,20 @@ class _Unit:
         for name, negated in (("copied", False), ("copied2", True)):
             copies = [
                 f"{self._slot(slot) | one << 32 | other << 48}ULL"
-                for slot, _, one, other in self._copies(negated)
+                for slot, _, one, other in self.plan.copies(negated)
             ]
             lines += [f"LW_DATA unsigned long long lw_{name}[] = {{{', '.join(copies)}}};"] if copies else []
         return lines
 
-    def _waits(self, v: int) -> bool:
-        return self.kernel.waits(v)
-
-    def _is_negated(self, v: int) -> bool:
-        return self._waits(v) and self.plan.negated(v)
-
-    # what is there before the rows
+    # before the rows
 
     def _load(self) -> list[str]:
-        """Bring what rows share to shared memory, and what the first output takes as it is; write what is
-        constant or given.
-        """
+        """Copy shared values and elements of the first output to shared memory; write constants and inputs."""
         kernel = self.kernel
         states = self.kernel.states
         threads = self.threads
         lines: list[str] = []
-        count = sum(map(self._waits, kernel.shared_values))
+        count = sum(map(self.kernel.waits, kernel.shared_values))
         assert [self.plan.slot(v)[0] for v in kernel.shared_values[:count]] == list(range(count))
         if count:
             one = f"for (int i = threadIdx.x; i < {count * states}; i += {threads}) {{"
@@ -195,7 +186,7 @@ class _Unit:
             "    LW_ARRIVE(0);",
             "    LW_TOGETHER();",
         ]
-        negated = sum(map(self._is_negated, kernel.shared_values))
+        negated = sum(map(self.kernel.is_negated, kernel.shared_values))
         if negated:
             lines += [
                 f"    for (int i = threadIdx.x / {states}; i < {negated}; i += {threads // states}) {{",
@@ -208,7 +199,7 @@ class _Unit:
     # rows
 
     def _schedule(self) -> None:
-        """The tables of rows and of what each warp does, phase by phase."""
+        """Fill the tables of rows and of the tasks of each warp, phase by phase."""
         kernel = self.kernel
         turns = self.kernel.rows_per_warp
         every = [kernel.tasks(phase) for phase in self.plan.phases]
@@ -226,18 +217,18 @@ class _Unit:
                     self.tasks += [task.group, *(at[taken] for taken in task.rows)]
                 self.tasks += [-1] * ((self.length - len(warp_tasks)) * (turns + 1))
 
-    def _row(self, each: MapGroup, way: _GroupLayout, phase: Phase, v: int, number: int) -> None:
-        """A row in the table."""
-        row = self.kernel.ordered(each, v, phase.rows[v][number])
-        place = list(each.maps).index(v)
+    def _row(self, group: MapGroup, layout: GroupLayout, phase: Phase, v: int, number: int) -> None:
+        """Append a row to the table."""
+        row = self.kernel.ordered(group, v, phase.rows[v][number])
+        place = list(group.maps).index(v)
         slots = [slot for slot, _ in row.sources]
         self.rows += [
-            way.results.base(row.targets),
-            self._slot(way.slots.base(slots)),
-            *(2 * far[place][0] * self.kernel.states + far[place][1] for far in way.maps),
-            *(-1 if (target := row.targets[e]) is None else target for e in way.results.irregular),
-            *(self._slot(slots[e]) for e in way.slots.irregular),
-            *(int(row.sources[e][1]) for e in way.signed),
+            layout.results.base(row.targets),
+            self._slot(layout.slots.base(slots)),
+            *(2 * offsets[place][0] * self.kernel.states + offsets[place][1] for offsets in layout.maps),
+            *(-1 if (target := row.targets[e]) is None else target for e in layout.results.irregular),
+            *(self._slot(slots[e]) for e in layout.slots.irregular),
+            *(int(row.sources[e][1]) for e in layout.signed),
         ]
 
     def _slot(self, slot: int) -> int:
@@ -245,23 +236,23 @@ class _Unit:
         waiting_count = len(self.plan.slots)
         return (slot if slot < waiting_count else self.kernel.first_leaf + slot - waiting_count) * WARP
 
-    def _body(self, each: MapGroup, way: _GroupLayout) -> list[str]:
-        """The statements that run a row."""
-        body = each.program
+    def _body(self, group: MapGroup, layout: GroupLayout) -> list[str]:
+        """Return the statements that run a row."""
+        body = group.program
         names = dict[int, str]()
         lines = ["    real *lw_p = lw_o + r[0]; const real *lw_y = lw_x + r[1];"]
-        far = len(way.maps)
-        for k in range(far):
+        offsets = len(layout.maps)
+        for k in range(offsets):
             lines.append(
                 f"    const real *lw_w{k} = lw_v + (r[{2 + k}] >> 1); const int lw_z{k} = r[{2 + k}] & 1;"
             )
         for u, (op, _, attr) in enumerate(body.code):
             if op == "input" and attr[0] == 1:
-                names[u] = self._of_maps(way, each.values[attr[1]])
+                names[u] = self._of_maps(layout, group.values[attr[1]])
             elif op == "input":
                 names[u] = f"y{u}"
                 lines.append(
-                    f"    const real y{u} = {self._source(way, attr[1], 2 + far + len(way.results.irregular))};"
+                    f"    const real y{u} = {self._source(layout, attr[1], 2 + offsets + len(layout.results.irregular))};"
                 )
         waits = sum(array.size for array in (body.inputs[0], *body.outputs)) <= MAX_ROW_REGISTERS
         lines += [] if waits else WAIT_UNTIL_FREE
@@ -269,28 +260,28 @@ class _Unit:
         lines += WAIT_UNTIL_FREE if waits else []
         for e, u in enumerate(body.results[0]):
             value = self._use(body, u, names)
-            if e in way.results.irregular:
-                place = f"r[{2 + far + way.results.irregular.index(e)}]"
+            if e in layout.results.irregular:
+                place = f"r[{2 + offsets + layout.results.irregular.index(e)}]"
                 text = f"lw_o[{place}] = {value};"
                 lines.append(
-                    f"    if ({place} >= 0) {{ {text} }}" if e in way.results.missing else f"    {text}"
+                    f"    if ({place} >= 0) {{ {text} }}" if e in layout.results.missing else f"    {text}"
                 )
             else:
-                lines.append(f"    lw_p[{way.results.distances[e]}] = {value};")
+                lines.append(f"    lw_p[{layout.results.distances[e]}] = {value};")
         return lines
 
-    def _source(self, way: _GroupLayout, element: int, at: int) -> str:
-        """A value that a row takes; the table says from `at` on what is not as in other rows."""
-        if element in way.slots.irregular:
-            text = f"lw_x[r[{at + way.slots.irregular.index(element)}]]"
+    def _source(self, layout: GroupLayout, element: int, at: int) -> str:
+        """Return an argument of a row; irregular arguments are in the table from `at` on."""
+        if element in layout.slots.irregular:
+            text = f"lw_x[r[{at + layout.slots.irregular.index(element)}]]"
         else:
-            text = f"lw_y[{way.slots.distances[element] * WARP}]"
-        if element in way.signed:
-            text = f"lw_turned({text}, r[{at + len(way.slots.irregular) + way.signed.index(element)}])"
+            text = f"lw_y[{layout.slots.distances[element] * WARP}]"
+        if element in layout.signed:
+            text = f"lw_turned({text}, r[{at + len(layout.slots.irregular) + layout.signed.index(element)}])"
         return text
 
     def _of(self, v: int) -> str:
-        """A value of the program: in shared memory, or where it waits or is given."""
+        """Return a value of the program: in shared memory, in GPU memory, or an input."""
         op, args, attr = self.program.code[v]
         if op == "neg":
             return f"(-{self._of(args[0])})"
@@ -300,17 +291,17 @@ class _Unit:
             place, negated = self.kernel.shared_places[v]
             text = f"lw_v[{place * self.kernel.states}]"
             return f"(-{text})" if negated else text
-        return f"lw_x[{self._slot(self.plan.slots[v])}]" if self._waits(v) else self._input(v)
+        return f"lw_x[{self._slot(self.plan.slots[v])}]" if self.kernel.waits(v) else self._input(v)
 
-    def _of_maps(self, way: _GroupLayout, map_values: tuple[int, ...]) -> str:
-        """What maps with one body have in one place: all the same, or each its own."""
+    def _of_maps(self, layout: GroupLayout, map_values: tuple[int, ...]) -> str:
+        """Return a shared value of a group: the same for all maps, or one for each."""
         if len(set(map_values)) == 1:
             return self._of(map_values[0])
-        far = self.kernel.offsets(map_values)
+        offsets = self.kernel.offsets(map_values)
         place, _ = self.kernel.shared_places[self.plan.unsigned[map_values[0]]]
-        pointer = way.maps.index(far)
+        pointer = layout.maps.index(offsets)
         text = f"lw_w{pointer}[{place * self.kernel.states}]"
-        signs = [sign for _, sign in far]
+        signs = [sign for _, sign in offsets]
         negated = f"lw_turned({text}, lw_z{pointer})"
         return text if not any(signs) else f"(-{text})" if all(signs) else negated
 
@@ -342,7 +333,7 @@ class _Unit:
                 lines.append("    LW_BLOCK();")
         return lines
 
-    # what is computed or copied beside them
+    # elements besides results of maps
 
     def _trees(self) -> list[str]:
         lines: list[str] = []
@@ -379,31 +370,22 @@ class _Unit:
         stores += [f"    lw_o[{element}] = {value};" for element in tree.elements]
         return lines
 
-    def _copies(self, negated: bool) -> list[tuple[int, bool, int, int]]:
-        return [copy for phase in self.plan.phases for copy in phase.copies if copy[1] == negated]
-
-    def _bounds(self, negated: bool) -> list[int]:
-        bounds = [0]
-        for phase in self.plan.phases:
-            bounds.append(bounds[-1] + sum(copy[1] == negated for copy in phase.copies))
-        return bounds if bounds[-1] else []
-
     def _copy(self, phase: str) -> list[str]:
-        """Begin to copy elements of an output from where they wait."""
+        """Start copying elements of an output from where they wait."""
         return self._copy_loop(
             phase, "",
             "        LW_COPY(lw_o + ((unsigned)(c >> 32) & 0xffff), lw_x + (unsigned)c);",
             "        LW_COPY(lw_o + (unsigned)(c >> 48), lw_x + (unsigned)c);",
-        ) if self._bounds(False) else []  # fmt: skip
+        ) if self.plan.copy_bounds(False) else []  # fmt: skip
 
     def _negated_copies(self) -> list[str]:
-        """Copy those with another sign."""
+        """Copy negated elements."""
         return self._copy_loop(
             "phase", "2",
             "        const real value = -lw_x[(unsigned)c];",
             "        lw_o[(unsigned)(c >> 32) & 0xffff] = value;",
             "        lw_o[(unsigned)(c >> 48)] = value;",
-        ) if self._bounds(True) else []  # fmt: skip
+        ) if self.plan.copy_bounds(True) else []  # fmt: skip
 
     def _copy_loop(self, phase: str, table: str, *each: str) -> list[str]:
         states = self.kernel.states
@@ -414,91 +396,4 @@ class _Unit:
             f"        const unsigned long long c = lw_copied{table}[i];",
             *each,
             "    }",
-        ]
-
-    def _flush(self) -> list[str]:
-        """Write the rows of all states: at once where they lie side by side, else each by some warps, in
-        lines of memory.
-        """
-        outputs = self.program.outputs
-        states = self.kernel.states
-        warps = self.kernel.warps
-        row, piece = (
-            ("s = warp", "0") if warps <= states else (f"s = warp % {states}", f"warp / {states} * {WARP}")
-        )
-        step = WARP * max(1, warps // states)
-        lines = []
-        for k, phase in enumerate(self.plan.phases):
-            size = outputs[phase.array].size
-            to = f"out{phase.array} + (long long)first * {size}"
-            wide = 16 // self.real.size
-            bulk = f"LW_BULK && ((size_t)({to}) & 15) == 0" if self._bulk(phase, size) else "false"
-            share = -(-states * size // warps // wide) * wide  # of a warp
-            count = f"{states * size} - warp * {share} < {share} ? {states * size} - warp * {share} : {share}"
-            write = f"LW_WRITE({to} + warp * {share}, shared + warp * {share}, ({count}) * {self.real.size});"
-            lines += [
-                f"    if (phase == {k} && {bulk}) {{",
-                f"        if (lane == 0 && warp * {share} < {states * size}) {{",
-                f"            {write}",
-                "        }",
-                f"    }} else if (phase == {k}) {{",
-                f"        for (int {row}; s < {states}; s += {min(warps, states)}) {{",
-                f"            real *to = {to} + s * {size};",
-                f"            const real *from = shared + s * {self.kernel.pitch(phase)};",
-                f"            const int skip = (int)((size_t)to / sizeof(real)) & {WARP - 1};",
-                "#pragma unroll 4",
-                f"            for (int e = lane - skip + {piece}; e < {size}; e += {step}) {{",
-                "                if (e >= 0) {",
-                "                    to[e] = from[e];",
-                "                }",
-                "            }",
-                "        }",
-                "    }",
-            ]
-        return lines
-
-    def _bulk(self, phase: Phase, size: int) -> bool:
-        """Whether all rows of a block are one piece, of a multiple of 16 bytes."""
-        return self.kernel.pitch(phase) == size and self.kernel.states * size * self.real.size % 16 == 0
-
-
-class _Offsets:
-    """Where the numbers of several rows lie: at distances from a base that each row has, but for some."""
-
-    def __init__(self, rows: list[Sequence[int | None]]) -> None:
-        every = range(len(rows[0]))
-        middle = max(every, key=lambda e: sum(row[e] is not None for row in rows), default=0)
-        self.distances = []
-        for e in every:
-            count = Counter(
-                a - b for a, b in ((row[e], row[middle]) for row in rows) if a is not None and b is not None
-            )
-            self.distances.append(count.most_common(1)[0][0] if count else 0)
-        bases = [self.base(row) for row in rows]
-        self.irregular = [
-            e for e in every if any(row[e] != base + self.distances[e] for row, base in zip(rows, bases))
-        ]
-        self.missing = {e for e in self.irregular if any(row[e] is None for row in rows)}
-
-    def base(self, row: Sequence[int | None]) -> int:
-        """The place from which most numbers of a row lie at their distances."""
-        count = Counter(place - d for place, d in zip(row, self.distances) if place is not None)
-        return count.most_common(1)[0][0]
-
-
-class _GroupLayout:
-    """How the rows of maps with one body differ: where their values and results lie, and which values some
-    take negated.
-
-    `maps`: the ways in which what rows share lies apart from map to map (see `MapKernel.distances`).
-    """
-
-    def __init__(self, rows: list[Row], maps: list[tuple[tuple[int, int], ...]]) -> None:
-        self.maps = maps
-        self.slots = _Offsets([[slot for slot, _ in row.sources] for row in rows])
-        self.results = _Offsets([row.targets for row in rows])
-        self.signed = [
-            e
-            for e, sources in enumerate(zip(*(row.sources for row in rows)))
-            if any(negated for _, negated in sources)
         ]

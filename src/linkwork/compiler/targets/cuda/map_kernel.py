@@ -195,6 +195,10 @@ class MapKernel:
         """Return whether a value waits in GPU memory; others are inputs."""
         return self.plan.unsigned[v] in self.plan.slots
 
+    def is_negated(self, v: int) -> bool:
+        """Return whether a value is the negation of one that waits in GPU memory."""
+        return self.waits(v) and self.plan.negated(v)
+
     def with_ordered_slots(self) -> MapKernel:
         """Return the kernel with the contents of shared memory in the first slots, in that order."""
         first = [self.plan.unsigned[v] for v in self.shared_values if self.waits(v)]

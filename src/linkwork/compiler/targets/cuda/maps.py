@@ -276,6 +276,17 @@ class TailMaps:
                 targets = tuple([places.get(e) for e in range(each.gives)])
                 phase.rows.setdefault(v, []).append(Row(sources, targets))
 
+    def copies(self, negated: bool) -> list[tuple[int, bool, int, int]]:
+        """Return the copies of all outputs, of values that are negated or that are not."""
+        return [copy for phase in self.phases for copy in phase.copies if copy[1] == negated]
+
+    def copy_bounds(self, negated: bool) -> list[int]:
+        """Return the number of copies before each output and after the last; empty if there are none."""
+        bounds = [0]
+        for phase in self.phases:
+            bounds.append(bounds[-1] + sum(copy[1] == negated for copy in phase.copies))
+        return bounds if bounds[-1] else []
+
     @property
     def reads(self) -> int:
         """Values per state that wait in memory for this kernel."""

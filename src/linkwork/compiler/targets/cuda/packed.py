@@ -1,13 +1,12 @@
-"""Packed programs: one for two neighbouring threads that do a state together.
+"""Packed programs: one program that two neighbouring threads run for each state.
 
-Two operations that are done side by side become one, of which each thread does its own; everything else is
-done by both. The bits stay the same, since each operation does. A packed program is a program with six more
-operations:
+Two paired operations become one, which each thread applies to its own operands; both threads do all other
+operations. Results keep their bits, since every operation does. A packed program has six more operations:
 
-    "const2", (first, second): a constant of each thread
-    "input2", (array, element, other element): an element of each
-    "even" and "odd": what the first or the second thread has, for both
-    "pick": of two values the first thread takes the first one, the second thread the second one
+    "const2", (first, second): a constant for each thread
+    "input2", (array, element, other element): an element for each thread
+    "even" and "odd": the value of the first or of the second thread, for both
+    "pick": the first value in the first thread, the second value in the second thread
     "flip", lane: the value, negated in one of the two threads
 """
 
@@ -20,9 +19,7 @@ from typing import Any
 from linkwork.compiler.ir.program import Instruction, Program
 from linkwork.compiler.targets.cuda.pairs import Matcher, matched
 
-MAX_PACKED_SHARE = (
-    0.85  # operations of a packed program, of those that there were, up to which two threads may pay
-)
+MAX_PACKED_SHARE = 0.85  # of the operations, up to which two threads per state may pay
 LANE_OPERATIONS = frozenset(
     {"const2", "input2", "pick", "flip"}
 )  # operations after which the two threads have different values
@@ -30,8 +27,8 @@ LANE_OPERATIONS = frozenset(
 
 @dataclass(frozen=True)
 class Packed:
-    """A packed program; `places[k]` says for each result of output k its element, and that of the second
-    thread or None.
+    """Packed program; `places[k]` has, for each result of output k, its element and that of the second thread
+    or None.
     """
 
     program: Program
@@ -39,7 +36,7 @@ class Packed:
 
 
 def lane_values(program: Program) -> list[bool]:
-    """For each value of a packed program, whether the two threads have different ones."""
+    """Return, for each value of a packed program, whether it differs between the two threads."""
     differs: list[bool] = []
     for op, args, _ in program.code:
         differs.append(op in LANE_OPERATIONS or (op not in ("even", "odd") and any(differs[a] for a in args)))
@@ -47,13 +44,13 @@ def lane_values(program: Program) -> list[bool]:
 
 
 def pack(program: Program) -> Packed | None:
-    """The packed form of a program; None where it has no limbs that pay."""
+    """Return the packed form of a program; None if it has no limbs for which that pays."""
     pairs = matched(program)
     while pairs:
         made = _Packing(program, pairs).run()
         if isinstance(made, Packed):
             return made if _operations(made.program) < MAX_PACKED_SHARE * _operations(program) else None
-        pairs = {a: b for a, b in pairs.items() if a not in made}  # they wait for each other
+        pairs = {a: b for a, b in pairs.items() if a not in made}  # cyclic dependencies
     return None
 
 
@@ -62,7 +59,7 @@ def _operations(program: Program) -> int:
 
 
 class _Packing:
-    """The making of a packed program."""
+    """Construction of a packed program."""
 
     def __init__(self, program: Program, pairs: dict[int, int]) -> None:
         self.program = program
@@ -74,10 +71,10 @@ class _Packing:
             b: (a, 1) for a, b in pairs.items()
         }  # value -> its pair, its lane
         self.code: list[Instruction] = []
-        self.at: dict[Any, int] = {}  # what was made already
+        self.at: dict[Any, int] = {}  # value or instruction -> value of the packed program
 
     def run(self) -> Packed | set[int]:
-        """The packed program, or pairs (first values) that cannot be done side by side."""
+        """Return the packed program, or the first values of pairs that cannot be paired."""
         order = self._order()
         if isinstance(order, set):
             return order
@@ -89,7 +86,7 @@ class _Packing:
     # the order
 
     def _order(self) -> list[int] | set[int]:
-        """Operations, pairs by their first value, each after its operands; or pairs that wait for each other."""
+        """Return operations in order, pairs by their first value; or pairs that depend on each other."""
         home = self.home
         code = self.source
         node = [home[v][0] if v in home else v for v in range(len(code))]
@@ -122,7 +119,7 @@ class _Packing:
         return self._cyclic_pairs(set(before) - set(order), after)
 
     def _cyclic_pairs(self, blocked: set[int], after: dict[int, list[int]]) -> set[int]:
-        """Of operations that could not be ordered, the pairs that others of them wait for."""
+        """Return the pairs among operations that could not be ordered and on which others of them depend."""
         while True:
             ends = {v for v in blocked if not any(u in blocked for u in after.get(v, ()))}
             if not ends:
@@ -139,7 +136,7 @@ class _Packing:
         return self.at[key]
 
     def _sign(self, v: int) -> tuple[int, int]:
-        """A value without its sign, and that."""
+        """Return a value without its sign, and the sign."""
         sign = 1
         while self.source[v].op == "neg":
             v = self.source[v].args[0]
@@ -154,7 +151,7 @@ class _Packing:
         return self._make(op, (), attr) if op in ("const", "input") else None
 
     def _for_both(self, v: int) -> int:
-        """A value that both threads have."""
+        """Return a value for both threads."""
         leaf = self._leaf(v)
         if leaf is not None:
             return leaf
@@ -164,7 +161,7 @@ class _Packing:
         return self._make("odd" if lane else "even", (self.at["value", pair],))
 
     def _for_lane(self, v: int, lane: int) -> int:
-        """A value that one of the threads has."""
+        """Return a value for one of the threads."""
         pair = self.home.get(v)
         return self.at["value", pair[0]] if pair is not None and pair[1] == lane else self._for_both(v)
 
@@ -180,7 +177,7 @@ class _Packing:
         b = self.pairs[a]
         first = self.source[a]
         second = self.source[b]
-        mixed = first.op != second.op  # a sum and a difference
+        mixed = first.op != second.op  # a sum paired with a difference
         taken = []
         for i, j in self.matcher.operands(a, b):
             x, p = self._sign(first.args[i])
@@ -191,7 +188,7 @@ class _Packing:
         return self._make("add" if mixed else first.op, tuple(taken), first.attr)
 
     def _together(self, x: int, p: int, y: int, q: int) -> int:
-        """What the first thread has as p x and the second one as q y, where p and q are signs."""
+        """Return the value that is p x in the first thread and q y in the second, where p and q are signs."""
         first = self.source[x]
         second = self.source[y]
         if first.op == second.op == "const" and not isinstance(first.attr, bool):
@@ -211,7 +208,7 @@ class _Packing:
         return self._make("flip", (value,), 0 if p < 0 else 1)
 
     def _output(self, values: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[tuple[int, int | None], ...]]:
-        """The results of an output and their places."""
+        """Return the results of an output and their places."""
         where: dict[tuple[int, int], list[int]] = {}
         for element, v in enumerate(values):
             where.setdefault(self._sign(v), []).append(element)

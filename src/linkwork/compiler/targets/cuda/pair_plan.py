@@ -1,9 +1,8 @@
-"""The plan of a packed program: two neighbouring threads of a warp do a state together.
+"""Plan of a packed program, which two neighbouring threads of a warp run for each state.
 
-A value of which each thread has its own waits in a slot of its thread. One that both have waits in half a
-slot, once for both. What a thread needs of the other one's goes through shared memory: it waits in a slot,
-and both read it there. Wherever one thread could come to a place before the other one has left it, they are
-brought together ("sync").
+A value that differs between the threads waits in a slot of each thread. A common value waits once for both,
+in half a slot. A value of one thread that both need waits in a slot of shared memory, where both read it.
+The threads are synchronized ("sync") wherever one could overwrite a slot that the other still uses.
 """
 
 from __future__ import annotations
@@ -24,30 +23,28 @@ from linkwork.compiler.targets.cuda.actions import (
     write_actions,
 )
 from linkwork.compiler.targets.cuda.packed import Packed, lane_values
-from linkwork.compiler.targets.cuda.plan import Planner
+from linkwork.compiler.targets.cuda.planner import Planner
 
 
 def pair_plan(packed: Packed, registers: int, slots: int, *, ahead: int = 2, lead: int = 0) -> Plan:
-    """The plan of a packed program for so many values in registers and so many slots of shared memory for
-    each thread.
+    """Return the plan of a packed program, given the registers and shared-memory slots of a thread.
 
-    Slots are counted in halves: those of a thread's own values are 0, 2, 4, ...; those of constants -1, -2,
-    ...
+    Slots are counted in halves: those of values that differ are 0, 2, 4, ...; those of constants -1, -2, ...
     """
-    walk = _PairPlanner(packed, registers, _HalfSlotPool(slots), ahead)
-    made = walk.run()
-    made.slots = walk.pool.size
-    return hoist_loads(made, lead) if lead else made
+    planner = _PairPlanner(packed, registers, _HalfSlotPool(slots), ahead)
+    result = planner.run()
+    result.slots = planner.pool.size
+    return hoist_loads(result, lead) if lead else result
 
 
 def constants(program: Program) -> list[tuple[float, float]]:
-    """The constants of the two threads, in the order of their slots."""
+    """Return the constants of the two threads, in the order of their slots."""
     return [attr for op, _, attr in program.code if op == "const2"]
 
 
 class _HalfSlotPool(SlotPool):
-    """Slots and halves of slots. What was given back first is taken first, so that threads need not wait for
-    each other.
+    """Slots and halves of slots. The slot that was released first is taken first, so that threads synchronize
+    less often.
     """
 
     def __init__(self, shared: int) -> None:
@@ -56,7 +53,7 @@ class _HalfSlotPool(SlotPool):
         self.half: deque[int] = deque()
 
     def acquire_for(self, is_full: bool) -> int | None:
-        """A slot, or half of one for what both threads have; None where there is none left."""
+        """Return a slot, or half of one for a common value; None if there is none."""
         if not is_full and self.half:
             return self.half.popleft()
         if self.full:
@@ -71,7 +68,7 @@ class _HalfSlotPool(SlotPool):
         return slot
 
     def release_for(self, slot: int, is_full: bool) -> None:
-        """Back to those that are free; two halves of a slot become a whole one."""
+        """Release a slot or half of one; two free halves become a slot."""
         if not is_full and slot ^ 1 in self.half:
             self.half.remove(slot ^ 1)
             is_full = True
@@ -82,26 +79,24 @@ class _HalfSlotPool(SlotPool):
 
 
 class _PairPlanner(Planner):
-    """The walk through a packed program."""
+    """Planner of a packed program."""
 
     pool: _HalfSlotPool
 
     def __init__(self, packed: Packed, registers: int, pool: _HalfSlotPool, ahead: int) -> None:
         self.places = packed.places
         self.differs = lane_values(packed.program)
-        self.fresh: set[int] = set()  # halves of slots that were stored since the threads were last together
-        self.touched: set[int] = set()  # those that a thread used for itself since then
-        self.shared: set[int] = set()  # those that both used
+        self.fresh: set[int] = set()  # half slots stored since the last synchronization
+        self.touched: set[int] = set()  # half slots used by one thread since then
+        self.shared: set[int] = set()  # half slots used by both threads
         super().__init__(packed.program, registers, pool, ahead)
         for v, (op, _, _) in enumerate(packed.program.code):
             if op == "const2":
                 self.slot[v] = -1 - len(self.pinned)
                 self.pinned.add(self.slot[v])
 
-    # the order
-
     def _ordered_actions(self) -> list[Action]:
-        """Reads, operations and writes in order."""
+        """Return reads, operations and writes in order."""
         items: list[Action] = []
         code = self.program.code
         chunk_of = self._input_chunks()
@@ -138,7 +133,7 @@ class _PairPlanner(Planner):
         return items
 
     def _input_chunks(self) -> dict[int, tuple[Chunk, list[int]]]:
-        """For each input, the chunk that it is read with, and all that are."""
+        """Return, for each input, its chunk and all inputs of that chunk."""
         runs: dict[tuple[int, int | None], list[tuple[int, int]]] = {}
         for v, (op, _, attr) in enumerate(self.program.code):
             if op in ("input", "input2") and self.needed[v]:
@@ -153,7 +148,7 @@ class _PairPlanner(Planner):
         return chunk_of
 
     def _output_chunks(self) -> dict[int, list[tuple[Chunk, tuple[int, ...]]]]:
-        """The chunks of outputs by the value that is known last."""
+        """Return the chunks of outputs by the value that is known last."""
         chunks: dict[int, list[tuple[Chunk, tuple[int, ...]]]] = {}
         for array, (values, places) in enumerate(zip(self.program.results, self.places, strict=True)):
             runs: dict[int | None, list[tuple[int, int]]] = {}
@@ -165,8 +160,6 @@ class _PairPlanner(Planner):
                     known = max(v for _, v in run)
                     chunks.setdefault(known, []).append((chunk, tuple(v for _, v in run)))
         return chunks
-
-    # the walk
 
     def _append(self, kind: str, value: Any = None, place: Any = None) -> None:
         if kind in ("store", "load", "even", "odd") and place >= 0:
@@ -223,7 +216,7 @@ class _PairPlanner(Planner):
 
 
 def _split(members: list[tuple[int, int]], gaps: bool) -> Iterable[list[tuple[int, int]]]:
-    """Elements in runs of at most a chunk; with gaps or without."""
+    """Split elements into runs of at most a chunk, with gaps or without."""
     run = members[:1]
     for (before, _), each in pairwise(members):
         if each[0] - run[0][0] >= CHUNK or (each[0] != before + 1 and not gaps) or each[0] == before:

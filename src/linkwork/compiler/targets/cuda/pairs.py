@@ -1,9 +1,8 @@
-"""Which operations two threads can do side by side: those of two limbs of equal structure.
+"""Search for operations that two threads can do side by side: those of two limbs of equal structure.
 
-Robots have limbs of equal structure, whose operations differ in constants and inputs. From two outputs that
-look alike, pairs of operations are found by going to operands that belong together, and from these to their
-users. Limbs need not be equal: where they differ, both threads do the operations of both, and each takes its
-own result.
+The operations of such limbs differ in constants and inputs. Starting from two similar outputs, pairs of
+operations are found by matching operands, and then users. Limbs need not be equal: where they differ, both
+threads do the operations of both limbs, and each picks its own result.
 """
 
 from __future__ import annotations
@@ -14,24 +13,22 @@ from linkwork.compiler.ir.liveness import needed_values
 from linkwork.compiler.ir.operations import REAL
 from linkwork.compiler.ir.program import Program
 
-COMMUTATIVE = frozenset({"add", "mul", "fma"})  # the first two operands may change places
+COMMUTATIVE = frozenset({"add", "mul", "fma"})  # in the first two operands
 LEAVES = frozenset({"const", "input"})
-SINGLE = frozenset({"const", "input", "neg", "loop", "result", "select"})  # never done side by side
-MAX_PARTNERS = 4  # outputs that are tried as partners of one
-MIN_LIKENESS = 0.45  # likeness from which two operations are paired
-LIKENESS_DEPTH = 3  # to which operands are compared
-MIN_PAIRS = 20  # pairs that two outputs must give, unless all operands belong together
-ALLOWED_MISMATCHES = 0.03, 1.0, 0.0  # operands that may not belong together, for each pair, in each round
-# what a value for the other lane, a config and a lane's constant cost, in operations
+SINGLE = frozenset({"const", "input", "neg", "loop", "result", "select"})  # never paired
+MAX_PARTNERS = 4  # outputs that are tried as partner of an output
+MIN_LIKENESS = 0.45  # similarity, from 0 to 1, from which two operations are paired
+LIKENESS_DEPTH = 3  # of operands that are compared
+MIN_PAIRS = 20  # pairs that two outputs must yield, unless all operands match
+ALLOWED_MISMATCHES = 0.03, 1.0, 0.0  # mismatched operands per pair, in each round
+# cost of a value for the other lane, of a choice and of a constant per lane [operations]
 CROSSING_COST = 1.5
 PICK_COST = 2.0
 CONSTANT_COST = 0.5
 
 
 def matched(program: Program) -> dict[int, int]:
-    """Operations that are done side by side, the first thread's -> the second one's; those that do not pay
-    are left out.
-    """
+    """Return profitable pairs of operations, the first thread's -> the second thread's."""
     if any(op == "loop" for op, _, _ in program.code):
         return {}
     matcher = Matcher(program)
@@ -41,13 +38,13 @@ def matched(program: Program) -> dict[int, int]:
 
 
 class Matcher:
-    """The search for pairs."""
+    """Search for pairs."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.code = program.code
         self.needed = needed_values(program)
-        self.partner: dict[int, tuple[int, int]] = {}  # value -> the other one, own lane
+        self.partner: dict[int, tuple[int, int]] = {}  # value -> its partner, its lane
         self.likeness_cache: dict[tuple[int, int, int], float] = {}
         self.unsigned = list(range(len(self.code)))
         self.users: list[list[int]] = [[] for _ in self.code]
@@ -60,8 +57,8 @@ class Matcher:
         self.same, self.similar = self._structure(True), self._structure(False)
 
     def _structure(self, exact: bool) -> list[int]:
-        """For each value a number of its structure, in which elements of one array are alike, and constants
-        unless exact.
+        """Return a number for the structure of each value; elements of one array count as equal, as do constants
+        unless `exact`.
         """
         numbers: dict[tuple[object, ...], int] = {}
         structure: list[int] = []
@@ -83,7 +80,7 @@ class Matcher:
         return "add" if op == "sub" else op
 
     def operands(self, a: int, b: int, depth: int = LIKENESS_DEPTH) -> list[tuple[int, int]]:
-        """The operands of two like operations that belong together: for each of a's, the number of b's."""
+        """Return the matching operands of two operations: for each operand of a, the number of that of b."""
         first, second = ([self.unsigned[x] for x in self.code[v].args] for v in (a, b))
         order = list(range(len(first)))
         if self.code[a].op in COMMUTATIVE and self.code[b].op in COMMUTATIVE:
@@ -95,13 +92,13 @@ class Matcher:
         return list(enumerate(order))
 
     def values(self, a: int, b: int, depth: int = LIKENESS_DEPTH) -> list[tuple[int, int]]:
-        """The same as pairs of values, without their signs."""
+        """Return the matching operands as pairs of values without signs."""
         first = self.code[a].args
         second = self.code[b].args
         return [(self.unsigned[first[i]], self.unsigned[second[j]]) for i, j in self.operands(a, b, depth)]
 
     def _leaves(self, x: int, y: int) -> bool:
-        """Whether both are constants, or elements of one array."""
+        """Return whether both are constants, or elements of one array."""
         first = self.code[x]
         second = self.code[y]
         if first.op != second.op or first.op not in LEAVES:
@@ -111,7 +108,7 @@ class Matcher:
         return bool(first.attr[0] == second.attr[0])
 
     def _likeness(self, x: int, y: int, depth: int) -> float:
-        """How alike two values are, from 0 to 1, as far as one sees in so many steps."""
+        """Return the similarity of two values, from 0 to 1, comparing operands to a depth."""
         if x == y:
             return 1.0
         key = (x, y, depth)
@@ -157,7 +154,7 @@ class Matcher:
         return self._likeness(a, b, 2) > MIN_LIKENESS
 
     def _spread(self, a: int, b: int, *, up: bool) -> dict[int, tuple[int, int]]:
-        """The pairs that follow from one; `up`: also those of users whose operands are pairs."""
+        """Return the pairs that follow from one; with `up` also those of users whose operands are pairs."""
         new: dict[int, tuple[int, int]] = {}
         todo = [(a, b)]
         later: list[tuple[int, int]] = []
@@ -174,7 +171,7 @@ class Matcher:
         return new
 
     def _users(self, a: int, b: int, new: dict[int, tuple[int, int]]) -> Iterable[tuple[int, int]]:
-        """Users of a pair that can become pairs."""
+        """Yield users of a pair that can become pairs."""
         for u in self.users[a]:
             if u in self.partner or u in new or u == b:
                 continue
@@ -197,8 +194,8 @@ class Matcher:
                 yield u, -max(candidates)[2]
 
     def run(self) -> None:
-        """Look for pairs among the outputs: first those that are alike almost everywhere, then others, then
-        what fits in.
+        """Find pairs among the outputs: first those that match almost everywhere, then others, then those that
+        fit the pairs so far.
         """
         size = self._sizes()
         for results in self.program.results:
@@ -212,11 +209,9 @@ class Matcher:
                         self._seed(v, values[n + 1 : n + 1 + 8 * MAX_PARTNERS], allowed)
 
     def _seed(self, v: int, others: list[int], allowed: float) -> None:
-        """Pair an output with the one that gives most pairs, if few operands on the way do not belong
-        together.
-        """
+        """Pair an output with the one that yields most pairs, if few operands mismatch."""
         likely = [w for w in others if w not in self.partner and self._operation(v) == self._operation(w)]
-        if allowed == 0.0:  # it must fit to what is there, lane by lane
+        if allowed == 0.0:  # it must fit the pairs so far, lane by lane
             best = 0.0
             tried = [each for w in likely for each in ((v, w), (w, v))]
         else:
@@ -243,7 +238,7 @@ class Matcher:
         return x != y and (new.get(x) or self.partner.get(x)) != (y, 0) and not self._leaves(x, y)
 
     def _sizes(self) -> list[int]:
-        """How many operations a value depends on."""
+        """Return the number of operations that each value depends on."""
         before: list[int] = []
         for v, (_, args, _) in enumerate(self.code):
             mask = 1 << v
@@ -252,10 +247,10 @@ class Matcher:
             before.append(mask)
         return [mask.bit_count() for mask in before]
 
-    # what pays
+    # profitable groups
 
     def profitable(self, pairs: dict[int, int]) -> dict[int, int]:
-        """The pairs of connected groups that save more than their borders cost."""
+        """Return the pairs of connected groups that save more than their borders cost."""
         while pairs:
             self.partner = {a: (b, 0) for a, b in pairs.items()} | {b: (a, 1) for a, b in pairs.items()}
             self.likeness_cache.clear()
@@ -272,7 +267,7 @@ class Matcher:
         return pairs
 
     def _borders(self, pairs: dict[int, int]) -> Iterable[tuple[int, float]]:
-        """What is paid, and by which pair."""
+        """Yield costs at borders, with the pair that pays."""
         home = {a: a for a in pairs} | {b: a for a, b in pairs.items()}
         crossed: set[int] = set()
         for v, (op, args, _) in enumerate(self.code):
@@ -293,7 +288,7 @@ class Matcher:
             yield home[x], CROSSING_COST
 
     def _groups(self, pairs: dict[int, int]) -> dict[int, int]:
-        """For each pair, by its first value, the connected group that it is in."""
+        """Return the connected group of each pair, by its first value."""
         root = {a: a for a in pairs}
 
         def find(a: int) -> int:

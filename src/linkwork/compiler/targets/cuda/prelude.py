@@ -1,9 +1,9 @@
-"""The small CUDA texts under every kernel: number literals, operations, and the moves between memories.
+"""Common CUDA text of all kernels: number literals, operations, and moves between memories.
 
-Operations are CUDA's intrinsics that round once and that no compiler fuses. A chunk of a row is moved by a
-whole warp: neighbouring threads move neighbouring elements, through a buffer of the warp in shared memory
-whose rows have an odd length, so that no two threads ask one bank. Where LW_SHIM is defined, what only a GPU
-has is defined already (see tests/helpers/cuda_shim.h).
+Operations are intrinsics that round once and that no compiler fuses. A warp moves a chunk of a row together:
+neighbouring threads move neighbouring elements through a buffer in shared memory, whose rows have an odd
+length against bank conflicts. If LW_SHIM is defined, the features of a GPU are defined elsewhere (see
+tests/helpers/cuda_shim.h).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from string import Template
 from linkwork.compiler.ir.semantics import round_to_float32
 
 WARP = 32
-TABLED = frozenset({"float64"})  # dtypes whose constants take two instructions more where they stand
-# bytes that memory reads and writes at once at least, and that a warp moves together at most
+TABLED = frozenset({"float64"})  # dtypes whose constants cost two more instructions as literals
+# bytes that memory reads and writes at least, and that a warp moves at most, at once
 SECTOR = 32
 LINE = 128
-ROW = 9  # numbers in a row of a warp's buffer: those of a chunk and one more
+ROW = 9  # row stride of a warp's buffer: a chunk and one more number
 
 
 @dataclass(frozen=True)
 class Real:
-    """What CUDA needs to know about a dtype."""
+    """Names and format of a dtype in CUDA."""
 
     dtype: str
     c: str
@@ -36,51 +36,49 @@ class Real:
     constraint: str  # of registers in assembly
     integer: str  # of the same size
     name: str  # of the integer in intrinsics that reinterpret bits
-    own: str  # of the type there
+    type_name: str  # of the type in such intrinsics
     fraction: int
     bias: int
 
     def literal(self, number: float | bool) -> str:
-        """A constant as text, exact."""
+        """Return an exact literal."""
         if isinstance(number, bool):
             return "true" if number else "false"
         x = round_to_float32(number) if self.size == 4 else float(number)
         if not math.isfinite(x):
             bits = ((2 * self.bias + 1) << self.fraction) | (int(math.isnan(x)) << (self.fraction - 1))
             sign = "-" if x < 0 else ""
-            return f"({sign}__{self.name}_as_{self.own}({bits:#x}{'LL' if self.size == 8 else ''}))"
+            return f"({sign}__{self.name}_as_{self.type_name}({bits:#x}{'LL' if self.size == 8 else ''}))"
         text = re.sub(r"\.?0+p", "p", x.hex()) + self.suffix
         return f"({text})" if text.startswith("-") else text
 
 
 class Constants:
-    """The constants of one text: literals where an instruction has room for them, others in constant memory,
-    where all read.
-    """
+    """Constants of a text: literals that fit an instruction, and a table in constant memory for others."""
 
     def __init__(self, real: Real) -> None:
         self.real = real
         self.table: dict[str, int] = {}  # literal -> its place in constant memory
 
     def text(self, number: float | bool) -> str:
-        """A constant where it is used."""
+        """Return the text of a constant where it is used."""
         real = self.real
         if real.dtype not in TABLED or isinstance(number, bool) or _fits_instruction(number):
             return real.literal(number)
         return f"lw_c[{self.table.setdefault(real.literal(number), len(self.table))}]"
 
     def lines(self) -> list[str]:
-        """The table."""
+        """Return the lines of the table."""
         return [f"LW_TABLE real lw_c[] = {{{', '.join(self.table)}}};"] if self.table else []
 
 
 def _fits_instruction(number: float) -> bool:
-    """Whether the lower half of a double is zero: the upper one has room in an instruction."""
+    """Return whether the lower half of a double is zero, so that its upper half fits an instruction."""
     return struct.pack("<d", number)[:4] == bytes(4)
 
 
 def ring(real: Real) -> int:
-    """Numbers of a row that are waiting to be written, where rows are written in whole sectors."""
+    """Return the numbers of a row in the ring buffer, if rows are written in whole sectors."""
     return (LINE + SECTOR) // real.size
 
 
@@ -91,7 +89,7 @@ REALS = {
 
 
 def expressions(real: Real) -> dict[str, str]:
-    """Operation -> text over its arguments {0}, {1}, {2}."""
+    """Return the text of each operation over its arguments {0}, {1}, {2}."""
     d = real.letter
     f = real.suffix
     return {
@@ -299,7 +297,7 @@ LW_FN real lw_turned(real x, int turned) {
 
 
 def prelude(real: Real) -> str:
-    """What every kernel's text begins with."""
+    """Return the start of every kernel's text."""
     return _TEXT.substitute(
         c=real.c,
         kind="f32" if real.size == 4 else "f64",
@@ -308,7 +306,7 @@ def prelude(real: Real) -> str:
         lowest=real.literal(1.0 - real.bias),
         highest=real.literal(float(real.bias)),
         name=real.name,
-        own=real.own,
+        own=real.type_name,
         integer=real.integer,
         suffix=real.suffix,
         bias=real.bias,

@@ -1,10 +1,10 @@
-"""Long programs as several kernels, which run one after the other over many states.
+"""Long programs as several kernels (parts), which run one after the other over many states.
 
-A long program has more live values than registers and shared memory hold, and code that leaves the
-instruction cache. Parts have few of both. What one makes and a later one needs waits in memory of the GPU
-(crossing values): stored once where it is made, the numbers of a warp side by side, and read ahead in each
-part that uses it. Parts are bound by that traffic, so cuts are placed where it is least. Constants, inputs,
-signs and conditions do not cross, nor what few operations can make again.
+A long program has more live values than registers and shared memory hold, and code that exceeds the
+instruction cache. A part has less of both. Values that a part makes and a later part needs cross in GPU
+memory: stored once where they are made, contiguous for a warp, and read ahead in each part that uses them.
+Parts are bound by that traffic, so the program is cut where it is least. Constants, inputs, signs and
+conditions do not cross, nor do values that a few operations can recompute.
 """
 
 from __future__ import annotations
@@ -19,36 +19,33 @@ from linkwork.compiler.ir.operations import BOOL
 from linkwork.compiler.ir.program import Array, Instruction, Program
 from linkwork.compiler.targets.cuda.actions import Chunk
 
-MAX_INSTRUCTIONS = (
-    3800  # instructions of a part, of which those are not counted that let values wait in shared memory
-)
-CUT_GRID = 128  # operations between places at which a program may be cut
-READ_COST = 2  # instructions for a crossing value that is read
+MAX_INSTRUCTIONS = 3800  # instructions of a part, without loads from and stores to shared memory
+CUT_GRID = 128  # operations between possible cuts
+READ_COST = 2  # instructions that read a crossing value
 DIVISION_COST = 10  # instructions of a division or a root
 WRITE_COST = 1.6  # instructions that write an element of an output
-MAX_RECOMPUTED = 8  # operations that a part does again rather than read their result
+MAX_RECOMPUTED = 8  # operations that a part recomputes rather than read their result
 LEAVES = frozenset({"const", "input", "neg"})
 
 
 @dataclass(frozen=True)
 class Part:
-    """One kernel of several.
+    """One of the kernels of a program.
 
     Attributes
     ----------
     program
-        Its instructions; the last input has the crossing values that it reads, the last output those
-        that it makes
+        Instructions; the last input holds the crossing values read, the last output those made
     inputs, outputs
-        Arrays of the full program, which every part is given
+        Arrays of the full program, which are arguments of every part
     reads
-        Slot in memory of each crossing value that it reads
+        Slot in GPU memory of each crossing value read
     chunks
-        Which elements of the full program's outputs its own outputs are
+        Elements of the full program's outputs that its outputs are
     keeps
-        Slot in memory of each crossing value that it makes
+        Slot in GPU memory of each crossing value made
     slots
-        Of all parts together
+        Slots of all parts together
     """
 
     program: Program
@@ -61,18 +58,18 @@ class Part:
 
 
 def can_split(program: Program) -> bool:
-    """Whether a program may be run in parts: one without loops."""
+    """Return whether a program can run in parts: it has no loops."""
     return not any(op == "loop" for op, _, _ in program.code)
 
 
 def split(
     program: Program, write: int, *, max_instructions: int = MAX_INSTRUCTIONS, full: Program | None = None
 ) -> list[Part]:
-    """The parts of a lowered program without loops, whose outputs are written up to so many elements at a
+    """Return the parts of a lowered program without loops, which write up to `write` elements of outputs at a
     time.
 
-    Where the program is what comes before the maps of a `full` one (see `maps`), its only output are the
-    values that stay in memory for them, in slots from 0 on.
+    If the program is what precedes the maps of a `full` one (see `maps`), its only output is the values that
+    stay in memory for them, in slots from 0 on.
     """
     graph = _Graph(program, stays=full is not None)
     bounds = _bounds(graph, max_instructions)
@@ -98,15 +95,17 @@ def split(
 
 
 def crossing(parts: Iterable[Part]) -> int:
-    """How often a value crosses: is written to memory of the GPU, or read there, in one state."""
+    """Return the crossing values per state, counting each write and read in GPU memory."""
     return sum(len(part.reads) + len(part.keeps) for part in parts)
 
 
-# where to cut
+# cuts
 
 
 class _Graph:
-    """Operations in order, and which others each uses: through signs and conditions, which do not cross."""
+    """Operations in order, and the operations that each uses, also through signs and conditions, which do not
+    cross.
+    """
 
     def __init__(self, program: Program, *, stays: bool = False) -> None:
         self.program = program
@@ -127,7 +126,7 @@ class _Graph:
                 self.uses[v] = uses
 
     def weights(self) -> list[float]:
-        """Instructions of each operation, and of writing the outputs that it makes."""
+        """Return the instructions of each operation and of writing the outputs that it makes."""
         code = self.program.code
         written: dict[int, int] = {}
         for v in () if self.stays else self.program.result_values():
@@ -140,12 +139,12 @@ class _Graph:
 
 
 def _bounds(graph: _Graph, max_instructions: int) -> list[int]:
-    """Where parts begin, and the end: those of the least traffic of which none is too long."""
+    """Return the starts of the parts and the end: those of least traffic without a part that is too long."""
     count = len(graph.order)
     grid = max(1, min(CUT_GRID, max_instructions // 16))
     blocks = -(-count // grid)
     reads, keeps, weight = _traffic(graph, grid, blocks)
-    best = [(0, 0)]  # block -> least traffic until its begin, where the part before it begins
+    best = [(0, 0)]  # block -> least traffic before it, start of the part before it
     for end in range(1, blocks + 1):
         ways = []
         for start in range(end - 1, -1, -1):
@@ -170,7 +169,7 @@ def _traffic(graph: _Graph, grid: int, blocks: int) -> tuple[list[list[int]], li
     block = {v: n // grid for n, v in enumerate(graph.order)}
     reads = [[0] * (blocks + 1) for _ in range(blocks + 1)]
     keeps = [[0] * (blocks + 1) for _ in range(blocks + 1)]
-    used: dict[int, int] = {}  # value -> the block that used it last, until now
+    used: dict[int, int] = {}  # value -> last block so far that used it
     for v in graph.order:
         b = block[v]
         for a in graph.uses[v]:
@@ -215,7 +214,7 @@ def _chunks(graph: _Graph, home: dict[int, int], write: int) -> list[list[tuple[
 
 
 def _recomputed(graph: _Graph, reads: set[int]) -> set[int]:
-    """Operations that a part rather does again than read their results: few, on inputs and on what it reads
+    """Return operations that a part recomputes rather than read their results: few, on values that it reads
     anyway.
     """
     remaining = set(reads)
@@ -238,10 +237,9 @@ def _recomputed(graph: _Graph, reads: set[int]) -> set[int]:
 def _places(
     pieces: list[list[int]], last: dict[int, int], stays: Sequence[int]
 ) -> tuple[dict[int, int], int]:
-    """The slot of each crossing value, and how many there are. A slot is free after the last part that reads
-    it.
+    """Return the slot of each crossing value, and the number of slots.
 
-    Values that stay have the first ones, in their order.
+    A slot is free after the last part that reads it. Values that stay have the first slots, in order.
     """
     ending: dict[int, list[int]] = {}
     for v, k in last.items():
@@ -264,7 +262,7 @@ def _places(
 
 
 class _PartBuilder:
-    """The making of a part, which makes so many operations itself."""
+    """Construction of a part that makes the values `made`."""
 
     def __init__(self, program: Program, arrays: Program, made: set[int]) -> None:
         self.program = program
@@ -306,7 +304,7 @@ class _PartBuilder:
         )
 
     def _value(self, v: int) -> int:
-        """The value in this part: made there, made there again, or read."""
+        """Return a value in this part, which makes, recomputes or reads it."""
         if v in self.at:
             return self.at[v]
         op, args, attr = self.program.code[v]
