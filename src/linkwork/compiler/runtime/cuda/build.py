@@ -16,7 +16,8 @@ from linkwork.compiler.passes.unroll import unroll
 from linkwork.compiler.runtime.cache import Cache, make_key
 from linkwork.compiler.runtime.compiler import default_cache, source_digest
 from linkwork.compiler.runtime.cuda.binding import Gpu, compile_text, current_gpu, toolkit_version
-from linkwork.compiler.runtime.cuda.kernel import FIGURES, LAUNCH, WARP, CudaKernel
+from linkwork.compiler.runtime.cuda.kernel import LAUNCH, CudaKernel
+from linkwork.compiler.runtime.cuda.resources import FIGURES, WARP, measure_rate
 from linkwork.compiler.targets.cuda import KernelConfig, candidates, choose_parts, emit_cuda, runs_in_parts
 from linkwork.errors import ProgramError
 
@@ -120,7 +121,7 @@ def fastest(program: Program, lowered: Program, gpu: Gpu) -> CompiledKernel:
     rates = [
         max(kernel_rates)
         for kernel_rates in zip(
-            *([k._measure(gpu, rows) for k in kernels] for _ in range(MEASUREMENT_ROUNDS)), strict=True
+            *([measure_rate(k, gpu, rows) for k in kernels] for _ in range(MEASUREMENT_ROUNDS)), strict=True
         )
     ]
     return compiled[rates.index(max(rates))]

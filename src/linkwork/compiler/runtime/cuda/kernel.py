@@ -13,26 +13,15 @@ import numpy as np
 
 from linkwork.compiler.ir.program import Array, signature
 from linkwork.compiler.runtime.arguments import numbers, shape_text
-from linkwork.compiler.runtime.cuda import binding
 from linkwork.compiler.runtime.cuda.arrays import Library, OnDevice, library_of, row_step
 from linkwork.compiler.runtime.cuda.binding import Gpu, call, current_gpu, gpu
 from linkwork.compiler.runtime.cuda.memory import THREAD_STREAM, Memory
+from linkwork.compiler.runtime.cuda.resources import WARP, kernel_resources, load_functions
 from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import DtypeError, OverlapError, ShapeError, TargetError
 
 LAUNCH = ("threads", "rows", "gaps", "blocks", "shared_bytes")
-FIGURES = (
-    "registers",
-    "slots",
-    "local_slots",
-    "loads",
-    "stores",
-    "unassigned",
-    "predicted_rate",
-    "predicted_share",
-)
-WARP = 32
-WAVE = 256  # states that a multiprocessor has at once in most kernels of several parts
+WAVE = 256  # resident states of a multiprocessor in most kernels that run in parts
 
 
 class CudaKernel:
@@ -43,7 +32,7 @@ class CudaKernel:
     an array is copied to the GPU and back. All must have the kernel's dtype.
     """
 
-    array_labels: Any = None  # of a function of a model: what its arrays are, and the names along their axes
+    array_labels: Any = None  # of a function of a model: contents of its arrays, and names along their axes
 
     def __init__(self, name: str, dtype: str, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> None:
         self.name = name
@@ -233,7 +222,7 @@ class CudaKernel:
             return library.empty(shape, self.dtype, number)
         except (DtypeError, TargetError):
             raise
-        except Exception as error:  # each library has its own words for it
+        except Exception as error:  # the message differs between libraries
             if "memory" not in f"{type(error).__name__} {error}".lower():
                 raise
             raise self.too_many(shape) from None
@@ -283,8 +272,8 @@ class CudaKernel:
         stream: int,
         memory: Memory,
     ) -> None:
-        """Run the kernel; fewer states than a warp has threads are padded, and rows of outputs with gaps
-        copied there.
+        """Run the kernel. Batches smaller than a warp are padded; output rows with gaps are written through
+        contiguous memory.
         """
         if rows == 0:
             return
@@ -349,13 +338,13 @@ class CudaKernel:
         active_gpu: Gpu,
         memory: Memory,
     ) -> None:
-        """Launch one part after the other over as many states as there is memory for crossing values, then
-        over the next.
+        """Launch the parts in sequence over as many states as fit the memory for crossing values, then over the
+        next states.
         """
         wave = active_gpu.device.multiprocessors * WAVE
         scratch, max_rows = memory.scratch(active_gpu.number, rows, max(1, header["scratch_slots"]), wave)
         for start in range(0, rows, max_rows):
-            first = min(start, rows - WARP)  # a warp at least: some rows may be computed again
+            first = min(start, rows - WARP)  # at least a warp: some rows may be recomputed
             shifted = [(address + first * step * self._size, step) for address, step in arrays]
             for part, function in zip(header["parts"], functions, strict=True):
                 self._run(part, function, min(max_rows, rows - first), shifted, memory.stream, scratch)
@@ -372,118 +361,26 @@ class CudaKernel:
                     self._code[arch] = self._make(active_gpu)
                 if active_gpu.number not in self._functions:
                     header, code = self._code[arch]
-                    self._functions[active_gpu.number] = _functions(header, code, active_gpu)
+                    self._functions[active_gpu.number] = load_functions(header, code, active_gpu)
         return self._code[arch][0], self._functions[active_gpu.number]
 
     def resources(self, *, measured: int = 0) -> dict[str, Any]:
-        """What the kernel takes of a GPU, and how fast it is.
+        """Return the resources that the kernel uses on a GPU, and its predicted rate.
 
-        Registers, threads and states of a block (two threads may do a state together), blocks and warps on a
-        multiprocessor and their share of the most (occupancy); bytes of shared memory of a block, and of
-        local memory of a thread; how often values wait in shared memory (stores and loads of a state) and how
-        often they are left to the assembler; states a second and the share of all instructions that could be
-        started, as the model predicts them, which takes loops to run a hundred times if they may. A long
-        program runs in `parts`, one kernel each; of the largest all this is told first, then of each, and the
-        bytes of a state that wait in memory of the GPU between them (scratch_bytes). `measured` asks for a
-        run of so many random states: then also the measured rate, and the share of programs without loops.
+        Parameters
+        ----------
+        measured : int, optional
+            Number of random states to run. The result then includes the measured rate.
+
+        Returns
+        -------
+        dict
+            Registers, threads and states of a block (two threads may share a state), shared memory of a block
+            and local memory of a thread [bytes]; blocks and warps on a multiprocessor, and their share of the
+            maximum (`occupancy`); loads and stores of waiting values per state, and values left to the
+            assembler (`unassigned`); predicted rate [states/s] and share of the peak instruction rate, with
+            loops counted up to a hundred times. A long program runs in `parts`, one kernel each: the largest
+            part comes first, then each part, and the memory for values between them per state
+            (`scratch_bytes`). With `measured`, the measured rate, and its share for programs without loops.
         """
-        active_gpu = current_gpu()
-        header, functions = self._loaded(active_gpu)
-        with active_gpu.current():
-            parts = [
-                _taken(part, function, active_gpu)
-                for part, function in zip(header.get("parts", [header]), functions, strict=True)
-            ]
-            largest = max(parts, key=lambda part: int(part["work"]))
-            report = (
-                {"gpu": active_gpu.name}
-                | largest
-                | {word: header[word] for word in FIGURES if word != "registers"}
-            )
-            del report["work"]
-            if "parts" in header:
-                report["parts"] = parts
-                report["scratch_bytes"] = header["scratch_slots"] * self._size
-        if measured:
-            rate = self._measure(active_gpu, measured)
-            report["measured_rate"] = rate
-            if not header["loops"]:  # nobody knows how often these run
-                states = (
-                    WARP if "parts" in header else WARP * header["rows"] // header["threads"]
-                )  # of a warp
-                report["measured_share"] = (
-                    rate
-                    * header["work"]
-                    / states
-                    / (4.0 * active_gpu.device.multiprocessors * active_gpu.device.clock)
-                )
-        return report
-
-    def _measure(self, active_gpu: Gpu, rows: int) -> float:
-        """Return the measured rate [states/s]."""
-        rng = np.random.default_rng(0)
-        driver_words = binding.driver().CUevent_flags
-        with ExitStack() as stack:
-            stack.enter_context(active_gpu.current())
-            memory = Memory(self, 0, stack)
-            inputs = []
-            for spec in self.inputs:
-                some = rng.standard_normal((min(rows, 4096), spec.size)).astype(self.dtype)
-                inputs.append((memory.upload(np.resize(some, (rows, spec.size))), spec.size))
-            outputs = [(memory.take((rows, *spec.shape)), spec.size) for spec in self.outputs]
-            start, end = (call("cuEventCreate", int(driver_words.CU_EVENT_DEFAULT)) for _ in range(2))
-
-            def seconds(launches: int) -> float:
-                call("cuEventRecord", start, 0)
-                for _ in range(launches):
-                    with (
-                        ExitStack() as launch_stack
-                    ):  # memory for crossing values is given back after each, as after each call
-                        self.launch(active_gpu, rows, inputs, outputs, 0, Memory(self, 0, launch_stack))
-                call("cuEventRecord", end, 0)
-                call("cuEventSynchronize", end)
-                return 1e-3 * float(call("cuEventElapsedTime", start, end)) / launches
-
-            launches_per_timing = max(
-                1, min(16, int(2e-3 / max(seconds(1), 1e-6)))
-            )  # so that the host's part of a launch is not measured
-            times = [seconds(launches_per_timing) for _ in range(6)]
-        return rows / sorted(times)[len(times) // 2]
-
-
-def _functions(header: dict[str, Any], code: bytes, active_gpu: Gpu) -> list[Any]:
-    """Return the functions of a kernel loaded on a GPU, one for each part."""
-    attribute = binding.driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    functions = []
-    offset = 0
-    with active_gpu.current():
-        for part in header.get("parts", [header | {"bytes": len(code)}]):
-            module = call("cuModuleLoadData", code[offset : offset + part["bytes"]])
-            offset += part["bytes"]
-            function = call("cuModuleGetFunction", module, b"linkwork")
-            call("cuFuncSetAttribute", function, attribute, part["shared_bytes"])
-            functions.append(function)
-    return functions
-
-
-def _taken(part: dict[str, Any], function: Any, active_gpu: Gpu) -> dict[str, Any]:
-    """Return the resources that one function takes of a multiprocessor."""
-    attributes = binding.driver().CUfunction_attribute
-
-    def ask(word: str) -> int:
-        return int(call("cuFuncGetAttribute", getattr(attributes, f"CU_FUNC_ATTRIBUTE_{word}"), function))
-
-    blocks = int(
-        call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, part["threads"], part["shared_bytes"])
-    )
-    return {
-        "threads": part["threads"],
-        "states": part["rows"],
-        "blocks": blocks,
-        "warps": blocks * part["threads"] // WARP,
-        "occupancy": blocks * part["threads"] / WARP / active_gpu.device.warps,
-        "registers": ask("NUM_REGS"),
-        "shared_bytes": part["shared_bytes"],
-        "local_bytes": ask("LOCAL_SIZE_BYTES"),
-        "work": part["work"],
-    } | {word: part[word] for word in ("reads", "keeps") if word in part}
+        return kernel_resources(self, measured)
