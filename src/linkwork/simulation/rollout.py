@@ -5,37 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from linkwork.contact import Contacts, JointLaws
+from linkwork.contact import Contacts
 from linkwork.errors import ModelError
-from linkwork.functions.contact import COEFFICIENTS
 from linkwork.functions.engine.call_arguments import resolve_device
 from linkwork.functions.joint_limits import check_switches, joint_laws, switched
 from linkwork.model import Model
-from linkwork.simulation.actuation import control_feedback
 from linkwork.simulation.actuators import Controls, warn_inactive_actuators
-from linkwork.simulation.adaptive import Adaptive
-from linkwork.simulation.causes import contact_causes, first_causes, last_finite_states
-from linkwork.simulation.chart_kernel import STEPS, chart_kernel, roll_out_loops
 from linkwork.simulation.charts import Charts
-from linkwork.simulation.closedness import closed_start, open_rows
-from linkwork.simulation.control import PD, Control, Policy
+from linkwork.simulation.closedness import closed_start
+from linkwork.simulation.control import PD, Policy
 from linkwork.simulation.failure import (
-    CONTINUING,
-    classify_open,
-    classify_runaway,
-    classify_stiff,
     earlier_status,
-    finite_rows,
-    merge_status,
-    stopped_status,
 )
-from linkwork.simulation.integrators import find_integrator, in_parts
 from linkwork.simulation.joint_laws import check_integrator
 from linkwork.simulation.monitor import families
 from linkwork.simulation.numbers import report_memory_error
-from linkwork.simulation.one_kernel import kernel_for, roll_out
 from linkwork.simulation.penetration import warn_penetration, warn_untested
 from linkwork.simulation.rollout_arguments import (
     IMPLICIT,
@@ -49,12 +33,12 @@ from linkwork.simulation.rollout_arguments import (
     integration_method,
     rollout_control,
 )
-from linkwork.simulation.rollout_forces import ControlForces, GivenForces
+from linkwork.simulation.rollout_in_charts import rollout_in_charts
+from linkwork.simulation.rollout_in_kernel import rollout_in_kernel
+from linkwork.simulation.rollout_problem import RolloutProblem, Schedule
 from linkwork.simulation.rollout_result import Rollout, with_contact
-from linkwork.simulation.status import Status, has_status
-from linkwork.simulation.stepping import Stepping
 from linkwork.simulation.stiffness import implicit_parameters
-from linkwork.simulation.traced import CARRIED, Laws, taken_coefficients
+from linkwork.simulation.traced import Laws, taken_coefficients
 from linkwork.sko import Tree
 
 
@@ -231,19 +215,28 @@ def rollout(
     check_counts(dt, steps, dtype)
     model_parameters = dict(parameters or {})
     coefficients = taken_coefficients(model, model_parameters, laws, "rollout", bool(friction))
-    stepping_options: dict[str, Any] = {
-        "dt": dt,
-        "steps": int(steps),  # a small integer type of NumPy would overflow in sizes
-        "record_every": int(record_every),
-        "integrator": method,
-    }
+    # a small integer type of NumPy would overflow in sizes
+    schedule = Schedule(dt, int(steps), int(record_every), method)
     if device == "cuda":
         from linkwork.simulation.cuda import rollout_on_gpu
 
-        stepping_options |= {"warm_start": warm_start, "earlier": status, "dtype": dtype, "contacts": laws}
         assert control is not None
         *trajectories, taken, carried = rollout_on_gpu(
-            model, q, v, tau, control, control_arrays, dict(parameters or {}), **stepping_options
+            model,
+            q,
+            v,
+            tau,
+            control,
+            control_arrays,
+            dict(parameters or {}),
+            dt=dt,
+            steps=schedule.steps,
+            record_every=schedule.record_every,
+            integrator=method,
+            dtype=dtype,
+            contacts=laws,
+            warm_start=warm_start,
+            earlier=status,
         )
         result = Rollout(*trajectories)
         result.steps = taken
@@ -261,160 +254,9 @@ def rollout(
     never_singular = not model.loops or (is_feedback and not Charts(model).moving and not families(model))
     if control is not None and (never_singular or contacts is not None or dtype != "float64"):
         names = (*coefficients, *model_parameters)
-        return _in_one_kernel(
-            model, control, batch, *start, rows, tau, names=names, contacts=laws, earlier=earlier,
-            dtype=dtype,
-            **stepping_options,
-        )  # fmt: skip
+        problem = RolloutProblem(model, control, batch, start, rows, tau, earlier, schedule)
+        return rollout_in_kernel(problem, names, laws, dtype)
     control_inputs = {name: rows.pop(name) for name in control_arrays}
+    problem = RolloutProblem(model, control, batch, start, rows, tau, earlier, schedule)
     joint_laws_only = None if isinstance(laws, Contacts) else laws
-    return _in_charts(
-        model, control, control_inputs if is_feedback else None, tau, batch, start, rows,
-        laws=joint_laws_only,
-        earlier=earlier, **stepping_options,
-    )  # fmt: skip
-
-
-def _in_charts(
-    model: Model,
-    control: Control | None,
-    control_inputs: dict[str, np.ndarray] | None,
-    tau: Any,
-    batch: tuple[int, ...],
-    start: tuple[np.ndarray, np.ndarray],
-    rows: dict[str, np.ndarray],
-    *,
-    laws: JointLaws | None,
-    earlier: np.ndarray,
-    dt: float,
-    steps: int,
-    record_every: int,
-    integrator: str | Adaptive,
-) -> Rollout:
-    """Return the rollout of a mechanism with loops, each row in a chart that is regular there.
-
-    `control_inputs` are the arrays of PD control or of a policy; None for given forces.
-    """
-    step, max_entry, agreement = find_integrator(integrator, laws)
-    continuing = has_status(earlier, CONTINUING)
-    stepping = Stepping(
-        model, np.where(continuing[:, None], start[0], np.nan), start[1], rows, max_entry, laws=laws
-    )
-    forces: ControlForces | GivenForces
-    if control is None or control_inputs is None:
-        forces = GivenForces(model, tau, batch, steps, dt)
-    else:
-        forces = ControlForces(control, control_inputs, stepping, dt)
-    began = stepping.active
-
-    def take() -> None:
-        with np.errstate(invalid="ignore", over="ignore"):  # the status reports values that are not finite
-            stepping.take(in_parts(step, forces, dt), dt, agreement)
-
-    kernel = None
-    if control is not None and integrator in STEPS:
-        kernel = chart_kernel(model, control, str(integrator), tuple(rows), laws)
-    single_steps = kernel is None or forces.differ
-    trajectories = roll_out_loops(
-        stepping, kernel, forces, take, rows, dt=dt, steps=steps, record_every=record_every, each=single_steps
-    )
-    trajectories[0][:, 0], trajectories[1][:, 0] = start
-    feedback = control_feedback(model, control, control_inputs or {})
-    stiffness_options = (rows, dt, integrator, feedback)
-    status = classify_stiff(model, stepping.final_status(), began, (start[0], stepping.q), *stiffness_options)
-    status = classify_runaway(
-        model, status, start[0], (stepping.q, stepping.v), *stiffness_options, divided=stepping.divided
-    )
-    status = classify_open(model, status, stepping.q, rows, "float64")
-    arrays = (*trajectories, merge_status(earlier, status))
-    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in arrays))
-    result.steps = stepping.steps.reshape(batch)
-    q_last, v_last = (
-        np.where(began[:, None], x, initial) for x, initial in zip((stepping.q, stepping.v), start)
-    )
-    inputs = rows | forces.at_steps(stepping.steps)
-    result.causes = first_causes(model, status, (q_last, v_last), stepping.steps, dt, rows, inputs).reshape(
-        batch
-    )
-    return result
-
-
-@np.errstate(over="ignore", invalid="ignore")  # the status reports values that are not finite
-def _in_one_kernel(
-    model: Model,
-    control: Control,
-    batch: tuple[int, ...],
-    q: np.ndarray,
-    v: np.ndarray,
-    rows: dict[str, np.ndarray],
-    tau: Any,
-    *,
-    dt: float,
-    steps: int,
-    record_every: int,
-    integrator: str | Adaptive,
-    names: tuple[str, ...],
-    contacts: Laws | None,
-    earlier: np.ndarray,
-    dtype: str,
-) -> Rollout:
-    """Return the rollout by a kernel that contains the loop over steps; see `one_kernel`."""
-    inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
-    forces = forces_per_step = None
-    if "tau" in control.inputs:
-        forces = GivenForces(model, tau, batch, steps, dt)
-        forces_per_step = forces.values if forces.per_step else None
-        inputs = {"tau": forces.values[:, 0] if forces.per_step and steps else forces.values, **inputs}
-    kernel = kernel_for(model, control, integrator, names, target="cpu", dtype=dtype, contacts=contacts)
-    carried = None
-    if contacts is not None:
-        carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
-    parameters = {name: rows[name] for name in names if name not in COEFFICIENTS}
-    unclosed = open_rows(model, q, parameters, dtype=dtype)
-    continuing = has_status(earlier, CONTINUING)
-    idle = unclosed | ~continuing
-    q_first = np.where(idle[:, None], np.nan, q) if idle.any() else q  # NaN: the row takes no step
-    q_all, v_all, taken, carried_end, last = roll_out(
-        kernel, (q_first, v), inputs, forces_per_step, dt=dt, steps=steps, record_every=record_every,
-        carried=carried,
-    )  # fmt: skip
-    q_all[:, 0] = q
-    end = (q_all[:, -1], v_all[:, -1])
-    status = np.full(len(q), int(Status.OK))
-    finite: Any = np.isfinite(q).all() and np.isfinite(v).all()
-    if not finite:
-        finite = np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
-    stopped = np.flatnonzero(((taken != steps) | unclosed | ~finite) & continuing)
-    solved = stopped < 0 if carried_end is None else np.isfinite(carried_end[stopped]).all(axis=1)
-    if len(stopped):
-        used = inputs if forces is None else inputs | forces.at_steps(taken)
-        solved &= finite_rows([x[stopped] for x in used.values()], len(stopped))
-        status[stopped] = stopped_status(
-            model,
-            (q[stopped].astype(float), v[stopped].astype(float)),
-            (last[0][stopped].astype(float), last[1][stopped].astype(float)),
-            unclosed[stopped],
-            solved,
-            dt,
-            integrator,
-            {name: x[stopped] for name, x in parameters.items()},
-            control_feedback(model, control, {name: x[stopped] for name, x in inputs.items()}),
-        )
-    if carried_end is not None:
-        unsolved = (carried_end[:, -1] > 0.0) & (status == int(Status.OK))
-        status[unsolved] = int(Status.CONTACT_NOT_CONVERGED)
-    feedback = control_feedback(model, control, inputs)
-    status = classify_runaway(model, status, q, end, parameters, dt, integrator, feedback)
-    status = merge_status(earlier, classify_open(model, status, end[0], parameters, dtype))
-    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (q_all, v_all, status)))
-    result.steps = taken.reshape(batch)
-    causes = np.full(len(q), "", dtype=object)
-    if (status != int(Status.OK)).any():
-        q_last, v_last = last_finite_states((q, v), end, last, taken)
-        used = inputs if forces is None else inputs | forces.at_steps(taken)
-        ended = np.where(continuing, status, 0)
-        causes = first_causes(model, ended, (q_last, v_last), taken, dt, parameters, used)
-        if carried_end is not None:
-            causes = causes + contact_causes(model, contacts, status, q_last, carried_end, parameters)
-    result.causes = causes.reshape(batch)
-    return with_contact(result, None if carried_end is None else carried_end.reshape((*batch, -1)), contacts)
+    return rollout_in_charts(problem, control_inputs if is_feedback else None, joint_laws_only)
