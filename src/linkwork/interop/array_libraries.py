@@ -1,6 +1,4 @@
-"""Arrays of NumPy, PyTorch, JAX and CuPy, on the CPU or a GPU: the few things that an environment asks of
-them.
-"""
+"""Array operations of environments in NumPy, PyTorch, JAX and CuPy, on the CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +14,10 @@ from linkwork.simulation import PD, Controls
 
 
 class ArrayLibrary:
-    """NumPy. `native` arrays are what rollouts step, float64 on the CPU; `shown` ones are what users see."""
+    """Operations on NumPy arrays, and the interface of other libraries.
+
+    Native arrays are those of rollouts, float64 on the CPU; `to_user` converts them to arrays for users.
+    """
 
     name = "numpy"
 
@@ -24,30 +25,30 @@ class ArrayLibrary:
         self.device = device
         self.dtype = dtype
 
-    # made here
+    # new arrays
 
     def zeros(self, shape: tuple[int, ...]) -> Any:
-        """An array of zeros."""
+        """Return an array of zeros."""
         return self._made(np.zeros(shape), self.dtype)
 
     def flags(self, mask: np.ndarray) -> Any:
-        """An array of bool."""
+        """Return an array of bool."""
         return self._made(mask, "bool")
 
     def native(self, x: np.ndarray) -> Any:
-        """An array as rollouts step it."""
+        """Return a native array."""
         return np.array(x, "float64" if self.device == "cpu" else self.dtype)
 
-    def shown(self, x: Any) -> Any:
-        """A native array as users see it; they may write on it."""
+    def to_user(self, x: Any) -> Any:
+        """Return a native array as a writable array for users."""
         return np.array(x)
 
-    def given(self, x: Any) -> Any:
-        """What a user gave, as an array of this library."""
+    def from_user(self, x: Any) -> Any:
+        """Return an argument as an array of this library."""
         return np.asarray(x, self.dtype)
 
     def constant(self, x: np.ndarray, like: Any) -> Any:
-        """Numbers as an array beside another, in its dtype."""
+        """Return numbers as an array with the dtype and device of another."""
         return np.asarray(x, like.dtype)
 
     def _made(self, x: np.ndarray, dtype: str) -> Any:
@@ -56,48 +57,48 @@ class ArrayLibrary:
     # between host and device
 
     def host(self, x: Any) -> np.ndarray:
-        """An array on the host."""
+        """Return an array on the host."""
         return np.asarray(x)
 
-    def to_native(self, driven: Any) -> Any:
-        """Forces, PD control or controls of actuators, as rollouts take them."""
-        if isinstance(driven, PD):
+    def to_native(self, drive: Any) -> Any:
+        """Return forces, PD control or actuator controls with native arrays."""
+        if isinstance(drive, PD):
             return replace(
-                driven,
-                **{word: self._native(getattr(driven, word)) for word in ("kp", "kd", "q", "v", "tau")},
+                drive,
+                **{word: self._native(getattr(drive, word)) for word in ("kp", "kd", "q", "v", "tau")},
             )
-        if isinstance(driven, Controls):
-            return replace(driven, values=self._native(driven.values))
-        return self._native(driven)
+        if isinstance(drive, Controls):
+            return replace(drive, values=self._native(drive.values))
+        return self._native(drive)
 
     def _native(self, x: Any) -> Any:
         return x
 
-    # new arrays of old ones
+    # changed arrays
 
-    def put(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
-        """An array with other numbers in some rows."""
+    def with_rows(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
+        """Return an array with rows replaced."""
         result = np.array(x)
         result[rows] = new
         return result
 
-    def kept(self, mask: np.ndarray, old: Any, new: Any) -> Any:
-        """Native arrays: old rows where the mask is set, new ones elsewhere."""
+    def select_rows(self, mask: np.ndarray, old: Any, new: Any) -> Any:
+        """Return a native array: old rows where the mask is set, new ones elsewhere."""
         return np.where(mask[:, None], old, new)
 
     def where(self, mask: Any, a: Any, b: Any) -> Any:
         return np.where(mask, a, b)
 
     def clipped(self, x: Any) -> Any:
-        """Numbers from -1 to 1."""
+        """Return an array clipped to -1 to 1."""
         return np.clip(x, -1.0, 1.0)
 
     def joined(self, arrays: Sequence[Any]) -> Any:
-        """What is observed: arrays side by side, in the environment's dtype."""
+        """Return arrays concatenated along the last axis, in the environment's dtype."""
         return np.concatenate([np.asarray(x, self.dtype) for x in arrays], axis=-1)
 
     def checked(self, x: Any, shape: tuple[int, ...], whose: str) -> Any:
-        """The array, whose shape must be this one."""
+        """Return the array; raise if its shape differs."""
         if tuple(np.shape(x)) != shape:
             raise ShapeError(f"VectorEnv: {whose}: expected shape {shape}, got {tuple(np.shape(x))}")
         return x
@@ -113,10 +114,10 @@ class _Torch(ArrayLibrary):
     def native(self, x: np.ndarray) -> Any:
         return np.array(x, "float64") if self.device == "cpu" else self._made(x, self.dtype)
 
-    def shown(self, x: Any) -> Any:
+    def to_user(self, x: Any) -> Any:
         return self._torch.from_numpy(np.array(x)) if self.device == "cpu" else x.clone()
 
-    def given(self, x: Any) -> Any:
+    def from_user(self, x: Any) -> Any:
         return self._torch.as_tensor(x, dtype=getattr(self._torch, self.dtype), device=self.device).detach()
 
     def constant(self, x: np.ndarray, like: Any) -> Any:
@@ -133,18 +134,18 @@ class _Torch(ArrayLibrary):
             return x
         return x.detach().numpy() if self.device == "cpu" else x.detach()
 
-    def put(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
+    def with_rows(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
         if not isinstance(x, self._torch.Tensor):
-            return super().put(x, rows, new)
+            return super().with_rows(x, rows, new)
         result = x.clone()
         result[self._torch.as_tensor(rows, device=x.device)] = self._torch.as_tensor(
             new, dtype=x.dtype, device=x.device
         )
         return result
 
-    def kept(self, mask: np.ndarray, old: Any, new: Any) -> Any:
+    def select_rows(self, mask: np.ndarray, old: Any, new: Any) -> Any:
         if not isinstance(new, self._torch.Tensor):
-            return super().kept(mask, old, new)
+            return super().select_rows(mask, old, new)
         return self._torch.where(self._torch.as_tensor(mask, device=new.device)[:, None], old, new)
 
     def where(self, mask: Any, a: Any, b: Any) -> Any:
@@ -176,10 +177,10 @@ class _Jax(ArrayLibrary):
     def native(self, x: np.ndarray) -> Any:
         return np.array(x, "float64") if self.device == "cpu" else self._made(x, self.dtype)
 
-    def shown(self, x: Any) -> Any:
+    def to_user(self, x: Any) -> Any:
         return self._made(x, str(np.asarray(x).dtype)) if self.device == "cpu" else x
 
-    def given(self, x: Any) -> Any:
+    def from_user(self, x: Any) -> Any:
         return self._put(self._jnp.asarray(x, self.dtype))
 
     def constant(self, x: np.ndarray, like: Any) -> Any:
@@ -191,14 +192,14 @@ class _Jax(ArrayLibrary):
     def _native(self, x: Any) -> Any:
         return np.asarray(x, "float64") if self.device == "cpu" and np.ndim(x) else x
 
-    def put(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
+    def with_rows(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
         if isinstance(x, np.ndarray):
-            return super().put(x, rows, new)
+            return super().with_rows(x, rows, new)
         return x.at[rows].set(new.astype(x.dtype))
 
-    def kept(self, mask: np.ndarray, old: Any, new: Any) -> Any:
+    def select_rows(self, mask: np.ndarray, old: Any, new: Any) -> Any:
         return (
-            super().kept(mask, old, new)
+            super().select_rows(mask, old, new)
             if isinstance(new, np.ndarray)
             else self._jnp.where(mask[:, None], old, new)
         )
@@ -214,7 +215,7 @@ class _Jax(ArrayLibrary):
 
 
 class _Cupy(ArrayLibrary):
-    """On a GPU only."""
+    """Operations on CuPy arrays, which are on a GPU."""
 
     name = "cupy"
 
@@ -225,10 +226,10 @@ class _Cupy(ArrayLibrary):
     def native(self, x: np.ndarray) -> Any:
         return self._made(x, self.dtype)
 
-    def shown(self, x: Any) -> Any:
+    def to_user(self, x: Any) -> Any:
         return x.copy()
 
-    def given(self, x: Any) -> Any:
+    def from_user(self, x: Any) -> Any:
         return self._cupy.asarray(x, self.dtype)
 
     def constant(self, x: np.ndarray, like: Any) -> Any:
@@ -241,12 +242,12 @@ class _Cupy(ArrayLibrary):
     def host(self, x: Any) -> np.ndarray:
         return np.asarray(self._cupy.asnumpy(x))
 
-    def put(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
+    def with_rows(self, x: Any, rows: np.ndarray, new: np.ndarray) -> Any:
         result = x.copy()
         result[self._cupy.asarray(rows)] = self._cupy.asarray(new, x.dtype)
         return result
 
-    def kept(self, mask: np.ndarray, old: Any, new: Any) -> Any:
+    def select_rows(self, mask: np.ndarray, old: Any, new: Any) -> Any:
         return self._cupy.where(self._cupy.asarray(mask)[:, None], old, new)
 
     def where(self, mask: Any, a: Any, b: Any) -> Any:
@@ -268,7 +269,7 @@ LIBRARIES: dict[str, type[ArrayLibrary]] = {
 
 
 def array_library(of: Any, *, device: str = "cpu", dtype: str = "float32") -> ArrayLibrary:
-    """The library by its name, or that of an array."""
+    """Return a library by its name, or the library of an array."""
     named = of if isinstance(of, str) else None
     if named is None:
         root = type(of).__module__.partition(".")[0]
@@ -276,5 +277,5 @@ def array_library(of: Any, *, device: str = "cpu", dtype: str = "float32") -> Ar
     if of not in LIBRARIES:
         raise ModelError(f"VectorEnv: arrays: expected one of {', '.join(LIBRARIES)}, got {of!r}")
     if named == "cupy" and device != "cuda":
-        raise ModelError('VectorEnv: arrays="cupy" are on a GPU: give device="cuda" too')
+        raise ModelError('VectorEnv: arrays="cupy" needs device="cuda"')
     return LIBRARIES[of](device, dtype)

@@ -22,10 +22,10 @@ def in_order(
 ) -> list[Any]:
     """The arguments of a call in the order of its signature."""
     try:
-        given = signature.bind(*arrays, **named).arguments
+        values = signature.bind(*arrays, **named).arguments
     except TypeError as error:
         raise TypeError(f"{name}: {error}; it takes {', '.join(signature.parameters)}") from None
-    return [given[word] for word in signature.parameters]
+    return [values[word] for word in signature.parameters]
 
 
 def leading(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -42,7 +42,7 @@ def leading(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any
 
 def unlike(source: Source, leads: Sequence[tuple[Any, ...]]) -> ShapeError:
     """The error where batch dimensions cannot be broadcast."""
-    told = ", ".join(
+    lead_texts = ", ".join(
         f"{lead} of {spec.name}" for spec, lead in zip(source.inputs, leads, strict=True) if lead
     )
-    return ShapeError(f"{source.name}: leading dimensions do not go together: {told}")
+    return ShapeError(f"{source.name}: leading dimensions do not go together: {lead_texts}")

@@ -103,10 +103,10 @@ class _KernelCall(casadi.Callback):  # type: ignore[misc]
     def get_sparsity_out(self, k: int) -> Any:
         return casadi.Sparsity.dense(*_shape(self.source.outputs[k]))
 
-    def eval(self, given: Sequence[Any]) -> list[Any]:
+    def eval(self, values: Sequence[Any]) -> list[Any]:
         arrays = [
             np.array(x, dtype=float).reshape(spec.shape)
-            for x, spec in zip(given, self.source.inputs, strict=True)
+            for x, spec in zip(values, self.source.inputs, strict=True)
         ]
         result = self.source.kernel()(*arrays)
         result = result if isinstance(result, tuple) else (result,)
@@ -143,19 +143,19 @@ class _KernelCall(casadi.Callback):  # type: ignore[misc]
         """What CasADi calls for `count` seeds of some arrays side by side, after all inputs and outputs."""
         call = _call_of(derive(range(len(self.source.inputs))))
         arrays = [*self.source.inputs, *self.source.outputs]
-        given = [casadi.MX.sym(word, *_shape(array)) for word, array in zip(inputs, arrays)]
+        symbols = [casadi.MX.sym(word, *_shape(array)) for word, array in zip(inputs, arrays)]
         widths = [_shape(array)[1] for array in seeded]
         seeds = [
             casadi.MX.sym(word, _shape(array)[0], count * width)
             for word, array, width in zip(inputs[len(arrays) :], seeded, widths, strict=True)
         ]
-        own = given[: len(self.source.inputs)]
+        input_symbols = symbols[: len(self.source.inputs)]
         result = [
-            call.call([*own, *(s[:, k * w : (k + 1) * w] for s, w in zip(seeds, widths))])
+            call.call([*input_symbols, *(s[:, k * w : (k + 1) * w] for s, w in zip(seeds, widths))])
             for k in range(count)
         ]
         return casadi.Function(
-            name, given + seeds, [casadi.horzcat(*each) for each in zip(*result)], inputs, outputs
+            name, symbols + seeds, [casadi.horzcat(*each) for each in zip(*result)], inputs, outputs
         )
 
 

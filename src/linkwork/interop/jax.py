@@ -46,8 +46,8 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     names = [array.name for array in inputs]
 
     def call(*arrays: Any, **named: Any) -> Any:
-        given = in_order(source.name, signature, arrays, named)
-        result = call_p.bind(*_varying_alike(_operands(source, given)), source=source)
+        values = in_order(source.name, signature, arrays, named)
+        result = call_p.bind(*_varying_alike(_operands(source, values)), source=source)
         return result[0] if len(result) == 1 else tuple(result)
 
     call.__name__ = call.__qualname__ = source.name
@@ -57,9 +57,9 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     return call
 
 
-def _operands(source: Source, given: Sequence[Any]) -> list[Any]:
+def _operands(source: Source, values: Sequence[Any]) -> list[Any]:
     """The arrays of a call in one dtype, each with all batch dimensions or with none."""
-    numbers = [_numbers(source.name, spec.name, x) for spec, x in zip(source.inputs, given, strict=True)]
+    numbers = [_numbers(source.name, spec.name, x) for spec, x in zip(source.inputs, values, strict=True)]
     dtype = jnp.result_type(*numbers)
     if dtype not in (
         np.float32,

@@ -48,9 +48,9 @@ def matched(
         if result is None:
             raise ModelError(f"joint {ours.name!r} of {printable(model.name)} is not in the {peer} model")
         if kinds.get(result.kind) is not type(ours.kind):
-            here = type(ours.kind).__name__
+            kind_name = type(ours.kind).__name__
             raise ModelError(
-                f"joint {ours.name!r} is {here} in {printable(model.name)}, but {result.kind} in the {peer} model"
+                f"joint {ours.name!r} is {kind_name} in {printable(model.name)}, but {result.kind} in the {peer} model"
             )
         pairs.append((ours, result))
     for name in by_name:
@@ -58,11 +58,11 @@ def matched(
     return pairs
 
 
-def rows(x: Any, n: int, what: str) -> np.ndarray:
+def rows(x: Any, n: int, label: str) -> np.ndarray:
     """An array of numbers with shape (..., n)."""
     array = np.asarray(x, dtype=float)
     if array.ndim == 0 or array.shape[-1] != n:
-        raise ShapeError(f"{what}: expected shape (..., {n}), got {array.shape}")
+        raise ShapeError(f"{label}: expected shape (..., {n}), got {array.shape}")
     return array
 
 

@@ -74,39 +74,39 @@ class States:
     def q_to(self, q: Any) -> np.ndarray:
         """Configurations, (..., nq), with unit quaternions."""
         q = rows(q, self._model.nq, "q")
-        there = POOL.empty((*q.shape[:-1], self.nq), float)
+        result = POOL.empty((*q.shape[:-1], self.nq), float)
         for ours, joint in self._pairs:
             x = q[..., ours.q_slice]
             at = joint.q
             if joint.kind == "free":
-                there[..., at : at + 3] = x[..., :3] @ ours.place.R.T + ours.place.p
-                there[..., at + 3 : at + 7] = _turned(_quaternion(ours.place), unit_quaternions(x[..., 3:]))[
+                result[..., at : at + 3] = x[..., :3] @ ours.place.R.T + ours.place.p
+                result[..., at + 3 : at + 7] = _turned(_quaternion(ours.place), unit_quaternions(x[..., 3:]))[
                     ..., [3, 0, 1, 2]
                 ]
             elif joint.kind == "ball":
-                there[..., at : at + 4] = unit_quaternions(x)[..., [3, 0, 1, 2]]
+                result[..., at : at + 4] = unit_quaternions(x)[..., [3, 0, 1, 2]]
             else:
-                there[..., at] = x[..., 0] + self._zero[at]
-        return there
+                result[..., at] = x[..., 0] + self._zero[at]
+        return result
 
     def q_from(self, q: Any) -> np.ndarray:
         """Configurations, (..., nq)."""
         q = rows(q, self.nq, "q")
-        here = POOL.empty((*q.shape[:-1], self._model.nq), float)
+        result = POOL.empty((*q.shape[:-1], self._model.nq), float)
         for ours, joint in self._pairs:
             at = joint.q
             start = ours.q_start
             if joint.kind == "free":
-                here[..., start : start + 3] = (q[..., at : at + 3] - ours.place.p) @ ours.place.R
+                result[..., start : start + 3] = (q[..., at : at + 3] - ours.place.p) @ ours.place.R
                 turned = q[..., [at + 4, at + 5, at + 6, at + 3]]
-                here[..., start + 3 : start + 7] = _turned(_quaternion(ours.place.inverse()), turned)
+                result[..., start + 3 : start + 7] = _turned(_quaternion(ours.place.inverse()), turned)
             elif joint.kind == "ball":
-                here[..., ours.q_slice] = q[..., [at + 1, at + 2, at + 3, at]]
+                result[..., ours.q_slice] = q[..., [at + 1, at + 2, at + 3, at]]
             else:
-                here[..., start] = q[..., at] - self._zero[at]
+                result[..., start] = q[..., at] - self._zero[at]
         for at, terms in self._tendons.values():
-            here[..., at] = sum(here[..., place] * factor for place, factor in terms)
-        return here
+            result[..., at] = sum(result[..., place] * factor for place, factor in terms)
+        return result
 
     def v_to(self, q: Any, v: Any) -> np.ndarray:
         """Velocities, (..., nv)."""
@@ -156,12 +156,12 @@ class States:
         T = np.zeros((*q.shape[:-1], self.nv, self._nv))
         for ours, joint in self._pairs:
             columns = self._columns[ours.name]
-            there = joint.v
+            v_index = joint.v
             if joint.kind == "free":
-                T[..., there : there + 3, columns[3:]] = _world_axes(ours, q[..., ours.q_slice])
-                there += 3  # its angular part
+                T[..., v_index : v_index + 3, columns[3:]] = _world_axes(ours, q[..., ours.q_slice])
+                v_index += 3  # its angular part
             for k in range(3 if joint.kind == "free" else ours.nv):
-                T[..., there + k, columns[k]] = 1.0
+                T[..., v_index + k, columns[k]] = 1.0
         return T
 
     def _shift(self, v: Any) -> np.ndarray:
@@ -182,10 +182,10 @@ def _tendons(model: Model, theirs: set[str]) -> dict[str, tuple[int, list[tuple[
         joint = next((joint for joint in model.joints if joint.name == coupling.name), None)
         if joint is None or joint.name in theirs or not isinstance(coupling, Coupling):
             continue
-        own = next((factor for k, _, factor in coupling.terms if k == joint.child), 0.0)
-        if own:
+        factor_of_joint = next((factor for k, _, factor in coupling.terms if k == joint.child), 0.0)
+        if factor_of_joint:
             others = [
-                (model.joints[k].q_start, -factor / own)
+                (model.joints[k].q_start, -factor / factor_of_joint)
                 for k, _, factor in coupling.terms
                 if k != joint.child
             ]

@@ -80,9 +80,9 @@ class States:
         self._copied, self._angles = (
             np.array(pairs, dtype=int).reshape(-1, 2).T for pairs in (copied, angles)
         )
-        here, places = np.array(order, dtype=int).reshape(-1, 2).T
+        our_indices, places = np.array(order, dtype=int).reshape(-1, 2).T
         self._turns = Turns(model, self._angles[0])
-        self._from = places[np.argsort(here)]  # where each of our velocities is there
+        self._from = places[np.argsort(our_indices)]  # where each of our velocities is there
         self._to = np.argsort(self._from)
         self._check_axes(model, pin_model, pairs)
 
@@ -93,13 +93,13 @@ class States:
         q = model.neutral()
         there_q = self.q_to(q)
         by_place = {joint.idx_q: joint for joint in list(pin_model.joints)[1:]}
-        for ours, there in pairs:
+        for ours, theirs in pairs:
             if isinstance(ours.kind, _AXES):
-                joint = by_place[there.q]
+                joint = by_place[theirs.q]
                 data = joint.createData()
                 joint.calc(data, there_q)
-                here = np.asarray(ours.kind.subspace(q[ours.q_slice]), dtype=float)
-                if not np.allclose(here, np.asarray(data.S)[_SWAPPED], atol=1e-9):
+                axis = np.asarray(ours.kind.subspace(q[ours.q_slice]), dtype=float)
+                if not np.allclose(axis, np.asarray(data.S)[_SWAPPED], atol=1e-9):
                     message = (
                         f"joint {ours.name!r} of {printable(model.name)} moves about or along other axes in "
                         "the Pinocchio model"
@@ -116,13 +116,13 @@ class States:
     def q_to(self, q: Any) -> np.ndarray:
         """Configurations, (..., nq), with unit quaternions, which functions of Pinocchio assume."""
         q = rows(q, self._our_nq, "q")
-        there = POOL.empty((*q.shape[:-1], self.nq), float)
-        there[..., self._copied[1]] = q[..., self._copied[0]]
+        result = POOL.empty((*q.shape[:-1], self.nq), float)
+        result[..., self._copied[1]] = q[..., self._copied[0]]
         for start in self._quaternions:
-            there[..., start : start + 4] = unit_quaternions(there[..., start : start + 4])
-        there[..., self._angles[1]] = np.cos(q[..., self._angles[0]])
-        there[..., self._angles[1] + 1] = np.sin(q[..., self._angles[0]])
-        return there
+            result[..., start : start + 4] = unit_quaternions(result[..., start : start + 4])
+        result[..., self._angles[1]] = np.cos(q[..., self._angles[0]])
+        result[..., self._angles[1] + 1] = np.sin(q[..., self._angles[0]])
+        return result
 
     def q_from(self, q: Any, *, near: Any = None) -> np.ndarray:
         """Configurations, (..., nq).
@@ -133,13 +133,13 @@ class States:
         which these hold, so that gears stay in mesh.
         """
         q = rows(q, self.nq, "q")
-        here = POOL.empty((*q.shape[:-1], self._our_nq), float)
-        here[..., self._copied[0]] = q[..., self._copied[1]]
-        here[..., self._angles[0]] = np.arctan2(q[..., self._angles[1] + 1], q[..., self._angles[1]])
+        result = POOL.empty((*q.shape[:-1], self._our_nq), float)
+        result[..., self._copied[0]] = q[..., self._copied[1]]
+        result[..., self._angles[0]] = np.arctan2(q[..., self._angles[1] + 1], q[..., self._angles[1]])
         return (
-            self._turns.coupled(here)
+            self._turns.coupled(result)
             if near is None
-            else self._turns.near(here, rows(near, self._our_nq, "near"))
+            else self._turns.near(result, rows(near, self._our_nq, "near"))
         )
 
     def v_to(self, v: Any) -> np.ndarray:

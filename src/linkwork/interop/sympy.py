@@ -96,8 +96,8 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     source = source_of(fn, model, options)
 
     def call(*arrays: Any, **named: Any) -> Any:
-        given = in_order(source.name, signature, arrays, named)
-        result = _evaluate(source, [np.array(x, dtype=object) for x in given])
+        values = in_order(source.name, signature, arrays, named)
+        result = _evaluate(source, [np.array(x, dtype=object) for x in values])
         return result[0] if len(result) == 1 else tuple(result)
 
     call.__name__ = call.__qualname__ = source.name

@@ -42,12 +42,12 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
     transformed = _transformed(source)
 
     def call(*tensors: Any, **named: Any) -> Any:
-        given = (
+        values = (
             in_order(source.name, signature, tensors, named)
             if named or len(tensors) != len(names)
             else tensors
         )
-        operands = _operands(source, given)
+        operands = _operands(source, values)
         result = transformed(operands) if _sees_only_functions() else _tuple(operator(*operands))
         return result[0] if len(result) == 1 else tuple(result)
 
@@ -64,14 +64,14 @@ def _sees_only_functions() -> bool:
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
-def _tuple(found: Any) -> tuple[Any, ...]:
-    return (found,) if isinstance(found, torch.Tensor) else tuple(found)
+def _tuple(results: Any) -> tuple[Any, ...]:
+    return (results,) if isinstance(results, torch.Tensor) else tuple(results)
 
 
-def _operands(source: Source, given: Tensors) -> list[Any]:
+def _operands(source: Source, values: Tensors) -> list[Any]:
     """The tensors of a call, each with all batch dimensions or with none."""
-    tensors = [_tensor(source.name, spec.name, x) for spec, x in zip(source.inputs, given, strict=True)]
-    first = next((x for x in given if isinstance(x, torch.Tensor)), None)
+    tensors = [_tensor(source.name, spec.name, x) for spec, x in zip(source.inputs, values, strict=True)]
+    first = next((x for x in values if isinstance(x, torch.Tensor)), None)
     dtype, device = (torch.float64, tensors[0].device) if first is None else (first.dtype, first.device)
     if dtype not in (torch.float64, torch.float32):
         raise DtypeError(f"{source.name}: expected tensors of float64 or float32, got {dtype}")
@@ -79,7 +79,7 @@ def _operands(source: Source, given: Tensors) -> list[Any]:
         raise TargetError(
             f"{source.name} works on the CPU and on NVIDIA GPUs, not on {device}: move tensors by .cpu()"
         )
-    for k, (spec, raw) in enumerate(zip(source.inputs, given, strict=True)):
+    for k, (spec, raw) in enumerate(zip(source.inputs, values, strict=True)):
         if tensors[k].dtype != dtype:
             if isinstance(raw, torch.Tensor):
                 raise DtypeError(
@@ -144,8 +144,8 @@ def _registered(name: str, source: Source) -> Any:
     returned = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
     schema = f"({', '.join(f'Tensor x{k}' for k in range(len(source.inputs)))}) -> {returned}"
 
-    def one_or_all(found: list[Any]) -> Any:
-        return found[0] if len(found) == 1 else tuple(found)
+    def one_or_all(results: list[Any]) -> Any:
+        return results[0] if len(results) == 1 else tuple(results)
 
     def run(*tensors: Any) -> Any:
         dtype = "float64" if tensors[0].dtype == torch.float64 else "float32"
@@ -163,15 +163,15 @@ def _registered(name: str, source: Source) -> Any:
         return one_or_all([tensors[0].new_empty(shape) for shape in _shapes(source, tensors)])
 
     def batched(info: Any, dims: Any, *tensors: Any) -> tuple[Any, Any]:
-        found = operator(*_moved(source, info.batch_size, tensors, dims))
-        return found, one_or_all([0] * len(source.outputs))
+        results = operator(*_moved(source, info.batch_size, tensors, dims))
+        return results, one_or_all([0] * len(source.outputs))
 
     def setup(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.save_for_backward(*inputs)
 
     def backward(ctx: Any, *bars: Any) -> Any:
-        def call(other: Source, given: Tensors) -> Tensors:
-            return _tuple(operator_of(other)(*given))
+        def call(other: Source, values: Tensors) -> Tensors:
+            return _tuple(operator_of(other)(*values))
 
         return tuple(_gradients(source, ctx.saved_tensors, bars, ctx.needs_input_grad, call))
 
@@ -187,10 +187,10 @@ def _registered(name: str, source: Source) -> Any:
 
 
 def _gradients(
-    source: Source, tensors: Tensors, bars: Tensors, wanted: Sequence[bool], call: Any
+    source: Source, tensors: Tensors, bars: Tensors, needed_inputs: Sequence[bool], call: Any
 ) -> list[Any]:
     """The gradients of the wanted tensors, None for the others."""
-    wrt = tuple(k for k, want in enumerate(wanted) if want)
+    wrt = tuple(k for k, want in enumerate(needed_inputs) if want)
     gradients: list[Any] = [None] * len(tensors)
     if wrt:
         for k, gradient in zip(wrt, call(source.vjp(wrt), [*tensors, *bars]), strict=True):
