@@ -36,7 +36,7 @@ class JointStep(NamedTuple):
 
 
 def has_rows(model: Model, laws: JointLaws) -> bool:
-    """Whether any joint has a limit or dry friction that these laws let act."""
+    """Return whether any joint has a limit or dry friction that these laws let act."""
     return bool((laws.limits and limited(model)) or (laws.joint_friction and with_friction(model)))
 
 
@@ -51,7 +51,8 @@ def with_joint_impulses(
     *,
     differentiable: bool = False,
 ) -> JointStep:
-    """The velocity after a step of dt from q, where `free`, (nv,), is that without limits and dry friction.
+    """Return the velocity after a step of dt from q, where `free`, (nv,), is that without limits and dry
+    friction.
 
     `method` is "mass_matrix" or "sweeps". `differentiable`: derivatives are those of the solution, by the
     implicit function theorem.
@@ -91,7 +92,7 @@ class _Response:
             self.G = compliance(rows)[0]
 
     def moved(self, impulses: np.ndarray) -> np.ndarray:
-        """The change of v, (nv,); zero where impulses are."""
+        """Return the change of v, (nv,); zero where impulses are."""
         if self.method == "mass_matrix":
             return self.M.other_half(self.scaled @ impulses)
         still: Any = np.zeros(self.nodes.nv, dtype=object)

@@ -31,8 +31,8 @@ def newton(
     *,
     implicit: bool = False,
 ) -> tuple[np.ndarray, Any]:
-    """The q of the smallest sum of residuals among those that steps of bounded length lead to, and the length
-    of all steps.
+    """Return the q of the smallest sum of residuals among those that steps of bounded length lead to, and the
+    length of all steps.
 
     A start with a residual up to `closed` is returned as it is, bit for bit, also where no direction is
     known. A step that is not finite, as at a singularity, is not taken. Residuals, and steps divided by
@@ -69,15 +69,15 @@ def newton(
 
 
 def tolerance(double: float, q: np.ndarray) -> Any:
-    """A tolerance in the precision in which a program runs on q: `double`,
-    or what single precision allows.
+    """Return a tolerance in the precision in which a program runs on q: `double`, or what single precision
+    allows.
     """
     lowest = exponent(minimum(absolute(q[0]), 0.0))  # of zero: -1023 or -127
     return where(lowest < -500.0, double, SINGLE * double)
 
 
 def one_norm(x: Iterable[Any]) -> Any:
-    """The sum of the sizes of a vector's entries: not finite where one of them is not."""
+    """Return the sum of the sizes of a vector's entries: not finite where one of them is not."""
     total: Any = 0.0
     for y in x:
         if not is_zero(y):
@@ -86,7 +86,7 @@ def one_norm(x: Iterable[Any]) -> Any:
 
 
 def infinity_norm(x: Iterable[Any]) -> Any:
-    """The infinity norm: the largest size of a vector's entries."""
+    """Return the infinity norm: the largest size of a vector's entries."""
     largest: Any = 0.0
     for y in x:
         if not is_zero(y):

@@ -161,7 +161,7 @@ def outlines(model: Model) -> list[tuple[int, np.ndarray, float]]:
 
 
 def figure(camera: Camera, bodies: np.ndarray, shapes: Any, colour: str, *, halo: bool = True) -> list[str]:
-    """One pose: all bodies, those behind first and darker, each with a light rim."""
+    """Return one pose: all bodies, those behind first and darker, each with a light rim."""
     drawings = []
     for index, points, thick in shapes:
         places, scale = camera.see(points @ bodies[index, :3, :3].T + bodies[index, :3, 3])

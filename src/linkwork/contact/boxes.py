@@ -61,14 +61,14 @@ class Boxes(Collision):
         return manifold(n, faces[:1], faces[1:], witness, self.scale, sharp=sharp)
 
     def witness(self, T: Pose) -> tuple[np.ndarray, Meeting]:
-        """The normal, from the second box to the first, and the nearest points, in the frame of the second
-        box.
+        """Return the normal, from the second box to the first, and the nearest points, in the frame of the
+        second box.
         """
         n, witness, _ = self._closest(T)
         return n, witness
 
     def _closest(self, T: Pose) -> tuple[np.ndarray, Meeting, Any]:
-        """The normal, the nearest points, and whether these are unique."""
+        """Return the normal, the nearest points, and whether these are unique."""
         best = self._best_axis(T)
         nearest, square = self._nearest(T)
         away = sqrt(where(square > 0.0, square, 1.0))
@@ -84,8 +84,8 @@ class Boxes(Collision):
         return n, Meeting(where(inside, best.distance, apart), a, b), rounded | (best.edges > 0.0)
 
     def _best_axis(self, T: Pose) -> _Axis:
-        """The axis along which the boxes overlap least, or are farthest apart: normals of faces, then across
-        two edges.
+        """Return the axis along which the boxes overlap least, or are farthest apart: normals of faces, then
+        across two edges.
         """
         R = T.R
         p = T.p
@@ -175,7 +175,7 @@ class Boxes(Collision):
 
 
 def face(n: np.ndarray, half: tuple[float, float, float]) -> np.ndarray:
-    """The corners (4, 3), in order, of the face of a box that looks along n most."""
+    """Return the corners (4, 3), in order, of the face of a box that looks along n most."""
     x, y, z = (absolute(each) for each in n)
     of_x = (x > y) & (x > z)
     of_y = y > z
@@ -191,7 +191,7 @@ def face(n: np.ndarray, half: tuple[float, float, float]) -> np.ndarray:
 
 
 def _across(i: int, d: np.ndarray) -> tuple[np.ndarray, Any]:
-    """The cross product of axis i and a unit vector, and its square."""
+    """Return the cross product of axis i and a unit vector, and its square."""
     j = (i + 1) % 3
     k = (i + 2) % 3
     n = np.zeros(3, dtype=object)
@@ -200,7 +200,7 @@ def _across(i: int, d: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def _support(d: np.ndarray, half: tuple[float, float, float]) -> np.ndarray:
-    """The corner of a box that is farthest along d."""
+    """Return the corner of a box that is farthest along d."""
     return np.array([where(each < 0.0, -h, h) for each, h in zip(d, half)], dtype=object)
 
 
@@ -212,7 +212,7 @@ def _any_of(code: Any, values: Sequence[float]) -> Any:
 
 
 def _chosen(flags: Sequence[Any], values: Sequence[Any]) -> Any:
-    """The value whose flag is set, the last one where none is."""
+    """Return the value whose flag is set, the last one where none is."""
     return where(flags[0], values[0], where(flags[1], values[1], values[2]))
 
 

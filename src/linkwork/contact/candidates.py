@@ -113,7 +113,7 @@ class Candidate:
         return F, G, S_in_P, G.inverse().then(S_in_P).then(F)
 
     def _nearest(self, kinematics: BodyKinematics, T: Pose) -> Nearest:
-        """The contact by the law; what several candidates share is computed once in a state."""
+        """Return the contact by the law; what several candidates share is computed once in a state."""
         if not isinstance(self.law, PointOf):
             return self.law.nearest(T)
         key = self.pair

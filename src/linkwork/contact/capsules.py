@@ -68,7 +68,9 @@ class Capsules(Collision):
         return found.axes, found.centre[2]
 
     def _at(self, T: Pose, n: np.ndarray, s: Any) -> Meeting:
-        """The distance of a place of the first segment from the other, and points of both capsules along n."""
+        """Return the distance of a place of the first segment from the other, and points of both capsules
+        along n.
+        """
         a = T.p + s * T.R[:, 2]
         b = np.array([0.0, 0.0, clamped(a[2], self.other_half)], dtype=object)
         square = product(a - b, a - b)

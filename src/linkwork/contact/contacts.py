@@ -104,11 +104,11 @@ class Contacts:
         }  # another one in every process
 
     def candidates(self, model: Model) -> tuple[Candidate, ...]:
-        """All points of a model that may touch something, by the rule (docs/how_to/contact.md)."""
+        """Return all points of a model that may touch something, by the rule (docs/how_to/contact.md)."""
         return candidates_of(model, self) if self.found is None else self.found
 
     def on(self, model: Model) -> Contacts:
-        """The normal form for a model: the candidates themselves in place of what chooses them.
+        """Return the normal form for a model: the candidates themselves in place of what chooses them.
 
         Functions keep their options so: a kernel depends on shapes, which are no part of `Model.digest`.
         """
@@ -123,7 +123,7 @@ class Contacts:
 
 
 def chosen_contacts(model: Model, contacts: Any = None, **_: Any) -> dict[str, Any]:
-    """The option `contacts` of a function in normal form: for a model, with its candidates."""
+    """Return the option `contacts` of a function in normal form: for a model, with its candidates."""
     given = Contacts() if contacts is None else contacts
     if not isinstance(given, Contacts):
         raise ModelError(f"contacts: expected Contacts(...), got {contacts!r}")

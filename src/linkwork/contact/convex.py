@@ -45,7 +45,7 @@ class Convex(ABC):
 
     @abstractmethod
     def support(self, d: np.ndarray) -> np.ndarray:
-        """The point of the core that is farthest along d, (3,), which need not be a unit vector."""
+        """Return the point of the core that is farthest along d, (3,), which need not be a unit vector."""
 
     @property
     def axes(self) -> Sequence[tuple[float, ...]]:
@@ -174,7 +174,7 @@ class Cylinder(Convex):
         return np.array([scale * x, scale * y, where(z < 0.0, -self.half, self.half)], dtype=object)
 
     def features(self, n: np.ndarray) -> list[Patch]:
-        """A cap, as a polygon; or a straight line of the side."""
+        """Return a cap, as a polygon; or a straight line of the side."""
         x, y, z = n
         cap = z * z > x * x + y * y
         top = where(z < 0.0, -self.half, self.half)
@@ -260,7 +260,7 @@ class Hull(Convex):
 
 
 def unit(n: np.ndarray) -> np.ndarray:
-    """A vector scaled to a length of 1; z where it vanishes."""
+    """Return a vector scaled to a length of 1; z where it vanishes."""
     square = product(n, n)
     usable = square > TINY
     scale = where(usable, 1.0 / sqrt(where(usable, square, 1.0)), 0.0)

@@ -46,7 +46,7 @@ class ShapePair:
     candidates: tuple[Candidate, ...]
 
     def distance(self, kinematics: BodyKinematics) -> Distance:
-        """The distance in one state."""
+        """Return the distance in one state."""
         first = self.candidates[0]
         if isinstance(first.law, PointOf):
             return _in_world(first, kinematics, *_witness(first, kinematics))
@@ -86,8 +86,8 @@ def _in_world(
 
 
 def chosen_pairs(model: Model, pairs: Any = None, **_: Any) -> dict[str, Any]:
-    """The option `pairs` in normal form: the shapes' places and how they are tested, which kernels are found
-    by.
+    """Return the option `pairs` in normal form: the shapes' places and how they are tested, which kernels are
+    found by.
     """
     if isinstance(pairs, tuple) and pairs and all(isinstance(each, ShapePair) for each in pairs):
         return {"pairs": pairs}
@@ -104,7 +104,7 @@ def chosen_pairs(model: Model, pairs: Any = None, **_: Any) -> dict[str, Any]:
 
 
 def _by_rule(model: Model) -> list[tuple[Geometry, Geometry]]:
-    """All pairs of shapes that the model lets collide and that can be tested."""
+    """Return all pairs of shapes that the model lets collide and that can be tested."""
     fixed = tuple(each for each in model.geometries if each.collision and each.body == GROUND)
     rule = PairFilter(model, Contacts(ground=fixed, pairs="all"))
     return [(one, other) for one, other, _ in rule.pairs() if has_law(one, other)]

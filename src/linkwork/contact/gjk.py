@@ -53,7 +53,7 @@ def _either(condition: Any, a: Pick, b: Pick) -> Pick:
 
 
 def _nearest(w: Vertex, others: list[Vertex], before: Vertex) -> Pick:
-    """The point nearest to the origin on the edges and triangles at w.
+    """Return the point nearest to the origin on the edges and triangles at w.
 
     The nearest point before is an end of another edge: where triangles are too thin for numbers, that one
     still leads on.
@@ -86,8 +86,8 @@ def _nearest(w: Vertex, others: list[Vertex], before: Vertex) -> Pick:
 
 
 def nearest_points(support: Support, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The point of the difference of two sets that is nearest to the origin, and the point of the first set
-    there.
+    """Return the point of the difference of two sets that is nearest to the origin, and the point of the
+    first set there.
 
     `support` gives for a direction d the point of the difference that is farthest along it, and the point of
     the first set that it is made of; `start` is a direction from the second set to the first.

@@ -23,7 +23,8 @@ class Face(NamedTuple):
 
 @lru_cache(maxsize=256)
 def hull_faces(vertices: tuple[tuple[float, ...], ...]) -> tuple[Face, ...]:
-    """The faces of the convex hull of vertices (n, 3), the largest first; none where these are on a line.
+    """Return the faces of the convex hull of vertices (n, 3), the largest first; none where these are on a
+    line.
 
     Vertices in a plane have the two sides of that as faces.
     """
@@ -53,7 +54,9 @@ def hull_faces(vertices: tuple[tuple[float, ...], ...]) -> tuple[Face, ...]:
 
 
 def _face(points: np.ndarray, n: np.ndarray) -> tuple[float, Face]:
-    """The area and the face of coplanar points: the corners of their hull in the plane, counterclockwise."""
+    """Return the area and the face of coplanar points: the corners of their hull in the plane,
+    counterclockwise.
+    """
     u = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
     u /= np.linalg.norm(u)
     flat = np.column_stack([points @ u, points @ np.cross(n, u)])
@@ -67,7 +70,7 @@ def _face(points: np.ndarray, n: np.ndarray) -> tuple[float, Face]:
 
 
 def _around(points: np.ndarray) -> list[int]:
-    """The convex hull of points in a plane, counterclockwise (Andrew's monotone chain)."""
+    """Return the convex hull of points in a plane, counterclockwise (Andrew's monotone chain)."""
     order = sorted(range(len(points)), key=lambda k: tuple(points[k]))
     size = float(np.ptp(points, axis=0).max())
 

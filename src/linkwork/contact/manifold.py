@@ -69,7 +69,7 @@ class _Spot(NamedTuple):
 
 
 def _either(condition: Any, a: _Spot, b: _Spot, valid: Any) -> _Spot:
-    """The spot a where the condition holds, else b."""
+    """Return the spot a where the condition holds, else b."""
     x, y, z, other_z = (where(condition, p, q) for p, q in zip(a[:4], b[:4]))
     return _Spot(x, y, z, other_z, valid)
 
@@ -96,7 +96,7 @@ class _Outline:
         self.slope = (normal[0] * scale, normal[1] * scale)
 
     def height(self, x: Any, y: Any) -> Any:
-        """The height of the plane through the polygon at a place."""
+        """Return the height of the plane through the polygon at a place."""
         x0, y0, z0 = self.vertices[0]
         return z0 + self.slope[0] * (x - x0) + self.slope[1] * (y - y0)
 
@@ -112,8 +112,8 @@ class _Outline:
 
 
 def _of_vertices(one: _Outline, other: _Outline, slack: Any, *, first: bool) -> list[_Spot]:
-    """The vertices of one feature that are inside of the other, a polygon; `first`: one is of the first
-    shape.
+    """Return the vertices of one feature that are inside of the other, a polygon; `first`: one is of the
+    first shape.
     """
     result = []
     for x, y, z in one.vertices:
@@ -127,7 +127,9 @@ def _of_vertices(one: _Outline, other: _Outline, slack: Any, *, first: bool) -> 
 
 
 def _of_edges(one: _Outline, other: _Outline, slack: Any, *, first: bool) -> list[_Spot]:
-    """Both ends of the parts of edges that are inside of the other feature, a polygon (Cyrus and Beck)."""
+    """Return both ends of the parts of edges that are inside of the other feature, a polygon (Cyrus and
+    Beck).
+    """
     result = []
     for start, end in one.edges:
         step = end - start
@@ -153,7 +155,7 @@ def _of_edges(one: _Outline, other: _Outline, slack: Any, *, first: bool) -> lis
 
 
 def _overlap(one: _Outline, other: _Outline, slack: Any) -> list[_Spot]:
-    """The vertices of the overlap of two features, some of them more than once."""
+    """Return the vertices of the overlap of two features, some of them more than once."""
     if one.closed and other.closed:
         return [*_of_edges(one, other, slack, first=True), *_of_vertices(other, one, slack, first=False)]
     if other.closed:
@@ -166,17 +168,17 @@ def _overlap(one: _Outline, other: _Outline, slack: Any) -> list[_Spot]:
 
 
 def negated(condition: Any) -> Any:
-    """The opposite of a condition, over numbers or symbols."""
+    """Return the opposite of a condition, over numbers or symbols."""
     return ~condition if isinstance(condition, Symbol) else not condition
 
 
 def _apart(a: _Spot, b: _Spot) -> Any:
-    """The squared distance of two spots across the normal."""
+    """Return the squared distance of two spots across the normal."""
     return (a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y)
 
 
 def _best(spots: Sequence[_Spot], score: Callable[[_Spot], Any], start: _Spot) -> tuple[_Spot, Any]:
-    """The spot with the highest score, and that score; `start` where none exists."""
+    """Return the spot with the highest score, and that score; `start` where none exists."""
     best = start
     highest = score(start) if start.valid is True else FAR
     for spot in spots:

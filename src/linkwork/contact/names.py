@@ -11,7 +11,7 @@ from linkwork.model import Model
 
 
 def named_shapes(model: Model, name: str | Geometry) -> list[Geometry]:
-    """The shapes that a name means, on their bodies; a geometry stands for itself, on its `link`."""
+    """Return the shapes that a name means, on their bodies; a geometry stands for itself, on its `link`."""
     if isinstance(name, Geometry):
         frame = model.frame(name.link or WORLD)
         return [replace(name, body=frame.body, place=frame.place.then(name.place))]

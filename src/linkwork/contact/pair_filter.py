@@ -150,15 +150,15 @@ class PairFilter:
         return True
 
     def _apart(self, one: Geometry, other: Geometry) -> bool:
-        """Whether they can move against each other."""
+        """Return whether they can move against each other."""
         return self._rigid[one.body] != self._rigid[other.body]
 
     def listed(self, one: Geometry, other: Geometry) -> ContactPair | None:
-        """The pair of the model that names both shapes, if there is one."""
+        """Return the pair of the model that names both shapes, if there is one."""
         return self._listed.get(frozenset((one.name, other.name)))
 
     def may_touch(self, one: Geometry, other: Geometry) -> bool:
-        """Whether masks, pairs and joints of the model let two shapes touch."""
+        """Return whether masks, pairs and joints of the model let two shapes touch."""
         if self.listed(one, other):
             return True
         if not (one.contype & other.conaffinity or other.contype & one.conaffinity):
@@ -166,8 +166,8 @@ class PairFilter:
         return frozenset((one.link, other.link)) not in self._excluded and not self._adjacent(one, other)
 
     def _adjacent(self, one: Geometry, other: Geometry) -> bool:
-        """Whether a joint holds one body on the other. The world holds what hangs on a link that is fixed to
-        it.
+        """Return whether a joint holds one body on the other. The world holds what hangs on a link that is
+        fixed to it.
         """
         moving, fixed = (one, other) if other.body == GROUND else (other, one)
         if fixed.body == GROUND and fixed.shape == "plane":
@@ -179,8 +179,8 @@ class PairFilter:
         return fixed.link not in ("", WORLD) and self.model.joints[moving.body].base not in ("", WORLD)
 
     def law(self, one: Geometry, other: Geometry) -> ContactMaterial:
-        """The larger coefficients of both, of a shape without any those of the other; the larger dimension
-        and margin.
+        """Return the larger coefficients of both, of a shape without any those of the other; the larger
+        dimension and margin.
 
         A pair that the model lists has its own. What `contacts` gives is for all.
         """
@@ -210,7 +210,7 @@ class PairFilter:
 
 
 def candidates_of(model: Model, contacts: Any) -> tuple[Candidate, ...]:
-    """All points of a model that may touch something; see `PairFilter`."""
+    """Return all points of a model that may touch something; see `PairFilter`."""
     rule = PairFilter(model, contacts)
     result = list[Candidate]()
     for one, other, named in rule.pairs():
@@ -244,7 +244,7 @@ def none_error(model: Model, contacts: Any) -> ModelError:
 
 
 def left_out(model: Model, contacts: Any) -> list[str]:
-    """A sentence for each kind of shapes and pairs that may touch by the rule, but have no law."""
+    """Return a sentence for each kind of shapes and pairs that may touch by the rule, but have no law."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for one, other, _ in PairFilter(model, contacts).pairs():
         if not has_law(one, other) and not any(map(_unknown, (one, other))):
@@ -263,7 +263,7 @@ def left_out(model: Model, contacts: Any) -> list[str]:
 
 
 def _unknown(shape: Geometry) -> bool:
-    """Whether the numbers of a shape are in a file that was not read."""
+    """Return whether the numbers of a shape are in a file that was not read."""
     return shape.shape == "mesh" or (shape.shape == "heightfield" and not shape.heights)
 
 
@@ -279,7 +279,7 @@ def untested(one: Geometry, other: Geometry) -> str:
 
 
 def _taking_part(model: Model, shapes: Any) -> list[Geometry]:
-    """The shapes on bodies that may touch."""
+    """Return the shapes on bodies that may touch."""
     if shapes is None:
         return [each for each in model.geometries if each.collision and each.body != GROUND]
     result = list(dict.fromkeys(shape for name in shapes for shape in named_shapes(model, name)))

@@ -52,7 +52,7 @@ class Contact(NamedTuple):
 
 
 def surface_of(shape: Geometry) -> Surface:
-    """The surface of a plane or height field."""
+    """Return the surface of a plane or height field."""
     if shape.shape == "plane":
         return PLANE
     return HeightField(shape.size[0], shape.size[1], shape.heights)
@@ -76,7 +76,7 @@ def _sphere(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _capsule(shape: Geometry, surface: Surface) -> list[Contact]:
-    """Both ends."""
+    """Return both ends."""
     radius = shape.size[0]
     half = 0.5 * shape.size[1]
     return [
@@ -93,8 +93,8 @@ def _corners(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _hull(shape: Geometry, surface: Surface) -> list[Contact]:
-    """All corners of a hull that has few; of others the lowest one, and the lowest ones as seen a little
-    tilted.
+    """Return all corners of a hull that has few; of others the lowest one, and the lowest ones as seen a
+    little tilted.
     """
     if len(shape.vertices) <= FEW:
         return [
@@ -138,7 +138,7 @@ def _on_surface(shape: Geometry, other: Geometry) -> list[Contact]:
 
 
 def _convex(shape: Geometry) -> tuple[Convex, Pose]:
-    """A shape by its support function, and the frame that this is about."""
+    """Return a shape by its support function, and the frame that this is about."""
     if shape.shape in ("point", "sphere"):
         return convex.Ball(shape.size[0] if shape.size else 0.0), Pose.identity()
     if shape.shape == "capsule":
@@ -167,7 +167,7 @@ def collision_of(one: Geometry, other: Geometry) -> tuple[Collision, Pose, Pose]
 
 
 def _together(one: Geometry, other: Geometry) -> list[Contact]:
-    """The points of a manifold."""
+    """Return the points of a manifold."""
     collision, at, other_at = collision_of(one, other)
     labels = [f"[{k}]" for k in range(collision.size)] if collision.size > 1 else [""]
     return [Contact(label, PointOf(collision, k), at, other_at) for k, label in enumerate(labels)]
@@ -205,13 +205,13 @@ for pair in (
 
 
 def has_law(one: Geometry, other: Geometry) -> bool:
-    """Whether there is a law for two shapes; none for heights that are not known."""
+    """Return whether there is a law for two shapes; none for heights that are not known."""
     known = (one.shape, other.shape) in PAIRS or (other.shape, one.shape) in PAIRS
     return known and all(each.heights for each in (one, other) if each.shape == "heightfield")
 
 
 def contacts_of(one: Geometry, other: Geometry) -> list[Contact]:
-    """The points of one shape that may touch another, where there is a law for the pair."""
+    """Return the points of one shape that may touch another, where there is a law for the pair."""
     if (one.shape, other.shape) in PAIRS:
         return PAIRS[one.shape, other.shape](one, other)
     result = PAIRS[other.shape, one.shape](other, one)

@@ -13,8 +13,8 @@ NAMES = ("normal", "tangent 1", "tangent 2", "torsion", "rolling 1", "rolling 2"
 
 
 def contact_rows(kinematics: BodyKinematics, candidate: Candidate, touch: ContactPoint) -> Rows:
-    """The rows of a candidate, as many as its `dimension`, with K on nodes as constraints have them, and k =
-    0.
+    """Return the rows of a candidate, as many as its `dimension`, with K on nodes as constraints have them,
+    and k = 0.
 
     K times the velocities of the nodes is the velocity of the first body against the other at the contact
     point: along n, t1 and t2 [m/s], then of rotation about n, t1 and t2 [rad/s].
@@ -35,5 +35,5 @@ def contact_rows(kinematics: BodyKinematics, candidate: Candidate, touch: Contac
 
 
 def row_names(candidate: Candidate) -> tuple[str, ...]:
-    """A name for each row of a candidate."""
+    """Return a name for each row of a candidate."""
     return tuple(f"{candidate.name}.{name}" for name in NAMES[: candidate.dimension])

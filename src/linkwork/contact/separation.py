@@ -65,14 +65,14 @@ class ConvexPair(Collision):
         return manifold(n, patches, others, witness, self.scale, count=self.size)
 
     def witness(self, T: Pose) -> tuple[np.ndarray, Meeting]:
-        """The normal, from the second shape to the first, and the nearest points, in the frame of the second
-        shape.
+        """Return the normal, from the second shape to the first, and the nearest points, in the frame of the
+        second shape.
         """
         starts = self._starts(T)
         deep = -DEEP * self.scale
 
         def tried(state: np.ndarray) -> tuple[np.ndarray, Any]:
-            """The next start, and the largest distance so far with its normal and points."""
+            """Return the next start, and the largest distance so far with its normal and points."""
             k = state[0]
             known = state[1:]
             start = np.array(starts[0], dtype=object)
@@ -129,19 +129,19 @@ class ConvexPair(Collision):
         return result[:10]
 
     def _difference(self, T: Pose, d: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The farthest point along d of the first core, moved by a shift, less the second; and the point of
-        the first.
+        """Return the farthest point along d of the first core, moved by a shift, less the second; and the
+        point of the first.
         """
         a = T.p + product(T.R, self.one.support(product(d, T.R))) + shift
         return a - self.other.support(-d), a
 
     def _along(self, T: Pose, n: np.ndarray) -> Any:
-        """The distance of the cores along n."""
+        """Return the distance of the cores along n."""
         own = product(n, T.p) + product(product(n, T.R), self.one.support(-product(n, T.R)))
         return own - product(n, self.other.support(n))
 
     def _starts(self, T: Pose) -> list[list[Any]]:
-        """The best of some directions, and the distances along them, (4,) each, the best one first."""
+        """Return the best of some directions, and the distances along them, (4,) each, the best one first."""
         none = [0.0, 0.0, 1.0, -1e30]
         best = [none] * STARTS
         symmetric = self.one.symmetric and self.other.symmetric

@@ -20,8 +20,8 @@ class Surface(ABC):
 
     @abstractmethod
     def at(self, x: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The signed distance of a point x [m], (3,), negative inside, and the axes there, (3, 3): rows n
-        (outward), t1, t2.
+        """Return the signed distance of a point x [m], (3,), negative inside, and the axes there, (3, 3):
+        rows n (outward), t1, t2.
         """
 
 
@@ -110,7 +110,7 @@ class HeightField(Surface):
 
 
 def _selected(passed: Sequence[Any], values: Sequence[Any]) -> Any:
-    """The value behind the last condition that holds; the first where none does."""
+    """Return the value behind the last condition that holds; the first where none does."""
     result: Any = float(values[0]) if isinstance(values[0], int) else values[0]
     for condition, value in zip(passed, values[1:]):
         result = (

@@ -77,8 +77,8 @@ class Comparison:
         return _largest(self.torques[EXACT])
 
     def table(self) -> str:
-        """The errors as text: one row for each velocity; RMS, and the worst as a share of the largest exact
-        joint force.
+        """Return the errors as text: one row for each velocity; RMS, and the worst as a share of the largest
+        exact joint force.
         """
         head = ["", "largest", *(f"{APPROXIMATIONS[name]}: RMS, worst" for name in self.rms)]
         rows = []
@@ -107,8 +107,8 @@ def compare_approximations(
     rotors: Iterable[str] | None = None,
     keep_mass: bool = False,
 ) -> Comparison:
-    """The joint forces that a motion needs, by the exact model, and by models that ignore or approximate its
-    geared rotors.
+    """Return the joint forces that a motion needs, by the exact model, and by models that ignore or
+    approximate its geared rotors.
 
     `trajectory` has "q", "v" and "a", and may have the time "t" [s], (N,). v and a are (N, nv), as for
     `inverse_dynamics`; q is (N, nq) with all loops closed, or holds the coordinates of the independent joints
@@ -169,7 +169,7 @@ def compare_approximations(
 
 
 def find_rotors(model: Model) -> tuple[int, ...]:
-    """The bodies that count as geared rotors: see `compare_approximations`."""
+    """Return the bodies that count as geared rotors: see `compare_approximations`."""
     busy = {joint.parent for joint in model.joints}
     for constraint in model.embedded:
         busy |= {end.body for end in constraint.ends}
@@ -232,7 +232,9 @@ def without_rotors(model: Model, rotors: Iterable[int], *, keep_mass: bool = Fal
 
 
 def independent_coordinates(model: Model) -> np.ndarray:
-    """The places in q of the coordinates that loops leave independent, in the order of `model.v_names`."""
+    """Return the places in q of the coordinates that loops leave independent, in the order of
+    `model.v_names`.
+    """
     places: list[int] = []
     for cluster in model.clusters:
         columns = [(k, c) for k in cluster.bodies for c in range(model.joints[k].nv)]
@@ -297,8 +299,8 @@ def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ..
 
 
 def _reflected(model: Model, rotors: Iterable[int], columns: np.ndarray) -> np.ndarray:
-    """The reflected inertia Gᵀ J G in the velocities at these places among all joints', at the neutral state,
-    (nv, nv).
+    """Return the reflected inertia Gᵀ J G in the velocities at these places among all joints', at the neutral
+    state, (nv, nv).
     """
     rates = np.array(
         [spanning_velocity(model, model.neutral(), v) for v in np.eye(model.nv)]
@@ -310,7 +312,7 @@ def _reflected(model: Model, rotors: Iterable[int], columns: np.ndarray) -> np.n
 
 
 def _spin(model: Model, k: int) -> float:
-    """The inertia of a body about its own joint's axis [kg m² or kg]."""
+    """Return the inertia of a body about its own joint's axis [kg m² or kg]."""
     joint = model.joints[k]
     inertia = model.bodies[k].inertia
     S = np.asarray(joint.kind.subspace(joint.kind.neutral()), dtype=float)

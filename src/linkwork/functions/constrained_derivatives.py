@@ -83,7 +83,8 @@ def sharing(
     compliance: Any = AUTO,
     free: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """The arguments `weights` and `redundant` of `KKT`: how redundant rows share forces, if there are any.
+    """Return the arguments `weights` and `redundant` of `KKT`: how redundant rows share forces, if there are
+    any.
 
     `free`: as in `has_redundant_rows`.
     """
@@ -125,8 +126,8 @@ def _derivatives(
 
 
 def _converges(model: Any, settings: Mapping[str, Any]) -> bool:
-    """Whether constrained dynamics iterate to their solution: otherwise they are what some iterations make of
-    it.
+    """Return whether constrained dynamics iterate to their solution: otherwise they are what some iterations
+    make of it.
     """
     return not settings["details"] and not isinstance(model, Tree) and reaches_solution(model, settings)
 
@@ -207,7 +208,7 @@ def constraint_bias(model: Model, q: Any, v: Any, *, constraints: Sequence[Const
 
 
 def normalize_frames(model: Model, frames: Any, **_: Any) -> dict[str, Any]:
-    """The option `frames` as a tuple of names."""
+    """Return the option `frames` as a tuple of names."""
     several = [frames] if isinstance(frames, (str, Frame)) else frames
     if not isinstance(several, Iterable):
         raise ModelError(f"frames: expected a frame's name, or several, got {frames!r}")

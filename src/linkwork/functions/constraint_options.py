@@ -37,8 +37,8 @@ WEAKEST = (
 
 
 def normalize_constraints(model: Model, constraints: Any, **_: Any) -> dict[str, Any]:
-    """The constraints as a tuple, each one known to fit the model, and the model's own loops that are not
-    embedded.
+    """Return the constraints as a tuple, each one known to fit the model, and the model's own loops that are
+    not embedded.
     """
     sequence = (constraints,) if isinstance(constraints, Constraint) else constraints
     if not isinstance(sequence, Iterable) or isinstance(sequence, (str, bytes)):
@@ -62,7 +62,7 @@ def normalize_constraints(model: Model, constraints: Any, **_: Any) -> dict[str,
 
 
 def damped_options(model: Model, constraints: Any, compliance: Any, **_: Any) -> dict[str, Any]:
-    """The constraints, and a compliance for each row, or "auto"."""
+    """Return the constraints, and a compliance for each row, or "auto"."""
     settings = normalize_constraints(model, constraints)
     if isinstance(compliance, str) and compliance == AUTO:
         return settings | {"compliance": AUTO}
@@ -109,7 +109,7 @@ def settings_of(
     tolerance: Any,
     method: str,
 ) -> Settings:
-    """The settings of proximal iterations in one state."""
+    """Return the settings of proximal iterations in one state."""
     R = per_row(compliance, model, constraints, q, single=STIFF if method in STIFFENING else SINGLE_RIGID)
     if tolerance is not None and tolerance != AUTO:
         return Settings(R, iterations, tolerance)
@@ -118,7 +118,7 @@ def settings_of(
 
 
 def constraint_settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:
-    """All options of constrained dynamics."""
+    """Return all options of constrained dynamics."""
     if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
         raise ModelError(f"iterations: expected an integer of at least 1, got {iterations!r}")
     if isinstance(tolerance, str) and tolerance == AUTO:
@@ -133,8 +133,8 @@ def constraint_settings(model: Model, iterations: Any, tolerance: Any, **others:
 def in_single_precision(
     model: Model | Tree, options: Mapping[str, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """The options of a float32 kernel: a method that does not stiffen inertias, if none is given; an error
-    where it must.
+    """Return the options of a float32 kernel: a method that does not stiffen inertias, if none is given; an
+    error where it must.
     """
     if not settings["constraints"]:
         return settings
@@ -156,8 +156,8 @@ def in_single_precision(
 
 
 def reaches_solution(model: Model | Tree, settings: Mapping[str, Any]) -> bool:
-    """Whether so many iterations surely end at the solution: not where constraints are soft, or compliances
-    are inputs.
+    """Return whether so many iterations surely end at the solution: not where constraints are soft, or
+    compliances are inputs.
 
     By the part of a residual that is left where a row is ten times as immobile as is typical.
     """

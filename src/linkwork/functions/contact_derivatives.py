@@ -96,8 +96,8 @@ def _pushforward(
     dt: Any,
     **more: Any,
 ) -> Any:
-    """The changes of q, on the tangent space, and of v along directions: by the same system, and forward
-    mode.
+    """Return the changes of q, on the tangent space, and of v along directions: by the same system, and
+    forward mode.
     """
     arrays = _given(model, q, v, tau, dt, more)
     at = _solution(model, arrays, more)

@@ -100,13 +100,13 @@ class Diagnosis:
         return not self.problems
 
     def costliest(self, most: int = 8) -> list[ClusterCost]:
-        """The clusters that cost most, in falling order."""
+        """Return the clusters that cost most, in falling order."""
         return sorted(self.costs, key=lambda cost: -cost.operations)[:most]
 
 
 def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
-    """Whether a model is sound, what is unusual in it, and what its clusters cost in forward dynamics, and
-    why.
+    """Return whether a model is sound, what is unusual in it, and what its clusters cost in forward dynamics,
+    and why.
 
     Unsound are: inertias that no body can have, joints that move no mass, and a mass matrix that is not
     positive definite in the neutral state or in a random one. `costs`: count operations, which means tracing;
@@ -131,8 +131,8 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
 
 
 def _singular(model: Model) -> list[str]:
-    """One sentence for each cluster of loops that is singular in the neutral state, where results are NaN or
-    lose digits.
+    """Return one sentence for each cluster of loops that is singular in the neutral state, where results are
+    NaN or lose digits.
     """
     found = []
     for cluster, coordinates, mechanism in neutral_conditioning(model):
@@ -155,8 +155,8 @@ def _singular(model: Model) -> list[str]:
 
 
 def _inertia(model: Model, q: np.ndarray) -> np.ndarray:
-    """The mass matrix, with an inertia against motions that constrained loops exclude: they need to move no
-    mass.
+    """Return the mass matrix, with an inertia against motions that constrained loops exclude: they need to
+    move no mass.
     """
     loops = loop_constraints(model)
     nodes = nodes_for(model, loops, q)
@@ -168,8 +168,8 @@ def _inertia(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _unsolvable(model: Model) -> list[str]:
-    """The sentence that says why forward dynamics has no answer, or where the mass matrix is not positive
-    definite, if so.
+    """Return the sentence that says why forward dynamics has no answer, or where the mass matrix is not
+    positive definite, if so.
     """
     if not model.nv or massless_joints(model):
         return []
@@ -256,7 +256,7 @@ def cluster_costs(model: Model) -> list[ClusterCost]:
 
 
 def _owners(program: Any, marks: list[tuple[int, int]], inputs: list[dict[int, int]]) -> list[int]:
-    """The cluster of each instruction."""
+    """Return the cluster of each instruction."""
     found: list[int] = []
     first = marks[0][0] if marks else len(program.code)
     for op, args, attr in program.code[:first]:

@@ -93,7 +93,7 @@ def _written(
 
 
 def _folder(where: Any) -> Path:
-    """The folder to write into, which need not be there yet; an error where it cannot be one."""
+    """Return the folder to write into, which need not be there yet; an error where it cannot be one."""
     try:
         folder = Path(where)
     except TypeError:
@@ -153,7 +153,7 @@ def _shown(parts: tuple[Any, ...]) -> str:
 
 
 def _function(source: Any, inputs: Any, options: dict[str, Any], name: str | None) -> c_target.Function:
-    """One function of a C file: its lowered program, and what the header says of its arrays."""
+    """Return one function of a C file: its lowered program, and what the header says of its arrays."""
     dtype = options.pop("dtype")
     made = _exported(source, inputs, options)
     program = lower(made.program, dtype, arranged=c_target.ARRANGEMENT)

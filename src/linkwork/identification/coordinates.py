@@ -68,7 +68,7 @@ def plain(
 
 
 def logarithm(name: str, own: np.ndarray) -> Coordinates:
-    """The logarithm of a positive number."""
+    """Return the logarithm of a positive number."""
     limit = np.full(1, np.inf)
     rate: Map = lambda x: np.exp(x)[:, None]  # noqa: E731
     to_log = lambda y: float(np.log(y)) if y > 0.0 else -np.inf  # noqa: E731
@@ -96,7 +96,7 @@ def _moments(x: np.ndarray) -> np.ndarray:
 
 
 def _moments_rate(x: np.ndarray) -> np.ndarray:
-    """The derivative of the moment trace(Σ) 1 - Σ with Σ = U Uᵀ by the six coordinates of U, (6, 6)."""
+    """Return the derivative of the moment trace(Σ) 1 - Σ with Σ = U Uᵀ by the six coordinates of U, (6, 6)."""
     e, (s12, s23, s13) = np.exp(x[:3]), x[3:]
     U = np.array([[e[0], s12, s13], [0.0, e[1], s23], [0.0, 0.0, e[2]]])
     rate = np.empty((6, 6))
@@ -150,19 +150,19 @@ def placement(name: str, labels: tuple[str, ...], own: np.ndarray, chosen: np.nd
 
 
 def _left(q: np.ndarray) -> Any:
-    """The matrix of the product q p of quaternions (x, y, z, w) as a function of p."""
+    """Return the matrix of the product q p of quaternions (x, y, z, w) as a function of p."""
     x, y, z, w = q / np.linalg.norm(q)
     return np.array([[w, -z, y, x], [z, w, -x, y], [-y, x, w, z], [-x, -y, -z, w]])
 
 
 def _exponential(r: np.ndarray) -> np.ndarray:
-    """The quaternion (x, y, z, w) of a rotation vector."""
+    """Return the quaternion (x, y, z, w) of a rotation vector."""
     angle = float(np.linalg.norm(r))
     return np.append(0.5 * np.sinc(0.5 * angle / np.pi) * r, np.cos(0.5 * angle))
 
 
 def _exponential_rate(r: np.ndarray) -> np.ndarray:
-    """The derivative of `_exponential`, (4, 3)."""
+    """Return the derivative of `_exponential`, (4, 3)."""
     angle = float(np.linalg.norm(r))
     part = 0.5 * np.sinc(0.5 * angle / np.pi)
     slope = -1.0 / 24.0 if angle < 1e-4 else (0.5 * np.cos(0.5 * angle) - part) / (angle * angle)

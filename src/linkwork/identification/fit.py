@@ -249,7 +249,7 @@ def _sizes(one: Signals) -> tuple[float, float]:
 
 
 def _first_noise(model: Model, signals: Sequence[Signals]) -> tuple[Noise, bool]:
-    """The noise as it is given, else a part of signals' sizes; and whether all is given."""
+    """Return the noise as it is given, else a part of signals' sizes; and whether all is given."""
     known, found = True, list[tuple[np.ndarray, np.ndarray | None]]()
     for one in signals:
         size_q, size_v = _sizes(one)
@@ -291,7 +291,7 @@ def _measured(residuals: np.ndarray, noise: tuple[np.ndarray, np.ndarray | None]
 def _change(
     before: tuple[np.ndarray, np.ndarray | None], after: tuple[np.ndarray, np.ndarray | None]
 ) -> float:
-    """The largest relative change of standard deviations."""
+    """Return the largest relative change of standard deviations."""
     found = 0.0
     for a, b in zip(before, after):
         if a is not None and b is not None:

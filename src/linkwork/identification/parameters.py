@@ -83,14 +83,14 @@ class Parameters:
         return [found[block.name] for block in self.blocks]
 
     def flat(self, x: np.ndarray) -> np.ndarray:
-        """The numbers of all arrays, then the delays, (numbers,)."""
+        """Return the numbers of all arrays, then the delays, (numbers,)."""
         found = self._own.copy()
         for block, part, place in zip(self.blocks, self.parts, self._places):
             found[place] = block.values(x[part])
         return found
 
     def arrays(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of the model by name."""
+        """Return the arrays of the model by name."""
         numbers, first, found = self.flat(x), 0, {}
         for name in self.names:
             size = int(np.prod(self.shapes[name], dtype=int))
@@ -99,7 +99,7 @@ class Parameters:
         return found
 
     def delay(self, x: np.ndarray) -> np.ndarray:
-        """The delay of each independent joint force [s], (nv,)."""
+        """Return the delay of each independent joint force [s], (nv,)."""
         found = np.zeros(self.model.nv)
         numbers = self.flat(x)
         for k, joints in enumerate(self.delays):
@@ -107,14 +107,14 @@ class Parameters:
         return found
 
     def rate(self, x: np.ndarray) -> np.ndarray:
-        """The derivative of all numbers by x, (numbers, size)."""
+        """Return the derivative of all numbers by x, (numbers, size)."""
         found = np.zeros((self.numbers, self.size))
         for block, part, place in zip(self.blocks, self.parts, self._places):
             found[place, part] = block.values_rate(x[part])
         return found
 
     def entries(self, x: np.ndarray) -> np.ndarray:
-        """The numbers of reports, one for each label."""
+        """Return the numbers of reports, one for each label."""
         return np.concatenate([block.entries(x[part]) for block, part in zip(self.blocks, self.parts)])
 
     def entries_rate(self, x: np.ndarray) -> np.ndarray:
@@ -144,7 +144,7 @@ class Parameters:
         return found
 
     def values(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """The values of parameters as they were asked for, and delays."""
+        """Return the values of parameters as they were asked for, and delays."""
         found = {}
         for block, part in zip(self.blocks, self.parts):
             values = block.values(x[part])
@@ -210,7 +210,7 @@ class Parameters:
 
 
 def _parts(model: Model, kind: str) -> list[str]:
-    """The names of a kind's parameters, one for each part of the model that has some."""
+    """Return the names of a kind's parameters, one for each part of the model that has some."""
     of = KINDS[kind].of
     if of == "model":
         return [kind]
@@ -240,7 +240,7 @@ def _chosen(model: Model, names: str | Iterable[str]) -> dict[str, str | list[st
 
 
 def _expanded(model: Model, name: Any) -> list[tuple[str, str | None]]:
-    """A name as it is given: parameters of one part of the model each, with one entry or None."""
+    """Return a name as it is given: parameters of one part of the model each, with one entry or None."""
     if not isinstance(name, str):
         raise ModelError(f"parameters: expected names such as 'mass@link3', got {name!r}")
     kind, at, who = name.partition("@")
@@ -277,7 +277,7 @@ def _expanded(model: Model, name: Any) -> list[tuple[str, str | None]]:
 
 
 def _block(model: Model, name: str, chosen: str | list[str]) -> Coordinates:
-    """The coordinates of one parameter."""
+    """Return the coordinates of one parameter."""
     kind, _, who = name.partition("@")
     if kind == "delay":
         return maps.plain(name, (name,), np.zeros(1), np.zeros(1, dtype=int), 0.0)

@@ -182,7 +182,7 @@ class Shooting:
     def _linearised(
         self, group: list[int], paths: list[Trajectory], values: list[np.ndarray]
     ) -> list[Linear]:
-        """The linear problems of recordings of the same length with the same nodes."""
+        """Return the linear problems of recordings of the same length with the same nodes."""
         nv, many = self.model.nv, len(group)
         width = 2 * nv + self.parameters.numbers + 1
         inputs = [

@@ -82,7 +82,7 @@ class Problem:
         return total
 
     def linear(self, paths: Sequence[Trajectory], x: np.ndarray) -> list[Linear]:
-        """The linear problems of all recordings, with numbers of the model as variables."""
+        """Return the linear problems of all recordings, with numbers of the model as variables."""
         return self.shooting.linearise(paths, x)
 
     def grams(self, linear: Sequence[Linear], x: np.ndarray) -> list[np.ndarray]:

@@ -11,7 +11,7 @@ from linkwork.functions.engine.sources import Source
 
 
 def signature_of(names: Sequence[str]) -> inspect.Signature:
-    """The signature of a function of these arrays."""
+    """Return the signature of a function of these arrays."""
     return inspect.Signature(
         [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )
@@ -20,7 +20,7 @@ def signature_of(names: Sequence[str]) -> inspect.Signature:
 def in_order(
     name: str, signature: inspect.Signature, arrays: Sequence[Any], named: Mapping[str, Any]
 ) -> list[Any]:
-    """The arguments of a call in the order of its signature."""
+    """Return the arguments of a call in the order of its signature."""
     try:
         values = signature.bind(*arrays, **named).arguments
     except TypeError as error:
@@ -29,7 +29,7 @@ def in_order(
 
 
 def leading(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The batch dimensions of each array of a call."""
+    """Return the batch dimensions of each array of a call."""
     leads = []
     for spec, shape in zip(source.inputs, shapes, strict=True):
         lead = len(shape) - len(spec.shape)
@@ -41,7 +41,7 @@ def leading(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any
 
 
 def unlike(source: Source, leads: Sequence[tuple[Any, ...]]) -> ShapeError:
-    """The error where batch dimensions cannot be broadcast."""
+    """Return the error where batch dimensions cannot be broadcast."""
     lead_texts = ", ".join(
         f"{lead} of {spec.name}" for spec, lead in zip(source.inputs, leads, strict=True) if lead
     )

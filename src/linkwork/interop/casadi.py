@@ -40,7 +40,7 @@ _OPERATIONS = {
 
 
 def function(fn: Any, model: Any = None, **options: Any) -> Any:
-    """A `casadi.Function` of the arrays of `fn`, then parameters that are inputs, with their names.
+    """Return a `casadi.Function` of the arrays of `fn`, then parameters that are inputs, with their names.
 
     `fn` is a function of a model, or a derivative of one, which knows its model; `options` are those of
     `linkwork.compile`. Where it iterates, as `integrate` and `close_loops` do where a model has loops, it is
@@ -71,7 +71,7 @@ _calls: dict[Source, Any] = {}  # CasADi does not keep callbacks that its expres
 
 
 def _call_of(source: Source) -> Any:
-    """The callback of a source."""
+    """Return the callback of a source."""
     if source not in _calls:
         _calls[source] = _KernelCall(source)
     return _calls[source]

@@ -18,8 +18,8 @@ UNSCALED: Mapping[str, Callable[..., Any]] = {"exponent": lambda x: 0.0, "pow2":
 def evaluate(
     source: Source, operations: Mapping[str, Callable[..., Any]], arrays: Sequence[Sequence[Any]], where: str
 ) -> list[Any]:
-    """The elements of every output in row-major order, from those of the inputs; "const" makes an expression
-    of a number.
+    """Return the elements of every output in row-major order, from those of the inputs; "const" makes an
+    expression of a number.
     """
     program = unroll(source.program)
     if iterates(program):
@@ -38,7 +38,7 @@ def evaluate(
 
 
 def iterates(program: Program) -> bool:
-    """Whether a program has loops, in bodies of maps too: expressions have none."""
+    """Return whether a program has loops, in bodies of maps too: expressions have none."""
     return any(op == "loop" or (op == "map" and iterates(attr.body)) for op, _, attr in program.code)
 
 

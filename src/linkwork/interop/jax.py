@@ -35,7 +35,7 @@ jnp = jax.numpy
 
 
 def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
-    """A function of JAX arrays: those of `fn`, then parameters that are inputs, in order or by name.
+    """Return a function of JAX arrays: those of `fn`, then parameters that are inputs, in order or by name.
 
     `fn` is a function of a model, or a derivative of one, which knows its model. `options` are those of
     `linkwork.compile`: `optional=("f_ext",)` and `parameters=("mass",)` ask for more inputs, frame="tool" and
@@ -58,7 +58,7 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
 
 
 def _operands(source: Source, values: Sequence[Any]) -> list[Any]:
-    """The arrays of a call in one dtype, each with all batch dimensions or with none."""
+    """Return the arrays of a call in one dtype, each with all batch dimensions or with none."""
     numbers = [_numbers(source.name, spec.name, x) for spec, x in zip(source.inputs, values, strict=True)]
     dtype = jnp.result_type(*numbers)
     if dtype not in (
@@ -95,7 +95,7 @@ def _numbers(name: str, word: str, x: Any) -> Any:
 
 
 def _batch(source: Source, arrays: Sequence[Any]) -> tuple[int, ...]:
-    """The batch dimensions of operands."""
+    """Return the batch dimensions of operands."""
     for spec, array in zip(source.inputs, arrays, strict=True):
         if len(array.shape) > len(spec.shape):
             return tuple(array.shape[: len(array.shape) - len(spec.shape)])
@@ -125,13 +125,13 @@ def _abstract(*avals: Any, source: Source, wrt: tuple[int, ...] | None = None) -
 
 
 def _varying(aval: Any) -> frozenset[Any]:
-    """The axes of a mesh over which a value varies, inside of shard_map."""
+    """Return the axes of a mesh over which a value varies, inside of shard_map."""
     result = aval.mat.varying if hasattr(aval, "mat") else getattr(aval, "vma", frozenset())
     return frozenset(result)
 
 
 def _like(aval: Any, shape: tuple[int, ...]) -> Any:
-    """An abstract array of another shape that varies over the same axes."""
+    """Return an abstract array of another shape that varies over the same axes."""
     if not _varying(aval):
         return jax.core.ShapedArray(shape, aval.dtype)
     return aval.update(shape=shape, sharding=aval.sharding.update(spec=[None] * len(shape)), weak_type=False)
@@ -190,8 +190,8 @@ def _handler(source: Source, dtype: str, platform: str) -> int:
 
 
 def _target(source: Source, dtype: str, platform: str) -> str:
-    """The name under which XLA knows a kernel: made from its content, so that XLA's own cache never takes one
-    for another.
+    """Return the name under which XLA knows a kernel: made from its content, so that XLA's own cache never
+    takes one for another.
     """
     key = (id(source), dtype, platform)
     if key not in _targets:
@@ -212,7 +212,7 @@ def _call_jvp(primals: Any, tangents: Any, *, source: Source) -> tuple[Any, Any]
 
 
 def _changes(source: Source, primals: Any, tangents: Any) -> list[Any]:
-    """The changes of a call's outputs from those of its inputs, which may be zeros."""
+    """Return the changes of a call's outputs from those of its inputs, which may be zeros."""
     wrt = tuple(k for k, t in enumerate(tangents) if type(t) is not ad.Zero)
     if not wrt:
         avals = _abstract(*(jax.typeof(x) for x in primals), source=source)

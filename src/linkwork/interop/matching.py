@@ -29,8 +29,8 @@ def matched(
     peer: str,
     aside: Container[str] = (),
 ) -> list[tuple[PlacedJoint, PeerJoint]]:
-    """Every joint here with the one there that has its name; `kinds` says which kind here is each of theirs.
-    Joints `aside` are none there.
+    """Return every joint here with the one there that has its name; `kinds` says which kind here is each of
+    theirs. Joints `aside` are none there.
 
     Free joints often have no name: the only one of both models is the same one, whatever it is called.
     """
@@ -59,7 +59,7 @@ def matched(
 
 
 def rows(x: Any, n: int, label: str) -> np.ndarray:
-    """An array of numbers with shape (..., n)."""
+    """Return an array of numbers with shape (..., n)."""
     array = np.asarray(x, dtype=float)
     if array.ndim == 0 or array.shape[-1] != n:
         raise ShapeError(f"{label}: expected shape (..., {n}), got {array.shape}")

@@ -151,7 +151,9 @@ class States:
         return np.asarray(J) @ self._map(q)
 
     def _map(self, q: Any) -> np.ndarray:
-        """The orthogonal T that takes velocities here to those there, and forces as well, (..., nv, nv)."""
+        """Return the orthogonal T that takes velocities here to those there, and forces as well, (..., nv,
+        nv).
+        """
         q = rows(q, self._model.nq, "q")
         T = np.zeros((*q.shape[:-1], self.nv, self._nv))
         for ours, joint in self._pairs:
@@ -194,7 +196,7 @@ def _tendons(model: Model, theirs: set[str]) -> dict[str, tuple[int, list[tuple[
 
 
 def _world_axes(joint: PlacedJoint, q: np.ndarray) -> np.ndarray:
-    """The axes of a free joint's body in the world, (..., 3, 3)."""
+    """Return the axes of a free joint's body in the world, (..., 3, 3)."""
     x, y, z, w = np.moveaxis(unit_quaternions(q[..., 3:]), -1, 0)
     R = np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -218,7 +220,7 @@ def _quaternion(pose: Pose) -> np.ndarray:
 
 
 def _turned(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The quaternion product p q, for q of shape (..., 4)."""
+    """Return the quaternion product p q, for q of shape (..., 4)."""
     xyz = p[3] * q[..., :3] + q[..., 3:] * p[:3] + np.cross(p[:3], q[..., :3])
     return np.concatenate([xyz, p[3] * q[..., 3:] - (q[..., :3] @ p[:3])[..., None]], axis=-1)
 

@@ -9,7 +9,7 @@ from linkwork.errors import MissingPackageError
 
 
 def needed(name: str, *, extra: str) -> Any:
-    """A package, imported; an error that says how to get it where it is missing."""
+    """Return a package, imported; an error that says how to get it where it is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

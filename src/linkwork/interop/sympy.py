@@ -25,7 +25,7 @@ sympy: Any = needed("sympy", extra="sympy")
 
 
 def _number(x: Any) -> Any:
-    """A number as a person would write it: with 14 digits at most, as a fraction."""
+    """Return a number as a person would write it: with 14 digits at most, as a fraction."""
     if isinstance(x, bool):
         return sympy.true if x else sympy.false
     if not np.isfinite(x):
@@ -71,7 +71,7 @@ class Equations:
     outputs: dict[str, Any]
 
     def latex(self) -> str:
-        """The equations as LaTeX, one output a line."""
+        """Return the equations as LaTeX, one output a line."""
         names = [f"\\mathrm{{{name}}}".replace("_", "\\_") for name in self.outputs]
         return " \\\\\n".join(
             f"{name} = {sympy.latex(_rounded(out))}" for name, out in zip(names, self.outputs.values())
@@ -90,8 +90,8 @@ def _rounded(value: Any) -> Any:
 
 
 def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
-    """A function of SymPy's expressions, in arrays of the right shape, that gives expressions; arguments as
-    of `equations`.
+    """Return a function of SymPy's expressions, in arrays of the right shape, that gives expressions;
+    arguments as of `equations`.
     """
     source = source_of(fn, model, options)
 
@@ -107,7 +107,8 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
 
 
 def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: Any) -> Equations:
-    """The equations of a function of a model, or of a derivative of one, in symbols q1, q2, ..., v1, ...
+    """Return the equations of a function of a model, or of a derivative of one, in symbols q1, q2, ..., v1,
+    ...
 
     `options` are those of `linkwork.compile`; with `parameters=("mass",)` masses are symbols too. `simplify`
     lets SymPy look for shorter forms, which takes some seconds; entries of more than 500 operations stay as
@@ -146,7 +147,7 @@ def _evaluate(source: Source, arrays: list[np.ndarray]) -> list[Any]:
 
 
 def _symbols(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """An array of symbols: q1, q2, ... of a vector, R1_2 of a matrix."""
+    """Return an array of symbols: q1, q2, ... of a vector, R1_2 of a matrix."""
     symbols = np.empty(shape, dtype=object)
     for place in np.ndindex(*shape):
         symbols[place] = sympy.Symbol(name + "_".join(str(k + 1) for k in place))

@@ -30,7 +30,7 @@ Tensors = Sequence[Any]
 
 
 def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
-    """A function of tensors: those of `fn`, then parameters that are inputs, in order or by name.
+    """Return a function of tensors: those of `fn`, then parameters that are inputs, in order or by name.
 
     `fn` is a function of a model, or a derivative of one, which knows its model. `options` are those of
     `linkwork.compile`: `optional=("f_ext",)` and `parameters=("mass",)` ask for more inputs, frame="tool" and
@@ -60,7 +60,9 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
 
 
 def _sees_only_functions() -> bool:
-    """Whether a transformation of torch.func or forward mode is at work: these do not see through operators."""
+    """Return whether a transformation of torch.func or forward mode is at work: these do not see through
+    operators.
+    """
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
@@ -69,7 +71,7 @@ def _tuple(results: Any) -> tuple[Any, ...]:
 
 
 def _operands(source: Source, values: Tensors) -> list[Any]:
-    """The tensors of a call, each with all batch dimensions or with none."""
+    """Return the tensors of a call, each with all batch dimensions or with none."""
     tensors = [_tensor(source.name, spec.name, x) for spec, x in zip(source.inputs, values, strict=True)]
     first = next((x for x in values if isinstance(x, torch.Tensor)), None)
     dtype, device = (torch.float64, tensors[0].device) if first is None else (first.dtype, first.device)
@@ -129,7 +131,7 @@ _library = torch.library.Library("linkwork", "FRAGMENT")
 
 
 def operator_of(source: Source) -> Any:
-    """The operator of a source: tensors in, a tensor or several out. Its name tells its content."""
+    """Return the operator of a source: tensors in, a tensor or several out. Its name tells its content."""
     digest = hashlib.sha256((source.identity or source.program.digest).encode()).hexdigest()[:32]
     name = f"{source.name}_{digest}"
     if name not in _operators:
@@ -189,7 +191,7 @@ def _registered(name: str, source: Source) -> Any:
 def _gradients(
     source: Source, tensors: Tensors, bars: Tensors, needed_inputs: Sequence[bool], call: Any
 ) -> list[Any]:
-    """The gradients of the wanted tensors, None for the others."""
+    """Return the gradients of the wanted tensors, None for the others."""
     wrt = tuple(k for k, want in enumerate(needed_inputs) if want)
     gradients: list[Any] = [None] * len(tensors)
     if wrt:
@@ -233,7 +235,7 @@ def _transformed(source: Source) -> Callable[[Tensors], Tensors]:
 
 
 def _shapes(source: Source, tensors: Tensors) -> list[tuple[Any, ...]]:
-    """The shapes of the outputs."""
+    """Return the shapes of the outputs."""
     batch = _batch(source, tensors)
     return [(*batch, *out.shape) for out in source.outputs]
 
@@ -246,7 +248,9 @@ def _batch(source: Source, tensors: Tensors) -> tuple[Any, ...]:
 
 
 def _moved(source: Source, size: int, tensors: Tensors, dims: Sequence[int | None]) -> list[Any]:
-    """The tensors with a mapped dimension in front of the batch; those that have neither stay as they are."""
+    """Return the tensors with a mapped dimension in front of the batch; those that have neither stay as they
+    are.
+    """
     inner = [x if d is None else x.select(d, 0) for x, d in zip(tensors, dims)]
     before = _batch(source, inner)
     moved = []

@@ -72,7 +72,7 @@ class _Group:
         return np.concatenate(result, axis=1)
 
     def turns(self, q: np.ndarray) -> np.ndarray:
-        """The turns of each angle in each row."""
+        """Return the turns of each angle in each row."""
         solved = self._solved
         phi = self._phi(q)
         free = [k for k in range(len(self.angles)) if k not in solved]

@@ -211,7 +211,7 @@ class ClosureManifold:
         return bool(np.all(values >= lower - 1e-12) and np.all(values <= upper + 1e-12))
 
     def steps(self, linearisation: Linearisation, way: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The Newton correction that closes the loops, and the tangent along a way of the independent
+        """Return the Newton correction that closes the loops, and the tangent along a way of the independent
         velocities, (size,) each.
 
         LinAlgError at a singularity of the coordinates. Without independent velocities the first is the one
@@ -233,14 +233,14 @@ class ClosureManifold:
         return correction, tangent
 
     def _inverse(self, K: np.ndarray) -> np.ndarray:
-        """The pseudo-inverse of unit-free equations, by as many directions as their rank."""
+        """Return the pseudo-inverse of unit-free equations, by as many directions as their rank."""
         if self.rank is None:
             return np.linalg.pinv(K, rcond=RANK)
         return truncated(K, self.rank)
 
     def conditioning(self, linearisation: Linearisation) -> float:
-        """The smallest singular value of the dependent part, relative to the largest: 0 at a singularity of
-        the coordinates.
+        """Return the smallest singular value of the dependent part, relative to the largest: 0 at a
+        singularity of the coordinates.
 
         Where no velocities are chosen, it is that of K: 0 also where equations are redundant.
         """
@@ -255,8 +255,8 @@ class ClosureManifold:
         return worst
 
     def same_side(self, one: Linearisation, other: Linearisation) -> bool:
-        """Whether no singularity of the coordinates is between two states: a dependent part would change its
-        orientation.
+        """Return whether no singularity of the coordinates is between two states: a dependent part would
+        change its orientation.
 
         Where redundant equations are used, the states must be near each other.
         """
@@ -271,8 +271,8 @@ class ClosureManifold:
         return True
 
     def corrected(self, q: np.ndarray) -> tuple[np.ndarray, float]:
-        """The closed configuration near q by Newton steps of least norm, while these help, and its largest
-        residual.
+        """Return the closed configuration near q by Newton steps of least norm, while these help, and its
+        largest residual.
 
         What is closed already stays as it is. Equations that are not kept are closed too, as exactly as the
         model's numbers let them without opening the others.

@@ -54,8 +54,8 @@ class AttachedBuilder:
         place: Pose | None = None,
         **more: Any,
     ) -> Self:
-        """A shape on a link or the world: a `Geometry` whose `link` says where, or its name, shape and size,
-        and its place.
+        """Return a shape on a link or the world: a `Geometry` whose `link` says where, or its name, shape and
+        size, and its place.
 
         `more` are other words of `Geometry`: friction, condim, contype, conaffinity, margin, rgba, visual,
         collision, vertices, heights. Its `body` is found by `build`.

@@ -101,8 +101,8 @@ class ChartStates:
         return result
 
     def own_velocity(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The velocities of the model's own independent joints, (rows, nv), of those of each row's chart in
-        states q.
+        """Return the velocities of the model's own independent joints, (rows, nv), of those of each row's
+        chart in states q.
         """
         if all(choice == self.charts.own for choice, _ in self.groups()):
             return y
@@ -118,7 +118,7 @@ class ChartStates:
         return np.array([choice != self.charts.own for choice in self.choices])
 
     def groups(self) -> list[tuple[ChartKey, np.ndarray]]:
-        """The charts of the active rows, and the rows in each."""
+        """Return the charts of the active rows, and the rows in each."""
         if self._groups is None:
             result: dict[ChartKey, list[int]] = {}
             for k in np.flatnonzero(self.active):
@@ -165,8 +165,8 @@ class ChartStates:
         return result
 
     def held_in_joints(self, free: np.ndarray, dt: float) -> np.ndarray:
-        """The velocities of each row's chart after a step, where `free`, (rows, nv), are those without laws
-        in joints.
+        """Return the velocities of each row's chart after a step, where `free`, (rows, nv), are those without
+        laws in joints.
         """
         result: np.ndarray
         result, converged = self.called(
@@ -184,7 +184,7 @@ class ChartStates:
         return self.called(partial(friction_at, laws=self.laws), self.q, self.v)
 
     def final_status(self) -> np.ndarray:
-        """The status of all rows, with that of laws that were not solved."""
+        """Return the status of all rows, with that of laws that were not solved."""
         failed = self.unsolved & (self.status == GOING)
         return np.where(failed, int(Status.CONTACT_NOT_CONVERGED), self.status)
 
@@ -256,8 +256,8 @@ class ChartStates:
 
 
 def looped(charts: Charts) -> np.ndarray:
-    """The places of velocities of joints in loops that can turn singular, among those of all joints of the
-    tree.
+    """Return the places of velocities of joints in loops that can turn singular, among those of all joints of
+    the tree.
     """
     clusters = [charts.clusters[n] for n in charts.moving] + families(charts.whole)
     return np.concatenate([*(places_of(charts.whole, cluster) for cluster in clusters), []]).astype(int)

@@ -131,8 +131,8 @@ class Charts:
         return sizes_in(K, independent, self.clusters[n].overdetermined or rows)
 
     def best(self, K: Sequence[np.ndarray], *, anew: bool = False) -> ChartKey:
-        """The chart to change to in one state, by K of all clusters there, (count, size) each; the best of
-        all if `anew`.
+        """Return the chart to change to in one state, by K of all clusters there, (count, size) each; the
+        best of all if `anew`.
         """
         result = list(self.own)
         for n in self.moving:
@@ -158,8 +158,8 @@ def with_choice(model: Model, choice: ChartKey) -> tuple[Cluster, ...]:
 
 
 def _with_whole_families(model: Model) -> Model:
-    """The model with clusters that hang on several bodies of another in one cluster with it; kept with the
-    model.
+    """Return the model with clusters that hang on several bodies of another in one cluster with it; kept with
+    the model.
     """
     known: Model | None = model.cache.get(_with_whole_families)
     if known is None:
@@ -220,7 +220,7 @@ def sizes_in(K: np.ndarray, independent: Sequence[int], rows: Sequence[int]) -> 
 
 
 def test_vector(size: int) -> np.ndarray:
-    """A vector in no special direction, (size,)."""
+    """Return a vector in no special direction, (size,)."""
     return np.cos(1.0 + 3.0 * np.arange(size))
 
 

@@ -47,7 +47,8 @@ def exported_rollout(
     friction: bool = True,
     looped: bool = True,
 ) -> Exported:
-    """The program of many steps, or of one if not `looped`, with names and states for its recorded calls.
+    """Return the program of many steps, or of one if not `looped`, with names and states for its recorded
+    calls.
 
     `control` is "tau", forces that stay the same in a call, or "pd". A `policy` takes its place, with
     `inputs`, the shapes of its arrays by name. With `contacts`, impulses to begin with are an input, and

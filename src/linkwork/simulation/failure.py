@@ -56,8 +56,8 @@ def stopped_status(
     parameters: Mapping[str, np.ndarray],
     feedback: Feedback | None = None,
 ) -> np.ndarray:
-    """The `Status` of rows that stopped in one kernel, (rows,), by their first states and the last that they
-    reached.
+    """Return the `Status` of rows that stopped in one kernel, (rows,), by their first states and the last
+    that they reached.
 
     `unclosed`, (rows,): their loops were open at the start. `solved`, (rows,): see `classify_stopped`.
     """
@@ -83,8 +83,8 @@ def classify_stiff(
     integrator: str | Adaptive,
     feedback: Feedback | None = None,
 ) -> np.ndarray:
-    """The status of rows, STIFF for those that began and stopped where a step is unstable, in one of these
-    postures.
+    """Return the status of rows, STIFF for those that began and stopped where a step is unstable, in one of
+    these postures.
 
     `feedback` are the forces of a row of all these that depend on its state.
     """
@@ -113,8 +113,8 @@ def classify_runaway(
     *,
     divided: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The status of rows that took all steps: STIFF where these are unstable and numbers grew, NOT_FINITE
-    where they are lost.
+    """Return the status of rows that took all steps: STIFF where these are unstable and numbers grew,
+    NOT_FINITE where they are lost.
 
     `start` are first postures, (rows, nq), `end` the last states. Rows in which a step was `divided`,
     (rows,), are looked at too.
@@ -135,8 +135,8 @@ def classify_runaway(
 def classify_open(
     model: Model, status: np.ndarray, q: np.ndarray, parameters: Mapping[str, np.ndarray], dtype: str
 ) -> np.ndarray:
-    """The status of rows, NOT_CLOSED where all steps were taken and loops are open in the last states q,
-    (rows, nq).
+    """Return the status of rows, NOT_CLOSED where all steps were taken and loops are open in the last states
+    q, (rows, nq).
     """
     left_open = has_status(status, CONTINUING) & open_rows(model, q, parameters, dtype=dtype)
     return np.where(left_open, int(Status.NOT_CLOSED), status)
@@ -148,8 +148,8 @@ def merge_status(earlier: np.ndarray, status: np.ndarray) -> np.ndarray:
 
 
 def earlier_status(status: Any, batch: tuple[int, ...]) -> np.ndarray:
-    """The status of an earlier rollout as whole numbers for each row of a batch, (rows,); OK where None is
-    given.
+    """Return the status of an earlier rollout as whole numbers for each row of a batch, (rows,); OK where
+    None is given.
     """
     if status is None:
         return np.zeros(math.prod(batch), dtype=int)
@@ -170,8 +170,8 @@ def classify_stopped(
     parameters: Mapping[str, np.ndarray],
     solved: np.ndarray,
 ) -> np.ndarray:
-    """The `Status` of rows whose next step failed, by their last states q, (rows, nq), and v, (rows, nv);
-    (rows,).
+    """Return the `Status` of rows whose next step failed, by their last states q, (rows, nq), and v, (rows,
+    nv); (rows,).
 
     `solved`, (rows,): that step's velocity was found, so that loops could not be closed in it.
     """
@@ -211,7 +211,7 @@ def classify_stopped(
 def _rank_drops_ahead(
     model: Model, q: np.ndarray, v: np.ndarray, dt: float, parameters: Mapping[str, np.ndarray]
 ) -> np.ndarray:
-    """Whether the rank of all loop equations drops within the next `AHEAD` steps at constant velocity,
+    """Return whether the rank of all loop equations drops within the next `AHEAD` steps at constant velocity,
     (rows,) of bool.
     """
     result = np.zeros(len(q), dtype=bool)
@@ -236,8 +236,8 @@ def _stays_regular(
     now: tuple[np.ndarray, np.ndarray],
     parameters: Mapping[str, np.ndarray],
 ) -> np.ndarray:
-    """Whether the mechanism is regular where coordinates next become singular, to first order in q, (rows,)
-    of bool.
+    """Return whether the mechanism is regular where coordinates next become singular, to first order in q,
+    (rows,) of bool.
 
     `worst`, (rows, 1), are the loops looked at, and `now` the conditioning of coordinates and of the
     mechanism there. Where loops cannot be closed in all states around q, nothing is known, and the answer is

@@ -69,8 +69,8 @@ def rk4(rows: Stepping, force: Force, dt: float) -> StepResult:
 
 
 def implicit_midpoint(rows: Stepping, force: Force, dt: float) -> StepResult:
-    """The midpoint rule in the coordinates of each row's chart; forces that ask for states are those in the
-    middle.
+    """Return the midpoint rule in the coordinates of each row's chart; forces that ask for states are those
+    in the middle.
     """
     q = rows.q
     y = rows.y
@@ -192,7 +192,7 @@ INTEGRATORS: dict[str, tuple[Integrator, float, float]] = {
 
 
 def find_integrator(name: str | Adaptive, laws: Any = None) -> tuple[Integrator, float, float]:
-    """The integrator of a name, or that of adaptive steps with some tolerances; see `INTEGRATORS`.
+    """Return the integrator of a name, or that of adaptive steps with some tolerances; see `INTEGRATORS`.
 
     With `laws` in joints, steps in which one changes its branch are those of semi-implicit Euler; see
     `joint_laws`.
@@ -209,7 +209,7 @@ def find_integrator(name: str | Adaptive, laws: Any = None) -> tuple[Integrator,
 
 
 def _on_one_branch(smooth: Integrator) -> Integrator:
-    """An integrator while no law in joints changes its branch.
+    """Return an integrator while no law in joints changes its branch.
 
     Other steps are those of semi-implicit Euler.
     """

@@ -98,7 +98,7 @@ def same_branch(model: Model, laws: JointLaws, start: tuple[Any, Any], end: tupl
 def velocity_with_laws(
     model: Model, q: Any, v: Any, free: Any, dt: Any, *, laws: JointLaws
 ) -> tuple[Any, Any]:
-    """The velocity after a step, (..., nv), where `free` is that without the laws, and whether they
+    """Return the velocity after a step, (..., nv), where `free` is that without the laws, and whether they
     converged, (...).
     """
     end = held(model, laws, q, v, free, dt)

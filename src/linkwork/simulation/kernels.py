@@ -49,7 +49,9 @@ def advanced(model: Model, q: Any, move: Any, v: Any) -> tuple[Any, Any, Any]:
 
 @model_function(q="nq", v="nv", tau="nv", dt="")
 def midpoint_step(model: Model, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, ...]:
-    """A step by the midpoint rule under constant forces: what `_arrived` gives, and q and v in its middle."""
+    """Return a step by the midpoint rule under constant forces: what `_arrived` gives, and q and v in its
+    middle.
+    """
     result = midpoint(model, q, v, dt, lambda q, v, part: tau)
     moved = closing.integrate_tree(model, q, closing.tree_motion(model, q, dt * result.v_middle))
     q_end, w, far = _arrived(model, moved, q, result.v)

@@ -95,8 +95,8 @@ def midpoint(model: Model, q: Any, v: Any, dt: Any, force: Force) -> Midpoint:
 
 
 def _broyden(step: Any, before: Any) -> Any:
-    """The next step of Broyden's method, (nv,), from what the mass matrix makes of the residual, and the
-    steps before it.
+    """Return the next step of Broyden's method, (nv,), from what the mass matrix makes of the residual, and
+    the steps before it.
 
     Of these, (MEMORY, nv), the last is the latest, and those that were not made are zero (Kelley 1995, Sec.
     7.3).
@@ -207,7 +207,7 @@ def _lagrangian_derivatives(model: Model, q: Any, v: Any) -> tuple[Any, Any]:
 
 
 def _not_of_lagrangian(model: Model, q: Any, v: Any) -> Any:
-    """The forces that are taken by dampers, and by what armature A is no inertia, (nv,).
+    """Return the forces that are taken by dampers, and by what armature A is no inertia, (nv,).
 
     Where velocities are no rates of coordinates, dynamics have A v̇ alone, and those of ½ vᵀ A v have Kᵀ A v
     besides, K being how perturbations of the motion go on.
@@ -231,7 +231,7 @@ def _momentum(model: Model, q: Any, v: Any) -> Any:
 
 
 def _stiffened(model: Model, dt: Any) -> Model:
-    """The model with armatures for what dampers and springs of joints do in a step."""
+    """Return the model with armatures for what dampers and springs of joints do in a step."""
     if all(is_zero(x) for joint in model.joints for x in (*joint.damping, *joint.stiffness)):
         return model
     more = [

@@ -61,13 +61,13 @@ def warn_untested(who: str, model: Model, contacts: Any) -> None:
 
 @lru_cache(maxsize=64)
 def _untested(model: Model, contacts: Contacts) -> tuple[str, ...]:
-    """The sentences of `left_out`; without shapes that cannot be read where others are named."""
+    """Return the sentences of `left_out`; without shapes that cannot be read where others are named."""
     sentences = left_out(model, contacts)
     return tuple(x for x in sentences if contacts.shapes is None or "can touch nothing" not in x)
 
 
 def describe_pair(model: Model, candidate: Candidate) -> str:
-    """The two bodies of a candidate, and its shapes."""
+    """Return the two bodies of a candidate, and its shapes."""
     names = [
         printable(model.bodies[k].name) if k != GROUND else "the ground"
         for k in (candidate.body, candidate.other)

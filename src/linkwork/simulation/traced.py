@@ -85,8 +85,8 @@ STEPS: dict[str, Step] = {
 
 
 def step_of(integrator: Integrator) -> Step:
-    """One step by an integrator, given by name or, for adaptive steps, by their tolerances: q, v, and what
-    they follow from.
+    """Return one step by an integrator, given by name or, for adaptive steps, by their tolerances: q, v, and
+    what they follow from.
     """
     if not isinstance(integrator, Adaptive):
         return STEPS[integrator]
@@ -182,8 +182,8 @@ def rollout_program(
     contacts: Laws | None = None,
     early: bool = False,
 ) -> Program:
-    """The program of a rollout: from q, v, done, how = (dt, count, 0, over) and what controls it to q, v and
-    done.
+    """Return the program of a rollout: from q, v, done, how = (dt, count, 0, over) and what controls it to q,
+    v and done.
 
     With contact, or laws in joints, `carried` stands behind done, on both sides: impulses and what `CARRIED`
     names.
@@ -258,7 +258,7 @@ def rollout_body(
     known: list[Any] | None = None,
     most: int = MAX_STEPS,
 ) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
-    """The shapes of a rollout's inputs by name, and the function from them to results that is traced.
+    """Return the shapes of a rollout's inputs by name, and the function from them to results that is traced.
 
     That puts the accelerations that a step ends with into the list `known`, and takes at most so many steps.
     """

@@ -61,8 +61,8 @@ class _ClusterNode(HingeNode):
         self._flexible = [body for body in members if body.integrals is not None]
 
         def further(x: np.ndarray) -> np.ndarray:
-            """The rows after those of bodies (rotor spins, joints with armature, modes), of a quantity of all
-            joints.
+            """Return the rows after those of bodies (rotor spins, joints with armature, modes), of a quantity
+            of all joints.
             """
             rows = [
                 beside.relative_spin(rotor, lambda body: x[self._own[body]][0])

@@ -140,7 +140,7 @@ class Pose(Immutable):
         return np.concatenate([m + cross(self.p, f), f])
 
     def congruence(self, inertia: Inertia) -> Inertia:
-        """An inertia of the child, as one of the parent (Lie Eq. 21)."""
+        """Return an inertia of the child, as one of the parent (Lie Eq. 21)."""
         if inertia.J is not None:
             h, J, p = product(self.R, inertia.h), self._rotate(inertia.J, same=True), self.p
             moved = h + inertia.mass * p

@@ -111,7 +111,7 @@ def checked_suffix(path: Path) -> str:
 def _pictures(
     seen: Scene, qs: np.ndarray, times: np.ndarray, size: tuple[int, int], told: Callable[[float], None]
 ) -> tuple[list[np.ndarray], float]:
-    """The pictures of a film, and how long each is seen [s]."""
+    """Return the pictures of a film, and how long each is seen [s]."""
     count = int(np.clip(round((times[-1] - times[0]) * RATE) + 1, 1, MOST))
     moments = np.linspace(times[0], times[-1], count)
     selected = np.clip(np.searchsorted(times, moments - 1e-9), 0, len(times) - 1)
@@ -141,7 +141,7 @@ def _mixed(colour: tuple[int, int, int], share: float) -> tuple[int, int, int]:
 
 
 def _poses(model: Model, qs: np.ndarray) -> np.ndarray:
-    """The poses of all bodies, (n, bodies, 4, 4)."""
+    """Return the poses of all bodies, (n, bodies, 4, 4)."""
     if not model.bodies:
         return np.zeros((len(qs), 0, 4, 4))
     return np.asarray(forward_kinematics(model, qs), dtype=float)
@@ -199,7 +199,7 @@ def _ground(seen: Scene, poses: np.ndarray, camera: Camera) -> np.ndarray:
 
 
 def _floor(seen: Scene, poses: np.ndarray) -> tuple[Mesh, tuple[int, int, int]]:
-    """A plate below everything, across gravity where that points down."""
+    """Return a plate below everything, across gravity where that points down."""
     low, high = _bounds(seen, poses)
     middle = 0.5 * (low + high)
     reach = 0.6 * max(float(np.max(high[:2] - low[:2])), 0.3 * seen.size)

@@ -30,7 +30,7 @@ LONGEST = 48  # letters of a name that are shown
 
 
 def draw_graph(model: Model, path: str | os.PathLike[str] | None = None) -> str:
-    """An SVG of the model's graph; also written to `path`, if one is given.
+    """Return an SVG of the model's graph; also written to `path`, if one is given.
 
     Bodies stand in the order of the model, each to the right of the one that it hangs on, with the joint that
     moves it below its name. Joints of the tree are solid lines, loops and couplings dashed ones. Bodies of
@@ -73,7 +73,7 @@ class _Graph:
         return "*" if in_loop and v_names and set(v_names) <= set(self.model.v_names) else ""
 
     def at(self, body: int) -> tuple[float, float]:
-        """The middle of a box's left side."""
+        """Return the middle of a box's left side."""
         return MARGIN + self.step * self.depth[body], MARGIN + ROW * (body + 1.5)
 
     def svg(self) -> str:
@@ -117,8 +117,8 @@ class _Graph:
         )
 
     def _arcs(self, loop: LoopConstraint) -> Iterator[str]:
-        """A dashed curve to the right of the boxes, from one end to the next, and the name of the loop at the
-        first.
+        """Yield a dashed curve to the right of the boxes, from one end to the next, and the name of the loop
+        at the first.
         """
         dashes = "2 3" if loop in self.model.constrained_loops else "5 3"
         tint = RED if loop.ends else BLUE
@@ -137,7 +137,7 @@ class _Graph:
                 yield _text(*place, printable(loop.name, 24), size=10, fill=tint)
 
     def _legend(self) -> Iterator[tuple[str, str]]:
-        """A sign and what it means, for all that is in this picture."""
+        """Yield a sign and what it means, for all that is in this picture."""
         model = self.model
         box = '<rect x="6" y="-7" width="22" height="14" rx="3" fill="{}" stroke="{}"/>'
         line = '<path d="M4 0 H30" stroke="{}" stroke-width="1.6"{}/>'

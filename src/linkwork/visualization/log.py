@@ -17,8 +17,8 @@ WORDS = ("t", "q", "v", "tau", "points", "forces")
 
 
 def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
-    """A log of a `Log`, a mapping with "q" and maybe "t", "tau", "points" and "forces", a `Rollout`, or an
-    .npz file.
+    """Return a log of a `Log`, a mapping with "q" and maybe "t", "tau", "points" and "forces", a `Rollout`,
+    or an .npz file.
 
     Of many rows one is taken. Times are 1/60 s apart where none are given. States that are not finite end it.
     """
@@ -58,7 +58,7 @@ def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
 
 
 def _row(x: Any, dims: int, row: int) -> np.ndarray:
-    """One row of a batch, or what is no batch."""
+    """Return one row of a batch, or what is no batch."""
     array = np.asarray(x, dtype=float)
     if array.ndim <= dims:
         return array

@@ -13,7 +13,7 @@ from linkwork.mechanism.names import plain, printable
 
 
 def ffmpeg() -> str:
-    """The path of ffmpeg; MissingPackageError where the package that brings it is not installed."""
+    """Return the path of ffmpeg; MissingPackageError where the package that brings it is not installed."""
     try:
         import imageio_ffmpeg
     except ImportError:

@@ -148,7 +148,7 @@ class Triangles(NamedTuple):
 
 
 def visible(camera: Camera, solids: Sequence[tuple[Mesh, tuple[int, int, int]]]) -> Triangles:
-    """The triangles of solids, in the world, that face the camera."""
+    """Return the triangles of solids, in the world, that face the camera."""
     corners = [np.zeros((0, 3, 2))]
     colours = [np.zeros((0, 3))]
     depths = [np.zeros((0, 3))]
@@ -171,7 +171,7 @@ def visible(camera: Camera, solids: Sequence[tuple[Mesh, tuple[int, int, int]]])
 
 
 def as_svg(triangles: Triangles, width: int, height: int, *, title: str = "") -> str:
-    """The picture as SVG."""
+    """Return the picture as SVG."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
         f"<title>{title}</title>" if title else "",
@@ -185,7 +185,9 @@ def as_svg(triangles: Triangles, width: int, height: int, *, title: str = "") ->
 
 
 def as_pixels(triangles: Triangles, width: int, height: int, ground: np.ndarray | None = None) -> np.ndarray:
-    """The picture as pixels, (height, width, 3), from 0 to 255, on top of a `ground` picture or of paper."""
+    """Return the picture as pixels, (height, width, 3), from 0 to 255, on top of a `ground` picture or of
+    paper.
+    """
     picture = np.empty((height, width, 3), dtype=np.uint8) if ground is None else ground.copy()
     if ground is None:
         picture[:] = PAPER

@@ -73,8 +73,8 @@ def scene(
 
 
 def model_size(model: Model) -> float:
-    """The largest distance of two joints in the neutral state of the tree, or what bodies reach to [m]; at
-    least 1 cm.
+    """Return the largest distance of two joints in the neutral state of the tree, or what bodies reach to
+    [m]; at least 1 cm.
     """
     from linkwork.functions.kinematics import forward_kinematics
 
@@ -93,8 +93,8 @@ def model_size(model: Model) -> float:
 
 
 def inertia_ellipsoid(body: Body, least: float) -> Mesh:
-    """The solid ellipsoid with the mass and moment of inertia of a body, in its frame; a ball where no solid
-    one has them.
+    """Return the solid ellipsoid with the mass and moment of inertia of a body, in its frame; a ball where no
+    solid one has them.
     """
     values, axes = np.linalg.eigh(np.asarray(body.moment, dtype=float))
     if body.mass > 0:

@@ -14,7 +14,7 @@ ROUND = 20  # sides of what is round
 
 
 def box(size: np.ndarray) -> Mesh:
-    """A box around the origin, with edges of these lengths [m], (3,)."""
+    """Return a box around the origin, with edges of these lengths [m], (3,)."""
     corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
     sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
     faces = np.array([face for a, b, c, d in sides for face in ((a, b, c), (a, c, d))])
@@ -22,7 +22,7 @@ def box(size: np.ndarray) -> Mesh:
 
 
 def frustum(bottom: float, top: float, length: float, sides: int = ROUND) -> Mesh:
-    """A cylinder, or a cone, along z around the origin: radii [m] of both ends, and its length [m]."""
+    """Return a cylinder, or a cone, along z around the origin: radii [m] of both ends, and its length [m]."""
     angle = 2.0 * np.pi * np.arange(sides) / sides
     ring = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(sides)])
     low = ring * bottom - [0, 0, length / 2]
@@ -41,7 +41,7 @@ def frustum(bottom: float, top: float, length: float, sides: int = ROUND) -> Mes
 
 
 def cylinder(radius: float, length: float) -> Mesh:
-    """A cylinder along z around the origin."""
+    """Return a cylinder along z around the origin."""
     return frustum(radius, radius, length)
 
 
@@ -75,12 +75,12 @@ def _ball() -> Mesh:
 
 
 def ellipsoid(semi_axes: np.ndarray | float) -> Mesh:
-    """An ellipsoid around the origin with these semi-axes [m] along x, y and z."""
+    """Return an ellipsoid around the origin with these semi-axes [m] along x, y and z."""
     return _ball().scaled(semi_axes)
 
 
 def rod(a: np.ndarray, b: np.ndarray, radius: float) -> Mesh:
-    """A round bar from one point to another [m], (3,) each."""
+    """Return a round bar from one point to another [m], (3,) each."""
     along = np.asarray(b, dtype=float) - np.asarray(a, dtype=float)
     length = float(np.linalg.norm(along))
     z = along / length

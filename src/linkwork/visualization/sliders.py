@@ -67,14 +67,14 @@ class Sliders:
         return bool(np.all(loop_conditioning(self.model, q) > SINGULAR))
 
     def value(self, name: str) -> float:
-        """A coordinate in the state of now [rad or m]."""
+        """Return a coordinate in the state of now [rad or m]."""
         slider = self.sliders[self._place(name)]
         own = self.q[slider.joint.q_slice]
         kind = slider.joint.kind
         return float(np.asarray(kind.difference(kind.neutral(), own), dtype=float)[slider.component])
 
     def values(self) -> dict[str, float]:
-        """All of them, by name."""
+        """Return all of them, by name."""
         return {slider.name: self.value(slider.name) for slider in self.sliders}
 
     def move(self, name: str, value: float) -> str:
@@ -118,11 +118,11 @@ class Sliders:
         self.q = given
 
     def openness(self) -> float:
-        """The largest violation of any loop's equations [m or rad]."""
+        """Return the largest violation of any loop's equations [m or rad]."""
         return float(close_loops(self.model, self.q)[1]) if self.model.loops else 0.0
 
     def beyond_limits(self) -> list[str]:
-        """The joints that are beyond their limits now: dependent ones can be."""
+        """Return the joints that are beyond their limits now: dependent ones can be."""
         return [
             joint.name
             for joint in self.model.joints

@@ -19,7 +19,7 @@ def as_is(text: str, *_: str) -> str:
 
 
 def draw_tree(model: Model, *, paint: Paint = as_is, unicode: bool = True) -> str:
-    """The spanning tree as text: a line for each body, behind the joint that moves it.
+    """Return the spanning tree as text: a line for each body, behind the joint that moves it.
 
     [n] is the cluster of loops that a body is in, as in `cluster_numbers`; * marks joints whose velocities
     are all independent there. Loops and couplings stand at the last body that they touch. `paint(text,
@@ -66,8 +66,8 @@ def draw_tree(model: Model, *, paint: Paint = as_is, unicode: bool = True) -> st
 
 
 def cluster_numbers(model: Model) -> dict[int, int]:
-    """The number of the cluster of loops that a body is in, from 1, in the order of `model.clusters`; others
-    are not in it.
+    """Return the number of the cluster of loops that a body is in, from 1, in the order of `model.clusters`;
+    others are not in it.
     """
     looped = [cluster for cluster in model.clusters if cluster.constraints]
     return {k: n for n, cluster in enumerate(looped, 1) for k in cluster.bodies}

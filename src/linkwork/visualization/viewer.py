@@ -167,7 +167,7 @@ class Viewer:
         return f"<linkwork viewer of {plain(self.model.name)!r} at {self.url}>"
 
     def _repr_html_(self) -> str:
-        """The page, in a notebook."""
+        """Return the page, in a notebook."""
         return f'<iframe src="{self.url}" width="100%" height="560" style="border:0"></iframe>'
 
     # what is shown
@@ -401,7 +401,7 @@ def _viser() -> Any:
 
 
 def _bounds(seen: Scene, q: np.ndarray) -> tuple[float, np.ndarray]:
-    """The height of the lowest point of a model, and the middle of it, (3,) [m]."""
+    """Return the height of the lowest point of a model, and the middle of it, (3,) [m]."""
     if not seen.model.bodies:
         return 0.0, np.zeros(3)
     poses = np.asarray(forward_kinematics(seen.model, q), dtype=float)
@@ -412,8 +412,8 @@ def _bounds(seen: Scene, q: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _wxyz(R: np.ndarray) -> np.ndarray:
-    """The unit quaternion w x y z of a rotation: the eigenvector of Bar-Itzhack's matrix, right for every
-    angle.
+    """Return the unit quaternion w x y z of a rotation: the eigenvector of Bar-Itzhack's matrix, right for
+    every angle.
     """
     K = np.empty((4, 4))
     K[1:, 1:] = R + R.T - np.trace(R) * np.eye(3)

@@ -19,8 +19,8 @@ MOST = 2000  # visuals of a file
 def geometry_meshes(
     geometries: Iterable[Geometry], folders: Folders
 ) -> tuple[dict[int, list[Mesh]], list[str]]:
-    """The meshes of a model's visual geometries by body, in its frame, and a sentence for each that cannot be
-    shown.
+    """Return the meshes of a model's visual geometries by body, in its frame, and a sentence for each that
+    cannot be shown.
     """
     result: dict[int, list[Mesh]] = {}
     notes: list[str] = []
@@ -37,7 +37,7 @@ def geometry_meshes(
 
 
 def _shape(each: Geometry, folders: Folders, read: dict[str, Mesh]) -> Mesh | None:
-    """The mesh of one geometry; None of what would hide everything else, such as a plane."""
+    """Return the mesh of one geometry; None of what would hide everything else, such as a plane."""
     size = np.array(each.size, dtype=float)
     if each.shape == "box":
         return box(size)

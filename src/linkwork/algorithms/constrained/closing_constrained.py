@@ -65,7 +65,9 @@ def close_all(
 
 
 def _has_redundant(model: Model, loop: LoopConstraint) -> bool:
-    """Whether a constrained loop has equations that are not used, or that rounded numbers do not satisfy."""
+    """Return whether a constrained loop has equations that are not used, or that rounded numbers do not
+    satisfy.
+    """
     held = next((one for one in model.constrained_loops if one.name == loop.name), None)
     kept = getattr(held, "independent_rows", None)
     return held is not None and (
@@ -74,6 +76,6 @@ def _has_redundant(model: Model, loop: LoopConstraint) -> bool:
 
 
 def violation(nodes: Any, constraints: tuple[Constraint, ...]) -> np.ndarray:
-    """The violations of all rows, (m,)."""
+    """Return the violations of all rows, (m,)."""
     kinematics = BodyKinematics(nodes)
     return np.concatenate([constraint.violation(nodes.model, kinematics) for constraint in constraints])

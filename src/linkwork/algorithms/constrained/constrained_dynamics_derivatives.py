@@ -65,7 +65,7 @@ class ConstrainedDerivatives(NamedTuple):
 
 
 def _total(x: np.ndarray) -> Any:
-    """The sum of numbers, added one after the other."""
+    """Return the sum of numbers, added one after the other."""
     total: Any = 0.0
     for y in x:
         total = total + y

@@ -135,8 +135,8 @@ class HybridSolution:
         return np.concatenate([inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f), rows, *more])
 
     def change(self, change: np.ndarray) -> np.ndarray:
-        """The changes of what is found (T where prescribed, else θ̈; then f), (nv + m, columns), for changes
-        of the residual.
+        """Return the changes of what is found (T where prescribed, else θ̈; then f), (nv + m, columns), for
+        changes of the residual.
         """
         p = self.prescribed
         v = ~self.prescribed
@@ -148,7 +148,7 @@ class HybridSolution:
         return out
 
     def change_by_given(self) -> np.ndarray:
-        """The changes of what is found by what is given (θ̈ where prescribed, else T), (nv + m, nv)."""
+        """Return the changes of what is found by what is given (θ̈ where prescribed, else T), (nv + m, nv)."""
         nv = len(self.a)
         by_given = [np.where(self.prescribed, self.M, -np.eye(nv)), np.where(self.prescribed, self.J, 0.0)]
         if self.motion is not None:

@@ -39,7 +39,7 @@ def forward_solution(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> Solu
 
 
 def hybrid_change(model: Model, q: Any, prescribed: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """The change of what hybrid dynamics finds, (nv, columns), for changes of T at its solution, (nv,
+    """Return the change of what hybrid dynamics finds, (nv, columns), for changes of T at its solution, (nv,
     columns).
     """
     p = np.flatnonzero(prescribed)
@@ -98,11 +98,11 @@ class ConstrainedSolution:
         return np.concatenate([forces, rows, *more])
 
     def change(self, change: np.ndarray) -> np.ndarray:
-        """The changes of a and f, (nv + m, columns), for changes of the residual."""
+        """Return the changes of a and f, (nv + m, columns), for changes of the residual."""
         nv = len(self.a)
         return np.concatenate(self.kkt.solve(-change[:nv], -change[nv : nv + self.m], change[nv + self.m :]))
 
     def weights(self, a: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """The weights of the residual whose gradient is minus that of given weights of a and f."""
+        """Return the weights of the residual whose gradient is minus that of given weights of a and f."""
         x, y = self.kkt.solve(a, -f)
         return np.concatenate([x, -y, -self.kkt.idle_part(f)])

@@ -46,7 +46,7 @@ def rounded_families(model: Model) -> list[Family]:
 
 @cached_on_model
 def redundant_families(model: Model) -> list[Family]:
-    """The constrained loops of a model of which more rows are used than their rank, by the model's own
+    """Return the constrained loops of a model of which more rows are used than their rank, by the model's own
     numbers.
     """
     found = []
@@ -74,7 +74,7 @@ def _kept(model: Model, loop: Any) -> list[int]:
 
 
 def _velocity_units(model: Model, size: float) -> np.ndarray:
-    """A radian or a length for each of the model's velocities, (nv,)."""
+    """Return a radian or a length for each of the model's velocities, (nv,)."""
     every = velocity_units(model, [*range(len(model.joints))], size)
     names = [name for joint in model.joints for name in joint.v_names]
     known = dict(zip(names, every))
@@ -84,8 +84,8 @@ def _velocity_units(model: Model, size: float) -> np.ndarray:
 def rows_to_truncate(
     model: Any, constraints: tuple[Constraint, ...], groups: list[range], *, rounded: bool = False
 ) -> list[tuple[list[int], Family]]:
-    """The rows of each family of loops that is redundant, among those of some constraints; or only of those
-    whose numbers are `rounded`.
+    """Return the rows of each family of loops that is redundant, among those of some constraints; or only of
+    those whose numbers are `rounded`.
     """
     if not (isinstance(model, Model) and model.constrained_loops):
         return []
@@ -113,7 +113,7 @@ def null_rows(J: np.ndarray, family: Family) -> np.ndarray:
 
 
 def _orthonormal(X: np.ndarray) -> np.ndarray:
-    """The columns of X made orthonormal, one after the other (modified Gram-Schmidt)."""
+    """Return the columns of X made orthonormal, one after the other (modified Gram-Schmidt)."""
     done: list[np.ndarray] = []
     for x in X.T:
         for y in done:

@@ -32,7 +32,7 @@ class Carried(NamedTuple):
     B: np.ndarray | None = None
 
     def every_group(self) -> list[list[int]]:
-        """The rows of each contact, then single rows in joints."""
+        """Return the rows of each contact, then single rows in joints."""
         contacts = {i for group in self.groups for i in group}
         return [*self.groups, *([i] for i in range(len(self.T)) if i not in contacts)]
 
@@ -57,17 +57,17 @@ class Carried(NamedTuple):
         return mirrored(B @ self.C[np.ix_(used, used)] @ B.T)
 
     def joints(self, columns: Sequence[int]) -> tuple[list[int], np.ndarray]:
-        """The joints' velocities that some motions of bodies depend on, and that part of B."""
+        """Return the joints' velocities that some motions of bodies depend on, and that part of B."""
         assert self.B is not None
         used = [j for j in range(self.B.shape[1]) if not all(is_zero(x) for x in self.B[list(columns), j])]
         return used, self.B[np.ix_(columns, used)]
 
     def columns(self, rows: Sequence[int]) -> list[int]:
-        """The columns in which T is not zero for some rows."""
+        """Return the columns in which T is not zero for some rows."""
         return [j for j in range(self.T.shape[1]) if not all(is_zero(x) for x in self.T[list(rows), j])]
 
     def motion(self, lam: np.ndarray) -> np.ndarray:
-        """The motions of bodies by all impulses."""
+        """Return the motions of bodies by all impulses."""
         f = self.T.T @ lam
         return self.C @ f if self.B is None else self.B @ (self.C @ (self.B.T @ f))
 

@@ -43,7 +43,7 @@ class _Progress(NamedTuple):
     whole_told: Any
 
     def flat(self) -> np.ndarray:
-        """All numbers, (n,)."""
+        """Return all numbers, (n,)."""
         return np.array([x for each in self for x in each], dtype=object)
 
     def unflat(self, state: np.ndarray) -> _Progress:
@@ -67,7 +67,8 @@ def divided(
     *,
     differentiable: bool = False,
 ) -> Stepped:
-    """The state after a step of dt as by `stepped`, or after up to `PARTS` parts of it where that ends too deep.
+    """Return the state after a step of dt as by `stepped`, or after up to `PARTS` parts of it where that ends
+    too deep.
 
     Impulses of a divided step are sums over its parts; u is the velocity of the last one, and `curved` zero.
     Where the shortest part is not much better than the whole step, that one counts: bodies that are found
@@ -85,7 +86,7 @@ def divided(
     )
 
     def further(state: np.ndarray) -> tuple[np.ndarray, Any]:
-        """One more part; where it ends too deep, the state before it, and half of its length."""
+        """Return one more part; where it ends too deep, the state before it, and half of its length."""
         at = first.unflat(state)
         _, parts, h = at.counts
         share = parts * (1.0 / PARTS)

@@ -12,7 +12,7 @@ from linkwork.contact.candidates import ContactPoint
 
 
 def pairs_of(candidates: Sequence[Candidate]) -> list[list[int]]:
-    """The candidates of each pair of shapes whose points are found together, by index."""
+    """Return the candidates of each pair of shapes whose points are found together, by index."""
     result: dict[Any, list[int]] = {}
     for k, candidate in enumerate(candidates):
         result.setdefault(candidate.pair, []).append(k)
@@ -20,7 +20,7 @@ def pairs_of(candidates: Sequence[Candidate]) -> list[list[int]]:
 
 
 def least_by_pair(pairs: Sequence[Sequence[int]], gaps: Sequence[Any]) -> list[Any]:
-    """The least gap of each pair of shapes."""
+    """Return the least gap of each pair of shapes."""
     return [reduce(minimum, [gaps[k] for k in pair]) for pair in pairs]
 
 
@@ -55,7 +55,7 @@ def missed_gaps(
 
 
 def _apart(one: ContactPoint, other: ContactPoint) -> Any:
-    """The squared distance of two contact points on the first body, and of those on the other one."""
+    """Return the squared distance of two contact points on the first body, and of those on the other one."""
     a = one.point - other.point
     b = one.other_point - other.other_point
     return a @ a + b @ b

@@ -60,7 +60,7 @@ class Mechanism(NamedTuple):
 
 
 def guarded_mechanisms(model: Model) -> list[Mechanism]:
-    """The mechanisms that may gain energy in a step by themselves: all but free rigid bodies."""
+    """Return the mechanisms that may gain energy in a step by themselves: all but free rigid bodies."""
     result = []
     for bodies in _connected(model):
         roots = [joint for joint in model.joints if joint.child in bodies and joint.parent == GROUND]
@@ -79,7 +79,9 @@ def guarded_mechanisms(model: Model) -> list[Mechanism]:
 
 
 def _floats(model: Model, root: PlacedJoint) -> bool:
-    """Whether a joint on the ground lets its bodies float: a free one without passive elements, in no loop."""
+    """Return whether a joint on the ground lets its bodies float: a free one without passive elements, in no
+    loop.
+    """
     own = model.nominal.joints[root.child]
     passive = any(np.ravel(own.armature)) or any(np.ravel(own.damping))
     alone = any(cluster.bodies == (root.child,) and not cluster.constraints for cluster in model.clusters)
@@ -87,7 +89,7 @@ def _floats(model: Model, root: PlacedJoint) -> bool:
 
 
 def _connected(model: Model) -> list[set[int]]:
-    """The bodies of each mechanism."""
+    """Return the bodies of each mechanism."""
     groups: list[set[int]] = []
     links = [{joint.child, joint.parent} - {GROUND} for joint in model.joints]
     links += [set(cluster.bodies) for cluster in model.clusters]
@@ -152,7 +154,7 @@ def ledgers(mechanisms: Sequence[Mechanism], nodes: ModelTree[Any], v: np.ndarra
 
 
 def potentials(mechanisms: Sequence[Mechanism], nodes: ModelTree[Any]) -> list[Any]:
-    """The potential energy of each mechanism, up to a constant [J]."""
+    """Return the potential energy of each mechanism, up to a constant [J]."""
     of = {body: n for n, each in enumerate(mechanisms) for body in each.bodies}
     g: dict[Any, np.ndarray] = {nodes.below: np.array(nodes.model.gravity)}  # gravity in every body's axes
     u: dict[Any, Any] = {nodes.below: 0.0}  # the potential of one kilogram at every body's origin
@@ -165,7 +167,7 @@ def potentials(mechanisms: Sequence[Mechanism], nodes: ModelTree[Any]) -> list[A
 
 
 def weight_on_base(each: Mechanism, nodes: ModelTree[Any], inertia: np.ndarray) -> np.ndarray:
-    """The moment and force of gravity on a mechanism that floats, at its base and in its axes, (6,)."""
+    """Return the moment and force of gravity on a mechanism that floats, at its base and in its axes, (6,)."""
     assert each.base is not None
     g = each.base.kind.transform(nodes.q[each.base.q_slice]).R.T @ (
         each.base.place.R.T @ np.array(nodes.model.gravity)
@@ -175,7 +177,7 @@ def weight_on_base(each: Mechanism, nodes: ModelTree[Any], inertia: np.ndarray) 
 
 
 def carried_over(each: Mechanism, momentum: np.ndarray, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
-    """A momentum about the base's origin and in its axes at q0, as one at q1, (6,)."""
+    """Return a momentum about the base's origin and in its axes at q0, as one at q1, (6,)."""
     assert each.base is not None
     T0, T1 = (each.base.kind.transform(q[each.base.q_slice]) for q in (q0, q1))
     l = T0.R @ momentum[:3]

@@ -45,7 +45,7 @@ class TurningJoint(NamedTuple):
 
 
 def turning_joints(model: Model) -> list[TurningJoint]:
-    """The joints with turning axes that are not in loops."""
+    """Return the joints with turning axes that are not in loops."""
     result = []
     start = 0
     for cluster in model.clusters:
@@ -58,7 +58,7 @@ def turning_joints(model: Model) -> list[TurningJoint]:
 
 
 def is_single_body(model: Model, joint: PlacedJoint) -> bool:
-    """Whether a joint on the ground carries one rigid body and nothing else, which no loop holds."""
+    """Return whether a joint on the ground carries one rigid body and nothing else, which no loop holds."""
     own = model.nominal
     carries = any(other.parent == joint.child for other in own.joints)
     held = any(joint.child in constraint.bodies(own) for constraint in loop_constraints(own))
@@ -84,7 +84,7 @@ def _turning_joint(model: Model, joint: PlacedJoint, own: slice) -> TurningJoint
 
 
 def _isotropic(moment: np.ndarray) -> bool:
-    """Whether a moment of inertia is known to be the same about all axes."""
+    """Return whether a moment of inertia is known to be the same about all axes."""
     if any(isinstance(x, Symbol) for x in moment.ravel()):
         return False
     numbers = moment.astype(float)
@@ -118,8 +118,8 @@ def _center(each: TurningJoint) -> np.ndarray:
 
 
 def moved_straight(model: Model, step: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The motion for `integrate` of a `step` in axes before it, (nv,); and v, in the same, as it is after the
-    step, (nv,).
+    """Return the motion for `integrate` of a `step` in axes before it, (nv,); and v, in the same, as it is
+    after the step, (nv,).
     """
     motion: Any = np.array(step, dtype=object)
     turned: Any = np.array(v, dtype=object)
@@ -156,14 +156,14 @@ def _moved(each: TurningJoint, step: np.ndarray, v: np.ndarray) -> tuple[np.ndar
 
 
 def _solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A⁻¹ b by Cramer's rule, (3,)."""
+    """Return A⁻¹ b by Cramer's rule, (3,)."""
     x, y, z = A.T
     across = np.array([cross(y, z), cross(z, x), cross(x, y)], dtype=object)
     return (across * (1.0 / (x @ across[0]))) @ b
 
 
 def _midpoint_turn(moment: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """The y of I y + y × I y / 2 = I step."""
+    """Return the y of I y + y × I y / 2 = I step."""
     y = step
     goal = moment @ step
     for _ in range(NEWTON_STEPS):
@@ -180,7 +180,7 @@ def _carried_back(y: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _cayley_vector(y: np.ndarray) -> np.ndarray:
-    """The rotation vector of cay(y): 2 atan(|y| / 2) about y."""
+    """Return the rotation vector of cay(y): 2 atan(|y| / 2) about y."""
     square = 0.25 * (y @ y)
     large = square > SMALL_ANGLE
     half = sqrt(where(large, square, 1.0))
@@ -188,7 +188,7 @@ def _cayley_vector(y: np.ndarray) -> np.ndarray:
 
 
 def _plane(each: TurningJoint) -> tuple[Any, Any]:
-    """The centre of mass along the two axes in the plane of a planar joint."""
+    """Return the centre of mass along the two axes in the plane of a planar joint."""
     S = np.asarray(each.joint.kind.subspace(np.zeros(3)), dtype=object)
     c = _center(each)
     return S[3:, 0] @ c, S[3:, 1] @ c

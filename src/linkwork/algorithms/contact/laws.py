@@ -67,11 +67,11 @@ class Block(ABC):
 
     @abstractmethod
     def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
-        """The block's impulses, where w are its velocities without them; and the branch of the law."""
+        """Return the block's impulses, where w are its velocities without them; and the branch of the law."""
 
     def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
-        """The branch of the law at a solution, w being the velocities with all impulses, and G the block's
-        own part.
+        """Return the branch of the law at a solution, w being the velocities with all impulses, and G the
+        block's own part.
 
         What does not slide sticks, also where the block is at the edge of its cone: redundant contacts may be
         there by chance.
@@ -282,8 +282,8 @@ class _Disc:
     def proximal(
         self, w: np.ndarray, t: np.ndarray, rate: Any, radius: Any
     ) -> tuple[np.ndarray, np.ndarray, Any, Any]:
-        """The point of the disc nearest to t - ρ w, what it loses by w, (2, 2), gains by the radius, and the
-        change.
+        """Return the point of the disc nearest to t - ρ w, what it loses by w, (2, 2), gains by the radius,
+        and the change.
         """
         rho = rate * self.inverse_size
         size, u = _polar(t - rho * w)

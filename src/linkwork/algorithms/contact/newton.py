@@ -110,7 +110,7 @@ def _disc(
 
 
 def _interval(block: Interval, w: Any, own: Any, how: _How, soft: Any) -> Branch:
-    """A row whose velocity has bounds."""
+    """Return a row whose velocity has bounds."""
     rho = how.rate * block.inverse
     w = w + soft * own
     held = how.held(block.inverse, soft)
@@ -264,7 +264,7 @@ class _Rows:
         return p, moved
 
     def allowed(self, lam: np.ndarray) -> np.ndarray:
-        """The nearest impulses on the laws' sets, whatever velocities are."""
+        """Return the nearest impulses on the laws' sets, whatever velocities are."""
         result = np.array(lam, dtype=object)
         for group, blocks, _ in self.all:
             for block in blocks:
@@ -280,7 +280,7 @@ class _Rows:
         return result
 
     def violation(self, w: np.ndarray, lam: np.ndarray) -> Any:
-        """The largest violation of any law."""
+        """Return the largest violation of any law."""
         w = w + self.soft * lam
         result = 0.0
         for _, blocks, _ in self.all:

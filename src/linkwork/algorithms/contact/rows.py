@@ -129,8 +129,8 @@ def where_valid(model: Model, contacts: Contacts | JointLaws, given: Coefficient
 def all_rows(
     model: Model, kinematics: BodyKinematics, contacts: Contacts | JointLaws, given: Coefficients = NONE_GIVEN
 ) -> tuple[list[Rows], list[Any]]:
-    """The rows, and what makes the laws of each group of them from (dt, velocity before, without impulses,
-    first row).
+    """Return the rows, and what makes the laws of each group of them from (dt, velocity before, without
+    impulses, first row).
     """
     rows: list[Rows] = []
     laws: list[Any] = []
@@ -253,7 +253,8 @@ def laws_of(
     part: Any = 1.0,
     curved: Any = (),
 ) -> list[ContactRows]:
-    """The laws of all groups of rows, from their velocities before the step and without impulses, (m,) each.
+    """Return the laws of all groups of rows, from their velocities before the step and without impulses, (m,)
+    each.
 
     `part`: coefficients of restitution are this part of what they are. `curved` [m], (candidates,): what is
     added to gaps by a step, beside its length times the rates at its beginning.

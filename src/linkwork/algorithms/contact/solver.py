@@ -51,8 +51,8 @@ class Bounce(NamedTuple):
     rows: Sequence[int]
 
     def less(self, lam: np.ndarray, part: Any) -> Any:
-        """The part of the restitution with which impulses do not gain energy, from a solution: `part` if that
-        does not.
+        """Return the part of the restitution with which impulses do not gain energy, from a solution: `part`
+        if that does not.
 
         The work of impulses is λᵀ(w + free) / 2. Of λᵀw that of friction is left out, which is never
         positive.
@@ -101,7 +101,7 @@ class Solution(NamedTuple):
 def solve(
     problem: Problem, start: np.ndarray, iterations: int, within: float, *, implicit: bool = False
 ) -> Solution:
-    """The solution from impulses to `start` with, (m,).
+    """Return the solution from impulses to `start` with, (m,).
 
     `implicit`: its derivatives are those of the branches of the laws that hold there, by the implicit
     function theorem.
@@ -178,7 +178,7 @@ def solve(
 
 
 def _on_bodies(problem: Problem, start: np.ndarray, iterations: int, within: float) -> Solution:
-    """The solution where bodies carry contacts."""
+    """Return the solution where bodies carry contacts."""
     G, g, blocks, carried, bounce = problem
     if alone := carried is None:  # rows are motions themselves
         carried = Carried(np.eye(len(g)).astype(object), G, np.zeros(len(g)), _contacts(blocks))
@@ -209,7 +209,7 @@ def _on_bodies(problem: Problem, start: np.ndarray, iterations: int, within: flo
 
 
 def _contacts(blocks: Sequence[Block]) -> list[list[int]]:
-    """The rows of each contact."""
+    """Return the rows of each contact."""
     result: dict[int, list[int]] = {}
     for block in blocks:
         first = block.rows[0] if isinstance(block, Coulomb) else getattr(block, "normal", None)
@@ -224,12 +224,12 @@ def proximal(g: np.ndarray) -> Any:
 
 
 def _plain(x: Any) -> Any:
-    """A number that is no NumPy scalar, which would try to compare itself with symbols."""
+    """Return a number that is no NumPy scalar, which would try to compare itself with symbols."""
     return float(x) if isinstance(x, np.floating) else x
 
 
 def violation(problem: Problem, lam: np.ndarray) -> Any:
-    """The largest violation of any law [m/s or rad/s]; infinite where an impulse is no finite number."""
+    """Return the largest violation of any law [m/s or rad/s]; infinite where an impulse is no finite number."""
     G, g, blocks, carried, _ = problem
     w = g + (G @ lam if carried is None else carried.T @ carried.motion(lam) + carried.soft * lam)
     result: Any = 0.0
@@ -267,7 +267,9 @@ def _product(row: np.ndarray, x: np.ndarray, start: Any) -> Any:
 
 
 def _solved_by_newton(problem: Problem) -> list[int]:
-    """The blocks that Newton's steps solve for: all, or only contacts, or none where these are too many."""
+    """Return the blocks that Newton's steps solve for: all, or only contacts, or none where these are too
+    many.
+    """
     every = list(problem.blocks)
     contacts = [
         block for block in every if not isinstance(block, (Interval, Bounded)) or block.normal is not None
@@ -279,7 +281,7 @@ def _solved_by_newton(problem: Problem) -> list[int]:
 
 
 def _with_branches(problem: Problem, step: Step) -> Step:
-    """The steps of the solver with one of Newton's method besides, on the branches of all laws at the
+    """Return the steps of the solver with one of Newton's method besides, on the branches of all laws at the
     impulses that are kept.
 
     The loop's derivative is that of it. The state is these impulses, Newton's, those to go on from, and what
@@ -305,7 +307,7 @@ def _with_branches(problem: Problem, step: Step) -> Step:
 
 
 def on_branches(problem: Problem, lam: np.ndarray) -> list[tuple[Block, Linear]]:
-    """The linearised laws of all blocks on their branches at lam."""
+    """Return the linearised laws of all blocks on their branches at lam."""
     G = problem.G
     w = G @ lam + problem.g
     result = []
@@ -329,7 +331,7 @@ def residual_of(w: np.ndarray, lam: np.ndarray, lines: Sequence[tuple[Block, Lin
 
 
 def inverse_of(problem: Problem, lines: Sequence[tuple[Block, Linear]]) -> np.ndarray:
-    """The inverse of the matrix of all linearised laws, (m, m)."""
+    """Return the inverse of the matrix of all linearised laws, (m, m)."""
     G = problem.G
     A: Any = np.zeros(G.shape, dtype=object)
     for block, line in lines:
@@ -367,8 +369,8 @@ def _newton(
 
 
 def _until_one_opens(blocks: Sequence[Block], lam: np.ndarray, tried: np.ndarray) -> np.ndarray:
-    """The way from impulses λ to those that were tried, up to where the first contact would begin to pull:
-    that one opens.
+    """Return the way from impulses λ to those that were tried, up to where the first contact would begin to
+    pull: that one opens.
 
     Where contacts of one body contradict each other a little, their equations have no solution with all of
     them closed.

@@ -74,8 +74,8 @@ class Stepped(NamedTuple):
 def nodes_with_contact(
     model: Model, contacts: Contacts | JointLaws, q: Any, v: Any, f_ext: Any = None
 ) -> ModelTree[Any]:
-    """The nodes in one state; rotors that may touch something, or are held, are bodies there, not single
-    rows.
+    """Return the nodes in one state; rotors that may touch something, or are held, are bodies there, not
+    single rows.
     """
     rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}
     touching = {k for candidate in contacts.candidates(model) for k in candidate.bodies}
@@ -99,7 +99,7 @@ def stepped(
     differentiable: bool = False,
     share: Any = 1.0,
 ) -> Stepped:
-    """The state after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps.
+    """Return the state after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps.
 
     Rates of gaps are those at the beginning of the step. Where limbs whirl, gaps at its end differ from what
     these say, so it is solved again with the difference, as often as one is too deep; the step that ends
@@ -174,7 +174,7 @@ class StepSetup(NamedTuple):
     sizes: list[int]
 
     def rows(self, k: int) -> range:
-        """The rows of candidate k."""
+        """Return the rows of candidate k."""
         return range(self.normals[k], self.normals[k] + self.sizes[k])
 
 
@@ -280,7 +280,9 @@ class Step:
             self.before, self.free = self.bodies.of_rows(self.before), self.bodies.of_rows(self.free)
 
     def solved(self, start: np.ndarray, curved: np.ndarray) -> tuple[np.ndarray, Solution]:
-        """The velocity after the step, in axes before it, and the solution, from impulses to start with."""
+        """Return the velocity after the step, in axes before it, and the solution, from impulses to start
+        with.
+        """
         G = self.G
         bodies = self.bodies
 
@@ -312,13 +314,13 @@ class Step:
         return result
 
     def works(self, impulses: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """The work of the impulse in each row in a step to u [J], (m,)."""
+        """Return the work of the impulse in each row in a step to u [J], (m,)."""
         after = self.J @ u
         after = after if self.bodies is None else self.bodies.of_rows(after)
         return 0.5 * (impulses * (self.before + after))
 
     def gain(self, impulses: np.ndarray, u: np.ndarray) -> Any:
-        """The work of all impulses in a step to u [J], without what undoing deep penetrations takes."""
+        """Return the work of all impulses in a step to u [J], without what undoing deep penetrations takes."""
         given = sum(self.works(impulses, u))
         for i, gap, rate in zip(self.begun.normals, self.begun.gaps, self.undoing()):
             undone = maximum(0.5 * impulses[i] * (self.before[i] + rate), 0.0)
@@ -326,15 +328,17 @@ class Step:
         return given
 
     def undoing(self) -> list[Any]:
-        """The velocities with which penetrations are undone [m/s]."""
+        """Return the velocities with which penetrations are undone [m/s]."""
         return [law.undoing(self.dt, self.free[i]) for i, law in zip(self.begun.normals, self.laws)]
 
     def aims(self) -> list[Any]:
-        """The least that gaps may be after the step [m]: none, or a penetration less what is undone of it."""
+        """Return the least that gaps may be after the step [m]: none, or a penetration less what is undone of
+        it.
+        """
         return [minimum(gap, 0.0) + self.dt * rate for gap, rate in zip(self.begun.gaps, self.undoing())]
 
     def expected(self, u: np.ndarray) -> list[Any]:
-        """The gaps after the step [m] by their rates at its beginning."""
+        """Return the gaps after the step [m] by their rates at its beginning."""
         w = self.J @ u
         w = w if self.bodies is None else self.bodies.of_rows(w)
         rates = [w[i] for i in self.begun.normals]
@@ -342,7 +346,7 @@ class Step:
 
 
 def _of_outer_forces(model: Model, contacts: Contacts, nodes: Any, q: Any, v: Any) -> np.ndarray:
-    """The generalised forces of f_ext, (nv,)."""
+    """Return the generalised forces of f_ext, (nv,)."""
     still = np.zeros(nodes.nv)
     without = inverse_dynamics(nodes_with_contact(model, contacts, q, v), still, maps=True)
     result: np.ndarray = without - inverse_dynamics(nodes, still, maps=True)
@@ -435,7 +439,7 @@ class _ByMassMatrix:
         self.gained, self.G = scaled.T @ self.y, mirrored(self.Y.T @ scaled)
 
     def moved(self, impulses: np.ndarray) -> np.ndarray:
-        """The change of v in a step, (nv,)."""
+        """Return the change of v in a step, (nv,)."""
         return self.M.other_half(self.M.scaled(self.y + self.Y @ impulses))
 
 

@@ -155,7 +155,7 @@ class StepSolution:
         )
 
     def change(self, change: np.ndarray) -> np.ndarray:
-        """The changes of u, (nv, columns), for changes of the residual, (2 (nv + loops) + m, columns)."""
+        """Return the changes of u, (nv, columns), for changes of the residual, (2 (nv + loops) + m, columns)."""
         n = self.motion.size
         freely = self.motion.change(change[:n])
         moved = self.motion.change(change[n : 2 * n])
@@ -163,7 +163,9 @@ class StepSolution:
         return self.Y @ lam - moved
 
     def weights(self, u: np.ndarray) -> np.ndarray:
-        """The weights of the residual, (2 (nv + loops) + m,), whose gradient is that of given weights of u."""
+        """Return the weights of the residual, (2 (nv + loops) + m,), whose gradient is that of given weights
+        of u.
+        """
         laws = self.laws.weights(self.Y.T @ u)
         motion = self.motion.weights(self.J.T @ self._by_w(laws, transposed=True) - u)
         return np.concatenate([self.motion.weights(self.by_free.T @ laws), motion, -laws])
@@ -200,7 +202,9 @@ class _Laws(NamedTuple):
 
 
 def _on_branches(problem: Problem, lam: np.ndarray) -> tuple[list[tuple[Block, Linear]], np.ndarray]:
-    """The linearised laws on their branches at lam, and what proximal terms add to their matrix, (m, m)."""
+    """Return the linearised laws on their branches at lam, and what proximal terms add to their matrix, (m,
+    m).
+    """
     lines = []
     added = np.zeros(problem.G.shape, dtype=object)
     w = problem.G @ lam + problem.g
@@ -232,7 +236,7 @@ class _Motion:
         self.S = Factor(mirrored(K @ self.by_loops), dependent=REDUNDANT) if len(K) else None
 
     def holding(self, u: np.ndarray) -> np.ndarray:
-        """The impulses μ of loops, (loops,), where the velocity would be u without them."""
+        """Return the impulses μ of loops, (loops,), where the velocity would be u without them."""
         return np.zeros(0, dtype=object) if self.S is None else -self.S.solve(self.K @ u)
 
     def solve(self, f: np.ndarray) -> np.ndarray:
@@ -247,7 +251,7 @@ class _Motion:
         return result if self.S is None else result + self.by_loops @ self.S.solve(missed[n:])
 
     def weights(self, u: np.ndarray) -> np.ndarray:
-        """The transposed of `change`, of one column."""
+        """Return the transposed of `change`, of one column."""
         result = self.solve(u)
         return result if self.S is None else np.concatenate([result, self.S.solve(self.by_loops.T @ u)])
 

@@ -98,8 +98,8 @@ class LoopUnits:
         self.linear = all(constraint.linear for constraint in cluster.constraints)
 
     def allowed(self, single: Any) -> np.ndarray:
-        """The residuals of a closed state, of all equations; `single` multiplies those that rounding alone
-        leaves.
+        """Return the residuals of a closed state, of all equations; `single` multiplies those that rounding
+        alone leaves.
 
         Those of redundant equations do not grow with it: in single precision they are `DROPPED` times the
         size too.

@@ -182,7 +182,7 @@ class Follow:
 def of_inverse_dynamics(
     model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along
 ) -> Derivatives:
-    """The derivatives of inverse dynamics of any model, at the acceleration a, (nv,).
+    """Return the derivatives of inverse dynamics of any model, at the acceleration a, (nv,).
 
     `by` differentiates functions of an array by each of its entries, `along` in some directions only, which
     are columns.
@@ -214,7 +214,7 @@ def of_inverse_dynamics_apart(
 def of_forward_dynamics(
     model: Model, q: Any, v: Any, tau: Any, f_ext: Any, by: Differentiate, along: Along
 ) -> Derivatives:
-    """The derivatives of forward dynamics of any model whose loops are all embedded."""
+    """Return the derivatives of forward dynamics of any model whose loops are all embedded."""
     differs = isinstance(model, Tree) or model.is_flexible
     if not differs and not model.embedded:
         return forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, by)
@@ -230,8 +230,8 @@ def of_forward_dynamics(
 def _as_computed(
     model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along
 ) -> Derivatives:
-    """The derivatives of inverse dynamics, instruction by instruction: of nodes whose inertia may depend on
-    q.
+    """Return the derivatives of inverse dynamics, instruction by instruction: of nodes whose inertia may
+    depend on q.
 
     Such are flexible bodies, and custom nodes, whose q changes by v.
     """
@@ -286,7 +286,7 @@ def _through_loops(
 
 
 def of_motion(model: Model, q: Any, v: Any, by: Differentiate, along: Along) -> np.ndarray:
-    """The Coriolis matrix of any model: GᵀCG + GᵀM Ġ."""
+    """Return the Coriolis matrix of any model: GᵀCG + GᵀM Ġ."""
     if isinstance(model, Tree):
         return _of_quadratic_force(model, q, v, by)
     if model.is_flexible:
@@ -347,7 +347,7 @@ def check_conservative(tree: Tree) -> None:
 
 
 def _of_bias_force(model: Model, q: Any, v: Any, by: Differentiate) -> np.ndarray:
-    """The Coriolis matrix from the bias force h of any nodes: ½ ∂h/∂v - ½ M K.
+    """Return the Coriolis matrix from the bias force h of any nodes: ½ ∂h/∂v - ½ M K.
 
     h is quadratic in v, so half its derivative times v is h; where v is a rate of coordinates, these are
     Christoffel symbols. Elsewhere the connection without torsion lacks the brackets of velocities: those of

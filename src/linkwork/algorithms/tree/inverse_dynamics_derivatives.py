@@ -72,7 +72,7 @@ class VelocityMoments(NamedTuple):
         return np.concatenate([product(self.moment, X_w), product(-skew(self.P), X_w)])
 
     def transposed_times(self, X: np.ndarray) -> np.ndarray:
-        """The angular part of 2 Bᵀ X, (3, m); its linear part vanishes."""
+        """Return the angular part of 2 Bᵀ X, (3, m); its linear part vanishes."""
         return product(self.moment.T, X[:3]) + product(skew(self.P), X[3:])
 
 
@@ -161,7 +161,7 @@ def changes(
 
 
 def has_constant_subspace(kind: Joint) -> bool:
-    """Whether S of a joint does not depend on q: it is the same at two places, and Ṡ v vanishes."""
+    """Return whether S of a joint does not depend on q: it is the same at two places, and Ṡ v vanishes."""
     one, other = (kind.random(np.random.default_rng(seed)) for seed in (1, 2))
     same = np.array_equal(kind.subspace(one), kind.subspace(other))
     return same and not np.any(kind.bias(one, np.arange(1.0, kind.nv + 1.0)))
@@ -212,7 +212,7 @@ def _turned_subspace(body: RigidBody, f: np.ndarray, by: Differentiate) -> np.nd
 
 
 def _springs(body: RigidBody, by: Differentiate) -> Callable[[np.ndarray], np.ndarray]:
-    """The change of a joint's springs by position, (m, m), whatever the force on the body is."""
+    """Return the change of a joint's springs by position, (m, m), whatever the force on the body is."""
     joint = body.joint
     q = body.q
     stiffness = np.array(joint.stiffness, dtype=object)

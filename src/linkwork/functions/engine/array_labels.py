@@ -258,7 +258,7 @@ def known_outputs(function: str, model: Model, options: Mapping[str, Any]) -> li
 def argument_axes(
     shapes: Mapping[str, str], model: Model, name: str, options: Mapping[str, Any], *, tangent: bool = False
 ) -> Axes:
-    """The names along the axes of an array or parameter; of its changes, `tangent`."""
+    """Return the names along the axes of an array or parameter; of its changes, `tangent`."""
     if name not in shapes:
         return _parameter_axes(model, name)
     words = shapes[name].replace("bodies 6", "bodies wrench")
@@ -293,7 +293,7 @@ def _words_axes(model: Model, words: str, options: Mapping[str, Any]) -> Axes:
 
 
 def _fitted(axes: Axes, shape: tuple[int, ...], options: Mapping[str, Any]) -> Axes:
-    """The names along the axes of an array, as far as they are known and fit, from the last one back."""
+    """Return the names along the axes of an array, as far as they are known and fit, from the last one back."""
     found: list[tuple[str, ...]] = [()] * len(shape)
     for back, names in enumerate(reversed(axes), start=1):
         if back <= len(shape) and len(names) == shape[-back]:

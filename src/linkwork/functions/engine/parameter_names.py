@@ -38,7 +38,9 @@ def shape_of(model: Model | Tree, name: str) -> tuple[int, ...]:
 
 
 def value_of(model: Model | Tree, name: str) -> Any:
-    """A parameter's value, an array of numbers or symbols: the one that is an input, else the model's own."""
+    """Return a parameter's value, an array of numbers or symbols: the one that is an input, else the model's
+    own.
+    """
     if not isinstance(model, Tree):
         return parameters.value_of(model, name)
     return np.asarray(model.own_parameters.values[name], dtype=object)

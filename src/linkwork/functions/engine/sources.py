@@ -84,13 +84,13 @@ class Source:
         return kernel.inputs, kernel.outputs
 
     def cuda_kernel(self, dtype: str = "float64") -> Any:
-        """The kernel on a GPU in a dtype."""
+        """Return the kernel on a GPU in a dtype."""
         if dtype not in self._cuda_kernels:
             self._cuda_kernels[dtype] = build_on("cuda", self.identity, lambda: self.program, dtype)
         return self._cuda_kernels[dtype]
 
     def kernel(self, dtype: str = "float64") -> Kernel:
-        """The kernel in a dtype; inputs and outputs are the same in both."""
+        """Return the kernel in a dtype; inputs and outputs are the same in both."""
         if dtype not in self._kernels:
             if self.identity is None:
                 self._kernels[dtype] = build_kernel(self.program, dtype)
@@ -99,13 +99,15 @@ class Source:
         return self._kernels[dtype]
 
     def jvp(self, wrt: Iterable[int]) -> Source:
-        """The changes of the outputs: takes the inputs, then a direction for each of those at the places
-        `wrt`.
+        """Return the changes of the outputs: takes the inputs, then a direction for each of those at the
+        places `wrt`.
         """
         return self._derive("jvp", self._forward, differentiate.jvp_arrays, tuple(wrt))
 
     def vjp(self, wrt: Iterable[int]) -> Source:
-        """The gradients of inputs at the places `wrt`: takes the inputs, then a weight for each output."""
+        """Return the gradients of inputs at the places `wrt`: takes the inputs, then a weight for each
+        output.
+        """
         return self._derive("vjp", self._reverse, differentiate.vjp_arrays, tuple(wrt))
 
     def _forward(self, program: Program, names: list[str]) -> Program:
@@ -140,8 +142,8 @@ class Source:
 
 
 def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
-    """The source of a function of a model with options as for `compile`, or of a derivative; the same for the
-    same words.
+    """Return the source of a function of a model with options as for `compile`, or of a derivative; the same
+    for the same words.
     """
     if isinstance(function, Derivative):
         if model is not None or options:

@@ -59,8 +59,8 @@ def joint_rates(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def velocities(model: Model, q: np.ndarray) -> np.ndarray:
-    """The independent velocities of changes of q, (nv, nq): the derivative of `difference` by its end, at
-    equal ends.
+    """Return the independent velocities of changes of q, (nv, nq): the derivative of `difference` by its end,
+    at equal ends.
     """
     D: Any = np.zeros((model.nv_spanning, model.nq), dtype=object)
     for joint in model.joints:
