@@ -167,6 +167,37 @@ def test_flags_switch_off_what_they_name(flag: str) -> None:
     assert difference(model.spanning_tree(), mujoco.MjModel.from_xml_string(text)) < 1e-12
 
 
+MUSCLE = """<mujoco>
+  <compiler>{}</compiler>
+  <worldbody>
+    <body><joint name="j" axis="0 1 0" range="-40 60" ref="10"/><geom size=".1" pos="0 0 -1"/>
+      <body><joint name="k" axis="1 0 0" range="-20 30"/><geom size=".1" pos="0 .2 -1"/></body></body>
+  </worldbody>
+  <tendon><fixed name="t"><joint joint="j" coef="1.5"/><joint joint="k" coef="-.5"/></fixed></tendon>
+  <actuator><muscle name="m" {}="{}" gear=".7"{}/></actuator>
+</mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "how", ["", '<lengthrange uselimit="true"/>', '<lengthrange timestep=".005" tolrange=".1"/>']
+)
+@pytest.mark.parametrize("target", ["joint", "jointinparent", "tendon"])
+def test_muscles_without_length_ranges_have_those_of_mujoco(how: str, target: str) -> None:
+    """It computes them by a simulation, or from limits; a range that is given is kept."""
+    for given in ("", ' lengthrange="-.2 .3"'):
+        text = MUSCLE.format(how, target, "t" if target == "tendon" else "j", given)
+        peer = mujoco.MjModel.from_xml_string(text)
+        data = mujoco.MjData(peer)
+        data.qpos[:], data.qvel[:], data.act[:] = (0.3, -0.2), (0.5, 0.1), 0.4
+        mujoco.mj_forward(peer, data)
+        model = lw.load(text)
+        assert model.actuators[0].length_range == tuple(peer.actuator_lengthrange[0])
+        states = States(model, peer)
+        q = states.q_from(data.qpos)
+        tau = lw.actuation(model, q, states.v_from(q, data.qvel), [0.0], data.act)
+        np.testing.assert_allclose(tau, states.tau_from(q, data.qfrc_actuator), rtol=1e-10)
+
+
 COMPENSATED = """<mujoco>
   <option gravity="1 -2 -9"/>
   <worldbody>

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from file_checks import CHECKS, FILES, check_round_trips, compiled_here, loaded, sweep
+from file_checks import CHECKS, FILES, compiled_here, sweep
 
 QUICK = 10  # files of each format
 MANY = 10_000  # files of each format in the slow test
@@ -15,9 +15,9 @@ MANY = 10_000  # files of each format in the slow test
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("format_", FILES)
 def test_random_round_trips(format_: str, seed: int) -> None:
-    files = FILES[format_](seed)
+    make, check = CHECKS[f"{format_} round trips"]
     with compiled_here():
-        check_round_trips(loaded(files), str(files))
+        check(make(seed))
 
 
 @pytest.mark.slow

@@ -112,10 +112,29 @@ def check_mjcf(files: dict[str, str]) -> str:
     lost = [line for line in model.report().splitlines() if re.search(REPORTED, line)]
     changed = [line for line in lost if not re.search("the actuator is ignored", line)]
     data = mujoco.MjData(theirs)
-    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     rng = np.random.default_rng(0)
     q, v = model.random_state(rng)
     a = rng.normal(size=model.nv)
+    data.act[:] = rng.normal(size=theirs.na)
+    data.ctrl[:] = rng.normal(size=theirs.nu)
+    differs = dynamics_differ(model, theirs, data, (q, v, a), told, compare=not changed)
+    _compare_places(model, q, theirs, data, told)
+    _compare_limits(model, theirs, told)
+    _compare_keyframes(model, theirs, told)
+    if changed:
+        return changed[0].partition(":")[0].strip()
+    return differs or (f"without actuators: {lost[0].partition(':')[0].strip()}" if lost else "")
+
+
+def dynamics_differ(
+    model: lw.Model, theirs: Any, data: Any, state: tuple[Any, Any, Any], told: str, *, compare: bool = True
+) -> str:
+    """Compare forces of actuators, mass matrix and inverse dynamics with MuJoCo, without constraints.
+
+    `data` gets the state q, v and a. `compare`: not only the forces of actuators.
+    """
+    q, v, a = state
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     states = lw.interop.mujoco.States(model, theirs)
     select = _their_velocities(model)
     v_s, a_s = (value(lw.spanning_velocity, model, q, v), value(lw.spanning_acceleration, model, q, v, a))
@@ -124,16 +143,12 @@ def check_mjcf(files: dict[str, str]) -> str:
     data.qpos[:] = states.q_to(q)
     data.qvel[:] = states.v_to(q, v_s[select])
     data.qacc[:] = qacc = states.a_to(q, v_s[select], a_s[select])
-    data.act[:] = rng.normal(size=theirs.na)
-    data.ctrl[:] = rng.normal(size=theirs.nu)
     mujoco.mj_forward(theirs, data)
-    _compare_places(model, q, theirs, data, told)
-    _compare_limits(model, theirs, told)
     _compare_actuators(model, q, v, theirs, data, states, G, told)
-    if changed:
-        return changed[0].partition(":")[0].strip()
     if not model.nv:
         return "nothing moves"
+    if not compare:
+        return ""
     M = np.zeros((theirs.nv, theirs.nv))
     for row, unit in zip(M, np.eye(theirs.nv)):
         mujoco.mj_mulM(theirs, data, row, unit)
@@ -145,7 +160,17 @@ def check_mjcf(files: dict[str, str]) -> str:
     np.testing.assert_allclose(
         value(lw.inverse_dynamics, model, q, v, a), force, rtol=0.0, atol=size, err_msg=told
     )
-    return f"without actuators: {lost[0].partition(':')[0].strip()}" if lost else ""
+    return ""
+
+
+def _compare_keyframes(model: lw.Model, theirs: Any, told: str) -> None:
+    """Compare states that the file names."""
+    states = lw.interop.mujoco.States(model, theirs)
+    select = _their_velocities(model)
+    for k in range(theirs.nkey):
+        key = model.keyframes[theirs.key(k).name]
+        close(states.q_to(key.q), theirs.key_qpos[k], told)
+        close(states.v_to(key.q, key.v[select]), theirs.key_qvel[k], told)
 
 
 def _kind_of(error: Exception) -> str:
@@ -315,7 +340,9 @@ def _compare_joints(model: lw.Model, q: Any, text: str) -> None:
         if mimic is not None:
             (leader,) = q[model.joint(mimic.get("joint", "")).q_slice]
             law = float(mimic.get("multiplier", "1")) * leader + float(mimic.get("offset", "0"))
-            close(q[joint.q_slice], [law], f"{name}: {text}")
+            np.testing.assert_allclose(
+                q[joint.q_slice], [law], rtol=0.0, atol=1e-12, err_msg=f"{name}: {text}"
+            )
 
 
 def check_sdf(made: tuple[dict[str, str], Motion]) -> str:
@@ -407,6 +434,12 @@ def check_round_trips(model: lw.Model, text: str) -> str:
         if model.nv:
             close(*(value(lw.mass_matrix, each, q) for each in (again, model)), text, 1e-12)
             close(*(value(lw.bias_force, each, q, v) for each in (again, model)), text, 1e-12)
+        kinds = {type(joint.kind).__name__ for joint in model.joints}
+        if export is lw.export_mjcf and kinds <= {"Revolute", "Prismatic", "Spherical", "Free"}:
+            theirs = mujoco.MjModel.from_xml_string(written)
+            data = mujoco.MjData(theirs)
+            data.ctrl[:] = np.arange(theirs.nu)
+            dynamics_differ(model, theirs, data, (q, v, v[::-1]), f"{text} as {written}")
     return refused
 
 

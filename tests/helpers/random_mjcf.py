@@ -4,6 +4,8 @@ origins, tendons, actuators, equalities, copies (`replicate`), included and atta
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 Rng = np.random.Generator
@@ -34,6 +36,7 @@ class File:
         self.meshes: list[str] = []
         self.files: dict[str, str] = {}
         self.compensated = float(f"{rng.uniform(-1, 2):.2g}") if wide and some(rng, 0.06) else 0.0
+        self.sizes: list[tuple[int, int]] = []  # of q and v of every joint
         self.copied = 0  # depth of copies, whose names are changed
         self.degrees = some(rng, 0.5)
         self.sequence = str(rng.choice(["xyz", "XYZ", "zyx", "ZyX", "yzy", "xZX"]))
@@ -135,6 +138,7 @@ class File:
     def joint(self, kind: str) -> str:
         rng = self.rng
         name = self.name("joint")
+        self.sizes.append({"free": (7, 6), "ball": (4, 3)}.get(kind, (1, 1)))
         if not self.copied:
             (self.joints if kind in ("hinge", "slide") else self.balls).append(name)
         words = f'name="{name}" type="{kind}"{self.of_class()}'
@@ -153,12 +157,18 @@ class File:
         kind = rng.integers(0, 8)
         if depth == 0 and kind < 3:
             align = f' align="{rng.choice(["true", "false"])}"' if some(rng, 0.3) else ""
-            return f"<freejoint{align}/>" if some(rng, 0.5) else self.joint("free")
+            if some(rng, 0.5):
+                return self.joint("free")
+            self.sizes.append((7, 6))
+            return f"<freejoint{align}/>"
         if kind == 3:
             return self.joint("ball")
         if kind == 4:
             return "" if depth else self.joint("hinge")
         if kind == 5:
+            if some(rng, 0.15):
+                kinds = [["slide", "ball"], ["ball", "slide"], ["slide", "slide", "ball"]][rng.integers(0, 3)]
+                return "".join(self.joint(kind) for kind in kinds)
             return "".join(self.joint(str(rng.choice(["hinge", "slide"]))) for _ in range(rng.integers(2, 4)))
         return self.joint(str(rng.choice(["hinge", "slide"])))
 
@@ -298,6 +308,7 @@ class File:
                 'general dyntype="integrator" actlimited="true" actrange="-.3 .4"',
                 'general dyntype="integrator" actearly="true" actlimited="true" actrange="-.3 .4"',
                 'muscle lengthrange="0.2 1.8" timeconst="0.02 0.05"',
+                "muscle",
                 'muscle lengthrange="-1 1" force="20" range="0.6 1.2" lmin="0.4" tausmooth="0.1"',
             ]
         kind = str(rng.choice(kinds))
@@ -385,7 +396,7 @@ class File:
             ("boundinertia", 0.1, f"{rng.uniform(0, 0.5):.3g}"),
             ("settotalmass", 0.1, f"{rng.uniform(1, 9):.3g}"),
             ("inertiagrouprange", 0.1, "0 3"),
-            ("autolimits", 0.1, "true"),
+            ("autolimits", 0.15, str(rng.choice(["true", "true", "true", "false"]))),
             ("balanceinertia", 0.2, "true"),
             ("fusestatic", 0.1, "true"),
         ):
@@ -418,6 +429,11 @@ class File:
             f"<asset>{assets}</asset>",
             f"<equality>{equalities}</equality>",
         ]
+        if self.wide and not re.search("<replicate|<attach", "".join(bodies)) and some(rng, 0.4):
+            nq, nv = np.sum([(0, 0), *self.sizes], axis=0)
+            words = f' qpos="{numbers(rng.normal(size=nq))}"' if nq and some(rng, 0.8) else ""
+            words += f' qvel="{numbers(rng.normal(size=nv))}"' if nv and some(rng, 0.8) else ""
+            parts.append(f'<keyframe><key name="key1"{words}/></keyframe>')
         if self.wide:
             if some(rng, 0.3):
                 rng.shuffle(parts)

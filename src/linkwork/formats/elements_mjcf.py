@@ -152,7 +152,9 @@ mujoco mujocoinclude                supported
     @fusestatic @discardvisual @meshdir @assetdir @strippath supported
     @texturedir @usethread @saveinertial @savecompiled @savecanonical @passthrough @conflict ignored
     @convexhull @exactmeshinertia   ignored ; of older versions
-    lengthrange                     ignored **
+    lengthrange                     supported ; of muscles on joints and fixed tendons
+      @mode                         ignored
+      @useexisting @uselimit @accel @maxforce @timeconst @timestep @inttotal @interval @tolrange supported
   option                            supported
     @gravity                        supported
     @density @viscosity @wind       noted

@@ -47,6 +47,8 @@ NAMED = ("body", "joint", "equality", "site", "key", "tendon", "actuator", "geom
 OF_CONTROL = ("ctrllimited", "ctrlrange")
 KINDS = ("Gain", "Bias", "Dyn", "Trn")
 OF_OUTPUT = ("gear", "lengthrange", "acc0")
+# Switched off by MuJoCo while it computes length ranges; "passive" is of older versions.
+NOT_IN_RANGES = ("FRICTIONLOSS", "CONTACT", "SPRING", "DAMPER", "PASSIVE", "GRAVITY", "ACTUATION")
 COUNTS = ("nflex", "nplugin", "nq", "nv")
 MESHES = 24  # bytes of memory per byte of an opened mesh; 17 were measured
 NO_MEMORY = (
@@ -206,6 +208,42 @@ def members(kinds: Any, prefix: str) -> dict[str, str]:
     return {str(int(kind)): name.removeprefix(prefix).lower() for name, kind in kinds.__members__.items()}
 
 
+def set_length_ranges(model: Any, spec: Any, mujoco: Any) -> None:
+    """Compute missing length ranges of muscles, of those transmissions that linkwork supports.
+
+    The compiler would do so for muscles on spatial tendons too, which may take long. As there, joint limits
+    are the only forces besides that of the actuator.
+    """
+    trn, gain = mujoco.mjtTrn, int(mujoco.mjtGain.mjGAIN_MUSCLE)
+    options = getattr(spec.compiler, "LRopt", None) or mujoco.MjLROpt()
+    options.mode = int(mujoco.mjtLRMode.mjLRMODE_MUSCLE)
+    before = int(model.opt.disableflags), float(model.opt.timestep)
+    data = None
+    for k in range(len(model.actuator_trntype)):
+        low, high = model.actuator_lengthrange[k]
+        kind = int(model.actuator_trntype[k])
+        is_muscle = gain == model.actuator_gaintype[k] or int(model.actuator_biastype[k]) == int(
+            mujoco.mjtBias.mjBIAS_MUSCLE
+        )
+        if low < high or not is_muscle:
+            continue
+        if kind == int(trn.mjTRN_TENDON):
+            tendon = int(model.actuator_trnid[k][0])
+            first = int(model.tendon_adr[tendon])
+            if int(model.wrap_type[first]) != int(mujoco.mjtWrap.mjWRAP_JOINT):
+                continue
+        elif kind not in (int(trn.mjTRN_JOINT), int(trn.mjTRN_JOINTINPARENT)):
+            continue
+        if data is None:
+            data = mujoco.MjData(model)
+            off = mujoco.mjtDisableBit
+            model.opt.disableflags = sum(int(getattr(off, f"mjDSBL_{word}", 0)) for word in NOT_IN_RANGES)
+            if options.timestep > 0.0:
+                model.opt.timestep = options.timestep
+        mujoco.mj_setLengthRange(model, data, k, options)
+    model.opt.disableflags, model.opt.timestep = before
+
+
 def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arrays of the compiled model, and other data."""
     import mujoco
@@ -220,6 +258,7 @@ def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     restrict(request["memory"] + MESHES * total, request["seconds"])
     spec.assets = {**texts, **assets}
     model = spec.compile()
+    set_length_ranges(model, spec, mujoco)
     arrays = {name: np.array(getattr(model, name)) for name in ARRAYS if hasattr(model, name)}
     for words, start in ((OF_CONTROL, "actuator_ctrladr"), (OF_OUTPUT, "actuator_outadr")):
         if hasattr(model, start):  # the first per actuator, as in older versions

@@ -141,7 +141,6 @@ class Preparation:
         if tag == "actuator":
             element.children = [child for child in element.children if self._is_plain(child)]
         if tag == "compiler":
-            element.children = [child for child in element.children if child.tag != "lengthrange"]
             return {key: value for key, value in attributes.items() if key not in DIRECTORIES}
         if tag == "material":
             element.children = []
