@@ -167,11 +167,8 @@ def test_isolated_pairs_keep_momentum_and_gain_no_energy(pair: tuple[str, str], 
             momenta, np.broadcast_to(momenta[:, :1], momenta.shape), atol=within * size
         )
         energies = energy(model, *states)
-        if (
-            dtype == "float64"
-        ):  # undoing penetrations deeper than 0.1 mm may give a little; friction and bounces take more
-            assert (np.diff(energies, axis=1) <= 0.003 * energies[:, :1]).all()
-            assert (energies[:, -1] <= energies[:, 0]).all()
+        if dtype == "float64":  # undoing penetrations gave up to 3.6e-5 in a step with friction
+            assert (np.diff(energies, axis=1) <= 1e-11 * energies[:, :1]).all()
 
 
 def test_bystanders_are_not_touched() -> None:

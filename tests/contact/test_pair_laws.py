@@ -79,7 +79,7 @@ def total_momentum(model: lw.Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 def check_laws(
     pair: tuple[str, str], *, friction: float, restitution: float, dt: float, dtype: str = "float64"
 ) -> None:
-    """Momentum to rounding, no energy gained, no depth of more than DEPTH, and no status."""
+    """Momentum to rounding, no energy gained in any step, no depth of more than DEPTH, and no status."""
     model = pair_model(pair)
     rows = 64
     q, v = approach(model, rows, speed=2.0, spin=5.0)
@@ -99,6 +99,7 @@ def check_laws(
     rounding = 1e-12 if dtype == "float64" else 1e-4
     assert np.abs((P - P[:, :1]) / scale).max() < rounding
     E = np.asarray(lw.kinetic_energy(model, *states), dtype=float)
+    assert (np.diff(E, axis=1) <= (1e-11 if dtype == "float64" else 0.01) * E[:, :1]).all()
     assert (E[:, -1] <= E[:, 0] * (1.0 + 100.0 * rounding)).all()
     gaps = np.asarray(lw.distance(model, states[0], pairs=[("shape0", "shape1")])[0])
     assert gaps.min() > -DEPTH - (0.0 if dtype == "float64" else 1e-5)
@@ -110,6 +111,12 @@ def test_pairs_that_spin_neither_sink_nor_gain(pair: tuple[str, str]) -> None:
     that where they were nearest at the beginning of the step.
     """
     check_laws(pair, friction=0.0, restitution=0.0, dt=2e-3)
+
+
+@pytest.mark.parametrize("pair", [("sphere", "box"), ("ellipsoid", "hull")], ids="-".join)
+def test_pairs_that_roll_on_each_other_gain_nothing(pair: tuple[str, str]) -> None:
+    """With friction, undoing penetrations of less than 0.1 mm gave up to 3.6e-5 of the energy in a step."""
+    check_laws(pair, friction=0.5, restitution=0.0, dt=2e-3)
 
 
 @pytest.mark.slow

@@ -29,9 +29,10 @@ from linkwork.algorithms.contact.free_flight import turning_axes
 from linkwork.algorithms.contact.rows import DEEP as DEEP_START
 from linkwork.algorithms.contact.rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact.solver import Bounce, Problem, Solution, solve
+from linkwork.algorithms.newton import tolerance
 from linkwork.algorithms.tree.forward_dynamics import articulated_body, factorised
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
-from linkwork.compiler.ir.functions import loop, maximum, minimum, where
+from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, where
 from linkwork.constraints import BodyKinematics, Rows, loop_constraints
 from linkwork.contact import Contacts, JointLaws
 from linkwork.model import GROUND, Model
@@ -50,6 +51,8 @@ PASSES = 8  # times that a step is solved until gaps at its end are what they sh
 DEEP = 2e-5  # [m] what gaps at the end may miss of that
 SUNK = 5e-5  # [m] a step that misses that and ends deeper than this is divided, see `division`
 TOO_DEEP = 1e-4  # [m] one that ends deeper than this is marked as not converged
+GAINED = 1e-9  # of the work of impulses: what they may give by rounding
+GAINS = 1e6  # [m] added to the depth of a step whose impulses give energy: any other one is better
 
 # q and v after a step, from q before it, its velocity in axes before it, and its length
 Arrive = Callable[[Any, np.ndarray, Any], tuple[np.ndarray, np.ndarray]]
@@ -107,17 +110,19 @@ def stepped(
     """
     at = Step(model, contacts, q, v, tau, dt, f_ext, method, given, differentiable=differentiable)
     gaps = at.begun.gaps
-    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 4, 1, len(gaps), 1]
+    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 4, 1, len(gaps), 2]
     places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
     again = len(gaps) > 0 and not np.isfinite(contacts.stiffness) and not differentiable
     lifted = DEEP * weight(model) * share
+    undone = at.slowly_undone() if again else []
 
     def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
         """Solved once more; what led deeper than what is known is dropped, and half of the way to it is
         tried.
         """
-        lam, retained, *_, (least,), curved, (iterations,) = (state[own] for own in places)
-        u, solution = at.solved(lam, curved)
+        lam, retained, *_, (least,), curved, (resting, iterations) = (state[own] for own in places)
+        rested = np.array([x + resting * y for x, y in zip(curved, undone)]) if again else curved
+        u, solution = at.solved(lam, rested)
         q1, v1 = arrive(q, u, dt)
         deep: Any = 0.0
         sunk: Any = 0.0
@@ -145,18 +150,28 @@ def stepped(
             [x for part in (solution.impulses, curved, u, q1, v1, told, [deep]) for x in part], dtype=object
         )
         if again:
-            paid = (
-                at.gain(solution.impulses, u) <= lifted
-            )  # what gives bodies more energy than they had is dropped
-            better = ((deep < least) & paid) | (least == np.inf)
-            tried = [where(better, miss, 0.5 * (x + y)) for miss, x, y in zip(missed, curved, retained)]
+            # what gives bodies more energy than they had is dropped, and less of penetrations is undone
+            gain = at.gain(solution.impulses, u) - at.rounding(solution.impulses, u)
+            paid = gain <= lifted
+            gain = gain - DEEP_START * weight(model)
+            given = sum(solution.impulses[i] * x for i, x in zip(at.begun.normals, undone)) * (1.0 / dt)
+            given = (1.0 - resting) * given
+            lifts = where((gain > 0.0) & (given > 0.0), 1.0, 0.0)
+            result[-1] = deep + GAINS * lifts
+            better = ((result[-1] < least) & (paid | (least >= GAINS))) | (least == np.inf)
+            halved = [where(better, miss, 0.5 * (x + y)) for miss, x, y in zip(missed, curved, retained)]
+            tried = [where(lifts > 0.5, x, y) for x, y in zip(curved, halved)]
+            less = 0.99 * maximum(given - gain, 0.0) / where(given + gain > 0.0, given + gain, 1.0)
+            rests = 1.0 - (1.0 - resting) * where(less > 0.05, less, 0.0)
+            resting = where(lifts > 0.5, rests, resting)
             result = where(better, result, state[: len(result)])
-        return np.array([*result, *tried, iterations + solution.iterations], dtype=object), result[-1] > DEEP
+        counts = [resting, iterations + solution.iterations]
+        return np.array([*result, *tried, *counts], dtype=object), result[-1] > DEEP
 
     first = np.zeros(sum(sizes), dtype=object)
     first[places[0]], first[places[6]] = start, np.inf
     last = loop(once, first, limit=PASSES) if again else once(first)[0]
-    lam, curved, u, q1, v1, told, *_, (iterations,) = (last[own] for own in places)
+    lam, curved, u, q1, v1, told, *_, (_, iterations) = (last[own] for own in places)
     end = guarded(model, contacts, at.begun, (q1, v1), u, at.pushes(lam), at.works(lam, u))
     residual, converged, bounce, sunk = told
     return Stepped(q1, end, u, Solution(lam, residual, iterations, converged, bounce), curved, sunk)
@@ -326,6 +341,17 @@ class Step:
             undone = maximum(0.5 * impulses[i] * (self.before[i] + rate), 0.0)
             given = given - where(gap > -DEEP_START, 0.0, undone)
         return given
+
+    def rounding(self, impulses: np.ndarray, u: np.ndarray) -> Any:
+        """The work that impulses may do by rounding [J]."""
+        amounts = sum(absolute(x) for x in self.works(impulses, u))
+        pushed = sum(absolute(x) for x in impulses)
+        return tolerance(GAINED, self.free) * amounts + self.contacts.tolerance * pushed
+
+    def slowly_undone(self) -> list[Any]:
+        """What is undone of penetrations [m] that are not deep."""
+        rates = zip(self.begun.gaps, self.undoing())
+        return [where(gap > -DEEP_START, self.dt * rate, 0.0) for gap, rate in rates]
 
     def undoing(self) -> list[Any]:
         """Return the velocities with which penetrations are undone [m/s]."""
