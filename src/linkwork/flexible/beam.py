@@ -291,9 +291,9 @@ class _Beam:
         inertia = inertia - np.diag([0.0, rotary, rotary])
         if not self.rotary and inertia[0, 0] > 2.0 * inertia[1, 1]:
             raise ModelError(
-                f"{label}: expected sections small compared with the length of {self.length:g} m, got a moment "
-                f"of inertia of {inertia[0, 0]:g} kg m² about the axis and {inertia[1, 1]:g} kg m² about others "
-                '(without rotary inertia of sections): use theory="timoshenko"'
+                f"{label}: expected sections small compared with the length of {self.length:g} m, got a "
+                f"moment of inertia of {inertia[0, 0]:g} kg m² about the axis and {inertia[1, 1]:g} kg m² "
+                'about others (without rotary inertia of sections): use theory="timoshenko"'
             )
         return mass, center, inertia
 

@@ -160,12 +160,14 @@ mujoco mujocoinclude                supported
     @density @viscosity @wind       noted
     @actuatorgroupdisable           supported ; their forces are zero
     @o_margin @o_solref @o_solimp @o_friction noted ; with the flag override
-    @timestep @integrator @cone @jacobian @solver @iterations @tolerance @impratio ignored ; of MuJoCo's own solver
+    @timestep @integrator @cone @jacobian ignored ; of MuJoCo's own solver
+    @solver @iterations @tolerance @impratio ignored ; of MuJoCo's own solver
     @ls_iterations @ls_tolerance @noslip_iterations @noslip_tolerance @ccd_iterations @ccd_tolerance ignored
     @sdf_iterations @sdf_initpoints @sleep_tolerance @magnetic ignored
     @apirate @mpr_iterations @mpr_tolerance @collision ignored ; of older versions
     flag                            supported
-      @gravity @spring @damper @frictionloss @limit @contact @equality @constraint @clampctrl @passive @actuation supported
+      @gravity @spring @damper @frictionloss @limit @contact supported
+      @equality @constraint @clampctrl @passive @actuation supported
       @filterparent @override       noted
       @eulerdamp @warmstart @refsafe @sensor @midphase @autoreset @nativeccd @island @multiccd ignored
       @energy @fwdinv @invdiscrete @sleep @ipc @diagexact @speculative @sensornoise ignored

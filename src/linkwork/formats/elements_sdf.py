@@ -124,7 +124,7 @@ cast_shadows transparency visibility_flags ignored
 @name                               supported
 pose                                supported =pose
 inertial                            supported
-  @auto                             rejected false 0 ; inertias are not computed from shapes: give mass and inertia
+  @auto                       rejected false 0 ; inertias are not computed from shapes: give mass and inertia
   mass                              supported ; 1 by default
   inertia                           supported ; 1 1 1 0 0 0 by default
     ixx iyy izz ixy ixz iyz         supported
@@ -145,7 +145,7 @@ sensor light projector audio_sink audio_source battery particle_emitter ignored 
 frame                               reported ** ; of 1.5 and 1.6: give it to the model
 """,
     "include": """
-@merge                              rejected false 0 ; models are not merged: give the parts themselves, or nest the model
+@merge                        rejected false 0 ; models are not merged: give the parts, or nest the model
 uri name static placement_frame     supported
 pose                                supported =pose
 namespace                           ignored
@@ -186,7 +186,8 @@ sdf                                 supported
     physics                         ignored
       @name @default @type          ignored
       gravity                       supported <1.6 ; of 1.5 and before
-      max_step_size real_time_factor real_time_update_rate max_contacts dart simbody bullet ode update_rate ignored **
+      max_step_size real_time_factor real_time_update_rate max_contacts ignored **
+      dart simbody bullet ode update_rate ignored **
       magnetic_field                ignored
     wind                            ignored
       linear_velocity               reported 0,0,0

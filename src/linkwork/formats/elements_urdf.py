@@ -67,7 +67,7 @@ robot                               supported
         @ixx @ixy @ixz @iyy @iyz @izz supported
     visual                          supported =shape
     collision                       supported =shape =collision
-    contact                         reported ** ; friction, stiffness and damping of bullet: give them to lw.Contacts
+    contact                 reported ** ; friction, stiffness and damping of bullet: give them to lw.Contacts
     linkwork                        supported **
   joint                             supported
     @name @type                     supported
@@ -121,7 +121,7 @@ robot                               supported
       gearbox_ratio gearbox_reference_body supported
       physics sensor                ignored **
       screw_thread_pitch thread_pitch reported
-    plugin                          noted ** ; of those that control; one that makes joints follow others is noted
+    plugin                        noted ** ; of controllers; one that makes joints follow others is noted
     material sensor visual light projector laserRetention laserRetro ignored **
     provideFeedback provide_feedback canonicalBody ignored **
     implicitSpringDamper cfmDamping stopCfm stopErp stopKp stopKd fudgeFactor cfm erp ignored **

@@ -94,7 +94,8 @@ class Folders:
         if folder is None:
             return message
         common = os.path.commonpath([self._real[0], folder])
-        return f"{message}, such as folders=[{printable(common if common != os.path.dirname(common) else folder, PATH)!r}]"
+        example = common if common != os.path.dirname(common) else folder
+        return f"{message}, such as folders=[{printable(example, PATH)!r}]"
 
 
 def find_mesh(uri: str, folders: Folders) -> Path:

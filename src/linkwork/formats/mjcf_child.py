@@ -24,20 +24,27 @@ from typing import Any
 TETRAHEDRON = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
 FACES = [0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3]
 ARRAYS = """
-body_parentid body_pos body_quat body_ipos body_iquat body_mass body_inertia body_jntnum body_jntadr body_mocapid body_gravcomp
-jnt_type jnt_bodyid jnt_pos jnt_axis jnt_qposadr jnt_dofadr jnt_stiffness jnt_stiffnesspoly jnt_limited jnt_range
+body_parentid body_pos body_quat body_ipos body_iquat body_mass body_inertia body_jntnum body_jntadr
+body_mocapid body_gravcomp
+jnt_type jnt_bodyid jnt_pos jnt_axis jnt_qposadr jnt_dofadr jnt_stiffness jnt_stiffnesspoly jnt_limited
+jnt_range
 jnt_actfrclimited jnt_actfrcrange jnt_springyield
 dof_armature dof_damping dof_dampingpoly dof_frictionloss qpos0 qpos_spring
 eq_type eq_objtype eq_obj1id eq_obj2id eq_data eq_active0
 site_bodyid site_pos site_quat key_qpos key_qvel key_time
-tendon_adr tendon_num tendon_stiffness tendon_damping tendon_frictionloss tendon_armature tendon_limited tendon_length0
+tendon_adr tendon_num tendon_stiffness tendon_damping tendon_frictionloss tendon_armature tendon_limited
+tendon_length0
 wrap_type wrap_objid wrap_prm
-actuator_trntype actuator_trnid actuator_gear actuator_dyntype actuator_gaintype actuator_biastype actuator_dynprm
-actuator_gainprm actuator_biasprm actuator_ctrllimited actuator_ctrlrange actuator_forcelimited actuator_forcerange
-actuator_armature actuator_damping actuator_dampingpoly actuator_actlimited actuator_actrange actuator_actnum actuator_actearly
+actuator_trntype actuator_trnid actuator_gear actuator_dyntype actuator_gaintype actuator_biastype
+actuator_dynprm
+actuator_gainprm actuator_biasprm actuator_ctrllimited actuator_ctrlrange actuator_forcelimited
+actuator_forcerange
+actuator_armature actuator_damping actuator_dampingpoly actuator_actlimited actuator_actrange actuator_actnum
+actuator_actearly
 actuator_delay actuator_group actuator_lengthrange actuator_acc0
 tendon_range tendon_lengthspring tendon_dampingpoly tendon_stiffnesspoly tendon_springyield
-geom_type geom_bodyid geom_pos geom_quat geom_size geom_dataid geom_friction geom_rgba geom_contype geom_conaffinity
+geom_type geom_bodyid geom_pos geom_quat geom_size geom_dataid geom_friction geom_rgba geom_contype
+geom_conaffinity
 geom_condim geom_margin geom_matid geom_fluid mat_rgba mesh_pos mesh_quat mesh_scale
 hfield_size hfield_nrow hfield_ncol hfield_adr hfield_data
 pair_geom1 pair_geom2 pair_friction pair_dim pair_margin exclude_signature

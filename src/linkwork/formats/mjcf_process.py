@@ -72,7 +72,8 @@ def compile_mjcf(xml: str, models: dict[str, str], meshes: dict[str, list[str]],
 def _source() -> str:
     """Return the source of the child process, wherever the package was loaded from."""
     spec = importlib.util.find_spec(CHILD)
-    source = spec.loader.get_source(CHILD) if spec and hasattr(spec.loader, "get_source") else None  # type: ignore[union-attr]
+    get_source = getattr(spec.loader, "get_source", None) if spec else None
+    source: str | None = get_source(CHILD) if get_source else None
     if source is None:
         raise ModelError("cannot compile MJCF: cannot locate the linkwork sources")
     return source

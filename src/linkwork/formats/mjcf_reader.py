@@ -33,7 +33,8 @@ BY_TENDON = 3
 WRAPS_JOINT = 1  # mjtWrap
 WIDTHS = (6, 3, 1, 1)  # velocities of each kind
 CHECKED = """
-body_mass body_inertia body_pos body_quat body_ipos body_iquat jnt_pos jnt_axis jnt_stiffness dof_armature dof_damping
+body_mass body_inertia body_pos body_quat body_ipos body_iquat jnt_pos jnt_axis jnt_stiffness dof_armature
+dof_damping
 dof_frictionloss site_pos site_quat geom_pos geom_quat geom_size
 """.split()  # noqa: SIM905
 LARGEST_VALUE = 1e10  # mjMAXVAL: beyond it MuJoCo resets a simulation

@@ -232,7 +232,8 @@ def cluster_costs(model: Model) -> list[ClusterCost]:
 
             return each
 
-        nodes.base_to_tips, nodes.tips_to_base = walk(nodes.base_to_tips), walk(nodes.tips_to_base)  # type: ignore[method-assign]
+        nodes.base_to_tips = walk(nodes.base_to_tips)  # type: ignore[method-assign]
+        nodes.tips_to_base = walk(nodes.tips_to_base)  # type: ignore[method-assign]
         return articulated_body(nodes, tau * (1.0 / unit) if unit != 1.0 else tau)
 
     program = trace(marked, {"q": model.nq, "v": model.nv, "tau": model.nv})

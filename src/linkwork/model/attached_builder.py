@@ -63,7 +63,8 @@ class AttachedBuilder:
         if not isinstance(geometry, Geometry):
             check_name("geometry", geometry)
             at = placed(f"geometry {geometry!r}", xyz, rpy, place)
-            geometry = Geometry(geometry, place=at, shape=shape, size=size, link=link, **more)  # type: ignore[arg-type]
+            properties: dict[str, Any] = {"place": at, "shape": shape, "size": size, "link": link, **more}
+            geometry = Geometry(geometry, **properties)
         if geometry.shape not in SHAPES:
             raise ModelError(
                 f"geometry {geometry.name!r}: shape: expected one of {', '.join(SHAPES)}, got "

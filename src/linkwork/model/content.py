@@ -57,7 +57,8 @@ def canonical(value: Any, sizes: Sequence[int] = ()) -> str:
             return f"closure{text((value.name, value.joints, program.digest))}"
         if is_dataclass(value) and not isinstance(value, type):
             kind = type(value)
-            return f"{kind.__module__}.{kind.__qualname__}{text([getattr(value, f.name) for f in fields(value) if f.compare])}"
+            contents = text([getattr(value, f.name) for f in fields(value) if f.compare])
+            return f"{kind.__module__}.{kind.__qualname__}{contents}"
         if isinstance(value, np.generic):
             return text(value.item())
         raise ModelError(f"a model cannot hold a {type(value).__name__}: {value!r}")

@@ -193,6 +193,7 @@ class TreeBuilder(LoopBuilder):
         place = placed(label, xyz, rpy, place)
         nq = kind.nq
         nv = kind.nv
+        choice: Any = tuple(x if x is None else bool(x) for x in flags) if is_sequence else independent
 
         def values(
             word: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf
@@ -214,7 +215,7 @@ class TreeBuilder(LoopBuilder):
             stiffness=values("stiffness", stiffness, nv, low=0.0),
             rest=values("rest", rest, nv),
             armature=values("armature", armature, nv, low=0.0),
-            independent=tuple(x if x is None else bool(x) for x in flags) if is_sequence else independent,  # type: ignore
+            independent=choice,
         )
         check_properties(label, joint)
         self._joints[name] = (joint, parent, child)

@@ -223,7 +223,10 @@ def _on_one_branch(smooth: Integrator) -> Integrator:
         rows.choose(other)
         again = semi_implicit_euler(rows, force, dt)
         rows.choose(everyone)
-        return tuple(np.where(other.reshape(-1, *(1,) * (x.ndim - 1)), y, x) for x, y in zip(arrived, again))  # type: ignore
+        q, w, moved = (
+            np.where(other.reshape(-1, *(1,) * (x.ndim - 1)), y, x) for x, y in zip(arrived, again)
+        )
+        return q, w, moved
 
     return step
 

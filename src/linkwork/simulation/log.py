@@ -103,7 +103,8 @@ class Log:
     def __str__(self) -> str:
         """Return the contents in one line, and how the rows ended."""
         rows = f"{int(np.prod(self.q.shape[:-2]))} rows of " if self.q.ndim > 2 else ""
-        text = f"log of {self.name or 'a motion'}: {rows}{len(self)} states from {self.t[0]:g} to {self.t[-1]:g} s"
+        span = f"{self.t[0]:g} to {self.t[-1]:g} s"
+        text = f"log of {self.name or 'a motion'}: {rows}{len(self)} states from {span}"
         codes, counts = np.unique(np.zeros(0) if self.status is None else self.status, return_counts=True)
         for status, count in zip((Status(int(code)) for code in codes), counts):
             text += (

@@ -52,7 +52,8 @@ ADVICE = {
     Status.NOT_FINITE: "a state is infinite or NaN: use a smaller dt, or check forces and inertias",
     Status.SINGULAR_COORDINATES: "the independent velocities are singular: "
     "model.with_independent(*model.independent_at(q))",
-    Status.STIFF: 'unstable springs, dampers or gains: use a smaller dt, or integrator="linearly_implicit_euler"',
+    Status.STIFF: "unstable springs, dampers or gains: use a smaller dt, or "
+    'integrator="linearly_implicit_euler"',
     Status.CONTACT_NOT_CONVERGED: "the contact solver did not converge in some steps: use a smaller dt",
     Status.STEP_TOO_COARSE: "loops cannot be closed after a step: use a smaller dt",
     Status.STOPPED: "stopped by an event",

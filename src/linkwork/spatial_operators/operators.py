@@ -327,7 +327,8 @@ class Operators:
         """The gyroscopic term of all nodes, stacked: f = A (M α + b)."""
         if not all(isinstance(k, NodeState) for k in self._every):
             raise LinkworkError("nodes with regrouped base parameters have no b: take those of lw.nodes")
-        return self.rows.stacked([self._padded(k.b, i) for i, k in enumerate(self._every)])  # type: ignore[attr-defined]
+        biases = [self._padded(k.b, i) for i, k in enumerate(self._every)]  # type: ignore[attr-defined]
+        return self.rows.stacked(biases)
 
     @cached_property
     def passive_force(self) -> np.ndarray:

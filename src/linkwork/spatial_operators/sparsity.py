@@ -15,6 +15,7 @@ from linkwork.mechanism.names import plain
 CELL = 18
 LETTER = 6.4
 MARGIN = 14
+LINE = 'stroke="#57606a" stroke-width="0.8"'
 
 
 class Sparsity:
@@ -63,7 +64,8 @@ class Sparsity:
         parts = []
         for i, name in enumerate(self.rows):
             parts.append(
-                f'<text x="{left_margin - 8:.0f}" y="{top + CELL * i + 13:.0f}" text-anchor="end">{escape(name)}</text>'
+                f'<text x="{left_margin - 8:.0f}" y="{top + CELL * i + 13:.0f}" text-anchor="end">'
+                f"{escape(name)}</text>"
             )
         for i, j in zip(*np.nonzero(self.filled)):
             tooltip = f"{escape(self.rows[i])}, {escape(self.columns[j])}"
@@ -72,19 +74,15 @@ class Sparsity:
             box = f'x="{x:.1f}" y="{y:.1f}" width="{CELL - 3}" height="{CELL - 3}" rx="2" fill="#1f5fa8"'
             parts.append(f"<rect {box}><title>{tooltip}</title></rect>")
         for k in (0, *self._row_ends):
-            parts.append(
-                f'<path d="M{left_margin:.0f} {top + CELL * k:.0f} h{CELL * m}" stroke="#57606a" stroke-width="0.8"/>'
-            )
+            parts.append(f'<path d="M{left_margin:.0f} {top + CELL * k:.0f} h{CELL * m}" {LINE}/>')
         for k in (0, *self._column_ends):
-            parts.append(
-                f'<path d="M{left_margin + CELL * k:.0f} {top:.0f} v{CELL * n}" stroke="#57606a" stroke-width="0.8"/>'
-            )
+            parts.append(f'<path d="M{left_margin + CELL * k:.0f} {top:.0f} v{CELL * n}" {LINE}/>')
         text = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
             f'font-family="Helvetica, Arial, sans-serif" font-size="11" fill="#24292f">'
             f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>'
-            f'<text x="{left_margin:.0f}" y="{MARGIN + 8}" fill="#57606a">{escape(self.name)}: {int(self.filled.sum())} of '
-            f"{self.filled.size} blocks</text>" + "".join(parts) + "</svg>\n"
+            f'<text x="{left_margin:.0f}" y="{MARGIN + 8}" fill="#57606a">{escape(self.name)}: '
+            f"{int(self.filled.sum())} of {self.filled.size} blocks</text>" + "".join(parts) + "</svg>\n"
         )
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")

@@ -83,7 +83,8 @@ class ConstraintRows:
         self.k = np.array(self.k, dtype=object)
         self.k[rows] = self.k[rows] - N @ (N.T @ self.k[rows])
         together = sorted({*rows} | {r for group in self.groups for r in group if {*group} & {*rows}})
-        self.groups = [group for group in self.groups if not {*group} & {*rows}] + [together]  # type: ignore[list-item]
+        separate = [group for group in self.groups if not {*group} & {*rows}]
+        self.groups = [*separate, together]  # type: ignore[list-item]
         self._truncated.append((rows, N))
 
     def truncated(self, x: np.ndarray) -> np.ndarray:

@@ -156,7 +156,8 @@ def hybrid_dynamics_derivative(
     q̈ is given for joints that are `prescribed`, τ for the others.
     """
     V, dV, *_ = _forward(bodies, changes, state, change, gravity)
-    eta, d_eta, J, dJ, B, dB, Psi, dPsi, Pi, dPi, beta, d_beta = ({} for _ in range(12))  # type: ignore[var-annotated]
+    empty: list[dict[int, Any]] = [{} for _ in range(12)]
+    eta, d_eta, J, dJ, B, dB, Psi, dPsi, Pi, dPi, beta, d_beta = empty
     for i, ((_, dofs, _, S, dS, _, _), c) in enumerate(zip(bodies, changes)):
         dq = state.dq[dofs]
         d_dq = change.dq[dofs]

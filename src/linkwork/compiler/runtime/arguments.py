@@ -162,7 +162,8 @@ def share_memory(a: np.ndarray, b: np.ndarray) -> bool:
     if not np.may_share_memory(a, b):
         return False
     try:
-        return np.shares_memory(a, b, max_work=MAX_OVERLAP_WORK)  # type: ignore[arg-type]  # the stub allows no other bounds
+        # the stub of NumPy allows no other bounds
+        return np.shares_memory(a, b, max_work=MAX_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 

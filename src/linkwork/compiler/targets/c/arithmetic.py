@@ -7,21 +7,26 @@ from string import Template
 from linkwork.compiler.targets.c.helpers import Real
 
 _TEXT = Template("""\
-/* Whether the flags of this compilation change arithmetic. What is read from volatile numbers is not known to the compiler. */
+/* Whether flags of this compilation change arithmetic. The compiler does not know volatile numbers. */
 static int lw_same$f($real got, $real want) {
     return memcmp(&got, &want, sizeof got) == 0;
 }
 
 static int lw_arithmetic$f(void) {
-    static volatile $real lw_known[] = {$one, $three, $big, $near, $tiny, -$zero, INFINITY, NAN, $five, $seven};
-    const $real one = lw_known[0], three = lw_known[1], big = lw_known[2], near = lw_known[3], tiny = lw_known[4];
-    const $real minus_zero = lw_known[5], infinite = lw_known[6], nan = lw_known[7], five = lw_known[8], seven = lw_known[9];
+    static volatile $real lw_known[] = {
+        $one, $three, $big, $near, $tiny, -$zero, INFINITY, NAN, $five, $seven};
+    const $real one = lw_known[0], three = lw_known[1], big = lw_known[2];
+    const $real near = lw_known[3], tiny = lw_known[4];
+    const $real minus_zero = lw_known[5], infinite = lw_known[6], nan = lw_known[7];
+    const $real five = lw_known[8], seven = lw_known[9];
     const $real again = lw_known[3]; /* another read: the two products are not one */
-    const volatile $real product = near * near, third = one / three, fifth = five / three, seventh = seven / three;
+    const volatile $real product = near * near, third = one / three;
+    const volatile $real fifth = five / three, seventh = seven / three;
     int bad = 0;
-    if (!lw_same$f((one + big) - big, $zero) || !lw_same$f((big + one) - big, $zero) || !lw_same$f(big * (one / big), one)) {
+    if (!lw_same$f((one + big) - big, $zero) || !lw_same$f((big + one) - big, $zero) ||
+        !lw_same$f(big * (one / big), one)) {
         bad++;
-        printf("flags change arithmetic: sums or products are taken in another order (-fassociative-math)\\n");
+        printf("flags change arithmetic: sums or products are reordered (-fassociative-math)\\n");
     }
     if (!lw_same$f(five / $three, $fifth) || !lw_same$f(third, $third) ||
         !lw_same$f(fifth, $fifth) || !lw_same$f(seventh, $seventh)) {
@@ -33,7 +38,8 @@ static int lw_arithmetic$f(void) {
         bad++;
         printf("flags change arithmetic: the sign of zero is lost (-fno-signed-zeros)\\n");
     }
-    if (nan == nan || !(nan != nan) || infinite - infinite == $zero || !(infinite > big) || nan * $zero == $zero) {
+    if (nan == nan || !(nan != nan) || infinite - infinite == $zero || !(infinite > big) ||
+        nan * $zero == $zero) {
         bad++;
         printf("flags change arithmetic: there are no NaN or infinities (-ffinite-math-only)\\n");
     }

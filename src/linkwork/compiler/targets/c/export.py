@@ -119,7 +119,8 @@ $libm
 if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
   enable_testing()
   add_executable(linkwork_${name}_test ${name}_test.c)
-  set_target_properties(linkwork_${name}_test PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  set_target_properties(linkwork_${name}_test PROPERTIES
+    C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
   target_link_libraries(linkwork_${name}_test PRIVATE linkwork_$name)
   add_test(NAME $name COMMAND linkwork_${name}_test)
 endif()

@@ -149,17 +149,18 @@ $operations
 _LIBRARY = """\
  * The bound on the stack is beside what fma and sqrt of the C library take."""
 _NO_LIBRARY = """\
- * Nothing of a C library is needed: fma and sqrt are instructions, or integer arithmetic where the processor has none (or
- * LW_SOFTWARE is defined)."""
+ * Nothing of a C library is needed: fma and sqrt are instructions, or integer arithmetic where the processor
+ * has none (or LW_SOFTWARE is defined)."""
 
 _HEADER = Template("""\
 /* Written by linkwork.
  *
 $about
  *
- * Arrays are row-major and must not overlap. Results have the same bits as linkwork's interpreter gives, in the default
- * rounding mode and without flushing of subnormal numbers; NaN counts as one value. Functions allocate nothing,
- * keep nothing between calls and may run in many threads at once. Clang must not be given -ffp-contract=fast for them.
+ * Arrays are row-major and must not overlap. Results have the same bits as linkwork's interpreter gives, in
+ * the default rounding mode and without flushing of subnormal numbers; NaN counts as one value. Functions
+ * allocate nothing, keep nothing between calls and may run in many threads at once. Clang must not be given
+ * -ffp-contract=fast for them.
 $library
  */
 #ifndef LINKWORK_${macro}_H

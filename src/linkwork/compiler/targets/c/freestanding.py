@@ -68,7 +68,7 @@ static uint64_t lw_parts(double x, int *e) {
     return m;
 }
 
-/* The bits of high and low moved right by d, at least 0; the last bit tells whether any that are lost were set. */
+/* The bits of high and low shifted right by d >= 0; the last bit is set if any bit that is lost was set. */
 static void lw_right(uint64_t *high, uint64_t *low, int d) {
     uint64_t lost = 0;
     if (d >= 128) {
@@ -125,7 +125,8 @@ static double lw_integer_fma(double a, double b, double c) {
     m = lw_parts(a, &e);
     n = lw_parts(b, &f);
     e += f;
-    middle = (m >> 32) * (n & UINT64_C(0xffffffff)) + ((m & UINT64_C(0xffffffff)) * (n & UINT64_C(0xffffffff)) >> 32);
+    middle = (m >> 32) * (n & UINT64_C(0xffffffff)) +
+             ((m & UINT64_C(0xffffffff)) * (n & UINT64_C(0xffffffff)) >> 32);
     low = m * n;
     high = (m >> 32) * (n >> 32) + (middle >> 32) +
            (((middle & UINT64_C(0xffffffff)) + (m & UINT64_C(0xffffffff)) * (n >> 32)) >> 32);
@@ -171,12 +172,14 @@ static double lw_integer_fma(double a, double b, double c) {
 """
 
 _FMA32 = """
-/* The product is exact as a double; the last bit of the sum tells whether it was, so that rounding again is right. */
+/* The product is exact as a double. The last bit of the sum tells whether
+   it was too, so that rounding again is right. */
 static float lw_integer_fmaf(float a, float b, float c) {
     const double product = (double)a * (double)b, sum = product + (double)c, part = sum - product;
     const double error = (product - (sum - part)) + ((double)c - part);
     union { double real; uint64_t bits; } both = {sum};
-    if (error != 0 && !(both.bits & 1) && (both.bits & UINT64_C(0x7ff0000000000000)) != UINT64_C(0x7ff0000000000000)) {
+    if (error != 0 && !(both.bits & 1) &&
+        (both.bits & UINT64_C(0x7ff0000000000000)) != UINT64_C(0x7ff0000000000000)) {
         both.bits += (error > 0) == (sum > 0) ? UINT64_C(1) : ~UINT64_C(0);
     }
     return (float)both.real;

@@ -90,8 +90,9 @@ static inline $real lw_from_bits$f($uint bits) {
     "fma": (
         (),
         """
-/* GCC turns -fma(a, b, c) into fma(-a, b, -c), which has the other sign where the sum is an exact zero. The barrier
-   hides the one from the other; it costs nothing, but GCC loses it where it makes vectors (see the pragma above). */
+/* GCC turns -fma(a, b, c) into fma(-a, b, -c), which has the other sign where the sum is an exact zero. The
+   barrier hides the one from the other; it costs nothing, but GCC loses it where it makes vectors (see the
+   pragma above). */
 static inline $real lw_fma$f($real a, $real b, $real c) {
 #if defined(__clang__) || !defined(__GNUC__)
     return fma$f(a, b, c);
@@ -138,7 +139,7 @@ static inline $real lw_max$f($real a, $real b) {
     "rint": (
         ("to_bits", "from_bits"),
         """
-/* From 2^$fraction on, numbers are whole and adding rounds to whole ones; the sign is set by hand to keep -0. */
+/* From 2^$fraction on, numbers are whole and adding rounds to whole ones; the sign is set to keep -0. */
 static inline $real lw_rint$f($real x) {
     const $uint bits = lw_to_bits$f(x);
     const $real size = lw_from_bits$f(bits & $magnitude);
@@ -215,8 +216,9 @@ _GUARDS = Template("""\
 #error "$name.c: compile this file without -ffast-math and its parts: they change the results"
 #endif
 $excess
-/* No a * b + c may become one operation where the program rounds twice. GCC knows only its own pragma, and may make
-   no vectors because it forgets a barrier in them: the sign of a negated fma that is zero would be wrong. */
+/* No a * b + c may become one operation where the program rounds twice. GCC knows only its own pragma, and
+   may make no vectors because it forgets a barrier in them: the sign of a negated fma that is zero would be
+   wrong. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize ("fp-contract=off,no-tree-loop-vectorize,no-tree-slp-vectorize")
 #else
@@ -237,7 +239,7 @@ PART_TEXT = """
 
 _EXCESS = Template("""\
 #if $excess
-#error "$name.c: this compiler computes $real with extra precision (FLT_EVAL_METHOD); on x86 use -msse2 -mfpmath=sse"
+#error "$name.c: this compiler computes $real with extra precision (FLT_EVAL_METHOD); on x86 use -mfpmath=sse"
 #endif
 """)
 

@@ -89,7 +89,8 @@ class Body:
         It is called by its 64-bit address from a table: modules may be more than 2 GB apart, beyond the reach
         of a short call.
         """
-        return f"declare void @{name or self.name}({', '.join(kind for kind, _ in self.parameters)}) nonlazybind\n"
+        kinds = ", ".join(kind for kind, _ in self.parameters)
+        return f"declare void @{name or self.name}({kinds}) nonlazybind\n"
 
     def functions(self) -> list[str]:
         """Return the text of every function with its declarations, to be compiled one by one."""

@@ -280,7 +280,10 @@ br i1 %z{k}.more, label %poor{number}.loop, label %poor{number + 1}
         return "\n".join(lines)
 
     def _row(self, k: int, index: str, tag: str) -> str:
-        return f"%off{k}{tag} = mul i64 {index}, %step{k}\n%row{k}{tag} = getelementptr i8, ptr %base{k}, i64 %off{k}{tag}\n"
+        return (
+            f"%off{k}{tag} = mul i64 {index}, %step{k}\n"
+            f"%row{k}{tag} = getelementptr i8, ptr %base{k}, i64 %off{k}{tag}\n"
+        )
 
     def _copies(self, k: int, index: str, count: str, tag: str, last: str = "-1") -> str:
         """Return a loop that copies `count` strided rows to contiguous ones (an input) or back (an output).

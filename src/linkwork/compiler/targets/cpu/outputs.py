@@ -96,9 +96,10 @@ class Outputs:
                 )
             for k in range(whole - odd, len(places)):
                 at = f"%last{array}.{k}"
+                count = min(t.lanes, size - k * t.lanes)
                 calls += f"""{at}.c = getelementptr i8, ptr %scratch, i64 {(waiting + places[k]) * t.bytes}
 {at}.r = getelementptr i8, ptr %out{array}, i64 {k * t.bytes}
-call void @{UNPACK_LAST}(ptr {at}.c, ptr {at}.r, i64 %out{array}.step, i64 {min(t.lanes, size - k * t.lanes)})
+call void @{UNPACK_LAST}(ptr {at}.c, ptr {at}.r, i64 %out{array}.step, i64 {count})
 """
         return tables, calls
 
@@ -119,9 +120,10 @@ call void @{UNPACK_LAST}(ptr {at}.c, ptr {at}.r, i64 %out{array}.step, i64 {min(
                 calls += f"call void @{unpacker(t, whole)}(ptr {name}, i64 {whole}, ptr %scratch, {row})\n"
             for k in range(whole, len(places) // t.lanes):
                 at = f"%last{array}.{k}"
+                count = min(t.lanes, size - k * t.lanes)
                 calls += f"""{at}.c = getelementptr i32, ptr {name}, i64 {k * t.lanes}
 {at}.r = getelementptr i8, ptr %out{array}, i64 {k * t.bytes}
-call void @{UNPACK_LAST}(ptr {at}.c, ptr %scratch, ptr {at}.r, i64 %out{array}.step, i64 {min(t.lanes, size - k * t.lanes)})
+call void @{UNPACK_LAST}(ptr {at}.c, ptr %scratch, ptr {at}.r, i64 %out{array}.step, i64 {count})
 """
         return tables, calls
 

@@ -255,8 +255,9 @@ def _unpack_last(t: Types, *, scattered: bool) -> str:
         for k, name in enumerate(rows)
     )
     iota = ", ".join(f"i64 {k}" for k in range(n))
+    parameters = "ptr %table, " * scattered + "ptr %columns, ptr %row, i64 %row.step, i64 %left"
     return f"""
-define internal void @{UNPACK_LAST}({"ptr %table, " * scattered}ptr %columns, ptr %row, i64 %row.step, i64 %left) #0 {{
+define internal void @{UNPACK_LAST}({parameters}) #0 {{
 {chr(10).join(row_pointers("%row", n))}
 {places}
 {moves}
@@ -325,7 +326,9 @@ empty:
 store {t.scalar} %x, ptr %p, align {t.item}
 br label %next"""
     else:
-        move = f"%x = load {t.scalar}, ptr %p, align {t.item}\nstore {t.scalar} %x, ptr %c, align {t.item}\nbr label %next"
+        move = f"""%x = load {t.scalar}, ptr %p, align {t.item}
+store {t.scalar} %x, ptr %c, align {t.item}
+br label %next"""
     return f"""
 define internal void @{name}(ptr %strided, ptr %strides, ptr noalias %contiguous) #0 {{
 entry:

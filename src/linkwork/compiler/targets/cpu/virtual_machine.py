@@ -60,7 +60,8 @@ class InterpretedBody:
         if self.outputs:
             tables, rows = self.outputs.rows_text(self.bytecode.registers)
             tables = row_declarations(self.types) + self.outputs.functions_text() + tables
-            waiting = f"%waiting = getelementptr i8, ptr %scratch, i64 {self.bytecode.registers * self.types.bytes}\n"
+            end = self.bytecode.registers * self.types.bytes
+            waiting = f"%waiting = getelementptr i8, ptr %scratch, i64 {end}\n"
             words = [p for p in words if p[1].startswith("%in")] + [("ptr", "%waiting")]
         else:  # the distance of rows is unused, but has a word
             words = [w for p in words for w in ([p, ("i64", "0")] if p[1].startswith("%in") else [p])]
@@ -70,7 +71,8 @@ class InterpretedBody:
         )
         calls = "".join(f"call void @{name}(ptr %scratch, ptr %arrays)\n" for name in names)
         parameters = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
-        return f"""{"".join(f"declare void @{name}(ptr, ptr) nonlazybind" + chr(10) for name in names)}{tables}
+        declarations = "".join(f"declare void @{name}(ptr, ptr) nonlazybind\n" for name in names)
+        return f"""{declarations}{tables}
 define void @{self.name}({parameters}) #0 {{
 %arrays = alloca [{len(words)} x i64]
 {waiting}{puts}{calls}{rows}ret void
@@ -213,7 +215,8 @@ def _input(t: Types) -> str:
 
 def _output(t: Types) -> str:
     """Store a value as a column of the output's tile, or as an element of the only row."""
-    return f"""{_load("a", REAL, t)}{_array("base", _B, 0)}{_word("e", _C)}%at = getelementptr i8, ptr %base, i64 %e.i
+    operands = _load("a", REAL, t) + _array("base", _B, 0) + _word("e", _C)
+    return f"""{operands}%at = getelementptr i8, ptr %base, i64 %e.i
 store {t.real} %a, ptr %at, align {min(t.bytes, _ALIGNED)}
 """
 
